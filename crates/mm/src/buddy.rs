@@ -1,0 +1,146 @@
+//! The buddy lists: splitting a block on allocation, merging buddies on free.
+//!
+//! An allocation takes the head of the smallest sufficient list of its type and puts upper halves back at the head,
+//! so that pages from one large block come out ascending. A freed block merges upwards while its buddy is free at
+//! the same order. It goes to the head of its list, unless the block around it looks likely to merge soon: then to
+//! the tail, where it is left alone. Source: kernel-behaviour §2.2, §2.3, §10.8.
+//!
+//! A free block stays on the list of the type it was freed as, even where its pageblock has since changed type.
+
+use crate::event::{Event, Listen};
+use crate::frame::FrameKind;
+use crate::pcp;
+use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
+use crate::zone::Locked;
+
+impl Locked<'_> {
+    #[inline(always)]
+    pub(crate) fn add_to_free_list(&mut self, pfn: Pfn, order: Order, t: MigrateType, to_tail: bool) {
+        self.frames.set(pfn, FrameKind::Buddy(t), order);
+        let list = &mut self.zone.lists[order.index()][t.index()];
+        if to_tail {
+            self.frames.push_back(list, pfn, order);
+        } else {
+            self.frames.push_front(list, pfn, order);
+        }
+        self.zone.nr_free[order.index()] += 1;
+        if order.is_whole_pageblock() {
+            self.mark_free_blocks(pfn, order, true);
+        }
+    }
+
+    /// Takes a block off its free list; its tag is cleared.
+    #[inline(always)]
+    pub(crate) fn del_from_free_list(&mut self, pfn: Pfn, order: Order, t: MigrateType) {
+        let list = &mut self.zone.lists[order.index()][t.index()];
+        self.frames.unlink(list, pfn, order);
+        self.frames.clear(pfn, order);
+        self.zone.nr_free[order.index()] -= 1;
+        if order.is_whole_pageblock() {
+            self.mark_free_blocks(pfn, order, false);
+        }
+    }
+
+    /// Keeps the bitmap of wholly free pageblocks in step with the lists.
+    fn mark_free_blocks(&mut self, pfn: Pfn, order: Order, free: bool) {
+        for b in 0..1usize << (order.get() - PAGEBLOCK_ORDER.get()) {
+            self.blocks.set_free(pfn.pageblock() + b, free);
+        }
+    }
+
+    /// Frees a block into the lists as type `t`, merging it with its buddies. Its tag has been cleared.
+    pub(crate) fn free_one_block(&mut self, pfn: Pfn, order: Order, t: MigrateType, force_tail: bool) {
+        self.sh.work.buddy_blocks += 1;
+        self.mod_free_pages(i64::from(order.pages()));
+        let (mut pfn, mut order) = (pfn, order);
+        while order < MAX_ORDER {
+            if self.zone.compaction.capture.wants(order) && self.capture(pfn, order, t) {
+                self.mod_free_pages(-i64::from(order.pages()));
+                return;
+            }
+            let buddy = pfn.buddy(order);
+            let Some(buddy_type) = self.mergeable_buddy(buddy, order, t) else {
+                break;
+            };
+            self.del_from_free_list(buddy, order, buddy_type);
+            self.sh.work.merges += 1;
+            pfn = Pfn::new(pfn.get() & buddy.get());
+            order = order.up();
+        }
+        let to_tail = force_tail || self.merge_likely(pfn, order);
+        self.add_to_free_list(pfn, order, t, to_tail);
+    }
+
+    /// The list type of the buddy, if it is free at exactly this order and may merge with a block of type `t`.
+    #[inline(always)]
+    fn mergeable_buddy(&self, buddy: Pfn, order: Order, t: MigrateType) -> Option<MigrateType> {
+        if order < PAGEBLOCK_ORDER {
+            let tag = self.frames.split_tag(buddy);
+            return tag.is_buddy_of(order).then(|| tag.buddy_type());
+        }
+        let block = buddy.pageblock();
+        if !self.zone.spans(buddy) || !self.frames.block_tag(block).is_buddy_of(order) {
+            return None;
+        }
+        // The freed block's own pageblock already has type t, or t is what it was sampled as.
+        let other = self.blocks.migratetype(block);
+        (other == t || other.is_mergeable() && t.is_mergeable()).then(|| self.frames.block_tag(block).buddy_type())
+    }
+
+    /// Whether the buddy of the surrounding block is free: the freed block may soon merge twice.
+    #[inline(always)]
+    fn merge_likely(&self, pfn: Pfn, order: Order) -> bool {
+        if order >= PAGEBLOCK_ORDER {
+            return false;
+        }
+        let parent = Pfn::new(pfn.get() & pfn.buddy(order).get());
+        let uncle = parent.buddy(order.up());
+        if order.up() == PAGEBLOCK_ORDER {
+            return self.zone.spans(uncle) && self.frames.block_tag(uncle.pageblock()).is_buddy_of(order.up());
+        }
+        self.frames.split_tag(uncle).is_buddy_of(order.up())
+    }
+
+    /// Takes the smallest sufficient block of exactly this type; the rest goes back. The block has no tag yet.
+    #[inline(always)]
+    pub(crate) fn rmqueue_smallest(&mut self, order: Order, t: MigrateType) -> Option<Pfn> {
+        for o in order.and_up() {
+            let Some(pfn) = self.zone.lists[o.index()][t.index()].first() else {
+                continue;
+            };
+            self.del_from_free_list(pfn, o, t);
+            self.expand(pfn, order, o, t);
+            self.sh.work.buddy_blocks += 1;
+            let rules = self.sh.profile.pcp;
+            self.sh.trace.emit(Listen::KMEM, || Event::PageAllocZoneLocked {
+                pfn,
+                order,
+                migratetype: t,
+                percpu_refill: pcp::allows(rules, order) && t.index() < MigrateType::PCP_TYPES,
+            });
+            return Some(pfn);
+        }
+        None
+    }
+
+    /// Halves the block at `pfn` from order `high` down to `low`; each upper half goes to the head of its list.
+    #[inline(always)]
+    fn expand(&mut self, pfn: Pfn, low: Order, high: Order, t: MigrateType) {
+        let mut o = high;
+        while o > low {
+            o = o.down();
+            self.sh.work.splits += 1;
+            self.add_to_free_list(pfn.plus(o.pages()), o, t, false);
+        }
+    }
+
+    /// Moves a free block to the tail of another type's list (§2.5.2).
+    pub(crate) fn move_to_free_list(&mut self, pfn: Pfn, order: Order, from: MigrateType, to: MigrateType) {
+        let list = &mut self.zone.lists[order.index()][from.index()];
+        self.frames.unlink(list, pfn, order);
+        self.frames.set(pfn, FrameKind::Buddy(to), order);
+        let list = &mut self.zone.lists[order.index()][to.index()];
+        self.frames.push_back(list, pfn, order);
+        self.sh.work.stolen_blocks += 1;
+    }
+}

@@ -1,0 +1,62 @@
+//! When a compaction run ends: the scanners met, the goal is reached, or somebody else should have the zone.
+//!
+//! Source: kernel-behaviour §5.6 (5.1–6.14). Note 7 of §13: daemons compact with GFP_KERNEL, so they look at
+//! unmovable lists; at pageblock order any free block is claimable, so it comes to the same.
+
+use super::run::CompactRun;
+use crate::event::{CompactResult, Event, Listen};
+use crate::memory::Memory;
+use crate::profile::ProactiveRules;
+
+impl CompactRun {
+    /// Whether the scanners' pageblocks have met.
+    pub(super) fn scanners_met(&self) -> bool {
+        self.free_pfn.pageblock() <= self.migrate_pfn.pageblock()
+    }
+
+    /// The state of the run: `Continue`, or how it ended.
+    pub(super) fn finished(&self, m: &mut Memory) -> CompactResult {
+        m.sh.work.any = true;
+        m.sh.work.tests += 1;
+        let ret = self.finished_untraced(m);
+        let at = m.zones[self.zone.index()].at();
+        let order = self.cc.order;
+        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
+        if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret }
+    }
+
+    fn finished_untraced(&self, m: &mut Memory) -> CompactResult {
+        if self.scanners_met() {
+            let z = &mut m.zones[self.zone.index()];
+            z.reset_cached_positions();
+            if self.cc.direct {
+                z.compaction.blockskip_flush = true;
+            }
+            return if self.whole_zone { CompactResult::Complete } else { CompactResult::PartialSkipped };
+        }
+        let z = &m.zones[self.zone.index()];
+        let ret = match self.cc.order {
+            None if self.cc.proactive => {
+                if m.nodes[z.node.index()].kswapd.running {
+                    return CompactResult::PartialSkipped;
+                }
+                let score = match m.sh.profile.proactive {
+                    ProactiveRules::Weighted => m.fragmentation_score_weighted(z),
+                    ProactiveRules::Unweighted | ProactiveRules::Off => z.fragmentation_score(),
+                };
+                if score > m.fragmentation_score_wmark_low() { CompactResult::Continue } else { CompactResult::Success }
+            }
+            None => return CompactResult::Continue,
+            Some(_) if !self.migrate_pfn.is_pageblock_aligned() => return CompactResult::Continue,
+            Some(order) => {
+                let t = self.cc.migratetype;
+                let page_at_hand = order.and_up().any(|o| !z.free_list(o, t).is_empty() || z.claimable_at(o, t));
+                if page_at_hand {
+                    return CompactResult::Success;
+                }
+                CompactResult::NoSuitablePage
+            }
+        };
+        if self.contended { CompactResult::Contended } else { ret }
+    }
+}

@@ -1,0 +1,357 @@
+//! The free scanner: finds free pages at the top of the zone to move pages to.
+//!
+//! First a quick search through the tails of the movable free lists, then pageblock by pageblock downwards. Free
+//! blocks are taken whole and split into pages. Source: kernel-behaviour §2.10, §5.5.
+//!
+//! Pages are consumed from the last page of the last block taken downwards; a stack threaded through the frames
+//! keeps exactly that order.
+
+use super::run::CompactRun;
+use crate::event::{Event, Listen, MigrateMode};
+use crate::frame::{FrameKind, NIL, Tag};
+use crate::gfp::{AllocFlags, Wmark};
+use crate::memory::Memory;
+use crate::pageblock::BlockFilter;
+use crate::profile::FastSearch;
+use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::vmstat::VmEvent;
+
+impl CompactRun {
+    /// Isolates free pages until there are as many as pages to migrate, or the scanners meet.
+    pub(super) fn isolate_freepages(&mut self, m: &mut Memory) {
+        self.fast_isolate_freepages(m);
+        if self.nr_free > 0 {
+            return;
+        }
+        let zone_end = m.zones[self.zone.index()].end;
+        let filter = BlockFilter {
+            types: match self.cc.ignore_block_suitable {
+                true => [true; MigrateType::COUNT],
+                false => [false, true, false, false],
+            },
+            honour_skip: !self.cc.ignore_skip_hint,
+            pass_huge: true,
+            pass_free: self.cc.ignore_block_suitable,
+        };
+        let lowest = self.migrate_pfn.pageblock_end().pageblock();
+        let mut stride = if self.cc.mode == MigrateMode::Async { CLUSTER_MAX } else { 1 };
+        let mut position = self.free_pfn;
+        let mut block = position.pageblock();
+        loop {
+            if block < lowest {
+                break;
+            }
+            let found = m.blocks.last(block, lowest, &filter);
+            m.sh.work.blocks_visited += (block + 1 - found.unwrap_or(lowest)) as u64;
+            let Some(b) = found else {
+                // Behind the last block there was to scan: the scanners have met.
+                position = Pfn::of_pageblock(lowest - 1);
+                break;
+            };
+            let (start, end) = (Pfn::of_pageblock(b), Pfn::of_pageblock(b + 1).min(zone_end));
+            if b != block {
+                position = start;
+            }
+            let (reached, isolated) = self.isolate_freepages_block(m, position, end, stride);
+            position = reached;
+            if reached == end {
+                m.update_pageblock_skip(self.zone, start);
+            }
+            if self.nr_free >= self.migrate_count as u32 {
+                if reached >= end {
+                    position = start.minus(PAGEBLOCK_PAGES.min(start.get()));
+                }
+                break;
+            }
+            if reached < end {
+                break;
+            }
+            stride = if isolated > 0 { 1 } else { (stride << 1).min(CLUSTER_MAX) };
+            block = b - 1;
+            position = Pfn::of_pageblock(block);
+        }
+        self.free_pfn = position;
+    }
+
+    /// Takes free blocks from `[from, end)` of one pageblock. Returns how far it got and how many pages it took.
+    fn isolate_freepages_block(&mut self, m: &mut Memory, from: Pfn, end: Pfn, stride: u32) -> (Pfn, u32) {
+        let block = from.pageblock();
+        let whole = m.frames.block_tag(block) != Tag::SPLIT;
+        let (mut scanned, mut total) = (0u64, 0u32);
+        let mut at = from;
+        while at < end {
+            scanned += 1;
+            let tag = if whole { m.frames.tag(at) } else { m.frames.split_tag(at) };
+            if tag.is_buddy() {
+                let order = tag.order();
+                if !m.isolate_free_page(self.zone, self.cpu, at, order, tag.buddy_type()) {
+                    break;
+                }
+                if m.sh.profile.fast_search == FastSearch::Corrected {
+                    scanned += u64::from(order.pages() - 1);
+                }
+                self.take_free_block(m, at, order);
+                total += order.pages();
+                if self.migrate_count as u32 <= self.nr_free {
+                    at = at.plus(order.pages());
+                    break;
+                }
+                at = at.plus(order.pages() - 1 + stride);
+                continue;
+            }
+            let compound = tag.is_allocated() && tag.order() > Order::ZERO;
+            at = at.plus(if compound { tag.order().pages() - 1 } else { 0 } + stride);
+        }
+        let reached = at.min(end);
+        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::IsolateFreepages {
+            start_pfn: from,
+            end_pfn: reached,
+            nr_scanned: scanned,
+            nr_taken: u64::from(total),
+        });
+        self.free_scanned += scanned;
+        m.sh.work.free_scanned += scanned;
+        (reached, total)
+    }
+
+    /// Adds an isolated free block to the run's stock, page by page.
+    fn take_free_block(&mut self, m: &mut Memory, pfn: Pfn, order: Order) {
+        for i in 0..order.pages() {
+            let page = pfn.plus(i);
+            m.frames.set(page, FrameKind::IsolatedFree, Order::ZERO);
+            m.frames.stack_push(&mut self.free_stack, page);
+        }
+        self.nr_free += order.pages();
+        m.sh.work.free_isolated += u64::from(order.pages());
+        m.sh.vmstat.add(VmEvent::CompactIsolated, u64::from(order.pages()));
+    }
+
+    /// The quick search: a free block from the top quarter of the space between the scanners, else the top half.
+    fn fast_isolate_freepages(&mut self, m: &mut Memory) {
+        let Some(order) = self.cc.order.filter(|o| *o > Order::ZERO) else {
+            return;
+        };
+        let zone = self.zone.index();
+        let mut limit = (self.free_list_scan_limit() >> 1).max(1);
+        let scan_start = self.free_pfn >= m.zones[zone].compaction.init_free_pfn;
+        if scan_start {
+            limit = PAGEBLOCK_PAGES >> 1;
+        }
+        let distance = self.free_pfn.get().saturating_sub(self.migrate_pfn.get());
+        let low = self.free_pfn.minus(distance >> 2).pageblock_start();
+        let min = self.free_pfn.minus(distance >> 1).pageblock_start();
+        let mut search = Search { low, min, limit, highest: None, best: None, scanned: 0 };
+        self.search_order = self.search_order.min(order.get() - 1);
+        let mut page = None;
+        let mut o = Some(self.search_order);
+        while let (None, Some(at)) = (page, o) {
+            let here = Order::new(at);
+            if m.zones[zone].nr_free(here) != 0 {
+                match self.search_order_for_target(m, here, &mut search) {
+                    Found::Block(pfn) => page = Some(pfn),
+                    Found::Refused => {
+                        // The zone is too low on memory: give up, and start one order lower next time.
+                        self.search_order = self.search_order.checked_sub(1).unwrap_or(order.get() - 1);
+                        break;
+                    }
+                    Found::Nothing => {}
+                }
+                if self.nr_free >= self.migrate_count as u32 {
+                    break;
+                }
+            }
+            if page.is_none() {
+                o = self.next_search_order(at, order);
+            }
+        }
+        if page.is_none() {
+            self.fast_search_fail += 1;
+            if scan_start {
+                match search.highest.filter(|h| *h >= min) {
+                    Some(highest) => {
+                        self.free_pfn = highest;
+                        page = Some(highest);
+                    }
+                    None if self.cc.direct => {
+                        self.free_pfn = min;
+                        page = Some(min);
+                    }
+                    None => {}
+                }
+            }
+        }
+        if let Some(highest) = search.highest.filter(|h| *h >= m.zones[zone].compaction.cached_free_pfn) {
+            m.zones[zone].compaction.cached_free_pfn = highest.minus(PAGEBLOCK_PAGES.min(highest.get()));
+        }
+        self.free_scanned += u64::from(search.scanned);
+        m.sh.work.list_scanned += u64::from(search.scanned);
+        if let Some(page) = page {
+            self.fast_isolate_around(m, page);
+        }
+    }
+
+    /// One order of the quick search, from the tail of the movable list.
+    fn search_order_for_target(&mut self, m: &mut Memory, o: Order, s: &mut Search) -> Found {
+        let (zone, t) = (self.zone.index(), MigrateType::Movable);
+        let start = m.zones[zone].start;
+        if m.sh.profile.fast_search == FastSearch::Corrected {
+            s.best = None;
+        }
+        let mut order_scanned = 0;
+        let mut preferred = None;
+        let mut at = m.zones[zone].free_list(o, t).last();
+        let mut stopped_at = None;
+        while let Some(pfn) = at {
+            order_scanned += 1;
+            s.scanned += 1;
+            stopped_at = Some(pfn);
+            if s.highest.is_none_or(|h| pfn >= h) {
+                s.highest = Some(pfn.pageblock_start().max(start));
+            }
+            if pfn >= s.low {
+                self.fast_search_fail = 0;
+                self.search_order = o.get();
+                preferred = Some(pfn);
+                break;
+            }
+            if pfn >= s.min && s.best.is_none_or(|b| pfn > b) {
+                s.best = Some(pfn);
+                s.limit >>= 1;
+            }
+            if order_scanned >= s.limit {
+                break;
+            }
+            at = m.frames.prev(pfn, o);
+            if at.is_none() {
+                stopped_at = None;
+            }
+        }
+        // The best of another order (before 5.11 it was carried over) is of no use here.
+        let best = s.best.filter(|b| m.frames.tag(*b).is_buddy_of(o));
+        let page = preferred.or(best);
+        if let Some(first) = page.or(stopped_at) {
+            let list = &mut m.zones[zone].lists[o.index()][t.index()];
+            m.frames.rotate_to_front(list, first, o);
+        }
+        let found = match page {
+            None => Found::Nothing,
+            Some(pfn) if m.isolate_free_page(self.zone, self.cpu, pfn, o, t) => {
+                self.take_free_block(m, pfn, o);
+                if m.sh.profile.fast_search == FastSearch::Corrected {
+                    s.scanned += o.pages() - 1;
+                }
+                Found::Block(pfn)
+            }
+            Some(_) => Found::Refused,
+        };
+        if order_scanned >= s.limit {
+            s.limit = (s.limit >> 1).max(1);
+        }
+        found
+    }
+
+    /// The next order to search; `None` once around. Then the next search starts one order lower.
+    fn next_search_order(&mut self, at: u8, order: Order) -> Option<u8> {
+        let next = at.checked_sub(1).unwrap_or(order.get() - 1);
+        if next == self.search_order {
+            self.search_order = self.search_order.checked_sub(1).unwrap_or(order.get() - 1);
+            return None;
+        }
+        Some(next)
+    }
+
+    /// Takes what else is free in the pageblock around a block the quick search found.
+    fn fast_isolate_around(&mut self, m: &mut Memory, pfn: Pfn) {
+        if self.nr_free >= self.migrate_count as u32 || self.cc.direct && self.cc.mode == MigrateMode::Async {
+            return;
+        }
+        let z = &m.zones[self.zone.index()];
+        let start = pfn.pageblock_start().max(z.start);
+        let mut end = pfn.pageblock_end().min(z.end);
+        if m.sh.profile.fast_search == FastSearch::Original {
+            // Before 5.11 the last page of the block was left out.
+            end = end.minus(1);
+        }
+        self.isolate_freepages_block(m, start, end, 1);
+        if self.nr_free < self.migrate_count as u32 {
+            m.blocks.set_skip(pfn.pageblock(), true);
+        }
+    }
+
+    /// The next page to move to.
+    pub(super) fn next_target(&mut self, m: &mut Memory) -> Option<Pfn> {
+        if self.free_stack == NIL {
+            self.isolate_freepages(m);
+        }
+        let page = m.frames.stack_pop(&mut self.free_stack)?;
+        self.nr_free -= 1;
+        Some(page)
+    }
+
+    /// A target that was not used comes first again.
+    pub(super) fn return_target(&mut self, m: &mut Memory, page: Pfn) {
+        m.frames.stack_push(&mut self.free_stack, page);
+        self.nr_free += 1;
+    }
+
+    /// Frees the targets left over, and lets the next run start at the highest of them.
+    pub(super) fn release_freepages(&mut self, m: &mut Memory) {
+        let mut highest = None;
+        while let Some(page) = m.frames.stack_pop(&mut self.free_stack) {
+            highest = highest.max(Some(page));
+            m.free_untagged(self.zone, self.cpu, page, Order::ZERO);
+        }
+        self.nr_free = 0;
+        if let Some(highest) = highest {
+            let cached = &mut m.zones[self.zone.index()].compaction.cached_free_pfn;
+            *cached = (*cached).max(highest.pageblock_start());
+        }
+    }
+}
+
+/// State of the quick search across orders.
+struct Search {
+    low: Pfn,
+    min: Pfn,
+    limit: u32,
+    highest: Option<Pfn>,
+    best: Option<Pfn>,
+    scanned: u32,
+}
+
+enum Found {
+    Block(Pfn),
+    Refused,
+    Nothing,
+}
+
+impl Memory {
+    /// Takes a free block off the lists for compaction, unless that would eat into the zone's min watermark. Whole
+    /// pageblocks become movable (§2.10).
+    fn isolate_free_page(
+        &mut self,
+        zone: ZoneId,
+        cpu: crate::types::CpuId,
+        pfn: Pfn,
+        order: Order,
+        t: MigrateType,
+    ) -> bool {
+        let z = &self.zones[zone.index()];
+        let mark = z.watermarks.min + u64::from(order.pages());
+        let plain = AllocFlags::mark(Wmark::Min);
+        if !z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, z.free_pages, self.sh.profile.reserves) {
+            return false;
+        }
+        let mut locked = self.locked(zone, cpu);
+        locked.mod_free_pages(-i64::from(order.pages()));
+        locked.del_from_free_list(pfn, order, t);
+        if order.get() >= 8 {
+            for b in pfn.pageblock()..=pfn.plus(order.pages() - 1).pageblock() {
+                if locked.blocks.migratetype(b).is_mergeable() {
+                    locked.blocks.set_migratetype(b, MigrateType::Movable);
+                }
+            }
+        }
+        true
+    }
+}

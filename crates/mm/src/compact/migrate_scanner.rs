@@ -1,0 +1,314 @@
+//! The migration scanner: finds the next pageblock worth emptying and isolates its movable pages.
+//!
+//! Source: kernel-behaviour §5.4. Walking from block to block is done on bitmaps, sixty-four blocks a step, but every
+//! block passed is counted: on a terabyte it is this walk that a request pays for.
+
+use super::run::{CompactRun, Owner};
+use crate::event::{Event, Listen, MigrateMode};
+use crate::frame::FrameKind;
+use crate::memory::Memory;
+use crate::pageblock::BlockFilter;
+use crate::profile::FastSearch;
+use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
+
+/// How a call of the scanner ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Isolate {
+    /// There are pages to migrate.
+    Success,
+    /// Nothing was isolated.
+    None,
+    /// The budget of blocks to visit is used up; go on from `migrate_pfn`.
+    Paused,
+}
+
+impl CompactRun {
+    /// The blocks this run takes pages from.
+    fn source_filter(&self) -> BlockFilter {
+        let selective = self.cc.mode == MigrateMode::Async && self.cc.direct;
+        let mut types = [!selective; MigrateType::COUNT];
+        types[self.cc.migratetype.index()] = true;
+        BlockFilter { types, honour_skip: !self.cc.ignore_skip_hint, pass_huge: false, pass_free: true }
+    }
+
+    /// Isolates from the next suitable pageblock, visiting at most `budget` blocks.
+    pub(super) fn isolate_migratepages<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Isolate {
+        let filter = self.source_filter();
+        let mut low = self.migrate_pfn;
+        let mut chosen_by_search = false;
+        if !self.walking {
+            low = self.fast_find_migrateblock(m);
+            chosen_by_search = low != self.migrate_pfn && self.fast_search_fail == 0;
+        }
+        self.walking = true;
+        // Blocks must end at or below the free scanner's position.
+        let end_block = self.free_pfn.pageblock();
+        if low.pageblock() >= end_block {
+            self.migrate_pfn = low;
+            self.walking = false;
+            return Isolate::None;
+        }
+        if !low.is_pageblock_aligned() || chosen_by_search {
+            m.sh.work.blocks_visited += 1;
+            if self.suitable_source(m, low.pageblock()) {
+                return self.isolate_block(m, owner, low);
+            }
+            m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, low.pageblock_end());
+            low = low.pageblock_end();
+        }
+        let from = low.pageblock();
+        let to = end_block.min(from.saturating_add(usize::try_from(budget).unwrap_or(usize::MAX)));
+        let (found, unsuitable) = m.blocks.first(from, to, &filter);
+        if let Some(b) = unsuitable {
+            m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
+        }
+        m.sh.work.blocks_visited += (found.map_or(to, |b| b + 1) - from) as u64;
+        match found {
+            Some(b) => self.isolate_block(m, owner, Pfn::of_pageblock(b)),
+            None => {
+                self.migrate_pfn = Pfn::of_pageblock(to);
+                if to < end_block {
+                    return Isolate::Paused;
+                }
+                self.walking = false;
+                Isolate::None
+            }
+        }
+    }
+
+    /// Whether this run takes pages from the block (its skip hint aside).
+    fn suitable_source(&self, m: &Memory, block: usize) -> bool {
+        self.source_filter().types[m.blocks.migratetype(block).index()] && !m.blocks.is_huge(block)
+    }
+
+    fn isolate_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) -> Isolate {
+        self.walking = false;
+        self.isolate_migratepages_block(m, owner, from);
+        if self.migrate_count > 0 { Isolate::Success } else { Isolate::None }
+    }
+
+    /// Isolates pages of one pageblock from `from` on: a cluster, or all of the block when it is scanned again.
+    fn isolate_migratepages_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) {
+        let end = from.pageblock_end();
+        let block = from.pageblock();
+        let ignore_skip = self.cc.ignore_skip_hint;
+        // Direct async compaction wants one block of its order: a page that stays makes the rest pointless.
+        let unit = self.cc.order.filter(|_| self.cc.direct && self.cc.mode == MigrateMode::Async);
+        let mut next_unit = unit.map_or(end, |o| from.block_end(o));
+        let whole = m.frames.block_tag(block) != crate::frame::Tag::SPLIT;
+        let may_set_skip = from.is_pageblock_aligned();
+        let mut skip_updated = false;
+        let (mut scanned, mut isolated) = (0u64, 0u32);
+        let mut low = from;
+        if may_set_skip && !ignore_skip && m.blocks.skip(block) {
+            // Somebody has marked the block meanwhile; since 5.1 that can be our own search (§5.4.3).
+            scanned = 1;
+            low = end;
+        }
+        while low < end {
+            if let Some(order) = unit
+                && low >= next_unit
+            {
+                if isolated > 0 {
+                    break;
+                }
+                next_unit = low.block_end(order);
+            }
+            scanned += 1;
+            let tag = if whole { m.frames.tag(low) } else { m.frames.split_tag(low) };
+            if tag.is_buddy() {
+                low = low.plus(tag.order().pages());
+                continue;
+            }
+            let stays = match tag.kind() {
+                FrameKind::Lru => tag.order() > Order::ZERO || !owner.may_isolate(low),
+                FrameKind::MovableOps => false,
+                _ => true,
+            };
+            if stays {
+                let compound = matches!(tag.kind(), FrameKind::Lru | FrameKind::Kernel);
+                if compound && tag.order() > Order::ZERO {
+                    low = low.plus(tag.order().pages() - 1);
+                }
+                if let Some(order) = unit {
+                    self.putback_migratepages(m);
+                    isolated = 0;
+                    if low < next_unit {
+                        low = next_unit.minus(1);
+                        next_unit = next_unit.plus(order.pages());
+                    }
+                }
+                low = low.plus(1);
+                continue;
+            }
+            if !skip_updated && tag.kind() == FrameKind::Lru {
+                skip_updated = true;
+                if !ignore_skip && low.is_pageblock_aligned() {
+                    if m.blocks.skip(block) {
+                        low = end;
+                        break;
+                    }
+                    m.blocks.set_skip(block, true);
+                }
+            }
+            self.isolate_page(m, low, tag.kind());
+            isolated += 1;
+            low = low.plus(1);
+            if self.migrate_count >= CLUSTER_MAX as usize && !self.rescan && !self.contended {
+                break;
+            }
+        }
+        let low = low.min(end);
+        if low == end && (isolated == 0 || self.rescan) {
+            if may_set_skip && !skip_updated {
+                m.blocks.set_skip(block, true);
+            }
+            m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, low);
+        }
+        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::IsolateMigratepages {
+            start_pfn: from,
+            end_pfn: low,
+            nr_scanned: scanned,
+            nr_taken: u64::from(isolated),
+        });
+        self.migrate_scanned += scanned;
+        m.sh.work.migrate_scanned += scanned;
+        self.migrate_pfn = low;
+    }
+
+    fn isolate_page(&mut self, m: &mut Memory, pfn: Pfn, kind: FrameKind) {
+        let z = &mut m.zones[self.zone.index()];
+        if kind == FrameKind::Lru {
+            m.frames.set(pfn, FrameKind::IsolatedLru, Order::ZERO);
+            z.nr_lru -= 1;
+            z.nr_isolated += 1;
+        }
+        self.migrate_pages[self.migrate_count] = pfn;
+        self.migrate_count += 1;
+        m.sh.work.isolated += 1;
+        m.sh.vmstat.add(crate::vmstat::VmEvent::CompactIsolated, 1);
+    }
+
+    /// Puts isolated pages that will not be migrated back on the LRU.
+    pub(super) fn putback_migratepages(&mut self, m: &mut Memory) {
+        for i in 0..core::mem::take(&mut self.migrate_count) {
+            self.putback_page(m, self.migrate_pages[i]);
+        }
+    }
+
+    pub(super) fn putback_page(&self, m: &mut Memory, pfn: Pfn) {
+        if m.frames.tag(pfn).kind() == FrameKind::IsolatedLru {
+            m.frames.set(pfn, FrameKind::Lru, Order::ZERO);
+            let z = &mut m.zones[self.zone.index()];
+            z.nr_lru += 1;
+            z.nr_isolated -= 1;
+        }
+    }
+
+    /// Looks through the movable free lists for a pageblock that is already partly free (§5.4.3). Returns where to
+    /// scan: the block found, or the migration scanner's own position.
+    fn fast_find_migrateblock(&mut self, m: &mut Memory) -> Pfn {
+        let start = m.zones[self.zone.index()].start;
+        let pfn = self.migrate_pfn;
+        let Some(order) = self.cc.order else {
+            return pfn;
+        };
+        if self.cc.ignore_skip_hint
+            || pfn != start && !pfn.is_pageblock_aligned()
+            || !order.is_costly()
+            || self.cc.direct && self.cc.migratetype != MigrateType::Movable
+        {
+            return pfn;
+        }
+        let mut distance = (self.free_pfn.get().saturating_sub(pfn.get())) >> 1;
+        if pfn != start {
+            distance >>= 2;
+        }
+        let high = pfn.plus(distance).pageblock_start();
+        let limit = self.free_list_scan_limit();
+        let original = m.sh.profile.fast_search == FastSearch::Original;
+        let (mut scanned, mut found) = (0u32, None);
+        let orders = (PAGE_ALLOC_COSTLY_ORDER.get()..order.get()).rev().map(Order::new);
+        for o in orders {
+            if found.is_some() || scanned >= limit {
+                break;
+            }
+            found = self.search_order_for_source(m, o, high, limit, original, &mut scanned);
+        }
+        self.migrate_scanned += u64::from(scanned);
+        m.sh.work.list_scanned += u64::from(scanned);
+        match found {
+            Some(block_start) if !original || block_start != pfn => block_start.max(start),
+            _ => {
+                if !original {
+                    self.fast_search_fail += 1;
+                }
+                self.reinit_migrate_pfn()
+            }
+        }
+    }
+
+    /// One order of the search: the first free block below `high` whose pageblock has no skip hint.
+    fn search_order_for_source(
+        &mut self,
+        m: &mut Memory,
+        o: Order,
+        high: Pfn,
+        limit: u32,
+        original: bool,
+        scanned: &mut u32,
+    ) -> Option<Pfn> {
+        let (zone, t) = (self.zone.index(), MigrateType::Movable);
+        let mut at = m.zones[zone].free_list(o, t).first();
+        while let Some(free) = at {
+            if !original && *scanned >= limit {
+                *scanned += 1;
+                m.rotate_list_to_tail(self.zone, o, t, free);
+                return None;
+            }
+            *scanned += 1;
+            if free < high && !m.blocks.skip(free.pageblock()) {
+                m.rotate_list_to_tail(self.zone, o, t, free);
+                if !self.fast_start_used {
+                    self.fast_start_pfn = Some(self.fast_start_pfn.map_or(free, |p| p.min(free)));
+                }
+                self.fast_search_fail = 0;
+                m.blocks.set_skip(free.pageblock(), true);
+                return Some(free.pageblock_start());
+            }
+            if original && free >= high && *scanned >= limit {
+                self.fast_search_fail += 1;
+                m.rotate_list_to_tail(self.zone, o, t, free);
+                return None;
+            }
+            at = m.frames.next(free, o);
+        }
+        None
+    }
+
+    /// After a search in vain: back to the lowest block a search has seen, once.
+    fn reinit_migrate_pfn(&mut self) -> Pfn {
+        if let Some(lowest) = self.fast_start_pfn
+            && !self.fast_start_used
+        {
+            self.migrate_pfn = lowest;
+            self.fast_start_used = true;
+        }
+        self.migrate_pfn
+    }
+
+    /// How many list entries a search looks at: fewer after every search in vain.
+    pub(super) fn free_list_scan_limit(&self) -> u32 {
+        (CLUSTER_MAX >> self.fast_search_fail.min(31)) + 1
+    }
+}
+
+impl Memory {
+    /// Turns a free list so that `last` is its last entry.
+    fn rotate_list_to_tail(&mut self, zone: crate::types::ZoneId, o: Order, t: MigrateType, last: Pfn) {
+        if let Some(first) = self.frames.next(last, o) {
+            let list = &mut self.zones[zone.index()].lists[o.index()][t.index()];
+            self.frames.rotate_to_front(list, first, o);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Proactive compaction: the score thresholds and the runs that keep a node between them.
+//!
+//! Source: seed 000; kernel-behaviour §5.10, §10.4. When to check, and how to back off, is kcompactd's business
+//! ([`crate::kcompactd`]).
+
+use super::run::CompactControl;
+use crate::event::MigrateMode;
+use crate::gfp::{AllocFlags, Wmark};
+use crate::memory::Memory;
+use crate::profile::ProactiveRules;
+use crate::types::{MigrateType, NodeId, ZoneType};
+
+/// The score a proactive run stops at, for a `vm.compaction_proactiveness`.
+pub fn fragmentation_score_low(proactiveness: u32) -> u64 {
+    u64::from(100u32.saturating_sub(proactiveness).max(5))
+}
+
+/// The score a proactive run starts above.
+pub fn fragmentation_score_high(proactiveness: u32) -> u64 {
+    (fragmentation_score_low(proactiveness) + 10).min(100)
+}
+
+impl Memory {
+    pub(crate) fn fragmentation_score_wmark_low(&self) -> u64 {
+        fragmentation_score_low(self.sh.tunables.compaction_proactiveness)
+    }
+
+    /// Whether the node's score calls for proactive compaction, and kswapd leaves room for it.
+    pub fn should_proactive_compact_node(&self, node: NodeId) -> bool {
+        let p = self.sh.tunables.compaction_proactiveness;
+        self.sh.profile.proactive != ProactiveRules::Off
+            && p != 0
+            && !self.nodes[node.index()].kswapd.running
+            && self.fragmentation_score_node(node) > fragmentation_score_high(p)
+    }
+}
+
+/// A run over a whole zone that nobody waits for: `/proc/sys/vm/compact_memory` or proactive.
+pub(crate) fn whole_zone_control(proactive: bool) -> CompactControl {
+    CompactControl {
+        order: None,
+        migratetype: MigrateType::Unmovable,
+        mode: if proactive { MigrateMode::SyncLight } else { MigrateMode::Sync },
+        direct: false,
+        whole_zone: true,
+        ignore_skip_hint: true,
+        ignore_block_suitable: false,
+        proactive,
+        alloc_flags: AllocFlags::mark(Wmark::Min),
+        highest: ZoneType::Dma,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_of_the_published_vectors() {
+        for (p, want) in [(1, (99, 100)), (20, (80, 90)), (40, (60, 70)), (90, (10, 20)), (95, (5, 15)), (100, (5, 15))]
+        {
+            assert_eq!((fragmentation_score_low(p), fragmentation_score_high(p)), want, "proactiveness {p}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Suitability: whether compacting a zone could help a request at all.
+//!
+//! Not if the page is already there, not if there is too little free memory to move pages about in, and for costly
+//! orders not if memory is lacking rather than in pieces. Source: kernel-behaviour §5.2 (4.8–6.4).
+
+use crate::event::{At, CompactResult, Event, Listen};
+use crate::gfp::{AllocFlags, Wmark};
+use crate::memory::Memory;
+use crate::types::{Order, ZoneId, ZoneType};
+use crate::zone::Zone;
+
+impl Zone {
+    /// The zone's place, for events.
+    pub(crate) fn at(&self) -> At {
+        At { node: self.node, zone: self.kind, id: self.id }
+    }
+}
+
+impl Memory {
+    /// Whether to compact `zone` for a request; `order` is `None` for the whole zone, which always goes ahead.
+    pub fn compaction_suitable(
+        &mut self,
+        zone: ZoneId,
+        order: Option<Order>,
+        flags: AllocFlags,
+        highest: ZoneType,
+    ) -> CompactResult {
+        self.sh.work.any = true;
+        self.sh.work.tests += 1;
+        let Some(o) = order else {
+            return CompactResult::Continue;
+        };
+        let free = self.zones[zone.index()].free_pages;
+        let mut result = self.suitable_by_watermarks(zone, o, flags, highest, free);
+        if result == CompactResult::Continue && o.is_costly() {
+            let index = self.zones[zone.index()].contig_info(o).fragmentation_index(o);
+            if (0..=i64::from(self.sh.tunables.extfrag_threshold)).contains(&index) {
+                result = CompactResult::NotSuitableZone;
+            }
+        }
+        let at = self.zones[zone.index()].at();
+        self.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Suitable { at, order, ret: result });
+        if result == CompactResult::NotSuitableZone { CompactResult::Skipped } else { result }
+    }
+
+    /// The watermark part of the test, with `free` pages supposed free.
+    pub(crate) fn suitable_by_watermarks(
+        &self,
+        zone: ZoneId,
+        order: Order,
+        flags: AllocFlags,
+        highest: ZoneType,
+        free: i64,
+    ) -> CompactResult {
+        let z = &self.zones[zone.index()];
+        let rules = self.sh.profile.reserves;
+        let mark = flags.wmark.unwrap_or(Wmark::Min);
+        if z.watermark_ok(order, z.wmark(mark), highest, flags, z.free_pages, rules) {
+            return CompactResult::Success;
+        }
+        let base = z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min });
+        let plain = AllocFlags::mark(Wmark::Min);
+        if !z.watermark_ok(Order::ZERO, base + order.compact_gap(), highest, plain, free, rules) {
+            return CompactResult::Skipped;
+        }
+        CompactResult::Continue
+    }
+}

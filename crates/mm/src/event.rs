@@ -1,0 +1,334 @@
+//! Tracepoints, as values with the kernel's field names; their `Display` is the kernel's format.
+//!
+//! Nothing is recorded unless a host listens: an event site costs one test of a bit.
+
+use crate::types::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Groups of tracepoints a host can listen to, as bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listen(u8);
+
+impl Listen {
+    /// Nothing.
+    pub const NOTHING: Listen = Listen(0);
+    /// `kmem`: every allocation and free. Large.
+    pub const KMEM: Listen = Listen(1);
+    /// `kmem:mm_page_alloc_extfrag` alone.
+    pub const EXTFRAG: Listen = Listen(2);
+    /// `compaction`: runs, scanners, deferral, kcompactd.
+    pub const COMPACTION: Listen = Listen(4);
+    /// `compaction` in detail: every test and every isolated range.
+    pub const COMPACTION_DETAIL: Listen = Listen(8);
+    /// `vmscan`: kswapd and direct reclaim.
+    pub const VMSCAN: Listen = Listen(16);
+
+    /// Both.
+    pub const fn with(self, o: Listen) -> Listen {
+        Listen(self.0 | o.0)
+    }
+}
+
+/// Where an event happened: node and zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct At {
+    /// The node.
+    pub node: NodeId,
+    /// The zone's type.
+    pub zone: ZoneType,
+    /// The zone.
+    pub id: ZoneId,
+}
+
+/// How hard a compaction run tries: the `mode` of its events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum MigrateMode {
+    /// Never waits.
+    Async,
+    /// Waits, but not for writeback.
+    SyncLight,
+    /// Waits for everything.
+    Sync,
+}
+
+/// How a compaction run ended, or stands. The order matters: of several zones, the greatest is the overall result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum CompactResult {
+    /// Fragmentation is not what is wrong with this zone.
+    NotSuitableZone,
+    /// Too little free memory to work with.
+    Skipped,
+    /// Put off after failures.
+    Deferred,
+    /// Not yet a page.
+    NoSuitablePage,
+    /// Go on.
+    Continue,
+    /// The scanners met after covering the whole zone.
+    Complete,
+    /// The scanners met after covering part of it.
+    PartialSkipped,
+    /// Gave way to somebody.
+    Contended,
+    /// A page is there.
+    Success,
+}
+
+impl CompactResult {
+    /// The word tracepoints print.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CompactResult::NotSuitableZone => "not_suitable_zone",
+            CompactResult::Skipped => "skipped",
+            CompactResult::Deferred => "deferred",
+            CompactResult::NoSuitablePage => "no_suitable_page",
+            CompactResult::Continue => "continue",
+            CompactResult::Complete => "complete",
+            CompactResult::PartialSkipped => "partial_skipped",
+            CompactResult::Contended => "contended",
+            CompactResult::Success => "success",
+        }
+    }
+}
+
+/// A tracepoint with its fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)] // the fields are the kernel's, named as in its format files
+pub enum Event {
+    /// A page or block went to a requester.
+    PageAlloc { pfn: Pfn, order: Order, migratetype: MigrateType },
+    /// A page or block came back.
+    PageFree { pfn: Pfn, order: Order },
+    /// A block left the free lists.
+    PageAllocZoneLocked { pfn: Pfn, order: Order, migratetype: MigrateType, percpu_refill: bool },
+    /// A block went from a per-CPU list to the free lists.
+    PagePcpuDrain { pfn: Pfn, order: Order, migratetype: MigrateType },
+    /// A request was served from another type's free list.
+    PageAllocExtfrag {
+        pfn: Pfn,
+        alloc_order: Order,
+        fallback_order: Order,
+        alloc_migratetype: MigrateType,
+        fallback_migratetype: MigrateType,
+        change_ownership: bool,
+    },
+    /// A compaction run starts (seed 004).
+    CompactionBegin { zone_start: Pfn, migrate_pfn: Pfn, free_pfn: Pfn, zone_end: Pfn, mode: MigrateMode },
+    /// A compaction run ends (seed 004).
+    CompactionEnd {
+        zone_start: Pfn,
+        migrate_pfn: Pfn,
+        free_pfn: Pfn,
+        zone_end: Pfn,
+        mode: MigrateMode,
+        status: CompactResult,
+    },
+    /// The migration scanner went over a range.
+    IsolateMigratepages { start_pfn: Pfn, end_pfn: Pfn, nr_scanned: u64, nr_taken: u64 },
+    /// The free scanner went over a range.
+    IsolateFreepages { start_pfn: Pfn, end_pfn: Pfn, nr_scanned: u64, nr_taken: u64 },
+    /// A batch of pages was migrated.
+    Migratepages { nr_migrated: u64, nr_failed: u64 },
+    /// Direct compaction was tried.
+    TryToCompactPages { order: Order, priority: u8 },
+    /// Whether a run is finished.
+    Finished { at: At, order: Option<Order>, ret: CompactResult },
+    /// Whether a zone is worth compacting.
+    Suitable { at: At, order: Option<Order>, ret: CompactResult },
+    /// Compaction was put off.
+    Deferred { at: At, order: Order, order_failed: u8, consider: u32, limit: u32 },
+    /// Compaction failed and the next ones will be put off.
+    DeferCompaction { at: At, order: Order, order_failed: u8, consider: u32, limit: u32 },
+    /// Compaction need not be put off any more.
+    DeferReset { at: At, order: Order, order_failed: u8, consider: u32, limit: u32 },
+    /// kcompactd goes to sleep.
+    KcompactdSleep { nid: NodeId },
+    /// kcompactd starts to work.
+    KcompactdWake { nid: NodeId, order: Option<Order>, highest_zoneidx: ZoneType },
+    /// Somebody wakes kcompactd.
+    WakeupKcompactd { nid: NodeId, order: Option<Order>, highest_zoneidx: ZoneType },
+    /// kswapd sleeps.
+    KswapdSleep { nid: NodeId },
+    /// kswapd starts to work.
+    KswapdWake { nid: NodeId, order: Order },
+    /// Somebody wakes kswapd.
+    WakeupKswapd { nid: NodeId, order: Order },
+    /// Direct reclaim begins.
+    DirectReclaimBegin { order: Order },
+    /// Direct reclaim ends.
+    DirectReclaimEnd { nr_reclaimed: u64 },
+}
+
+impl Event {
+    /// The tracepoint's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Event::PageAlloc { .. } => "mm_page_alloc",
+            Event::PageFree { .. } => "mm_page_free",
+            Event::PageAllocZoneLocked { .. } => "mm_page_alloc_zone_locked",
+            Event::PagePcpuDrain { .. } => "mm_page_pcpu_drain",
+            Event::PageAllocExtfrag { .. } => "mm_page_alloc_extfrag",
+            Event::CompactionBegin { .. } => "mm_compaction_begin",
+            Event::CompactionEnd { .. } => "mm_compaction_end",
+            Event::IsolateMigratepages { .. } => "mm_compaction_isolate_migratepages",
+            Event::IsolateFreepages { .. } => "mm_compaction_isolate_freepages",
+            Event::Migratepages { .. } => "mm_compaction_migratepages",
+            Event::TryToCompactPages { .. } => "mm_compaction_try_to_compact_pages",
+            Event::Finished { .. } => "mm_compaction_finished",
+            Event::Suitable { .. } => "mm_compaction_suitable",
+            Event::Deferred { .. } => "mm_compaction_deferred",
+            Event::DeferCompaction { .. } => "mm_compaction_defer_compaction",
+            Event::DeferReset { .. } => "mm_compaction_defer_reset",
+            Event::KcompactdSleep { .. } => "mm_compaction_kcompactd_sleep",
+            Event::KcompactdWake { .. } => "mm_compaction_kcompactd_wake",
+            Event::WakeupKcompactd { .. } => "mm_compaction_wakeup_kcompactd",
+            Event::KswapdSleep { .. } => "mm_vmscan_kswapd_sleep",
+            Event::KswapdWake { .. } => "mm_vmscan_kswapd_wake",
+            Event::WakeupKswapd { .. } => "mm_vmscan_wakeup_kswapd",
+            Event::DirectReclaimBegin { .. } => "mm_vmscan_direct_reclaim_begin",
+            Event::DirectReclaimEnd { .. } => "mm_vmscan_direct_reclaim_end",
+        }
+    }
+}
+
+impl MigrateMode {
+    /// The word begin and end events print: SYNC_LIGHT counts as sync.
+    const fn name(self) -> &'static str {
+        match self {
+            MigrateMode::Async => "async",
+            MigrateMode::SyncLight | MigrateMode::Sync => "sync",
+        }
+    }
+}
+
+/// −1 for "the whole zone", as tracepoints print it.
+fn order_or_all(order: &Option<Order>) -> i32 {
+    order.map_or(-1, |o| i32::from(o.get()))
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name())?;
+        match self {
+            Event::PageAlloc { pfn, order, migratetype } => {
+                write!(f, "pfn={pfn} order={} migratetype={}", order.get(), migratetype.index())
+            }
+            Event::PageFree { pfn, order } => write!(f, "pfn={pfn} order={}", order.get()),
+            Event::PageAllocZoneLocked { pfn, order, migratetype, percpu_refill } => write!(
+                f,
+                "pfn={pfn} order={} migratetype={} percpu_refill={}",
+                order.get(),
+                migratetype.index(),
+                u8::from(*percpu_refill)
+            ),
+            Event::PagePcpuDrain { pfn, order, migratetype } => {
+                write!(f, "pfn={pfn} order={} migratetype={}", order.get(), migratetype.index())
+            }
+            Event::PageAllocExtfrag {
+                pfn,
+                alloc_order,
+                fallback_order,
+                alloc_migratetype,
+                fallback_migratetype,
+                change_ownership,
+            } => write!(
+                f,
+                "pfn={pfn} alloc_order={} fallback_order={} pageblock_order={} alloc_migratetype={} \
+                 fallback_migratetype={} fragmenting={} change_ownership={}",
+                alloc_order.get(),
+                fallback_order.get(),
+                PAGEBLOCK_ORDER.get(),
+                alloc_migratetype.index(),
+                fallback_migratetype.index(),
+                u8::from(!fallback_order.is_whole_pageblock()),
+                u8::from(*change_ownership)
+            ),
+            Event::CompactionBegin { zone_start, migrate_pfn, free_pfn, zone_end, mode } => write!(
+                f,
+                "zone_start={zone_start} migrate_pfn={migrate_pfn} free_pfn={free_pfn} zone_end={zone_end}, mode={}",
+                mode.name()
+            ),
+            Event::CompactionEnd { zone_start, migrate_pfn, free_pfn, zone_end, mode, status } => write!(
+                f,
+                "zone_start={zone_start} migrate_pfn={migrate_pfn} free_pfn={free_pfn} zone_end={zone_end}, \
+                 mode={} status={}",
+                mode.name(),
+                status.name()
+            ),
+            Event::IsolateMigratepages { start_pfn, end_pfn, nr_scanned, nr_taken }
+            | Event::IsolateFreepages { start_pfn, end_pfn, nr_scanned, nr_taken } => {
+                write!(f, "range=({start_pfn} ~ {end_pfn}) nr_scanned={nr_scanned} nr_taken={nr_taken}")
+            }
+            Event::Migratepages { nr_migrated, nr_failed } => {
+                write!(f, "nr_migrated={nr_migrated} nr_failed={nr_failed}")
+            }
+            Event::TryToCompactPages { order, priority } => {
+                write!(f, "order={} priority={priority}", order.get())
+            }
+            Event::Finished { at, order, ret } | Event::Suitable { at, order, ret } => write!(
+                f,
+                "node={} zone={:<8} order={} ret={}",
+                at.node.index(),
+                at.zone.name(),
+                order_or_all(order),
+                ret.name()
+            ),
+            Event::Deferred { at, order, order_failed, consider, limit }
+            | Event::DeferCompaction { at, order, order_failed, consider, limit }
+            | Event::DeferReset { at, order, order_failed, consider, limit } => write!(
+                f,
+                "node={} zone={:<8} order={} order_failed={order_failed} consider={consider} limit={limit}",
+                at.node.index(),
+                at.zone.name(),
+                order.get()
+            ),
+            Event::KcompactdSleep { nid } | Event::KswapdSleep { nid } => {
+                write!(f, "nid={}", nid.index())
+            }
+            Event::KcompactdWake { nid, order, highest_zoneidx }
+            | Event::WakeupKcompactd { nid, order, highest_zoneidx } => write!(
+                f,
+                "nid={} order={} classzone_idx={:<8}",
+                nid.index(),
+                order_or_all(order),
+                highest_zoneidx.name()
+            ),
+            Event::KswapdWake { nid, order } | Event::WakeupKswapd { nid, order } => {
+                write!(f, "nid={} order={}", nid.index(), order.get())
+            }
+            Event::DirectReclaimBegin { order } => write!(f, "order={}", order.get()),
+            Event::DirectReclaimEnd { nr_reclaimed } => write!(f, "nr_reclaimed={nr_reclaimed}"),
+        }
+    }
+}
+
+/// Events recorded since the host last took them.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    listening: u8,
+    events: Vec<Event>,
+}
+
+impl Trace {
+    /// Chooses what to record from now on.
+    pub fn listen(&mut self, what: Listen) {
+        self.listening = what.0;
+    }
+    /// Whether anybody wants events of this group.
+    #[inline(always)]
+    pub(crate) fn wants(&self, what: Listen) -> bool {
+        self.listening & what.0 != 0
+    }
+    /// Records an event if anybody wants its group.
+    #[inline(always)]
+    pub(crate) fn emit(&mut self, what: Listen, event: impl FnOnce() -> Event) {
+        if self.wants(what) {
+            self.events.push(event());
+        }
+    }
+    /// Hands over what was recorded.
+    pub fn take(&mut self) -> Vec<Event> {
+        core::mem::take(&mut self.events)
+    }
+}

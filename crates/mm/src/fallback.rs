@@ -1,0 +1,193 @@
+//! Fallback: what happens when a type has no free block of its own.
+//!
+//! The request takes from another type, and tries to take over the whole pageblock so that types mix as little as
+//! possible: a movable request prefers the smallest block when only small ones are left (it can be moved away
+//! later), everybody else the largest. A fallback below pageblock size raises the zone's watermarks for a while, so
+//! that kswapd and kcompactd make room. Source: kernel-behaviour §2.5 (4.13–6.9), §2.7.
+
+use crate::event::{Event, Listen};
+use crate::gfp::AllocFlags;
+use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use crate::zone::{Locked, Zone};
+
+/// Types to take from, in this order (§1.2).
+const FALLBACKS: [[MigrateType; 2]; MigrateType::PCP_TYPES] = [
+    [MigrateType::Reclaimable, MigrateType::Movable],
+    [MigrateType::Reclaimable, MigrateType::Unmovable],
+    [MigrateType::Unmovable, MigrateType::Movable],
+];
+
+/// Whether a request of type `t` that found a foreign block of order `o` may take over its pageblock.
+#[inline]
+fn can_steal(o: Order, t: MigrateType) -> bool {
+    o.get() >= PAGEBLOCK_ORDER.get() / 2 || matches!(t, MigrateType::Reclaimable | MigrateType::Unmovable)
+}
+
+impl Zone {
+    /// The first type in `t`'s table that has a free block of order `o`.
+    pub(crate) fn fallback_at(&self, o: Order, t: MigrateType) -> Option<MigrateType> {
+        if self.nr_free[o.index()] == 0 || t.index() >= MigrateType::PCP_TYPES {
+            return None;
+        }
+        FALLBACKS[t.index()].into_iter().find(|f| !self.lists[o.index()][f.index()].is_empty())
+    }
+
+    /// Whether a request of type `t` could take over a block through a free block of order `o`.
+    pub(crate) fn claimable_at(&self, o: Order, t: MigrateType) -> bool {
+        can_steal(o, t) && self.fallback_at(o, t).is_some()
+    }
+}
+
+impl Locked<'_> {
+    /// The free lists' part of an allocation: own type first, then whatever fallback allows.
+    #[inline(always)]
+    pub(crate) fn rmqueue_buddy_types(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
+        loop {
+            if let Some(pfn) = self.rmqueue_smallest(order, t) {
+                return Some(pfn);
+            }
+            if !self.rmqueue_fallback(order, t, flags) {
+                return None;
+            }
+        }
+    }
+
+    /// Moves at least one sufficient foreign block to the lists of `t`; false if there is none to be had.
+    #[inline(never)]
+    fn rmqueue_fallback(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> bool {
+        let min_order = if flags.any(AllocFlags::NOFRAGMENT) { order.max(PAGEBLOCK_ORDER) } else { order };
+        let Some((o, from)) = min_order.and_up().rev().find_map(|o| Some((o, self.zone.fallback_at(o, t)?))) else {
+            return false;
+        };
+        let small_piece_of_a_movable_request = !can_steal(o, t) && t == MigrateType::Movable && o > order;
+        let (o, from) = if small_piece_of_a_movable_request {
+            order
+                .and_up()
+                .find_map(|o| Some((o, self.zone.fallback_at(o, t)?)))
+                .expect("the block found by the search from above is still there")
+        } else {
+            (o, from)
+        };
+        let pfn = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
+        self.steal(pfn, o, from, t, flags, can_steal(o, t));
+        let change_ownership = self.blocks.migratetype(pfn.pageblock()) == t;
+        self.sh.trace.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
+            pfn,
+            alloc_order: order,
+            fallback_order: o,
+            alloc_migratetype: t,
+            fallback_migratetype: from,
+            change_ownership,
+        });
+        true
+    }
+
+    /// Takes the free block at `pfn` over for type `t`, with its whole pageblock where that is right (§2.5.2).
+    fn steal(&mut self, pfn: Pfn, o: Order, from: MigrateType, t: MigrateType, flags: AllocFlags, whole_block: bool) {
+        let old = self.blocks.migratetype(pfn.pageblock());
+        if old == MigrateType::HighAtomic {
+            return self.move_to_free_list(pfn, o, from, t);
+        }
+        if o >= PAGEBLOCK_ORDER {
+            for b in 0..1usize << (o.get() - PAGEBLOCK_ORDER.get()) {
+                self.blocks.set_migratetype(pfn.pageblock() + b, t);
+            }
+            return self.move_to_free_list(pfn, o, from, t);
+        }
+        let boosted = self.boost_watermark();
+        if flags.any(AllocFlags::KSWAPD) && (boosted || !self.sh.profile.boost_spares_small_zones) {
+            self.zone.boosted_flag = true;
+        }
+        if !whole_block {
+            return self.move_to_free_list(pfn, o, from, t);
+        }
+        let (free, movable) = self.move_freepages_block(pfn, t);
+        if free == 0 {
+            return self.move_to_free_list(pfn, o, from, t);
+        }
+        let alike = match (t, old) {
+            (MigrateType::Movable, _) => movable,
+            (_, MigrateType::Movable) => PAGEBLOCK_PAGES.saturating_sub(free + movable),
+            _ => 0,
+        };
+        if free + alike >= PAGEBLOCK_PAGES / 2 {
+            self.blocks.set_migratetype(pfn.pageblock(), t);
+        }
+    }
+
+    /// Moves all free blocks of `pfn`'s pageblock to the tails of `t`'s lists. Returns the free pages moved and the
+    /// movable pages seen.
+    pub(crate) fn move_freepages_block(&mut self, pfn: Pfn, t: MigrateType) -> (u32, u32) {
+        let start = if self.zone.spans(pfn.pageblock_start()) { pfn.pageblock_start() } else { pfn };
+        let end = pfn.pageblock_end();
+        if !self.zone.spans(end.minus(1)) {
+            return (0, 0);
+        }
+        let (mut free, mut movable) = (0, 0);
+        let mut at = start;
+        while at < end {
+            let tag = self.frames.tag(at);
+            if tag.is_buddy() {
+                self.move_to_free_list(at, tag.order(), tag.buddy_type(), t);
+                free += tag.order().pages();
+                at = at.plus(tag.order().pages());
+            } else {
+                movable += u32::from(tag.is_movable());
+                at = at.plus(1);
+            }
+        }
+        self.sh.work.steal_scanned += u64::from(end.get() - start.get());
+        (free, movable)
+    }
+
+    /// Raises the zone's marks by one pageblock, up to a ceiling; false if the zone is too small or boosting is off.
+    fn boost_watermark(&mut self) -> bool {
+        let factor = u64::from(self.sh.tunables.watermark_boost_factor);
+        let pageblock = u64::from(PAGEBLOCK_PAGES);
+        if factor == 0 || self.sh.profile.boost_spares_small_zones && 4 * pageblock > self.zone.managed {
+            return false;
+        }
+        let ceiling = self.zone.watermarks.high * factor / 10_000;
+        if ceiling == 0 {
+            return false;
+        }
+        self.zone.watermark_boost = (self.zone.watermark_boost + pageblock).min(ceiling.max(pageblock));
+        true
+    }
+
+    /// After an atomic high-order allocation: keeps its pageblock in reserve for the next one (§2.8).
+    pub(crate) fn reserve_highatomic(&mut self, pfn: Pfn) {
+        let pageblock = u64::from(PAGEBLOCK_PAGES);
+        let limit = self.zone.managed / 100 + pageblock;
+        let t = self.blocks.migratetype(pfn.pageblock());
+        if self.zone.nr_reserved_highatomic >= limit || !t.is_mergeable() {
+            return;
+        }
+        self.zone.nr_reserved_highatomic += pageblock;
+        self.blocks.set_migratetype(pfn.pageblock(), MigrateType::HighAtomic);
+        self.move_freepages_block(pfn, MigrateType::HighAtomic);
+    }
+
+    /// Gives one reserved pageblock back to type `t`; true if that freed any page (§2.8).
+    pub(crate) fn unreserve_highatomic(&mut self, t: MigrateType, force: bool) -> bool {
+        let pageblock = u64::from(PAGEBLOCK_PAGES);
+        if !force && self.zone.nr_reserved_highatomic <= pageblock {
+            return false;
+        }
+        for o in Order::all() {
+            let Some(pfn) = self.zone.lists[o.index()][MigrateType::HighAtomic.index()].first() else {
+                continue;
+            };
+            if self.blocks.migratetype(pfn.pageblock()) == MigrateType::HighAtomic {
+                self.zone.nr_reserved_highatomic -= pageblock.min(self.zone.nr_reserved_highatomic);
+            }
+            self.blocks.set_migratetype(pfn.pageblock(), t);
+            if self.move_freepages_block(pfn, t).0 > 0 {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+const _: () = assert!(MAX_ORDER.get() == PAGEBLOCK_ORDER.get() + 1);

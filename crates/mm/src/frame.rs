@@ -1,0 +1,470 @@
+//! What is known of each page frame, and how little memory that takes.
+//!
+//! A frame has a one-byte [`Tag`] (what it is the head of) and an eight-byte word. The word is a list link while
+//! the frame is on a free, per-CPU or isolation list, and belongs to the owner while the frame is allocated: a
+//! page is never both, so the two share it. That is nine bytes a frame.
+//!
+//! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps its tag and its
+//! word in a second, per-pageblock pair of arrays, and none of its 512 frames is touched: memory that was never
+//! split costs nothing, because the arrays start as untouched zero pages of the host.
+//!
+//! Invariants (walked by [`crate::check`]):
+//! - the frame tags of a pageblock whose block tag is not [`Tag::SPLIT`] are all [`Tag::TAIL`];
+//! - inside a split pageblock, a head of order o is followed by 2^o − 1 tails.
+
+use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
+use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// What a head frame is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameKind {
+    /// Not a head: inside a larger block, or a hole.
+    Tail,
+    /// On a per-CPU list; the type is the one sampled when it got there.
+    Pcp(MigrateType),
+    /// Allocated and not movable: kernel memory.
+    Kernel,
+    /// Allocated user memory on the LRU: a migration source.
+    Lru,
+    /// Allocated and migratable through its driver's operations, not on the LRU.
+    MovableOps,
+    /// On the free list of this type.
+    Buddy(MigrateType),
+    /// Taken off the LRU by compaction, on its way to being migrated.
+    IsolatedLru,
+    /// Taken from the free lists by compaction, a target for migration.
+    IsolatedFree,
+    /// Belongs to the firmware or the kernel image; never allocated, never freed.
+    Reserved,
+}
+
+/// A frame's kind in the high four bits and its order in the low four.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Tag(u8);
+
+const KIND_PCP: u8 = 1;
+const KIND_KERNEL: u8 = 5;
+const KIND_LRU: u8 = 6;
+const KIND_MOVABLE_OPS: u8 = 7;
+const KIND_BUDDY: u8 = 8;
+const KIND_ISOLATED_LRU: u8 = 12;
+const KIND_ISOLATED_FREE: u8 = 13;
+const KIND_RESERVED: u8 = 14;
+
+impl Tag {
+    /// Not a head.
+    pub const TAIL: Tag = Tag(0);
+    /// Of a pageblock: not whole, its frames have tags of their own.
+    pub const SPLIT: Tag = Tag(0);
+    /// Of a pageblock: the second half of an order-10 block.
+    pub const SECOND_HALF: Tag = Tag(0x0f);
+    /// One user page on the LRU, the commonest tag of all.
+    pub const LRU_PAGE: Tag = Tag(KIND_LRU << 4);
+
+    /// The tag of a head of `kind` and `order`.
+    #[inline(always)]
+    pub const fn new(kind: FrameKind, order: Order) -> Tag {
+        let k = match kind {
+            FrameKind::Tail => 0,
+            FrameKind::Pcp(t) => KIND_PCP + t as u8,
+            FrameKind::Kernel => KIND_KERNEL,
+            FrameKind::Lru => KIND_LRU,
+            FrameKind::MovableOps => KIND_MOVABLE_OPS,
+            FrameKind::Buddy(t) => KIND_BUDDY + t as u8,
+            FrameKind::IsolatedLru => KIND_ISOLATED_LRU,
+            FrameKind::IsolatedFree => KIND_ISOLATED_FREE,
+            FrameKind::Reserved => KIND_RESERVED,
+        };
+        Tag(k << 4 | order.get())
+    }
+
+    /// The kind.
+    #[inline]
+    pub const fn kind(self) -> FrameKind {
+        match self.0 >> 4 {
+            k @ 1..=4 => FrameKind::Pcp(MigrateType::from_index((k - KIND_PCP) as usize)),
+            KIND_KERNEL => FrameKind::Kernel,
+            KIND_LRU => FrameKind::Lru,
+            KIND_MOVABLE_OPS => FrameKind::MovableOps,
+            k @ 8..=11 => FrameKind::Buddy(MigrateType::from_index((k - KIND_BUDDY) as usize)),
+            KIND_ISOLATED_LRU => FrameKind::IsolatedLru,
+            KIND_ISOLATED_FREE => FrameKind::IsolatedFree,
+            KIND_RESERVED => FrameKind::Reserved,
+            _ => FrameKind::Tail,
+        }
+    }
+    /// The order of the block this frame heads.
+    #[inline(always)]
+    pub const fn order(self) -> Order {
+        let o = self.0 & 0x0f;
+        if o > MAX_ORDER.get() { Order::ZERO } else { Order::new(o) }
+    }
+    /// Whether this is the head of a block on a free list.
+    #[inline(always)]
+    pub const fn is_buddy(self) -> bool {
+        self.0 & 0xc0 == 0x80
+    }
+    /// Whether this is the head of a free block of exactly `order`.
+    #[inline(always)]
+    pub const fn is_buddy_of(self, order: Order) -> bool {
+        self.0 & 0xcf == 0x80 | order.get()
+    }
+    /// The free list's type, for a tag that [`Tag::is_buddy`].
+    #[inline(always)]
+    pub const fn buddy_type(self) -> MigrateType {
+        MigrateType::from_index((self.0 >> 4 & 3) as usize)
+    }
+    /// Whether this is allocated: somebody outside the allocator holds it.
+    #[inline(always)]
+    pub const fn is_allocated(self) -> bool {
+        matches!(self.0 >> 4, KIND_KERNEL | KIND_LRU | KIND_MOVABLE_OPS)
+    }
+    /// Whether this counts as movable when a pageblock changes hands: on the LRU or with migration operations.
+    #[inline(always)]
+    pub const fn is_movable(self) -> bool {
+        matches!(self.0 >> 4, KIND_LRU | KIND_MOVABLE_OPS)
+    }
+    /// Whether a block of at least a pageblock is allocated as one: a huge page.
+    #[inline(always)]
+    pub const fn is_huge(self) -> bool {
+        self.is_allocated() && self.order().is_whole_pageblock()
+    }
+    /// The byte as stored.
+    #[inline(always)]
+    pub const fn raw(self) -> u8 {
+        self.0
+    }
+}
+
+/// Eight bytes of a frame: neighbours in a list, or what the owner keeps here.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Word {
+    pub(crate) next: u32,
+    pub(crate) prev: u32,
+}
+
+/// End of a list.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// A doubly linked list of blocks, by pfn. All blocks of one list have the same order, or are all below order 9.
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    pub(crate) head: u32,
+    pub(crate) tail: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List::EMPTY
+    }
+}
+
+impl List {
+    /// A list without entries.
+    pub const EMPTY: List = List { head: NIL, tail: NIL };
+
+    /// Whether there is no entry.
+    #[inline(always)]
+    pub const fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
+    /// The first entry.
+    #[inline(always)]
+    pub const fn first(&self) -> Option<Pfn> {
+        if self.head == NIL { None } else { Some(Pfn::new(self.head)) }
+    }
+    /// The last entry.
+    #[inline(always)]
+    pub const fn last(&self) -> Option<Pfn> {
+        if self.tail == NIL { None } else { Some(Pfn::new(self.tail)) }
+    }
+}
+
+/// The state of all frames.
+#[derive(Clone)]
+pub struct Frames {
+    tags: Vec<u8>,
+    words: Vec<Word>,
+    block_tags: Vec<u8>,
+    block_words: Vec<Word>,
+}
+
+const _: () = assert!(size_of::<Word>() == 8 && size_of::<Tag>() == 1);
+
+impl Frames {
+    /// Bytes the engine keeps for each frame.
+    pub const BYTES_PER_FRAME: usize = size_of::<Tag>() + size_of::<Word>();
+
+    /// State for frames `0..frames`, all of it untouched zero pages.
+    pub(crate) fn new(frames: u32) -> Frames {
+        let blocks = (frames as usize).div_ceil(PAGEBLOCK_PAGES as usize);
+        let frames = blocks * PAGEBLOCK_PAGES as usize;
+        Frames {
+            tags: vec![0; frames],
+            words: zeroed_words(frames),
+            block_tags: vec![0; blocks],
+            block_words: zeroed_words(blocks),
+        }
+    }
+
+    /// Number of pageblocks.
+    pub fn nr_pageblocks(&self) -> usize {
+        self.block_tags.len()
+    }
+
+    /// The tag of pageblock `block` as a whole.
+    #[inline(always)]
+    pub fn block_tag(&self, block: usize) -> Tag {
+        Tag(self.block_tags[block])
+    }
+
+    /// The tag of the frame, whether its pageblock is whole or split.
+    #[inline(always)]
+    pub fn tag(&self, pfn: Pfn) -> Tag {
+        let block = self.block_tags[pfn.pageblock()];
+        if block == Tag::SPLIT.0 {
+            Tag(self.tags[pfn.index()])
+        } else if pfn.is_pageblock_aligned() && block != Tag::SECOND_HALF.0 {
+            Tag(block)
+        } else {
+            Tag::TAIL
+        }
+    }
+
+    /// The tag of a frame in a pageblock known to be split.
+    #[inline(always)]
+    pub(crate) fn split_tag(&self, pfn: Pfn) -> Tag {
+        debug_assert!(self.block_tags[pfn.pageblock()] == Tag::SPLIT.0);
+        Tag(self.tags[pfn.index()])
+    }
+
+    /// The 512 tags of a split pageblock.
+    #[inline]
+    pub fn split_block_tags(&self, block: usize) -> &[u8] {
+        &self.tags[block << 9..(block + 1) << 9]
+    }
+
+    /// Makes `pfn` the head of a block of `kind` and `order`.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, pfn: Pfn, kind: FrameKind, order: Order) {
+        if order.is_whole_pageblock() {
+            self.set_whole(pfn, kind, order);
+        } else {
+            debug_assert!(self.block_tags[pfn.pageblock()] == Tag::SPLIT.0);
+            self.tags[pfn.index()] = Tag::new(kind, order).0;
+        }
+    }
+
+    #[inline(never)]
+    fn set_whole(&mut self, pfn: Pfn, kind: FrameKind, order: Order) {
+        debug_assert!(pfn.is_aligned(order));
+        self.block_tags[pfn.pageblock()] = Tag::new(kind, order).0;
+        if order == MAX_ORDER {
+            self.block_tags[pfn.pageblock() + 1] = Tag::SECOND_HALF.0;
+        }
+    }
+
+    /// Makes `pfn` no longer a head: it has become part of something larger, or is about to be set anew.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, pfn: Pfn, order: Order) {
+        if order.is_whole_pageblock() {
+            self.block_tags[pfn.pageblock()] = Tag::SPLIT.0;
+            if order == MAX_ORDER {
+                self.block_tags[pfn.pageblock() + 1] = Tag::SPLIT.0;
+            }
+        } else {
+            self.tags[pfn.index()] = Tag::TAIL.0;
+        }
+    }
+
+    /// Turns a pageblock-sized or smaller allocated block of `order` into single pages of the same kind.
+    pub(crate) fn split_allocated(&mut self, pfn: Pfn, order: Order) {
+        let kind = self.tag(pfn).kind();
+        let word = self.word(pfn, order);
+        self.clear(pfn, order);
+        for i in 0..order.pages() {
+            let page = pfn.plus(i);
+            self.set(page, kind, Order::ZERO);
+            self.words[page.index()] = Word { next: word.next.wrapping_add(i), prev: word.prev };
+        }
+    }
+
+    #[inline(always)]
+    fn word(&self, pfn: Pfn, order: Order) -> Word {
+        if order.is_whole_pageblock() { self.block_words[pfn.pageblock()] } else { self.words[pfn.index()] }
+    }
+
+    #[inline(always)]
+    fn word_mut(&mut self, pfn: u32, order: Order) -> &mut Word {
+        if order.is_whole_pageblock() {
+            &mut self.block_words[(pfn >> 9) as usize]
+        } else {
+            &mut self.words[pfn as usize]
+        }
+    }
+
+    /// What the owner of the allocated block at `pfn` stored with [`Frames::set_owner`]: two opaque words.
+    #[inline(always)]
+    pub fn owner(&self, pfn: Pfn, order: Order) -> (u32, u32) {
+        let w = self.word(pfn, order);
+        (w.next, w.prev)
+    }
+
+    /// Stores two opaque words with the allocated block at `pfn`; they are lost when it is freed.
+    #[inline(always)]
+    pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: (u32, u32)) {
+        debug_assert!(matches!(self.tag(pfn).kind(), FrameKind::Kernel | FrameKind::Lru | FrameKind::MovableOps));
+        *self.word_mut(pfn.get(), order) = Word { next: owner.0, prev: owner.1 };
+    }
+
+    /// The entry after `pfn`, a block of `order`, in its list.
+    #[inline(always)]
+    pub(crate) fn next(&self, pfn: Pfn, order: Order) -> Option<Pfn> {
+        let n = self.word(pfn, order).next;
+        if n == NIL { None } else { Some(Pfn::new(n)) }
+    }
+
+    /// The entry before `pfn`, a block of `order`, in its list.
+    #[inline(always)]
+    pub(crate) fn prev(&self, pfn: Pfn, order: Order) -> Option<Pfn> {
+        let p = self.word(pfn, order).prev;
+        if p == NIL { None } else { Some(Pfn::new(p)) }
+    }
+
+    /// Puts `pfn` first.
+    #[inline(always)]
+    pub(crate) fn push_front(&mut self, list: &mut List, pfn: Pfn, order: Order) {
+        let p = pfn.get();
+        *self.word_mut(p, order) = Word { next: list.head, prev: NIL };
+        if list.head == NIL {
+            list.tail = p;
+        } else {
+            self.word_mut(list.head, order).prev = p;
+        }
+        list.head = p;
+    }
+
+    /// Puts `pfn` last.
+    #[inline(always)]
+    pub(crate) fn push_back(&mut self, list: &mut List, pfn: Pfn, order: Order) {
+        let p = pfn.get();
+        *self.word_mut(p, order) = Word { next: NIL, prev: list.tail };
+        if list.tail == NIL {
+            list.head = p;
+        } else {
+            self.word_mut(list.tail, order).next = p;
+        }
+        list.tail = p;
+    }
+
+    /// Takes `pfn` out of the list it is in.
+    #[inline(always)]
+    pub(crate) fn unlink(&mut self, list: &mut List, pfn: Pfn, order: Order) {
+        let Word { next, prev } = self.word(pfn, order);
+        if prev == NIL {
+            debug_assert!(list.head == pfn.get());
+            list.head = next;
+        } else {
+            self.word_mut(prev, order).next = next;
+        }
+        if next == NIL {
+            debug_assert!(list.tail == pfn.get());
+            list.tail = prev;
+        } else {
+            self.word_mut(next, order).prev = prev;
+        }
+    }
+
+    /// Takes the first entry.
+    #[inline(always)]
+    pub(crate) fn pop_front(&mut self, list: &mut List, order: Order) -> Option<Pfn> {
+        let first = list.first()?;
+        let next = self.word(first, order).next;
+        list.head = next;
+        if next == NIL {
+            list.tail = NIL;
+        } else {
+            self.word_mut(next, order).prev = NIL;
+        }
+        Some(first)
+    }
+
+    /// Takes the last entry.
+    #[inline(always)]
+    pub(crate) fn pop_back(&mut self, list: &mut List, order: Order) -> Option<Pfn> {
+        let last = list.last()?;
+        let prev = self.word(last, order).prev;
+        list.tail = prev;
+        if prev == NIL {
+            list.head = NIL;
+        } else {
+            self.word_mut(prev, order).next = NIL;
+        }
+        Some(last)
+    }
+
+    /// Turns the list so that `first` comes first; the entries before it go to the end in their order.
+    pub(crate) fn rotate_to_front(&mut self, list: &mut List, first: Pfn, order: Order) {
+        let Some(last) = self.prev(first, order) else {
+            return;
+        };
+        let (old_head, old_tail) = (list.head, list.tail);
+        self.word_mut(last.get(), order).next = NIL;
+        self.word_mut(first.get(), order).prev = NIL;
+        self.word_mut(old_tail, order).next = old_head;
+        self.word_mut(old_head, order).prev = old_tail;
+        *list = List { head: first.get(), tail: last.get() };
+    }
+
+    /// The entries of a list, first to last.
+    pub fn iter(&self, list: &List, order: Order) -> impl Iterator<Item = Pfn> + '_ {
+        let mut at = list.head;
+        core::iter::from_fn(move || {
+            if at == NIL {
+                return None;
+            }
+            let pfn = Pfn::new(at);
+            at = self.word(pfn, order).next;
+            Some(pfn)
+        })
+    }
+
+    /// Singly linked stack of isolated free pages, threaded through the words: pushes `pfn`.
+    #[inline(always)]
+    pub(crate) fn stack_push(&mut self, top: &mut u32, pfn: Pfn) {
+        self.words[pfn.index()].next = *top;
+        *top = pfn.get();
+    }
+
+    /// Pops from a stack made by [`Frames::stack_push`].
+    #[inline(always)]
+    pub(crate) fn stack_pop(&mut self, top: &mut u32) -> Option<Pfn> {
+        if *top == NIL {
+            return None;
+        }
+        let pfn = Pfn::new(*top);
+        *top = self.words[pfn.index()].next;
+        Some(pfn)
+    }
+}
+
+/// A zeroed array that the host backs with memory only where it is written.
+fn zeroed_words(n: usize) -> Vec<Word> {
+    let layout = Layout::array::<Word>(n).expect("fewer frames than the address space has bytes");
+    if layout.size() == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the layout is that of a `[Word; n]` and not empty; two zero `u32`s are a valid `Word`; length and
+    // capacity are the allocated n.
+    unsafe {
+        let ptr = alloc_zeroed(layout).cast::<Word>();
+        if ptr.is_null() {
+            handle_alloc_error(layout);
+        }
+        Vec::from_raw_parts(ptr, n, n)
+    }
+}

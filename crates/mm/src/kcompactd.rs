@@ -1,0 +1,295 @@
+//! kcompactd: a node's background compactor.
+//!
+//! It sleeps until kswapd or an allocation asks for a block of some order, or, with proactive compaction, until half
+//! a second has passed and the node's fragmentation score is too high. Source: seed 000; kernel-behaviour §5.9, §5.10,
+//! §5.14.
+
+use crate::compact::proactive::whole_zone_control;
+use crate::compact::{CompactControl, CompactRun, Owner, RunStep};
+use crate::event::{CompactResult, Event, Listen, MigrateMode};
+use crate::gfp::{AllocFlags, Wmark};
+use crate::kswapd::DaemonStep;
+use crate::memory::Memory;
+use crate::profile::ProactiveRules;
+use crate::types::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneType};
+use crate::vmstat::VmEvent;
+
+/// How often the score is looked at: 500 ms.
+pub const HPAGE_FRAG_CHECK_INTERVAL_NS: u64 = 500_000_000;
+/// Checks put off, or the power of two the interval is stretched by, after a run that gained nothing.
+const MAX_DEFER_SHIFT: u32 = 6;
+
+/// What a node's kcompactd is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KcompactdState {
+    max_order: Order,
+    highest: Option<ZoneType>,
+    awake: bool,
+    /// Proactive runs so far.
+    pub proactive_runs: u64,
+    /// The sysctl was written: check now.
+    proactive_trigger: bool,
+}
+
+impl Memory {
+    /// Asks the node's kcompactd for a block of `order`, if it sleeps and compaction could give one.
+    pub(crate) fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest: ZoneType) {
+        if order == Order::ZERO {
+            return;
+        }
+        let k = &mut self.nodes[node.index()].kcompactd;
+        k.max_order = k.max_order.max(order);
+        k.highest = Some(k.highest.map_or(highest, |h| h.min(highest)));
+        if k.awake || !self.kcompactd_node_suitable(node) {
+            return;
+        }
+        self.sh.trace.emit(Listen::COMPACTION, || Event::WakeupKcompactd {
+            nid: node,
+            order: Some(order),
+            highest_zoneidx: highest,
+        });
+        self.wakes.kcompactd |= 1 << node.index();
+    }
+
+    /// Wakes every node's kcompactd for a proactive check, as a write to the sysctl does in 5.15 and later.
+    pub fn trigger_proactive_compaction(&mut self) {
+        for n in &mut self.nodes {
+            n.kcompactd.proactive_trigger = true;
+            self.wakes.kcompactd |= 1 << n.id.index();
+        }
+    }
+
+    fn kcompactd_node_suitable(&mut self, node: NodeId) -> bool {
+        let k = self.nodes[node.index()].kcompactd;
+        let highest = k.highest.unwrap_or(ZoneType::Device);
+        (0..self.nodes[node.index()].zones.len()).any(|i| {
+            let zone = self.nodes[node.index()].zones[i];
+            self.zones[zone.index()].kind <= highest
+                && self.compaction_suitable(zone, Some(k.max_order), AllocFlags::mark(Wmark::Min), highest)
+                    == CompactResult::Continue
+        })
+    }
+}
+
+/// A node's kcompactd.
+#[derive(Clone)]
+pub struct Kcompactd {
+    node: NodeId,
+    cpu: CpuId,
+    job: Job,
+    /// Proactive checks still to be passed over (the seed's back-off).
+    checks_deferred: u32,
+    /// How long the next sleep is (the later back-off).
+    interval: u64,
+}
+
+#[derive(Clone)]
+enum Job {
+    Asleep,
+    /// Making a block of the order asked for, zone by zone.
+    Work {
+        order: Order,
+        highest: ZoneType,
+        next: usize,
+        run: Option<CompactRun>,
+    },
+    /// Bringing the score down, zone by zone, from what it was.
+    Proactive {
+        score: u64,
+        sweep: NodeSweep,
+    },
+}
+
+impl Kcompactd {
+    /// The kcompactd of `node`, asleep; it frees pages to the lists of `cpu`.
+    pub fn new(node: NodeId, cpu: CpuId) -> Kcompactd {
+        Kcompactd { node, cpu, job: Job::Asleep, checks_deferred: 0, interval: HPAGE_FRAG_CHECK_INTERVAL_NS }
+    }
+
+    /// Whether it is at work on the score.
+    pub fn is_proactive(&self) -> bool {
+        matches!(self.job, Job::Proactive { .. })
+    }
+
+    /// How long it sleeps from now unless woken; `None` is for ever.
+    fn timeout(&self, m: &Memory) -> Option<u64> {
+        match m.sh.profile.proactive {
+            ProactiveRules::Off => None,
+            ProactiveRules::Weighted => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
+            ProactiveRules::Unweighted if m.sh.tunables.compaction_proactiveness == 0 => None,
+            ProactiveRules::Unweighted => Some(self.interval),
+        }
+    }
+
+    /// Advances by one step that visits at most `budget` pageblocks; called at the start, when it was woken, when its
+    /// timeout is over, and while it says `Working`. `timed_out` says that the sleep ended by itself.
+    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64, timed_out: bool) -> DaemonStep {
+        match &mut self.job {
+            Job::Asleep => self.wake(m, timed_out),
+            Job::Work { order, highest, next, run } => {
+                let (order, highest) = (*order, *highest);
+                if let Some(r) = run {
+                    let RunStep::Done(result) = r.step(m, owner, budget) else {
+                        return DaemonStep::Working;
+                    };
+                    let (zone, scanned) = (r.zone(), r.scanned());
+                    *run = None;
+                    settle(m, zone, order, self.cpu, result, scanned);
+                    return DaemonStep::Working;
+                }
+                let zones = &m.nodes[self.node.index()].zones;
+                match zones.get(*next).copied().filter(|z| m.zones[z.index()].kind <= highest) {
+                    Some(zone) => {
+                        *next += 1;
+                        *run = work_on(m, zone, order, self.cpu);
+                        DaemonStep::Working
+                    }
+                    None => self.work_done(m, order),
+                }
+            }
+            Job::Proactive { score, sweep } => {
+                if !sweep.step(m, owner, budget) {
+                    return DaemonStep::Working;
+                }
+                let before = *score;
+                let gained = m.fragmentation_score_node(self.node) < before;
+                self.checks_deferred = if gained { 0 } else { 1 << MAX_DEFER_SHIFT };
+                self.interval = HPAGE_FRAG_CHECK_INTERVAL_NS << if gained { 0 } else { MAX_DEFER_SHIFT };
+                m.nodes[self.node.index()].kcompactd.proactive_trigger = false;
+                self.sleep(m)
+            }
+        }
+    }
+
+    fn sleep(&mut self, m: &mut Memory) -> DaemonStep {
+        self.job = Job::Asleep;
+        m.nodes[self.node.index()].kcompactd.awake = false;
+        let nid = self.node;
+        m.sh.trace.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
+        let k = &m.nodes[self.node.index()].kcompactd;
+        if k.max_order > Order::ZERO {
+            // Asked again while it worked.
+            return DaemonStep::Sleep(Some(0));
+        }
+        DaemonStep::Sleep(self.timeout(m))
+    }
+
+    fn wake(&mut self, m: &mut Memory, timed_out: bool) -> DaemonStep {
+        let k = &mut m.nodes[self.node.index()].kcompactd;
+        k.awake = true;
+        let triggered = k.proactive_trigger;
+        if k.max_order > Order::ZERO && !triggered {
+            let (order, highest) = (k.max_order, k.highest.unwrap_or(ZoneType::Device));
+            let nid = self.node;
+            m.sh.trace.emit(Listen::COMPACTION, || Event::KcompactdWake {
+                nid,
+                order: Some(order),
+                highest_zoneidx: highest,
+            });
+            m.sh.vmstat.add(VmEvent::CompactDaemonWake, 1);
+            self.interval = HPAGE_FRAG_CHECK_INTERVAL_NS;
+            self.job = Job::Work { order, highest, next: 0, run: None };
+            return DaemonStep::Working;
+        }
+        if !timed_out && !triggered {
+            return self.sleep(m);
+        }
+        self.interval = HPAGE_FRAG_CHECK_INTERVAL_NS;
+        m.sh.work.any = true;
+        m.sh.work.tests += 1;
+        if !m.should_proactive_compact_node(self.node) {
+            m.nodes[self.node.index()].kcompactd.proactive_trigger = false;
+            return self.sleep(m);
+        }
+        if m.sh.profile.proactive == ProactiveRules::Weighted && self.checks_deferred > 0 {
+            self.checks_deferred -= 1;
+            return self.sleep(m);
+        }
+        m.nodes[self.node.index()].kcompactd.proactive_runs += 1;
+        let score = m.fragmentation_score_node(self.node);
+        self.job = Job::Proactive { score, sweep: NodeSweep::new(self.node, self.cpu, true) };
+        DaemonStep::Working
+    }
+
+    fn work_done(&mut self, m: &mut Memory, order: Order) -> DaemonStep {
+        let k = &mut m.nodes[self.node.index()].kcompactd;
+        if k.max_order <= order {
+            k.max_order = Order::ZERO;
+            k.highest = None;
+        }
+        self.sleep(m)
+    }
+}
+
+/// A run over one zone for the order asked for, unless it is put off or of no use.
+fn work_on(m: &mut Memory, zone: ZoneId, order: Order, cpu: CpuId) -> Option<CompactRun> {
+    if m.locked(zone, cpu).compaction_deferred(order) {
+        return None;
+    }
+    let own = m.zones[zone.index()].kind;
+    let flags = AllocFlags::mark(Wmark::Min);
+    if m.compaction_suitable(zone, Some(order), flags, own) != CompactResult::Continue {
+        return None;
+    }
+    let cc = CompactControl {
+        order: Some(order),
+        migratetype: MigrateType::Unmovable,
+        mode: MigrateMode::SyncLight,
+        direct: false,
+        whole_zone: false,
+        ignore_skip_hint: false,
+        ignore_block_suitable: false,
+        proactive: false,
+        alloc_flags: flags,
+        highest: own,
+    };
+    Some(CompactRun::new(cc, zone, cpu))
+}
+
+/// Draws the consequences of a run for the next ones, and counts it.
+fn settle(m: &mut Memory, zone: ZoneId, order: Order, cpu: CpuId, result: CompactResult, scanned: (u64, u64)) {
+    match result {
+        CompactResult::Success => m.locked(zone, cpu).compaction_defer_reset(order, false),
+        CompactResult::Complete | CompactResult::PartialSkipped => {
+            // Pages on the per-CPU lists may be what stands in the way of a block.
+            m.drain_all(zone);
+            m.locked(zone, cpu).defer_compaction(order);
+        }
+        _ => {}
+    }
+    m.sh.vmstat.add(VmEvent::CompactDaemonMigrateScanned, scanned.0);
+    m.sh.vmstat.add(VmEvent::CompactDaemonFreeScanned, scanned.1);
+}
+
+/// Runs over all zones of a node, each as a whole: proactively, or for `/proc/sys/vm/compact_memory`.
+#[derive(Clone)]
+pub struct NodeSweep {
+    node: NodeId,
+    cpu: CpuId,
+    proactive: bool,
+    next: usize,
+    run: Option<CompactRun>,
+}
+
+impl NodeSweep {
+    /// Over the zones of `node`, by `cpu`. Not `proactive` means completely.
+    pub fn new(node: NodeId, cpu: CpuId, proactive: bool) -> NodeSweep {
+        NodeSweep { node, cpu, proactive, next: 0, run: None }
+    }
+
+    /// Advances by one step that visits at most `budget` pageblocks; true when all zones are done.
+    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> bool {
+        if let Some(run) = &mut self.run {
+            if let RunStep::Done(_) = run.step(m, owner, budget) {
+                self.run = None;
+            }
+            return false;
+        }
+        let Some(&zone) = m.nodes[self.node.index()].zones.get(self.next) else {
+            return true;
+        };
+        self.next += 1;
+        self.run = Some(CompactRun::new(whole_zone_control(self.proactive), zone, self.cpu));
+        false
+    }
+}

@@ -1,0 +1,50 @@
+//! Kontig's engine: Linux's page allocator and compaction as one deterministic state machine.
+//!
+//! It does no I/O: no clock, threads, files, randomness or logging. A host supplies CPUs, time and page ownership,
+//! and learns what happened through counters ([`Vmstat`]), events ([`event`]) and work done ([`Work`]).
+//!
+//! [`Memory`] owns all state. What is quick is a plain function ([`Memory::alloc`], [`Memory::free`]); what can
+//! take long is a value with a step ([`AllocSlow`], [`compact::CompactRun`], [`kswapd`], [`kcompactd`]), so that
+//! other CPUs run in between. Names, numbers and formats are the kernel's.
+#![no_std]
+
+extern crate alloc;
+
+pub mod check;
+pub mod compact;
+pub mod event;
+pub mod frame;
+pub mod gfp;
+pub mod index;
+pub mod kcompactd;
+pub mod kswapd;
+pub mod pageblock;
+pub mod procfs;
+pub mod profile;
+pub mod snapshot;
+pub mod sysctl;
+pub mod types;
+pub mod vmstat;
+pub mod watermark;
+pub mod work;
+
+mod buddy;
+mod fallback;
+mod memory;
+mod pcp;
+mod shared;
+mod slowpath;
+#[cfg(test)]
+mod testing;
+mod zone;
+
+pub use event::{Event, Listen};
+pub use gfp::{AllocFlags, Gfp, Wmark};
+pub use memory::{MachineSpec, Memory, NoPage, Node, ZoneSpec};
+pub use pcp::PerCpuPages;
+pub use profile::Profile;
+pub use slowpath::{AllocSlow, AllocStep};
+pub use types::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId, ZoneType};
+pub use vmstat::{VmEvent, Vmstat};
+pub use work::Work;
+pub use zone::Zone;

@@ -1,0 +1,295 @@
+//! Per-CPU page lists: most allocations and frees stop here, without the zone's lock.
+//!
+//! A free pushes at the head, an allocation pops the head, a refill appends at the tail and a drain takes from the
+//! tail: what was freed last is used first, and a refill from a fresh block comes out in ascending order.
+//! Pages here are "in use" for the buddy lists: they block merging and look unmovable to compaction.
+//! Source: kernel-behaviour §1.7 (sizes), §2.4 (operation), per profile.
+
+use crate::event::{Event, Listen};
+use crate::frame::{FrameKind, List};
+use crate::gfp::AllocFlags;
+use crate::memory::Memory;
+use crate::profile::PcpRules;
+use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
+use crate::zone::Locked;
+
+/// Lists per CPU and zone: three types for each of the orders 0–3, and two for huge pages.
+pub(crate) const NR_LISTS: usize = 14;
+const LOW_ORDER_LISTS: usize = 12;
+/// Frees in a row raise the share given back up to this power of two (PCP_BATCH_SCALE_MAX).
+const FREE_FACTOR_MAX: u8 = 5;
+
+/// One CPU's lists in one zone.
+#[derive(Clone, Debug)]
+pub struct PerCpuPages {
+    /// Pages on all the lists.
+    pub count: u32,
+    /// Blocks a refill brings (at order 0).
+    pub batch: u32,
+    /// A free that lifts `count` to this gives some back.
+    pub high: u32,
+    /// How often frees in a row overflowed: the share given back is `batch << free_factor`.
+    pub free_factor: u8,
+    /// This CPU's part of the zone's free-page counter, not yet folded in.
+    pub free_diff: i64,
+    pub(crate) lists: [List; NR_LISTS],
+}
+
+impl PerCpuPages {
+    pub(crate) fn new() -> PerCpuPages {
+        PerCpuPages { count: 0, batch: 1, high: 0, free_factor: 0, free_diff: 0, lists: [List::EMPTY; NR_LISTS] }
+    }
+
+    /// The list with the kernel's index: type + 3 × order up to order 3, then huge pages, then movable huge pages.
+    pub fn list(&self, pindex: usize) -> &List {
+        &self.lists[pindex]
+    }
+}
+
+/// Order of the blocks on list `pindex`.
+#[inline(always)]
+pub const fn order_of(pindex: usize) -> Order {
+    if pindex < LOW_ORDER_LISTS { Order::new((pindex / 3) as u8) } else { PAGEBLOCK_ORDER }
+}
+
+/// Index of the list for blocks of this order and (per-CPU) type.
+#[inline(always)]
+pub(crate) const fn index_of(order: Order, migratetype: MigrateType) -> usize {
+    if order.is_costly() {
+        LOW_ORDER_LISTS + matches!(migratetype, MigrateType::Movable) as usize
+    } else {
+        migratetype.index() + MigrateType::PCP_TYPES * order.index()
+    }
+}
+
+/// Whether blocks of this order are kept on per-CPU lists at all.
+#[inline(always)]
+pub(crate) const fn allows(rules: PcpRules, order: Order) -> bool {
+    match rules {
+        PcpRules::OrderZero => order.get() == 0,
+        PcpRules::MultiOrder => order.get() <= PAGE_ALLOC_COSTLY_ORDER.get() || order.get() == PAGEBLOCK_ORDER.get(),
+    }
+}
+
+/// Blocks a refill brings in a zone of `managed` pages (§1.7).
+pub fn batch_size(managed: u64) -> u32 {
+    let b = ((managed >> 10).min(256) / 4).max(1);
+    let b = (1u64 << (b + b / 2).ilog2()) - 1;
+    b.max(1) as u32
+}
+
+impl Memory {
+    /// Recomputes `batch` and `high` of every list; they follow from the zone's size and, later, its low mark.
+    pub(crate) fn setup_pcp_limits(&mut self) {
+        let rules = self.sh.profile.pcp;
+        let all_cpus = self.nr_cpus();
+        for z in &mut self.zones {
+            let batch = batch_size(z.managed);
+            let local = self.nodes[z.node.index()].cpus.len();
+            let cpus = if local == 0 { all_cpus } else { local } as u64;
+            let high = match rules {
+                PcpRules::OrderZero => 6 * batch,
+                PcpRules::MultiOrder => ((z.watermarks.low / cpus) as u32).max(batch << 2),
+            };
+            for p in &mut z.pcps {
+                p.batch = batch;
+                p.high = high;
+            }
+        }
+    }
+}
+
+impl Locked<'_> {
+    /// Takes a block from this CPU's lists, refilling them from the buddy lists if need be.
+    #[inline(always)]
+    pub(crate) fn pcp_alloc(&mut self, order: Order, migratetype: MigrateType, flags: AllocFlags) -> Option<Pfn> {
+        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        pcp.free_factor >>= 1;
+        let pindex = index_of(order, migratetype);
+        if pcp.lists[pindex].is_empty() && !self.pcp_refill(order, migratetype, pindex, flags) {
+            return None;
+        }
+        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pfn = self.frames.pop_front(&mut pcp.lists[pindex], order)?;
+        pcp.count -= order.pages();
+        Some(pfn)
+    }
+
+    #[inline(never)]
+    fn pcp_refill(&mut self, order: Order, migratetype: MigrateType, pindex: usize, flags: AllocFlags) -> bool {
+        let batch = self.zone.pcps[self.cpu.index()].batch;
+        let want = if batch > 1 { (batch >> order.get()).max(2) } else { 1 };
+        self.sh.work.any = true;
+        self.sh.work.zone_locks += 1;
+        let mut got = 0;
+        while got < want {
+            let Some(pfn) = self.rmqueue_buddy_types(order, migratetype, flags) else {
+                break;
+            };
+            self.frames.set(pfn, FrameKind::Pcp(migratetype), order);
+            let list = &mut self.zone.pcps[self.cpu.index()].lists[pindex];
+            self.frames.push_back(list, pfn, order);
+            got += 1;
+        }
+        if got == 0 {
+            return false;
+        }
+        self.zone.pcps[self.cpu.index()].count += got << order.get();
+        self.mod_free_pages(-i64::from(got << order.get()));
+        true
+    }
+
+    /// Puts a block on this CPU's lists; gives some back to the buddy lists when there are too many.
+    #[inline(always)]
+    pub(crate) fn pcp_free(&mut self, pfn: Pfn, order: Order) {
+        let block_type = self.blocks.migratetype(pfn.pageblock());
+        let list_type = if block_type == MigrateType::HighAtomic { MigrateType::Movable } else { block_type };
+        let pindex = index_of(order, list_type);
+        self.frames.set(pfn, FrameKind::Pcp(block_type), order);
+        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        self.frames.push_front(&mut pcp.lists[pindex], pfn, order);
+        pcp.count += order.pages();
+        if pcp.count >= pcp.high || (pcp.free_factor != 0 && order != Order::ZERO) || self.zone.reclaim_active {
+            self.pcp_overflow(order, pindex);
+        }
+    }
+
+    #[inline(never)]
+    fn pcp_overflow(&mut self, order: Order, pindex: usize) {
+        let reclaim_active = self.zone.reclaim_active;
+        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        match self.sh.profile.pcp {
+            PcpRules::OrderZero => {
+                if pcp.count >= pcp.high {
+                    let n = pcp.batch;
+                    self.pcp_free_bulk_shares(n);
+                }
+            }
+            PcpRules::MultiOrder => {
+                let free_high = pcp.free_factor != 0 && order != Order::ZERO && order <= PAGE_ALLOC_COSTLY_ORDER;
+                let high = match (pcp.high == 0 || free_high, reclaim_active) {
+                    (true, _) => 0,
+                    (false, true) => (pcp.batch << 2).min(pcp.high),
+                    (false, false) => pcp.high,
+                };
+                if pcp.count < high {
+                    return;
+                }
+                let n = if free_high {
+                    pcp.count
+                } else if high < pcp.batch {
+                    1
+                } else {
+                    let (at_least, at_most) = (pcp.batch, high - pcp.batch);
+                    let n = pcp.batch << pcp.free_factor;
+                    if n < at_most && pcp.free_factor < FREE_FACTOR_MAX {
+                        pcp.free_factor += 1;
+                    }
+                    n.max(at_least).min(at_most)
+                };
+                self.pcp_free_bulk_rounds(n, pindex);
+            }
+        }
+    }
+
+    /// Gives back `count` pages: lists in turn, each visit taking one page more for every list found empty.
+    fn pcp_free_bulk_shares(&mut self, count: u32) {
+        self.sh.work.any = true;
+        self.sh.work.zone_locks += 1;
+        let mut left = count.min(self.zone.pcps[self.cpu.index()].count);
+        let (mut list, mut share) = (0, 0);
+        while left > 0 {
+            loop {
+                share += 1;
+                list = (list + 1) % MigrateType::PCP_TYPES;
+                if !self.zone.pcps[self.cpu.index()].lists[list].is_empty() {
+                    break;
+                }
+            }
+            if share == MigrateType::PCP_TYPES as u32 {
+                share = left;
+            }
+            while left > 0 && share > 0 && self.pcp_drain_one(list, Order::ZERO) {
+                left -= 1;
+                share -= 1;
+            }
+        }
+    }
+
+    /// Gives back at least `count` pages, emptying one list after the other from `first` on.
+    fn pcp_free_bulk_rounds(&mut self, count: u32, first: usize) {
+        self.sh.work.any = true;
+        self.sh.work.zone_locks += 1;
+        let mut left = i64::from(count.min(self.zone.pcps[self.cpu.index()].count));
+        let mut list = first;
+        while left > 0 {
+            let order = order_of(list);
+            while left > 0 && self.pcp_drain_one(list, order) {
+                left -= i64::from(order.pages());
+            }
+            list = (list + 1) % NR_LISTS;
+        }
+    }
+
+    /// Gives back the oldest block of one list; false if it is empty.
+    #[inline(always)]
+    fn pcp_drain_one(&mut self, list: usize, order: Order) -> bool {
+        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let Some(pfn) = self.frames.pop_back(&mut pcp.lists[list], order) else {
+            return false;
+        };
+        pcp.count -= order.pages();
+        let FrameKind::Pcp(migratetype) = self.frames.tag(pfn).kind() else {
+            panic!("pfn {pfn} is on a per-CPU list but tagged {:?}", self.frames.tag(pfn).kind())
+        };
+        self.sh.trace.emit(Listen::KMEM, || Event::PagePcpuDrain { pfn, order, migratetype });
+        self.frames.clear(pfn, order);
+        self.free_one_block(pfn, order, migratetype, false);
+        true
+    }
+
+    /// Gives back everything on this CPU's lists.
+    pub(crate) fn pcp_drain(&mut self) {
+        let count = self.zone.pcps[self.cpu.index()].count;
+        if count == 0 {
+            return;
+        }
+        self.sh.work.any = true;
+        self.sh.work.drains += 1;
+        match self.sh.profile.pcp {
+            PcpRules::OrderZero => self.pcp_free_bulk_shares(count),
+            PcpRules::MultiOrder => self.pcp_free_bulk_rounds(count, 0),
+        }
+    }
+}
+
+impl Memory {
+    /// Gives back what all CPUs' lists of a zone hold (`drain_all_pages`).
+    pub(crate) fn drain_all(&mut self, zone: crate::types::ZoneId) {
+        for cpu in 0..self.nr_cpus() {
+            self.locked(zone, CpuId::new(cpu)).pcp_drain();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_follows_the_zones_size() {
+        assert_eq!(batch_size(262_144), 63);
+        assert_eq!(batch_size(1 << 28), 63);
+        assert_eq!(batch_size(3840), 1);
+        assert_eq!(batch_size(100_000), 31);
+    }
+
+    #[test]
+    fn every_list_has_one_order() {
+        for o in [0u8, 1, 2, 3, 9] {
+            for t in [MigrateType::Unmovable, MigrateType::Movable] {
+                assert_eq!(order_of(index_of(Order::new(o), t)), Order::new(o));
+            }
+        }
+    }
+}

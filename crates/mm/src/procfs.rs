@@ -1,0 +1,1 @@
+//! The machine's proc files, as text in the kernel's formats.

@@ -1,0 +1,127 @@
+//! A kernel generation, as data: which variant of each mechanism is on.
+//!
+//! The engine never asks for a version. Where generations differ, it asks the profile for the variant, and the
+//! variant is named after what it does. Source: kernel-behaviour §8 and the sections named at each field.
+
+use alloc::string::String;
+
+/// Per-CPU page lists (kernel-behaviour §1.7, §2.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum PcpRules {
+    /// Order 0 only; high = 6 × batch; a full list gives back one batch, round-robin with growing shares.
+    OrderZero,
+    /// Orders 0–3 and huge pages; high from the low watermark; consecutive frees give back ever more.
+    MultiOrder,
+}
+
+/// Who may dip into the reserves below the min watermark (§3.1, §3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum ReserveRules {
+    /// ALLOC_HIGH and ALLOC_HARDER, as up to 6.2: only HARDER counts the HIGHATOMIC reserve as free.
+    HighHarder,
+    /// ALLOC_MIN_RESERVE and ALLOC_NON_BLOCK: either counts it.
+    MinReserveNonBlock,
+}
+
+/// The first form of the compaction searches of 5.1, or the corrected one of 5.11–5.12 (§5.13).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum FastSearch {
+    /// As merged in 5.1.
+    Original,
+    /// With the corrections of 5.11 and 5.12; the block found is marked skip.
+    Corrected,
+}
+
+/// Background compaction that keeps a node's fragmentation score within bounds (§5.10).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum ProactiveRules {
+    /// None.
+    Off,
+    /// As in seed 000: a zone stops at its weighted score; no gain skips the next 64 checks.
+    Weighted,
+    /// As in 5.12 and later: a zone stops at its own score; no gain stretches the timeout to 32 s.
+    Unweighted,
+}
+
+/// When a direct compaction counts as a `compact_stall` (§3.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum StallCounting {
+    /// Always (5.1–5.12).
+    Always,
+    /// Unless every zone was skipped (5.13 and later).
+    UnlessSkipped,
+}
+
+/// A kernel generation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
+pub struct Profile {
+    /// The name it is asked for by, such as `6.1`.
+    pub name: String,
+    /// One line: what it stands for.
+    pub summary: String,
+    /// Per-CPU page lists.
+    pub pcp: PcpRules,
+    /// Reserves below the min watermark.
+    pub reserves: ReserveRules,
+    /// Ceiling of the computed `vm.min_free_kbytes`, kB (§1.3).
+    pub min_free_kbytes_cap: u32,
+    /// Largest `vm.watermark_scale_factor` (§7.8).
+    pub watermark_scale_factor_max: u32,
+    /// Zones of fewer than four pageblocks are never boosted (§2.7).
+    pub boost_spares_small_zones: bool,
+    /// An atomic order-0 request that fails tries once more against the unboosted min mark (§3.2).
+    pub atomic_ignores_boost: bool,
+    /// Compaction's searches through the free lists.
+    pub fast_search: FastSearch,
+    /// Proactive compaction.
+    pub proactive: ProactiveRules,
+    /// What counts as a stall.
+    pub compact_stall: StallCounting,
+    /// A costly NORETRY request bound to one node fails after one compaction and never reclaims (§0.3).
+    pub thisnode_noretry_never_reclaims: bool,
+}
+
+impl Profile {
+    /// 6.1.192 as Debian builds it; the one the recordings were made on. The files under `profiles/` are the
+    /// source for hosts; this copy serves the engine's own tests and benchmarks.
+    pub fn linux_6_1() -> Profile {
+        Profile {
+            name: "6.1".into(),
+            summary: "Linux 6.1.192 (Debian 12)".into(),
+            pcp: PcpRules::MultiOrder,
+            reserves: ReserveRules::MinReserveNonBlock,
+            min_free_kbytes_cap: 262_144,
+            watermark_scale_factor_max: 3000,
+            boost_spares_small_zones: true,
+            atomic_ignores_boost: true,
+            fast_search: FastSearch::Corrected,
+            proactive: ProactiveRules::Unweighted,
+            compact_stall: StallCounting::UnlessSkipped,
+            thisnode_noretry_never_reclaims: true,
+        }
+    }
+
+    /// 5.6, the vanilla kernel of seed 000.
+    pub fn linux_5_6() -> Profile {
+        Profile {
+            name: "5.6".into(),
+            summary: "Linux 5.6-rc3, the vanilla kernel of seed 000".into(),
+            pcp: PcpRules::OrderZero,
+            reserves: ReserveRules::HighHarder,
+            min_free_kbytes_cap: 65_536,
+            watermark_scale_factor_max: 1000,
+            boost_spares_small_zones: false,
+            atomic_ignores_boost: false,
+            fast_search: FastSearch::Original,
+            proactive: ProactiveRules::Off,
+            compact_stall: StallCounting::Always,
+            thisnode_noretry_never_reclaims: false,
+        }
+    }
+}

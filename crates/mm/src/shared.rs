@@ -1,0 +1,17 @@
+//! What every zone shares: the profile, the tunables, the counters and the trace.
+
+use crate::event::Trace;
+use crate::profile::Profile;
+use crate::sysctl::Tunables;
+use crate::vmstat::Vmstat;
+use crate::work::Work;
+
+/// Shared by all zones of a machine.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) profile: Profile,
+    pub(crate) tunables: Tunables,
+    pub(crate) vmstat: Vmstat,
+    pub(crate) trace: Trace,
+    pub(crate) work: Work,
+}

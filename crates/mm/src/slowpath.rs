@@ -1,0 +1,366 @@
+//! The allocation slow path: what a request goes through when no zone has a page to spare.
+//!
+//! Wake kswapd, dip below the low mark, compact, reclaim, compact harder, perhaps again. It is a machine with
+//! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
+//! Source: kernel-behaviour §3.5 (4.8 and later), §4.5.
+
+use crate::compact::Owner;
+use crate::compact::direct::{CompactPriority, DirectCompact, DirectStep};
+use crate::event::{CompactResult, Event, Listen};
+use crate::gfp::{AllocFlags, Gfp, Wmark};
+use crate::memory::Memory;
+use crate::profile::ReserveRules;
+use crate::types::{CpuId, MigrateType, NodeId, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId, ZoneType};
+use crate::vmstat::VmEvent;
+
+const MAX_RECLAIM_RETRIES: u32 = 16;
+const MAX_COMPACT_RETRIES: u32 = 16;
+
+/// What a step of the slow path came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AllocStep {
+    /// The request has its block.
+    Done(Pfn),
+    /// The request fails, as its flags allow.
+    Failed,
+    /// The request may not fail this way and nothing can be reclaimed: the kernel would look for a process to kill.
+    OutOfMemory,
+    /// There is more to do.
+    Working,
+}
+
+/// A request on the slow path.
+pub struct AllocSlow {
+    cpu: CpuId,
+    node: NodeId,
+    gfp: Gfp,
+    order: Order,
+    flags: AllocFlags,
+    state: State,
+    priority: CompactPriority,
+    compact_result: CompactResult,
+    compaction_retries: u32,
+    no_progress_loops: u32,
+    progress: bool,
+}
+
+enum State {
+    Entry,
+    /// The first, asynchronous compaction of a costly or unmovable request.
+    FirstCompact(DirectCompact),
+    Retry,
+    /// After reclaim.
+    Compact(DirectCompact),
+    Decide,
+}
+
+impl AllocSlow {
+    /// A request that [`Memory::alloc`] could not serve; nothing happens before its first step.
+    pub fn new(m: &Memory, cpu: CpuId, node: NodeId, gfp: Gfp, order: Order) -> AllocSlow {
+        AllocSlow {
+            cpu,
+            node,
+            gfp,
+            order,
+            flags: slow_flags(gfp, order, m.sh.profile.reserves),
+            state: State::Entry,
+            priority: CompactPriority::SyncLight,
+            compact_result: CompactResult::Skipped,
+            compaction_retries: 0,
+            no_progress_loops: 0,
+            progress: false,
+        }
+    }
+
+    fn can_direct_reclaim(&self) -> bool {
+        self.gfp.has(Gfp::DIRECT_RECLAIM)
+    }
+    fn can_compact(&self) -> bool {
+        self.order > Order::ZERO && self.gfp.has(Gfp::IO)
+    }
+
+    /// Advances by one step that visits at most `budget` pageblocks.
+    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
+        match &mut self.state {
+            State::Entry => self.entry(m),
+            State::FirstCompact(c) => match c.step(m, owner, budget) {
+                DirectStep::Working => AllocStep::Working,
+                DirectStep::Done(result, captured) => self.first_compact_done(m, result, captured),
+            },
+            State::Retry => self.retry(m),
+            State::Compact(c) => match c.step(m, owner, budget) {
+                DirectStep::Working => AllocStep::Working,
+                DirectStep::Done(result, captured) => {
+                    self.compact_result = result;
+                    match self.compacted(m, captured) {
+                        Some(pfn) => AllocStep::Done(pfn),
+                        None => {
+                            self.state = State::Decide;
+                            AllocStep::Working
+                        }
+                    }
+                }
+            },
+            State::Decide => self.decide(m),
+        }
+    }
+
+    fn entry(&mut self, m: &mut Memory) -> AllocStep {
+        self.wake_all_kswapds(m);
+        if let Some(pfn) = self.try_freelist(m) {
+            return AllocStep::Done(pfn);
+        }
+        let early = self.order.is_costly() || self.gfp.migratetype() != MigrateType::Movable;
+        if self.can_direct_reclaim() && self.can_compact() && early {
+            self.state = State::FirstCompact(self.direct_compact(m, CompactPriority::Async));
+        } else {
+            self.state = State::Retry;
+        }
+        AllocStep::Working
+    }
+
+    fn first_compact_done(
+        &mut self,
+        m: &mut Memory,
+        result: CompactResult,
+        captured: Option<(Pfn, ZoneId)>,
+    ) -> AllocStep {
+        self.compact_result = result;
+        if let Some(pfn) = self.compacted(m, captured) {
+            return AllocStep::Done(pfn);
+        }
+        if self.order.is_costly() && self.gfp.has(Gfp::NORETRY) {
+            let never = m.sh.profile.thisnode_noretry_never_reclaims && self.gfp.has(Gfp::THISNODE);
+            if never || matches!(result, CompactResult::Skipped | CompactResult::Deferred) {
+                return AllocStep::Failed;
+            }
+            // Worth a try, but only the cheap kind.
+            self.priority = CompactPriority::Async;
+        }
+        self.state = State::Retry;
+        AllocStep::Working
+    }
+
+    /// kswapd again, the lists again, then reclaim; then compaction goes on.
+    fn retry(&mut self, m: &mut Memory) -> AllocStep {
+        self.wake_all_kswapds(m);
+        if let Some(pfn) = self.try_freelist(m) {
+            return AllocStep::Done(pfn);
+        }
+        if !self.can_direct_reclaim() {
+            return AllocStep::Failed;
+        }
+        self.progress = self.direct_reclaim(m);
+        if self.progress
+            && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m))
+        {
+            return AllocStep::Done(pfn);
+        }
+        self.state =
+            if self.can_compact() { State::Compact(self.direct_compact(m, self.priority)) } else { State::Decide };
+        AllocStep::Working
+    }
+
+    /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists may.
+    fn after_drain(&mut self, m: &mut Memory) -> Option<Pfn> {
+        let t = self.gfp.migratetype();
+        for zone in self.zones(m) {
+            if m.locked(zone, self.cpu).unreserve_highatomic(t, false) {
+                break;
+            }
+        }
+        for zone in self.zones(m) {
+            m.drain_all(zone);
+        }
+        self.try_freelist(m)
+    }
+
+    /// Retry, or give up.
+    fn decide(&mut self, m: &mut Memory) -> AllocStep {
+        let costly = self.order.is_costly();
+        if self.gfp.has(Gfp::NORETRY) || costly && !(self.can_compact() && self.gfp.has(Gfp::RETRY_MAYFAIL)) {
+            return AllocStep::Failed;
+        }
+        if self.should_reclaim_retry(m) || self.progress && self.can_compact() && self.should_compact_retry(m) {
+            self.state = State::Retry;
+            return AllocStep::Working;
+        }
+        if costly || self.gfp.has(Gfp::RETRY_MAYFAIL) || self.gfp.has(Gfp::THISNODE) {
+            return AllocStep::Failed;
+        }
+        AllocStep::OutOfMemory
+    }
+
+    /// The zones the request may use, in order of preference.
+    fn zones(&self, m: &Memory) -> impl Iterator<Item = ZoneId> + use<> {
+        let highest = self.gfp.highest_zone();
+        let this_node = self.gfp.has(Gfp::THISNODE).then_some(self.node);
+        let zones: alloc::vec::Vec<ZoneId> = m.nodes[self.node.index()]
+            .zonelist
+            .iter()
+            .copied()
+            .filter(|z| {
+                let z = &m.zones[z.index()];
+                z.kind <= highest && this_node.is_none_or(|n| n == z.node)
+            })
+            .collect();
+        zones.into_iter()
+    }
+
+    fn wake_all_kswapds(&self, m: &mut Memory) {
+        if !self.gfp.has(Gfp::KSWAPD_RECLAIM) {
+            return;
+        }
+        let mut woken = 0u64;
+        for zone in self.zones(m) {
+            let bit = 1 << m.zones[zone.index()].node.index();
+            if woken & bit == 0 {
+                woken |= bit;
+                m.wakeup_kswapd(zone, self.gfp, self.order, self.gfp.highest_zone());
+            }
+        }
+    }
+
+    fn try_freelist(&self, m: &mut Memory) -> Option<Pfn> {
+        m.get_page_from_freelist(self.cpu, self.node, self.gfp, self.order, self.flags)
+    }
+
+    fn direct_compact(&self, m: &mut Memory, priority: CompactPriority) -> DirectCompact {
+        DirectCompact::new(m, self.cpu, self.node, self.gfp, self.order, self.flags, priority)
+    }
+
+    /// After direct compaction: the captured block or one from the lists, and the accounts.
+    fn compacted(&self, m: &mut Memory, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
+        use crate::profile::StallCounting;
+        if self.compact_result == CompactResult::Skipped && m.sh.profile.compact_stall == StallCounting::UnlessSkipped {
+            return None;
+        }
+        m.sh.vmstat.add(VmEvent::CompactStall, 1);
+        let page = match captured {
+            Some((pfn, zone)) => {
+                m.account_alloc(zone, pfn, self.order, self.gfp);
+                Some(pfn)
+            }
+            None => self.try_freelist(m),
+        };
+        match page {
+            Some(pfn) => {
+                let zone = m.blocks.zone_of(pfn);
+                let mut locked = m.locked(zone, self.cpu);
+                locked.zone.compaction.blockskip_flush = false;
+                locked.compaction_defer_reset(self.order, true);
+                m.sh.vmstat.add(VmEvent::CompactSuccess, 1);
+            }
+            None => m.sh.vmstat.add(VmEvent::CompactFail, 1),
+        }
+        page
+    }
+
+    /// Direct reclaim. There is nothing to reclaim in this engine yet (see [`crate::kswapd`]); but where a costly
+    /// request finds enough free memory to compact in, that counts as progress and reclaim is not even tried.
+    fn direct_reclaim(&self, m: &mut Memory) -> bool {
+        const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
+            VmEvent::AllocstallDma,
+            VmEvent::AllocstallDma32,
+            VmEvent::AllocstallNormal,
+            VmEvent::AllocstallMovable,
+            VmEvent::AllocstallDevice,
+        ];
+        m.sh.vmstat.add(ALLOCSTALL[self.gfp.highest_zone().index()], 1);
+        let order = self.order;
+        m.sh.trace.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
+        let mut ready = false;
+        if self.order.is_costly() {
+            for zone in self.zones(m) {
+                ready |= self.compaction_ready(m, zone);
+            }
+        }
+        m.sh.trace.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });
+        ready
+    }
+
+    /// Whether the zone has room enough above its high mark for compaction to work in.
+    fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
+        let highest = self.gfp.highest_zone();
+        let plain = AllocFlags::mark(Wmark::Min);
+        match m.compaction_suitable(zone, Some(self.order), plain, highest) {
+            CompactResult::Success => true,
+            CompactResult::Skipped => false,
+            _ => {
+                let z = &m.zones[zone.index()];
+                let mark = z.wmark(Wmark::High) + self.order.compact_gap();
+                z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), m.sh.profile.reserves)
+            }
+        }
+    }
+
+    fn should_reclaim_retry(&mut self, m: &mut Memory) -> bool {
+        if self.progress && self.order <= PAGE_ALLOC_COSTLY_ORDER {
+            self.no_progress_loops = 0;
+        } else {
+            self.no_progress_loops += 1;
+        }
+        if self.no_progress_loops > MAX_RECLAIM_RETRIES {
+            let t = self.gfp.migratetype();
+            return self.zones(m).any(|z| m.locked(z, self.cpu).unreserve_highatomic(t, true));
+        }
+        let (highest, flags, rules) = (self.gfp.highest_zone(), self.flags, m.sh.profile.reserves);
+        self.zones(m).any(|z| {
+            let z = &m.zones[z.index()];
+            z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, flags, z.free_pages_snapshot(), rules)
+        })
+    }
+
+    fn should_compact_retry(&mut self, m: &mut Memory) -> bool {
+        match self.compact_result {
+            CompactResult::Success => self.compaction_retries += 1,
+            CompactResult::Skipped => {
+                // Nothing is reclaimable, so what is available is what is free.
+                let (order, flags, highest) = (self.order, self.flags, self.gfp.highest_zone());
+                return self.zones(m).any(|z| {
+                    let available = m.zones[z.index()].free_pages_snapshot();
+                    m.suitable_by_watermarks(z, order, flags, highest, available) == CompactResult::Continue
+                });
+            }
+            CompactResult::Complete
+            | CompactResult::Deferred
+            | CompactResult::PartialSkipped
+            | CompactResult::Contended => return self.raise_priority(),
+            _ => {}
+        }
+        let max = if self.order.is_costly() { MAX_COMPACT_RETRIES / 4 } else { MAX_COMPACT_RETRIES };
+        self.compaction_retries <= max || self.raise_priority()
+    }
+
+    fn raise_priority(&mut self) -> bool {
+        let floor = if self.order.is_costly() { CompactPriority::SyncLight } else { CompactPriority::SyncFull };
+        if self.priority <= floor {
+            return false;
+        }
+        self.priority = match self.priority {
+            CompactPriority::Async => CompactPriority::SyncLight,
+            _ => CompactPriority::SyncFull,
+        };
+        self.compaction_retries = 0;
+        true
+    }
+}
+
+/// The slow path's allocation flags (§3.1).
+fn slow_flags(gfp: Gfp, order: Order, rules: ReserveRules) -> AllocFlags {
+    let mut flags = AllocFlags::mark(Wmark::Min);
+    if gfp.has(Gfp::KSWAPD_RECLAIM) {
+        flags = flags.with(AllocFlags::KSWAPD);
+    }
+    if gfp.has(Gfp::HIGH) {
+        flags = flags.with(AllocFlags::MIN_RESERVE);
+    }
+    let atomic = gfp.has(Gfp::HIGH) || rules == ReserveRules::MinReserveNonBlock;
+    if !gfp.has(Gfp::DIRECT_RECLAIM) && !gfp.has(Gfp::NOMEMALLOC) && atomic {
+        flags = flags.with(AllocFlags::NON_BLOCK);
+        if order > Order::ZERO && gfp.has(Gfp::HIGH) {
+            flags = flags.with(AllocFlags::HIGHATOMIC);
+        }
+    }
+    flags
+}

@@ -1,0 +1,328 @@
+//! A zone's complete allocator state as text: what the kernel's recordings hold, read and written.
+//!
+//! The format is line-oriented (`ZONE`, `WM`, `PCP`, `PL`, `FL`, `PB`, `SKIP`), pfns in hex relative to the zone's
+//! start, lists head to tail; `data/kernel`'s own description is copied beside the recordings under `oracle/golden`.
+
+use crate::frame::FrameKind;
+use crate::memory::{MachineSpec, Memory, ZoneSpec};
+use crate::pcp::{self, NR_LISTS};
+use crate::profile::Profile;
+use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::watermark::Watermarks;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// One CPU's lists in a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PcpSnapshot {
+    count: u32,
+    batch: u32,
+    high: u32,
+    free_factor: u8,
+    diff: i64,
+    lists: Vec<Vec<u32>>,
+}
+
+/// The state of one zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneSnapshot {
+    start: u32,
+    spanned: u32,
+    present: u64,
+    managed: u64,
+    marks: Watermarks,
+    boost: u64,
+    highatomic: u64,
+    nr_free_pages: i64,
+    pcps: Vec<PcpSnapshot>,
+    free: Vec<[Vec<u32>; MigrateType::COUNT]>,
+    types: Vec<MigrateType>,
+    skip: Vec<bool>,
+}
+
+impl ZoneSnapshot {
+    /// Reads a snapshot.
+    ///
+    /// # Errors
+    /// The line number and what is wrong with it.
+    pub fn parse(text: &str) -> Result<ZoneSnapshot, String> {
+        let mut s = ZoneSnapshot {
+            start: 0,
+            spanned: 0,
+            present: 0,
+            managed: 0,
+            marks: Watermarks::default(),
+            boost: 0,
+            highatomic: 0,
+            nr_free_pages: 0,
+            pcps: Vec::new(),
+            free: vec![Default::default(); crate::types::NR_ORDERS],
+            types: Vec::new(),
+            skip: Vec::new(),
+        };
+        let mut complete = false;
+        for (i, line) in text.lines().enumerate() {
+            complete |= s.line(line).map_err(|e| format!("line {}: {e}", i + 1))?;
+        }
+        if !complete {
+            return Err("truncated: no END line".into());
+        }
+        s.validate()
+    }
+
+    /// Takes one line in; true for the last one.
+    fn line(&mut self, line: &str) -> Result<bool, String> {
+        let mut words = line.split_ascii_whitespace();
+        let Some(kind) = words.next() else {
+            return Ok(false);
+        };
+        let words: Vec<&str> = words.collect();
+        match kind {
+            "ZONE" => {
+                self.start = hex(named(&words, "start")?)?;
+                self.spanned = number(named(&words, "spanned")?)?;
+                self.present = number(named(&words, "present")?)?;
+                self.managed = number(named(&words, "managed")?)?;
+            }
+            "WM" => {
+                let get = |n| named(&words, n).and_then(number);
+                self.marks =
+                    Watermarks { min: get("min")?, low: get("low")?, high: get("high")?, promo: get("promo")? };
+                self.boost = get("boost")?;
+                self.highatomic = get("highatomic")?;
+            }
+            "VMSTAT" => self.nr_free_pages = number(words.first().ok_or("no value")?)?,
+            "PCP" => self.pcps.push(PcpSnapshot {
+                count: number(named(&words, "count")?)?,
+                batch: number(named(&words, "batch")?)?,
+                high: number(named(&words, "high")?)?,
+                free_factor: number(named(&words, "free_factor")?)?,
+                diff: number(named(&words, "diff")?)?,
+                lists: vec![Vec::new(); NR_LISTS],
+            }),
+            "PL" => {
+                let [cpu, list, pfns @ ..] = words.as_slice() else {
+                    return Err("PL needs a CPU and a list".into());
+                };
+                let pcp = self.pcps.get_mut(number::<usize>(cpu)?).ok_or("PL of a CPU without PCP line")?;
+                let list = pcp.lists.get_mut(number::<usize>(list)?).ok_or("no such per-CPU list")?;
+                *list = pfns.iter().map(|w| hex(w)).collect::<Result<_, _>>()?;
+            }
+            "FL" => {
+                let [order, t, pfns @ ..] = words.as_slice() else {
+                    return Err("FL needs an order and a type".into());
+                };
+                let lists = self.free.get_mut(number::<usize>(order)?).ok_or("no such order")?;
+                let list = lists.get_mut(number::<usize>(t)?).ok_or("no such migratetype")?;
+                *list = pfns.iter().map(|w| hex(w)).collect::<Result<_, _>>()?;
+            }
+            "PB" => {
+                self.types = words
+                    .first()
+                    .ok_or("no types")?
+                    .bytes()
+                    .map(|b| match b {
+                        b'0'..=b'3' => Ok(MigrateType::from_index(usize::from(b - b'0'))),
+                        _ => Err(format!("'{}' is no migratetype", b as char)),
+                    })
+                    .collect::<Result<_, _>>()?;
+            }
+            "SKIP" => self.skip = words.first().ok_or("no skip bits")?.bytes().map(|b| b == b'1').collect(),
+            "END" => return Ok(true),
+            "RESERVE" | "COMPACT" | "NRFREE_RAW" | "PBO" => {}
+            _ => return Err(format!("unknown line '{kind}'")),
+        }
+        Ok(false)
+    }
+
+    fn validate(self) -> Result<ZoneSnapshot, String> {
+        let blocks = (self.spanned / PAGEBLOCK_PAGES) as usize;
+        if self.types.len() != blocks || self.skip.len() != blocks {
+            return Err(format!(
+                "{} pageblocks, but {} types and {} skip bits",
+                blocks,
+                self.types.len(),
+                self.skip.len()
+            ));
+        }
+        if !self.start.is_multiple_of(PAGEBLOCK_PAGES) || !self.spanned.is_multiple_of(PAGEBLOCK_PAGES) || blocks == 0 {
+            return Err("the zone does not consist of whole pageblocks".into());
+        }
+        if self.start.checked_add(self.spanned).is_none() {
+            return Err("the zone ends beyond the largest pfn".into());
+        }
+        // Every block lies within the zone, is aligned, and overlaps no other.
+        let mut seen = vec![false; self.spanned as usize];
+        for (order, pfn) in self.listed() {
+            let end = pfn.checked_add(order.pages()).filter(|e| *e <= self.spanned);
+            let Some(end) = end.filter(|_| Pfn::new(pfn).is_aligned(order)) else {
+                return Err(format!("block {pfn:x} of order {} is misaligned or outside the zone", order.get()));
+            };
+            for f in &mut seen[pfn as usize..end as usize] {
+                if core::mem::replace(f, true) {
+                    return Err(format!("block {pfn:x} of order {} overlaps another", order.get()));
+                }
+            }
+        }
+        if self.pcps.is_empty() {
+            return Err("no PCP line".into());
+        }
+        Ok(self)
+    }
+
+    /// Every block on a list, with its order.
+    fn listed(&self) -> impl Iterator<Item = (Order, u32)> + '_ {
+        let free = Order::all().flat_map(|o| self.free[o.index()].iter().flatten().map(move |&pfn| (o, pfn)));
+        let pcp = self
+            .pcps
+            .iter()
+            .flat_map(|p| p.lists.iter().enumerate())
+            .flat_map(|(i, l)| l.iter().map(move |&pfn| (pcp::order_of(i), pfn)));
+        free.chain(pcp)
+    }
+
+    /// A machine of two nodes whose node 1 is this zone in this state. Frames on no list are allocated to nobody in
+    /// particular. Node 0 has one small zone, so that the machine's shape is that of the recording.
+    ///
+    /// # Errors
+    /// If the recorded zone is not a possible one.
+    pub fn machine(&self, profile: Profile) -> Result<Memory, String> {
+        let other = ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 0, end: 512, present: 512, managed: 0 };
+        let own = ZoneSpec {
+            node: 1,
+            kind: ZoneType::Normal,
+            start: self.start,
+            end: self.start + self.spanned,
+            present: self.present,
+            managed: self.managed,
+        };
+        let spec = MachineSpec { cpus: self.pcps.len(), zones: vec![other, own], thp: false };
+        let mut m = Memory::empty(&spec, profile)?;
+        m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
+        let id = ZoneId::new(1);
+        let at = |pfn: u32| Pfn::new(self.start + pfn);
+        for (b, (&t, &skip)) in self.types.iter().zip(&self.skip).enumerate() {
+            let block = at(0).pageblock() + b;
+            m.blocks.set_migratetype(block, t);
+            m.blocks.set_skip(block, skip);
+        }
+        // What is on no list is allocated.
+        let mut taken = vec![true; self.spanned as usize];
+        for (order, pfn) in self.listed() {
+            taken[pfn as usize..(pfn + order.pages()) as usize].fill(false);
+        }
+        for (pfn, _) in taken.iter().enumerate().filter(|(_, t)| **t) {
+            m.frames.set(at(pfn as u32), FrameKind::Reserved, Order::ZERO);
+        }
+        let mut locked = m.locked(id, CpuId::new(0));
+        for o in Order::all() {
+            for t in MigrateType::ALL {
+                for &pfn in &self.free[o.index()][t.index()] {
+                    locked.add_to_free_list(at(pfn), o, t, true);
+                }
+            }
+        }
+        for (p, pcp) in locked.zone.pcps.iter_mut().zip(&self.pcps) {
+            (p.count, p.batch, p.high, p.free_factor) = (pcp.count, pcp.batch, pcp.high, pcp.free_factor);
+            p.free_diff = pcp.diff;
+            for (i, list) in pcp.lists.iter().enumerate() {
+                for &pfn in list {
+                    let t = locked.blocks.migratetype(at(pfn).pageblock());
+                    locked.frames.set(at(pfn), FrameKind::Pcp(t), pcp::order_of(i));
+                    locked.frames.push_back(&mut p.lists[i], at(pfn), pcp::order_of(i));
+                }
+            }
+        }
+        let z = locked.zone;
+        z.free_pages = self.nr_free_pages;
+        z.watermarks = self.marks;
+        z.watermark_boost = self.boost;
+        z.nr_reserved_highatomic = self.highatomic;
+        Ok(m)
+    }
+
+    /// The state of a zone of a running machine.
+    pub fn of(m: &Memory, id: ZoneId) -> ZoneSnapshot {
+        let z = m.zone(id);
+        let relative = |p: Pfn| p.get() - z.start.get();
+        let blocks = z.start.pageblock()..=z.last_pageblock().pageblock();
+        ZoneSnapshot {
+            start: z.start.get(),
+            spanned: z.spanned() as u32,
+            present: z.present,
+            managed: z.managed,
+            marks: z.watermarks,
+            boost: z.watermark_boost,
+            highatomic: z.nr_reserved_highatomic,
+            nr_free_pages: z.free_pages,
+            pcps: z
+                .pcps
+                .iter()
+                .map(|p| PcpSnapshot {
+                    count: p.count,
+                    batch: p.batch,
+                    high: p.high,
+                    free_factor: p.free_factor,
+                    diff: p.free_diff,
+                    lists: (0..NR_LISTS)
+                        .map(|i| m.frames.iter(&p.lists[i], pcp::order_of(i)).map(relative).collect())
+                        .collect(),
+                })
+                .collect(),
+            free: Order::all()
+                .map(|o| MigrateType::ALL.map(|t| m.frames.iter(z.free_list(o, t), o).map(relative).collect()))
+                .collect(),
+            types: blocks.clone().map(|b| m.blocks.migratetype(b)).collect(),
+            skip: blocks.map(|b| m.blocks.skip(b)).collect(),
+        }
+    }
+}
+
+impl fmt::Display for ZoneSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (m, managed) = (&self.marks, self.managed);
+        writeln!(f, "ZONE start {:x} spanned {} present {} managed {managed}", self.start, self.spanned, self.present)?;
+        write!(f, "WM min {} low {} high {} promo {} ", m.min, m.low, m.high, m.promo)?;
+        writeln!(f, "boost {} highatomic {}", self.boost, self.highatomic)?;
+        writeln!(f, "VMSTAT {}", self.nr_free_pages)?;
+        for (cpu, p) in self.pcps.iter().enumerate() {
+            write!(f, "PCP cpu {cpu} count {} batch {} high {} ", p.count, p.batch, p.high)?;
+            writeln!(f, "free_factor {} diff {}", p.free_factor, p.diff)?;
+            for (i, list) in p.lists.iter().enumerate().filter(|(_, l)| !l.is_empty()) {
+                write!(f, "PL {cpu} {i}")?;
+                list_line(f, list)?;
+            }
+        }
+        for (o, lists) in self.free.iter().enumerate() {
+            for (t, list) in lists.iter().enumerate().filter(|(_, l)| !l.is_empty()) {
+                write!(f, "FL {o} {t}")?;
+                list_line(f, list)?;
+            }
+        }
+        let digits: String = self.types.iter().map(|t| char::from(b'0' + t.index() as u8)).collect();
+        writeln!(f, "PB {digits}")?;
+        let bits: String = self.skip.iter().map(|&s| if s { '1' } else { '0' }).collect();
+        writeln!(f, "SKIP {bits}\nEND")
+    }
+}
+
+fn list_line(f: &mut fmt::Formatter<'_>, list: &[u32]) -> fmt::Result {
+    list.iter().try_for_each(|pfn| write!(f, " {pfn:x}"))?;
+    writeln!(f)
+}
+
+fn named<'a>(words: &[&'a str], name: &str) -> Result<&'a str, String> {
+    let at = words.iter().position(|w| *w == name).ok_or_else(|| format!("no '{name}'"))?;
+    words.get(at + 1).copied().ok_or_else(|| format!("'{name}' has no value"))
+}
+
+fn number<T: core::str::FromStr>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|_| format!("'{word}' is no number"))
+}
+
+fn hex(word: &str) -> Result<u32, String> {
+    u32::from_str_radix(word, 16).map_err(|_| format!("'{word}' is no hexadecimal number")).map_err(|e| e.to_string())
+}

@@ -1,0 +1,321 @@
+//! The engine's vocabulary: page frame numbers, orders, migratetypes, zones, nodes, CPUs.
+//!
+//! Each is its own type so that a pfn is never added to an order and a zone is never looked up by a node number.
+//! The numbers follow the kernel's, because they are visible in tracepoints and proc files.
+
+use core::fmt;
+
+/// Bytes in a base page.
+pub const PAGE_SIZE: u64 = 4096;
+/// Order of a pageblock, the unit that owns a migratetype: 2 MiB, a huge page on x86-64.
+pub const PAGEBLOCK_ORDER: Order = Order(9);
+/// Pages in a pageblock.
+pub const PAGEBLOCK_PAGES: u32 = 1 << 9;
+/// Largest order the buddy lists hold: 4 MiB.
+pub const MAX_ORDER: Order = Order(10);
+/// Number of buddy orders, 0 to 10.
+pub const NR_ORDERS: usize = 11;
+/// Orders above this are "costly": the allocator gives up on them early.
+pub const PAGE_ALLOC_COSTLY_ORDER: Order = Order(3);
+/// Pages isolated or reclaimed at a time (SWAP_CLUSTER_MAX and COMPACT_CLUSTER_MAX).
+pub const CLUSTER_MAX: u32 = 32;
+
+/// A page frame number: the index of a 4 KiB frame in physical memory. 2³² frames are 16 TiB.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Pfn(u32);
+
+impl Pfn {
+    /// The frame with this number.
+    #[inline(always)]
+    pub const fn new(n: u32) -> Self {
+        Pfn(n)
+    }
+    /// The number.
+    #[inline(always)]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+    /// The number as an array index.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+    /// Index of the pageblock this frame lies in.
+    #[inline(always)]
+    pub const fn pageblock(self) -> usize {
+        (self.0 >> 9) as usize
+    }
+    /// First frame of this frame's pageblock.
+    #[inline(always)]
+    pub const fn pageblock_start(self) -> Pfn {
+        Pfn(self.0 & !(PAGEBLOCK_PAGES - 1))
+    }
+    /// First frame after this frame's pageblock.
+    #[inline(always)]
+    pub const fn pageblock_end(self) -> Pfn {
+        Pfn((self.0 | (PAGEBLOCK_PAGES - 1)) + 1)
+    }
+    /// First frame of the naturally aligned block of `order` around this frame.
+    #[inline(always)]
+    pub const fn block_start(self, order: Order) -> Pfn {
+        Pfn(self.0 & !((1 << order.0) - 1))
+    }
+    /// First frame after the naturally aligned block of `order` around this frame.
+    #[inline(always)]
+    pub const fn block_end(self, order: Order) -> Pfn {
+        Pfn((self.0 | ((1 << order.0) - 1)) + 1)
+    }
+    /// Whether this frame starts a pageblock.
+    #[inline(always)]
+    pub const fn is_pageblock_aligned(self) -> bool {
+        self.0 & (PAGEBLOCK_PAGES - 1) == 0
+    }
+    /// Whether this frame starts a naturally aligned block of `order`.
+    #[inline(always)]
+    pub const fn is_aligned(self, order: Order) -> bool {
+        self.0 & ((1 << order.0) - 1) == 0
+    }
+    /// The other half of the block of twice the size.
+    #[inline(always)]
+    pub const fn buddy(self, order: Order) -> Pfn {
+        Pfn(self.0 ^ (1 << order.0))
+    }
+    /// The frame `pages` further on.
+    #[inline(always)]
+    pub const fn plus(self, pages: u32) -> Pfn {
+        Pfn(self.0 + pages)
+    }
+    /// The frame `pages` before.
+    #[inline(always)]
+    pub const fn minus(self, pages: u32) -> Pfn {
+        Pfn(self.0 - pages)
+    }
+    /// First frame of pageblock `index`.
+    #[inline(always)]
+    pub const fn of_pageblock(index: usize) -> Pfn {
+        Pfn((index as u32) << 9)
+    }
+}
+
+impl fmt::Debug for Pfn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+impl fmt::Display for Pfn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// log2 of a block's size in pages, 0 to 10.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Order(u8);
+
+impl Order {
+    /// Order 0: one page.
+    pub const ZERO: Order = Order(0);
+
+    /// The order `n`.
+    ///
+    /// # Panics
+    /// If `n` is above 10, the largest order of the buddy lists.
+    #[inline(always)]
+    pub const fn new(n: u8) -> Self {
+        assert!(n <= 10, "order above MAX_ORDER");
+        Order(n)
+    }
+    /// The number.
+    #[inline(always)]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+    /// The number as an array index.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+    /// Pages in a block of this order.
+    #[inline(always)]
+    pub const fn pages(self) -> u32 {
+        1 << self.0
+    }
+    /// Whether requests of this order are "costly".
+    #[inline(always)]
+    pub const fn is_costly(self) -> bool {
+        self.0 > PAGE_ALLOC_COSTLY_ORDER.0
+    }
+    /// Whether a block of this order covers whole pageblocks.
+    #[inline(always)]
+    pub const fn is_whole_pageblock(self) -> bool {
+        self.0 >= PAGEBLOCK_ORDER.0
+    }
+    /// Free pages compaction wants to have in hand beyond the watermark: twice the request.
+    #[inline(always)]
+    pub const fn compact_gap(self) -> u64 {
+        2 << self.0
+    }
+    /// The orders from this one up to the largest.
+    #[inline(always)]
+    pub fn and_up(self) -> impl DoubleEndedIterator<Item = Order> {
+        (self.0..=MAX_ORDER.0).map(Order)
+    }
+    /// All orders, ascending.
+    pub fn all() -> impl DoubleEndedIterator<Item = Order> {
+        Order::ZERO.and_up()
+    }
+    /// The next larger order; one past the largest is never asked for.
+    #[inline(always)]
+    pub(crate) const fn up(self) -> Order {
+        Order(self.0 + 1)
+    }
+    #[inline(always)]
+    pub(crate) const fn down(self) -> Order {
+        Order(self.0 - 1)
+    }
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "order {}", self.0)
+    }
+}
+
+/// What a pageblock, or a free list, is for: how easily its pages can be moved or taken back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum MigrateType {
+    /// Kernel memory that stays where it is.
+    Unmovable = 0,
+    /// Pages that can be migrated: user memory.
+    Movable = 1,
+    /// Kernel caches that can be shrunk.
+    Reclaimable = 2,
+    /// Reserve for atomic high-order requests.
+    HighAtomic = 3,
+}
+
+impl MigrateType {
+    /// Number of types that have free lists here (CMA and ISOLATE blocks do not occur).
+    pub const COUNT: usize = 4;
+    /// Types that per-CPU lists are kept for.
+    pub const PCP_TYPES: usize = 3;
+    /// All types, in the kernel's order.
+    pub const ALL: [MigrateType; 4] =
+        [MigrateType::Unmovable, MigrateType::Movable, MigrateType::Reclaimable, MigrateType::HighAtomic];
+
+    /// The type with this number.
+    #[inline(always)]
+    pub const fn from_index(i: usize) -> MigrateType {
+        MigrateType::ALL[i]
+    }
+    /// The type's number.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+    /// Whether blocks of this type may merge with blocks of another across a pageblock boundary.
+    #[inline(always)]
+    pub const fn is_mergeable(self) -> bool {
+        (self as u8) < 3
+    }
+    /// The name `/proc/pagetypeinfo` prints.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MigrateType::Unmovable => "Unmovable",
+            MigrateType::Movable => "Movable",
+            MigrateType::Reclaimable => "Reclaimable",
+            MigrateType::HighAtomic => "HighAtomic",
+        }
+    }
+}
+
+/// Which of a node's zones: its place in the kernel's zone table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum ZoneType {
+    /// Below 16 MiB.
+    Dma = 0,
+    /// Below 4 GiB.
+    Dma32 = 1,
+    /// The rest.
+    Normal = 2,
+    /// Memory set aside for movable pages; usually empty.
+    Movable = 3,
+    /// Device memory; never allocated from here.
+    Device = 4,
+}
+
+impl ZoneType {
+    /// Number of zone types a node lists.
+    pub const COUNT: usize = 5;
+    /// All of them, lowest first.
+    pub const ALL: [ZoneType; 5] =
+        [ZoneType::Dma, ZoneType::Dma32, ZoneType::Normal, ZoneType::Movable, ZoneType::Device];
+
+    /// The type's number.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+    /// The name proc files print.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ZoneType::Dma => "DMA",
+            ZoneType::Dma32 => "DMA32",
+            ZoneType::Normal => "Normal",
+            ZoneType::Movable => "Movable",
+            ZoneType::Device => "Device",
+        }
+    }
+}
+
+/// A populated zone of the machine: its index in [`crate::Memory::zones`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ZoneId(u8);
+
+impl ZoneId {
+    /// The zone at this index.
+    pub const fn new(i: usize) -> Self {
+        ZoneId(i as u8)
+    }
+    /// The index.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A NUMA node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct NodeId(u8);
+
+impl NodeId {
+    /// Node number `i`.
+    pub const fn new(i: usize) -> Self {
+        NodeId(i as u8)
+    }
+    /// The number.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A CPU of the machine; each has its own page lists in every zone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct CpuId(u16);
+
+impl CpuId {
+    /// CPU number `i`.
+    pub const fn new(i: usize) -> Self {
+        CpuId(i as u16)
+    }
+    /// The number.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}

@@ -1,0 +1,293 @@
+//! Watermarks: how they are computed, and whether an allocation may go below them.
+//!
+//! Source: kernel-behaviour §1.3 (marks), §1.4 (reserves), §1.6 (counter drift), §3.2 (the check). All marks,
+//! min included, count with the zone's boost on top; only the boost's own ceiling uses the raw high mark.
+
+use crate::frame::FrameKind;
+use crate::gfp::{AllocFlags, Wmark};
+use crate::memory::Memory;
+use crate::profile::ReserveRules;
+use crate::types::{MigrateType, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
+use crate::zone::Zone;
+
+/// The marks of a zone, in pages, without boost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Watermarks {
+    /// Below it only those with a right to reserves may allocate.
+    pub min: u64,
+    /// Below it kswapd is woken.
+    pub low: u64,
+    /// Above it kswapd sleeps.
+    pub high: u64,
+    /// Above it kswapd stops promoting for memory tiers.
+    pub promo: u64,
+}
+
+impl Watermarks {
+    /// The marks for a zone of `managed` pages whose share of min_free_kbytes is `min` pages.
+    pub fn new(min: u64, managed: u64, watermark_scale_factor: u32) -> Watermarks {
+        let d = (min / 4).max(managed * u64::from(watermark_scale_factor) / 10_000);
+        Watermarks { min, low: min + d, high: min + 2 * d, promo: min + 3 * d }
+    }
+
+    /// The mark by its index.
+    #[inline(always)]
+    pub const fn get(&self, mark: Wmark) -> u64 {
+        match mark {
+            Wmark::Min => self.min,
+            Wmark::Low => self.low,
+            Wmark::High => self.high,
+        }
+    }
+}
+
+/// `vm.min_free_kbytes` as the kernel computes it at boot from lowmem in kB: √(16 × lowmem), within bounds.
+pub fn min_free_kbytes(lowmem_kbytes: u64, cap: u32) -> u64 {
+    (lowmem_kbytes * 16).isqrt().clamp(128, u64::from(cap))
+}
+
+/// What transparent huge pages raise `vm.min_free_kbytes` to: eleven pageblocks a zone, but at most 5 % of memory.
+pub fn thp_min_free_kbytes(zones: u64, free_buffer_pages: u64) -> u64 {
+    let pages = u64::from(PAGEBLOCK_PAGES) * zones * (2 + 9);
+    pages.min(free_buffer_pages / 20) * (PAGE_SIZE / 1024)
+}
+
+/// How far each CPU's part of a counter may run before it is folded in (§1.6).
+pub fn stat_threshold(cpus: usize, managed: u64) -> i64 {
+    let fls = |x: u64| i64::from(64 - x.leading_zeros());
+    (2 * fls(cpus as u64) * (1 + fls(managed >> 15))).min(125)
+}
+
+impl Zone {
+    /// The mark with the boost on top.
+    #[inline(always)]
+    pub fn wmark(&self, mark: Wmark) -> u64 {
+        self.watermarks.get(mark) + self.watermark_boost
+    }
+
+    /// Pages that are free but not for a request with these flags.
+    #[inline(always)]
+    fn unusable_free(&self, order: Order, flags: AllocFlags, rules: ReserveRules) -> u64 {
+        let reserve_rights = match rules {
+            ReserveRules::HighHarder => AllocFlags::NON_BLOCK,
+            ReserveRules::MinReserveNonBlock => AllocFlags::NON_BLOCK | AllocFlags::MIN_RESERVE,
+        };
+        let highatomic = if flags.any(reserve_rights) { 0 } else { self.nr_reserved_highatomic };
+        u64::from(order.pages() - 1) + highatomic
+    }
+
+    /// Whether a request of `order` may be served from `free_pages` and leave the zone above `mark` (§3.2).
+    pub fn watermark_ok(
+        &self,
+        order: Order,
+        mark: u64,
+        highest: ZoneType,
+        flags: AllocFlags,
+        free_pages: i64,
+        rules: ReserveRules,
+    ) -> bool {
+        let free = free_pages - self.unusable_free(order, flags, rules) as i64;
+        let mut min = mark;
+        if flags.any(AllocFlags::MIN_RESERVE) {
+            min -= min / 2;
+        }
+        let non_block_discount = match rules {
+            ReserveRules::HighHarder => flags.any(AllocFlags::NON_BLOCK),
+            ReserveRules::MinReserveNonBlock => flags.any(AllocFlags::MIN_RESERVE) && flags.any(AllocFlags::NON_BLOCK),
+        };
+        if non_block_discount {
+            min -= min / 4;
+        }
+        if free <= (min + self.lowmem_reserve[highest.index()]) as i64 {
+            return false;
+        }
+        if order == Order::ZERO {
+            return true;
+        }
+        order.and_up().any(|o| {
+            let lists = &self.lists[o.index()];
+            self.nr_free[o.index()] != 0
+                && (lists[..MigrateType::PCP_TYPES].iter().any(|l| !l.is_empty())
+                    || flags.any(AllocFlags::HIGHATOMIC) && !lists[MigrateType::HighAtomic.index()].is_empty())
+        })
+    }
+
+    /// The allocator's form of the check: order 0 is decided without a function call in all but the tight cases.
+    #[inline(always)]
+    pub(crate) fn watermark_fast(
+        &self,
+        order: Order,
+        mark: u64,
+        highest: ZoneType,
+        flags: AllocFlags,
+        rules: ReserveRules,
+        atomic_ignores_boost: bool,
+    ) -> bool {
+        if order == Order::ZERO {
+            let usable = self.free_pages - self.unusable_free(order, flags, rules) as i64;
+            if usable > (mark + self.lowmem_reserve[highest.index()]) as i64 {
+                return true;
+            }
+        }
+        self.watermark_ok(order, mark, highest, flags, self.free_pages, rules)
+            || (atomic_ignores_boost
+                && order == Order::ZERO
+                && flags.any(AllocFlags::MIN_RESERVE)
+                && self.watermark_boost != 0
+                && flags.wmark == Some(Wmark::Min)
+                && self.watermark_ok(order, self.watermarks.min, highest, flags, self.free_pages, rules))
+    }
+
+    /// Free pages for a check that must not be fooled by counter drift (§1.6).
+    pub(crate) fn free_pages_snapshot(&self) -> i64 {
+        if self.percpu_drift_mark != 0 && self.free_pages < self.percpu_drift_mark as i64 {
+            self.nr_free_pages_exact() as i64
+        } else {
+            self.free_pages
+        }
+    }
+}
+
+impl Memory {
+    /// Computes every zone's marks from `vm.min_free_kbytes` and `vm.watermark_scale_factor`, the drift marks and the
+    /// per-CPU limits that follow from them, and clears all boosts, as the kernel does on a write to either.
+    pub(crate) fn setup_watermarks(&mut self) {
+        let pages_min = u64::from(self.sh.tunables.min_free_kbytes) / (PAGE_SIZE / 1024);
+        let lowmem: u64 = self.zones.iter().map(|z| z.managed).sum();
+        let cpus = self.nr_cpus();
+        for z in &mut self.zones {
+            let min = if lowmem == 0 { 0 } else { pages_min * z.managed / lowmem };
+            z.watermarks = Watermarks::new(min, z.managed, self.sh.tunables.watermark_scale_factor);
+            z.watermark_boost = 0;
+            z.stat_threshold = stat_threshold(cpus, z.managed);
+            let drift = cpus as u64 * z.stat_threshold as u64;
+            z.percpu_drift_mark =
+                if drift > z.watermarks.low - z.watermarks.min { z.watermarks.high + drift } else { 0 };
+        }
+        self.setup_lowmem_reserve();
+        self.setup_pcp_limits();
+    }
+
+    /// Pages each zone keeps from requests that could have used a higher one (§1.4).
+    fn setup_lowmem_reserve(&mut self) {
+        const RATIO: [u64; ZoneType::COUNT] = [256, 256, 32, 0, 0];
+        for i in 0..self.zones.len() {
+            let (node, kind) = (self.zones[i].node, self.zones[i].kind.index());
+            let mut above = 0;
+            let mut reserve = [0; ZoneType::COUNT];
+            for (j, kept) in reserve.iter_mut().enumerate().skip(kind + 1) {
+                above +=
+                    self.zones.iter().filter(|z| z.node == node && z.kind.index() == j).map(|z| z.managed).sum::<u64>();
+                *kept = if RATIO[kind] == 0 { 0 } else { above / RATIO[kind] };
+            }
+            self.zones[i].lowmem_reserve = reserve;
+        }
+    }
+
+    /// The boot-time value of `vm.min_free_kbytes` for this machine, raised for huge pages if `thp`.
+    pub(crate) fn default_min_free_kbytes(&self, thp: bool) -> u32 {
+        let managed: u64 = self.zones.iter().map(|z| z.managed).sum();
+        let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), self.sh.profile.min_free_kbytes_cap);
+        let raised = if thp { thp_min_free_kbytes(self.zones.len() as u64, managed) } else { 0 };
+        plain.max(raised) as u32
+    }
+
+    /// Whether the frame is a free page or block's head: what `PageBuddy` asks.
+    pub fn is_buddy(&self, pfn: crate::types::Pfn) -> bool {
+        matches!(self.frames.tag(pfn).kind(), FrameKind::Buddy(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The vectors of kernel-behaviour §10.1 and §10.2.
+    use super::*;
+    use crate::memory::{MachineSpec, ZoneSpec};
+    use crate::profile::Profile;
+    use alloc::vec::Vec;
+
+    /// A machine whose zones have these managed pages: DMA, DMA32 and perhaps Normal.
+    fn machine(managed: &[u64], thp: bool, cap: u32) -> Memory {
+        let starts = [0u32, 4096, 1 << 20];
+        let zones: Vec<ZoneSpec> = managed
+            .iter()
+            .zip(starts)
+            .zip([ZoneType::Dma, ZoneType::Dma32, ZoneType::Normal])
+            .map(|((&m, start), kind)| ZoneSpec {
+                node: 0,
+                kind,
+                start,
+                end: start + (m.div_ceil(512) * 512) as u32,
+                present: m,
+                managed: m,
+            })
+            .collect();
+        let profile = Profile { min_free_kbytes_cap: cap, ..Profile::linux_6_1() };
+        Memory::new(&MachineSpec { cpus: 8, zones, thp }, profile).expect("a valid machine")
+    }
+
+    fn marks(m: &Memory) -> Vec<(u64, u64, u64, u64)> {
+        m.zones().iter().map(|z| (z.watermarks.min, z.watermarks.low, z.watermarks.high, z.watermarks.promo)).collect()
+    }
+
+    #[test]
+    fn marks_of_a_4_gib_machine_without_thp() {
+        let m = machine(&[3975, 740_000, 255_000], false, 262_144);
+        assert_eq!(m.tunables().min_free_kbytes, 7995);
+        assert_eq!(marks(&m), [(7, 10, 13, 16), (1480, 2220, 2960, 3700), (510, 765, 1020, 1275)]);
+    }
+
+    #[test]
+    fn thp_raises_the_marks_to_eleven_pageblocks_a_zone() {
+        let m = machine(&[3975, 740_000, 255_000], true, 262_144);
+        assert_eq!(m.tunables().min_free_kbytes, 67584);
+        assert_eq!(marks(&m), [(67, 83, 99, 115), (12515, 15643, 18771, 21899), (4312, 5390, 6468, 7546)]);
+    }
+
+    #[test]
+    fn marks_of_16_and_64_gib_machines() {
+        let b = [3840, 760_000, 3_340_000];
+        assert_eq!(machine(&b, false, 262_144).tunables().min_free_kbytes, 16206);
+        assert_eq!(marks(&machine(&b, false, 262_144))[1..], [(750, 1510, 2270, 3030), (3296, 6636, 9976, 13316)]);
+        assert_eq!(marks(&machine(&b, true, 262_144))[1..], [(3129, 3911, 4693, 5475), (13751, 17188, 20625, 24062)]);
+        assert_eq!(
+            marks(&machine(&[3840, 450_000, 7_900_000], true, 262_144))[1..],
+            [(910, 1360, 1810, 2260), (15978, 23878, 31778, 39678)]
+        );
+    }
+
+    #[test]
+    fn marks_of_the_seed_001_box() {
+        let m = machine(&[3840, 431_617], true, 262_144);
+        assert_eq!(m.tunables().min_free_kbytes, 45056);
+        assert_eq!(marks(&m), [(99, 123, 147, 171), (11164, 13955, 16746, 19537)]);
+    }
+
+    #[test]
+    fn low_zones_keep_pages_from_requests_that_could_go_higher() {
+        let reserve = |managed: &[u64]| -> Vec<[u64; 5]> {
+            machine(managed, true, 262_144).zones().iter().map(|z| z.lowmem_reserve).collect()
+        };
+        let a = reserve(&[3975, 740_000, 255_000]);
+        assert_eq!((a[0][1], a[0][2], a[1][2]), (2890, 3886, 996));
+        assert_eq!(a[0][3], a[0][2], "no Movable zone adds nothing");
+        let b = reserve(&[3840, 760_000, 3_340_000]);
+        assert_eq!((b[0][1], b[0][2], b[1][2]), (2968, 16015, 13046));
+        let c = reserve(&[3840, 450_000, 7_900_000]);
+        assert_eq!((c[0][1], c[0][2], c[1][2]), (1757, 32617, 30859));
+        assert_eq!(reserve(&[3840, 431_617])[0][1], 1686);
+    }
+
+    #[test]
+    fn min_free_kbytes_was_capped_lower_before_5_8() {
+        assert_eq!(min_free_kbytes(1 << 30, 65_536), 65_536);
+        assert_eq!(min_free_kbytes(1 << 30, 262_144), 131_072);
+    }
+
+    #[test]
+    fn the_statistics_threshold_follows_cpus_and_size() {
+        assert_eq!(stat_threshold(1, 229_325), 8);
+        assert_eq!(stat_threshold(1, 3840), 2);
+        assert_eq!(stat_threshold(80, 264_241_152), 125);
+    }
+}
