@@ -1,0 +1,218 @@
+//! What an experiment produced, as stored and as printed for machines.
+//!
+//! [`Reproduction`] is the JSON of `kontig reproduce --json`; [`RunResult`] is everything one run of one variant
+//! left behind, from which tables, curves and pictures are made.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Schema of [`Reproduction`].
+pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/1";
+
+/// The answer of `kontig reproduce`: every experiment with its rows and score.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Reproduction {
+    /// [`REPRODUCE_SCHEMA`].
+    pub schema: String,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// Wall-clock time of the whole command, seconds.
+    pub wall_s: f64,
+    /// Largest resident memory of the process, bytes.
+    pub peak_rss_bytes: u64,
+    /// One entry for each experiment, in the order asked for.
+    pub experiments: Vec<ExperimentResult>,
+}
+
+/// One experiment's table.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct ExperimentResult {
+    /// The experiment's name.
+    pub id: String,
+    /// The target file its rows are held against; empty if it has none.
+    pub target: String,
+    /// The variants, baseline first: the columns of every row.
+    pub variants: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// How many rows agree.
+    pub score: Score,
+}
+
+/// One row: a figure for each variant, published and measured.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Row {
+    /// What is measured.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Whether the row counts for the headline score.
+    pub headline: bool,
+    /// Published figures, one a variant; empty where nothing was published.
+    pub published: Vec<f64>,
+    /// Measured figures, one a variant: means over the repetitions; null where the run gave none.
+    pub measured: Vec<Option<f64>>,
+    /// Whether baseline to patched moves the same way; null where the published change is below 10 % or missing.
+    pub direction_agrees: Option<bool>,
+    /// (measured change ratio) / (published change ratio), folded to be at least 1; null where undefined.
+    pub ratio_off: Option<f64>,
+}
+
+/// How many rows agree, of how many that count.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Rows that agree.
+    pub agree: u32,
+    /// Rows that count.
+    pub of: u32,
+}
+
+/// An experiment's score.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq, Default)]
+pub struct Score {
+    /// Rows whose direction agrees, of those with a published change of 10 % or more.
+    pub direction: Tally,
+    /// Headline rows whose change ratio is within 2× of the published one.
+    pub headline_within_2x: Tally,
+}
+
+/// Everything one run of one variant left behind. All times are virtual nanoseconds since the machine started.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct RunResult {
+    /// The experiment.
+    pub experiment: String,
+    /// The variant.
+    pub variant: String,
+    /// Which repetition, from 0.
+    pub repetition: u32,
+    /// The seed of this run's randomness.
+    pub seed: u64,
+    /// Figures by row name.
+    pub figures: BTreeMap<String, f64>,
+    /// `/proc/vmstat` events over the measured phase.
+    pub vmstat: BTreeMap<String, u64>,
+    /// Work done over the measured phase, in the cost model's units.
+    pub work: BTreeMap<String, u64>,
+    /// Distributions of single operations.
+    pub histograms: Vec<Histogram>,
+    /// Values over time.
+    pub series: Vec<Series>,
+    /// Phases of the run.
+    pub phases: Vec<Phase>,
+    /// The pageblocks over time.
+    pub map: MemoryMap,
+    /// Tracepoints of the measured phase that are few enough to keep: compaction runs and daemons.
+    pub events: Vec<TimedEvent>,
+    /// Events that were not kept because there were too many.
+    pub events_dropped: u64,
+}
+
+/// A distribution: how many operations fell into each bucket.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Histogram {
+    /// What was measured, such as `hugepage alloc latency`.
+    pub name: String,
+    /// Unit of the bucket bounds.
+    pub unit: String,
+    /// Upper bound of the bucket and the number in it; ascending, no empty buckets.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+/// A value over time.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Series {
+    /// What it is, such as `fragmentation score`.
+    pub name: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Time in ns and value.
+    pub points: Vec<(u64, f64)>,
+}
+
+/// A stretch of a run.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Phase {
+    /// Its name, such as `fill`.
+    pub name: String,
+    /// When it began, ns.
+    pub start_ns: u64,
+    /// When it ended, ns.
+    pub end_ns: u64,
+}
+
+/// An event with its time.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct TimedEvent {
+    /// When, ns.
+    pub at_ns: u64,
+    /// The tracepoint in the kernel's format.
+    pub event: String,
+}
+
+/// The machine's pageblocks at several moments.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Default)]
+pub struct MemoryMap {
+    /// The zones, in order; their blocks follow each other in every frame.
+    pub zones: Vec<MapZone>,
+    /// The moments.
+    pub frames: Vec<MapFrame>,
+}
+
+/// A zone's part of every frame.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct MapZone {
+    /// Such as `node 0 Normal`.
+    pub name: String,
+    /// Number of pageblocks.
+    pub blocks: u32,
+}
+
+/// One moment: a byte for each pageblock (see [`Cell`]), raw DEFLATE and base64.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct MapFrame {
+    /// When, ns.
+    pub at_ns: u64,
+    /// The phase's name.
+    pub phase: String,
+    /// Free pages at that moment.
+    pub free_pages: u64,
+    /// The node score (machine-wide share of free memory not in huge blocks, 0–100).
+    pub score: f64,
+    /// The cells, `base64(deflate_raw(bytes))`.
+    pub cells: String,
+}
+
+/// A pageblock's state in a map: migratetype in bits 0–1 (unmovable, movable, reclaimable, highatomic), the class
+/// below in bits 2–5, and bit 6 set if it holds pages that cannot be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cell {
+    /// Free as a whole: a huge page at hand.
+    Free = 0,
+    /// One huge page of a user.
+    HugeUser = 1,
+    /// One huge page of the kernel.
+    HugeKernel = 2,
+    /// Up to a quarter of its pages in use.
+    Quarter = 3,
+    /// Up to half.
+    Half = 4,
+    /// Up to three quarters.
+    ThreeQuarters = 5,
+    /// More, but not all.
+    Nearly = 6,
+    /// All pages in use, singly.
+    Full = 7,
+    /// Reserved for good.
+    Reserved = 8,
+}
+
+/// Bit of a map byte: the block holds pages that cannot be moved.
+pub const CELL_HAS_UNMOVABLE: u8 = 1 << 6;
+
+impl Cell {
+    /// The map byte for a block of this class.
+    pub fn byte(self, migratetype: u8, has_unmovable: bool) -> u8 {
+        migratetype | (self as u8) << 2 | if has_unmovable { CELL_HAS_UNMOVABLE } else { 0 }
+    }
+}
