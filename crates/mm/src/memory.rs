@@ -429,8 +429,7 @@ impl Memory {
         if pcp_allowed {
             locked.pcp_free(pfn, order);
         } else {
-            locked.sh.work.any = true;
-            locked.sh.work.zone_locks += 1;
+            locked.count_lock();
             let t = locked.blocks.migratetype(pfn.pageblock());
             locked.frames.clear(pfn, order);
             locked.free_one_block(pfn, order, t, false);
@@ -484,8 +483,7 @@ impl Locked<'_> {
 
     #[inline(never)]
     fn rmqueue_direct(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
-        self.sh.work.any = true;
-        self.sh.work.zone_locks += 1;
+        self.count_lock();
         let mut pfn = None;
         if flags.any(AllocFlags::HIGHATOMIC) {
             pfn = self.rmqueue_smallest(order, MigrateType::HighAtomic);

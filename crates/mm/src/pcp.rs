@@ -119,8 +119,7 @@ impl Locked<'_> {
     fn pcp_refill(&mut self, order: Order, migratetype: MigrateType, pindex: usize, flags: AllocFlags) -> bool {
         let batch = self.zone.pcps[self.cpu.index()].batch;
         let want = if batch > 1 { (batch >> order.get()).max(2) } else { 1 };
-        self.sh.work.any = true;
-        self.sh.work.zone_locks += 1;
+        self.count_lock();
         let mut got = 0;
         while got < want {
             let Some(pfn) = self.rmqueue_buddy_types(order, migratetype, flags) else {
@@ -194,8 +193,7 @@ impl Locked<'_> {
 
     /// Gives back `count` pages: lists in turn, each visit taking one page more for every list found empty.
     fn pcp_free_bulk_shares(&mut self, count: u32) {
-        self.sh.work.any = true;
-        self.sh.work.zone_locks += 1;
+        self.count_lock();
         let mut left = count.min(self.zone.pcps[self.cpu.index()].count);
         let (mut list, mut share) = (0, 0);
         while left > 0 {
@@ -218,8 +216,7 @@ impl Locked<'_> {
 
     /// Gives back at least `count` pages, emptying one list after the other from `first` on.
     fn pcp_free_bulk_rounds(&mut self, count: u32, first: usize) {
-        self.sh.work.any = true;
-        self.sh.work.zone_locks += 1;
+        self.count_lock();
         let mut left = i64::from(count.min(self.zone.pcps[self.cpu.index()].count));
         let mut list = first;
         while left > 0 {

@@ -8,6 +8,8 @@
 pub struct Work {
     /// Something below was counted: lets a host skip the sum on the commonest path, a hit in the per-CPU lists.
     pub any: bool,
+    /// Zones whose lock was taken, a bit for each.
+    pub zones: u64,
     /// Zones a free-list walk considered beyond the first.
     pub zones_tried: u64,
     /// Times a zone's lock was taken by the allocator.
@@ -84,6 +86,7 @@ impl Work {
     /// Adds another count to this one.
     pub fn add(&mut self, o: &Work) {
         self.any |= o.any;
+        self.zones |= o.zones;
         macro_rules! sum { ($($f:ident),*) => {{ $(self.$f += o.$f;)* }}; }
         work_fields!(sum);
     }

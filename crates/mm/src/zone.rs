@@ -115,6 +115,14 @@ pub(crate) struct Locked<'a> {
 }
 
 impl Locked<'_> {
+    /// Counts the taking of the zone's lock.
+    #[inline(always)]
+    pub(crate) fn count_lock(&mut self) {
+        self.sh.work.any = true;
+        self.sh.work.zone_locks += 1;
+        self.sh.work.zones |= 1 << self.zone.id.index();
+    }
+
     /// Changes the free-page counter, through this CPU's part of it (kernel-behaviour §1.6).
     #[inline(always)]
     pub(crate) fn mod_free_pages(&mut self, delta: i64) {

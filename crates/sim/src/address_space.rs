@@ -1,0 +1,153 @@
+//! Address spaces: which page of which process is where, and moving it when compaction asks.
+//!
+//! Four bytes a page: a page-table entry. The way back, from frame to page, is in the frame's two owner words: page
+//! within its mapping, and mapping. Page tables themselves take kernel pages of the simulated machine, one for each
+//! 2 MiB, as real ones do.
+
+use crate::program::Region;
+use kontig_mm::Pfn;
+use kontig_mm::compact::{MigrateOutcome, Owner};
+
+/// Host bytes for each page that was ever mapped.
+pub const BYTES_PER_PAGE: u64 = 4;
+/// Pages a page table maps, and in a huge page.
+pub(crate) const TABLE_PAGES: u32 = 512;
+
+/// A mapping of a process. The entries are untouched host memory until pages are mapped.
+pub(crate) struct Mapping {
+    process: usize,
+    pages: u32,
+    huge: bool,
+    /// Frame + 1 of every page; 0 where none is mapped singly.
+    ptes: Vec<u32>,
+    tables: Vec<Table>,
+}
+
+/// The page table of one 2 MiB range.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Table {
+    page: u32,
+    huge: u32,
+    mapped: u32,
+}
+
+impl Table {
+    /// The kernel page that holds the table.
+    pub(crate) fn page(&self) -> Option<Pfn> {
+        self.page.checked_sub(1).map(Pfn::new)
+    }
+    pub(crate) fn set_page(&mut self, pfn: Option<Pfn>) {
+        self.page = pfn.map_or(0, |p| p.get() + 1);
+    }
+    /// The huge page mapped instead of single pages.
+    pub(crate) fn huge(&self) -> Option<Pfn> {
+        self.huge.checked_sub(1).map(Pfn::new)
+    }
+    pub(crate) fn set_huge(&mut self, pfn: Option<Pfn>) {
+        self.huge = pfn.map_or(0, |p| p.get() + 1);
+    }
+    /// Whether nothing is mapped.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mapped == 0 && self.huge == 0
+    }
+}
+
+impl Mapping {
+    #[inline(always)]
+    pub(crate) fn table(&self, page: u32) -> Table {
+        self.tables[(page / TABLE_PAGES) as usize]
+    }
+    #[inline(always)]
+    pub(crate) fn table_mut(&mut self, page: u32) -> &mut Table {
+        &mut self.tables[(page / TABLE_PAGES) as usize]
+    }
+    /// The frame a page is mapped to singly.
+    #[inline(always)]
+    pub(crate) fn pte(&self, page: u32) -> Option<Pfn> {
+        self.ptes[page as usize].checked_sub(1).map(Pfn::new)
+    }
+    #[inline(always)]
+    pub(crate) fn set_pte(&mut self, page: u32, pfn: Pfn) {
+        self.ptes[page as usize] = pfn.get() + 1;
+        self.table_mut(page).mapped += 1;
+    }
+    #[inline(always)]
+    pub(crate) fn clear_pte(&mut self, page: u32) {
+        self.ptes[page as usize] = 0;
+        self.table_mut(page).mapped -= 1;
+    }
+    /// Whether a fault at `page` may take a huge page: advised, its whole range in the mapping, no table there yet.
+    pub(crate) fn wants_huge(&self, page: u32) -> bool {
+        let start = page & !(TABLE_PAGES - 1);
+        self.huge && self.table(page).page().is_none() && start + TABLE_PAGES <= self.pages
+    }
+    /// `madvise(MADV_HUGEPAGE)`.
+    pub(crate) fn advise_huge(&mut self) {
+        self.huge = true;
+    }
+    /// Length in pages.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages
+    }
+}
+
+/// All mappings of the machine.
+#[derive(Default)]
+pub struct AddressSpaces {
+    mappings: Vec<Mapping>,
+    /// Whether a process is on a CPU now, with its translations live there.
+    running: Vec<bool>,
+    /// Migrations since last asked that had to interrupt another CPU.
+    pub(crate) shootdowns: u64,
+}
+
+impl AddressSpaces {
+    /// Adds a process; its number.
+    pub(crate) fn add_process(&mut self) -> usize {
+        self.running.push(false);
+        self.running.len() - 1
+    }
+
+    pub(crate) fn set_running(&mut self, process: usize, running: bool) {
+        self.running[process] = running;
+    }
+
+    /// Maps so many pages for a process.
+    pub(crate) fn mmap(&mut self, process: usize, pages: u32) -> Region {
+        let tables = pages.div_ceil(TABLE_PAGES) as usize;
+        self.mappings.push(Mapping {
+            process,
+            pages,
+            huge: false,
+            ptes: vec![0; pages as usize],
+            tables: vec![Table::default(); tables],
+        });
+        Region { mapping: self.mappings.len() as u32 - 1, first: 0, pages }
+    }
+
+    /// The mapping of a region, if `process` has it and it holds the whole region.
+    pub(crate) fn get(&self, process: usize, r: Region) -> Option<&Mapping> {
+        let m = self.mappings.get(r.mapping as usize)?;
+        (m.process == process && r.first.checked_add(r.pages)? <= m.pages).then_some(m)
+    }
+
+    #[inline(always)]
+    pub(crate) fn mapping(&mut self, mapping: u32) -> &mut Mapping {
+        &mut self.mappings[mapping as usize]
+    }
+}
+
+impl Owner for AddressSpaces {
+    fn may_isolate(&mut self, _pfn: Pfn) -> bool {
+        // Nothing pins user pages on this machine: no direct I/O, no device access.
+        true
+    }
+
+    #[inline]
+    fn migrate(&mut self, _from: Pfn, to: Pfn, (page, mapping): (u32, u32)) -> MigrateOutcome {
+        let m = &mut self.mappings[mapping as usize];
+        m.ptes[page as usize] = to.get() + 1;
+        self.shootdowns += u64::from(self.running[m.process]);
+        MigrateOutcome::Moved
+    }
+}

@@ -1,0 +1,160 @@
+//! The cost model: what each piece of work takes, in nanoseconds.
+//!
+//! One model for the whole machine, read from the machine file, where every cost stands with its source. The model
+//! is linear in the engine's work counters, plus the costs of what happens above the engine: faults, clearing,
+//! unmapping, TLB shootdowns. It knows nothing of kernel generations or variants.
+
+use kontig_mm::Work;
+use serde::{Deserialize, Serialize};
+
+/// One cost with where it comes from.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Nanoseconds.
+    pub ns: f64,
+    /// A measurement, a published figure, or what it was fitted to.
+    pub source: String,
+}
+
+impl Cost {
+    /// Whole picoseconds: sums of integers are the same on every machine.
+    fn ps(&self) -> u64 {
+        (self.ns * 1000.0).round() as u64
+    }
+}
+
+macro_rules! costs {
+    (work { $($(#[$wdoc:meta])* $work:ident;)* } other { $($(#[$odoc:meta])* $other:ident;)* }) => {
+        /// The costs of a machine file, by name.
+        #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+        #[serde(deny_unknown_fields)]
+        #[allow(missing_docs)]
+        pub struct Costs {
+            $($(#[$wdoc])* pub $work: Cost,)*
+            $($(#[$odoc])* pub $other: Cost,)*
+        }
+
+        /// The costs as integers, ready to be summed.
+        #[derive(Clone, Debug)]
+        #[allow(missing_docs)]
+        pub struct CostModel {
+            $($work: u64,)*
+            $(pub(crate) $other: u64,)*
+        }
+
+        impl CostModel {
+            /// From the named costs.
+            pub fn new(c: &Costs) -> CostModel {
+                CostModel { $($work: c.$work.ps(),)* $($other: c.$other.ps(),)* }
+            }
+
+            /// Picoseconds that this work takes.
+            fn work_ps(&self, w: &Work) -> u64 {
+                0 $(+ w.$work * self.$work)*
+            }
+        }
+
+        impl Costs {
+            /// Every cost with its name.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Cost)> {
+                [$((stringify!($work), &self.$work),)* $((stringify!($other), &self.$other),)*].into_iter()
+            }
+        }
+    };
+}
+
+costs! {
+    work {
+        /// A zone considered and passed over by a free-list walk.
+        zones_tried;
+        /// Taking and releasing a zone's lock.
+        zone_locks;
+        /// A block taken from or given to the free lists.
+        buddy_blocks;
+        /// A block halved.
+        splits;
+        /// Two buddies joined.
+        merges;
+        /// A free block moved to another type's list.
+        stolen_blocks;
+        /// A page looked at when a pageblock may change hands.
+        steal_scanned;
+        /// A pageblock visited by a compaction scanner.
+        blocks_visited;
+        /// A frame looked at by the migration scanner.
+        migrate_scanned;
+        /// A frame looked at by the free scanner.
+        free_scanned;
+        /// A free-list entry looked at by a fast search.
+        list_scanned;
+        /// A page isolated from the LRU.
+        isolated;
+        /// A free page isolated as a target.
+        free_isolated;
+        /// A page migrated: unmap, copy, remap.
+        migrated;
+        /// A migration that failed.
+        migrate_failed;
+        /// A per-CPU list drained.
+        drains;
+        /// A frame sampled to reset skip hints.
+        reset_sampled;
+        /// A suitability or finished test.
+        tests;
+        /// A page looked at by reclaim.
+        reclaim_scanned;
+    }
+    other {
+        /// Entering and leaving the kernel for one system call.
+        syscall;
+        /// A minor fault of a 4 KiB page, clearing included, with a page from the per-CPU list.
+        fault;
+        /// A huge-page fault, without clearing and without allocation beyond the per-CPU list.
+        fault_huge;
+        /// Clearing a huge page.
+        clear_huge;
+        /// User time to write to a page just faulted in.
+        touch;
+        /// Unmapping and freeing a 4 KiB page to the per-CPU list.
+        unmap;
+        /// An allocation or free by a kernel driver that the per-CPU or free lists serve.
+        kernel_alloc;
+        /// A TLB shootdown of one page on another CPU, on top of a migration.
+        tlb_shootdown;
+        /// From waking a kernel thread to its first instruction.
+        wakeup;
+    }
+}
+
+impl CostModel {
+    /// Nanoseconds that this work takes.
+    #[inline]
+    pub fn work_ns(&self, w: &Work) -> u64 {
+        ns(self.work_ps(w))
+    }
+
+    /// Of that, nanoseconds with a zone's lock held.
+    #[inline]
+    pub(crate) fn locked_ns(&self, w: &Work) -> u64 {
+        ns(w.zone_locks * self.zone_locks
+            + w.buddy_blocks * self.buddy_blocks
+            + w.splits * self.splits
+            + w.merges * self.merges
+            + w.stolen_blocks * self.stolen_blocks
+            + w.steal_scanned * self.steal_scanned
+            + w.list_scanned * self.list_scanned
+            + w.free_scanned * self.free_scanned)
+    }
+
+    /// Pageblocks a scanner can visit in so many nanoseconds.
+    pub(crate) fn blocks_in(&self, ns: u64) -> u64 {
+        ns.saturating_mul(1000) / self.blocks_visited.max(1)
+    }
+}
+
+/// Picoseconds to nanoseconds, rounded to the nearest.
+#[inline]
+pub(crate) const fn ns(ps: u64) -> u64 {
+    (ps + 500) / 1000
+}

@@ -1,0 +1,311 @@
+//! The executor: whose turn it is.
+//!
+//! Every task has a clock. The task whose clock is furthest behind runs, until it passes the next one's clock, ends
+//! its operation, or wakes another; ties go to the lower number. Tasks on one CPU share it: a task's turn begins
+//! when the CPU is free. So the order of all engine operations follows from virtual time alone.
+
+use crate::cost::{CostModel, ns};
+use crate::kernel::{Context, InProgress, Kernel, SimError, Slice};
+use crate::program::{Op, Outcome, Program, Value};
+use kontig_mm::kcompactd::Kcompactd;
+use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::{CpuId, Memory, NodeId, Work};
+
+/// A task of the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskId(usize);
+
+/// Where a program runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// Its CPU.
+    pub cpu: usize,
+}
+
+/// Time a task has been on a CPU, ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuTime {
+    /// In its own code.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+}
+
+/// Why [`Machine::run`] came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// The time asked for has come.
+    Time,
+    /// The program asked for is done.
+    ProgramDone,
+}
+
+struct Task {
+    body: Body,
+    cpu: usize,
+    clock: u64,
+    state: State,
+    time: CpuTime,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum State {
+    Runnable,
+    /// Until its clock, unless woken.
+    Sleeping,
+    /// Until woken.
+    Waiting,
+    Done,
+}
+
+enum Body {
+    Kswapd(Kswapd),
+    Kcompactd(Kcompactd),
+    Program { program: Box<dyn Program>, process: usize, current: Option<InProgress>, last: Outcome },
+}
+
+/// A simulated machine with its tasks.
+pub struct Machine {
+    kernel: Kernel,
+    tasks: Vec<Task>,
+    /// When each CPU is free.
+    cpu_free_at: Vec<u64>,
+    now: u64,
+    /// When the CPUs next fold their parts of the counters in.
+    next_fold: u64,
+}
+
+/// How often the kernel folds per-CPU counters (`vm.stat_interval`): one second.
+const STAT_INTERVAL_NS: u64 = 1_000_000_000;
+
+impl Machine {
+    /// A machine at time 0 with its kernel threads asleep.
+    pub fn new(mem: Memory, costs: CostModel) -> Machine {
+        let cpus = mem.nr_cpus();
+        let nodes: Vec<(NodeId, Vec<CpuId>)> = mem.nodes().iter().map(|n| (n.id, n.cpus.clone())).collect();
+        let mut machine = Machine {
+            kernel: Kernel::new(mem, costs),
+            tasks: Vec::new(),
+            cpu_free_at: vec![0; cpus],
+            now: 0,
+            next_fold: STAT_INTERVAL_NS,
+        };
+        for (node, cpus) in nodes {
+            // Programs are placed from a node's first CPU up, kernel threads from its last down.
+            let from_last = |i: usize| match cpus.len() {
+                0 => CpuId::new(0),
+                n => cpus[n - 1 - i.min(n - 1)],
+            };
+            let kcompactd = from_last(0);
+            machine.add(Body::Kcompactd(Kcompactd::new(node, kcompactd)), kcompactd.index(), State::Sleeping);
+            machine.add(Body::Kswapd(Kswapd::new(node)), from_last(1).index(), State::Waiting);
+        }
+        machine
+    }
+
+    fn add(&mut self, body: Body, cpu: usize, state: State) -> TaskId {
+        self.tasks.push(Task { body, cpu, clock: self.now, state, time: CpuTime::default() });
+        TaskId(self.tasks.len() - 1)
+    }
+
+    /// Starts a program now.
+    pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
+        let process = self.kernel.spaces.add_process();
+        let last = Outcome { value: Value::Unit, start_ns: self.now, end_ns: self.now };
+        let cpu = placement.cpu.min(self.cpu_free_at.len() - 1);
+        self.add(Body::Program { program, process, current: None, last }, cpu, State::Runnable)
+    }
+
+    /// The program of a task started with [`Machine::spawn`].
+    pub fn program(&self, id: TaskId) -> Option<&dyn Program> {
+        match &self.tasks[id.0].body {
+            Body::Program { program, .. } => Some(program.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// Virtual time, ns.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+    /// The machine's memory.
+    pub fn memory(&self) -> &Memory {
+        &self.kernel.mem
+    }
+    /// The machine's memory, for tracing and for sysctls set from outside.
+    pub fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.kernel.mem
+    }
+    /// All work charged so far.
+    pub fn work(&self) -> &Work {
+        &self.kernel.work
+    }
+    /// Time all tasks spent waiting for zone locks, ns.
+    pub fn lock_wait_ns(&self) -> u64 {
+        self.kernel.lock_wait_ns
+    }
+    /// Time a task has been on a CPU.
+    pub fn cpu_time(&self, id: TaskId) -> CpuTime {
+        self.tasks[id.0].time
+    }
+    /// Time all kcompactds have been on a CPU, ns.
+    pub fn kcompactd_ns(&self) -> u64 {
+        let of = |t: &Task| if matches!(t.body, Body::Kcompactd(_)) { t.time.system_ns } else { 0 };
+        self.tasks.iter().map(of).sum()
+    }
+    /// Time all kswapds have been on a CPU, ns.
+    pub fn kswapd_ns(&self) -> u64 {
+        let of = |t: &Task| if matches!(t.body, Body::Kswapd(_)) { t.time.system_ns } else { 0 };
+        self.tasks.iter().map(of).sum()
+    }
+
+    /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.
+    ///
+    /// # Errors
+    /// If a program asks for something the machine cannot give.
+    pub fn run(&mut self, until: u64, done: Option<TaskId>) -> Result<Stop, SimError> {
+        loop {
+            if let Some(id) = done
+                && self.tasks[id.0].state == State::Done
+            {
+                return Ok(Stop::ProgramDone);
+            }
+            let Some((first, start, horizon)) = self.next_turn() else {
+                self.now = until;
+                return Ok(Stop::Time);
+            };
+            if start >= until {
+                self.now = until;
+                return Ok(Stop::Time);
+            }
+            self.now = start;
+            if start >= self.next_fold {
+                self.next_fold = (start / STAT_INTERVAL_NS + 1) * STAT_INTERVAL_NS;
+                (0..self.cpu_free_at.len()).for_each(|cpu| self.kernel.mem.fold_vmstat(CpuId::new(cpu)));
+            }
+            self.turn(first, start, horizon.min(until))?;
+            self.deliver_wakes(first);
+        }
+    }
+
+    /// The task whose turn is next, when it begins, and when the one after it would.
+    fn next_turn(&self) -> Option<(usize, u64, u64)> {
+        let mut first: Option<(u64, usize)> = None;
+        let mut second = u64::MAX;
+        for (i, t) in self.tasks.iter().enumerate() {
+            if matches!(t.state, State::Waiting | State::Done) {
+                continue;
+            }
+            let start = t.clock.max(self.cpu_free_at[t.cpu]);
+            match first {
+                Some((s, _)) if start >= s => second = second.min(start),
+                _ => {
+                    second = second.min(first.map_or(u64::MAX, |f| f.0));
+                    first = Some((start, i));
+                }
+            }
+        }
+        first.map(|(start, i)| (i, start, second.max(start + 1)))
+    }
+
+    fn turn(&mut self, id: usize, start: u64, horizon: u64) -> Result<(), SimError> {
+        let task = &mut self.tasks[id];
+        let timed_out = task.state == State::Sleeping;
+        let cpu = CpuId::new(task.cpu);
+        let node = self.kernel.mem.node_of_cpu(cpu);
+        let mut c = Context { cpu, node, process: usize::MAX, now: start, horizon, user_ns: 0 };
+        match &mut task.body {
+            Body::Kswapd(kswapd) => {
+                let step = kswapd.step(&mut self.kernel.mem, timed_out);
+                self.kernel.charge(&mut c.now);
+                daemon_turn(task, &mut c, start, step);
+            }
+            Body::Kcompactd(kcompactd) => {
+                let mut timed_out = timed_out;
+                let step = loop {
+                    let budget = self.kernel.budget(&c);
+                    let step = kcompactd.step(&mut self.kernel.mem, &mut self.kernel.spaces, budget, timed_out);
+                    self.kernel.charge(&mut c.now);
+                    timed_out = false;
+                    if step != DaemonStep::Working || c.now >= horizon || self.kernel.mem.has_wakes() {
+                        break step;
+                    }
+                };
+                daemon_turn(task, &mut c, start, step);
+            }
+            Body::Program { program, process, current, last } => {
+                c.process = *process;
+                task.state = State::Runnable;
+                self.kernel.spaces.set_running(*process, true);
+                while c.now < horizon && !self.kernel.mem.has_wakes() {
+                    let mut op = match current.take() {
+                        Some(op) => op,
+                        None => InProgress::new(program.next(last), c.now),
+                    };
+                    match op.op {
+                        Op::Sleep(ns) => {
+                            *last = Outcome { value: Value::Unit, start_ns: c.now, end_ns: c.now + ns };
+                            task.state = State::Sleeping;
+                        }
+                        Op::Done => task.state = State::Done,
+                        _ => match self.kernel.slice(&mut op, &mut c)? {
+                            Slice::More => *current = Some(op),
+                            Slice::Done(value) => *last = Outcome { value, start_ns: op.start, end_ns: c.now },
+                        },
+                    }
+                    if task.state != State::Runnable {
+                        self.kernel.spaces.set_running(*process, false);
+                        break;
+                    }
+                }
+                task.time.user_ns += c.user_ns;
+                task.time.system_ns += c.now - start - c.user_ns;
+                self.cpu_free_at[task.cpu] = c.now;
+                task.clock = if task.state == State::Sleeping { last.end_ns } else { c.now };
+                self.now = c.now;
+                return Ok(());
+            }
+        }
+        self.cpu_free_at[cpu.index()] = c.now;
+        self.now = c.now;
+        Ok(())
+    }
+
+    /// Starts the kernel threads that have been woken since.
+    fn deliver_wakes(&mut self, waker: usize) {
+        if !self.kernel.mem.has_wakes() {
+            return;
+        }
+        let wakes = self.kernel.mem.take_wakes();
+        let at = self.tasks[waker].clock.max(self.now) + ns(self.kernel.costs.wakeup);
+        let mut node_of_kcompactd = 0;
+        let mut node_of_kswapd = 0;
+        for t in &mut self.tasks {
+            let woken = match t.body {
+                Body::Kcompactd(_) => {
+                    node_of_kcompactd += 1;
+                    wakes.kcompactd >> (node_of_kcompactd - 1) & 1 != 0
+                }
+                Body::Kswapd(_) => {
+                    node_of_kswapd += 1;
+                    wakes.kswapd >> (node_of_kswapd - 1) & 1 != 0
+                }
+                Body::Program { .. } => false,
+            };
+            if woken && matches!(t.state, State::Waiting | State::Sleeping) {
+                t.state = State::Runnable;
+                t.clock = at;
+            }
+        }
+    }
+}
+
+/// Settles a kernel thread's turn: its time, and whether it sleeps.
+fn daemon_turn(task: &mut Task, c: &mut Context, start: u64, step: DaemonStep) {
+    task.time.system_ns += c.now - start;
+    (task.state, task.clock) = match step {
+        DaemonStep::Working => (State::Runnable, c.now),
+        DaemonStep::Sleep(None) => (State::Waiting, c.now),
+        DaemonStep::Sleep(Some(ns)) => (State::Sleeping, c.now + ns),
+    };
+}

@@ -1,0 +1,115 @@
+//! Machine files: nodes, zones, CPUs and costs, each with its unit and the source of its value.
+
+use crate::cost::Costs;
+use kontig_mm::{MachineSpec, ZoneSpec, ZoneType};
+use serde::{Deserialize, Serialize};
+
+/// A machine as described by `machines/*.toml`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct MachineFile {
+    /// The name it is asked for by.
+    pub name: String,
+    /// One line: what it is.
+    pub summary: String,
+    /// Number of CPU threads, spread evenly over the nodes.
+    pub cpus: usize,
+    /// Whether transparent huge pages are on, which raises `vm.min_free_kbytes`.
+    pub thp: bool,
+    /// What was assumed where nothing is published, and why.
+    pub notes: String,
+    /// The zones, ascending.
+    pub zone: Vec<ZoneEntry>,
+    /// What things take.
+    pub costs: Costs,
+}
+
+/// A zone of a machine file. Sizes are strings such as `"512 GiB"`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneEntry {
+    /// The node it belongs to.
+    pub node: usize,
+    /// `DMA`, `DMA32` or `Normal`.
+    pub kind: String,
+    /// First address.
+    pub start: String,
+    /// First address after it.
+    pub end: String,
+    /// What the allocator does not get: holes, firmware, kernel image, memmap.
+    pub reserved: String,
+    /// Where the figures come from.
+    pub source: String,
+}
+
+impl MachineFile {
+    /// The machine the engine is to make.
+    ///
+    /// # Errors
+    /// Which entry is wrong, and why.
+    pub fn spec(&self) -> Result<MachineSpec, String> {
+        let zones = self.zone.iter().map(ZoneEntry::spec).collect::<Result<_, _>>()?;
+        Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp })
+    }
+
+    /// Bytes of host memory a run of this machine may need: engine state, page tables and owners, all touched.
+    pub fn host_bytes(&self) -> Result<u64, String> {
+        let frames: u64 = self.spec()?.zones.iter().map(|z| u64::from(z.end - z.start)).sum();
+        Ok(frames * (kontig_mm::frame::Frames::BYTES_PER_FRAME as u64 + crate::address_space::BYTES_PER_PAGE)
+            + (64 << 20))
+    }
+}
+
+impl ZoneEntry {
+    fn spec(&self) -> Result<ZoneSpec, String> {
+        let at = format!("zone {} of node {}", self.kind, self.node);
+        let kind = match self.kind.as_str() {
+            "DMA" => ZoneType::Dma,
+            "DMA32" => ZoneType::Dma32,
+            "Normal" => ZoneType::Normal,
+            _ => return Err(format!("{at}: kind must be DMA, DMA32 or Normal")),
+        };
+        let pages = |what: &str, text: &str| -> Result<u32, String> {
+            let bytes =
+                parse_size(text).ok_or_else(|| format!("{at}: {what} = \"{text}\" is not a size such as \"4 GiB\""))?;
+            u32::try_from(bytes / 4096).map_err(|_| format!("{at}: {what} = \"{text}\" is beyond 16 TiB"))
+        };
+        let (start, end) = (pages("start", &self.start)?, pages("end", &self.end)?);
+        let spanned = u64::from(end.saturating_sub(start));
+        let managed = spanned
+            .checked_sub(u64::from(pages("reserved", &self.reserved)?))
+            .ok_or_else(|| format!("{at}: more is reserved than there is"))?;
+        Ok(ZoneSpec { node: self.node, kind, start, end, present: spanned, managed })
+    }
+}
+
+/// Reads a size such as `512 GiB`, `64MiB`, `1.5 TiB` or a plain number of bytes.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = (text[..split].trim(), text[split..].trim());
+    let factor: u64 = match unit {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    let n: f64 = number.parse().ok()?;
+    (n.is_finite() && n >= 0.0).then_some((n * factor as f64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!(parse_size("4 GiB"), Some(4 << 30));
+        assert_eq!(parse_size("1.5MiB"), Some(3 << 19));
+        assert_eq!(parse_size("4096"), Some(4096));
+        assert_eq!(parse_size("4 GB"), None);
+        assert_eq!(parse_size("-1 GiB"), None);
+    }
+}

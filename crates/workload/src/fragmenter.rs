@@ -1,0 +1,178 @@
+//! Seed 000's fragmenter: a process fills memory, then unmaps most of every 2 MiB section.
+//!
+//! Which pages of a section go is not published for the user-space tool; the pattern is a parameter. The seed frees
+//! three quarters.
+
+use kontig_sim::{Op, Outcome, Program, Region, Value};
+use serde::{Deserialize, Serialize};
+
+const SECTION: u32 = 512;
+
+/// Which pages of every 2 MiB section are freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holes {
+    /// The first ones.
+    #[default]
+    First,
+    /// The last ones.
+    Last,
+    /// Chosen at random, from the run's seed.
+    Random,
+    /// Spread evenly: with three quarters, three of every four.
+    Spread,
+}
+
+/// Fills memory, makes holes, and keeps the rest.
+pub struct Fragmenter {
+    holes: Holes,
+    freed_per_section: u32,
+    rng: u64,
+    region: Region,
+    section: u32,
+    /// Runs of pages of the current section still to be unmapped, last first.
+    runs: Vec<(u32, u32)>,
+    stage: Stage,
+}
+
+#[derive(PartialEq)]
+enum Stage {
+    Size,
+    Map,
+    Fill,
+    Unmap,
+}
+
+impl Fragmenter {
+    /// Frees `freed_per_section` of every 512 pages, chosen by `holes` and, where that is random, `seed`.
+    pub fn new(holes: Holes, freed_per_section: u32, seed: u64) -> Fragmenter {
+        Fragmenter {
+            holes,
+            freed_per_section: freed_per_section.min(SECTION),
+            rng: seed ^ 0x9e37_79b9_7f4a_7c15,
+            region: Region { mapping: 0, first: 0, pages: 0 },
+            section: 0,
+            runs: Vec::new(),
+            stage: Stage::Size,
+        }
+    }
+
+    fn sections(&self) -> u32 {
+        self.region.pages / SECTION
+    }
+
+    /// The runs of a section's pages to free, last first.
+    fn choose(&mut self) -> Vec<(u32, u32)> {
+        let n = self.freed_per_section;
+        match self.holes {
+            Holes::First => vec![(0, n)],
+            Holes::Last => vec![(SECTION - n, n)],
+            Holes::Spread => runs_of(|i| (i + 1) * n / SECTION > i * n / SECTION),
+            Holes::Random => {
+                let mut left = n;
+                let mut rng = self.rng;
+                let runs = runs_of(|i| {
+                    // Each page with the chance that makes exactly n of them.
+                    let free = below(&mut rng, SECTION - i) < left;
+                    left -= u32::from(free);
+                    free
+                });
+                self.rng = rng;
+                runs
+            }
+        }
+    }
+}
+
+/// The runs of chosen pages of a section, last first.
+fn runs_of(mut chosen: impl FnMut(u32) -> bool) -> Vec<(u32, u32)> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for i in (0..SECTION).filter(|i| chosen(*i)) {
+        match runs.last_mut() {
+            Some((start, len)) if *start + *len == i => *len += 1,
+            _ => runs.push((i, 1)),
+        }
+    }
+    runs.reverse();
+    runs
+}
+
+/// A number below `n`, from splitmix64.
+fn below(state: &mut u64, n: u32) -> u32 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    ((u128::from(z) * u128::from(n)) >> 64) as u32
+}
+
+impl Program for Fragmenter {
+    fn next(&mut self, last: &Outcome) -> Op {
+        match self.stage {
+            Stage::Size => {
+                self.stage = Stage::Map;
+                Op::FreeAboveHigh
+            }
+            Stage::Map => {
+                let Value::Pages(free) = last.value else { return Op::Done };
+                self.stage = Stage::Fill;
+                // One page in 513 is a page table. The rest is touched, in whole sections.
+                let sections = free / u64::from(SECTION + 1);
+                Op::Mmap { pages: u32::try_from(sections).unwrap_or(u32::MAX / SECTION) * SECTION }
+            }
+            Stage::Fill => {
+                let Value::Region(region) = last.value else { return Op::Done };
+                self.region = region;
+                self.stage = Stage::Unmap;
+                Op::Touch(region)
+            }
+            Stage::Unmap => {
+                while self.runs.is_empty() {
+                    if self.section == self.sections() {
+                        return Op::Done;
+                    }
+                    let start = self.section * SECTION;
+                    self.runs = self.choose().iter().map(|(at, len)| (start + at, *len)).collect();
+                    self.section += 1;
+                }
+                let (first, pages) = self.runs.pop().expect("not empty");
+                Op::Munmap(Region { first, pages, ..self.region })
+            }
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        f64::from(self.section) / f64::from(self.sections().max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_frees_what_it_is_asked_to() {
+        for holes in [Holes::First, Holes::Last, Holes::Random, Holes::Spread] {
+            for n in [0, 1, 128, 384, 511, 512] {
+                let runs = Fragmenter::new(holes, n, 7).choose();
+                assert_eq!(runs.iter().map(|(_, len)| len).sum::<u32>(), n, "{holes:?} {n}");
+                assert!(runs.iter().all(|(at, len)| at + len <= SECTION), "{holes:?} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn spread_holes_leave_every_fourth_page() {
+        let runs = Fragmenter::new(Holes::Spread, 384, 0).choose();
+        assert_eq!(runs.len(), 128);
+        assert!(runs.iter().all(|(_, len)| *len == 3));
+    }
+
+    #[test]
+    fn random_holes_follow_the_seed() {
+        let of = |seed| Fragmenter::new(Holes::Random, 384, seed).choose();
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+    }
+}

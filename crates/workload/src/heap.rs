@@ -1,0 +1,78 @@
+//! Seed 000's Java heap: one process touches a large heap page by page, on huge pages it asked for by `madvise`.
+
+use crate::{Benchmark, Measured, latencies};
+use hdrhistogram::Histogram;
+use kontig_sim::{Op, Outcome, Program, Region, Value};
+
+/// Pages touched by one operation: a huge page's worth.
+const CHUNK: u32 = 512;
+
+/// The process.
+pub struct Heap {
+    pages: u32,
+    region: Region,
+    touched: u32,
+    stage: Stage,
+    faults: Histogram<u64>,
+}
+
+#[derive(PartialEq)]
+enum Stage {
+    Map,
+    Advise,
+    Touch,
+}
+
+impl Heap {
+    /// A heap of so many pages.
+    pub fn new(pages: u32) -> Heap {
+        Heap {
+            pages,
+            region: Region { mapping: 0, first: 0, pages: 0 },
+            touched: 0,
+            stage: Stage::Map,
+            faults: latencies(),
+        }
+    }
+}
+
+impl Program for Heap {
+    fn next(&mut self, last: &Outcome) -> Op {
+        match self.stage {
+            Stage::Map => {
+                self.stage = Stage::Advise;
+                Op::Mmap { pages: self.pages }
+            }
+            Stage::Advise => {
+                let Value::Region(region) = last.value else { return Op::Done };
+                self.region = region;
+                self.stage = Stage::Touch;
+                Op::AdviseHuge(region)
+            }
+            Stage::Touch => {
+                if self.touched > 0 {
+                    self.faults.saturating_record(last.latency_ns().max(1));
+                }
+                if self.touched == self.pages {
+                    return Op::Done;
+                }
+                let (first, pages) = (self.touched, CHUNK.min(self.pages - self.touched));
+                self.touched += pages;
+                Op::Touch(Region { first, pages, ..self.region })
+            }
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        f64::from(self.touched) / f64::from(self.pages.max(1))
+    }
+}
+
+impl Benchmark for Heap {
+    fn measured(&self) -> Measured {
+        Measured { figures: Vec::new(), latencies: vec![("2 MiB of heap touched", self.faults.clone())] }
+    }
+    fn into_program(self: Box<Self>) -> Box<dyn Program> {
+        self
+    }
+}

@@ -1,0 +1,82 @@
+//! Two short programs: one full compaction, and watching the machine for a while.
+
+use crate::{Benchmark, Measured};
+use kontig_sim::{Op, Outcome, Program};
+
+/// Writes 1 to `vm.compact_memory`, once.
+pub struct CompactMemory {
+    start_ns: u64,
+    took_ns: Option<u64>,
+    asked: bool,
+}
+
+impl CompactMemory {
+    /// A compaction not yet begun.
+    #[allow(clippy::new_without_default)] // a program is made to be run, not to be a value
+    pub fn new() -> CompactMemory {
+        CompactMemory { start_ns: 0, took_ns: None, asked: false }
+    }
+}
+
+impl Program for CompactMemory {
+    fn next(&mut self, last: &Outcome) -> Op {
+        if !self.asked {
+            self.asked = true;
+            self.start_ns = last.end_ns;
+            return Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() };
+        }
+        self.took_ns = Some(last.end_ns - self.start_ns);
+        Op::Done
+    }
+    fn progress(&self) -> f64 {
+        if self.took_ns.is_some() { 1.0 } else { 0.0 }
+    }
+}
+
+impl Benchmark for CompactMemory {
+    fn measured(&self) -> Measured {
+        let took = self.took_ns.map(|ns| ("full compaction", ns as f64 / 1e9));
+        Measured { figures: took.into_iter().collect(), latencies: Vec::new() }
+    }
+    fn into_program(self: Box<Self>) -> Box<dyn Program> {
+        self
+    }
+}
+
+/// Sleeps, while the machine's own threads do what they do.
+pub struct Watch {
+    slice_ns: u64,
+    slept: u32,
+}
+
+/// Parts the watch is divided into, so that its progress can be followed.
+const SLICES: u32 = 100;
+
+impl Watch {
+    /// For so many seconds.
+    pub fn new(seconds: f64) -> Watch {
+        Watch { slice_ns: (seconds * 1e9) as u64 / u64::from(SLICES), slept: 0 }
+    }
+}
+
+impl Program for Watch {
+    fn next(&mut self, _last: &Outcome) -> Op {
+        if self.slept == SLICES {
+            return Op::Done;
+        }
+        self.slept += 1;
+        Op::Sleep(self.slice_ns)
+    }
+    fn progress(&self) -> f64 {
+        f64::from(self.slept) / f64::from(SLICES)
+    }
+}
+
+impl Benchmark for Watch {
+    fn measured(&self) -> Measured {
+        Measured::default()
+    }
+    fn into_program(self: Box<Self>) -> Box<dyn Program> {
+        self
+    }
+}
