@@ -25,7 +25,7 @@ impl Locked<'_> {
         }
         self.zone.nr_free[order.index()] += 1;
         if order.is_whole_pageblock() {
-            self.mark_free_blocks(pfn, order, true);
+            self.blocks.set_free(pfn.pageblock(), true);
         }
     }
 
@@ -37,14 +37,7 @@ impl Locked<'_> {
         self.frames.clear(pfn, order);
         self.zone.nr_free[order.index()] -= 1;
         if order.is_whole_pageblock() {
-            self.mark_free_blocks(pfn, order, false);
-        }
-    }
-
-    /// Keeps the bitmap of wholly free pageblocks in step with the lists.
-    fn mark_free_blocks(&mut self, pfn: Pfn, order: Order, free: bool) {
-        for b in 0..1usize << (order.get() - PAGEBLOCK_ORDER.get()) {
-            self.blocks.set_free(pfn.pageblock() + b, free);
+            self.blocks.set_free(pfn.pageblock(), false);
         }
     }
 

@@ -53,8 +53,9 @@ impl Memory {
         for (o, n) in census.free_blocks.iter().enumerate() {
             ensure!(z.nr_free[o] == *n, "nr_free[{o}] is {}, {n} blocks are tagged", z.nr_free[o]);
         }
-        let counted = z.nr_free_pages_exact();
-        ensure!(listed == counted, "{listed} pages on free lists, NR_FREE_PAGES is {counted}");
+        let unfolded: i128 = z.pcps.iter().map(|p| i128::from(p.free_diff)).sum();
+        let counted = i128::from(z.free_pages) + unfolded;
+        ensure!(i128::from(listed) == counted, "{listed} pages on free lists, NR_FREE_PAGES is {counted}");
         let held = census.free + census.pcp + census.allocated + census.isolated_lru + census.isolated_free;
         ensure!(
             held + census.reserved == z.spanned(),
@@ -122,7 +123,13 @@ impl Memory {
                 let order = pcp::order_of(i);
                 count += order.pages() as u64
                     * self.check_list(z, list, order, |pfn, tag| {
-                        let ok = matches!(tag.kind(), FrameKind::Pcp(_)) && tag.order() == order;
+                        let ok = match tag.kind() {
+                            // HIGHATOMIC has no lists of its own here.
+                            FrameKind::Pcp(MigrateType::HighAtomic) => pcp::index_of(order, MigrateType::Movable) == i,
+                            FrameKind::Pcp(t) => pcp::index_of(order, t) == i,
+                            _ => false,
+                        };
+                        let ok = ok && tag.order() == order;
                         ensure!(ok, "{pfn} on CPU {cpu}'s list {i} is tagged {:?} {:?}", tag.kind(), tag.order());
                         Ok(())
                     })?;
@@ -143,11 +150,13 @@ impl Memory {
         check: impl Fn(Pfn, Tag) -> Result<(), String>,
     ) -> Result<u64, String> {
         let (mut n, mut prev) = (0, None);
-        for pfn in self.frames.iter(list, order) {
+        let mut at = list.first();
+        while let Some(pfn) = at {
             ensure!(z.spans(pfn) && pfn.is_aligned(order), "{pfn} of {order:?} is outside the zone or misaligned");
-            ensure!(self.frames.prev(pfn, order) == prev, "{pfn} does not point back to {prev:?}");
             check(pfn, self.frames.tag(pfn))?;
+            ensure!(self.frames.prev(pfn, order) == prev, "{pfn} does not point back to {prev:?}");
             prev = Some(pfn);
+            at = self.frames.next(pfn, order);
             n += 1;
             ensure!(n <= z.spanned(), "a list of {order:?} is a circle");
         }
@@ -173,13 +182,19 @@ impl Memory {
             ensure!(tag != Tag::SECOND_HALF, "pageblock at {at} is the second half of nothing");
             let order = tag.order();
             ensure!(order.is_whole_pageblock() && at.is_aligned(order), "pageblock at {at} has {order:?}");
+            ensure!(Tag::new(tag.kind(), order) == tag, "pageblock at {at} has the unknown tag {:#x}", tag.raw());
+            ensure!(at.plus(order.pages()) <= z.end, "{at} of {order:?} leaves the zone");
             ensure!(
                 free == tag.is_buddy() && huge == tag.is_huge(),
                 "pageblock at {at}: {:?}, free {free}, huge {huge}",
                 tag.kind()
             );
             for b in block..block + (order.pages() / PAGEBLOCK_PAGES) as usize {
-                ensure!(b == block || self.frames.block_tag(b) == Tag::SECOND_HALF, "{at} has no second half");
+                if b != block {
+                    ensure!(self.frames.block_tag(b) == Tag::SECOND_HALF, "{at} has no second half");
+                    let (free, second_huge) = (self.blocks.is_free(b), self.blocks.is_huge(b));
+                    ensure!(!free && second_huge == huge, "{at}'s second half: free {free}, huge {second_huge}");
+                }
                 let untouched = self.frames.split_block_tags(b).iter().all(|t| *t == 0);
                 ensure!(untouched, "whole pageblock {b} has tags of its own");
             }
@@ -197,6 +212,8 @@ impl Memory {
             let order = tag.order();
             ensure!(tag != Tag::TAIL, "{at} is the tail of nothing");
             ensure!(order < PAGEBLOCK_ORDER && at.is_aligned(order), "{at} has {order:?}");
+            let known = tag.kind() != FrameKind::Tail && Tag::new(tag.kind(), order) == tag;
+            ensure!(known, "{at} has the unknown tag {:#x}", tag.raw());
             for i in 1..order.pages() {
                 ensure!(self.frames.tag(at.plus(i)) == Tag::TAIL, "{} inside {at}'s block is a head", at.plus(i));
             }
@@ -208,9 +225,6 @@ impl Memory {
 
     /// Bounds on what zones remember.
     fn check_state(&self, z: &Zone) -> Result<(), String> {
-        let factor = u64::from(self.sh.tunables.watermark_boost_factor);
-        let ceiling = (z.watermarks.high * factor.max(15_000) / 10_000).max(u64::from(PAGEBLOCK_PAGES));
-        ensure!(z.watermark_boost <= ceiling, "boost {} above its ceiling {ceiling}", z.watermark_boost);
         let c = &z.compaction;
         ensure!(c.defer_shift <= 6 && c.considered <= 64, "deferral {} of 2^{}", c.considered, c.defer_shift);
         ensure!(!c.capture.has_page(), "a captured block was never handed over");
@@ -247,5 +261,183 @@ impl Census {
             FrameKind::IsolatedFree => self.isolated_free += pages,
             FrameKind::Reserved | FrameKind::Tail => self.reserved += pages,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! A checker that cannot fail is worthless: each kind of damage is done once, and must be named.
+    use super::*;
+    use crate::gfp::Gfp;
+    use crate::types::{CpuId, NodeId, ZoneId};
+
+    const FREE_9: usize = 9;
+    const FREE_10: usize = 10;
+
+    fn order(n: u8) -> Order {
+        Order::new(n)
+    }
+
+    /// Pfn of the block the sample machine holds at this order: a kernel block, a user's page, a huge page.
+    struct Sample {
+        m: Memory,
+        kernel: Pfn,
+        lru: Pfn,
+        huge: Pfn,
+    }
+
+    /// Six pageblocks with something of everything: free blocks of all sizes, pages on a per-CPU list, a user's
+    /// page, a kernel block of order 5 and a huge page.
+    fn sample() -> Sample {
+        let mut m = crate::testing::machine(6);
+        m.sysctl_write("min_free_kbytes", "0").expect("valid");
+        let (cpu, node) = (CpuId::new(0), NodeId::new(0));
+        let kernel = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(5)).expect("memory is free");
+        let lru = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0)).expect("memory is free");
+        m.lru_add(lru, order(0));
+        let huge = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(9)).expect("memory is free");
+        let pcp = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0)).expect("memory is free");
+        m.free(cpu, pcp, order(0));
+        m.check().expect("nothing is damaged yet");
+        Sample { m, kernel, lru, huge }
+    }
+
+    fn free(m: &Memory, o: u8) -> Pfn {
+        m.zones[0].free_list(order(o), MigrateType::Movable).first().expect("the sample has blocks of this order")
+    }
+
+    #[track_caller]
+    fn damage(does: impl FnOnce(&mut Sample), says: &str) {
+        let mut s = sample();
+        does(&mut s);
+        let found = s.m.check().expect_err("the damage goes unnoticed");
+        assert!(found.contains(says), "the checker says '{found}', not '{says}'");
+    }
+
+    #[test]
+    fn damaged_links_are_named() {
+        damage(
+            |s| {
+                let pfn = free(&s.m, 6);
+                s.m.frames.stack_push(&mut 0x7fff_fe00, pfn);
+            },
+            "is outside the zone",
+        );
+        damage(
+            |s| {
+                let (a, b) = (free(&s.m, 6), free(&s.m, 7));
+                let mut head = a.get();
+                s.m.frames.stack_push(&mut head, a);
+                let _ = b;
+            },
+            "does not point back",
+        );
+        damage(|s| s.m.zones[0].lists[6][1].tail = free(&s.m, 7).get(), "its tail is");
+        damage(|s| s.m.zones[0].lists[6][1] = List::EMPTY, "0 blocks listed at order 6");
+        damage(|s| s.m.zones[0].lists[6][0] = s.m.zones[0].lists[6][1], "is tagged Buddy(Movable) order 6");
+    }
+
+    #[test]
+    fn damaged_counts_are_named() {
+        damage(|s| s.m.zones[0].nr_free[6] += 1, "nr_free is 2");
+        damage(|s| s.m.zones[0].nr_free[FREE_9] += 1, "nr_free is");
+        damage(|s| s.m.zones[0].free_pages -= 1, "NR_FREE_PAGES is");
+        damage(|s| s.m.zones[0].free_pages = i64::MIN, "NR_FREE_PAGES is");
+        damage(|s| s.m.zones[0].pcps[0].count += 1, "CPU 0 lists");
+        damage(
+            |s| {
+                s.m.zones[0].pcps[1].free_diff += 1000;
+                s.m.zones[0].free_pages -= 1000;
+            },
+            "holds back 1000 free pages",
+        );
+        damage(|s| s.m.zones[0].nr_lru += 1, "1 LRU pages, counted 2");
+        damage(|s| s.m.zones[0].nr_isolated += 1, "0 isolated pages, counted 1");
+        damage(|s| s.m.zones[0].nr_reserved_highatomic += 512, "HIGHATOMIC");
+    }
+
+    #[test]
+    fn damaged_tags_are_named() {
+        let kernel = FrameKind::Kernel;
+        damage(|s| s.m.frames.set(free(&s.m, 6), kernel, order(6)), "is tagged Kernel order 6");
+        damage(|s| s.m.frames.set(free(&s.m, 6), FrameKind::Buddy(MigrateType::Movable), order(5)), "order 5");
+        damage(|s| s.m.frames.clear(s.lru, order(0)), "is the tail of nothing");
+        damage(|s| s.m.frames.set(s.kernel.plus(3), kernel, order(0)), "'s block is a head");
+        damage(|s| s.m.frames.set(s.kernel, kernel, order(4)), "is the tail of nothing");
+        damage(|s| s.m.frames.set(s.kernel, FrameKind::Tail, order(5)), "unknown tag 0x5");
+        damage(|s| s.m.frames.set(s.lru, FrameKind::Buddy(MigrateType::Movable), order(0)), "tagged free");
+        damage(|s| s.m.frames.set(s.lru, FrameKind::Pcp(MigrateType::Movable), order(0)), "tagged so");
+        damage(|s| s.m.frames.set(s.lru, FrameKind::IsolatedLru, order(0)), "0 LRU pages, counted 1");
+        damage(|s| s.m.frames.clear(s.huge, order(9)), "split pageblock");
+        damage(|s| s.m.frames.set(free(&s.m, 10), FrameKind::Buddy(MigrateType::Movable), order(9)), "is tagged");
+        damage(
+            |s| {
+                let second = free(&s.m, 10).plus(PAGEBLOCK_PAGES);
+                s.m.frames.clear(second, order(9));
+            },
+            "has no second half",
+        );
+        damage(
+            |s| {
+                let on_list = s.m.zones[0].pcps[0].lists[1].first().expect("the sample has such a page");
+                s.m.frames.set(on_list, FrameKind::Pcp(MigrateType::Unmovable), order(0));
+            },
+            "on CPU 0's list 1 is tagged Pcp(Unmovable)",
+        );
+    }
+
+    #[test]
+    fn free_buddies_that_have_not_merged_are_named() {
+        damage(
+            |s| {
+                let pfn = free(&s.m, 6);
+                let mut z = s.m.locked(ZoneId::new(0), CpuId::new(0));
+                z.del_from_free_list(pfn, order(6), MigrateType::Movable);
+                z.add_to_free_list(pfn, order(5), MigrateType::Movable, false);
+                z.add_to_free_list(pfn.plus(32), order(5), MigrateType::Movable, false);
+            },
+            "and its buddy are both free at order 5",
+        );
+    }
+
+    #[test]
+    fn damaged_bitmaps_are_named() {
+        damage(|s| s.m.blocks.set_free(s.lru.pageblock(), true), "is marked whole");
+        damage(|s| s.m.blocks.set_huge(s.lru.pageblock(), true), "is marked whole");
+        damage(|s| s.m.blocks.set_huge(s.huge.pageblock(), false), "huge false");
+        damage(|s| s.m.blocks.set_free(free(&s.m, 10).pageblock(), false), "free false");
+        damage(|s| s.m.blocks.set_huge(free(&s.m, 10).pageblock() + 1, true), "second half: free false, huge true");
+        damage(|s| s.m.blocks.set_zone(s.lru.pageblock(), ZoneId::new(7)), "has lost its zone");
+        damage(|s| s.m.blocks.set_migratetype(s.lru.pageblock(), MigrateType::HighAtomic), "HIGHATOMIC");
+    }
+
+    #[test]
+    fn impossible_memories_of_a_zone_are_named() {
+        damage(|s| s.m.zones[0].watermarks.min = 1 << 40, "out of order");
+        damage(|s| s.m.zones[0].compaction.defer_shift = 7, "deferral");
+        damage(|s| s.m.zones[0].compaction.considered = 65, "deferral");
+        damage(
+            |s| {
+                // A whole pageblock is captured and never given to anybody.
+                let mut z = s.m.locked(ZoneId::new(0), CpuId::new(0));
+                z.capture(Pfn::new(0), order(9), MigrateType::Movable);
+            },
+            "never handed over",
+        );
+    }
+
+    #[test]
+    fn a_list_that_is_a_circle_is_named() {
+        // A circle whose links agree both ways is only noticed by its length.
+        damage(
+            |s| {
+                let list = s.m.zones[0].lists[FREE_10][1];
+                let (first, last) = (list.head, list.tail);
+                let mut open = List { head: first, tail: first };
+                s.m.frames.push_front(&mut open, Pfn::new(last), order(10));
+                s.m.frames.push_back(&mut List { head: first, tail: first }, Pfn::new(last), order(10));
+            },
+            "",
+        );
     }
 }

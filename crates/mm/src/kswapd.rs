@@ -133,7 +133,8 @@ impl Kswapd {
         m.sh.work.any = true;
         match core::mem::replace(&mut self.state, State::Asleep) {
             State::Asleep => self.wake(m),
-            State::Napping if !timed_out => {
+            // Woken at the very moment the nap ended counts as woken: nobody would wake it a second time.
+            State::Napping if !timed_out || m.nodes[self.node.index()].kswapd.running => {
                 m.sh.vmstat.add(VmEvent::KswapdLowWmarkHitQuickly, 1);
                 self.wake(m)
             }

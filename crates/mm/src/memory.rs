@@ -85,8 +85,8 @@ pub struct Memory {
 pub struct NoPage;
 
 impl Memory {
-    /// A machine with all its memory free, as after boot: every pageblock movable, the largest blocks in ascending
-    /// order on the free lists, all watermarks computed.
+    /// A machine with all its memory free, as after boot: every pageblock movable, the free lists in
+    /// the order that boot leaves them in, all watermarks computed.
     ///
     /// # Errors
     /// Says in one line what is wrong with the specification.
@@ -103,9 +103,39 @@ impl Memory {
         Ok(memory)
     }
 
+    /// Whether a machine of this shape can be made.
+    ///
+    /// # Errors
+    /// Says in one line what is wrong with the specification.
+    pub fn check_spec(spec: &MachineSpec) -> Result<(), String> {
+        if spec.cpus == 0 || spec.cpus > usize::from(u16::MAX) {
+            return Err(format!("a machine has 1 to 65535 CPUs, not {}", spec.cpus));
+        }
+        if spec.zones.is_empty() {
+            return Err("a machine has at least one zone".into());
+        }
+        let mut last_end = 0;
+        for z in &spec.zones {
+            let at = format!("node {} zone {}", z.node, z.kind.name());
+            let aligned = |pfn: u32| pfn.is_multiple_of(PAGEBLOCK_PAGES);
+            if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
+                return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
+            }
+            if z.start < last_end {
+                return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
+            }
+            let spanned = u64::from(z.end - z.start);
+            if z.managed > z.present || z.present > spanned {
+                return Err(format!("{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold", z.managed, z.present));
+            }
+            last_end = z.end;
+        }
+        Ok(())
+    }
+
     /// A machine whose frames are in nobody's hands yet: neither free nor allocated nor reserved.
     pub(crate) fn empty(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
-        check_spec(spec)?;
+        Memory::check_spec(spec)?;
         let nr_nodes = spec.zones.iter().map(|z| z.node).max().map_or(0, |n| n + 1);
         let frames = spec.zones.iter().map(|z| z.end).max().unwrap_or(0);
         let frames = Frames::new(frames);
@@ -154,8 +184,9 @@ impl Memory {
         }
     }
 
-    /// Frees `[from, to)` in blocks as large as alignment allows, in ascending order, each to the tail of its list.
+    /// Frees `[from, to)` in blocks as large as alignment allows, in ascending order.
     fn free_range(&mut self, zone: ZoneId, from: Pfn, to: Pfn) {
+        let to_tail = self.sh.profile.boot_frees_to_tail;
         let mut locked = self.locked(zone, CpuId::new(0));
         let mut at = from;
         while at < to {
@@ -164,7 +195,7 @@ impl Memory {
                 .find(|o| at.is_aligned(*o) && at.get() + o.pages() <= to.get())
                 .expect("order 0 always fits");
             locked.mod_free_pages(i64::from(order.pages()));
-            locked.add_to_free_list(at, order, MigrateType::Movable, true);
+            locked.add_to_free_list(at, order, MigrateType::Movable, to_tail);
             at = at.plus(order.pages());
         }
         locked.zone.free_pages = locked.zone.nr_free_pages_exact() as i64;
@@ -277,7 +308,11 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn preferred_zone(&self, node: NodeId, gfp: Gfp) -> Option<ZoneId> {
         let highest = gfp.highest_zone();
-        self.nodes[node.index()].zonelist.iter().copied().find(|z| self.zones[z.index()].kind <= highest)
+        let this_node = gfp.has(Gfp::THISNODE);
+        self.nodes[node.index()].zonelist.iter().copied().find(|z| {
+            let z = &self.zones[z.index()];
+            z.kind <= highest && (!this_node || z.node == node)
+        })
     }
 
     /// Walks the zones and takes a block from the first that can spare one (§3.4).
@@ -496,32 +531,6 @@ impl Locked<'_> {
         self.mod_free_pages(-i64::from(order.pages()));
         Some(pfn)
     }
-}
-
-fn check_spec(spec: &MachineSpec) -> Result<(), String> {
-    if spec.cpus == 0 || spec.cpus > usize::from(u16::MAX) {
-        return Err(format!("a machine has 1 to 65535 CPUs, not {}", spec.cpus));
-    }
-    if spec.zones.is_empty() {
-        return Err("a machine has at least one zone".into());
-    }
-    let mut last_end = 0;
-    for z in &spec.zones {
-        let at = format!("node {} zone {}", z.node, z.kind.name());
-        let aligned = |pfn: u32| pfn.is_multiple_of(PAGEBLOCK_PAGES);
-        if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
-            return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
-        }
-        if z.start < last_end {
-            return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
-        }
-        let spanned = u64::from(z.end - z.start);
-        if z.managed > z.present || z.present > spanned {
-            return Err(format!("{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold", z.managed, z.present));
-        }
-        last_end = z.end;
-    }
-    Ok(())
 }
 
 fn new_zone(index: usize, z: &ZoneSpec, cpus: usize) -> Zone {

@@ -29,7 +29,8 @@ fn put(bits: &mut [u64], block: usize, value: bool) {
     if value { *word |= bit } else { *word &= !bit }
 }
 
-/// Which blocks a scanner stops at: those of the wanted types, less those hinted at skipping, huge or wholly free.
+/// Which blocks a scanner stops at: those of the wanted types, less those hinted at skipping, huge, or starting
+/// a large free block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockFilter {
     pub(crate) types: [bool; MigrateType::COUNT],
@@ -95,7 +96,8 @@ impl Pageblocks {
     pub(crate) fn set_huge(&mut self, block: usize, value: bool) {
         put(&mut self.huge, block, value);
     }
-    /// Whether the block is on a free list whole, at order 9 or 10.
+    /// Whether a free block of order 9 or 10 starts here. The second half of one of order 10 does not count: the
+    /// kernel knows a free block by its first frame, and looks no further back than the pageblock's.
     #[inline(always)]
     pub fn is_free(&self, block: usize) -> bool {
         get(&self.free, block)

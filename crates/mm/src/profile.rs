@@ -65,6 +65,9 @@ pub struct Profile {
     pub name: String,
     /// One line: what it stands for.
     pub summary: String,
+    /// Memory is handed to the allocator in ascending order at boot; whether each block goes to the tail of its list,
+    /// so that low memory is used first (5.10 and later), or to the head, so that high memory is.
+    pub boot_frees_to_tail: bool,
     /// Per-CPU page lists.
     pub pcp: PcpRules,
     /// Reserves below the min watermark.
@@ -94,6 +97,7 @@ impl Profile {
         Profile {
             name: "6.1".into(),
             summary: "Linux 6.1.192 (Debian 12)".into(),
+            boot_frees_to_tail: true,
             pcp: PcpRules::MultiOrder,
             reserves: ReserveRules::MinReserveNonBlock,
             min_free_kbytes_cap: 262_144,
@@ -112,6 +116,7 @@ impl Profile {
         Profile {
             name: "5.6".into(),
             summary: "Linux 5.6-rc3, the vanilla kernel of seed 000".into(),
+            boot_frees_to_tail: false,
             pcp: PcpRules::OrderZero,
             reserves: ReserveRules::HighHarder,
             min_free_kbytes_cap: 65_536,

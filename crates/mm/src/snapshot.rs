@@ -1,8 +1,11 @@
 //! A zone's complete allocator state as text: what the kernel's recordings hold, read and written.
 //!
-//! The format is line-oriented (`ZONE`, `WM`, `PCP`, `PL`, `FL`, `PB`, `SKIP`), pfns in hex relative to the zone's
-//! start, lists head to tail; `data/kernel`'s own description is copied beside the recordings under `oracle/golden`.
+//! The format is line-oriented (`ZONE`, `WM`, `COMPACT`, `PCP`, `PL`, `FL`, `PB`, `SKIP`), pfns in hex relative to the
+//! zone's start (in `COMPACT` absolute), lists head to tail; `data/kernel`'s own description is copied beside the
+//! recordings under `oracle/golden`. What the allocated frames are is in a second text, a character a frame.
 
+use crate::compact::ZoneCompaction;
+use crate::compact::defer::COMPACT_MAX_DEFER_SHIFT;
 use crate::frame::FrameKind;
 use crate::memory::{MachineSpec, Memory, ZoneSpec};
 use crate::pcp::{self, NR_LISTS};
@@ -26,6 +29,18 @@ struct PcpSnapshot {
     lists: Vec<Vec<u32>>,
 }
 
+/// What compaction remembers of a zone in a snapshot; pfns are absolute.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct CompactSnapshot {
+    free_pfn: u32,
+    migrate_pfn: [u32; 2],
+    init_migrate: u32,
+    init_free: u32,
+    considered: u32,
+    defer_shift: u8,
+    order_failed: u8,
+}
+
 /// The state of one zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneSnapshot {
@@ -36,6 +51,8 @@ pub struct ZoneSnapshot {
     marks: Watermarks,
     boost: u64,
     highatomic: u64,
+    compact: CompactSnapshot,
+    /// Free pages, the CPUs' unfolded parts included.
     nr_free_pages: i64,
     pcps: Vec<PcpSnapshot>,
     free: Vec<[Vec<u32>; MigrateType::COUNT]>,
@@ -57,6 +74,7 @@ impl ZoneSnapshot {
             marks: Watermarks::default(),
             boost: 0,
             highatomic: 0,
+            compact: CompactSnapshot::default(),
             nr_free_pages: 0,
             pcps: Vec::new(),
             free: vec![Default::default(); crate::types::NR_ORDERS],
@@ -93,6 +111,19 @@ impl ZoneSnapshot {
                     Watermarks { min: get("min")?, low: get("low")?, high: get("high")?, promo: get("promo")? };
                 self.boost = get("boost")?;
                 self.highatomic = get("highatomic")?;
+            }
+            "COMPACT" => {
+                let at = words.iter().position(|w| *w == "migrate_pfn").ok_or("no 'migrate_pfn'")?;
+                let second = words.get(at + 2).ok_or("'migrate_pfn' has one value")?;
+                self.compact = CompactSnapshot {
+                    free_pfn: hex(named(&words, "free_pfn")?)?,
+                    migrate_pfn: [hex(named(&words, "migrate_pfn")?)?, hex(second)?],
+                    init_migrate: hex(named(&words, "init_migrate")?)?,
+                    init_free: hex(named(&words, "init_free")?)?,
+                    considered: number(named(&words, "considered")?)?,
+                    defer_shift: number(named(&words, "defer_shift")?)?,
+                    order_failed: number(named(&words, "order_failed")?)?,
+                };
             }
             "VMSTAT" => self.nr_free_pages = number(words.first().ok_or("no value")?)?,
             "PCP" => self.pcps.push(PcpSnapshot {
@@ -132,7 +163,7 @@ impl ZoneSnapshot {
             }
             "SKIP" => self.skip = words.first().ok_or("no skip bits")?.bytes().map(|b| b == b'1').collect(),
             "END" => return Ok(true),
-            "RESERVE" | "COMPACT" | "NRFREE_RAW" | "PBO" => {}
+            "RESERVE" | "NRFREE_RAW" | "PBO" => {}
             _ => return Err(format!("unknown line '{kind}'")),
         }
         Ok(false)
@@ -170,6 +201,9 @@ impl ZoneSnapshot {
         if self.pcps.is_empty() {
             return Err("no PCP line".into());
         }
+        if self.compact.defer_shift > COMPACT_MAX_DEFER_SHIFT {
+            return Err(format!("defer_shift {} is more than {COMPACT_MAX_DEFER_SHIFT}", self.compact.defer_shift));
+        }
         Ok(self)
     }
 
@@ -190,6 +224,23 @@ impl ZoneSnapshot {
     /// # Errors
     /// If the recorded zone is not a possible one.
     pub fn machine(&self, profile: Profile) -> Result<Memory, String> {
+        self.machine_of(profile, None)
+    }
+
+    /// The same, with what the allocated frames are used for, a character a frame: `l` on the LRU, `m` movable by its
+    /// owner, `r` reserved, anything else kernel memory.
+    ///
+    /// # Errors
+    /// If the recorded zone is not a possible one, or the text is not about a zone of this size.
+    pub fn machine_with_pages(&self, profile: Profile, pages: &str) -> Result<Memory, String> {
+        let pages = pages.trim_ascii_end().as_bytes();
+        if pages.len() != self.spanned as usize {
+            return Err(format!("{} frames, but {} characters", self.spanned, pages.len()));
+        }
+        self.machine_of(profile, Some(pages))
+    }
+
+    fn machine_of(&self, profile: Profile, pages: Option<&[u8]>) -> Result<Memory, String> {
         let other = ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 0, end: 512, present: 512, managed: 0 };
         let own = ZoneSpec {
             node: 1,
@@ -215,7 +266,14 @@ impl ZoneSnapshot {
             taken[pfn as usize..(pfn + order.pages()) as usize].fill(false);
         }
         for (pfn, _) in taken.iter().enumerate().filter(|(_, t)| **t) {
-            m.frames.set(at(pfn as u32), FrameKind::Reserved, Order::ZERO);
+            let kind = match pages.map(|p| p[pfn]) {
+                None | Some(b'r') => FrameKind::Reserved,
+                Some(b'l') => FrameKind::Lru,
+                Some(b'm') => FrameKind::MovableOps,
+                Some(_) => FrameKind::Kernel,
+            };
+            m.frames.set(at(pfn as u32), kind, Order::ZERO);
+            m.zones[id.index()].nr_lru += u64::from(kind == FrameKind::Lru);
         }
         let mut locked = m.locked(id, CpuId::new(0));
         for o in Order::all() {
@@ -237,10 +295,21 @@ impl ZoneSnapshot {
             }
         }
         let z = locked.zone;
-        z.free_pages = self.nr_free_pages;
+        z.free_pages = self.nr_free_pages - self.pcps.iter().map(|p| p.diff).sum::<i64>();
         z.watermarks = self.marks;
         z.watermark_boost = self.boost;
         z.nr_reserved_highatomic = self.highatomic;
+        let c = &self.compact;
+        z.compaction = ZoneCompaction {
+            cached_migrate_pfn: c.migrate_pfn.map(Pfn::new),
+            cached_free_pfn: Pfn::new(c.free_pfn),
+            init_migrate_pfn: Pfn::new(c.init_migrate),
+            init_free_pfn: Pfn::new(c.init_free),
+            considered: c.considered,
+            defer_shift: c.defer_shift,
+            order_failed: c.order_failed,
+            ..ZoneCompaction::default()
+        };
         Ok(m)
     }
 
@@ -257,7 +326,16 @@ impl ZoneSnapshot {
             marks: z.watermarks,
             boost: z.watermark_boost,
             highatomic: z.nr_reserved_highatomic,
-            nr_free_pages: z.free_pages,
+            compact: CompactSnapshot {
+                free_pfn: z.compaction.cached_free_pfn.get(),
+                migrate_pfn: z.compaction.cached_migrate_pfn.map(Pfn::get),
+                init_migrate: z.compaction.init_migrate_pfn.get(),
+                init_free: z.compaction.init_free_pfn.get(),
+                considered: z.compaction.considered,
+                defer_shift: z.compaction.defer_shift,
+                order_failed: z.compaction.order_failed,
+            },
+            nr_free_pages: z.nr_free_pages_exact() as i64,
             pcps: z
                 .pcps
                 .iter()
@@ -287,6 +365,10 @@ impl fmt::Display for ZoneSnapshot {
         writeln!(f, "ZONE start {:x} spanned {} present {} managed {managed}", self.start, self.spanned, self.present)?;
         write!(f, "WM min {} low {} high {} promo {} ", m.min, m.low, m.high, m.promo)?;
         writeln!(f, "boost {} highatomic {}", self.boost, self.highatomic)?;
+        let c = &self.compact;
+        write!(f, "COMPACT free_pfn {:x} migrate_pfn {:x} {:x} ", c.free_pfn, c.migrate_pfn[0], c.migrate_pfn[1])?;
+        write!(f, "init_migrate {:x} init_free {:x} ", c.init_migrate, c.init_free)?;
+        writeln!(f, "considered {} defer_shift {} order_failed {}", c.considered, c.defer_shift, c.order_failed)?;
         writeln!(f, "VMSTAT {}", self.nr_free_pages)?;
         for (cpu, p) in self.pcps.iter().enumerate() {
             write!(f, "PCP cpu {cpu} count {} batch {} high {} ", p.count, p.batch, p.high)?;

@@ -156,7 +156,7 @@ impl Memory {
         let lowmem: u64 = self.zones.iter().map(|z| z.managed).sum();
         let cpus = self.nr_cpus();
         for z in &mut self.zones {
-            let min = if lowmem == 0 { 0 } else { pages_min * z.managed / lowmem };
+            let min = (pages_min * z.managed).checked_div(lowmem).unwrap_or(0);
             z.watermarks = Watermarks::new(min, z.managed, self.sh.tunables.watermark_scale_factor);
             z.watermark_boost = 0;
             z.stat_threshold = stat_threshold(cpus, z.managed);
@@ -178,7 +178,7 @@ impl Memory {
             for (j, kept) in reserve.iter_mut().enumerate().skip(kind + 1) {
                 above +=
                     self.zones.iter().filter(|z| z.node == node && z.kind.index() == j).map(|z| z.managed).sum::<u64>();
-                *kept = if RATIO[kind] == 0 { 0 } else { above / RATIO[kind] };
+                *kept = u64::checked_div(above, RATIO[kind]).unwrap_or(0);
             }
             self.zones[i].lowmem_reserve = reserve;
         }

@@ -1,1 +1,15 @@
-//! placeholder
+//! Kontig's reports: what an experiment measured, as a table for a terminal, a page for a browser and a picture.
+//!
+//! Everything here is a pure function from results to text: nothing is read, fetched or written, and names inside
+//! results are treated as hostile, for a result file may come from anywhere.
+
+mod curve;
+mod data;
+pub mod html;
+pub mod map;
+mod number;
+pub mod palette;
+pub mod svg;
+pub mod table;
+mod thin;
+pub mod verdict;

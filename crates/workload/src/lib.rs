@@ -32,7 +32,7 @@ pub trait Benchmark: Program {
     fn into_program(self: Box<Self>) -> Box<dyn Program>;
 }
 
-/// An empty latency histogram: three significant figures, any value.
+/// An empty latency histogram: three significant figures, from 1 ns to ten hours.
 fn latencies() -> Histogram<u64> {
-    Histogram::new(3).expect("three significant figures are within the library's bounds")
+    Histogram::new_with_bounds(1, 36_000_000_000_000, 3).expect("the bounds are within the library's")
 }

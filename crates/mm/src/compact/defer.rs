@@ -8,7 +8,7 @@ use crate::types::Order;
 use crate::zone::Locked;
 
 /// At most 2 to this power attempts are put off.
-const COMPACT_MAX_DEFER_SHIFT: u8 = 6;
+pub(crate) const COMPACT_MAX_DEFER_SHIFT: u8 = 6;
 
 impl Locked<'_> {
     /// Compaction for `order` failed: put the next attempts off.

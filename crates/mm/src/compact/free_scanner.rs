@@ -31,7 +31,7 @@ impl CompactRun {
             },
             honour_skip: !self.cc.ignore_skip_hint,
             pass_huge: true,
-            pass_free: self.cc.ignore_block_suitable,
+            pass_free: false,
         };
         let lowest = self.migrate_pfn.pageblock_end().pageblock();
         let mut stride = if self.cc.mode == MigrateMode::Async { CLUSTER_MAX } else { 1 };
@@ -57,7 +57,7 @@ impl CompactRun {
             if reached == end {
                 m.update_pageblock_skip(self.zone, start);
             }
-            if self.nr_free >= self.migrate_count as u32 {
+            if self.nr_free >= self.wanted {
                 if reached >= end {
                     position = start.minus(PAGEBLOCK_PAGES.min(start.get()));
                 }
@@ -92,7 +92,7 @@ impl CompactRun {
                 }
                 self.take_free_block(m, at, order);
                 total += order.pages();
-                if self.migrate_count as u32 <= self.nr_free {
+                if self.nr_free >= self.wanted {
                     at = at.plus(order.pages());
                     break;
                 }
@@ -156,7 +156,7 @@ impl CompactRun {
                     }
                     Found::Nothing => {}
                 }
-                if self.nr_free >= self.migrate_count as u32 {
+                if self.nr_free >= self.wanted {
                     break;
                 }
             }
@@ -262,7 +262,7 @@ impl CompactRun {
 
     /// Takes what else is free in the pageblock around a block the quick search found.
     fn fast_isolate_around(&mut self, m: &mut Memory, pfn: Pfn) {
-        if self.nr_free >= self.migrate_count as u32 || self.cc.direct && self.cc.mode == MigrateMode::Async {
+        if self.nr_free >= self.wanted || self.cc.direct && self.cc.mode == MigrateMode::Async {
             return;
         }
         let z = &m.zones[self.zone.index()];
@@ -273,7 +273,7 @@ impl CompactRun {
             end = end.minus(1);
         }
         self.isolate_freepages_block(m, start, end, 1);
-        if self.nr_free < self.migrate_count as u32 {
+        if self.nr_free < self.wanted {
             m.blocks.set_skip(pfn.pageblock(), true);
         }
     }
@@ -343,6 +343,7 @@ impl Memory {
             return false;
         }
         let mut locked = self.locked(zone, cpu);
+        locked.count_lock();
         locked.mod_free_pages(-i64::from(order.pages()));
         locked.del_from_free_list(pfn, order, t);
         if order.get() >= 8 {

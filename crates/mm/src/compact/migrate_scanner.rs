@@ -10,6 +10,7 @@ use crate::memory::Memory;
 use crate::pageblock::BlockFilter;
 use crate::profile::FastSearch;
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
+use crate::vmstat::VmEvent;
 
 /// How a call of the scanner ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -171,6 +172,8 @@ impl CompactRun {
             nr_scanned: scanned,
             nr_taken: u64::from(isolated),
         });
+        // What was put back on the way does not count as isolated.
+        m.sh.vmstat.add(VmEvent::CompactIsolated, u64::from(isolated));
         self.migrate_scanned += scanned;
         m.sh.work.migrate_scanned += scanned;
         self.migrate_pfn = low;
@@ -186,7 +189,6 @@ impl CompactRun {
         self.migrate_pages[self.migrate_count] = pfn;
         self.migrate_count += 1;
         m.sh.work.isolated += 1;
-        m.sh.vmstat.add(crate::vmstat::VmEvent::CompactIsolated, 1);
     }
 
     /// Puts isolated pages that will not be migrated back on the LRU.

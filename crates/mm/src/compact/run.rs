@@ -90,6 +90,8 @@ pub struct CompactRun {
     pub(super) migrate_count: usize,
     pub(super) free_stack: u32,
     pub(super) nr_free: u32,
+    /// How many targets the free scanner looks for: the batch's size, however much of it has been moved already.
+    pub(super) wanted: u32,
     pub(super) migrate_scanned: u64,
     pub(super) free_scanned: u64,
     last_migrated_pfn: Option<Pfn>,
@@ -120,6 +122,7 @@ impl CompactRun {
             migrate_count: 0,
             free_stack: NIL,
             nr_free: 0,
+            wanted: 0,
             migrate_scanned: 0,
             free_scanned: 0,
             last_migrated_pfn: None,
@@ -238,6 +241,7 @@ impl CompactRun {
     /// Migrates the isolated pages, last isolated first. `Some` ends the run.
     fn migrate_batch<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Option<CompactResult> {
         let (mut moved, mut failed, mut out_of_targets) = (0u64, 0u64, false);
+        self.wanted = self.migrate_count as u32;
         'passes: for pass in 0..MIGRATE_PASSES {
             // Pages that were busy stay at the front of the array, in their order.
             let todo = core::mem::take(&mut self.migrate_count);
@@ -245,8 +249,9 @@ impl CompactRun {
             for i in (0..todo).rev() {
                 let from = self.migrate_pages[i];
                 let Some(to) = self.next_target(m) else {
+                    // Only the page that wanted one counts as failed; the rest was not tried.
                     out_of_targets = true;
-                    failed += (i + 1) as u64;
+                    failed += 1;
                     self.migrate_pages.copy_within(kept..todo, i + 1);
                     self.migrate_count = i + 1 + (todo - kept);
                     break 'passes;
@@ -281,8 +286,9 @@ impl CompactRun {
         m.sh.vmstat.add(VmEvent::PgmigrateFail, failed);
         m.sh.work.migrated += moved;
         m.sh.work.migrate_failed += failed;
-        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Migratepages { nr_migrated: moved, nr_failed: failed });
-        if failed > 0 {
+        let not_moved = u64::from(self.wanted) - moved;
+        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Migratepages { nr_migrated: moved, nr_failed: not_moved });
+        if not_moved > 0 {
             self.putback_migratepages(m);
             if out_of_targets && !self.scanners_met() {
                 return Some(CompactResult::Contended);

@@ -73,7 +73,8 @@ impl Memory {
                 c.cached_free_pfn = free;
             }
             migrate = migrate.plus(PAGEBLOCK_PAGES);
-            free = free.minus(PAGEBLOCK_PAGES);
+            // A zone of one block at the very start of memory has nothing below it.
+            free = free.minus(PAGEBLOCK_PAGES.min(free.get()));
         }
         if reset_migrate >= reset_free {
             let c = &mut self.zones[zone.index()].compaction;

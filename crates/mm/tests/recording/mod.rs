@@ -1,8 +1,10 @@
 //! Reads a recording of a real kernel: the trace, its results, and the zone before and after.
 
+pub mod files;
+
+use files::{text, unpack, words};
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::{Gfp, Memory, Order, Profile, ZoneId};
-use std::path::{Path, PathBuf};
 
 /// One operation of a trace.
 pub enum Op {
@@ -23,29 +25,15 @@ pub struct Recording {
     pub after: String,
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle/golden")
-}
-
-fn unpack(path: PathBuf) -> Vec<u8> {
-    let shown = path.display().to_string();
-    let packed = std::fs::read(path).unwrap_or_else(|e| panic!("{shown}: {e}"));
-    let mut out = Vec::new();
-    lzma_rs::xz_decompress(&mut packed.as_slice(), &mut out).unwrap_or_else(|e| panic!("{shown}: {e:?}"));
-    out
-}
-
 impl Recording {
     pub fn open(name: &str) -> Recording {
-        let dir = folder().join(name);
-        let text = |f: &str| String::from_utf8(unpack(dir.join(f))).expect("snapshots are text");
         let word = |b: &[u8]| u32::from_le_bytes(b.try_into().expect("four bytes"));
-        let trace = unpack(dir.join("trace.bin.xz"));
+        let trace = unpack(name, "trace.bin");
         let ops =
             trace.chunks_exact(8).map(|r| op(r[0], r[1], u16::from_le_bytes([r[2], r[3]]), word(&r[4..]))).collect();
-        let results = unpack(dir.join("res.bin.xz")).chunks_exact(4).map(word).collect();
-        let state = |f: &str| comparable(&ZoneSnapshot::parse(&text(f)).unwrap_or_else(|e| panic!("{name}/{f}: {e}")));
-        Recording { ops, results, before: state("t0.snap.xz"), after: state("t1.snap.xz") }
+        let state =
+            |f: &str| comparable(&ZoneSnapshot::parse(&text(name, f)).unwrap_or_else(|e| panic!("{name}/{f}: {e}")));
+        Recording { ops, results: words(name, "res.bin"), before: state("t0.snap"), after: state("t1.snap") }
     }
 
     /// A machine whose node 1 is in the recorded state.

@@ -1,0 +1,233 @@
+//! The data that comes with Kontig: profiles, switches, machines, experiments and the published targets.
+//!
+//! They are compiled in, so that one binary is enough; a path to a file works wherever a name does. An unknown name
+//! is answered with the nearest known one.
+
+use crate::error::{AskedWrongly, LabError};
+use crate::experiment::{Experiment, Target};
+use kontig_mm::Profile;
+use kontig_sim::MachineFile;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+macro_rules! data {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../", $name)))),*]
+    };
+}
+
+const PROFILES: &[(&str, &str)] =
+    data!["profiles/linux-5.6.toml", "profiles/linux-5.9.toml", "profiles/linux-6.1.toml"];
+const SWITCHES: &str = include_str!("../../../profiles/switches.toml");
+const MACHINES: &[(&str, &str)] = data![
+    "machines/xeon-1t.toml",
+    "machines/xeon-64g.toml",
+    "machines/desktop-32g.toml",
+    "machines/tiny-64m.toml",
+];
+const EXPERIMENTS: &[(&str, &str)] = data![
+    "experiments/hugepage-latency.toml",
+    "experiments/java-heap.toml",
+    "experiments/backoff.toml",
+    "experiments/compact-32g.toml",
+];
+const TARGETS: &[(&str, &str)] =
+    data!["experiments/targets/hugepage-latency.toml", "experiments/targets/java-heap.toml"];
+
+/// A named switch: the profile fields one seed's patch changes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Switch {
+    /// One line: what it does.
+    pub summary: String,
+    /// The seed that describes it.
+    pub seed: String,
+    /// The profile fields it sets.
+    pub set: toml::Table,
+}
+
+/// A text with where it came from, for messages.
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+/// Reads one TOML document; an error names the file, the line and the reason.
+pub(crate) fn parse<T: DeserializeOwned>(source: &Source) -> Result<T, LabError> {
+    toml::from_str(&source.text).map_err(|e| {
+        let line = e.span().map_or(1, |s| source.text[..s.start.min(source.text.len())].matches('\n').count() + 1);
+        let reason = e.message().lines().collect::<Vec<_>>().join("; ");
+        AskedWrongly::Malformed { path: source.path.clone(), line, reason }.into()
+    })
+}
+
+fn builtin(list: &[(&'static str, &'static str)]) -> impl Iterator<Item = Source> {
+    list.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into() })
+}
+
+/// Whether a name is meant as a path.
+fn is_path(name: &str) -> bool {
+    name.ends_with(".toml") || name.contains('/')
+}
+
+fn read(path: &str) -> Result<Source, LabError> {
+    let text = std::fs::read_to_string(Path::new(path))
+        .map_err(|e| AskedWrongly::Unreadable { path: path.into(), reason: e.to_string() })?;
+    Ok(Source { path: path.into(), text })
+}
+
+/// The error for a name nobody knows, with the nearest known one.
+pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> LabError {
+    let known: Vec<&str> = known.into_iter().collect();
+    let nearest = known
+        .iter()
+        .map(|k| (strsim::damerau_levenshtein(k, name), k.starts_with(name) || name.starts_with(*k), *k))
+        .filter(|(d, prefix, k)| *prefix || *d <= k.len().max(name.len()) / 2)
+        .min_by_key(|(d, prefix, _)| (!*prefix, *d))
+        .map(|(_, _, k)| k.to_string());
+    AskedWrongly::Unknown { what, name: name.into(), nearest, known: known.join(", ") }.into()
+}
+
+/// Finds by file or by the name inside a built-in file.
+fn find<T: DeserializeOwned>(
+    what: &'static str,
+    list: &'static [(&'static str, &'static str)],
+    name: &str,
+    id: impl Fn(&T) -> &str,
+) -> Result<(T, Source), LabError> {
+    if is_path(name) {
+        let source = read(name)?;
+        return Ok((parse(&source)?, source));
+    }
+    let mut names = Vec::new();
+    for source in builtin(list) {
+        let value: T = parse(&source)?;
+        if id(&value) == name {
+            return Ok((value, source));
+        }
+        names.push(id(&value).to_string());
+    }
+    Err(unknown(what, name, names.iter().map(String::as_str)))
+}
+
+/// A profile by name or file, with the text it came from.
+pub fn profile(name: &str) -> Result<(Profile, String), LabError> {
+    find("profile", PROFILES, name, |p: &Profile| &p.name).map(|(p, s)| (p, s.text))
+}
+
+/// All profiles.
+pub fn profiles() -> Result<Vec<Profile>, LabError> {
+    builtin(PROFILES).map(|s| parse(&s)).collect()
+}
+
+/// All switches by name.
+pub fn switches() -> Result<BTreeMap<String, Switch>, LabError> {
+    parse(&Source { path: "profiles/switches.toml".into(), text: SWITCHES.into() })
+}
+
+/// A profile with switches thrown.
+pub fn profile_with(name: &str, switched: &[String]) -> Result<(Profile, String), LabError> {
+    let (profile, mut text) = profile(name)?;
+    if switched.is_empty() {
+        return Ok((profile, text));
+    }
+    let known = switches()?;
+    let mut table: toml::Table = parse(&Source { path: name.into(), text: text.clone() })?;
+    for s in switched {
+        let switch = known.get(s).ok_or_else(|| unknown("switch", s, known.keys().map(String::as_str)))?;
+        table.extend(switch.set.clone());
+        text += &format!("# switch {s}: {}\n", switch.set);
+    }
+    let path = format!("profile {name} with {}", switched.join(", "));
+    let changed = table.try_into().map_err(|e: toml::de::Error| AskedWrongly::Malformed {
+        path,
+        line: 1,
+        reason: e.message().into(),
+    })?;
+    Ok((changed, text))
+}
+
+/// A machine by name or file, with the text it came from.
+pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
+    let (m, source) = find("machine", MACHINES, name, |m: &MachineFile| &m.name)?;
+    m.spec()
+        .and_then(|spec| kontig_mm::Memory::check_spec(&spec))
+        .map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
+    Ok((m, source.text))
+}
+
+/// All machines.
+pub fn machines() -> Result<Vec<MachineFile>, LabError> {
+    builtin(MACHINES).map(|s| parse(&s)).collect()
+}
+
+/// An experiment by name or file, with the text it came from.
+pub fn experiment(name: &str) -> Result<(Experiment, String), LabError> {
+    let (e, source) = find("experiment", EXPERIMENTS, name, |e: &Experiment| &e.id)?;
+    e.validate().map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
+    Ok((e, source.text))
+}
+
+/// All experiments.
+pub fn experiments() -> Result<Vec<Experiment>, LabError> {
+    builtin(EXPERIMENTS).map(|s| parse(&s)).collect()
+}
+
+/// A target by name or file, with the text it came from.
+pub fn target(name: &str) -> Result<(Target, String), LabError> {
+    find("target", TARGETS, name, |t: &Target| &t.id).map(|(t, s)| (t, s.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_comes_along_can_be_read_and_fits_together() {
+        for m in machines().unwrap() {
+            machine(&m.name).unwrap();
+        }
+        for p in profiles().unwrap() {
+            for s in switches().unwrap().keys() {
+                profile_with(&p.name, std::slice::from_ref(s)).unwrap();
+            }
+        }
+        for e in experiments().unwrap() {
+            experiment(&e.id).unwrap();
+            machine(&e.machine).unwrap();
+            for v in &e.variant {
+                profile_with(&v.profile, &v.switches).unwrap();
+            }
+            if let Some(t) = &e.target {
+                let (t, _) = target(t).unwrap();
+                assert_eq!(t.variants.len(), e.variant.len(), "{}", e.id);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest() {
+        let message = experiment("hugepage-latncy").unwrap_err().to_string();
+        assert!(message.contains("did you mean 'hugepage-latency'"), "{message}");
+        let message = machine("xeon").unwrap_err().to_string();
+        assert!(message.contains("xeon-"), "{message}");
+        let message = experiment("qqqqqqqqqqqqqqqqqqqqqq").unwrap_err().to_string();
+        assert!(message.contains("known: "), "{message}");
+    }
+
+    #[test]
+    fn a_malformed_file_is_named_with_its_line() {
+        let source = Source { path: "x.toml".into(), text: "name = \"a\"\nsummary = 3\n".into() };
+        let message = parse::<MachineFile>(&source).unwrap_err().to_string();
+        assert!(message.starts_with("x.toml:2: "), "{message}");
+        assert_eq!(message.lines().count(), 1);
+    }
+
+    #[test]
+    fn the_engines_own_profiles_are_those_of_the_files() {
+        assert_eq!(profile("6.1").unwrap().0, Profile { summary: profile("6.1").unwrap().0.summary, ..Profile::linux_6_1() });
+        assert_eq!(profile("5.6").unwrap().0, Profile { summary: profile("5.6").unwrap().0.summary, ..Profile::linux_5_6() });
+    }
+}

@@ -1,0 +1,147 @@
+//! What can go wrong, in one clear line each, and the exit code it deserves.
+
+use std::fmt;
+
+/// Asked wrongly: nothing was run. Exit code 2.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AskedWrongly {
+    /// A name nobody knows.
+    Unknown {
+        /// Of what kind.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The nearest known one.
+        nearest: Option<String>,
+        /// All known ones.
+        known: String,
+    },
+    /// A file that is not TOML, or not of the right form.
+    Malformed {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file that contradicts itself.
+    Contradictory {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file that cannot be read.
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A value out of range, or two that do not go together.
+    Value(String),
+}
+
+/// Failed while running. Exit code 1.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failed {
+    /// The host has not enough memory.
+    HostMemory {
+        /// What needs it.
+        what: String,
+        /// Bytes it needs.
+        needed: u64,
+        /// Bytes available.
+        available: u64,
+    },
+    /// The simulated run could not go on.
+    Run {
+        /// Which run.
+        run: String,
+        /// Why.
+        reason: String,
+    },
+    /// A result could not be written.
+    Write {
+        /// Where.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A result is missing, damaged or of another version.
+    Result {
+        /// Where.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Ctrl-C.
+    Interrupted {
+        /// What was finished and kept.
+        kept: String,
+    },
+}
+
+/// Any error of the laboratory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LabError {
+    /// Exit code 2.
+    Asked(AskedWrongly),
+    /// Exit code 1.
+    Failed(Failed),
+}
+
+impl LabError {
+    /// The exit code: 1 failed while running, 2 asked wrongly.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            LabError::Asked(_) => 2,
+            LabError::Failed(_) => 1,
+        }
+    }
+}
+
+impl From<AskedWrongly> for LabError {
+    fn from(e: AskedWrongly) -> Self {
+        LabError::Asked(e)
+    }
+}
+impl From<Failed> for LabError {
+    fn from(e: Failed) -> Self {
+        LabError::Failed(e)
+    }
+}
+
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / (1u64 << 30) as f64
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LabError::Asked(AskedWrongly::Unknown { what, name, nearest: Some(n), .. }) => {
+                write!(f, "unknown {what} '{name}': did you mean '{n}'? ('kontig list' shows all)")
+            }
+            LabError::Asked(AskedWrongly::Unknown { what, name, nearest: None, known }) => {
+                write!(f, "unknown {what} '{name}'; known: {known}")
+            }
+            LabError::Asked(AskedWrongly::Malformed { path, line, reason }) => write!(f, "{path}:{line}: {reason}"),
+            LabError::Asked(AskedWrongly::Contradictory { path, reason }) => write!(f, "{path}: {reason}"),
+            LabError::Asked(AskedWrongly::Unreadable { path, reason }) => write!(f, "{path}: cannot be read: {reason}"),
+            LabError::Asked(AskedWrongly::Value(reason)) => f.write_str(reason),
+            LabError::Failed(Failed::HostMemory { what, needed, available }) => write!(
+                f,
+                "{what} needs {:.1} GiB of memory, {:.1} GiB are available: choose a smaller machine with --machine",
+                gib(*needed),
+                gib(*available)
+            ),
+            LabError::Failed(Failed::Run { run, reason }) => write!(f, "{run}: {reason}"),
+            LabError::Failed(Failed::Write { path, reason }) => write!(f, "{path}: cannot be written: {reason}"),
+            LabError::Failed(Failed::Result { path, reason }) => write!(f, "{path}: {reason}"),
+            LabError::Failed(Failed::Interrupted { kept }) => write!(f, "interrupted; {kept}"),
+        }
+    }
+}
+
+impl std::error::Error for LabError {}

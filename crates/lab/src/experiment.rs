@@ -1,0 +1,121 @@
+//! Experiments and targets, as data.
+
+use kontig_workload::Workload;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An experiment: one workload on one machine under several variants.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The name it is asked for by.
+    pub id: String,
+    /// One line: what it shows.
+    pub summary: String,
+    /// What the source leaves open and was assumed here, and why.
+    pub assumptions: String,
+    /// The machine's name.
+    pub machine: String,
+    /// The published figures to hold the result against.
+    pub target: Option<String>,
+    /// How often each variant runs, each time with another seed.
+    #[serde(default = "once")]
+    pub repetitions: u32,
+    /// What runs.
+    pub workload: Workload,
+    /// The variants, baseline first.
+    pub variant: Vec<Variant>,
+    /// The workload's pause between operations, varied on a smaller machine.
+    pub pace: Option<Pace>,
+}
+
+const fn once() -> u32 {
+    1
+}
+
+/// One column: a kernel generation with patches and settings.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// The column's name.
+    pub name: String,
+    /// The profile's name.
+    pub profile: String,
+    /// Patches on top, by name.
+    #[serde(default)]
+    pub switches: Vec<String>,
+    /// Sysctls, set before anything runs.
+    #[serde(default)]
+    pub sysctls: BTreeMap<String, toml::Value>,
+}
+
+/// A sweep over the pause between huge-page allocations: how fast may they be taken before one stalls?
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Pace {
+    /// The machine it runs on: smaller, because every point is a run of its own.
+    pub machine: String,
+    /// The pauses, µs.
+    pub pause_us: Vec<f64>,
+}
+
+/// Published figures.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The name it is asked for by.
+    pub id: String,
+    /// The document it was published in.
+    pub seed: String,
+    /// The columns, baseline first.
+    pub variants: Vec<String>,
+    /// The rows.
+    pub row: Vec<TargetRow>,
+}
+
+/// A published row.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct TargetRow {
+    /// What was measured.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Whether it is one of the figures the document is known for.
+    #[serde(default)]
+    pub headline: bool,
+    /// One figure a column.
+    pub values: Vec<f64>,
+}
+
+impl Variant {
+    /// The sysctls as texts.
+    pub fn sysctl_texts(&self) -> Vec<(String, String)> {
+        let text = |v: &toml::Value| match v {
+            toml::Value::String(s) => s.clone(),
+            other => other.to_string(),
+        };
+        self.sysctls.iter().map(|(k, v)| (k.clone(), text(v))).collect()
+    }
+}
+
+impl Experiment {
+    /// Whether it makes sense as a whole.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn validate(&self) -> Result<(), String> {
+        if self.variant.is_empty() {
+            return Err("an experiment has at least one [[variant]]".into());
+        }
+        for (i, v) in self.variant.iter().enumerate() {
+            if self.variant[..i].iter().any(|w| w.name == v.name) {
+                return Err(format!("two variants are called '{}'", v.name));
+            }
+        }
+        if self.repetitions == 0 {
+            return Err("repetitions = 0: nothing would run".into());
+        }
+        self.workload.validate()
+    }
+}

@@ -1,0 +1,527 @@
+//! A small machine beside a model of it: who holds which block, and where every movable page is.
+//!
+//! [`World::apply`] does one operation; [`World::verify`] then compares the machine with the model and has the
+//! engine's own checker walk it. A history is a `Vec<Op>`; operations that make no sense in the present state do
+//! nothing, so that every part of a failing history can be left out when it is shrunk.
+
+#![allow(dead_code)] // each test crate uses a part of it
+
+pub mod owner;
+pub mod strategy;
+
+use kontig_mm::compact::Owner;
+use kontig_mm::frame::{FrameKind, Tag};
+use kontig_mm::kcompactd::{Kcompactd, NodeSweep};
+use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::sysctl::SysctlEffect;
+use kontig_mm::*;
+use owner::{Book, Mood};
+
+/// Steps after which something that has to end is taken to go on for ever.
+const STEPS_MAX: u32 = 400_000;
+
+/// A zone of a small machine.
+#[derive(Clone, Debug)]
+pub struct Area {
+    pub node: usize,
+    pub kind: ZoneType,
+    pub blocks: u32,
+    /// Pages at its start that the allocator never gets.
+    pub reserved: u32,
+    /// Pageblocks of nothing before it.
+    pub hole: u32,
+}
+
+/// A small machine.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub cpus: usize,
+    pub areas: Vec<Area>,
+    pub old_profile: bool,
+    pub thp: bool,
+}
+
+impl Plan {
+    pub fn spec(&self) -> MachineSpec {
+        let mut at = 0;
+        let zones = self
+            .areas
+            .iter()
+            .map(|a| {
+                let start = at + a.hole * 512;
+                at = start + a.blocks * 512;
+                let present = u64::from(a.blocks) * 512;
+                let managed = present - u64::from(a.reserved);
+                ZoneSpec { node: a.node, kind: a.kind, start, end: at, present, managed }
+            })
+            .collect();
+        MachineSpec { cpus: self.cpus, zones, thp: self.thp }
+    }
+
+    pub fn profile(&self) -> Profile {
+        if self.old_profile { Profile::linux_5_6() } else { Profile::linux_6_1() }
+    }
+}
+
+/// A request, by numbers that always mean something.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub cpu: usize,
+    pub node: usize,
+    pub gfp: Gfp,
+    pub order: u8,
+}
+
+/// What pages are used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    Kernel,
+    User,
+    Driver,
+}
+
+/// One operation. Numbers that choose something are taken modulo how many there are.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    /// The fast path alone.
+    Alloc(Request),
+    /// The fast path, then the slow path to its end with this budget a step.
+    AllocToEnd(Request, u64),
+    /// So many requests by the fast path, all for the same use.
+    Fill(Request, u16, Use),
+    /// A request starts on the slow path and is left there.
+    SlowStart(Request),
+    SlowStep { which: usize, budget: u64, steps: u8 },
+    KswapdStep { node: usize, nap_over: bool },
+    KcompactdStep { node: usize, budget: u64, timed_out: bool, steps: u8 },
+    SweepStart { node: usize, cpu: usize, proactive: bool },
+    SweepStep { which: usize, budget: u64, steps: u8 },
+    Free { which: usize, cpu: usize },
+    /// Every `stride`th block held, so that memory is left in pieces.
+    FreeSome { stride: usize, phase: usize, cpu: usize },
+    SplitPage { which: usize },
+    LruAdd { which: usize },
+    SetMovableOps { which: usize },
+    DrainCpu { cpu: usize },
+    FoldVmstat { cpu: usize },
+    Sysctl { name: &'static str, value: &'static str },
+    /// How pages' owners answer from now on.
+    Mood(Mood),
+}
+
+struct Slow {
+    path: AllocSlow,
+    request: Request,
+}
+
+/// When a daemon runs next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Daemon {
+    Asleep,
+    Napping,
+    Runnable { woken: bool },
+}
+
+/// A machine, its model, and what is going on in it.
+pub struct World {
+    pub m: Memory,
+    pub book: Book,
+    reserved: Vec<u32>,
+    slow: Vec<Slow>,
+    sweeps: Vec<NodeSweep>,
+    kswapds: Vec<(Kswapd, Daemon)>,
+    kcompactds: Vec<(Kcompactd, Daemon)>,
+    last_vmstat: Vmstat,
+    /// The largest boost factor since the marks were last computed: what boosts may have been made with.
+    boost_factor: u64,
+}
+
+impl World {
+    pub fn new(plan: &Plan) -> World {
+        let m = Memory::new(&plan.spec(), plan.profile()).expect("plans are valid machines");
+        let frames = m.zones().iter().map(|z| z.end.index()).max().unwrap_or(0);
+        let nodes = m.nodes().len();
+        let cpu_of = |n: usize| m.nodes()[n].cpus.first().copied().unwrap_or_default();
+        World {
+            book: Book::new(frames),
+            reserved: plan.areas.iter().map(|a| a.reserved).collect(),
+            slow: Vec::new(),
+            sweeps: Vec::new(),
+            kswapds: (0..nodes).map(|n| (Kswapd::new(NodeId::new(n)), Daemon::Asleep)).collect(),
+            kcompactds: (0..nodes).map(|n| (Kcompactd::new(NodeId::new(n), cpu_of(n)), Daemon::Asleep)).collect(),
+            last_vmstat: m.vmstat().clone(),
+            boost_factor: u64::from(m.tunables().watermark_boost_factor),
+            m,
+        }
+    }
+
+    fn cpu(&self, i: usize) -> CpuId {
+        CpuId::new(i % self.m.nr_cpus())
+    }
+    fn node(&self, i: usize) -> NodeId {
+        NodeId::new(i % self.m.nodes().len())
+    }
+
+    /// Does one operation.
+    pub fn apply(&mut self, op: &Op) {
+        match *op {
+            Op::Alloc(r) => drop(self.alloc(r)),
+            Op::AllocToEnd(r, budget) => drop(self.alloc_to_end(r, budget)),
+            Op::Fill(r, n, what_for) => {
+                for _ in 0..n {
+                    let Some(id) = self.alloc(r) else { break };
+                    match what_for {
+                        Use::Kernel => {}
+                        Use::User => self.lru_add(id),
+                        Use::Driver => self.set_movable_ops(id),
+                    }
+                }
+            }
+            Op::SlowStart(r) => {
+                if self.slow.len() < 4 {
+                    let path = AllocSlow::new(&self.m, self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order));
+                    self.slow.push(Slow { path, request: r });
+                }
+            }
+            Op::SlowStep { which, budget, steps } => {
+                for _ in 0..steps {
+                    if self.slow.is_empty() {
+                        break;
+                    }
+                    let i = which % self.slow.len();
+                    if self.slow_step(i, budget).is_some() {
+                        break;
+                    }
+                }
+            }
+            Op::KswapdStep { node, nap_over } => self.kswapd_step(node % self.m.nodes().len(), nap_over),
+            Op::KcompactdStep { node, budget, timed_out, steps } => {
+                for _ in 0..steps {
+                    self.kcompactd_step(node % self.m.nodes().len(), budget, timed_out);
+                }
+            }
+            Op::SweepStart { node, cpu, proactive } => {
+                if self.sweeps.len() < 2 {
+                    self.sweeps.push(NodeSweep::new(self.node(node), self.cpu(cpu), proactive));
+                }
+            }
+            Op::SweepStep { which, budget, steps } => {
+                for _ in 0..steps {
+                    if self.sweeps.is_empty() {
+                        break;
+                    }
+                    let i = which % self.sweeps.len();
+                    if self.sweeps[i].step(&mut self.m, &mut self.book, budget) {
+                        self.sweeps.remove(i);
+                    }
+                }
+            }
+            Op::Free { which, cpu } => {
+                if let Some(id) = self.book.nth(which) {
+                    self.free(id, cpu);
+                }
+            }
+            Op::FreeSome { stride, phase, cpu } => {
+                let ids: Vec<u32> = self.book.ids().skip(phase % stride).step_by(stride).collect();
+                for id in ids {
+                    self.free(id, cpu);
+                }
+            }
+            Op::SplitPage { which } => {
+                if let Some(id) = self.book.nth(which) {
+                    let b = self.book.get(id);
+                    self.m.split_page(b.pfn, b.order);
+                    self.book.split(id);
+                }
+            }
+            Op::LruAdd { which } => {
+                if let Some(id) = self.book.nth(which) {
+                    self.lru_add(id);
+                }
+            }
+            Op::SetMovableOps { which } => {
+                if let Some(id) = self.book.nth(which) {
+                    self.set_movable_ops(id);
+                }
+            }
+            Op::DrainCpu { cpu } => self.m.drain_cpu(self.cpu(cpu)),
+            Op::FoldVmstat { cpu } => self.m.fold_vmstat(self.cpu(cpu)),
+            Op::Sysctl { name, value } => self.sysctl(name, value),
+            Op::Mood(mood) => self.book.mood = mood,
+        }
+        self.deliver_wakes();
+    }
+
+    /// A page that is movable and belongs to nobody's driver becomes a user's.
+    fn lru_add(&mut self, id: u32) {
+        let b = self.book.get(id);
+        if b.kind == FrameKind::Kernel {
+            self.m.lru_add(b.pfn, b.order);
+            self.book.set_kind(id, FrameKind::Lru);
+        }
+    }
+
+    /// A single page becomes one that its driver can move.
+    fn set_movable_ops(&mut self, id: u32) {
+        let b = self.book.get(id);
+        if b.kind == FrameKind::Kernel && b.order == Order::ZERO {
+            self.m.set_movable_ops(b.pfn);
+            self.book.set_kind(id, FrameKind::MovableOps);
+        }
+    }
+
+    /// The fast path; the block's number in the book if it gave one.
+    pub fn alloc(&mut self, r: Request) -> Option<u32> {
+        let got = self.m.alloc(self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order)).ok()?;
+        Some(self.received(r, got))
+    }
+
+    /// The fast path, then the slow path to its end.
+    pub fn alloc_to_end(&mut self, r: Request, budget: u64) -> Option<u32> {
+        if let Some(id) = self.alloc(r) {
+            return Some(id);
+        }
+        let path = AllocSlow::new(&self.m, self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order));
+        self.slow.push(Slow { path, request: r });
+        let i = self.slow.len() - 1;
+        for _ in 0..STEPS_MAX {
+            if let Some(end) = self.slow_step(i, budget) {
+                return end;
+            }
+        }
+        panic!("the slow path of {r:?} never ends");
+    }
+
+    /// One step of a slow allocation; what it came to if that was its last.
+    fn slow_step(&mut self, i: usize, budget: u64) -> Option<Option<u32>> {
+        let step = self.slow[i].path.step(&mut self.m, &mut self.book, budget);
+        let end = match step {
+            AllocStep::Working => return None,
+            AllocStep::Done(pfn) => Some(self.received(self.slow[i].request, pfn)),
+            AllocStep::Failed => None,
+            AllocStep::OutOfMemory => {
+                let r = self.slow[i].request;
+                let may_fail = Gfp::NORETRY.with(Gfp::RETRY_MAYFAIL);
+                assert!(
+                    r.order <= 3 && !r.gfp.has(Gfp::NORETRY) && !r.gfp.has(Gfp::RETRY_MAYFAIL),
+                    "{r:?} may fail ({may_fail}), yet is said to be out of memory"
+                );
+                None
+            }
+        };
+        self.slow.remove(i);
+        Some(end)
+    }
+
+    /// A request has been given `pfn`: it must be entitled to it, and nobody else may have it.
+    fn received(&mut self, r: Request, pfn: Pfn) -> u32 {
+        let order = Order::new(r.order);
+        assert!(pfn.is_aligned(order), "{r:?} got {pfn}, which is misaligned");
+        let id = self.m.pageblocks().zone_of(pfn);
+        let z = self.m.zone(id);
+        assert!(z.spans(pfn) && z.spans(pfn.plus(order.pages() - 1)), "{r:?} got {pfn}, which leaves its zone");
+        assert!(pfn >= z.start.plus(self.reserved[id.index()]), "{r:?} got {pfn}, which is reserved");
+        assert!(z.kind <= r.gfp.highest_zone(), "{r:?} got {pfn} from {}", z.kind.name());
+        let this_node = r.gfp.has(Gfp::THISNODE);
+        assert!(!this_node || z.node == self.node(r.node), "{r:?} got {pfn} from node {}", z.node.index());
+        let id = self.book.add(pfn, order);
+        self.m.set_owner(pfn, order, self.book.words(id));
+        id
+    }
+
+    /// Frees a block: exactly its pages become free or go to a per-CPU list.
+    fn free(&mut self, id: u32, cpu: usize) {
+        let spare = |m: &Memory| -> Vec<u64> {
+            m.zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).collect()
+        };
+        let b = self.book.get(id);
+        let before = spare(&self.m);
+        self.m.free(self.cpu(cpu), b.pfn, b.order);
+        self.book.remove(id);
+        let own = self.m.pageblocks().zone_of(b.pfn).index();
+        for (z, (before, after)) in before.into_iter().zip(spare(&self.m)).enumerate() {
+            let freed = if z == own { u64::from(b.order.pages()) } else { 0 };
+            assert_eq!(after, before + freed, "zone {z} after the free of {} {:?}", b.pfn, b.order);
+        }
+        for i in 0..b.order.pages() {
+            let tag = self.m.frames().tag(b.pfn.plus(i));
+            let spare = matches!(tag.kind(), FrameKind::Tail | FrameKind::Buddy(_) | FrameKind::Pcp(_));
+            assert!(spare, "{} is {:?} after the free of {} {:?}", b.pfn.plus(i), tag.kind(), b.pfn, b.order);
+        }
+    }
+
+    fn sysctl(&mut self, name: &str, value: &str) {
+        let before = *self.m.tunables();
+        let marks = |m: &Memory| m.zones().iter().map(|z| (z.watermarks, z.watermark_boost)).collect::<Vec<_>>();
+        let marks_before = marks(&self.m);
+        match self.m.sysctl_write(name, value) {
+            Err(_) => {
+                assert_eq!(before, *self.m.tunables(), "a refused write of '{value}' to {name} changes nothing");
+                assert_eq!(marks_before, marks(&self.m), "a refused write of '{value}' to {name} changes no mark");
+            }
+            Ok(SysctlEffect::None) => {}
+            Ok(SysctlEffect::WakeKcompactd) => self.m.trigger_proactive_compaction(),
+            Ok(SysctlEffect::CompactMemory) => {
+                for n in 0..self.m.nodes().len() {
+                    self.sweeps.push(NodeSweep::new(NodeId::new(n), CpuId::new(0), false));
+                }
+            }
+        }
+        let factor = u64::from(self.m.tunables().watermark_boost_factor);
+        let unboosted = self.m.zones().iter().all(|z| z.watermark_boost == 0);
+        self.boost_factor = if unboosted { factor } else { self.boost_factor.max(factor) };
+    }
+
+    fn deliver_wakes(&mut self) {
+        let wakes = self.m.take_wakes();
+        let wake = |d: &mut Daemon, bits: u64, n: usize| {
+            if bits >> n & 1 != 0 && !matches!(d, Daemon::Runnable { .. }) {
+                *d = Daemon::Runnable { woken: true };
+            }
+        };
+        for n in 0..self.m.nodes().len() {
+            wake(&mut self.kswapds[n].1, wakes.kswapd, n);
+            wake(&mut self.kcompactds[n].1, wakes.kcompactd, n);
+        }
+    }
+
+    /// A step of a kswapd, if it has a reason to run. Its nap may be over at the very moment it is woken.
+    fn kswapd_step(&mut self, n: usize, nap_over: bool) {
+        let (daemon, state) = &mut self.kswapds[n];
+        let timed_out = match *state {
+            Daemon::Asleep => return,
+            Daemon::Napping if !nap_over => return,
+            Daemon::Napping => true,
+            Daemon::Runnable { woken } => woken && nap_over,
+        };
+        *state = match daemon.step(&mut self.m, timed_out) {
+            DaemonStep::Working => Daemon::Runnable { woken: false },
+            DaemonStep::Sleep(Some(_)) => Daemon::Napping,
+            DaemonStep::Sleep(None) => Daemon::Asleep,
+        };
+        self.deliver_wakes();
+    }
+
+    fn kcompactd_step(&mut self, n: usize, budget: u64, timed_out: bool) {
+        let (daemon, state) = &mut self.kcompactds[n];
+        if *state == Daemon::Asleep && !timed_out {
+            return;
+        }
+        let timed_out = timed_out && !matches!(state, Daemon::Runnable { .. });
+        *state = match daemon.step(&mut self.m, &mut self.book, budget, timed_out) {
+            DaemonStep::Working | DaemonStep::Sleep(Some(0)) => Daemon::Runnable { woken: false },
+            DaemonStep::Sleep(_) => Daemon::Asleep,
+        };
+        self.deliver_wakes();
+    }
+
+    /// Lets everything that is going on come to its end.
+    pub fn settle(&mut self) {
+        let limit = |what: &str, steps: &mut u32| {
+            *steps += 1;
+            assert!(*steps < STEPS_MAX, "{what} never ends");
+        };
+        let mut steps = 0;
+        while !self.slow.is_empty() {
+            self.slow_step(0, 64);
+            limit("a slow allocation", &mut steps);
+        }
+        while let Some(s) = self.sweeps.last_mut() {
+            if s.step(&mut self.m, &mut self.book, 64) {
+                self.sweeps.pop();
+            }
+            limit("a sweep", &mut steps);
+        }
+        self.deliver_wakes();
+        for n in 0..self.m.nodes().len() {
+            while self.kswapds[n].1 != Daemon::Asleep {
+                self.kswapd_step(n, true);
+                limit("kswapd", &mut steps);
+            }
+        }
+        for n in 0..self.m.nodes().len() {
+            while self.kcompactds[n].1 != Daemon::Asleep {
+                self.kcompactd_step(n, 64, false);
+                limit("kcompactd", &mut steps);
+            }
+        }
+    }
+
+    /// Frees everything held, on all CPUs in turn, and empties all per-CPU lists.
+    pub fn free_everything(&mut self) {
+        for (i, id) in self.book.ids().collect::<Vec<_>>().into_iter().enumerate() {
+            self.free(id, i);
+        }
+        for cpu in 0..self.m.nr_cpus() {
+            self.m.drain_cpu(CpuId::new(cpu));
+            self.m.fold_vmstat(CpuId::new(cpu));
+        }
+    }
+
+    /// Compares machine and model.
+    pub fn verify(&mut self) -> Result<(), String> {
+        self.m.check()?;
+        self.book.verify(&self.m)?;
+        for z in self.m.zones() {
+            let held = self.book.pages_in(z.start, z.end);
+            let targets = isolated_free(&self.m, z);
+            let sum = z.nr_free_pages_exact() + z.pcp_pages() + held + targets;
+            if sum != z.managed {
+                return Err(format!("{} pages managed, {sum} free, on per-CPU lists, held or isolated", z.managed));
+            }
+            let ceiling = (z.watermarks.high * self.boost_factor / 10_000).max(512);
+            if z.watermark_boost > ceiling {
+                return Err(format!("a boost of {}, above its ceiling {ceiling}", z.watermark_boost));
+            }
+        }
+        for ((e, now), (_, before)) in self.m.vmstat().iter().zip(self.last_vmstat.iter()) {
+            if now < before {
+                return Err(format!("{} went back from {before} to {now}", e.name()));
+            }
+        }
+        self.last_vmstat = self.m.vmstat().clone();
+        let count = |e| self.m.vmstat().get(e);
+        let (stalls, ends) =
+            (count(VmEvent::CompactStall), count(VmEvent::CompactSuccess) + count(VmEvent::CompactFail));
+        if stalls != ends {
+            return Err(format!("{stalls} compaction stalls, {ends} successes and failures"));
+        }
+        for (node, (_, state)) in self.m.nodes().iter().zip(&self.kswapds) {
+            let runnable = matches!(state, Daemon::Runnable { .. });
+            if node.kswapd.running != runnable {
+                return Err(format!("kswapd of node {}: running {}, {state:?}", node.id.index(), node.kswapd.running));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something that may hold isolated pages is under way.
+    pub fn is_settled(&self) -> bool {
+        self.slow.is_empty() && self.sweeps.is_empty()
+    }
+}
+
+/// Free pages that compaction has taken as targets.
+fn isolated_free(m: &Memory, z: &Zone) -> u64 {
+    let want = Tag::new(FrameKind::IsolatedFree, Order::ZERO);
+    (z.start.pageblock()..z.end.pageblock())
+        .filter(|&b| m.frames().block_tag(b) == Tag::SPLIT)
+        .map(|b| m.frames().split_block_tags(b).iter().filter(|t| **t == want.raw()).count() as u64)
+        .sum()
+}
+
+/// Plays a history, verifying after every operation.
+pub fn play(plan: &Plan, ops: &[Op]) -> World {
+    let mut w = World::new(plan);
+    for (i, op) in ops.iter().enumerate() {
+        w.apply(op);
+        w.verify().unwrap_or_else(|e| panic!("after operation {i}, {op:?}: {e}"));
+    }
+    w
+}
+
+// The owner's answers are given through this trait; a book that forgot to implement it would not compile here.
+const _: fn() = || {
+    fn is_owner<T: Owner>() {}
+    is_owner::<Book>();
+};

@@ -1,0 +1,200 @@
+//! What the page's script draws from, as JSON.
+//!
+//! Times become seconds; long series are thinned and repetitions' distributions added up here, so that the page stays
+//! small and its script stays a drawing. Maps are passed on packed: the browser unpacks the one moment it shows.
+
+use crate::html::PageExperiment;
+use crate::{curve, palette, thin};
+use kontig_lab::result::{Histogram, MemoryMap, Phase, RunResult, Series};
+use serde::Serialize;
+
+/// Points of a series that can still be told apart on a screen.
+const POINTS: usize = 1200;
+
+/// Everything the script is given.
+#[derive(Serialize)]
+pub(crate) struct Data<'a> {
+    palette: Palette,
+    experiments: Vec<Experiment<'a>>,
+}
+
+#[derive(Serialize)]
+struct Palette {
+    light: Vec<&'static str>,
+    dark: Vec<&'static str>,
+    /// Shade of each map byte.
+    shades: Vec<usize>,
+    levels: Vec<f64>,
+    classes: &'static [&'static str],
+    migratetypes: &'static [&'static str],
+}
+
+#[derive(Serialize)]
+struct Experiment<'a> {
+    variants: Vec<&'a str>,
+    curves: Vec<Curves<'a>>,
+    series: Vec<Lines<'a>>,
+    /// For each variant, the phases of its first repetition.
+    phases: Vec<Vec<Span<'a>>>,
+    /// For each variant, the map of the first repetition that has one.
+    maps: Vec<Map<'a>>,
+}
+
+#[derive(Serialize)]
+struct Curves<'a> {
+    name: &'a str,
+    unit: &'a str,
+    buckets: Vec<Vec<(f64, u64)>>,
+    published: Vec<Vec<(f64, f64)>>,
+}
+
+#[derive(Serialize)]
+struct Lines<'a> {
+    name: &'a str,
+    unit: &'a str,
+    lines: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    variant: usize,
+    /// The repetition's place among its variant's: 0 is drawn in full, the others faintly.
+    repetition: usize,
+    /// Seconds and value.
+    points: Vec<(f64, f64)>,
+}
+
+#[derive(Serialize)]
+struct Span<'a> {
+    name: &'a str,
+    start: f64,
+    end: f64,
+}
+
+#[derive(Serialize)]
+struct Map<'a> {
+    zones: Vec<(&'a str, u32)>,
+    frames: Vec<Frame<'a>>,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    at: f64,
+    phase: &'a str,
+    free: u64,
+    score: f64,
+    cells: &'a str,
+}
+
+impl<'a> Data<'a> {
+    pub(crate) fn of(experiments: &'a [PageExperiment<'a>]) -> Data<'a> {
+        let palette = Palette {
+            light: palette::SHADES.iter().map(|shade| shade.light).collect(),
+            dark: palette::SHADES.iter().map(|shade| shade.dark).collect(),
+            shades: (0..=u8::MAX).map(palette::shade_of).collect(),
+            levels: (0..palette::SHADES.len()).map(palette::level_of).collect(),
+            classes: &palette::CLASSES,
+            migratetypes: &palette::MIGRATETYPES,
+        };
+        Data { palette, experiments: experiments.iter().map(experiment).collect() }
+    }
+}
+
+/// `(variant, its runs in order of repetition)`: the table's columns first, then variants only runs know of.
+pub(crate) fn by_variant<'a>(columns: &'a [String], runs: &'a [RunResult]) -> Vec<(&'a str, Vec<&'a RunResult>)> {
+    let mut out: Vec<(&str, Vec<&RunResult>)> = columns.iter().map(|name| (name.as_str(), vec![])).collect();
+    for run in runs {
+        match out.iter_mut().find(|(name, _)| *name == run.variant) {
+            Some((_, own)) => own.push(run),
+            None => out.push((&run.variant, vec![run])),
+        }
+    }
+    for (_, own) in &mut out {
+        own.sort_by_key(|run| run.repetition);
+    }
+    out
+}
+
+fn experiment<'a>(e: &'a PageExperiment<'a>) -> Experiment<'a> {
+    let variants = by_variant(&e.result.variants, e.runs);
+    Experiment {
+        curves: curves(e, &variants),
+        series: series(&variants),
+        phases: variants.iter().map(|(_, runs)| runs.first().map_or(vec![], |run| spans(&run.phases))).collect(),
+        maps: variants.iter().map(|(_, runs)| map(runs)).collect(),
+        variants: variants.iter().map(|(name, _)| *name).collect(),
+    }
+}
+
+fn curves<'a>(e: &'a PageExperiment<'a>, variants: &[(&'a str, Vec<&'a RunResult>)]) -> Vec<Curves<'a>> {
+    let all = e.runs.iter().flat_map(|run| &run.histograms);
+    distinct(all.map(|h| (h.name.as_str(), h.unit.as_str())))
+        .map(|(name, unit)| {
+            let same = |h: &&Histogram| h.name == name && h.unit == unit;
+            let of = |runs: &[&'a RunResult]| runs.iter().flat_map(|run| &run.histograms).filter(same);
+            let published = |variant| match variant < e.result.variants.len() {
+                true => curve::published(&e.result.rows, name, unit, variant),
+                false => vec![],
+            };
+            Curves {
+                name,
+                unit,
+                buckets: variants.iter().map(|(_, runs)| curve::merged(of(runs))).collect(),
+                published: (0..variants.len()).map(published).collect(),
+            }
+        })
+        .collect()
+}
+
+fn series<'a>(variants: &[(&'a str, Vec<&'a RunResult>)]) -> Vec<Lines<'a>> {
+    let all = variants.iter().flat_map(|(_, runs)| runs).flat_map(|run| &run.series);
+    distinct(all.map(|s| (s.name.as_str(), s.unit.as_str())))
+        .map(|(name, unit)| {
+            let same = |s: &&Series| s.name == name && s.unit == unit;
+            let lines = variants.iter().enumerate().flat_map(|(variant, (_, runs))| {
+                runs.iter().enumerate().filter_map(move |(repetition, run)| {
+                    let points = thin::thin(&run.series.iter().find(same)?.points, POINTS);
+                    let points = points.into_iter().filter(|p| p.1.is_finite()).map(|(t, v)| (seconds(t), v));
+                    Some(Line { variant, repetition, points: points.collect() })
+                })
+            });
+            Lines { name, unit, lines: lines.collect() }
+        })
+        .collect()
+}
+
+fn map<'a>(runs: &[&'a RunResult]) -> Map<'a> {
+    let Some(map) = runs.iter().map(|run| &run.map).find(|map: &&MemoryMap| !map.frames.is_empty()) else {
+        return Map { zones: vec![], frames: vec![] };
+    };
+    let frame = |f: &'a kontig_lab::result::MapFrame| Frame {
+        at: seconds(f.at_ns),
+        phase: &f.phase,
+        free: f.free_pages,
+        score: f.score,
+        cells: &f.cells,
+    };
+    Map {
+        zones: map.zones.iter().map(|zone| (zone.name.as_str(), zone.blocks)).collect(),
+        frames: map.frames.iter().map(frame).collect(),
+    }
+}
+
+fn spans(phases: &[Phase]) -> Vec<Span<'_>> {
+    phases.iter().map(|p| Span { name: &p.name, start: seconds(p.start_ns), end: seconds(p.end_ns) }).collect()
+}
+
+/// Each once, in order of appearance.
+fn distinct<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let mut seen = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    seen.into_iter()
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}

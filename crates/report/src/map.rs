@@ -1,0 +1,53 @@
+//! The cells of a map frame, unpacked: one byte for each pageblock.
+//!
+//! Frames come from files, so every length is checked against the zones before anything is believed, and unpacking
+//! stops at that length rather than at what the stream asks for.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use kontig_lab::result::{MapFrame, MemoryMap};
+use std::fmt;
+
+/// Why a frame could not be unpacked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MapError {
+    /// The cells are not base64.
+    Base64,
+    /// What the base64 holds is not raw DEFLATE, or holds more than the zones have blocks.
+    Deflate,
+    /// There are fewer cells than blocks.
+    Length {
+        /// Cells in the frame.
+        cells: usize,
+        /// Blocks in the zones.
+        blocks: usize,
+    },
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MapError::Base64 => write!(f, "the map's cells are not base64"),
+            MapError::Deflate => write!(f, "the map's cells do not unpack to one byte a pageblock"),
+            MapError::Length { cells, blocks } => write!(f, "the map has {cells} cells for {blocks} pageblocks"),
+        }
+    }
+}
+
+impl std::error::Error for MapError {}
+
+/// Number of pageblocks in every frame of `map`.
+pub fn blocks(map: &MemoryMap) -> usize {
+    map.zones.iter().map(|zone| zone.blocks as usize).sum()
+}
+
+/// The bytes of `frame`, one for each of `blocks` pageblocks.
+///
+/// # Errors
+/// [`MapError`] if the cells do not unpack to exactly that many.
+pub fn cells(frame: &MapFrame, blocks: usize) -> Result<Vec<u8>, MapError> {
+    let packed = BASE64_STANDARD.decode(&frame.cells).map_err(|_| MapError::Base64)?;
+    let cells =
+        miniz_oxide::inflate::decompress_to_vec_with_limit(&packed, blocks).map_err(|_| MapError::Deflate)?;
+    if cells.len() == blocks { Ok(cells) } else { Err(MapError::Length { cells: cells.len(), blocks }) }
+}

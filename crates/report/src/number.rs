@@ -1,0 +1,94 @@
+//! Numbers for readers: digits grouped by thousands, no more of them than mean something.
+//!
+//! Published figures keep the digits they were published with; measured ones are means and keep four.
+
+/// A published figure, with all its digits.
+pub(crate) fn exact(value: f64) -> String {
+    group(&value.to_string())
+}
+
+/// A measured figure: four significant digits, or all digits before the point if there are more.
+pub(crate) fn rounded(value: f64) -> String {
+    let magnitude = value.abs();
+    if !value.is_finite() {
+        return "–".into();
+    }
+    if magnitude != 0.0 && magnitude < 0.001 {
+        return format!("{value:.1e}");
+    }
+    group(&trimmed(value, 4))
+}
+
+/// A change: the factor from baseline to patched.
+pub(crate) fn factor(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".into();
+    }
+    // A percent more or less is still news, a tenth of one is not; below one, two digits whatever the size.
+    let digits = match value.abs() {
+        m if m >= 100.0 => group(&format!("{value:.0}")),
+        m if m >= 10.0 => format!("{value:.1}"),
+        m if m >= 0.1 || m == 0.0 => format!("{value:.2}"),
+        m if m >= 0.00001 => trimmed(value, 2),
+        _ => format!("{value:.0e}"),
+    };
+    format!("×{digits}")
+}
+
+/// How far off a change is, with one digit after the point while it matters.
+pub(crate) fn off(value: f64) -> String {
+    if value >= 100.0 { format!("{}×", group(&format!("{value:.0}"))) } else { format!("{value:.1}×") }
+}
+
+/// `significant` digits, without trailing zeros after the point.
+fn trimmed(value: f64, significant: i32) -> String {
+    let before_point = if value == 0.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
+    let decimals = (significant - before_point).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Commas between groups of three digits before the point.
+fn group(text: &str) -> String {
+    let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (whole, fraction) = unsigned.split_once('.').map_or((unsigned, None), |(w, f)| (w, Some(f)));
+    let mut out = String::from(sign);
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 && digit.is_ascii_digit() {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_what_matters() {
+        assert_eq!(exact(383859.0), "383,859");
+        assert_eq!(exact(1666.48), "1,666.48");
+        assert_eq!(rounded(1723.2914), "1,723");
+        assert_eq!(rounded(17.390001), "17.39");
+        assert_eq!(rounded(98.0), "98");
+        assert_eq!(rounded(0.0), "0");
+        assert_eq!(rounded(-1234567.8), "-1,234,568");
+        assert_eq!(rounded(0.00002), "2.0e-5");
+        assert_eq!(rounded(f64::NAN), "–");
+    }
+
+    #[test]
+    fn changes_read_as_factors() {
+        assert_eq!(factor(0.000188), "×0.00019");
+        assert_eq!(factor(1.0006), "×1.00");
+        assert_eq!(factor(12.34), "×12.3");
+        assert_eq!(factor(15000.0), "×15,000");
+        assert_eq!(off(3.21), "3.2×");
+    }
+}
