@@ -1,1 +1,49 @@
-fn main() {}
+//! `kontig`: the command line.
+//!
+//! Exit codes: 0 done; 1 failed while running; 2 asked wrongly. Results go to standard output, everything else to
+//! standard error.
+
+mod args;
+mod list;
+mod progress;
+mod reproduce;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use kontig_lab::LabError;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("kontig: {e}");
+            ExitCode::from(e.exit_code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), LabError> {
+    match cli.command {
+        Command::Reproduce(a) => reproduce::reproduce(&a),
+        Command::Run(a) => reproduce::run(&a),
+        Command::Rerun(a) => reproduce::rerun(&a),
+        Command::List { json } => list::list(json),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "kontig", &mut text);
+            print(&String::from_utf8_lossy(&text));
+            Ok(())
+        }
+        Command::Man { dir } => clap_mangen::generate_to(Cli::command(), &dir)
+            .map_err(|e| kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()),
+    }
+}
+
+/// Prints to standard output; a reader that has had enough (`| head`) is no error.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

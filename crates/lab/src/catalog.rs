@@ -21,12 +21,8 @@ macro_rules! data {
 const PROFILES: &[(&str, &str)] =
     data!["profiles/linux-5.6.toml", "profiles/linux-5.9.toml", "profiles/linux-6.1.toml"];
 const SWITCHES: &str = include_str!("../../../profiles/switches.toml");
-const MACHINES: &[(&str, &str)] = data![
-    "machines/xeon-1t.toml",
-    "machines/xeon-64g.toml",
-    "machines/desktop-32g.toml",
-    "machines/tiny-64m.toml",
-];
+const MACHINES: &[(&str, &str)] =
+    data!["machines/xeon-1t.toml", "machines/xeon-64g.toml", "machines/desktop-32g.toml", "machines/tiny-64m.toml",];
 const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugepage-latency.toml",
     "experiments/java-heap.toml",
@@ -91,30 +87,37 @@ pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item
 }
 
 /// Finds by file or by the name inside a built-in file.
-fn find<T: DeserializeOwned>(
+fn find<T>(
     what: &'static str,
     list: &'static [(&'static str, &'static str)],
     name: &str,
+    parse: impl Fn(&Source) -> Result<T, LabError>,
     id: impl Fn(&T) -> &str,
 ) -> Result<(T, Source), LabError> {
     if is_path(name) {
         let source = read(name)?;
         return Ok((parse(&source)?, source));
     }
-    let mut names = Vec::new();
-    for source in builtin(list) {
-        let value: T = parse(&source)?;
-        if id(&value) == name {
-            return Ok((value, source));
+    // A built-in file is called by the name inside it; which file that is, its own name says.
+    let stem = |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml").to_string();
+    let named = |path: &str| stem(path) == name || stem(path).strip_prefix("linux-") == Some(name);
+    match builtin(list).find(|s| named(&s.path)) {
+        Some(source) => {
+            let value = parse(&source)?;
+            debug_assert!(id(&value) == name, "{} holds '{}'", source.path, id(&value));
+            Ok((value, source))
         }
-        names.push(id(&value).to_string());
+        None => {
+            let names: Vec<String> =
+                list.iter().map(|(path, _)| stem(path).trim_start_matches("linux-").into()).collect();
+            Err(unknown(what, name, names.iter().map(String::as_str)))
+        }
     }
-    Err(unknown(what, name, names.iter().map(String::as_str)))
 }
 
 /// A profile by name or file, with the text it came from.
 pub fn profile(name: &str) -> Result<(Profile, String), LabError> {
-    find("profile", PROFILES, name, |p: &Profile| &p.name).map(|(p, s)| (p, s.text))
+    find("profile", PROFILES, name, parse, |p: &Profile| &p.name).map(|(p, s)| (p, s.text))
 }
 
 /// All profiles.
@@ -149,9 +152,20 @@ pub fn profile_with(name: &str, switched: &[String]) -> Result<(Profile, String)
     Ok((changed, text))
 }
 
+/// Reads a machine file; `costs = "NAME"` stands for the costs of another.
+fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
+    let mut table: toml::Table = parse(source)?;
+    let Some(toml::Value::String(of)) = table.get("costs") else { return parse(source) };
+    let costs = machine(&of.clone())?.0.costs;
+    let wrong = |reason: String| AskedWrongly::Contradictory { path: source.path.clone(), reason };
+    let costs = toml::Value::try_from(costs).map_err(|e| wrong(e.to_string()))?;
+    table.insert("costs".into(), costs);
+    Ok(table.try_into().map_err(|e: toml::de::Error| wrong(e.message().into()))?)
+}
+
 /// A machine by name or file, with the text it came from.
 pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
-    let (m, source) = find("machine", MACHINES, name, |m: &MachineFile| &m.name)?;
+    let (m, source) = find("machine", MACHINES, name, parse_machine, |m| &m.name)?;
     m.spec()
         .and_then(|spec| kontig_mm::Memory::check_spec(&spec))
         .map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
@@ -160,12 +174,12 @@ pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
 
 /// All machines.
 pub fn machines() -> Result<Vec<MachineFile>, LabError> {
-    builtin(MACHINES).map(|s| parse(&s)).collect()
+    builtin(MACHINES).map(|s| parse_machine(&s)).collect()
 }
 
 /// An experiment by name or file, with the text it came from.
 pub fn experiment(name: &str) -> Result<(Experiment, String), LabError> {
-    let (e, source) = find("experiment", EXPERIMENTS, name, |e: &Experiment| &e.id)?;
+    let (e, source) = find("experiment", EXPERIMENTS, name, parse, |e: &Experiment| &e.id)?;
     e.validate().map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
     Ok((e, source.text))
 }
@@ -177,7 +191,7 @@ pub fn experiments() -> Result<Vec<Experiment>, LabError> {
 
 /// A target by name or file, with the text it came from.
 pub fn target(name: &str) -> Result<(Target, String), LabError> {
-    find("target", TARGETS, name, |t: &Target| &t.id).map(|(t, s)| (t, s.text))
+    find("target", TARGETS, name, parse, |t: &Target| &t.id).map(|(t, s)| (t, s.text))
 }
 
 #[cfg(test)]
@@ -227,7 +241,13 @@ mod tests {
 
     #[test]
     fn the_engines_own_profiles_are_those_of_the_files() {
-        assert_eq!(profile("6.1").unwrap().0, Profile { summary: profile("6.1").unwrap().0.summary, ..Profile::linux_6_1() });
-        assert_eq!(profile("5.6").unwrap().0, Profile { summary: profile("5.6").unwrap().0.summary, ..Profile::linux_5_6() });
+        assert_eq!(
+            profile("6.1").unwrap().0,
+            Profile { summary: profile("6.1").unwrap().0.summary, ..Profile::linux_6_1() }
+        );
+        assert_eq!(
+            profile("5.6").unwrap().0,
+            Profile { summary: profile("5.6").unwrap().0.summary, ..Profile::linux_5_6() }
+        );
     }
 }

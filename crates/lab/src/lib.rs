@@ -1,3 +1,16 @@
 //! Kontig's laboratory: experiments, their runs, and how they compare with what was published.
+//!
+//! [`catalog`] holds the data that comes along, [`session::Session`] resolves what was asked for and runs it in
+//! parallel, [`compare`] makes the table, [`store`] keeps results and finds them again.
 
+pub mod catalog;
+pub mod compare;
+pub mod error;
+pub mod experiment;
 pub mod result;
+pub mod run;
+mod sampler;
+pub mod session;
+pub mod store;
+
+pub use error::{AskedWrongly, Failed, LabError};

@@ -118,6 +118,22 @@ pub struct Histogram {
     pub buckets: Vec<(f64, u64)>,
 }
 
+impl Histogram {
+    /// The smallest bucket bound that at least `p` percent of the operations do not exceed.
+    pub fn percentile(&self, p: f64) -> f64 {
+        let total: u64 = self.buckets.iter().map(|b| b.1).sum();
+        let wanted = (p / 100.0 * total as f64).ceil() as u64;
+        let mut seen = 0;
+        for (bound, n) in &self.buckets {
+            seen += n;
+            if seen >= wanted.max(1) {
+                return *bound;
+            }
+        }
+        self.buckets.last().map_or(0.0, |b| b.0)
+    }
+}
+
 /// A value over time.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Series {

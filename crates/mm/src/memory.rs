@@ -2,7 +2,7 @@
 
 use crate::compact::ZoneCompaction;
 use crate::event::{Event, Listen, Trace};
-use crate::frame::{FrameKind, Frames, List};
+use crate::frame::{FrameKind, Frames, List, Tag};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::kcompactd::KcompactdState;
 use crate::kswapd::{KswapdState, Wakes};
@@ -113,6 +113,13 @@ impl Memory {
         }
         if spec.zones.is_empty() {
             return Err("a machine has at least one zone".into());
+        }
+        // Sets of zones and of nodes are the bits of a word.
+        if spec.zones.len() > 64 {
+            return Err(format!("a machine has at most 64 zones, not {}", spec.zones.len()));
+        }
+        if let Some(z) = spec.zones.iter().find(|z| z.node > 63) {
+            return Err(format!("nodes are numbered 0 to 63, not {}", z.node));
         }
         let mut last_end = 0;
         for z in &spec.zones {
@@ -420,13 +427,14 @@ impl Memory {
     /// Makes an allocated page or huge page one of a user's, on the LRU: from now on compaction may move it.
     #[inline(always)]
     pub fn lru_add(&mut self, pfn: Pfn, order: Order) {
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, order));
         self.frames.set(pfn, FrameKind::Lru, order);
         self.zones[self.blocks.zone_of(pfn).index()].nr_lru += u64::from(order.pages());
     }
 
     /// Makes an allocated order-0 page movable through operations of its owner, not on the LRU.
     pub fn set_movable_ops(&mut self, pfn: Pfn) {
-        debug_assert!(self.frames.tag(pfn).kind() == FrameKind::Kernel);
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, Order::ZERO));
         self.frames.set(pfn, FrameKind::MovableOps, Order::ZERO);
     }
 

@@ -17,7 +17,7 @@ use crate::zone::Locked;
 pub(crate) const NR_LISTS: usize = 14;
 const LOW_ORDER_LISTS: usize = 12;
 /// Frees in a row raise the share given back up to this power of two (PCP_BATCH_SCALE_MAX).
-const FREE_FACTOR_MAX: u8 = 5;
+pub(crate) const FREE_FACTOR_MAX: u8 = 5;
 
 /// One CPU's lists in one zone.
 #[derive(Clone, Debug)]
@@ -59,6 +59,21 @@ pub(crate) const fn index_of(order: Order, migratetype: MigrateType) -> usize {
         LOW_ORDER_LISTS + matches!(migratetype, MigrateType::Movable) as usize
     } else {
         migratetype.index() + MigrateType::PCP_TYPES * order.index()
+    }
+}
+
+/// The type a block on list `pindex` was sampled as, going by the list and by its pageblock's type now: the
+/// pageblock's unless such a block would be on another list.
+pub(crate) const fn type_on(pindex: usize, block_type: MigrateType) -> MigrateType {
+    let list_type = if matches!(block_type, MigrateType::HighAtomic) { MigrateType::Movable } else { block_type };
+    if index_of(order_of(pindex), list_type) == pindex {
+        block_type
+    } else if pindex < LOW_ORDER_LISTS {
+        MigrateType::from_index(pindex % MigrateType::PCP_TYPES)
+    } else if pindex == LOW_ORDER_LISTS {
+        MigrateType::Unmovable
+    } else {
+        MigrateType::Movable
     }
 }
 

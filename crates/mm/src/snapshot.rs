@@ -189,7 +189,7 @@ impl ZoneSnapshot {
         let mut seen = vec![false; self.spanned as usize];
         for (order, pfn) in self.listed() {
             let end = pfn.checked_add(order.pages()).filter(|e| *e <= self.spanned);
-            let Some(end) = end.filter(|_| Pfn::new(pfn).is_aligned(order)) else {
+            let Some(end) = end.filter(|_| Pfn::new(self.start + pfn).is_aligned(order)) else {
                 return Err(format!("block {pfn:x} of order {} is misaligned or outside the zone", order.get()));
             };
             for f in &mut seen[pfn as usize..end as usize] {
@@ -203,6 +203,33 @@ impl ZoneSnapshot {
         }
         if self.compact.defer_shift > COMPACT_MAX_DEFER_SHIFT {
             return Err(format!("defer_shift {} is more than {COMPACT_MAX_DEFER_SHIFT}", self.compact.defer_shift));
+        }
+        if self.compact.considered > 1 << COMPACT_MAX_DEFER_SHIFT {
+            return Err(format!("considered {} is more than {}", self.compact.considered, 1 << COMPACT_MAX_DEFER_SHIFT));
+        }
+        if !(0..=i64::from(self.spanned)).contains(&self.nr_free_pages) {
+            return Err(format!("{} free pages of {}", self.nr_free_pages, self.spanned));
+        }
+        let m = &self.marks;
+        for (name, pages) in [
+            ("min", m.min),
+            ("low", m.low),
+            ("high", m.high),
+            ("promo", m.promo),
+            ("boost", self.boost),
+            ("highatomic", self.highatomic),
+        ] {
+            if pages > u64::from(u32::MAX) {
+                return Err(format!("{name} {pages} is more pages than there can be"));
+            }
+        }
+        for (cpu, p) in self.pcps.iter().enumerate() {
+            if p.free_factor > pcp::FREE_FACTOR_MAX {
+                return Err(format!("CPU {cpu}: free_factor {} is more than {}", p.free_factor, pcp::FREE_FACTOR_MAX));
+            }
+            if i8::try_from(p.diff).is_err() {
+                return Err(format!("CPU {cpu}: diff {} does not fit the byte the kernel keeps it in", p.diff));
+            }
         }
         Ok(self)
     }
@@ -241,6 +268,11 @@ impl ZoneSnapshot {
     }
 
     fn machine_of(&self, profile: Profile, pages: Option<&[u8]>) -> Result<Memory, String> {
+        for (i, _) in self.pcps.iter().flat_map(|p| p.lists.iter().enumerate()).filter(|(_, l)| !l.is_empty()) {
+            if !pcp::allows(profile.pcp, pcp::order_of(i)) {
+                return Err(format!("profile '{}' has no per-CPU list {i}", profile.name));
+            }
+        }
         let other = ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 0, end: 512, present: 512, managed: 0 };
         let own = ZoneSpec {
             node: 1,
@@ -288,7 +320,7 @@ impl ZoneSnapshot {
             p.free_diff = pcp.diff;
             for (i, list) in pcp.lists.iter().enumerate() {
                 for &pfn in list {
-                    let t = locked.blocks.migratetype(at(pfn).pageblock());
+                    let t = pcp::type_on(i, locked.blocks.migratetype(at(pfn).pageblock()));
                     locked.frames.set(at(pfn), FrameKind::Pcp(t), pcp::order_of(i));
                     locked.frames.push_back(&mut p.lists[i], at(pfn), pcp::order_of(i));
                 }

@@ -53,7 +53,7 @@ function chart(host, spec) {
 
 function drawChart(spec, width) {
   const height = spec.height, { x, y } = spec;
-  const yTicks = y.ticks(Math.max(3, Math.floor(height / 46)));
+  const yTicks = y.ticks(Math.max(3, Math.floor(height / 42)));
   const yLabels = yTicks.map(y.label);
   const left = 12 + Math.max(...yLabels.map(text => text.length), 1) * 6.6, right = width - 10;
   const top = (spec.title ? 22 : 8) + (spec.bands?.length ? 16 : 0), bottom = height - 24;
@@ -99,7 +99,7 @@ function drawChart(spec, width) {
 }
 
 function drawXTicks(root, x, px, bottom, left, right) {
-  const ticks = x.ticks(Math.max(2, Math.floor((right - left) / 78)));
+  const ticks = x.ticks(Math.max(2, Math.floor((right - left) / 62)));
   let end = -Infinity;
   for (const value of ticks) {
     const at = px(value), text = x.label(value), half = text.length * 3.2;

@@ -132,11 +132,11 @@ function placeTip(tip, container, x, y) {
   tip.style.top = `${y}px`;
 }
 
-/** Calls back with the element's width now and whenever it changes. */
+/** Calls back with the element's width, now and when it changes; a frame later, for drawing changes sizes again. */
 function onWidth(node, callback) {
   let last = -1;
-  new ResizeObserver(() => {
+  new ResizeObserver(() => requestAnimationFrame(() => {
     const width = Math.floor(node.clientWidth);
     if (width > 0 && width !== last) callback(last = width);
-  }).observe(node);
+  })).observe(node);
 }

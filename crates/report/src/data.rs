@@ -131,7 +131,6 @@ fn curves<'a>(e: &'a PageExperiment<'a>, variants: &[(&'a str, Vec<&'a RunResult
     distinct(all.map(|h| (h.name.as_str(), h.unit.as_str())))
         .map(|(name, unit)| {
             let same = |h: &&Histogram| h.name == name && h.unit == unit;
-            let of = |runs: &[&'a RunResult]| runs.iter().flat_map(|run| &run.histograms).filter(same);
             let published = |variant| match variant < e.result.variants.len() {
                 true => curve::published(&e.result.rows, name, unit, variant),
                 false => vec![],
@@ -139,7 +138,10 @@ fn curves<'a>(e: &'a PageExperiment<'a>, variants: &[(&'a str, Vec<&'a RunResult
             Curves {
                 name,
                 unit,
-                buckets: variants.iter().map(|(_, runs)| curve::merged(of(runs))).collect(),
+                buckets: variants
+                    .iter()
+                    .map(|(_, runs)| curve::merged(runs.iter().flat_map(|run| &run.histograms).filter(same)))
+                    .collect(),
                 published: (0..variants.len()).map(published).collect(),
             }
         })

@@ -35,11 +35,12 @@ pub struct PageExperiment<'a> {
 
 const TEMPLATE: &str = include_str!("../assets/page.html");
 const STYLE: &str = include_str!("../assets/page.css");
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("../assets/core.js"),
     include_str!("../assets/chart.js"),
     include_str!("../assets/plots.js"),
     include_str!("../assets/map.js"),
+    include_str!("../assets/transport.js"),
     include_str!("../assets/page.js"),
 ];
 
@@ -105,9 +106,11 @@ fn paragraphs(text: &str) -> String {
     parts.map(|part| format!("<p>{}</p>", escape(part))).collect()
 }
 
-/// A name that may break after the signs variants are joined with.
-fn breakable(name: &str) -> String {
-    escape(name).replace('+', "+<wbr>").replace('=', "=<wbr>")
+/// A variant's name behind its colour; it may break after a `+`, which variants are joined with, and nowhere else.
+fn variant_head(index: usize, name: &str) -> String {
+    let key = format!("<i class=\"key v{}\"></i>", index.min(4));
+    let part = |(i, part)| format!("<span class=\"whole\">{}{}</span>", if i == 0 { &key } else { "" }, escape(part));
+    name.split_inclusive('+').enumerate().map(part).collect()
 }
 
 fn navigation(page: &Page<'_>) -> String {
@@ -146,7 +149,11 @@ fn pills(out: &mut String, e: &ExperimentResult) {
     let missed = e.rows.iter().filter(|row| Verdict::of(row).missed()).count();
     let (direction, headline) = (e.score.direction, e.score.headline_within_2x);
     let pills = [
-        (direction.agree == direction.of, format!("{}/{}", direction.agree, direction.of), "rows move the published way"),
+        (
+            direction.agree == direction.of,
+            format!("{}/{}", direction.agree, direction.of),
+            "rows move the published way",
+        ),
         (headline.agree == headline.of, format!("{}/{}", headline.agree, headline.of), "headline rows within 2×"),
         (missed == 0, missed.to_string(), if missed == 1 { "row missed" } else { "rows missed" }),
     ];
@@ -169,7 +176,7 @@ fn table(out: &mut String, e: &ExperimentResult, held: bool) {
     for _ in groups {
         for (i, variant) in e.variants.iter().enumerate() {
             let edge = if i == 0 { " edge" } else { "" };
-            let _ = write!(out, "<th class=\"figure{edge}\"><i class=\"key v{i}\"></i>{}</th>", breakable(variant));
+            let _ = write!(out, "<th class=\"figure{edge}\">{}</th>", variant_head(i, variant));
         }
         if change == 1 {
             out.push_str("<th class=\"figure\">change</th>");

@@ -47,7 +47,6 @@ pub fn blocks(map: &MemoryMap) -> usize {
 /// [`MapError`] if the cells do not unpack to exactly that many.
 pub fn cells(frame: &MapFrame, blocks: usize) -> Result<Vec<u8>, MapError> {
     let packed = BASE64_STANDARD.decode(&frame.cells).map_err(|_| MapError::Base64)?;
-    let cells =
-        miniz_oxide::inflate::decompress_to_vec_with_limit(&packed, blocks).map_err(|_| MapError::Deflate)?;
+    let cells = miniz_oxide::inflate::decompress_to_vec_with_limit(&packed, blocks).map_err(|_| MapError::Deflate)?;
     if cells.len() == blocks { Ok(cells) } else { Err(MapError::Length { cells: cells.len(), blocks }) }
 }

@@ -34,9 +34,9 @@ const MARGIN: usize = 20;
 /// Room above a row of panels for the variant's name, and below for the moment.
 const NAME: usize = 26;
 const CAPTION: usize = 40;
-/// Bytes one square takes in a path at most, and bytes all squares together may take.
-const SQUARE_BYTES: usize = 15;
-const SQUARES_BYTES: usize = 125_000;
+/// Squares across a panel, finest first: the first that keeps the picture within its size is taken.
+const SIDES: [usize; 5] = [56, 42, 28, 21, 14];
+const PICTURE_BYTES: usize = 150_000;
 
 /// The map of each variant's first repetition that has one, at several moments. Variants without a map are left out.
 ///
@@ -50,30 +50,54 @@ pub fn memory_map_svg(runs: &[RunResult], picture: &Picture) -> Result<String, M
         .filter_map(|(name, runs)| Some((*name, &runs.iter().find(|run| !run.map.frames.is_empty())?.map)))
         .collect();
     let moments = picture.moments.max(1);
-    let side = (SQUARES_BYTES / SQUARE_BYTES / (moments * maps.len()).max(1)).isqrt().clamp(4, 40);
-    let head = if picture.title.is_empty() { MARGIN / 2 } else { MARGIN + 22 };
-    let row = NAME + PANEL + CAPTION;
-    let width = 2 * MARGIN + moments * PANEL + (moments - 1) * GAP;
-    let legend_top = head + maps.len() * row + 6;
-    let mut out = opening(width, legend_top + legend_height(width));
-    if !picture.title.is_empty() {
-        let _ = write!(out, "<text class=\"t\" x=\"{MARGIN}\" y=\"{}\">{}</text>", MARGIN + 12, escape(&picture.title));
+    let mut strips = Vec::with_capacity(maps.len());
+    for (name, map) in maps {
+        strips.push(Strip { name, panels: panels(map, moments)? });
     }
-    for (i, (name, map)) in maps.iter().enumerate() {
-        let y = head + i * row;
-        let _ = write!(out, "<text class=\"n\" x=\"{MARGIN}\" y=\"{}\">{}</text>", y + 17, escape(name));
-        for moment in 0..moments {
-            let last = map.frames.len() - 1;
-            let frame = &map.frames[if moments == 1 { last } else { (moment * last + (moments - 1) / 2) / (moments - 1) }];
-            let cells = map::cells(frame, map::blocks(map))?;
+    let mut out = String::new();
+    for side in SIDES {
+        out = draw(&picture.title, &strips, moments, side);
+        if out.len() <= PICTURE_BYTES {
+            break;
+        }
+    }
+    Ok(out)
+}
+
+/// A variant's row of the picture: its frames with their cells.
+struct Strip<'a> {
+    name: &'a str,
+    panels: Vec<(&'a MapFrame, Vec<u8>)>,
+}
+
+/// Frames evenly spread from first to last (the last alone if one is asked for), with their cells.
+fn panels(map: &MemoryMap, moments: usize) -> Result<Vec<(&MapFrame, Vec<u8>)>, MapError> {
+    let last = map.frames.len() - 1;
+    let index = |moment| if moments == 1 { last } else { (moment * last + (moments - 1) / 2) / (moments - 1) };
+    let frames = (0..moments).map(|moment| &map.frames[index(moment)]);
+    frames.map(|frame| Ok((frame, map::cells(frame, map::blocks(map))?))).collect()
+}
+
+fn draw(title: &str, strips: &[Strip<'_>], moments: usize, side: usize) -> String {
+    let head = if title.is_empty() { MARGIN / 2 } else { MARGIN + 22 };
+    let width = 2 * MARGIN + moments * PANEL + (moments - 1) * GAP;
+    let legend_top = head + strips.len() * (NAME + PANEL + CAPTION) + 6;
+    let mut out = opening(width, legend_top + legend_height(width));
+    if !title.is_empty() {
+        let _ = write!(out, "<text class=\"t\" x=\"{MARGIN}\" y=\"{}\">{}</text>", MARGIN + 12, escape(title));
+    }
+    for (i, strip) in strips.iter().enumerate() {
+        let y = head + i * (NAME + PANEL + CAPTION);
+        let _ = write!(out, "<text class=\"n\" x=\"{MARGIN}\" y=\"{}\">{}</text>", y + 17, escape(strip.name));
+        for (moment, (frame, cells)) in strip.panels.iter().enumerate() {
             let x = MARGIN + moment * (PANEL + GAP);
-            panel(&mut out, x, y + NAME, &cells, side);
+            panel(&mut out, x, y + NAME, cells, side);
             caption(&mut out, x, y + NAME + PANEL, frame);
         }
     }
     legend(&mut out, width, legend_top);
     out.push_str("</svg>\n");
-    Ok(out)
+    out
 }
 
 fn opening(width: usize, height: usize) -> String {
@@ -151,9 +175,9 @@ const LEGEND: [(&str, &[usize]); 7] = [
     ("free huge block", &[palette::FREE]),
     ("user's huge page", &[1]),
     ("kernel's huge page", &[2]),
-    ("movable pages, few to full", &[3, 4, 5, 6, 7]),
-    ("reclaimable", &[8, 9, 10, 11, 12]),
-    ("holds unmovable pages", &[13, 14, 15, 16, 17]),
+    ("movable pages, few to all", &[3, 4, 5, 6, 7]),
+    ("reclaimable pages", &[8, 9, 10, 11, 12]),
+    ("unmovable inside", &[13, 14, 15, 16, 17]),
     ("reserved", &[palette::RESERVED]),
 ];
 const SWATCH: usize = 13;

@@ -5,13 +5,16 @@
 
 use crate::number;
 use crate::verdict::{self, Verdict};
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, presets,
+};
 use kontig_lab::result::{ExperimentResult, Row, Score};
 
 /// The table of `e`, with a line for each variant above and the score below, ending in a newline.
 ///
-/// `width` is the terminal's in columns (rows wrap to fit; without one, lines are as long as they need); `colour`
-/// turns on ANSI colours, for terminals only.
+/// `width` is the terminal's in columns: where the table is wider, unit and verdict move under the row's name, which
+/// wraps; figures never do. Without a width, lines are as long as they need. `colour` turns on ANSI colours. A `*`
+/// marks headline rows.
 pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> String {
     let held = e.rows.iter().any(|row| !row.published.is_empty());
     let mut out = format!("{}\n", plain(&e.id));
@@ -43,10 +46,59 @@ pub fn score(score: &Score) -> String {
     )
 }
 
+/// The widest form that fits: one line a row, or else unit and verdict under the row's name.
 fn rows(e: &ExperimentResult, held: bool, width: Option<usize>, colour: bool) -> String {
+    let wide = build(e, held, true, None, colour);
+    match width {
+        // The first line is the upper rule: nothing but the table's width in characters.
+        Some(width) if wide.lines().next().is_some_and(|rule| rule.chars().count() > width) => {
+            build(e, held, false, Some(width), colour)
+        }
+        _ => wide,
+    }
+}
+
+fn build(e: &ExperimentResult, held: bool, wide: bool, width: Option<usize>, colour: bool) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    if colour { table.enforce_styling() } else { table.force_no_tty() };
+    if wide {
+        table.style_mut().row_separator = LineStyle::none();
+    }
+    if colour {
+        table.enforce_styling()
+    } else {
+        table.force_no_tty()
+    };
+    let mut header = vec!["row".to_owned()];
+    if wide {
+        header.push("unit".into());
+    }
+    let first_figure = header.len();
+    for group in if held { &["published", "measured"][..] } else { &["measured"] } {
+        // Short of room, the group is named over its first column only.
+        let over = |i: usize| if wide || i == 0 { *group } else { "" };
+        header.extend((0..e.variants.len()).map(|i| format!("{}\n{}", over(i), letter(i))));
+        if e.variants.len() > 1 {
+            header.push(format!("{}\nchange", over(1)));
+        }
+    }
+    let figures = first_figure..header.len();
+    if held && wide {
+        header.push("verdict".into());
+    }
+    table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
+    for row in &e.rows {
+        table.add_row(cells(row, e.variants.len(), held, wide));
+    }
+    for column in figures {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+            column.set_constraint(ColumnConstraint::ContentWidth);
+            if !wide {
+                column.set_padding((1, 0));
+            }
+        }
+    }
     match width {
         Some(width) => {
             table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -56,52 +108,45 @@ fn rows(e: &ExperimentResult, held: bool, width: Option<usize>, colour: bool) ->
             table.set_content_arrangement(ContentArrangement::Disabled);
         }
     }
-    let change = e.variants.len() > 1;
-    let mut header = vec!["row".to_owned(), "unit".to_owned()];
-    let groups: &[&str] = if held { &["published", "measured"] } else { &["measured"] };
-    for group in groups {
-        header.extend((0..e.variants.len()).map(|i| format!("{group}\n{}", letter(i))));
-        if change {
-            header.push(format!("{group}\nchange"));
-        }
-    }
-    if held {
-        header.push("verdict".into());
-    }
-    let figures = 2..header.len() - usize::from(held);
-    table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
-    for row in &e.rows {
-        table.add_row(cells(row, e.variants.len(), held));
-    }
-    for column in figures {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
     table.trim_fmt()
 }
 
-fn cells(row: &Row, variants: usize, held: bool) -> Vec<Cell> {
+fn cells(row: &Row, variants: usize, held: bool, wide: bool) -> Vec<Cell> {
     let verdict = Verdict::of(row);
-    let name = Cell::new(if row.headline { format!("{} *", plain(&row.name)) } else { plain(&row.name) });
-    let mut cells = vec![if row.headline { name.add_attribute(Attribute::Bold) } else { name }];
-    cells.push(Cell::new(plain(&row.unit)));
+    let mut name = plain(&row.name);
+    if row.headline {
+        name.push_str(" *");
+    }
+    if !wide {
+        name = format!("{name}, {}", plain(&row.unit));
+        if verdict != Verdict::NotHeld {
+            name = format!("{name}\n→ {}", verdict.text());
+        }
+    }
+    let mut name = Cell::new(name);
+    if row.headline {
+        name = name.add_attribute(Attribute::Bold);
+    }
+    let mut cells = if wide { vec![name, Cell::new(plain(&row.unit))] } else { vec![coloured(name, verdict)] };
     if held {
         figures(&mut cells, variants, |i| row.published.get(i).map(|&value| number::exact(value)));
         push_change(&mut cells, variants, verdict::published_change(row));
     }
     figures(&mut cells, variants, |i| row.measured.get(i).copied().flatten().map(number::rounded));
     push_change(&mut cells, variants, verdict::measured_change(row));
-    if held {
-        let cell = Cell::new(verdict.text());
-        cells.push(match verdict {
-            _ if verdict.missed() => cell.fg(Color::Red).add_attribute(Attribute::Bold),
-            Verdict::Agrees => cell.fg(Color::Green),
-            Verdict::AgreesOff(_) => cell.fg(Color::Yellow),
-            _ => cell,
-        });
+    if held && wide {
+        cells.push(coloured(Cell::new(verdict.text()), verdict));
     }
     cells
+}
+
+fn coloured(cell: Cell, verdict: Verdict) -> Cell {
+    match verdict {
+        _ if verdict.missed() => cell.fg(Color::Red).add_attribute(Attribute::Bold),
+        Verdict::Agrees => cell.fg(Color::Green),
+        Verdict::AgreesOff(_) => cell.fg(Color::Yellow),
+        _ => cell,
+    }
 }
 
 fn figures(cells: &mut Vec<Cell>, variants: usize, figure: impl Fn(usize) -> Option<String>) {

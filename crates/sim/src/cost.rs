@@ -118,8 +118,10 @@ costs! {
         touch;
         /// Unmapping and freeing a 4 KiB page to the per-CPU list.
         unmap;
-        /// An allocation or free by a kernel driver that the per-CPU or free lists serve.
+        /// An allocation or free by the kernel itself that the per-CPU or free lists serve.
         kernel_alloc;
+        /// Making one page of an allocated block ready: its descriptor is written.
+        prepare_page;
         /// A TLB shootdown of one page on another CPU, on top of a migration.
         tlb_shootdown;
         /// From waking a kernel thread to its first instruction.

@@ -379,7 +379,8 @@ impl Kernel {
                 let start = page & !(TABLE_PAGES - 1);
                 self.mem.set_owner(pfn, HUGE, (start, r.mapping));
                 self.spaces.mapping(r.mapping).table_mut(page).set_huge(Some(pfn));
-                c.now += ns(self.costs.fault_huge + self.costs.clear_huge);
+                let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
+                c.now += ns(self.costs.fault_huge + self.costs.clear_huge + prepare);
                 self.charge(&mut c.now);
                 page
             }
@@ -474,7 +475,7 @@ impl Kernel {
             c.now += ns(self.costs.kernel_alloc);
             self.charge(&mut c.now);
             match got {
-                Ok(pfn) => return Ok(Slice::Done(Value::Block(Some(pfn)))),
+                Ok(pfn) => return Ok(self.block_ready(pfn, order, c)),
                 Err(_) => {
                     p.stage = Stage::AllocSlow(Box::new(AllocSlow::new(&self.mem, c.cpu, c.node, gfp, order)));
                     return Ok(Slice::More);
@@ -487,10 +488,16 @@ impl Kernel {
         self.charge(&mut c.now);
         match step {
             AllocStep::Working => Ok(Slice::More),
-            AllocStep::Done(pfn) => Ok(Slice::Done(Value::Block(Some(pfn)))),
+            AllocStep::Done(pfn) => Ok(self.block_ready(pfn, order, c)),
             AllocStep::Failed => Ok(Slice::Done(Value::Block(None))),
             AllocStep::OutOfMemory => Err(SimError::OutOfMemory { what: format!("a driver's {order:?} allocation") }),
         }
+    }
+
+    /// A driver has its block: what making its pages ready takes.
+    fn block_ready(&self, pfn: Pfn, order: Order, c: &mut Context) -> Slice {
+        c.now += ns(self.costs.prepare_page * u64::from(order.pages()));
+        Slice::Done(Value::Block(Some(pfn)))
     }
 
     fn sysctl(&mut self, p: &mut InProgress, c: &mut Context) -> Result<Slice, SimError> {

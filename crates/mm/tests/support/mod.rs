@@ -8,6 +8,7 @@
 
 pub mod owner;
 pub mod strategy;
+pub mod text;
 
 use kontig_mm::compact::Owner;
 use kontig_mm::frame::{FrameKind, Tag};
@@ -91,20 +92,60 @@ pub enum Op {
     Fill(Request, u16, Use),
     /// A request starts on the slow path and is left there.
     SlowStart(Request),
-    SlowStep { which: usize, budget: u64, steps: u8 },
-    KswapdStep { node: usize, nap_over: bool },
-    KcompactdStep { node: usize, budget: u64, timed_out: bool, steps: u8 },
-    SweepStart { node: usize, cpu: usize, proactive: bool },
-    SweepStep { which: usize, budget: u64, steps: u8 },
-    Free { which: usize, cpu: usize },
+    SlowStep {
+        which: usize,
+        budget: u64,
+        steps: u8,
+    },
+    KswapdStep {
+        node: usize,
+        nap_over: bool,
+    },
+    KcompactdStep {
+        node: usize,
+        budget: u64,
+        timed_out: bool,
+        steps: u8,
+    },
+    SweepStart {
+        node: usize,
+        cpu: usize,
+        proactive: bool,
+    },
+    SweepStep {
+        which: usize,
+        budget: u64,
+        steps: u8,
+    },
+    Free {
+        which: usize,
+        cpu: usize,
+    },
     /// Every `stride`th block held, so that memory is left in pieces.
-    FreeSome { stride: usize, phase: usize, cpu: usize },
-    SplitPage { which: usize },
-    LruAdd { which: usize },
-    SetMovableOps { which: usize },
-    DrainCpu { cpu: usize },
-    FoldVmstat { cpu: usize },
-    Sysctl { name: &'static str, value: &'static str },
+    FreeSome {
+        stride: usize,
+        phase: usize,
+        cpu: usize,
+    },
+    SplitPage {
+        which: usize,
+    },
+    LruAdd {
+        which: usize,
+    },
+    SetMovableOps {
+        which: usize,
+    },
+    DrainCpu {
+        cpu: usize,
+    },
+    FoldVmstat {
+        cpu: usize,
+    },
+    Sysctl {
+        name: &'static str,
+        value: &'static str,
+    },
     /// How pages' owners answer from now on.
     Mood(Mood),
 }
@@ -272,8 +313,9 @@ impl World {
 
     /// The fast path; the block's number in the book if it gave one.
     pub fn alloc(&mut self, r: Request) -> Option<u32> {
-        let got = self.m.alloc(self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order)).ok()?;
-        Some(self.received(r, got))
+        let got = self.m.alloc(self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order));
+        self.deliver_wakes();
+        Some(self.received(r, got.ok()?))
     }
 
     /// The fast path, then the slow path to its end.
@@ -331,9 +373,8 @@ impl World {
 
     /// Frees a block: exactly its pages become free or go to a per-CPU list.
     fn free(&mut self, id: u32, cpu: usize) {
-        let spare = |m: &Memory| -> Vec<u64> {
-            m.zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).collect()
-        };
+        let spare =
+            |m: &Memory| -> Vec<u64> { m.zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).collect() };
         let b = self.book.get(id);
         let before = spare(&self.m);
         self.m.free(self.cpu(cpu), b.pfn, b.order);

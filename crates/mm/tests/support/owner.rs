@@ -116,7 +116,8 @@ impl Book {
 
     /// The next of a fixed sequence of numbers below 256.
     fn roll(&mut self) -> u8 {
-        self.dice = (self.dice ^ u64::from(self.mood.seed)).wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e);
+        self.dice =
+            (self.dice ^ u64::from(self.mood.seed)).wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e);
         (self.dice >> 56) as u8
     }
 }

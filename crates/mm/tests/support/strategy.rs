@@ -44,15 +44,31 @@ pub fn plan() -> impl Strategy<Value = Plan> {
                 shape
                     .iter()
                     .zip(sizes)
-                    .map(|(&(node, kind), (blocks, reserved, hole))| {
-                        Area { node, kind, blocks, reserved: reserved.min(blocks * 512), hole }
+                    .map(|(&(node, kind), (blocks, reserved, hole))| Area {
+                        node,
+                        kind,
+                        blocks,
+                        reserved: reserved.min(blocks * 512),
+                        hole,
                     })
                     .collect()
             },
         )
     });
-    (1usize..5, areas, any::<bool>(), proptest::bool::weighted(0.2))
-        .prop_map(|(cpus, areas, old_profile, thp)| Plan { cpus, areas, old_profile, thp })
+    (1usize..5, areas, any::<bool>(), proptest::bool::weighted(0.2)).prop_map(|(cpus, areas, old_profile, thp)| Plan {
+        cpus,
+        areas,
+        old_profile,
+        thp,
+    })
+}
+
+/// Machines of one Normal zone, small enough that the smallest scale factor puts no space between the marks.
+pub fn one_zone_plan() -> impl Strategy<Value = Plan> {
+    (1usize..5, 1u32..19, 0u32..512, any::<bool>()).prop_map(|(cpus, blocks, reserved, old_profile)| {
+        let areas = vec![Area { node: 0, kind: ZoneType::Normal, blocks, reserved, hole: 0 }];
+        Plan { cpus, areas, old_profile, thp: false }
+    })
 }
 
 fn gfp() -> impl Strategy<Value = Gfp> {
@@ -107,7 +123,12 @@ fn sysctl() -> impl Strategy<Value = Op> {
 
 fn mood() -> impl Strategy<Value = Mood> {
     let share = || prop_oneof![3 => Just(0u8), 2 => 1u8..64, 1 => 64u8..=255];
-    (share(), share(), share(), any::<u32>()).prop_map(|(pinned, busy, failed, seed)| Mood { pinned, busy, failed, seed })
+    (share(), share(), share(), any::<u32>()).prop_map(|(pinned, busy, failed, seed)| Mood {
+        pinned,
+        busy,
+        failed,
+        seed,
+    })
 }
 
 /// Operations, weighted so that memory runs short, comes back in pieces, and is compacted while it is in use.
@@ -168,8 +189,29 @@ fn shortage_of_large_blocks() -> impl Strategy<Value = Vec<Op>> {
     )
 }
 
+/// Atomic requests for more than a page while memory is short, so that pageblocks are kept in reserve for them; then
+/// it all comes back, and the whole is taken apart again by requests of other types.
+fn atomic_shortage() -> impl Strategy<Value = Vec<Op>> {
+    let what = (0usize..4, 0usize..2, 1u8..11, what_for(), 1usize..9, request(), 1u16..600);
+    what.prop_map(|(cpu, node, order, use_, stride, after, n)| {
+        let fill = Request { cpu, node, gfp: Gfp::HIGHUSER_MOVABLE, order: 0 };
+        let atomic = Request { gfp: Gfp::ATOMIC, order, ..fill };
+        vec![
+            Op::Fill(fill, u16::MAX, use_),
+            Op::FreeSome { stride, phase: cpu, cpu },
+            Op::DrainCpu { cpu },
+            Op::Fill(Request { order: order.min(3), ..atomic }, u16::MAX, Use::Kernel),
+            Op::AllocToEnd(atomic, 10),
+            Op::AllocToEnd(atomic, 10),
+            Op::FreeSome { stride: 1, phase: 0, cpu },
+            Op::DrainCpu { cpu },
+            Op::Fill(Request { cpu, node, ..after }, n, Use::Kernel),
+        ]
+    })
+}
+
 /// A history of up to so many scenes, most of them single operations.
 pub fn history(longest: usize) -> impl Strategy<Value = Vec<Op>> {
-    let scene = prop_oneof![12 => op().prop_map(|o| vec![o]), 1 => shortage_of_large_blocks()];
+    let scene = prop_oneof![12 => op().prop_map(|o| vec![o]), 1 => shortage_of_large_blocks(), 1 => atomic_shortage()];
     proptest::collection::vec(scene, 1..=longest).prop_map(|scenes| scenes.concat())
 }

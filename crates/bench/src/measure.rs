@@ -1,0 +1,105 @@
+//! Taking samples by turns, and what is said of them.
+
+use crate::options::Options;
+use crate::streams::{Prepared, Stream};
+use crate::subject::Subject;
+use crate::table::{Row, Unit};
+use std::time::Instant;
+
+/// Samples of one figure, at least one.
+#[derive(Clone, Debug)]
+pub struct Samples(Vec<f64>);
+
+impl Samples {
+    /// Of these values, in the order they were taken.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn new(values: Vec<f64>) -> Samples {
+        assert!(!values.is_empty(), "a figure needs a sample");
+        Samples(values)
+    }
+
+    /// The middle one, or the mean of the two in the middle.
+    pub fn median(&self) -> f64 {
+        let mut v = self.0.clone();
+        v.sort_by(f64::total_cmp);
+        (v[(v.len() - 1) / 2] + v[v.len() / 2]) / 2.0
+    }
+
+    /// The smallest.
+    pub fn min(&self) -> f64 {
+        self.0.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// The largest.
+    pub fn max(&self) -> f64 {
+        self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Turn by turn, this over that.
+    pub fn ratios(&self, other: &Samples) -> Samples {
+        Samples(self.0.iter().zip(&other.0).map(|(a, b)| a / b).collect())
+    }
+}
+
+/// Runs a stream on two subjects by turns and makes its rows.
+pub fn compare<A: Subject, B: Subject>(stream: &impl Stream, options: &Options) -> Vec<Row> {
+    let (mut a, mut b): (Prepared<A>, Prepared<B>) = (stream.prepare(), stream.prepare());
+    // The first turn touches memory for the first time; it is not counted.
+    stream.run(&mut a);
+    stream.run(&mut b);
+    let (mut ours, mut peers) = (Vec::new(), Vec::new());
+    for _ in 0..options.repetitions() {
+        ours.push(stream.run(&mut a));
+        peers.push(stream.run(&mut b));
+    }
+    let column = |runs: &[Vec<f64>], i: usize| Samples::new(runs.iter().map(|r| r[i]).collect());
+    stream
+        .figures()
+        .into_iter()
+        .enumerate()
+        .map(|(i, figure)| Row {
+            number: figure.number,
+            what: figure.what,
+            unit: figure.unit,
+            ours: column(&ours, i),
+            // A figure that is itself a ratio stands for itself.
+            peer: (figure.unit != Unit::Times).then(|| (B::NAME, column(&peers, i))),
+            target: figure.target,
+        })
+        .collect()
+}
+
+/// Nanoseconds per operation of `f`, which does `n`.
+#[inline]
+pub fn ns_each(n: usize, f: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    f();
+    start.elapsed().as_nanos() as f64 / n as f64
+}
+
+/// What reading the clock twice takes, ns: to be taken off where single operations are timed.
+pub fn clock_ns() -> f64 {
+    let one = |_| {
+        let start = Instant::now();
+        start.elapsed().as_nanos() as f64
+    };
+    Samples::new((0..10_001).map(one).collect()).median()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_of_the_middle() {
+        assert_eq!(Samples::new(vec![9.0, 1.0, 2.0]).median(), 2.0);
+        assert_eq!(Samples::new(vec![4.0, 1.0]).median(), 2.5);
+    }
+}

@@ -1,0 +1,44 @@
+//! Row 9: what a frame costs in host memory, and when it begins to.
+
+use crate::measure::Samples;
+use crate::options::{Options, size};
+use crate::subject::{Kontig, Subject};
+use crate::table::{Row, Target, Unit};
+use kontig_mm::frame::Frames;
+
+/// What the kernel keeps for a frame: one `struct page`.
+const STRUCT_PAGE: f64 = 64.0;
+
+/// Bytes of this process in memory.
+fn resident() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|n| n.parse::<f64>().ok()).unwrap_or(f64::NAN);
+    pages * 4096.0
+}
+
+/// Declared, after init, and with every frame in use singly.
+pub fn rows(o: &Options) -> Vec<Row> {
+    let frames = o.frames(1024);
+    let at = size(frames);
+    let before = resident();
+    let mut machine = Kontig::new(frames);
+    let after_init = resident();
+    while let Some(pfn) = machine.alloc_last(9) {
+        machine.split(pfn, 9);
+    }
+    let touched = resident();
+    let row = |number, what, bytes, target| Row {
+        number,
+        what,
+        unit: Unit::Bytes,
+        ours: Samples::new(vec![bytes]),
+        peer: Some(("struct page", Samples::new(vec![STRUCT_PAGE]))),
+        target: Some(Target::AtMost(target)),
+    };
+    let each = |bytes: f64| bytes / f64::from(frames);
+    vec![
+        row("9", "metadata a frame, as declared".into(), Frames::BYTES_PER_FRAME as f64, 16.0),
+        row("9a", format!("resident a frame after init of {at}"), each(after_init - before), 1.0),
+        row("9b", format!("resident a frame with all of {at} split into frames"), each(touched - before), 16.0),
+    ]
+}

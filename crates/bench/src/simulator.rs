@@ -1,0 +1,188 @@
+//! Row 13 and beyond: the simulated machine's speed, in events. An event is a page faulted in or unmapped.
+
+use crate::limit::RandomUpdates;
+use crate::measure::{Samples, ns_each};
+use crate::options::{Options, size};
+use crate::random::Random;
+use crate::subject::one_zone;
+use crate::table::{Row, Unit};
+use kontig_mm::frame::Frames;
+use kontig_mm::{Memory, Profile};
+use kontig_sim::address_space::BYTES_PER_PAGE;
+use kontig_sim::{CostModel, Machine, MachineFile, Op, Outcome, Placement, Program, Region, Value};
+use kontig_workload::fragmenter::{Fragmenter, Holes};
+use std::any::Any;
+use std::time::Instant;
+
+/// Events of one repetition.
+const EVENTS: u32 = 1 << 22;
+/// Pages that are touched and unmapped at a stretch, where they are.
+const STRETCH: u32 = 4096;
+
+/// A process over half of memory: every operation touches a page that is not mapped, or unmaps one that is.
+///
+/// It looks at the host's clock between repetitions, and then takes a sample of the limit too.
+struct Toucher {
+    pages: u32,
+    stretches: bool,
+    region: Region,
+    mapped: Vec<u64>,
+    random: Random,
+    left: u32,
+    started: Option<Instant>,
+    repetitions: usize,
+    limit: RandomUpdates,
+    ours: Vec<f64>,
+    limits: Vec<f64>,
+    stage: Stage,
+}
+
+#[derive(PartialEq)]
+enum Stage {
+    Map,
+    Fill,
+    Events,
+    Unmap,
+}
+
+impl Toucher {
+    fn new(pages: u32, stretches: bool, repetitions: usize) -> Toucher {
+        let state = pages as usize * (Frames::BYTES_PER_FRAME + BYTES_PER_PAGE as usize);
+        Toucher {
+            pages,
+            stretches,
+            region: Region { mapping: 0, first: 0, pages: 0 },
+            mapped: vec![0; pages as usize / 64 + 1],
+            random: Random::new(13),
+            left: EVENTS,
+            started: None,
+            // The first is for warming up.
+            repetitions: repetitions + 1,
+            limit: RandomUpdates::new(state),
+            ours: Vec::new(),
+            limits: Vec::new(),
+            stage: Stage::Map,
+        }
+    }
+
+    fn at(&self, first: u32, pages: u32) -> Region {
+        Region { first, pages, ..self.region }
+    }
+
+    /// Ends a repetition whose events are over; false after the last.
+    fn next_repetition(&mut self) -> bool {
+        if let Some(started) = self.started.take() {
+            self.ours.push(started.elapsed().as_nanos() as f64 / f64::from(EVENTS));
+            self.limits.push(self.limit.sample(EVENTS as usize / 4));
+        }
+        self.left = EVENTS;
+        self.started = Some(Instant::now());
+        self.ours.len() < self.repetitions
+    }
+}
+
+impl Program for Toucher {
+    fn next(&mut self, last: &Outcome) -> Op {
+        match self.stage {
+            Stage::Map => {
+                self.stage = Stage::Fill;
+                return Op::Mmap { pages: self.pages };
+            }
+            Stage::Fill => {
+                let Value::Region(region) = last.value else { return Op::Done };
+                self.region = region;
+                self.stage = Stage::Events;
+                let half = (self.pages / 2) & !63;
+                self.mapped[..half as usize / 64].fill(!0);
+                self.left = 0;
+                return Op::Touch(self.at(0, half));
+            }
+            Stage::Events | Stage::Unmap => {}
+        }
+        if self.left == 0 && !self.next_repetition() {
+            return Op::Done;
+        }
+        if self.stretches {
+            self.left -= STRETCH;
+            let region = self.at(self.pages - STRETCH, STRETCH);
+            if self.stage == Stage::Unmap {
+                self.stage = Stage::Events;
+                return Op::Munmap(region);
+            }
+            self.stage = Stage::Unmap;
+            return Op::Touch(region);
+        }
+        self.left -= 1;
+        let page = self.random.below(self.pages);
+        let (word, bit) = (&mut self.mapped[page as usize / 64], 1 << (page % 64));
+        *word ^= bit;
+        let mapped_now = *word & bit != 0;
+        let region = self.at(page, 1);
+        if mapped_now { Op::Touch(region) } else { Op::Munmap(region) }
+    }
+
+    fn progress(&self) -> f64 {
+        self.ours.len() as f64 / self.repetitions as f64
+    }
+}
+
+/// The costs of the smallest machine file: any will do, they only have to be summed.
+fn costs() -> CostModel {
+    let file: MachineFile = toml::from_str(include_str!("../../../machines/tiny-64m.toml")).expect("a machine file");
+    CostModel::new(&file.costs)
+}
+
+fn machine(frames: u32) -> Machine {
+    Machine::new(Memory::new(&one_zone(frames, 2), Profile::linux_6_1()).expect("a valid machine"), costs())
+}
+
+fn events(number: &'static str, frames: u32, stretches: bool, o: &Options) -> Row {
+    let mut machine = machine(frames);
+    // Kernel pages for page tables, and what the watermarks keep, stay free of it.
+    let pages = frames / 10 * 9;
+    let program = Toucher::new(pages, stretches, o.repetitions());
+    let id = machine.spawn(Box::new(program), Placement { cpu: 0 });
+    machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
+    let program = machine.program(id).expect("it was started") as &dyn Any;
+    let program: &Toucher = program.downcast_ref().expect("it is a toucher");
+    let ours = Samples::new(program.ours[1..].to_vec());
+    let millions = 1000.0 / ours.median();
+    let what = if stretches { "touch and unmap 16 MiB stretches" } else { "touch or unmap random single pages" };
+    Row {
+        number,
+        what: format!("simulator, {what}, {} = {millions:.1} M events/s", size(frames)),
+        unit: Unit::Ns,
+        ours,
+        peer: Some(("random update", Samples::new(program.limits[1..].to_vec()))),
+        target: None,
+    }
+}
+
+/// The simulator's events.
+pub fn event_rows(o: &Options) -> Vec<Row> {
+    vec![
+        events("13", o.frames(64), false, o),
+        events("13a", o.frames(64), true, o),
+        events("13b", o.frames(1024), false, o),
+    ]
+}
+
+/// Filling memory and making random holes in it, as the experiments begin. Once: it takes long enough.
+pub fn fragmenting_row(o: &Options) -> Row {
+    let frames = o.frames(1024);
+    let mut machine = machine(frames);
+    let id = machine.spawn(Box::new(Fragmenter::new(Holes::Random, 384, 1)), Placement { cpu: 0 });
+    let ours = ns_each(frames as usize, || {
+        machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
+    });
+    drop(machine);
+    let limit = RandomUpdates::new(frames as usize * Frames::BYTES_PER_FRAME).sample(1 << 22);
+    Row {
+        number: "F",
+        what: format!("fragmenting {}, a page filled and ¾ freed = {:.1} M pages/s", size(frames), 1000.0 / ours),
+        unit: Unit::Ns,
+        ours: Samples::new(vec![ours]),
+        peer: Some(("random update", Samples::new(vec![limit]))),
+        target: None,
+    }
+}

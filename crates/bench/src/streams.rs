@@ -1,0 +1,343 @@
+//! The allocator's streams of operations: rows 1 to 8 and 10.
+//!
+//! A stream is prepared once for each subject and then run again and again; every run leaves things as it found
+//! them. What a run hands to the subject is chosen before the clock starts.
+
+use crate::measure::{clock_ns, ns_each};
+use crate::options::{Options, size};
+use crate::random::Random;
+use crate::subject::Subject;
+use crate::table::{Target, Unit};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// A subject made ready for a stream.
+pub struct Prepared<S> {
+    /// The subject.
+    pub subject: S,
+    /// What is allocated.
+    pub held: Vec<u32>,
+    /// Where the stream's choices come from: the same for all subjects.
+    pub random: Random,
+}
+
+/// One figure of a stream's runs.
+pub struct Figure {
+    /// The row's number.
+    pub number: &'static str,
+    /// What it is, and at what size.
+    pub what: String,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// What it ought to be against the peer.
+    pub target: Option<Target>,
+}
+
+impl Figure {
+    fn ns(number: &'static str, what: String) -> Figure {
+        Figure { number, what, unit: Unit::Ns, target: None }
+    }
+    fn target(self, target: Target) -> Figure {
+        Figure { target: Some(target), ..self }
+    }
+}
+
+/// A stream of operations.
+pub trait Stream {
+    /// What a run measures.
+    fn figures(&self) -> Vec<Figure>;
+    /// A subject made ready.
+    fn prepare<S: Subject>(&self) -> Prepared<S>;
+    /// Runs once; a value for each figure.
+    fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64>;
+}
+
+fn fresh<S: Subject>(frames: u32) -> Prepared<S> {
+    Prepared { subject: S::new(frames), held: Vec::new(), random: Random::new(u64::from(frames)) }
+}
+
+/// Half of all frames taken singly: what the other half is used from.
+fn half_full<S: Subject>(frames: u32) -> Prepared<S> {
+    let mut p = fresh::<S>(frames);
+    p.held.extend((0..frames / 2).map_while(|_| p.subject.alloc(0)));
+    p
+}
+
+/// Everything taken singly.
+fn full<S: Subject>(frames: u32) -> Prepared<S> {
+    let mut p = fresh::<S>(frames);
+    p.held = p.subject.fill(0);
+    p
+}
+
+/// Rows 1 and 4: a block taken and given back, over and over, with half of memory in use.
+pub struct Pair {
+    /// The row.
+    pub number: &'static str,
+    /// The machine.
+    pub frames: u32,
+    /// The order.
+    pub order: u8,
+}
+
+impl Stream for Pair {
+    fn figures(&self) -> Vec<Figure> {
+        vec![Figure::ns(self.number, format!("order-{} allocate + free pair, {}", self.order, size(self.frames)))]
+    }
+    fn prepare<S: Subject>(&self) -> Prepared<S> {
+        half_full(self.frames)
+    }
+    fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
+        const N: usize = 1_000_000;
+        // The order is a constant of the caller, as it is in a fault handler.
+        fn pairs<S: Subject, const ORDER: u8>(s: &mut S) -> f64 {
+            ns_each(N, || {
+                for _ in 0..N {
+                    let pfn = s.alloc(ORDER).expect("half of memory is free");
+                    s.free(black_box(pfn), ORDER);
+                }
+            })
+        }
+        vec![if self.order == 0 { pairs::<S, 0>(&mut p.subject) } else { pairs::<S, 9>(&mut p.subject) }]
+    }
+}
+
+/// Row 2: half of memory taken singly, then given back in the opposite order.
+pub struct Bulk {
+    /// The machine.
+    pub frames: u32,
+}
+
+impl Stream for Bulk {
+    fn figures(&self) -> Vec<Figure> {
+        let of = |n, what| Figure::ns(n, format!("order-0 bulk {what}, half of {}", size(self.frames)));
+        vec![of("2", "allocate + LIFO free, sum"), of("2a", "allocate"), of("2b", "LIFO free")]
+    }
+    fn prepare<S: Subject>(&self) -> Prepared<S> {
+        let mut p = fresh::<S>(self.frames);
+        p.held.reserve(self.frames as usize);
+        p
+    }
+    fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
+        let n = self.frames as usize / 2;
+        let taken = ns_each(n, || p.held.extend((0..n).map_while(|_| p.subject.alloc(0))));
+        let given = ns_each(n, || p.held.drain(..).rev().for_each(|pfn| p.subject.free(pfn, 0)));
+        vec![taken + given, taken, given]
+    }
+}
+
+/// Row 3: single frames given back in random order, from full memory.
+pub struct RandomFree {
+    /// The row.
+    pub number: &'static str,
+    /// The machine.
+    pub frames: u32,
+    /// How many frames go.
+    pub count: u32,
+    /// What it ought to be.
+    pub target: Option<Target>,
+}
+
+impl Stream for RandomFree {
+    fn figures(&self) -> Vec<Figure> {
+        let what = match self.count == self.frames {
+            true => format!("order-0 free in random order, all of {}", size(self.frames)),
+            false => format!("order-0 free in random order, {} of {}", size(self.count), size(self.frames)),
+        };
+        vec![Figure { target: self.target, ..Figure::ns(self.number, what) }]
+    }
+    fn prepare<S: Subject>(&self) -> Prepared<S> {
+        // In pageblocks, then split: a terabyte of single frames would take the slower subject a minute.
+        let mut p = fresh::<S>(self.frames);
+        p.held.reserve_exact(self.frames as usize);
+        while let Some(pfn) = p.subject.alloc_last(9) {
+            p.subject.split(pfn, 9);
+            p.held.extend(pfn..pfn + 512);
+        }
+        p
+    }
+    fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
+        let n = (self.count as usize).min(p.held.len());
+        p.random.choose(&mut p.held, n);
+        let freed = ns_each(n, || p.held[..n].iter().for_each(|pfn| p.subject.free(*pfn, 0)));
+        p.subject.settle();
+        p.held[..n].copy_from_slice(&p.subject.fill(0));
+        vec![freed]
+    }
+}
+
+/// Row 5: all of memory taken in huge blocks.
+pub struct HugeFill {
+    /// The machine.
+    pub frames: u32,
+}
+
+impl Stream for HugeFill {
+    fn figures(&self) -> Vec<Figure> {
+        let slope = format!("the same, last eighth over first, {}", size(self.frames));
+        let slope = Figure { number: "5a", what: slope, unit: Unit::Times, target: Some(Target::AtMost(1.5)) };
+        vec![Figure::ns("5", format!("order-9 allocate, all of {}, mean", size(self.frames))), slope]
+    }
+    fn prepare<S: Subject>(&self) -> Prepared<S> {
+        let mut p = fresh::<S>(self.frames);
+        p.held.reserve(self.frames as usize / 512);
+        p
+    }
+    fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
+        let each = self.frames as usize / 512 / 8;
+        let eighths: Vec<f64> =
+            (0..8).map(|_| ns_each(each, || p.held.extend((0..each).map_while(|_| p.subject.alloc_last(9))))).collect();
+        assert_eq!(p.held.len(), 8 * each, "all of memory was free");
+        p.held.drain(..).for_each(|pfn| p.subject.free(pfn, 9));
+        p.subject.settle();
+        vec![eighths.iter().sum::<f64>() / 8.0, eighths[7] / eighths[0]]
+    }
+}
+
+/// Row 6: one frame is free, somewhere, and is asked for.
+pub struct OneFree {
+    /// The machine.
+    pub frames: u32,
+}
+
+impl Stream for OneFree {
+    fn figures(&self) -> Vec<Figure> {
+        vec![Figure::ns("6", format!("order-0 allocate, one frame free in {}, on no CPU's list", size(self.frames)))]
+    }
+    fn prepare<S: Subject>(&self) -> Prepared<S> {
+        full(self.frames)
+    }
+    fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
+        const N: usize = 2_000;
+        let clock = clock_ns();
+        let mut total = 0.0;
+        for _ in 0..N {
+            let i = p.random.below(p.held.len() as u32) as usize;
+            p.subject.free(p.held[i], 0);
+            p.subject.settle();
+            let start = Instant::now();
+            let pfn = p.subject.alloc(0);
+            total += (start.elapsed().as_nanos() as f64 - clock).max(0.0);
+            p.held[i] = pfn.expect("a frame is free");
+        }
+        vec![total / N as f64]
+    }
+}
+
+/// Row 7: nothing is free and a frame is asked for.
+pub struct Failing {
+    /// The machine.
+    pub frames: u32,
+}
+
+impl Stream for Failing {
+    fn figures(&self) -> Vec<Figure> {
+        vec![Figure::ns("7", format!("order-0 allocate that fails, slow path included, {}", size(self.frames)))]
+    }
+    fn prepare<S: Subject>(&self) -> Prepared<S> {
+        full(self.frames)
+    }
+    fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
+        const N: usize = 20_000;
+        let failed = ns_each(N, || (0..N).for_each(|_| assert!(p.subject.alloc(0).is_none())));
+        vec![failed]
+    }
+}
+
+/// Row 8: half of memory free at random; a random frame given back and one taken, over and over.
+pub struct Churn {
+    /// The row.
+    pub number: &'static str,
+    /// The machine.
+    pub frames: u32,
+    /// How many are given back before as many are taken. One stays within a CPU's lists; thousands reach the
+    /// free lists.
+    pub batch: usize,
+}
+
+impl Stream for Churn {
+    fn figures(&self) -> Vec<Figure> {
+        let batch = if self.batch == 1 { String::new() } else { format!(", {} at a time", self.batch) };
+        vec![Figure::ns(self.number, format!("churn pair, 50 % free at random, {}{batch}", size(self.frames)))]
+    }
+    fn prepare<S: Subject>(&self) -> Prepared<S> {
+        let mut p = full::<S>(self.frames);
+        let half = p.held.len() / 2;
+        p.random.choose(&mut p.held, half);
+        p.held.drain(..half).for_each(|pfn| p.subject.free(pfn, 0));
+        p.subject.settle();
+        p
+    }
+    fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
+        const N: usize = 1 << 19;
+        let at: Vec<u32> = (0..N).map(|_| p.random.below(p.held.len() as u32)).collect();
+        vec![ns_each(N, || {
+            for batch in at.chunks(self.batch) {
+                // One place may be drawn twice in a batch: what it holds then is free already.
+                for &i in batch {
+                    let pfn = std::mem::replace(&mut p.held[i as usize], FREED);
+                    if pfn != FREED {
+                        p.subject.free(pfn, 0);
+                    }
+                }
+                for &i in batch {
+                    if p.held[i as usize] == FREED {
+                        p.held[i as usize] = p.subject.alloc(0).expect("half of memory is free");
+                    }
+                }
+            }
+        })]
+    }
+}
+
+const FREED: u32 = u32::MAX;
+
+/// Row 10: a machine made, all its memory free.
+pub struct Init {
+    /// The machine.
+    pub frames: u32,
+}
+
+impl Stream for Init {
+    fn figures(&self) -> Vec<Figure> {
+        let figure = Figure::ns("10", format!("init of {}", size(self.frames)));
+        vec![Figure { unit: Unit::Ms, ..figure }.target(Target::AtMost(100.0))]
+    }
+    fn prepare<S: Subject>(&self) -> Prepared<S> {
+        fresh(1 << 18)
+    }
+    fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
+        let start = Instant::now();
+        p.subject = S::new(black_box(self.frames));
+        let ms = start.elapsed().as_nanos() as f64 / 1e6;
+        p.subject = S::new(1 << 18);
+        vec![ms]
+    }
+}
+
+/// A piece of work with each stream in turn.
+pub trait Visit {
+    /// Takes one stream.
+    fn stream(&mut self, numbers: &[&str], text: &str, stream: &impl Stream);
+}
+
+/// All streams at the sizes asked for.
+pub fn each(o: &Options, visit: &mut impl Visit) {
+    let (small, medium, large) = (o.frames(4), o.frames(64), o.frames(1024));
+    let some = 1 << 22;
+    visit.stream(&["1"], "pair", &Pair { number: "1", frames: small, order: 0 });
+    visit.stream(&["2", "2a", "2b"], "bulk", &Bulk { frames: small });
+    let target = Some(Target::Ratio(0.2));
+    visit.stream(&["3"], "random order", &RandomFree { number: "3", frames: small, count: small, target });
+    let random = |number, frames: u32| RandomFree { number, frames, count: some.min(frames / 4), target: None };
+    visit.stream(&["3a"], "random order", &random("3a", medium));
+    visit.stream(&["3b"], "random order", &random("3b", large));
+    visit.stream(&["4"], "pair", &Pair { number: "4", frames: small, order: 9 });
+    visit.stream(&["5", "5a"], "order-9", &HugeFill { frames: large });
+    visit.stream(&["6"], "one frame free", &OneFree { frames: medium });
+    visit.stream(&["7"], "fails", &Failing { frames: medium });
+    visit.stream(&["8"], "churn", &Churn { number: "8", frames: small, batch: 1 });
+    visit.stream(&["8a"], "churn", &Churn { number: "8a", frames: medium, batch: 1 });
+    visit.stream(&["8b"], "churn", &Churn { number: "8b", frames: medium, batch: 1 << 16 });
+    visit.stream(&["10"], "init", &Init { frames: large });
+}

@@ -1,0 +1,142 @@
+//! What is measured: an allocator of page frames, reduced to what all of them can do.
+
+use buddy_system_allocator::FrameAllocator;
+use kontig_mm::compact::{MigrateOutcome, Owner};
+use kontig_mm::{
+    AllocSlow, AllocStep, CpuId, Gfp, MachineSpec, Memory, NoPage, NodeId, Order, Pfn, Profile, ZoneSpec, ZoneType,
+};
+
+/// An allocator of page frames. Orders are at most 10.
+pub trait Subject: Sized {
+    /// The name in the table.
+    const NAME: &'static str;
+    /// All of `frames` frames free.
+    fn new(frames: u32) -> Self;
+    /// Takes a block.
+    fn alloc(&mut self, order: u8) -> Option<u32>;
+    /// Gives a block back.
+    fn free(&mut self, pfn: u32, order: u8);
+    /// From now on the frames of an allocated block are given back one by one.
+    fn split(&mut self, _pfn: u32, _order: u8) {}
+    /// Gives back what is cached for a CPU, so that all that is free can be had.
+    fn settle(&mut self) {}
+
+    /// Takes a block, from what is cached for a CPU if there is no other: a cached block is not counted as free.
+    fn alloc_last(&mut self, order: u8) -> Option<u32> {
+        self.alloc(order).or_else(|| {
+            self.settle();
+            self.alloc(order)
+        })
+    }
+
+    /// Takes blocks until there is none.
+    fn fill(&mut self, order: u8) -> Vec<u32> {
+        std::iter::from_fn(|| self.alloc_last(order)).collect()
+    }
+}
+
+/// The CPU everything runs on.
+pub const CPU: CpuId = CpuId::new(0);
+/// The one node.
+pub const NODE: NodeId = NodeId::new(0);
+/// What requests say: movable user memory, without waiting for reclaim or compaction.
+pub const GFP: Gfp = Gfp::MOVABLE.with(Gfp::HIGHMEM).with(Gfp::NOWARN);
+
+/// The engine, on a machine of one zone and one CPU. Watermarks are as low as they go: nothing is kept back.
+pub struct Kontig {
+    /// Its memory.
+    pub memory: Memory,
+}
+
+/// Leaves pages where they are; no request here compacts.
+struct Nobody;
+
+impl Owner for Nobody {
+    fn may_isolate(&mut self, _pfn: Pfn) -> bool {
+        false
+    }
+    fn migrate(&mut self, _from: Pfn, _to: Pfn, _owner: (u32, u32)) -> MigrateOutcome {
+        unreachable!("nothing is ever isolated")
+    }
+}
+
+/// A machine with one zone of so many frames.
+pub fn one_zone(frames: u32, cpus: usize) -> MachineSpec {
+    let pages = u64::from(frames);
+    let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: frames, present: pages, managed: pages };
+    MachineSpec { cpus, zones: vec![zone], thp: false }
+}
+
+impl Kontig {
+    /// What the kernel does when the lists had nothing above the low mark.
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(&mut self, order: Order) -> Option<u32> {
+        let mut slow = AllocSlow::new(&self.memory, CPU, NODE, GFP, order);
+        loop {
+            match slow.step(&mut self.memory, &mut Nobody, 64) {
+                AllocStep::Done(pfn) => return Some(pfn.get()),
+                AllocStep::Working => {}
+                AllocStep::Failed | AllocStep::OutOfMemory => return None,
+            }
+        }
+    }
+}
+
+impl Subject for Kontig {
+    const NAME: &'static str = "Kontig";
+
+    fn new(frames: u32) -> Kontig {
+        let mut memory = Memory::new(&one_zone(frames, 1), Profile::linux_6_1()).expect("a valid machine");
+        for (name, value) in [("vm.min_free_kbytes", "0"), ("vm.watermark_scale_factor", "1")] {
+            memory.sysctl_write(name, value).expect("a known sysctl");
+        }
+        Kontig { memory }
+    }
+
+    #[inline(always)]
+    fn alloc(&mut self, order: u8) -> Option<u32> {
+        let order = Order::new(order);
+        match self.memory.alloc(CPU, NODE, GFP, order) {
+            Ok(pfn) => Some(pfn.get()),
+            Err(NoPage) => self.alloc_slow(order),
+        }
+    }
+
+    #[inline(always)]
+    fn free(&mut self, pfn: u32, order: u8) {
+        self.memory.free(CPU, Pfn::new(pfn), Order::new(order));
+    }
+
+    fn split(&mut self, pfn: u32, order: u8) {
+        self.memory.split_page(Pfn::new(pfn), Order::new(order));
+    }
+
+    fn settle(&mut self) {
+        self.memory.drain_cpu(CPU);
+        self.memory.fold_vmstat(CPU);
+    }
+}
+
+/// The peer: `buddy_system_allocator`, a tree of free blocks for each order, with our largest order.
+pub struct Bsa(FrameAllocator<11>);
+
+impl Subject for Bsa {
+    const NAME: &'static str = "BSA";
+
+    fn new(frames: u32) -> Bsa {
+        let mut all = FrameAllocator::new();
+        all.add_frame(0, frames as usize);
+        Bsa(all)
+    }
+
+    #[inline(always)]
+    fn alloc(&mut self, order: u8) -> Option<u32> {
+        self.0.alloc(1 << order).map(|pfn| pfn as u32)
+    }
+
+    #[inline(always)]
+    fn free(&mut self, pfn: u32, order: u8) {
+        self.0.dealloc(pfn as usize, 1 << order);
+    }
+}

@@ -1,0 +1,130 @@
+//! What can be asked for. Help, completions and man pages all come from here.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Keep physical memory contiguous: reproduce and explore Linux's compaction on a simulated machine.
+#[derive(Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    after_help = "Examples:\n  \
+        kontig reproduce hugepage-latency                 the headline experiment, next to the published figures\n  \
+        kontig reproduce java-heap backoff --html r.html  two more, as a page with the memory map\n  \
+        kontig run hugealloc --machine xeon-64g --profile 6.1 --set vm.compaction_proactiveness=60\n                                                    \
+        what if?\n\n\
+        Exit codes: 0 done; 1 failed while running; 2 asked wrongly."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run published experiments and hold the results against what was published
+    #[command(after_help = "Examples:\n  \
+        kontig reproduce hugepage-latency\n  \
+        kontig reproduce hugepage-latency java-heap backoff compact-32g --json > r.json --out results/x --html report.html\n\n\
+        'kontig list' shows the experiments. Without a name, the headline experiment runs.")]
+    Reproduce(ReproduceArgs),
+    /// Run a workload or an experiment under settings of your own: what if?
+    #[command(after_help = "Examples:\n  \
+        kontig run hugealloc --machine desktop-32g --profile 6.1\n  \
+        kontig run hugepage-latency --machine xeon-64g --set vm.compaction_proactiveness=80\n  \
+        kontig run watch --machine tiny-64m --profile 5.6 --switch proactive-compaction --html watch.html\n\n\
+        'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls.")]
+    Run(RunArgs),
+    /// Run a stored result again and see that it is the same, byte for byte
+    #[command(after_help = "Example:\n  kontig rerun results/x")]
+    Rerun(RerunArgs),
+    /// Show experiments, workloads, machines, profiles, switches and sysctls
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages to a directory
+    Man {
+        /// An existing directory.
+        dir: PathBuf,
+    },
+}
+
+/// Where results go, and how much of the host they may use.
+#[derive(Args)]
+pub struct OutputArgs {
+    /// Print one JSON document (schema kontig.reproduce/1) instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Keep everything needed to rerun: inputs, counters, histograms, time series
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write one self-contained page: tables, curves, memory map
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a small picture of the memory map
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write the simulated machine's /proc files at the start and the end of each measurement
+    #[arg(long, value_name = "DIR")]
+    pub procfs: Option<PathBuf>,
+    /// Seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Runs side by side (default: one for each CPU, as far as memory allows); results do not depend on it
+    #[arg(long, short, value_name = "N")]
+    pub jobs: Option<std::num::NonZeroUsize>,
+}
+
+/// `kontig reproduce`.
+#[derive(Args)]
+pub struct ReproduceArgs {
+    /// Experiments, by name or file
+    #[arg(value_name = "NAME", default_value = "hugepage-latency")]
+    pub names: Vec<String>,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `kontig run`.
+#[derive(Args)]
+pub struct RunArgs {
+    /// A workload, an experiment, or an experiment file
+    #[arg(value_name = "WORKLOAD|EXPERIMENT")]
+    pub what: String,
+    /// Machine, by name or file (default: the experiment's; desktop-32g for a workload)
+    #[arg(long, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// Kernel generation, by name or file (default: the experiment's variants; 6.1 for a workload)
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
+    /// A sysctl to set, such as vm.compaction_proactiveness=60
+    #[arg(long = "set", value_name = "SYSCTL=VALUE")]
+    pub set: Vec<String>,
+    /// A seed's patch to apply
+    #[arg(long = "switch", value_name = "NAME")]
+    pub switch: Vec<String>,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// `kontig rerun`.
+#[derive(Args)]
+pub struct RerunArgs {
+    /// A result directory written by --out
+    #[arg(value_name = "RESULT")]
+    pub result: PathBuf,
+    /// Runs side by side
+    #[arg(long, short, value_name = "N")]
+    pub jobs: Option<std::num::NonZeroUsize>,
+}

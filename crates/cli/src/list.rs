@@ -1,0 +1,39 @@
+//! `kontig list`: everything that has a name, with a line each.
+
+use kontig_lab::{LabError, catalog};
+use kontig_mm::sysctl::SYSCTLS;
+use kontig_workload::WORKLOADS;
+
+/// Prints the catalogue.
+pub fn list(json: bool) -> Result<(), LabError> {
+    let line = |name: &str, summary: &str| (name.to_string(), summary.to_string());
+    let sections: Vec<(&str, Vec<(String, String)>)> = vec![
+        ("experiments", catalog::experiments()?.iter().map(|e| line(&e.id, &e.summary)).collect()),
+        ("workloads", WORKLOADS.iter().map(|(name, summary, _)| line(name, summary)).collect()),
+        ("machines", catalog::machines()?.iter().map(|m| line(&m.name, &m.summary)).collect()),
+        ("profiles", catalog::profiles()?.iter().map(|p| line(&p.name, &p.summary)).collect()),
+        ("switches", catalog::switches()?.iter().map(|(name, s)| line(name, &s.summary)).collect()),
+        ("sysctls", SYSCTLS.iter().map(|(name, summary)| line(name, summary)).collect()),
+    ];
+    if json {
+        let entries = |e: &[(String, String)]| {
+            e.iter().map(|(n, s)| serde_json::json!({ "name": n, "summary": s })).collect::<Vec<_>>()
+        };
+        let mut doc = serde_json::json!({ "schema": "kontig.list/1" });
+        for (title, e) in &sections {
+            doc[*title] = entries(e).into();
+        }
+        crate::print(&format!("{doc:#}\n"));
+        return Ok(());
+    }
+    let width = sections.iter().flat_map(|(_, e)| e).map(|(n, _)| n.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (title, entries) in &sections {
+        text += &format!("{title}\n");
+        for (name, summary) in entries {
+            text += &format!("  {name:width$}  {summary}\n");
+        }
+    }
+    crate::print(&text);
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! `kontig reproduce`, `kontig run` and `kontig rerun`.
+
+use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
+use kontig_lab::experiment::{Experiment, Variant};
+use kontig_lab::result::{REPRODUCE_SCHEMA, Reproduction, RunResult};
+use kontig_lab::session::{Outcome, Resolved, Session};
+use kontig_lab::store::{HostFacts, Store, StoredResult, write_file};
+use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
+use kontig_workload::{WORKLOADS, Workload};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// `kontig reproduce`.
+pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
+    let mut resolved: Vec<Resolved> = Vec::new();
+    for name in &a.names {
+        let r = Resolved::new(catalog::experiment(name)?.0)?;
+        if resolved.iter().any(|o| o.experiment.id == r.experiment.id) {
+            return Err(AskedWrongly::Value(format!("experiment '{}' is asked for twice", r.experiment.id)).into());
+        }
+        resolved.push(r);
+    }
+    carry_out(resolved, &a.output)
+}
+
+/// `kontig run`.
+pub fn run(a: &RunArgs) -> Result<(), LabError> {
+    let mut e = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
+        Some((name, summary, text)) => of_workload(name, summary, text)?,
+        None => catalog::experiment(&a.what).map(|(e, _)| e).map_err(|e| match e {
+            LabError::Asked(AskedWrongly::Unknown { .. }) => match catalog::experiments() {
+                Ok(known) => {
+                    let known = known.iter().map(|e| e.id.as_str()).chain(WORKLOADS.iter().map(|w| w.0));
+                    catalog::unknown("workload or experiment", &a.what, known.collect::<Vec<_>>())
+                }
+                Err(e) => e,
+            },
+            e => e,
+        })?,
+    };
+    let set = a.set.iter().map(|s| assignment(s)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(machine) = &a.machine {
+        e.machine.clone_from(machine);
+    }
+    for v in &mut e.variant {
+        if let Some(profile) = &a.profile {
+            v.profile.clone_from(profile);
+        }
+        for s in &a.switch {
+            if !v.switches.contains(s) {
+                v.switches.push(s.clone());
+            }
+        }
+        v.sysctls.extend(set.iter().cloned());
+    }
+    // What was changed is no longer what was published.
+    if a.machine.is_some() || a.profile.is_some() || !set.is_empty() || !a.switch.is_empty() {
+        e.target = None;
+    }
+    e.pace = None;
+    carry_out(vec![Resolved::new(e)?], &a.output)
+}
+
+/// A workload as an experiment of one variant.
+fn of_workload(name: &str, summary: &str, text: &str) -> Result<Experiment, LabError> {
+    let workload: Workload = toml::from_str(text).map_err(|e| AskedWrongly::Malformed {
+        path: format!("workload {name}"),
+        line: 1,
+        reason: e.message().into(),
+    })?;
+    Ok(Experiment {
+        id: name.into(),
+        summary: summary.into(),
+        assumptions: String::new(),
+        machine: "desktop-32g".into(),
+        target: None,
+        repetitions: 1,
+        workload,
+        variant: vec![Variant {
+            name: name.into(),
+            profile: "6.1".into(),
+            switches: Vec::new(),
+            sysctls: BTreeMap::new(),
+        }],
+        pace: None,
+    })
+}
+
+fn assignment(text: &str) -> Result<(String, toml::Value), LabError> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            let name = if name.contains('.') { name.to_string() } else { format!("vm.{name}") };
+            Ok((name, toml::Value::String(value.into())))
+        }
+        _ => Err(AskedWrongly::Value(format!(
+            "--set {text}: write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60"
+        ))
+        .into()),
+    }
+}
+
+/// Runs, and writes what was asked for.
+fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
+    let begin = Instant::now();
+    // Places that cannot be written to are found out now, not after a minute of work.
+    let store = o.out.as_deref().map(Store::create).transpose()?;
+    for file in [&o.html, &o.svg].into_iter().flatten() {
+        write_file(file, b"")?;
+    }
+    if let Some(dir) = &o.procfs {
+        Store::create(dir)?;
+    }
+    let session = Session::new(resolved, o.seed, o.procfs.clone())?;
+    let hashes = Mutex::new(BTreeMap::new());
+    let finished = |run: &RunResult| {
+        let (path, hash) = StoredResult::hash(run)?;
+        hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, hash);
+        store.as_ref().map_or(Ok(()), |s| s.keep_run(run))
+    };
+    let (outcomes, error) = run_session(&session, o.jobs, &finished);
+    let hashes = hashes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let runs_kept = hashes.len();
+    let host = HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
+    if let (Some(store), None) = (&store, &error) {
+        let result = StoredResult::new(o.seed, session.resolved(), &outcomes, hashes)?;
+        store.complete(&result, &host)?;
+    }
+    if !outcomes.is_empty() {
+        show(&session, &outcomes, o, &host)?;
+    }
+    match error {
+        None => Ok(()),
+        Some(LabError::Failed(Failed::Interrupted { .. })) => {
+            let total = session.jobs().len();
+            let place = o.out.as_ref().map_or("not stored (no --out)".into(), |d| format!("kept in {}", d.display()));
+            Err(Failed::Interrupted { kept: format!("{runs_kept} of {total} runs were finished and are {place}") }
+                .into())
+        }
+        Some(e) => Err(e),
+    }
+}
+
+/// Runs a session with progress on the terminal and Ctrl-C understood.
+fn run_session(
+    session: &Session,
+    jobs: Option<std::num::NonZeroUsize>,
+    finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
+) -> (Vec<Outcome>, Option<LabError>) {
+    let stop = session.stop_flag();
+    // A second handler in one process is refused; then Ctrl-C simply ends it.
+    let _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));
+    let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, std::num::NonZeroUsize::get);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        if std::io::stderr().is_terminal() {
+            scope.spawn(|| crate::progress::show(session.jobs(), &done));
+        }
+        let result = session.run(threads, finished);
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Prints and draws the outcomes.
+fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFacts) -> Result<(), LabError> {
+    if o.json {
+        let doc = Reproduction {
+            schema: REPRODUCE_SCHEMA.into(),
+            seed: o.seed,
+            wall_s: host.wall_s,
+            peak_rss_bytes: host.peak_rss_bytes,
+            experiments: outcomes.iter().map(|x| x.result.clone()).collect(),
+        };
+        let text = serde_json::to_string_pretty(&doc)
+            .map_err(|e| Failed::Write { path: "standard output".into(), reason: e.to_string() })?;
+        crate::print(&(text + "\n"));
+    } else {
+        let terminal = std::io::stdout().is_terminal();
+        let mut text = String::new();
+        for x in outcomes {
+            text += &kontig_report::table::render(&x.result, None, terminal);
+            text += "\n";
+        }
+        let gib = host.peak_rss_bytes as f64 / (1u64 << 30) as f64;
+        text += &format!("seed {}; {:.1} s, {gib:.1} GiB at most\n", o.seed, host.wall_s);
+        crate::print(&text);
+    }
+    if let Some(file) = &o.html {
+        write_file(file, page(session, outcomes).as_bytes())?;
+    }
+    if let (Some(file), Some(first)) = (&o.svg, outcomes.first()) {
+        let picture = kontig_report::svg::Picture::default();
+        let svg = kontig_report::svg::memory_map_svg(&first.runs, &picture)
+            .map_err(|e| Failed::Write { path: file.display().to_string(), reason: e.to_string() })?;
+        write_file(file, svg.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn page(session: &Session, outcomes: &[Outcome]) -> String {
+    let experiments = outcomes
+        .iter()
+        .map(|x| {
+            let source = session.resolved().iter().find(|r| r.experiment.id == x.result.id);
+            kontig_report::html::PageExperiment {
+                result: &x.result,
+                runs: &x.runs,
+                summary: source.map(|r| r.experiment.summary.clone()).unwrap_or_default(),
+                notes: source.map(|r| format!("{} {}", r.experiment.assumptions, r.machine.notes)).unwrap_or_default(),
+            }
+        })
+        .collect();
+    kontig_report::html::page(&kontig_report::html::Page {
+        title: "Kontig".into(),
+        subtitle: "Experiments on a simulated machine, next to what was published".into(),
+        experiments,
+    })
+}
+
+/// `kontig rerun`.
+pub fn rerun(a: &RerunArgs) -> Result<(), LabError> {
+    let stored = StoredResult::read(&a.result)?;
+    let session = Session::new(stored.inputs.clone(), stored.seed, None)?;
+    let hashes = Mutex::new(BTreeMap::new());
+    let finished = |run: &RunResult| {
+        let (path, hash) = StoredResult::hash(run)?;
+        hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, hash);
+        Ok(())
+    };
+    let (outcomes, error) = run_session(&session, a.jobs, &finished);
+    if let Some(e) = error {
+        return Err(e);
+    }
+    let hashes = hashes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let again = StoredResult {
+        version: stored.version.clone(),
+        ..StoredResult::new(stored.seed, &stored.inputs, &outcomes, hashes)?
+    };
+    match stored.first_difference(&again) {
+        None => {
+            crate::print(&format!(
+                "{}: identical, {} runs byte for byte\n",
+                a.result.display(),
+                stored.run_sha256.len()
+            ));
+            Ok(())
+        }
+        Some(difference) => {
+            let reason = format!("not reproduced (written by kontig {}): {difference}", stored.version);
+            Err(Failed::Result { path: a.result.display().to_string(), reason }.into())
+        }
+    }
+}
+
+/// The process's largest resident memory, bytes; 0 where the host does not say.
+fn peak_rss() -> u64 {
+    let text = std::fs::read_to_string(Path::new("/proc/self/status")).unwrap_or_default();
+    let kib = text.lines().find_map(|l| l.strip_prefix("VmHWM:")?.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(0, |k| k * 1024)
+}

@@ -1,0 +1,240 @@
+//! Looks at a running machine: values over time, pictures of its pageblocks, the trace.
+//!
+//! A run's length is not known beforehand: when a series grows too long, every other value is dropped and the
+//! interval doubles, so that any run ends with a few hundred points. Pictures are taken at even steps of progress,
+//! because each costs a walk over all frames.
+
+use crate::result::{Cell, MapFrame, MapZone, MemoryMap, Series, TimedEvent};
+use crate::run::{machine_score, proactive_runs, take_events};
+use base64::Engine;
+use kontig_mm::frame::{FrameKind, Tag};
+use kontig_mm::{Memory, Pfn, VmEvent};
+use kontig_sim::Machine;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Virtual time between two looks at the machine, to start with; doubled as a run gets longer.
+const FIRST_INTERVAL_NS: u64 = 10_000_000;
+/// A series is halved when it reaches this many points.
+const MAX_POINTS: usize = 600;
+/// Pictures taken of the measured phase.
+const PICTURES: f64 = 24.0;
+
+const SERIES: [(&str, &str); 6] = [
+    ("fragmentation score", "0-100"),
+    ("free huge pages", "huge pages"),
+    ("free memory", "GiB"),
+    ("pages migrated", "pages"),
+    ("proactive compaction runs", "runs"),
+    ("kcompactd CPU time", "s"),
+];
+
+/// The eyes of a run.
+pub(crate) struct Sampler {
+    interval_ns: u64,
+    next_ns: u64,
+    series: [Vec<(u64, f64)>; SERIES.len()],
+    map: MemoryMap,
+    next_picture: f64,
+    events: Vec<TimedEvent>,
+    dropped: u64,
+    /// From here on the score's extremes and the gaps between proactive runs are figures.
+    measured_ns: Option<u64>,
+    score: (f64, f64),
+    proactive_starts: Vec<u64>,
+    last_runs: u64,
+}
+
+impl Sampler {
+    pub(crate) fn new() -> Sampler {
+        Sampler {
+            interval_ns: FIRST_INTERVAL_NS,
+            next_ns: 0,
+            series: Default::default(),
+            map: MemoryMap::default(),
+            next_picture: 0.0,
+            events: Vec::new(),
+            dropped: 0,
+            measured_ns: None,
+            score: (f64::MAX, f64::MIN),
+            proactive_starts: Vec::new(),
+            last_runs: 0,
+        }
+    }
+
+    /// Virtual time to the next look.
+    pub(crate) fn interval_ns(&self) -> u64 {
+        self.interval_ns
+    }
+
+    /// The measurement begins now: short looks again, since it may be short.
+    pub(crate) fn measured_from(&mut self, m: &Machine) {
+        self.measured_ns = Some(m.now());
+        self.last_runs = proactive_runs(m);
+        self.series.iter_mut().for_each(Vec::clear);
+        self.interval_ns = FIRST_INTERVAL_NS;
+        self.next_ns = m.now();
+    }
+
+    pub(crate) fn phase_begins(&mut self, m: &Machine, phase: &str) {
+        self.picture(m, phase);
+        self.next_picture = if phase == "measure" { 1.0 / PICTURES } else { f64::MAX };
+    }
+
+    pub(crate) fn last_look(&mut self, m: &mut Machine, phase: &str) {
+        self.sample(m);
+        self.picture(m, phase);
+        take_events(m, &mut self.events, &mut self.dropped);
+    }
+
+    /// A look at the machine.
+    pub(crate) fn look(&mut self, m: &mut Machine, phase: &str, progress: f64) {
+        take_events(m, &mut self.events, &mut self.dropped);
+        if m.now() >= self.next_ns {
+            self.sample(m);
+            self.next_ns = m.now() + self.interval_ns;
+        }
+        if progress >= self.next_picture && progress < 1.0 {
+            self.picture(m, phase);
+            self.next_picture = ((progress * PICTURES).floor() + 1.0) / PICTURES;
+        }
+    }
+
+    fn sample(&mut self, m: &Machine) {
+        let mem = m.memory();
+        let score = machine_score(m);
+        let huge: u64 = mem.zones().iter().map(|z| z.contig_info(kontig_mm::types::PAGEBLOCK_ORDER).suitable).sum();
+        let values = [
+            score,
+            huge as f64,
+            mem.nr_free_pages() as f64 * 4096.0 / (1u64 << 30) as f64,
+            mem.vmstat().get(VmEvent::PgmigrateSuccess) as f64,
+            proactive_runs(m) as f64,
+            m.kcompactd_ns() as f64 / 1e9,
+        ];
+        for (s, v) in self.series.iter_mut().zip(values) {
+            s.push((m.now(), v));
+        }
+        if self.measured_ns.is_some() {
+            self.score = (self.score.0.min(score), self.score.1.max(score));
+            let runs = proactive_runs(m);
+            if runs > self.last_runs {
+                self.proactive_starts.push(m.now());
+                self.last_runs = runs;
+            }
+        }
+        if self.series[0].len() >= MAX_POINTS {
+            for s in &mut self.series {
+                let mut keep = false;
+                s.retain(|_| {
+                    keep = !keep;
+                    keep
+                });
+            }
+            self.interval_ns *= 2;
+        }
+    }
+
+    /// Takes a picture of all pageblocks.
+    fn picture(&mut self, m: &Machine, phase: &str) {
+        let mem = m.memory();
+        if self.map.zones.is_empty() {
+            self.map.zones = mem
+                .zones()
+                .iter()
+                .map(|z| MapZone {
+                    name: format!("node {} {}", z.node.index(), z.kind.name()),
+                    blocks: (z.spanned() / 512) as u32,
+                })
+                .collect();
+        }
+        let cells = cells(mem);
+        let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+        // Writing into memory cannot fail.
+        let packed = deflate.write_all(&cells).and_then(|()| deflate.finish()).unwrap_or_default();
+        self.map.frames.push(MapFrame {
+            at_ns: m.now(),
+            phase: phase.into(),
+            free_pages: mem.nr_free_pages(),
+            score: machine_score(m),
+            cells: base64::engine::general_purpose::STANDARD.encode(packed),
+        });
+    }
+
+    /// Figures that come from watching: the score's extremes, and the time between proactive runs.
+    pub(crate) fn figures(&self) -> BTreeMap<String, f64> {
+        let mut f = BTreeMap::new();
+        if self.score.0 <= self.score.1 {
+            f.insert("lowest fragmentation score".into(), self.score.0);
+            f.insert("highest fragmentation score".into(), self.score.1);
+        }
+        let gaps: Vec<f64> = self.proactive_starts.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e9).collect();
+        if !gaps.is_empty() {
+            f.insert("time between proactive runs".into(), gaps.iter().sum::<f64>() / gaps.len() as f64);
+        }
+        f
+    }
+
+    pub(crate) fn finish(self) -> (Vec<Series>, MemoryMap, Vec<TimedEvent>, u64) {
+        let series = SERIES.iter().zip(self.series).map(|((name, unit), points)| Series {
+            name: (*name).into(),
+            unit: (*unit).into(),
+            points,
+        });
+        (series.collect(), self.map, self.events, self.dropped)
+    }
+}
+
+/// A byte for each pageblock of each zone.
+fn cells(mem: &Memory) -> Vec<u8> {
+    let mut out = Vec::new();
+    for z in mem.zones() {
+        for b in z.start.pageblock()..=z.last_pageblock().pageblock() {
+            out.push(cell(mem, b));
+        }
+    }
+    out
+}
+
+fn cell(mem: &Memory, block: usize) -> u8 {
+    let frames = mem.frames();
+    let t = mem.pageblocks().migratetype(block) as u8;
+    let mut tag = frames.block_tag(block);
+    if tag == Tag::SECOND_HALF {
+        tag = frames.block_tag(block - 1);
+    }
+    if tag != Tag::SPLIT {
+        return match tag.kind() {
+            FrameKind::Buddy(_) | FrameKind::Pcp(_) | FrameKind::IsolatedFree => Cell::Free.byte(t, false),
+            FrameKind::Lru | FrameKind::IsolatedLru => Cell::HugeUser.byte(t, false),
+            FrameKind::Reserved | FrameKind::Tail => Cell::Reserved.byte(t, true),
+            FrameKind::Kernel | FrameKind::MovableOps => Cell::HugeKernel.byte(t, true),
+        };
+    }
+    let tags = frames.split_block_tags(block);
+    // The commonest block by far holds single user pages and free blocks only: counted without decoding.
+    let lru = tags.iter().filter(|t| **t == Tag::LRU_PAGE.raw()).count() as u32;
+    let (mut used, mut unmovable, mut reserved) = (lru, 0, 0);
+    for (i, _) in tags.iter().enumerate().filter(|(_, t)| **t != 0 && **t != Tag::LRU_PAGE.raw()) {
+        let tag = frames.tag(Pfn::of_pageblock(block).plus(i as u32));
+        let pages = tag.order().pages();
+        match tag.kind() {
+            FrameKind::Kernel | FrameKind::Pcp(_) => {
+                used += pages;
+                unmovable += pages;
+            }
+            FrameKind::Reserved => reserved += pages,
+            FrameKind::Buddy(_) | FrameKind::IsolatedFree | FrameKind::Tail => {}
+            _ => used += pages,
+        }
+    }
+    let class = match used + reserved {
+        _ if reserved == 512 => Cell::Reserved,
+        0..=128 => Cell::Quarter,
+        129..=256 => Cell::Half,
+        257..=384 => Cell::ThreeQuarters,
+        385..=511 => Cell::Nearly,
+        _ => Cell::Full,
+    };
+    class.byte(t, unmovable > 0 || reserved > 0)
+}

@@ -1,0 +1,317 @@
+//! A session: what was asked for, resolved, run in parallel, and compared.
+//!
+//! Every name is looked up and every file read before the first run starts. Runs go side by side as far as the
+//! host's CPUs and memory allow; results do not depend on how many.
+
+use crate::catalog;
+use crate::compare::compare;
+use crate::error::{AskedWrongly, Failed, LabError};
+use crate::experiment::{Experiment, Target, Variant};
+use crate::result::{ExperimentResult, RunResult};
+use crate::run::{RunControl, RunPlan, file_name};
+use kontig_mm::Profile;
+use kontig_sim::MachineFile;
+use kontig_workload::spec::Measure;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// Runs are put side by side up to this much host memory, bytes.
+const MEMORY_FOR_RUNS: u64 = 8 << 30;
+
+/// An experiment with everything its names stand for: enough to run it again anywhere.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Resolved {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// Its machine.
+    pub machine: MachineFile,
+    /// The profile of each variant, switches thrown.
+    pub profiles: Vec<Profile>,
+    /// The published figures.
+    pub target: Option<Target>,
+    /// The machine of the pace sweep.
+    pub pace_machine: Option<MachineFile>,
+}
+
+impl Resolved {
+    /// Looks up all an experiment names.
+    ///
+    /// # Errors
+    /// The first name that is unknown or file that is wrong.
+    pub fn new(experiment: Experiment) -> Result<Resolved, LabError> {
+        let machine = catalog::machine(&experiment.machine)?.0;
+        let profiles = experiment
+            .variant
+            .iter()
+            .map(|v| catalog::profile_with(&v.profile, &v.switches).map(|(p, _)| p))
+            .collect::<Result<_, _>>()?;
+        let target = experiment.target.as_deref().map(|t| catalog::target(t).map(|(t, _)| t)).transpose()?;
+        if let Some(t) = &target
+            && t.variants.len() != experiment.variant.len()
+        {
+            let reason = format!("{} variants, but target {} has {}", experiment.variant.len(), t.id, t.variants.len());
+            return Err(AskedWrongly::Contradictory { path: experiment.id, reason }.into());
+        }
+        let pace_machine =
+            experiment.pace.as_ref().map(|p| catalog::machine(&p.machine).map(|(m, _)| m)).transpose()?;
+        Ok(Resolved { experiment, machine, profiles, target, pace_machine })
+    }
+
+    /// The variants' names, baseline first.
+    pub fn variants(&self) -> Vec<String> {
+        self.experiment.variant.iter().map(|v| v.name.clone()).collect()
+    }
+
+    fn plan(&self, i: usize, seed: u64) -> RunPlan {
+        RunPlan {
+            experiment: self.experiment.id.clone(),
+            variant: self.experiment.variant[i].clone(),
+            profile: self.profiles[i].clone(),
+            machine: self.machine.clone(),
+            workload: self.experiment.workload.clone(),
+            repetition: 0,
+            seed,
+            procfs: None,
+        }
+    }
+
+    /// All runs: variants × repetitions, then the pace sweep's points for each variant.
+    fn plans(&self, seed: u64, procfs: Option<&Path>) -> Vec<RunPlan> {
+        let mut plans = Vec::new();
+        for (i, v) in self.experiment.variant.iter().enumerate() {
+            let base = procfs.map(|d| d.join(&self.experiment.id).join(file_name(&v.name)));
+            for repetition in 0..self.experiment.repetitions {
+                let procfs = base.as_ref().map(|d| d.join(repetition.to_string()));
+                plans.push(RunPlan { repetition, seed: seed + u64::from(repetition), procfs, ..self.plan(i, seed) });
+            }
+        }
+        if let (Some(pace), Some(machine)) = (&self.experiment.pace, &self.pace_machine) {
+            for i in 0..self.experiment.variant.len() {
+                plans.extend(pace.pause_us.iter().map(|&pause| self.pace_plan(i, seed, machine, pause)));
+            }
+        }
+        plans
+    }
+
+    /// A point of the pace sweep: the same workload with another pause, on the sweep's machine.
+    fn pace_plan(&self, i: usize, seed: u64, machine: &MachineFile, pause: f64) -> RunPlan {
+        let mut plan = RunPlan { machine: machine.clone(), ..self.plan(i, seed) };
+        if let Measure::Hugealloc { pause_us, .. } = &mut plan.workload.measure {
+            *pause_us = pause;
+        }
+        plan.variant = Variant { name: pace_name(&plan.variant.name, pause), ..plan.variant };
+        plan
+    }
+}
+
+/// The name under which a point of the pace sweep is kept.
+fn pace_name(variant: &str, pause_us: f64) -> String {
+    format!("{variant}, pause {pause_us} us")
+}
+
+/// One point of a pace sweep: percentiles of the allocation latency at a pause.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct PacePoint {
+    /// The variant.
+    pub variant: String,
+    /// Pause after each allocation, µs.
+    pub pause_us: f64,
+    /// Percentile and latency in µs.
+    pub latency_us: Vec<(f64, f64)>,
+}
+
+/// What became of one experiment.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The table.
+    pub result: ExperimentResult,
+    /// Its runs, in plan order.
+    pub runs: Vec<RunResult>,
+    /// The pace sweep, if it has one.
+    pub pace: Vec<PacePoint>,
+}
+
+/// A planned run with its progress.
+pub struct Job {
+    /// What is to be run.
+    pub plan: RunPlan,
+    /// How far it is.
+    pub control: RunControl,
+    experiment: usize,
+    bytes: u64,
+}
+
+/// Experiments to be run together.
+pub struct Session {
+    resolved: Vec<Resolved>,
+    jobs: Vec<Job>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Session {
+    /// Plans the runs of these experiments.
+    ///
+    /// # Errors
+    /// If a sysctl is wrong, or a run needs more memory than the host has.
+    pub fn new(resolved: Vec<Resolved>, seed: u64, procfs: Option<PathBuf>) -> Result<Session, LabError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut jobs = Vec::new();
+        let available = available_memory();
+        for (experiment, r) in resolved.iter().enumerate() {
+            for plan in r.plans(seed, procfs.as_deref()) {
+                let wrong = |e: String| AskedWrongly::Contradictory { path: plan.machine.name.clone(), reason: e };
+                let needed = plan.machine.host_bytes().map_err(wrong)?;
+                if needed > available {
+                    let what = format!("{} on machine {}", plan.title(), plan.machine.name);
+                    return Err(Failed::HostMemory { what, needed, available }.into());
+                }
+                plan.memory()?;
+                let control = RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
+                jobs.push(Job { plan, control, experiment, bytes: needed });
+            }
+        }
+        Ok(Session { resolved, jobs, stop })
+    }
+
+    /// The runs, for a display of their progress.
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// The experiments.
+    pub fn resolved(&self) -> &[Resolved] {
+        &self.resolved
+    }
+
+    /// Raised when the session shall end early.
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// Runs everything on up to `threads` CPUs. `finished` is told of every run as it ends, in whatever order.
+    /// Returns the experiments all of whose runs finished, and the first error.
+    pub fn run(
+        &self,
+        threads: usize,
+        finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
+    ) -> (Vec<Outcome>, Option<LabError>) {
+        let gate = Gate::new(MEMORY_FOR_RUNS.min(available_memory()));
+        // The largest first, so that small ones fill the gaps.
+        let mut order: Vec<usize> = (0..self.jobs.len()).collect();
+        order.sort_by_key(|&i| (std::cmp::Reverse(self.jobs[i].bytes), i));
+        let queue = Mutex::new(order.into_iter());
+        let results: Mutex<Vec<Option<RunResult>>> = Mutex::new((0..self.jobs.len()).map(|_| None).collect());
+        let error: Mutex<Option<LabError>> = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for _ in 0..threads.clamp(1, self.jobs.len().max(1)) {
+                scope.spawn(|| {
+                    loop {
+                        let next = lock(&queue).next();
+                        let Some(i) = next else { break };
+                        if self.stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let job = &self.jobs[i];
+                        let _room = gate.enter(job.bytes);
+                        match job.plan.run(&job.control).and_then(|r| finished(&r).map(|()| r)) {
+                            Ok(r) => lock(&results)[i] = Some(r),
+                            Err(e) => {
+                                self.stop.store(true, Ordering::Relaxed);
+                                lock(&error).get_or_insert(e);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let error = error.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        (self.outcomes(results), error)
+    }
+
+    /// The experiments whose runs are complete.
+    fn outcomes(&self, mut results: Vec<Option<RunResult>>) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for (e, r) in self.resolved.iter().enumerate() {
+            let of_e = |i: &usize| self.jobs[*i].experiment == e;
+            let indices: Vec<usize> = (0..self.jobs.len()).filter(of_e).collect();
+            if indices.iter().any(|&i| results[i].is_none()) {
+                continue;
+            }
+            let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
+            let variants = r.variants();
+            let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
+            let result = compare(&r.experiment.id, &variants, r.target.as_ref(), &runs);
+            let pace = pace_points(r, &swept);
+            outcomes.push(Outcome { result, runs, pace });
+        }
+        outcomes
+    }
+}
+
+const PACE_PERCENTILES: [f64; 6] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
+
+/// The pace sweep's runs as points.
+fn pace_points(r: &Resolved, swept: &[RunResult]) -> Vec<PacePoint> {
+    let mut points = Vec::new();
+    let pauses = r.experiment.pace.iter().flat_map(|p| p.pause_us.iter().copied());
+    let pauses: Vec<f64> = pauses.collect();
+    for variant in r.variants() {
+        for &pause_us in &pauses {
+            let name = pace_name(&variant, pause_us);
+            let Some(h) = swept.iter().find(|s| s.variant == name).and_then(|s| s.histograms.first()) else { continue };
+            let latency_us = PACE_PERCENTILES.map(|p| (p, h.percentile(p))).to_vec();
+            points.push(PacePoint { variant: variant.clone(), pause_us, latency_us });
+        }
+    }
+    points
+}
+
+fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Lets runs in while their memory fits.
+struct Gate {
+    free: Mutex<u64>,
+    changed: Condvar,
+    total: u64,
+}
+
+/// A run's place; given back when dropped.
+struct Room<'a>(&'a Gate, u64);
+
+impl Gate {
+    fn new(total: u64) -> Gate {
+        Gate { free: Mutex::new(total), changed: Condvar::new(), total }
+    }
+
+    fn enter(&self, bytes: u64) -> Room<'_> {
+        // A run that needs more than the budget gets it all, alone.
+        let bytes = bytes.min(self.total);
+        let mut free = lock(&self.free);
+        while *free < bytes {
+            free = self.changed.wait(free).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        *free -= bytes;
+        Room(self, bytes)
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.free) += self.1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Memory the host can give without swapping, bytes; unlimited where that cannot be known.
+fn available_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text
+        .lines()
+        .find_map(|l| l.strip_prefix("MemAvailable:")?.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib * 1024)
+}

@@ -1,0 +1,219 @@
+//! Results on disk: everything that is needed to rerun them, and to see that nothing has changed.
+//!
+//! A result is a directory: `result.json` (what was asked for with every input in full, the tables, and a hash of
+//! each input and of each run), `runs/` with a file for each run, written as soon as it ends, and `host.json` with what
+//! differs from host to host. All but the last are the same bytes for the same inputs, anywhere.
+
+use crate::error::{AskedWrongly, Failed, LabError};
+use crate::result::{ExperimentResult, RunResult};
+use crate::run::file_name;
+use crate::session::{Outcome, PacePoint, Resolved};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Schema of `result.json`.
+pub const RESULT_SCHEMA: &str = "kontig.result/1";
+
+/// `result.json`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct StoredResult {
+    /// [`RESULT_SCHEMA`].
+    pub schema: String,
+    /// The version of Kontig that wrote it.
+    pub version: String,
+    /// The seed.
+    pub seed: u64,
+    /// What was run, every input in full.
+    pub inputs: Vec<Resolved>,
+    /// SHA-256 of each experiment's inputs as JSON, by its name.
+    pub input_sha256: BTreeMap<String, String>,
+    /// The tables.
+    pub experiments: Vec<ExperimentResult>,
+    /// The pace sweeps, by experiment.
+    pub pace: BTreeMap<String, Vec<PacePoint>>,
+    /// SHA-256 of each run's file, by its path below the directory.
+    pub run_sha256: BTreeMap<String, String>,
+}
+
+/// `host.json`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct HostFacts {
+    /// Wall-clock time, seconds.
+    pub wall_s: f64,
+    /// Largest resident memory, bytes.
+    pub peak_rss_bytes: u64,
+}
+
+/// Writes a file, making its directory.
+///
+/// # Errors
+/// Where it could not be written, and why.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
+    let fail =
+        |e: std::io::Error| LabError::from(Failed::Write { path: path.display().to_string(), reason: e.to_string() });
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir).map_err(fail)?;
+    }
+    // Whole or not at all: a full disk never leaves half a file under the final name.
+    let part = path.with_extension("part");
+    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|e| {
+        let _ = std::fs::remove_file(&part);
+        fail(e)
+    })
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// JSON as it is stored: indented, with a final newline.
+fn json(value: &impl Serialize, path: &Path) -> Result<Vec<u8>, LabError> {
+    let mut text = serde_json::to_vec_pretty(value)
+        .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// A directory a result is written to.
+pub struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// A result directory; it is made, and tried, before anything runs.
+    ///
+    /// # Errors
+    /// If it cannot be made or written to.
+    pub fn create(dir: &Path) -> Result<Store, LabError> {
+        let probe = dir.join(".kontig");
+        write_file(&probe, b"")?;
+        let _ = std::fs::remove_file(probe);
+        Ok(Store { dir: dir.into() })
+    }
+
+    /// Where a run's file is, below the directory.
+    fn run_path(run: &RunResult) -> String {
+        format!("runs/{}/{}/{}.json", run.experiment, file_name(&run.variant), run.repetition)
+    }
+
+    /// Keeps a run that has just ended.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn keep_run(&self, run: &RunResult) -> Result<(), LabError> {
+        let path = self.dir.join(Store::run_path(run));
+        write_file(&path, &run_bytes(run)?)
+    }
+
+    /// Completes the result.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn complete(&self, result: &StoredResult, host: &HostFacts) -> Result<(), LabError> {
+        for (name, value) in [("result.json", json(result, &self.dir)?), ("host.json", json(host, &self.dir)?)] {
+            write_file(&self.dir.join(name), &value)?;
+        }
+        Ok(())
+    }
+}
+
+fn run_bytes(run: &RunResult) -> Result<Vec<u8>, LabError> {
+    let mut text =
+        serde_json::to_vec(run).map_err(|e| Failed::Write { path: Store::run_path(run), reason: e.to_string() })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+impl StoredResult {
+    /// The result of a session: the same bytes on every host.
+    ///
+    /// # Errors
+    /// If something in it has no JSON form.
+    pub fn new(
+        seed: u64,
+        inputs: &[Resolved],
+        outcomes: &[Outcome],
+        hashes: BTreeMap<String, String>,
+    ) -> Result<StoredResult, LabError> {
+        let mut input_sha256 = BTreeMap::new();
+        for r in inputs {
+            input_sha256.insert(r.experiment.id.clone(), sha256(&json(r, Path::new(&r.experiment.id))?));
+        }
+        Ok(StoredResult {
+            schema: RESULT_SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            seed,
+            inputs: inputs.to_vec(),
+            input_sha256,
+            experiments: outcomes.iter().map(|o| o.result.clone()).collect(),
+            pace: outcomes
+                .iter()
+                .filter(|o| !o.pace.is_empty())
+                .map(|o| (o.result.id.clone(), o.pace.clone()))
+                .collect(),
+            run_sha256: hashes,
+        })
+    }
+
+    /// A run's place and hash, for [`StoredResult::new`].
+    ///
+    /// # Errors
+    /// If it has no JSON form.
+    pub fn hash(run: &RunResult) -> Result<(String, String), LabError> {
+        Ok((Store::run_path(run), sha256(&run_bytes(run)?)))
+    }
+
+    /// Reads a result: its directory, or `result.json` itself.
+    ///
+    /// # Errors
+    /// If it is missing, not a result, or of another schema version.
+    pub fn read(path: &Path) -> Result<StoredResult, LabError> {
+        let file = if path.is_dir() { path.join("result.json") } else { path.to_path_buf() };
+        let shown = file.display().to_string();
+        let bad = |reason: String| LabError::from(Failed::Result { path: shown.clone(), reason });
+        let text = std::fs::read_to_string(&file).map_err(|e| bad(format!("no result can be read here: {e}")))?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| bad(format!("not a result: {e}")))?;
+        match value.get("schema").and_then(|s| s.as_str()) {
+            Some(RESULT_SCHEMA) => {}
+            Some(other) => {
+                return Err(bad(format!(
+                    "schema {other}, this version of kontig reads {RESULT_SCHEMA}: rerun it with the version that wrote it"
+                )));
+            }
+            None => return Err(bad("not a result: it names no schema".into())),
+        }
+        let stored: StoredResult = serde_json::from_value(value).map_err(|e| bad(format!("damaged: {e}")))?;
+        for r in &stored.inputs {
+            let id = &r.experiment.id;
+            if stored.input_sha256.get(id) != Some(&sha256(&json(r, Path::new(id))?)) {
+                return Err(bad(format!("the inputs of {id} are not those it was made from: their hash differs")));
+            }
+            r.experiment.validate().map_err(|reason| AskedWrongly::Contradictory { path: shown.clone(), reason })?;
+        }
+        Ok(stored)
+    }
+
+    /// The first difference between this result and another of the same request; `None` if they are the same.
+    pub fn first_difference(&self, other: &StoredResult) -> Option<String> {
+        for (path, hash) in &self.run_sha256 {
+            match other.run_sha256.get(path) {
+                Some(h) if h == hash => {}
+                Some(h) => return Some(format!("{path}: sha256 {hash} before, {h} now")),
+                None => return Some(format!("{path}: not produced now")),
+            }
+        }
+        for (a, b) in self.experiments.iter().zip(&other.experiments) {
+            for (ra, rb) in a.rows.iter().zip(&b.rows) {
+                if ra != rb {
+                    return Some(format!(
+                        "{}, row '{}': {:?} before, {:?} now",
+                        a.id, ra.name, ra.measured, rb.measured
+                    ));
+                }
+            }
+        }
+        (self != other).then(|| "the results differ in what was asked for".into())
+    }
+}

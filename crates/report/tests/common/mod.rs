@@ -1,0 +1,231 @@
+//! Made-up experiments for tests and for looking at the page: the shape of real results, none of their meaning.
+
+// Each test takes what it needs of this.
+#![allow(dead_code)]
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use kontig_lab::result::*;
+use std::collections::BTreeMap;
+
+/// Names of the two variants.
+pub const VARIANTS: [&str; 2] = ["5.6.0-rc3", "5.6.0-rc3+proactiveness=20"];
+
+/// A small generator of reproducible noise.
+pub struct Noise(u64);
+
+impl Noise {
+    /// One that starts at `seed`.
+    pub fn new(seed: u64) -> Noise {
+        Noise(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+    /// The next number in 0..1.
+    pub fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A row as `kontig-lab` would judge it.
+pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: &[Option<f64>]) -> Row {
+    let change = |values: &[f64]| (values.len() > 1 && values[0] != 0.0).then(|| values[1] / values[0]);
+    let have: Vec<f64> = measured.iter().copied().flatten().collect();
+    let full = if have.len() == measured.len() { have } else { vec![] };
+    let (was, is) = (change(published), change(&full));
+    let sign = |c: f64| {
+        if c > 1.1 {
+            1
+        } else if c < 0.9 {
+            -1
+        } else {
+            0
+        }
+    };
+    let from_nothing = published.first() == Some(&0.0) && published.get(1).is_some_and(|&v| v > 0.0);
+    let direction_agrees = match (was, is) {
+        (Some(was), Some(is)) if sign(was) != 0 => Some(sign(was) == sign(is)),
+        _ if from_nothing && full.len() > 1 => Some(full[1] > full[0]),
+        _ => None,
+    };
+    let ratio_off = match (was, is) {
+        (Some(was), Some(is)) if was > 0.0 && is > 0.0 => Some((is / was).max(was / is)),
+        _ => None,
+    };
+    let (name, unit) = (name.to_owned(), unit.to_owned());
+    Row {
+        name,
+        unit,
+        headline,
+        published: published.to_vec(),
+        measured: measured.to_vec(),
+        direction_agrees,
+        ratio_off,
+    }
+}
+
+/// A table with every verdict in it.
+pub fn table() -> ExperimentResult {
+    let latency = |p: u32, headline, published: [f64; 2], measured: [f64; 2]| {
+        row(&format!("hugepage alloc latency p{p}"), "us", headline, &published, &measured.map(Some))
+    };
+    let rows = vec![
+        latency(5, false, [7894.0, 2.0], [6012.4, 2.1]),
+        latency(25, false, [12561.0, 3.0], [11034.0, 3.02]),
+        latency(50, true, [21229.0, 4.0], [19840.2, 3.7]),
+        latency(75, false, [30147.0, 4.0], [28901.0, 24.5]),
+        latency(95, true, [33799.0, 429.0], [36120.0, 2100.0]),
+        row("2M hugepages allocated", "hugepages", true, &[383859.0, 384105.0], &[Some(383_011.5), Some(384_001.0)]),
+        row("proactive compaction runs", "runs (20+)", false, &[0.0, 20.0], &[Some(0.0), Some(34.0)]),
+        row("system", "s", false, &[1666.48, 194.58], &[Some(182.0), Some(1604.3)]),
+        row("user", "s", false, &[17.39, 8.35], &[Some(17.2), Some(17.1)]),
+        row("elapsed", "s", true, &[1657.89, 199.62], &[Some(1490.0), None]),
+        row("pages migrated", "pages", false, &[], &[Some(0.0), Some(98_123_456.0)]),
+    ];
+    ExperimentResult {
+        id: "hugepage-latency".into(),
+        target: "experiments/targets/hugepage-latency.toml".into(),
+        variants: VARIANTS.map(String::from).to_vec(),
+        rows,
+        score: Score { direction: Tally { agree: 6, of: 8 }, headline_within_2x: Tally { agree: 2, of: 4 } },
+    }
+}
+
+/// A run on a machine of these zones; `patched` ones keep huge blocks at hand. `frames` moments of map.
+pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize) -> RunResult {
+    let patched = variant == 1;
+    let mut noise = Noise::new(17 + u64::from(repetition) * 31 + variant as u64);
+    let length = if patched { 412.0 } else { 3650.0 } * (1.0 + 0.02 * noise.next());
+    let ns = |share: f64| (share * length * 1e9) as u64;
+    let phase = |name: &str, from: f64, to: f64| Phase { name: name.into(), start_ns: ns(from), end_ns: ns(to) };
+    let phases = vec![phase("fill", 0.0, 0.22), phase("fragment", 0.22, 0.45), phase("allocate", 0.45, 1.0)];
+    let map = MemoryMap {
+        zones: zones.iter().map(|&(name, blocks)| MapZone { name: name.into(), blocks }).collect(),
+        frames: (0..frames)
+            .map(|i| frame(i as f64 / (frames - 1).max(1) as f64, patched, zones, &phases, ns))
+            .collect(),
+    };
+    RunResult {
+        experiment: "hugepage-latency".into(),
+        variant: VARIANTS[variant].into(),
+        repetition,
+        seed: 1,
+        figures: BTreeMap::new(),
+        vmstat: BTreeMap::new(),
+        work: BTreeMap::new(),
+        histograms: vec![latency(patched, &mut noise)],
+        series: series(patched, &mut noise, ns),
+        phases,
+        map,
+        events: vec![],
+        events_dropped: 0,
+    }
+}
+
+fn latency(patched: bool, noise: &mut Noise) -> Histogram {
+    let mut buckets = BTreeMap::new();
+    for _ in 0..20_000 {
+        let u = noise.next();
+        let slow = 6000.0 + 30_000.0 * u.powf(0.8);
+        let value = if patched && u < 0.96 { 2.0 + 3.0 * noise.next() } else { slow };
+        *buckets.entry((value.ln() * 16.0).ceil() as i64).or_insert(0u64) += 1;
+    }
+    let buckets = buckets.into_iter().map(|(k, n)| ((k as f64 / 16.0).exp(), n)).collect();
+    Histogram { name: "hugepage alloc latency".into(), unit: "us".into(), buckets }
+}
+
+fn series(patched: bool, noise: &mut Noise, ns: impl Fn(f64) -> u64) -> Vec<Series> {
+    let mut made = vec![];
+    let mut add = |name: &str, unit: &str, value: &mut dyn FnMut(f64) -> f64| {
+        let points = (0..=3000).map(|i| (ns(f64::from(i) / 3000.0), value(f64::from(i) / 3000.0))).collect();
+        made.push(Series { name: name.into(), unit: unit.into(), points });
+    };
+    let after = |s: f64, from: f64| ((s - from) / (1.0 - from)).max(0.0);
+    add("fragmentation score", "", &mut |s| match s {
+        s if s < 0.22 => 4.0 * s,
+        s if s < 0.45 => (s - 0.22) * 380.0,
+        s if patched => 87.0 - 70.0 * ((s - 0.45) * 9.0).min(1.0) + 3.0 * noise.next(),
+        s => 87.0 - 40.0 * after(s, 0.45) + 2.0 * noise.next(),
+    });
+    add("free memory", "GiB", &mut |s| match s {
+        s if s < 0.22 => 1000.0 - 4500.0 * s,
+        s if s < 0.45 => 10.0 + (s - 0.22) * 3270.0,
+        s => 762.0 - 750.0 * after(s, 0.45),
+    });
+    add("compact_stall", "", &mut |s| if patched { 41.0 * after(s, 0.9) } else { 383_000.0 * after(s, 0.45) });
+    add("pages migrated", "pages", &mut |s| 98e6 * after(s, 0.45).powf(if patched { 0.4 } else { 1.0 }));
+    add("kcompactd CPU", "%", &mut |s| if patched && s > 0.45 && s < 0.6 { 92.0 } else { 0.0 });
+    add("oom_kill", "", &mut |_| 0.0);
+    made
+}
+
+fn frame(share: f64, patched: bool, zones: &[(&str, u32)], phases: &[Phase], ns: impl Fn(f64) -> u64) -> MapFrame {
+    let blocks: u32 = zones.iter().map(|zone| zone.1).sum();
+    let mut noise = Noise::new(99);
+    let done = ((share - 0.45) / 0.55).clamp(0.0, 1.0);
+    let compacted = if patched { (done * 4.0).min(1.0) } else { done };
+    let cells: Vec<u8> = (0..blocks)
+        .map(|i| {
+            let (at, n, kind) = (f64::from(i) / f64::from(blocks), noise.next(), noise.next());
+            let pinned = kind < 0.03 + 0.05 * (at * 40.0).sin().max(0.0);
+            let class = match share {
+                _ if i < 2 || (i % 977 == 5 && blocks > 1000) => Cell::Reserved,
+                s if s < 0.22 => {
+                    if at < s / 0.22 {
+                        Cell::Full
+                    } else {
+                        Cell::Free
+                    }
+                }
+                s if s < 0.45 && at > (s - 0.22) / 0.23 => Cell::Full,
+                _ if pinned => [Cell::Quarter, Cell::Half, Cell::ThreeQuarters, Cell::Full][(n * 4.0) as usize],
+                _ if at < done * 0.72 => {
+                    if n < 0.97 {
+                        Cell::HugeUser
+                    } else {
+                        Cell::HugeKernel
+                    }
+                }
+                _ if at < compacted * 0.74 => Cell::Free,
+                _ if at > 1.0 - compacted * 0.26 => {
+                    if n < 0.6 {
+                        Cell::Full
+                    } else {
+                        Cell::Nearly
+                    }
+                }
+                _ => [Cell::Quarter, Cell::Quarter, Cell::Quarter, Cell::Half][(n * 4.0) as usize],
+            };
+            let migratetype = if pinned {
+                0
+            } else if kind > 0.96 {
+                2
+            } else {
+                1
+            };
+            class.byte(migratetype, pinned && matches!(class as u8, 3..=7))
+        })
+        .collect();
+    let at_ns = ns(share);
+    let phase = phases.iter().rev().find(|p| p.start_ns <= at_ns).map_or("", |p| &p.name);
+    let used = |byte: &u8| [0, 512, 512, 128, 256, 384, 500, 512, 512][usize::from(byte >> 2 & 15)];
+    MapFrame {
+        at_ns,
+        phase: phase.into(),
+        free_pages: cells.iter().map(|c| 512 - used(c)).sum(),
+        score: if share < 0.22 { 1.0 } else { 87.0 - 70.0 * compacted },
+        cells: BASE64_STANDARD.encode(miniz_oxide::deflate::compress_to_vec(&cells, 1)),
+    }
+}
+
+/// Two repetitions of both variants on a 64 MiB machine.
+pub fn small() -> Vec<RunResult> {
+    (0..4).map(|i| run(i % 2, i as u32 / 2, &[("node 0 DMA32", 32)], 12)).collect()
+}
+
+/// Both variants on a 1 TiB machine of two nodes.
+pub fn large() -> Vec<RunResult> {
+    let zones = [("node 0 DMA", 8), ("node 0 DMA32", 1528), ("node 0 Normal", 260_608), ("node 1 Normal", 262_144)];
+    (0..2).map(|i| run(i, 0, &zones, 25)).collect()
+}

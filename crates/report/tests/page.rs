@@ -1,0 +1,108 @@
+//! The page and the picture: nothing is fetched, nothing hostile gets through, and every part has its data.
+
+mod common;
+
+use kontig_lab::result::{ExperimentResult, RunResult};
+use kontig_report::html::{Page, PageExperiment, page};
+use kontig_report::map::{self, MapError};
+use kontig_report::svg::{Picture, memory_map_svg};
+
+fn html(result: &ExperimentResult, runs: &[RunResult], text: &str) -> String {
+    let experiment = PageExperiment { result, runs, summary: text.into(), notes: text.into() };
+    page(&Page { title: text.into(), subtitle: text.into(), experiments: vec![experiment] })
+}
+
+/// The JSON the page's script will read.
+fn data(html: &str) -> serde_json::Value {
+    let (_, rest) = html.split_once("id=\"data\">").expect("a data element");
+    let (json, _) = rest.split_once("</script>").expect("its end");
+    serde_json::from_str(json).expect("JSON")
+}
+
+#[test]
+fn the_page_loads_nothing() {
+    for runs in [common::small(), common::large()] {
+        let html = html(&common::table(), &runs, "A page");
+        for reference in ["http://", "https://", "src=", "@import", "url(", "<link", "{{"] {
+            assert!(!html.contains(reference), "{reference} in the page");
+        }
+    }
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    const HOSTILE: &str = "</script><b onclick='x'>\"{{data}}<!--<script>";
+    let mut table = common::table();
+    table.id = HOSTILE.into();
+    table.variants[0] = HOSTILE.into();
+    for row in &mut table.rows {
+        (row.name, row.unit) = (HOSTILE.into(), HOSTILE.into());
+    }
+    let mut runs = common::small();
+    for run in &mut runs {
+        if run.repetition == 0 {
+            run.variant = HOSTILE.into();
+        }
+        run.series[0].name = HOSTILE.into();
+        run.histograms[0].unit = HOSTILE.into();
+        run.phases[0].name = HOSTILE.into();
+        run.map.zones[0].name = HOSTILE.into();
+        run.map.frames.iter_mut().for_each(|frame| frame.phase = HOSTILE.into());
+    }
+    let html = html(&table, &runs, HOSTILE);
+    assert!(!html.contains("<b onclick") && !html.contains("<!--<script>"));
+    assert_eq!(html.matches("</script>").count(), 2, "the data's and the script's own");
+    assert_eq!(data(&html)["experiments"][0]["variants"][0], HOSTILE);
+    let picture = Picture { title: HOSTILE.into(), ..Picture::default() };
+    assert!(!memory_map_svg(&runs, &picture).expect("a picture").contains("<b"));
+}
+
+#[test]
+fn every_part_has_its_data() {
+    let html = html(&common::table(), &common::small(), "A page");
+    let experiment = &data(&html)["experiments"][0];
+    assert_eq!(experiment["curves"][0]["published"][1][4], serde_json::json!([95.0, 429.0]));
+    assert_eq!(experiment["series"][0]["lines"].as_array().map(Vec::len), Some(4), "two repetitions of two variants");
+    assert_eq!(experiment["phases"][0][2]["name"], "allocate");
+    assert_eq!(experiment["maps"][1]["frames"].as_array().map(Vec::len), Some(12));
+    assert!(html.contains("MISSED: opposite") && html.contains("<b>6/8</b>"));
+}
+
+#[test]
+fn an_empty_page_and_empty_runs_are_pages() {
+    let none = Page { title: "None".into(), subtitle: String::new(), experiments: vec![] };
+    assert!(page(&none).ends_with("</html>\n"));
+    let mut run = common::run(0, 0, &[("node 0 Normal", 4)], 2);
+    run.map = Default::default();
+    run.histograms[0].buckets.clear();
+    run.series.clear();
+    run.phases.clear();
+    let empty = [run];
+    assert!(html(&common::table(), &empty, "").contains("hugepage-latency"));
+    assert!(memory_map_svg(&empty, &Picture::default()).expect("a picture").ends_with("</svg>\n"));
+}
+
+#[test]
+fn pictures_stay_small_and_show_what_is_there() {
+    for runs in [common::small(), common::large()] {
+        let svg = memory_map_svg(&runs, &Picture::default()).expect("a picture");
+        assert!(svg.len() < 150_000, "{} bytes", svg.len());
+        assert_eq!(svg.matches("<g ").count(), 10, "two variants at five moments");
+        assert!(svg.contains("allocate") && svg.contains("5.6.0-rc3+proactiveness=20"));
+    }
+    let one = Picture { variants: vec!["5.6.0-rc3".into()], moments: 3, ..Picture::default() };
+    let svg = memory_map_svg(&common::small(), &one).expect("a picture");
+    assert_eq!(svg.matches("<g ").count(), 3);
+}
+
+#[test]
+fn damaged_maps_are_errors() {
+    let mut runs = common::small();
+    let blocks = map::blocks(&runs[0].map);
+    let frame = runs[0].map.frames[0].clone();
+    assert_eq!(map::cells(&frame, blocks).map(|cells| cells.len()), Ok(32));
+    assert_eq!(map::cells(&frame, blocks + 1), Err(MapError::Length { cells: 32, blocks: 33 }));
+    assert_eq!(map::cells(&frame, blocks - 1), Err(MapError::Deflate));
+    runs[0].map.frames[0].cells = "????".into();
+    assert_eq!(memory_map_svg(&runs, &Picture::default()), Err(MapError::Base64));
+}
