@@ -9,7 +9,8 @@ use crate::table::{Row, Unit};
 use kontig_mm::frame::Frames;
 use kontig_mm::{Memory, Profile};
 use kontig_sim::address_space::BYTES_PER_PAGE;
-use kontig_sim::{CostModel, Machine, MachineFile, Op, Outcome, Placement, Program, Region, Value};
+use kontig_sim::cost::Costs;
+use kontig_sim::{CostModel, Machine, Op, Outcome, Placement, Program, Region, Value};
 use kontig_workload::fragmenter::{Fragmenter, Holes};
 use std::any::Any;
 use std::time::Instant;
@@ -126,10 +127,11 @@ impl Program for Toucher {
     }
 }
 
-/// The costs of the smallest machine file: any will do, they only have to be summed.
+/// The costs of the largest machine file: any would do, they only have to be summed.
 fn costs() -> CostModel {
-    let file: MachineFile = toml::from_str(include_str!("../../../machines/tiny-64m.toml")).expect("a machine file");
-    CostModel::new(&file.costs)
+    let file: toml::Table = include_str!("../../../machines/xeon-1t.toml").parse().expect("a machine file");
+    let costs: Costs = file["costs"].clone().try_into().expect("it has costs");
+    CostModel::new(&costs)
 }
 
 fn machine(frames: u32) -> Machine {

@@ -4,6 +4,7 @@
 //! standard error.
 
 mod args;
+mod huge_pages;
 mod list;
 mod progress;
 mod reproduce;
@@ -13,6 +14,9 @@ use clap::{CommandFactory, Parser};
 use kontig_lab::LabError;
 use std::io::Write;
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

@@ -135,7 +135,11 @@ impl Memory {
                     })?;
             }
             ensure!(count == u64::from(p.count), "CPU {cpu} lists {count} pages, counts {}", p.count);
-            ensure!(p.free_diff.unsigned_abs() <= z.stat_threshold.max(1) as u64, "CPU {cpu} holds back {} free pages", p.free_diff);
+            ensure!(
+                p.free_diff.unsigned_abs() <= z.stat_threshold.max(1) as u64,
+                "CPU {cpu} holds back {} free pages",
+                p.free_diff
+            );
             pages += count;
         }
         Ok(pages)
@@ -237,7 +241,8 @@ impl Memory {
         // with the pageblock below, and whoever takes the two over does not look at the second one's type.
         let counted = z.nr_reserved_highatomic;
         ensure!(
-            highatomic * u64::from(PAGEBLOCK_PAGES) <= counted && counted <= z.managed / 100 + 2 * u64::from(PAGEBLOCK_PAGES),
+            highatomic * u64::from(PAGEBLOCK_PAGES) <= counted
+                && counted <= z.managed / 100 + 2 * u64::from(PAGEBLOCK_PAGES),
             "{highatomic} HIGHATOMIC pageblocks, {counted} pages counted"
         );
         Ok(())

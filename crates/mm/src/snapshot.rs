@@ -205,7 +205,7 @@ impl ZoneSnapshot {
             return Err(format!("defer_shift {} is more than {COMPACT_MAX_DEFER_SHIFT}", self.compact.defer_shift));
         }
         if self.compact.considered > 1 << COMPACT_MAX_DEFER_SHIFT {
-            return Err(format!("considered {} is more than {}", self.compact.considered, 1 << COMPACT_MAX_DEFER_SHIFT));
+            return Err(format!("considered {} is more than is ever put off", self.compact.considered));
         }
         if !(0..=i64::from(self.spanned)).contains(&self.nr_free_pages) {
             return Err(format!("{} free pages of {}", self.nr_free_pages, self.spanned));

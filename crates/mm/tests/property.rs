@@ -28,6 +28,7 @@ proptest! {
         let mut w = play(&plan, &ops);
         w.settle();
         w.verify().expect("consistent when everything has come to its end");
+        prop_assert_eq!(w.isolated(), 0, "nobody is left to give these back");
     }
 }
 

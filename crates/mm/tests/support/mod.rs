@@ -395,7 +395,12 @@ impl World {
         let before = *self.m.tunables();
         let marks = |m: &Memory| m.zones().iter().map(|z| (z.watermarks, z.watermark_boost)).collect::<Vec<_>>();
         let marks_before = marks(&self.m);
-        match self.m.sysctl_write(name, value) {
+        let written = self.m.sysctl_write(name, value);
+        const NEVER_VALID: [&str; 7] = ["-1", "4294967296", "3001", "x", "", "101", "no"];
+        assert!(written.is_err() || !NEVER_VALID.contains(&value), "'{value}' was accepted for {name}");
+        let switch = name.ends_with("_allowed") || name.ends_with("compact_memory");
+        assert!(written.is_err() || !switch || value != "2", "'2' was accepted for {name}");
+        match written {
             Err(_) => {
                 assert_eq!(before, *self.m.tunables(), "a refused write of '{value}' to {name} changes nothing");
                 assert_eq!(marks_before, marks(&self.m), "a refused write of '{value}' to {name} changes no mark");
@@ -536,9 +541,9 @@ impl World {
         Ok(())
     }
 
-    /// Whether something that may hold isolated pages is under way.
-    pub fn is_settled(&self) -> bool {
-        self.slow.is_empty() && self.sweeps.is_empty()
+    /// Free pages that compactions under way have taken as targets.
+    pub fn isolated(&self) -> u64 {
+        self.m.zones().iter().map(|z| isolated_free(&self.m, z)).sum()
     }
 }
 

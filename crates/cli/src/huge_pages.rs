@@ -1,0 +1,68 @@
+//! The allocator of this program: large arrays are put on huge pages of the host.
+//!
+//! A simulated terabyte is two gigabytes of engine state, reached at random: on 4 KiB pages every access would miss
+//! the TLB as well as the cache. Everything below [`LARGE`] goes to the system's allocator.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+/// From this size on an allocation is mapped on its own.
+const LARGE: usize = 32 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+
+/// See the module.
+pub struct HugePages;
+
+fn mapped_len(layout: Layout) -> usize {
+    layout.size().next_multiple_of(HUGE_PAGE)
+}
+
+fn is_large(layout: Layout) -> bool {
+    layout.size() >= LARGE && layout.align() <= HUGE_PAGE
+}
+
+/// Maps zeroed memory that starts on a huge-page boundary; null if there is none.
+fn map(layout: Layout) -> *mut u8 {
+    let len = mapped_len(layout);
+    let Some(with_slack) = len.checked_add(HUGE_PAGE) else { return std::ptr::null_mut() };
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choosing touches no existing memory. The parts
+    // unmapped again are the ends of that mapping, outside [start, start + len). Advice changes no contents.
+    unsafe {
+        let base = libc::mmap(std::ptr::null_mut(), with_slack, protection, flags, -1, 0);
+        if base == libc::MAP_FAILED {
+            return std::ptr::null_mut();
+        }
+        let base = base.cast::<u8>();
+        let before = base.align_offset(HUGE_PAGE);
+        let start = base.add(before);
+        if before > 0 {
+            libc::munmap(base.cast(), before);
+        }
+        if before < HUGE_PAGE {
+            libc::munmap(start.add(len).cast(), HUGE_PAGE - before);
+        }
+        libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE);
+        start
+    }
+}
+
+// SAFETY: small layouts are passed through to `System` unchanged, in every method by the same test. Large ones get a
+// mapping of their own of at least their size, aligned to 2 MiB, zeroed by the kernel, and returned whole.
+unsafe impl GlobalAlloc for HugePages {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_large(layout) { map(layout) } else { unsafe { System.alloc(layout) } }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if is_large(layout) { map(layout) } else { unsafe { System.alloc_zeroed(layout) } }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        if is_large(layout) {
+            // SAFETY: `ptr` came from `map` with this layout, so exactly this range is mapped.
+            unsafe { libc::munmap(ptr.cast(), mapped_len(layout)) };
+        } else {
+            unsafe { System.dealloc(ptr, layout) }
+        }
+    }
+}
