@@ -324,7 +324,7 @@ pub trait Visit {
 /// All streams at the sizes asked for.
 pub fn each(o: &Options, visit: &mut impl Visit) {
     let (small, medium, large) = (o.frames(4), o.frames(64), o.frames(1024));
-    let some = 1 << 22;
+    let some = 1 << 20;
     visit.stream(&["1"], "pair", &Pair { number: "1", frames: small, order: 0 });
     visit.stream(&["2", "2a", "2b"], "bulk", &Bulk { frames: small });
     let target = Some(Target::Ratio(0.2));

@@ -42,7 +42,8 @@ pub const NODE: NodeId = NodeId::new(0);
 /// What requests say: movable user memory, without waiting for reclaim or compaction.
 pub const GFP: Gfp = Gfp::MOVABLE.with(Gfp::HIGHMEM).with(Gfp::NOWARN);
 
-/// The engine, on a machine of one zone and one CPU. Watermarks are as low as they go: nothing is kept back.
+/// The engine, on a machine of one zone and one CPU that keeps nothing back: its min watermark is 0. The low mark, which
+/// sizes the per-CPU lists, is the kernel's thousandth of memory; below it requests go the slow way.
 pub struct Kontig {
     /// Its memory.
     pub memory: Memory,
@@ -88,9 +89,7 @@ impl Subject for Kontig {
 
     fn new(frames: u32) -> Kontig {
         let mut memory = Memory::new(&one_zone(frames, 1), Profile::linux_6_1()).expect("a valid machine");
-        for (name, value) in [("vm.min_free_kbytes", "0"), ("vm.watermark_scale_factor", "1")] {
-            memory.sysctl_write(name, value).expect("a known sysctl");
-        }
+        memory.sysctl_write("vm.min_free_kbytes", "0").expect("a known sysctl");
         Kontig { memory }
     }
 

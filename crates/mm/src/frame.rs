@@ -420,6 +420,15 @@ impl Frames {
         *list = List { head: first.get(), tail: last.get() };
     }
 
+    /// Touches the word of a frame that may be needed soon, so that it is in the cache by then. Nothing depends on
+    /// the value, so nothing waits for it; a frame that does not exist is ignored.
+    #[inline(always)]
+    pub(crate) fn warm(&self, pfn: u32) {
+        if let Some(word) = self.words.get(pfn as usize) {
+            core::hint::black_box(word.next);
+        }
+    }
+
     /// The entries of a list, first to last.
     pub fn iter(&self, list: &List, order: Order) -> impl Iterator<Item = Pfn> + '_ {
         let mut at = list.head;
