@@ -17,7 +17,7 @@ usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]
   --quick    machines a sixteenth the size, three repetitions
   --json     one JSON object a row
   --filter   only the row of this number, or rows whose text holds this
-A full run needs 6 GiB of memory; medians are of seven.";
+A full run takes five minutes and 8 GiB of memory; medians are of seven.";
 
 impl Options {
     /// Reads the command line.
