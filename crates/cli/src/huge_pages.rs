@@ -24,7 +24,8 @@ fn is_large(layout: Layout) -> bool {
 fn map(layout: Layout) -> *mut u8 {
     let len = mapped_len(layout);
     let Some(with_slack) = len.checked_add(HUGE_PAGE) else { return std::ptr::null_mut() };
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choosing touches no existing memory. The parts
     // unmapped again are the ends of that mapping, outside [start, start + len). Advice changes no contents.
     unsafe {

@@ -101,7 +101,9 @@ mod tests {
 
     #[test]
     fn fragmentation_index_of_the_published_vectors() {
-        let rows: &[(&[u64], u64, [i64; 3], u64, u64)] = &[
+        // Free blocks by order; free pages; fragmentation index at orders 1, 4, 9; score and unusable index at 9.
+        type Vector = (&'static [u64], u64, [i64; 3], u64, u64);
+        let rows: &[Vector] = &[
             (&[1000], 1000, [499, 937, 998], 100, 1000),
             (&[512], 512, [499, 936, 997], 100, 1000),
             (&[1023], 1023, [500, 937, 998], 100, 1000),

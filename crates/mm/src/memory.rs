@@ -133,7 +133,10 @@ impl Memory {
             }
             let spanned = u64::from(z.end - z.start);
             if z.managed > z.present || z.present > spanned {
-                return Err(format!("{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold", z.managed, z.present));
+                return Err(format!(
+                    "{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold",
+                    z.managed, z.present
+                ));
             }
             last_end = z.end;
         }

@@ -187,20 +187,11 @@ impl Pageblocks {
         }
         // Backwards from where the walk ended to the last block it saw: rarely far.
         let end = found.unwrap_or(to);
-        let mut unsuitable = None;
-        let mut w = if end > from { (end - 1) >> 6 } else { first };
-        while end > from {
+        let unsuitable = (first..=(end.max(from + 1) - 1) >> 6).rev().find_map(|w| {
             let before = if end >> 6 == w { (1 << (end & 63)) - 1 } else { !0 };
             let seen = seen(w) & range(w) & before;
-            if seen != 0 {
-                unsuitable = Some((w << 6) + 63 - seen.leading_zeros() as usize);
-                break;
-            }
-            if w == first {
-                break;
-            }
-            w -= 1;
-        }
+            (seen != 0).then(|| (w << 6) + 63 - seen.leading_zeros() as usize)
+        });
         (found, unsuitable)
     }
 
@@ -217,7 +208,8 @@ impl Pageblocks {
                 passing.iter_mut().zip(of(&self.types[t])).for_each(|(p, t)| *p |= t);
             }
         }
-        for (applies, without) in [(f.honour_skip, &self.skip), (!f.pass_huge, &self.huge), (!f.pass_free, &self.free)] {
+        for (applies, without) in [(f.honour_skip, &self.skip), (!f.pass_huge, &self.huge), (!f.pass_free, &self.free)]
+        {
             if applies {
                 passing.iter_mut().zip(of(without)).for_each(|(p, x)| *p &= !x);
             }

@@ -60,7 +60,7 @@ enum State {
 
 enum Body {
     Kswapd(Kswapd),
-    Kcompactd(Kcompactd),
+    Kcompactd(Box<Kcompactd>),
     Program { program: Box<dyn Program>, process: usize, current: Option<InProgress>, last: Outcome },
 }
 
@@ -97,7 +97,7 @@ impl Machine {
                 n => cpus[n - 1 - i.min(n - 1)],
             };
             let kcompactd = from_last(0);
-            machine.add(Body::Kcompactd(Kcompactd::new(node, kcompactd)), kcompactd.index(), State::Sleeping);
+            machine.add(Body::Kcompactd(Box::new(Kcompactd::new(node, kcompactd))), kcompactd.index(), State::Sleeping);
             machine.add(Body::Kswapd(Kswapd::new(node)), from_last(1).index(), State::Waiting);
         }
         machine
