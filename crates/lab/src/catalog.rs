@@ -29,8 +29,12 @@ const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
 ];
-const TARGETS: &[(&str, &str)] =
-    data!["experiments/targets/hugepage-latency.toml", "experiments/targets/java-heap.toml"];
+const TARGETS: &[(&str, &str)] = data![
+    "experiments/targets/hugepage-latency.toml",
+    "experiments/targets/java-heap.toml",
+    "experiments/targets/backoff.toml",
+    "experiments/targets/compact-32g.toml",
+];
 
 /// A named switch: the profile fields one seed's patch changes.
 #[derive(Clone, Debug, Deserialize)]

@@ -85,17 +85,13 @@ impl Mapping {
     pub(crate) fn advise_huge(&mut self) {
         self.huge = true;
     }
-    /// Length in pages.
-    pub(crate) fn pages(&self) -> u32 {
-        self.pages
-    }
 }
 
 /// All mappings of the machine.
 #[derive(Default)]
 pub struct AddressSpaces {
     mappings: Vec<Mapping>,
-    /// Whether a process is on a CPU now, with its translations live there.
+    /// Whether a process is on another CPU than the one whose turn it is, with its translations live there.
     running: Vec<bool>,
     /// Migrations since last asked that had to interrupt another CPU.
     pub(crate) shootdowns: u64,

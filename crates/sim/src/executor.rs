@@ -164,6 +164,9 @@ impl Machine {
     /// # Errors
     /// If a program asks for something the machine cannot give.
     pub fn run(&mut self, until: u64, done: Option<TaskId>) -> Result<Stop, SimError> {
+        // Time never goes back, whatever is asked for.
+        let until = until.max(self.now);
+        self.deliver_wakes(self.now);
         loop {
             if let Some(id) = done
                 && self.tasks[id.0].state == State::Done
@@ -183,8 +186,9 @@ impl Machine {
                 self.next_fold = (start / STAT_INTERVAL_NS + 1) * STAT_INTERVAL_NS;
                 (0..self.cpu_free_at.len()).for_each(|cpu| self.kernel.mem.fold_vmstat(CpuId::new(cpu)));
             }
-            self.turn(first, start, horizon.min(until))?;
-            self.deliver_wakes(first);
+            // Folding is everybody's affair: no turn goes past it.
+            self.turn(first, start, horizon.min(self.next_fold), until)?;
+            self.deliver_wakes(self.now);
         }
     }
 
@@ -208,12 +212,12 @@ impl Machine {
         first.map(|(start, i)| (i, start, second.max(start + 1)))
     }
 
-    fn turn(&mut self, id: usize, start: u64, horizon: u64) -> Result<(), SimError> {
+    fn turn(&mut self, id: usize, start: u64, horizon: u64, until: u64) -> Result<(), SimError> {
         let task = &mut self.tasks[id];
         let timed_out = task.state == State::Sleeping;
         let cpu = CpuId::new(task.cpu);
         let node = self.kernel.mem.node_of_cpu(cpu);
-        let mut c = Context { cpu, node, process: usize::MAX, now: start, horizon, user_ns: 0 };
+        let mut c = Context { cpu, node, process: usize::MAX, now: start, horizon, until, user_ns: 0 };
         match &mut task.body {
             Body::Kswapd(kswapd) => {
                 let step = kswapd.step(&mut self.kernel.mem, timed_out);
@@ -227,7 +231,7 @@ impl Machine {
                     let step = kcompactd.step(&mut self.kernel.mem, &mut self.kernel.spaces, budget, timed_out);
                     self.kernel.charge(&mut c.now);
                     timed_out = false;
-                    if step != DaemonStep::Working || c.now >= horizon || self.kernel.mem.has_wakes() {
+                    if step != DaemonStep::Working || c.is_over() || self.kernel.mem.has_wakes() {
                         break step;
                     }
                 };
@@ -236,8 +240,9 @@ impl Machine {
             Body::Program { program, process, current, last } => {
                 c.process = *process;
                 task.state = State::Runnable;
-                self.kernel.spaces.set_running(*process, true);
-                while c.now < horizon && !self.kernel.mem.has_wakes() {
+                // Its own pages it moves without interrupting another CPU.
+                self.kernel.spaces.set_running(*process, false);
+                while !c.is_over() && !self.kernel.mem.has_wakes() {
                     let mut op = match current.take() {
                         Some(op) => op,
                         None => InProgress::new(program.next(last), c.now),
@@ -254,10 +259,10 @@ impl Machine {
                         },
                     }
                     if task.state != State::Runnable {
-                        self.kernel.spaces.set_running(*process, false);
                         break;
                     }
                 }
+                self.kernel.spaces.set_running(*process, task.state == State::Runnable);
                 task.time.user_ns += c.user_ns;
                 task.time.system_ns += c.now - start - c.user_ns;
                 self.cpu_free_at[task.cpu] = c.now;
@@ -271,13 +276,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Starts the kernel threads that have been woken since.
-    fn deliver_wakes(&mut self, waker: usize) {
+    /// Starts the kernel threads that were woken at `now`.
+    fn deliver_wakes(&mut self, now: u64) {
         if !self.kernel.mem.has_wakes() {
             return;
         }
         let wakes = self.kernel.mem.take_wakes();
-        let at = self.tasks[waker].clock.max(self.now) + ns(self.kernel.costs.wakeup);
+        let at = now + ns(self.kernel.costs.wakeup);
         let mut node_of_kcompactd = 0;
         let mut node_of_kswapd = 0;
         for t in &mut self.tasks {

@@ -68,9 +68,23 @@ pub(crate) struct Context {
     pub(crate) now: u64,
     /// When another task's turn comes.
     pub(crate) horizon: u64,
+    /// When the host wants to look at the machine. It ends a turn between two steps and decides nothing else, so that
+    /// looking changes nothing.
+    pub(crate) until: u64,
     /// Of the time since the turn began, the task's own code, ns.
     pub(crate) user_ns: u64,
 }
+
+impl Context {
+    /// Whether the turn has to end.
+    #[inline(always)]
+    pub(crate) fn is_over(&self) -> bool {
+        self.now >= self.horizon || self.now >= self.until
+    }
+}
+
+/// Pageblocks a scanner may visit in one step at most: a host that looks at the machine waits no longer than that.
+const MAX_BUDGET: u64 = 4096;
 
 /// An operation in progress.
 pub(crate) struct InProgress {
@@ -152,7 +166,7 @@ impl Kernel {
 
     /// How many pageblocks a scanner may visit before the horizon.
     pub(crate) fn budget(&self, c: &Context) -> u64 {
-        self.costs.blocks_in(c.horizon.saturating_sub(c.now)).max(32)
+        self.costs.blocks_in(c.horizon.saturating_sub(c.now)).clamp(32, MAX_BUDGET)
     }
 
     /// Runs an operation until it is done, its time is up, or it has woken somebody.
@@ -204,7 +218,7 @@ impl Kernel {
     /// Whether the slice has to end: another task's turn has come, or a kernel thread was woken.
     #[inline(always)]
     fn must_yield(&self, c: &Context) -> bool {
-        c.now >= c.horizon || self.mem.has_wakes()
+        c.is_over() || self.mem.has_wakes()
     }
 
     /// Writes to every page of a range, faulting in what is not there.
@@ -417,7 +431,7 @@ impl Kernel {
                     }
                 }
             }
-            self.free_empty_table(r.mapping, page, table_end, c);
+            self.free_empty_table(r.mapping, page, c);
             page = table_end;
         }
         Ok(Slice::Done(Value::Unit))
@@ -453,13 +467,10 @@ impl Kernel {
         }
     }
 
-    /// Frees the page table of a range once the whole of it has been unmapped.
-    fn free_empty_table(&mut self, mapping: u32, from: u32, to: u32, c: &mut Context) {
-        let m = self.spaces.mapping(mapping);
-        let whole = from.is_multiple_of(TABLE_PAGES) && (to.is_multiple_of(TABLE_PAGES) || to == m.pages());
-        let table = m.table_mut(from);
-        if whole
-            && table.is_empty()
+    /// Frees the page table of a range once nothing in it is mapped.
+    fn free_empty_table(&mut self, mapping: u32, page: u32, c: &mut Context) {
+        let table = self.spaces.mapping(mapping).table_mut(page);
+        if table.is_empty()
             && let Some(pfn) = table.page()
         {
             table.set_page(None);

@@ -1,0 +1,287 @@
+//! Small machines, scripted programs, and a prompt at which operations are given one by one.
+#![allow(dead_code)] // every test file uses its part
+
+use kontig_mm::frame::FrameKind;
+use kontig_mm::profile::ProactiveRules;
+use kontig_mm::{Gfp, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
+use kontig_sim::{
+    CostModel, Machine, MachineFile, Op, Outcome, Placement, Program, Region, SimError, Stop, TaskId, Value,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+pub const MS: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000_000;
+pub const HUGE: Order = Order::new(9);
+
+/// The machine file whose costs all others share.
+pub fn xeon() -> MachineFile {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/xeon-1t.toml");
+    toml::from_str(&std::fs::read_to_string(path).expect("the machine file is there")).expect("it is a machine file")
+}
+
+/// The zone all small machines have, after a gap of one pageblock.
+pub fn spec(cpus: usize, blocks: u32) -> MachineSpec {
+    let pages = u64::from(blocks) * 512;
+    let zone = ZoneSpec {
+        node: 0,
+        kind: ZoneType::Normal,
+        start: 512,
+        end: 512 + blocks * 512,
+        present: pages,
+        managed: pages - 256,
+    };
+    MachineSpec { cpus, zones: vec![zone], thp: false }
+}
+
+/// One zone of so many pageblocks, with the costs of the machine files.
+pub fn machine(cpus: usize, blocks: u32, profile: Profile) -> Machine {
+    machine_with(cpus, blocks, profile, &[])
+}
+
+/// The same, with sysctls set before it starts.
+pub fn machine_with(cpus: usize, blocks: u32, profile: Profile, sysctls: &[(&str, &str)]) -> Machine {
+    let mut memory = Memory::new(&spec(cpus, blocks), profile).expect("a valid machine");
+    for (name, value) in sysctls {
+        memory.sysctl_write(name, value).expect("a valid sysctl");
+    }
+    Machine::new(memory, CostModel::new(&xeon().costs))
+}
+
+/// 5.6 with seed 000's proactive compaction.
+pub fn weighted() -> Profile {
+    Profile { proactive: ProactiveRules::Weighted, ..Profile::linux_5_6() }
+}
+
+/// A program given as a function from what has happened so far to the next operation.
+pub struct Script {
+    next: Next,
+    pub log: Vec<Outcome>,
+    started: bool,
+}
+
+type Next = Box<dyn FnMut(&[Outcome]) -> Op + Send>;
+
+pub fn script(next: impl FnMut(&[Outcome]) -> Op + Send + 'static) -> Box<Script> {
+    Box::new(Script { next: Box::new(next), log: Vec::new(), started: false })
+}
+
+/// A program of fixed operations.
+pub fn ops(list: Vec<Op>) -> Box<Script> {
+    let mut list = list.into_iter();
+    script(move |_| list.next().unwrap_or(Op::Done))
+}
+
+impl Program for Script {
+    fn next(&mut self, last: &Outcome) -> Op {
+        if std::mem::replace(&mut self.started, true) {
+            self.log.push(*last);
+        }
+        (self.next)(&self.log)
+    }
+    fn progress(&self) -> f64 {
+        0.0
+    }
+}
+
+/// What has happened to a script so far.
+pub fn log(m: &Machine, id: TaskId) -> &[Outcome] {
+    let program: &dyn std::any::Any = m.program(id).expect("a program");
+    &program.downcast_ref::<Script>().expect("a script").log
+}
+
+/// Starts a program and runs the machine until it is done.
+pub fn run(m: &mut Machine, cpu: usize, program: Box<Script>) -> TaskId {
+    let id = m.spawn(program, Placement { cpu });
+    finish(m, id);
+    id
+}
+
+/// Runs the machine until a program is done.
+pub fn finish(m: &mut Machine, id: TaskId) {
+    assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone));
+}
+
+/// Runs for so long.
+pub fn pass(m: &mut Machine, ns: u64) {
+    let until = m.now() + ns;
+    assert_eq!(m.run(until, None), Ok(Stop::Time));
+}
+
+/// Fills the machine with a process's pages and unmaps the first `freed` of every 512.
+pub fn fragmenter(freed: u32) -> Box<Script> {
+    let mut section = 0;
+    script(move |log| match log {
+        [] => Op::FreeAboveHigh,
+        [free] => {
+            let Value::Pages(free) = free.value else { panic!("{free:?}") };
+            Op::Mmap { pages: (free / 513) as u32 * 512 }
+        }
+        [_, map, rest @ ..] => {
+            let Value::Region(region) = map.value else { panic!("{map:?}") };
+            if rest.is_empty() {
+                return Op::Touch(region);
+            }
+            if section * 512 == region.pages {
+                return Op::Done;
+            }
+            section += 1;
+            Op::Munmap(Region { first: (section - 1) * 512, pages: freed, ..region })
+        }
+    })
+}
+
+/// Takes so many huge pages and frees the first `freed` of each: what stays cannot be moved.
+pub fn unmovable_fragmenter(freed: u32) -> Box<Script> {
+    let mut blocks: Vec<Pfn> = Vec::new();
+    let mut full = false;
+    let mut queue: VecDeque<Op> = VecDeque::new();
+    script(move |log| {
+        if let Some(Outcome { value: Value::Block(got), .. }) = log.last()
+            && !full
+        {
+            match got {
+                Some(pfn) => blocks.push(*pfn),
+                None => {
+                    full = true;
+                    for &pfn in &blocks {
+                        queue.push_back(Op::SplitPages { pfn, order: HUGE });
+                        queue.push_back(Op::FreePages { pfn, pages: freed });
+                    }
+                }
+            }
+        }
+        if full {
+            queue.pop_front().unwrap_or(Op::Done)
+        } else {
+            Op::AllocPages { gfp: Gfp::KERNEL.without(Gfp::RECLAIM), order: HUGE }
+        }
+    })
+}
+
+/// Allocates blocks until one cannot be had or it has `most`, pausing after each.
+pub fn allocator(gfp: Gfp, order: Order, most: usize, pause: u64) -> Box<Script> {
+    let mut paused = false;
+    script(move |log| {
+        let failed = log.iter().any(|o| o.value == Value::Block(None));
+        let got = log.iter().filter(|o| matches!(o.value, Value::Block(Some(_)))).count();
+        if failed || got == most {
+            return Op::Done;
+        }
+        paused = !paused && !log.is_empty() && pause > 0;
+        if paused { Op::Sleep(pause) } else { Op::AllocPages { gfp, order } }
+    })
+}
+
+/// The blocks a script has been given.
+pub fn blocks(log: &[Outcome]) -> Vec<Pfn> {
+    let of = |o: &Outcome| if let Value::Block(b) = o.value { b } else { None };
+    log.iter().filter_map(of).collect()
+}
+
+pub fn event(m: &Machine, e: VmEvent) -> u64 {
+    m.memory().vmstat().get(e)
+}
+
+pub fn score(m: &Machine) -> u64 {
+    m.memory().fragmentation_score_node(m.memory().nodes()[0].id)
+}
+
+pub fn proactive_runs(m: &Machine) -> u64 {
+    m.memory().nodes()[0].kcompactd.proactive_runs
+}
+
+/// User pages by (mapping, page): the frame whose owner words name it, and the block's order.
+pub fn user_pages(m: &Machine) -> BTreeMap<(u32, u32), (Pfn, Order)> {
+    let mut found = BTreeMap::new();
+    let frames = m.memory().frames();
+    for z in m.memory().zones() {
+        for pfn in (z.start.get()..z.end.get()).map(Pfn::new) {
+            let tag = frames.tag(pfn);
+            if matches!(tag.kind(), FrameKind::Lru | FrameKind::IsolatedLru) {
+                let (page, mapping) = frames.owner(pfn, tag.order());
+                let before = found.insert((mapping, page), (pfn, tag.order()));
+                assert_eq!(before, None, "two frames for page {page} of mapping {mapping}");
+            }
+        }
+    }
+    found
+}
+
+/// Pages that are neither free, nor on per-CPU lists, nor a user's.
+pub fn kernel_pages(m: &Machine) -> u64 {
+    let of = |z: &kontig_mm::Zone| z.managed - z.nr_free_pages_exact() - z.pcp_pages() - z.nr_lru - z.nr_isolated;
+    m.memory().zones().iter().map(of).sum()
+}
+
+/// Processes that do what they are told, one operation at a time.
+pub struct Prompt {
+    pub m: Machine,
+    who: Vec<Arc<Mutex<Inbox>>>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    todo: Option<Op>,
+    busy: bool,
+    done: Option<Outcome>,
+}
+
+struct Obedient(Arc<Mutex<Inbox>>);
+
+/// How often a process looks for something to do.
+const POLL_NS: u64 = 10_000;
+
+impl Program for Obedient {
+    fn next(&mut self, last: &Outcome) -> Op {
+        let mut inbox = self.0.lock().expect("nobody panics with it");
+        if std::mem::take(&mut inbox.busy) {
+            inbox.done = Some(*last);
+        }
+        match inbox.todo.take() {
+            Some(op) => {
+                inbox.busy = true;
+                op
+            }
+            None => Op::Sleep(POLL_NS),
+        }
+    }
+    fn progress(&self) -> f64 {
+        0.0
+    }
+}
+
+impl Prompt {
+    /// So many processes, one on each CPU from the first.
+    pub fn new(mut m: Machine, processes: usize) -> Prompt {
+        let who: Vec<_> = (0..processes).map(|_| Arc::<Mutex<Inbox>>::default()).collect();
+        for (cpu, inbox) in who.iter().enumerate() {
+            m.spawn(Box::new(Obedient(Arc::clone(inbox))), Placement { cpu });
+        }
+        Prompt { m, who }
+    }
+
+    /// Has a process do something, and waits for it.
+    pub fn call(&mut self, who: usize, op: Op) -> Result<Outcome, SimError> {
+        self.who[who].lock().expect("nobody panics with it").todo = Some(op);
+        loop {
+            let until = self.m.now() + POLL_NS;
+            self.m.run(until, None)?;
+            if let Some(outcome) = self.who[who].lock().expect("nobody panics with it").done.take() {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    pub fn mmap(&mut self, who: usize, pages: u32) -> Region {
+        match self.call(who, Op::Mmap { pages }).expect("a mapping").value {
+            Value::Region(r) => r,
+            other => panic!("{other:?} is not a mapping"),
+        }
+    }
+}
+
+/// A part of a region.
+pub fn part(r: Region, first: u32, pages: u32) -> Region {
+    Region { first: r.first + first, pages, ..r }
+}
