@@ -23,8 +23,7 @@ pub fn list(json: bool) -> Result<(), LabError> {
         for (title, e) in &sections {
             doc[*title] = entries(e).into();
         }
-        crate::print(&format!("{doc:#}\n"));
-        return Ok(());
+        return crate::print(&format!("{doc:#}\n"));
     }
     let width = sections.iter().flat_map(|(_, e)| e).map(|(n, _)| n.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -34,6 +33,5 @@ pub fn list(json: bool) -> Result<(), LabError> {
             text += &format!("  {name:width$}  {summary}\n");
         }
     }
-    crate::print(&text);
-    Ok(())
+    crate::print(&text)
 }

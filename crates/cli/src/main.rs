@@ -23,7 +23,8 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("kontig: {e}");
+            // Where not even this can be said, the exit code says it.
+            let _ = writeln!(std::io::stderr(), "kontig: {e}");
             ExitCode::from(e.exit_code())
         }
     }
@@ -38,8 +39,7 @@ fn run(cli: Cli) -> Result<(), LabError> {
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kontig", &mut text);
-            print(&String::from_utf8_lossy(&text));
-            Ok(())
+            print(&String::from_utf8_lossy(&text))
         }
         Command::Man { dir } => clap_mangen::generate_to(Cli::command(), &dir)
             .map_err(|e| kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()),
@@ -47,7 +47,12 @@ fn run(cli: Cli) -> Result<(), LabError> {
 }
 
 /// Prints to standard output; a reader that has had enough (`| head`) is no error.
-fn print(text: &str) {
+fn print(text: &str) -> Result<(), LabError> {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(kontig_lab::Failed::Write { path: "standard output".into(), reason: e.to_string() }.into())
+        }
+        _ => Ok(()),
+    }
 }

@@ -4,7 +4,7 @@ use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::result::{REPRODUCE_SCHEMA, Reproduction, RunResult};
 use kontig_lab::session::{Outcome, Resolved, Session};
-use kontig_lab::store::{HostFacts, Store, StoredResult, write_file};
+use kontig_lab::store::{HostFacts, Store, StoredResult, check_writable, write_file};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_workload::{WORKLOADS, Workload};
 use std::collections::BTreeMap;
@@ -106,15 +106,15 @@ fn assignment(text: &str) -> Result<(String, toml::Value), LabError> {
 /// Runs, and writes what was asked for.
 fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let begin = Instant::now();
+    let session = Session::new(resolved, o.seed, o.procfs.clone())?;
     // Places that cannot be written to are found out now, not after a minute of work.
     let store = o.out.as_deref().map(Store::create).transpose()?;
     for file in [&o.html, &o.svg].into_iter().flatten() {
-        write_file(file, b"")?;
+        check_writable(file)?;
     }
     if let Some(dir) = &o.procfs {
         Store::create(dir)?;
     }
-    let session = Session::new(resolved, o.seed, o.procfs.clone())?;
     let hashes = Mutex::new(BTreeMap::new());
     let finished = |run: &RunResult| {
         let (path, hash) = StoredResult::hash(run)?;
@@ -177,17 +177,18 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
         };
         let text = serde_json::to_string_pretty(&doc)
             .map_err(|e| Failed::Write { path: "standard output".into(), reason: e.to_string() })?;
-        crate::print(&(text + "\n"));
+        crate::print(&(text + "\n"))?;
     } else {
         let terminal = std::io::stdout().is_terminal();
         let mut text = String::new();
         for x in outcomes {
             text += &kontig_report::table::render(&x.result, None, terminal);
+            text += &kontig_report::pace::render(&x.pace);
             text += "\n";
         }
         let gib = host.peak_rss_bytes as f64 / (1u64 << 30) as f64;
         text += &format!("seed {}; {:.1} s, {gib:.1} GiB at most\n", o.seed, host.wall_s);
-        crate::print(&text);
+        crate::print(&text)?;
     }
     if let Some(file) = &o.html {
         write_file(file, page(session, outcomes).as_bytes())?;
@@ -209,6 +210,11 @@ fn page(session: &Session, outcomes: &[Outcome]) -> String {
             kontig_report::html::PageExperiment {
                 result: &x.result,
                 runs: &x.runs,
+                pace: &x.pace,
+                pace_machine: source
+                    .and_then(|r| r.experiment.pace.as_ref())
+                    .map(|p| p.machine.clone())
+                    .unwrap_or_default(),
                 summary: source.map(|r| r.experiment.summary.clone()).unwrap_or_default(),
                 notes: source.map(|r| format!("{} {}", r.experiment.assumptions, r.machine.notes)).unwrap_or_default(),
             }
@@ -241,14 +247,11 @@ pub fn rerun(a: &RerunArgs) -> Result<(), LabError> {
         ..StoredResult::new(stored.seed, &stored.inputs, &outcomes, hashes)?
     };
     match stored.first_difference(&again) {
-        None => {
-            crate::print(&format!(
-                "{}: identical, {} runs byte for byte\n",
-                a.result.display(),
-                stored.run_sha256.len()
-            ));
-            Ok(())
-        }
+        None => crate::print(&format!(
+            "{}: identical, {} runs byte for byte\n",
+            a.result.display(),
+            stored.run_sha256.len()
+        )),
         Some(difference) => {
             let reason = format!("not reproduced (written by kontig {}): {difference}", stored.version);
             Err(Failed::Result { path: a.result.display().to_string(), reason }.into())

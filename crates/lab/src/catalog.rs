@@ -170,10 +170,18 @@ fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
 /// A machine by name or file, with the text it came from.
 pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
     let (m, source) = find("machine", MACHINES, name, parse_machine, |m| &m.name)?;
-    m.spec()
-        .and_then(|spec| kontig_mm::Memory::check_spec(&spec))
-        .map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
+    check_machine(&m).map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
     Ok((m, source.text))
+}
+
+/// Whether a machine can be made and its costs be added up.
+pub(crate) fn check_machine(m: &MachineFile) -> Result<(), String> {
+    /// A second: sums of costs are picoseconds in 64 bits.
+    const MOST_NS: f64 = 1e9;
+    if let Some((name, cost)) = m.costs.iter().find(|(_, c)| !(0.0..=MOST_NS).contains(&c.ns)) {
+        return Err(format!("cost {name} = {} ns is not from 0 to {MOST_NS}", cost.ns));
+    }
+    kontig_mm::Memory::check_spec(&m.spec()?)
 }
 
 /// All machines.
@@ -195,7 +203,9 @@ pub fn experiments() -> Result<Vec<Experiment>, LabError> {
 
 /// A target by name or file, with the text it came from.
 pub fn target(name: &str) -> Result<(Target, String), LabError> {
-    find("target", TARGETS, name, parse, |t: &Target| &t.id).map(|(t, s)| (t, s.text))
+    let (t, source) = find("target", TARGETS, name, parse, |t: &Target| &t.id)?;
+    t.validate().map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
+    Ok((t, source.text))
 }
 
 #[cfg(test)]

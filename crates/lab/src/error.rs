@@ -117,8 +117,24 @@ fn gib(bytes: u64) -> f64 {
     bytes as f64 / (1u64 << 30) as f64
 }
 
+/// Writes text on one line: a name someone chose may hold anything.
+struct OneLine<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for OneLine<'_, '_> {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+        s.chars().try_for_each(
+            |c| {
+                if breaks(c) { write!(self.0, "{}", c.escape_default()) } else { self.0.write_char(c) }
+            },
+        )
+    }
+}
+
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        let mut f = OneLine(f);
         match self {
             LabError::Asked(AskedWrongly::Unknown { what, name, nearest: Some(n), .. }) => {
                 write!(f, "unknown {what} '{name}': did you mean '{n}'? ('kontig list' shows all)")

@@ -1,6 +1,8 @@
 //! Experiments and targets, as data.
 
+use crate::run::file_name;
 use kontig_workload::Workload;
+use kontig_workload::spec::Measure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -105,6 +107,9 @@ impl Experiment {
     /// # Errors
     /// What does not.
     pub fn validate(&self) -> Result<(), String> {
+        if !is_file_name(&self.id) {
+            return Err(format!("id = \"{}\": an id is made of letters, digits and .-_=+", self.id));
+        }
         if self.variant.is_empty() {
             return Err("an experiment has at least one [[variant]]".into());
         }
@@ -112,10 +117,70 @@ impl Experiment {
             if self.variant[..i].iter().any(|w| w.name == v.name) {
                 return Err(format!("two variants are called '{}'", v.name));
             }
+            if !is_file_name(&file_name(&v.name)) {
+                return Err(format!("a variant cannot be called '{}'", v.name));
+            }
+            if let Some(w) = self.variant[..i].iter().find(|w| file_name(&w.name) == file_name(&v.name)) {
+                return Err(format!("variants '{}' and '{}' would be stored under one name", w.name, v.name));
+            }
         }
         if self.repetitions == 0 {
             return Err("repetitions = 0: nothing would run".into());
         }
+        if self.repetitions > MOST_RUNS {
+            return Err(format!("repetitions = {}: at most {MOST_RUNS}", self.repetitions));
+        }
+        for (i, pause) in self.pace.iter().flat_map(|p| p.pause_us.iter().enumerate()) {
+            within("pause_us", *pause, LONGEST_PAUSE_US)?;
+            if self.pace.iter().any(|p| p.pause_us[..i].contains(pause)) {
+                return Err(format!("pause_us holds {pause} twice"));
+            }
+        }
+        within("settle_s", self.workload.settle_s, LONGEST_S)?;
+        match self.workload.measure {
+            Measure::Hugealloc { pause_us, .. } => within("pause_us", pause_us, LONGEST_PAUSE_US)?,
+            Measure::Watch { seconds } => within("seconds", seconds, LONGEST_S)?,
+            Measure::Heap { .. } | Measure::Compact => {}
+        }
         self.workload.validate()
     }
+}
+
+impl Target {
+    /// Whether it makes sense as a whole.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn validate(&self) -> Result<(), String> {
+        for r in &self.row {
+            if r.values.len() != self.variants.len() {
+                return Err(format!(
+                    "row '{}' has {} values for {} variants",
+                    r.name,
+                    r.values.len(),
+                    self.variants.len()
+                ));
+            }
+            if let Some(v) = r.values.iter().find(|v| !v.is_finite()) {
+                return Err(format!("row '{}' has the value {v}", r.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Repetitions an experiment may have.
+const MOST_RUNS: u32 = 10_000;
+/// Durations are virtual nanoseconds in 64 bits; 31 years leave room for many.
+const LONGEST_S: f64 = 1e9;
+/// A pause is repeated after each of up to millions of allocations.
+const LONGEST_PAUSE_US: f64 = 1e9;
+
+fn within(name: &str, value: f64, most: f64) -> Result<(), String> {
+    if (0.0..=most).contains(&value) { Ok(()) } else { Err(format!("{name} = {value} is not from 0 to {most}")) }
+}
+
+/// Whether a name can stand for a file as it is.
+fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && file_name(name) == name
 }

@@ -64,7 +64,14 @@ impl RunPlan {
         let mut mem = Memory::new(&spec, self.profile.clone())
             .map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
         for (name, value) in self.variant.sysctl_texts() {
+            let known = |n: &str| kontig_mm::sysctl::SYSCTLS.iter().any(|s| s.0.strip_prefix("vm.") == Some(n));
             mem.sysctl_write(&name, &value).map_err(|e| match e {
+                kontig_mm::sysctl::SysctlError::Unknown { .. } if known(name.strip_prefix("vm.").unwrap_or(&name)) => {
+                    let of = &self.variant.profile;
+                    asked(format!(
+                        "{name}: profile '{of}' has no proactive compaction; --switch proactive-compaction adds it"
+                    ))
+                }
                 kontig_mm::sysctl::SysctlError::Unknown { name } => {
                     catalog::unknown("sysctl", &name, kontig_mm::sysctl::SYSCTLS.iter().map(|s| s.0))
                 }

@@ -59,6 +59,16 @@ impl Resolved {
         Ok(Resolved { experiment, machine, profiles, target, pace_machine })
     }
 
+    /// Whether its parts fit together, as they do when they were looked up, but may not when they were stored.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.experiment.validate()?;
+        if self.profiles.len() != self.experiment.variant.len() {
+            return Err(format!("{} variants, {} profiles", self.experiment.variant.len(), self.profiles.len()));
+        }
+        self.target.as_ref().map_or(Ok(()), Target::validate)?;
+        [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten().try_for_each(catalog::check_machine)
+    }
+
     /// The variants' names, baseline first.
     pub fn variants(&self) -> Vec<String> {
         self.experiment.variant.iter().map(|v| v.name.clone()).collect()
@@ -84,7 +94,12 @@ impl Resolved {
             let base = procfs.map(|d| d.join(&self.experiment.id).join(file_name(&v.name)));
             for repetition in 0..self.experiment.repetitions {
                 let procfs = base.as_ref().map(|d| d.join(repetition.to_string()));
-                plans.push(RunPlan { repetition, seed: seed + u64::from(repetition), procfs, ..self.plan(i, seed) });
+                plans.push(RunPlan {
+                    repetition,
+                    seed: seed.wrapping_add(u64::from(repetition)),
+                    procfs,
+                    ..self.plan(i, seed)
+                });
             }
         }
         if let (Some(pace), Some(machine)) = (&self.experiment.pace, &self.pace_machine) {
@@ -167,7 +182,10 @@ impl Session {
                     let what = format!("{} on machine {}", plan.title(), plan.machine.name);
                     return Err(Failed::HostMemory { what, needed, available }.into());
                 }
-                plan.memory()?;
+                // Repetitions differ in nothing that can be wrong.
+                if plan.repetition == 0 {
+                    plan.memory()?;
+                }
                 let control = RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
                 jobs.push(Job { plan, control, experiment, bytes: needed });
             }
@@ -218,8 +236,9 @@ impl Session {
                         match job.plan.run(&job.control).and_then(|r| finished(&r).map(|()| r)) {
                             Ok(r) => lock(&results)[i] = Some(r),
                             Err(e) => {
-                                self.stop.store(true, Ordering::Relaxed);
+                                // The error first: others that then stop must not be taken for the cause.
                                 lock(&error).get_or_insert(e);
+                                self.stop.store(true, Ordering::Relaxed);
                             }
                         }
                     }
@@ -227,7 +246,11 @@ impl Session {
             }
         });
         let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let error = error.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut error = error.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // Stopped between two runs.
+        if error.is_none() && results.iter().any(Option::is_none) {
+            error = Some(Failed::Interrupted { kept: "not all runs were begun".into() }.into());
+        }
         (self.outcomes(results), error)
     }
 

@@ -4,7 +4,7 @@
 //! each input and of each run), `runs/` with a file for each run, written as soon as it ends, and `host.json` with what
 //! differs from host to host. All but the last are the same bytes for the same inputs, anywhere.
 
-use crate::error::{AskedWrongly, Failed, LabError};
+use crate::error::{Failed, LabError};
 use crate::result::{ExperimentResult, RunResult};
 use crate::run::file_name;
 use crate::session::{Outcome, PacePoint, Resolved};
@@ -53,15 +53,50 @@ pub struct HostFacts {
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
     let fail =
         |e: std::io::Error| LabError::from(Failed::Write { path: path.display().to_string(), reason: e.to_string() });
+    if is_device(path) {
+        return std::fs::write(path, bytes).map_err(fail);
+    }
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir).map_err(fail)?;
     }
     // Whole or not at all: a full disk never leaves half a file under the final name.
-    let part = path.with_extension("part");
+    let part = part_of(path);
     std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|e| {
         let _ = std::fs::remove_file(&part);
         fail(e)
     })
+}
+
+/// Finds out whether a file can be written, leaving what is there as it is.
+///
+/// # Errors
+/// Where it cannot, and why.
+pub fn check_writable(path: &Path) -> Result<(), LabError> {
+    let fail =
+        |e: std::io::Error| LabError::from(Failed::Write { path: path.display().to_string(), reason: e.to_string() });
+    if path.exists() {
+        std::fs::OpenOptions::new().append(true).open(path).map_err(fail)?;
+    }
+    if is_device(path) {
+        return Ok(());
+    }
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir).map_err(fail)?;
+    }
+    let part = part_of(path);
+    std::fs::write(&part, b"").and_then(|()| std::fs::remove_file(&part)).map_err(fail)
+}
+
+/// Where a file is written before it takes its name.
+fn part_of(path: &Path) -> PathBuf {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    part.into()
+}
+
+/// Whether the path is something to write into, such as a pipe or `/dev/stdout`, never to be replaced by a file.
+fn is_device(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
 fn sha256(bytes: &[u8]) -> String {
@@ -190,7 +225,7 @@ impl StoredResult {
             if stored.input_sha256.get(id) != Some(&sha256(&json(r, Path::new(id))?)) {
                 return Err(bad(format!("the inputs of {id} are not those it was made from: their hash differs")));
             }
-            r.experiment.validate().map_err(|reason| AskedWrongly::Contradictory { path: shown.clone(), reason })?;
+            r.check().map_err(|reason| bad(format!("the inputs of {id} contradict themselves: {reason}")))?;
         }
         Ok(stored)
     }

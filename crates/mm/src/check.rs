@@ -118,21 +118,25 @@ impl Memory {
     fn check_pcp_lists(&self, z: &Zone) -> Result<u64, String> {
         let mut pages = 0;
         for (cpu, p) in z.pcps.iter().enumerate() {
-            let mut count = 0;
-            for (i, list) in p.lists.iter().enumerate().take(NR_LISTS) {
+            let mut count = 0u64;
+            for i in 0..NR_LISTS {
                 let order = pcp::order_of(i);
-                count += order.pages() as u64
-                    * self.check_list(z, list, order, |pfn, tag| {
-                        let ok = match tag.kind() {
-                            // HIGHATOMIC has no lists of its own here.
-                            FrameKind::Pcp(MigrateType::HighAtomic) => pcp::index_of(order, MigrateType::Movable) == i,
-                            FrameKind::Pcp(t) => pcp::index_of(order, t) == i,
-                            _ => false,
-                        };
-                        let ok = ok && tag.order() == order;
-                        ensure!(ok, "{pfn} on CPU {cpu}'s list {i} is tagged {:?} {:?}", tag.kind(), tag.order());
-                        Ok(())
-                    })?;
+                for pfn in p.list(i) {
+                    ensure!(
+                        z.spans(pfn) && pfn.is_aligned(order),
+                        "{pfn} of {order:?} is outside the zone or misaligned"
+                    );
+                    let tag = self.frames.tag(pfn);
+                    let on_its_list = match tag.kind() {
+                        // HIGHATOMIC has no lists of its own here.
+                        FrameKind::Pcp(MigrateType::HighAtomic) => pcp::index_of(order, MigrateType::Movable) == i,
+                        FrameKind::Pcp(t) => pcp::index_of(order, t) == i,
+                        _ => false,
+                    };
+                    let ok = on_its_list && tag.order() == order;
+                    ensure!(ok, "{pfn} on CPU {cpu}'s list {i} is tagged {:?} {:?}", tag.kind(), tag.order());
+                    count += u64::from(order.pages());
+                }
             }
             ensure!(count == u64::from(p.count), "CPU {cpu} lists {count} pages, counts {}", p.count);
             ensure!(
@@ -381,7 +385,7 @@ mod tests {
         );
         damage(
             |s| {
-                let on_list = s.m.zones[0].pcps[0].lists[1].first().expect("the sample has such a page");
+                let on_list = s.m.zones[0].pcps[0].list(1).next().expect("the sample has such a page");
                 s.m.frames.set(on_list, FrameKind::Pcp(MigrateType::Unmovable), order(0));
             },
             "on CPU 0's list 1 is tagged Pcp(Unmovable)",

@@ -1,8 +1,8 @@
 //! What is known of each page frame, and how little memory that takes.
 //!
 //! A frame has a one-byte [`Tag`] (what it is the head of) and an eight-byte word. The word is a list link while
-//! the frame is on a free, per-CPU or isolation list, and belongs to the owner while the frame is allocated: a
-//! page is never both, so the two share it. That is nine bytes a frame.
+//! the frame is on a free or isolation list, and belongs to the owner while the frame is allocated: a page is never
+//! both, so the two share it. That is nine bytes a frame.
 //!
 //! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps its tag and its
 //! word in a second, per-pageblock pair of arrays, and none of its 512 frames is touched: memory that was never
@@ -122,6 +122,16 @@ impl Tag {
     pub const fn is_allocated(self) -> bool {
         matches!(self.0 >> 4, KIND_KERNEL | KIND_LRU | KIND_MOVABLE_OPS)
     }
+    /// Whether this is user memory on the LRU.
+    #[inline(always)]
+    pub const fn is_lru(self) -> bool {
+        self.0 >> 4 == KIND_LRU
+    }
+    /// Whether this is the head of an allocated block of exactly `order`.
+    #[inline(always)]
+    pub const fn is_allocated_of(self, order: Order) -> bool {
+        self.is_allocated() && self.0 & 0x0f == order.get()
+    }
     /// Whether this counts as movable when a pageblock changes hands: on the LRU or with migration operations.
     #[inline(always)]
     pub const fn is_movable(self) -> bool {
@@ -150,7 +160,7 @@ pub(crate) struct Word {
 /// End of a list.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// A doubly linked list of blocks, by pfn. All blocks of one list have the same order, or are all below order 9.
+/// A doubly linked list of blocks of one order, by pfn.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     pub(crate) head: u32,
@@ -240,6 +250,19 @@ impl Frames {
     pub(crate) fn split_tag(&self, pfn: Pfn) -> Tag {
         debug_assert!(self.block_tags[pfn.pageblock()] == Tag::SPLIT.0);
         Tag(self.tags[pfn.index()])
+    }
+
+    /// The tag of the head of a block known to have this order: one array is looked at, not both.
+    #[inline(always)]
+    pub(crate) fn tag_of(&self, pfn: Pfn, order: Order) -> Tag {
+        let block = self.block_tags[pfn.pageblock()];
+        if order.is_whole_pageblock() {
+            Tag(block)
+        } else if block == Tag::SPLIT.0 {
+            Tag(self.tags[pfn.index()])
+        } else {
+            Tag::TAIL
+        }
     }
 
     /// The 512 tags of a split pageblock.
@@ -379,34 +402,6 @@ impl Frames {
         }
     }
 
-    /// Takes the first entry.
-    #[inline(always)]
-    pub(crate) fn pop_front(&mut self, list: &mut List, order: Order) -> Option<Pfn> {
-        let first = list.first()?;
-        let next = self.word(first, order).next;
-        list.head = next;
-        if next == NIL {
-            list.tail = NIL;
-        } else {
-            self.word_mut(next, order).prev = NIL;
-        }
-        Some(first)
-    }
-
-    /// Takes the last entry.
-    #[inline(always)]
-    pub(crate) fn pop_back(&mut self, list: &mut List, order: Order) -> Option<Pfn> {
-        let last = list.last()?;
-        let prev = self.word(last, order).prev;
-        list.tail = prev;
-        if prev == NIL {
-            list.head = NIL;
-        } else {
-            self.word_mut(prev, order).next = NIL;
-        }
-        Some(last)
-    }
-
     /// Turns the list so that `first` comes first; the entries before it go to the end in their order.
     pub(crate) fn rotate_to_front(&mut self, list: &mut List, first: Pfn, order: Order) {
         let Some(last) = self.prev(first, order) else {
@@ -420,12 +415,27 @@ impl Frames {
         *list = List { head: first.get(), tail: last.get() };
     }
 
-    /// Touches the word of a frame that may be needed soon, so that it is in the cache by then. Nothing depends on
-    /// the value, so nothing waits for it; a frame that does not exist is ignored.
+    /// Asks for the word of a frame that may be needed soon; nothing waits for it.
     #[inline(always)]
-    pub(crate) fn warm(&self, pfn: u32) {
-        if let Some(word) = self.words.get(pfn as usize) {
-            core::hint::black_box(word.next);
+    pub(crate) fn prefetch_word(&self, pfn: u32) {
+        prefetch(self.words.as_ptr().wrapping_add(pfn as usize));
+    }
+
+    /// Asks for all that freeing a single frame will look at first: its tag and its word.
+    #[inline(always)]
+    pub(crate) fn prefetch_frame(&self, pfn: u32) {
+        prefetch(self.tags.as_ptr().wrapping_add(pfn as usize));
+        self.prefetch_word(pfn);
+    }
+
+    /// Asks for the list neighbours of a single frame's buddy, if that is free and would be taken from its list.
+    #[inline(always)]
+    pub(crate) fn prefetch_buddy_neighbours(&self, pfn: u32) {
+        let buddy = Pfn::new(pfn).buddy(Order::ZERO);
+        if self.tag_of(buddy, Order::ZERO).is_buddy_of(Order::ZERO) {
+            let Word { next, prev } = self.words[buddy.index()];
+            self.prefetch_word(next);
+            self.prefetch_word(prev);
         }
     }
 
@@ -459,6 +469,18 @@ impl Frames {
         *top = self.words[pfn.index()].next;
         Some(pfn)
     }
+}
+
+/// Asks the CPU to bring what is at the address into its cache.
+#[inline(always)]
+fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch accesses nothing: any address, mapped or not, is allowed. Every x86-64 CPU has SSE.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 /// A zeroed array that the host backs with memory only where it is written.

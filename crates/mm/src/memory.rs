@@ -453,13 +453,21 @@ impl Memory {
     /// If the block is not allocated with exactly this order: a double free, or a free of something else.
     #[inline(always)]
     pub fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
-        let tag = self.frames.tag(pfn);
-        assert!(tag.is_allocated() && tag.order() == order, "free of {pfn} {order:?}, which is {:?}", tag.kind());
+        let tag = self.frames.tag_of(pfn, order);
+        if !tag.is_allocated_of(order) {
+            self.bad_free(pfn, order);
+        }
         let id = self.blocks.zone_of(pfn);
-        if tag.kind() == FrameKind::Lru {
+        if tag.is_lru() {
             self.zones[id.index()].nr_lru -= u64::from(order.pages());
         }
         self.free_untagged(id, cpu, pfn, order);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bad_free(&self, pfn: Pfn, order: Order) -> ! {
+        panic!("free of {pfn} {order:?}, which is {:?}", self.frames.tag(pfn).kind())
     }
 
     /// Frees a block whose tag says nothing of value any more.

@@ -6,13 +6,17 @@
 //! Source: kernel-behaviour §1.7 (sizes), §2.4 (operation), per profile.
 
 use crate::event::{Event, Listen};
-use crate::frame::{FrameKind, List};
+use crate::frame::FrameKind;
 use crate::gfp::AllocFlags;
 use crate::memory::Memory;
 use crate::profile::PcpRules;
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
 use crate::zone::Locked;
+use alloc::collections::VecDeque;
 
+/// How many blocks ahead a drain fetches a block's frame, and then its buddy's neighbours.
+const FRAME_AHEAD: usize = 8;
+const BUDDY_AHEAD: usize = 4;
 /// Lists per CPU and zone: three types for each of the orders 0–3, and two for huge pages.
 pub(crate) const NR_LISTS: usize = 14;
 const LOW_ORDER_LISTS: usize = 12;
@@ -32,17 +36,20 @@ pub struct PerCpuPages {
     pub free_factor: u8,
     /// This CPU's part of the zone's free-page counter, not yet folded in.
     pub free_diff: i64,
-    pub(crate) lists: [List; NR_LISTS],
+    /// The blocks by pfn, head first. Arrays, not links through the frames: a hit touches no frame but its tag, and a
+    /// drain sees far enough ahead to fetch what it will need. A list's memory grows to its largest size once.
+    pub(crate) lists: [VecDeque<u32>; NR_LISTS],
 }
 
 impl PerCpuPages {
     pub(crate) fn new() -> PerCpuPages {
-        PerCpuPages { count: 0, batch: 1, high: 0, free_factor: 0, free_diff: 0, lists: [List::EMPTY; NR_LISTS] }
+        PerCpuPages { count: 0, batch: 1, high: 0, free_factor: 0, free_diff: 0, lists: Default::default() }
     }
 
     /// The list with the kernel's index: type + 3 × order up to order 3, then huge pages, then movable huge pages.
-    pub fn list(&self, pindex: usize) -> &List {
-        &self.lists[pindex]
+    /// Head first.
+    pub fn list(&self, pindex: usize) -> impl DoubleEndedIterator<Item = Pfn> + '_ {
+        self.lists[pindex].iter().map(|&pfn| Pfn::new(pfn))
     }
 }
 
@@ -118,20 +125,25 @@ impl Locked<'_> {
     /// Takes a block from this CPU's lists, refilling them from the buddy lists if need be.
     #[inline(always)]
     pub(crate) fn pcp_alloc(&mut self, order: Order, migratetype: MigrateType, flags: AllocFlags) -> Option<Pfn> {
+        let pindex = index_of(order, migratetype);
         let pcp = &mut self.zone.pcps[self.cpu.index()];
         pcp.free_factor >>= 1;
-        let pindex = index_of(order, migratetype);
-        if pcp.lists[pindex].is_empty() && !self.pcp_refill(order, migratetype, pindex, flags) {
-            return None;
-        }
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
-        let pfn = self.frames.pop_front(&mut pcp.lists[pindex], order)?;
-        pcp.count -= order.pages();
-        Some(pfn)
+        let pfn = match pcp.lists[pindex].pop_front() {
+            Some(pfn) => pfn,
+            None => self.pcp_refill_and_pop(order, migratetype, pindex, flags)?,
+        };
+        self.zone.pcps[self.cpu.index()].count -= order.pages();
+        Some(Pfn::new(pfn))
     }
 
     #[inline(never)]
-    fn pcp_refill(&mut self, order: Order, migratetype: MigrateType, pindex: usize, flags: AllocFlags) -> bool {
+    fn pcp_refill_and_pop(
+        &mut self,
+        order: Order,
+        migratetype: MigrateType,
+        pindex: usize,
+        flags: AllocFlags,
+    ) -> Option<u32> {
         let batch = self.zone.pcps[self.cpu.index()].batch;
         let want = if batch > 1 { (batch >> order.get()).max(2) } else { 1 };
         self.count_lock();
@@ -141,16 +153,15 @@ impl Locked<'_> {
                 break;
             };
             self.frames.set(pfn, FrameKind::Pcp(migratetype), order);
-            let list = &mut self.zone.pcps[self.cpu.index()].lists[pindex];
-            self.frames.push_back(list, pfn, order);
+            self.zone.pcps[self.cpu.index()].lists[pindex].push_back(pfn.get());
             got += 1;
         }
-        if got == 0 {
-            return false;
+        if got > 0 {
+            self.mod_free_pages(-i64::from(got << order.get()));
         }
-        self.zone.pcps[self.cpu.index()].count += got << order.get();
-        self.mod_free_pages(-i64::from(got << order.get()));
-        true
+        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        pcp.count += got << order.get();
+        pcp.lists[pindex].pop_front()
     }
 
     /// Puts a block on this CPU's lists; gives some back to the buddy lists when there are too many.
@@ -161,7 +172,7 @@ impl Locked<'_> {
         let pindex = index_of(order, list_type);
         self.frames.set(pfn, FrameKind::Pcp(block_type), order);
         let pcp = &mut self.zone.pcps[self.cpu.index()];
-        self.frames.push_front(&mut pcp.lists[pindex], pfn, order);
+        pcp.lists[pindex].push_front(pfn.get());
         pcp.count += order.pages();
         if pcp.count >= pcp.high || (pcp.free_factor != 0 && order != Order::ZERO) || self.zone.reclaim_active {
             self.pcp_overflow(order, pindex);
@@ -247,9 +258,18 @@ impl Locked<'_> {
     #[inline(always)]
     fn pcp_drain_one(&mut self, list: usize, order: Order) -> bool {
         let pcp = &mut self.zone.pcps[self.cpu.index()];
-        let Some(pfn) = self.frames.pop_back(&mut pcp.lists[list], order) else {
+        let Some(pfn) = pcp.lists[list].pop_back() else {
             return false;
         };
+        // What the next blocks will look at, in time for them: tag and word first, then the list neighbours of a
+        // buddy that each may merge with.
+        let left = &pcp.lists[list];
+        let ahead = |n: usize| left.len().checked_sub(n).and_then(|i| left.get(i));
+        if order == Order::ZERO {
+            ahead(FRAME_AHEAD).into_iter().for_each(|&p| self.frames.prefetch_frame(p));
+            ahead(BUDDY_AHEAD).into_iter().for_each(|&p| self.frames.prefetch_buddy_neighbours(p));
+        }
+        let pfn = Pfn::new(pfn);
         pcp.count -= order.pages();
         let FrameKind::Pcp(migratetype) = self.frames.tag(pfn).kind() else {
             panic!("pfn {pfn} is on a per-CPU list but tagged {:?}", self.frames.tag(pfn).kind())

@@ -322,7 +322,7 @@ impl ZoneSnapshot {
                 for &pfn in list {
                     let t = pcp::type_on(i, locked.blocks.migratetype(at(pfn).pageblock()));
                     locked.frames.set(at(pfn), FrameKind::Pcp(t), pcp::order_of(i));
-                    locked.frames.push_back(&mut p.lists[i], at(pfn), pcp::order_of(i));
+                    p.lists[i].push_back(at(pfn).get());
                 }
             }
         }
@@ -377,9 +377,7 @@ impl ZoneSnapshot {
                     high: p.high,
                     free_factor: p.free_factor,
                     diff: p.free_diff,
-                    lists: (0..NR_LISTS)
-                        .map(|i| m.frames.iter(&p.lists[i], pcp::order_of(i)).map(relative).collect())
-                        .collect(),
+                    lists: (0..NR_LISTS).map(|i| p.list(i).map(relative).collect()).collect(),
                 })
                 .collect(),
             free: Order::all()

@@ -3,7 +3,7 @@
 /**
  * Draws into `host` and redraws when its width changes. `spec` has:
  *   x, y      { low, high, log?, ticks(count), label(value) }
- *   lines     [{ colour, faint?, points: [[x, y]…] }]
+ *   lines     [{ colour, faint?, points: [[x, y]…], dots?, name? }]; dots at the points, the name at the line's end
  *   rings     [{ colour, at: [x, y] }], published figures
  *   bands     [{ name, start, end }], phases behind the lines
  *   marks     [{ x, colour }], thin uprights
@@ -55,7 +55,7 @@ function drawChart(spec, width) {
   const height = spec.height, { x, y } = spec;
   const yTicks = y.ticks(Math.max(3, Math.floor(height / 42)));
   const yLabels = yTicks.map(y.label);
-  const left = 12 + Math.max(...yLabels.map(text => text.length), 1) * 6.6, right = width - 10;
+  const left = 12 + Math.max(...yLabels.map(text => text.length), 1) * 6.6, right = width - 10 - endRoom(spec.lines);
   const top = (spec.title ? 22 : 8) + (spec.bands?.length ? 16 : 0), bottom = height - 24;
   const scale = (axis, from, to) => {
     const f = axis.log ? Math.log10 : v => v;
@@ -84,7 +84,9 @@ function drawChart(spec, width) {
       d: `M${path}`, fill: "none", stroke: line.colour, "stroke-width": line.faint ? 1 : 1.9,
       "stroke-opacity": line.faint ? 0.35 : 1, "stroke-linejoin": "round", "stroke-linecap": "round",
     }));
+    if (line.dots) root.append(...line.points.map(p => svg("circle", { cx: px(p[0]), cy: py(p[1]), r: 2.6, fill: line.colour })));
   }
+  drawEnds(root, spec.lines, px, py, top, bottom);
   for (const ring of spec.rings || []) {
     root.append(svg("circle", { cx: px(ring.at[0]), cy: py(ring.at[1]), r: 4, fill: "var(--card)", stroke: ring.colour, "stroke-width": 2 }));
   }
@@ -108,6 +110,28 @@ function drawXTicks(root, x, px, bottom, left, right) {
     if (centre - half < end + 6) continue;
     root.append(svg("text", { x: centre, y: bottom + 17, "text-anchor": "middle" }, text));
     end = centre + half;
+  }
+}
+
+/** Room on the right for the names at the lines' ends. */
+function endRoom(lines) {
+  const longest = Math.max(0, ...lines.map(line => line.name && line.points.length ? line.name.length : 0));
+  return longest ? longest * 6.6 + 6 : 0;
+}
+
+/** Each line's name beside its last point, moved apart where lines end together. */
+function drawEnds(root, lines, px, py, top, bottom) {
+  const apart = 13;
+  const ends = lines.filter(line => line.name && line.points.length).map(line => {
+    const [x, y] = line.points[line.points.length - 1];
+    return { line, x: px(x), y: py(y) };
+  }).sort((a, b) => b.y - a.y);
+  let below = bottom + apart;
+  for (const end of ends) below = end.y = Math.min(end.y, below - apart);
+  let above = top - apart;
+  for (const end of ends.reverse()) above = end.y = Math.max(end.y, above + apart);
+  for (const { line, x, y } of ends) {
+    root.append(svg("text", { class: "end", x: x + 8, y: y + 4, style: `fill: ${line.colour}` }, line.name));
   }
 }
 

@@ -7,6 +7,7 @@ for (const section of document.querySelectorAll("section[data-experiment]")) {
   if (!experiment) continue;
   const part = name => section.querySelector(`.part.${name}`);
   showCurves(part("curves"), experiment);
+  showPace(part("pace"), experiment);
   const markMoments = showSeries(part("series"), experiment);
   showMap(part("map"), experiment, data.palette, markMoments);
 }

@@ -1,4 +1,4 @@
-// The two kinds of chart an experiment has: percentile curves, and values over time.
+// The kinds of chart an experiment has: percentile curves, latency against the pace, and values over time.
 
 /** Distributions: percentile across, value up on a log axis, both variants, published percentiles as rings. */
 function showCurves(host, experiment) {
@@ -62,6 +62,44 @@ function percentile(buckets, p) {
   let sum = 0;
   for (const [bound, count] of buckets) if ((sum += count) >= wanted) return bound;
   return buckets[buckets.length - 1][0];
+}
+
+/** The pace sweep: pause across, latency up on a log axis, a line a percentile, and a chart a variant on the same axes. */
+function showPace(host, experiment) {
+  const { machine, pauses, percentiles, variants } = experiment.pace;
+  const values = variants.flatMap(v => v.lines.flat().map(p => p[1]));
+  if (!values.length) return;
+  partHead(host, "How fast may huge pages be taken?", "Across: the pause after each allocation, longer to the right."
+    + " Up: how long allocations take, on a logarithmic axis; the line p99 is what one in a hundred exceeds."
+    + (machine ? ` Every point is a run of its own, on the smaller machine ${machine}.` : ""));
+  const low = 10 ** Math.floor(Math.log10(Math.min(...values)) + 1e-9);
+  const y = { low, high: Math.max(Math.max(...values) * 1.25, low * 10) };
+  host.append(el("div", { className: "grid" }, ...variants.map(variant => {
+    const index = experiment.variants.indexOf(variant.name);
+    const card = el("div", { className: "card" }, el("h4", {}, index < 0 ? null : variantKey(index), variant.name));
+    chart(card, paceSpec(variant, pauses, percentiles, y));
+    return card;
+  })));
+}
+
+function paceSpec(variant, pauses, percentiles, y) {
+  const last = pauses.length - 1;
+  return {
+    height: 300,
+    describe: `Latency against the pause, ${variant.name}`,
+    // Pauses stand evenly spaced, whatever their lengths.
+    x: { low: -0.3, high: last + 0.3, ticks: () => pauses.map((_, i) => i), label: i => i === 0 ? `pause ${withUnit(pauses[i], "us")}` : withUnit(pauses[i], "us") },
+    y: { ...y, log: true, ticks: count => logTicks(y.low, y.high, count), label: v => withUnit(v, "us") },
+    lines: variant.lines.map((points, i) => ({ colour: `var(--q${i})`, points, dots: true, name: `p${percentiles[i]}` })),
+    reading(x) {
+      const at = Math.min(Math.max(Math.round(x), 0), last);
+      const rows = variant.lines.flatMap((points, i) => points.filter(p => p[0] === at)
+        .map(p => [`var(--q${i})`, `p${percentiles[i]}`, withUnit(p[1], "us")])).reverse();
+      const rate = variant.rates[at];
+      const pace = rate === null ? "" : ` · ${plainNumber(rate)} huge pages/s at p50`;
+      return rows.length ? { head: `pause ${withUnit(pauses[at], "us")}${pace}`, rows } : null;
+    },
+  };
 }
 
 /** Values over time: a panel a variant, each with its own clock, or all on one. Returns a function of the moment. */

@@ -15,9 +15,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     unpublished.id = "one-spare-huge-page".into();
     unpublished.target = String::new();
     unpublished.rows.iter_mut().for_each(|row| row.published.clear());
-    let experiment = |result, runs, machine: &str| PageExperiment {
+    let pace = common::pace();
+    let experiment = |result, runs, pace, machine: &str| PageExperiment {
         result,
         runs,
+        pace,
+        pace_machine: "xeon-64g".into(),
         summary: format!(
             "Invented results on a machine of {machine}. The baseline compacts when asked, the other ahead of time."
         ),
@@ -26,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let html = page(&Page {
         title: "Proactive compaction, reproduced".into(),
         subtitle: "A sample of Kontig's report, with invented figures".into(),
-        experiments: vec![experiment(&table, &large, "1 TiB"), experiment(&unpublished, &small, "64 MiB")],
+        experiments: vec![experiment(&table, &large, &pace, "1 TiB"), experiment(&unpublished, &small, &[], "64 MiB")],
     });
     std::fs::write(directory.join("page.html"), html)?;
     for (name, runs) in [("map-small.svg", &small), ("map-large.svg", &large)] {
@@ -34,6 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::write(directory.join(name), memory_map_svg(runs, &picture)?)?;
     }
     print!("{}", kontig_report::table::render(&table, None, false));
+    print!("{}", kontig_report::pace::render(&pace));
     print!("{}", kontig_report::table::render(&table, Some(80), true));
     print!("{}", kontig_report::table::render(&unpublished, Some(100), false));
     Ok(())

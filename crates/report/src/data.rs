@@ -4,8 +4,10 @@
 //! small and its script stays a drawing. Maps are passed on packed: the browser unpacks the one moment it shows.
 
 use crate::html::PageExperiment;
+use crate::pace::{self, Sweep};
 use crate::{curve, palette, thin};
 use kontig_lab::result::{Histogram, MemoryMap, Phase, RunResult, Series};
+use kontig_lab::session::PacePoint;
 use serde::Serialize;
 
 /// Points of a series that can still be told apart on a screen.
@@ -33,6 +35,7 @@ struct Palette {
 struct Experiment<'a> {
     variants: Vec<&'a str>,
     curves: Vec<Curves<'a>>,
+    pace: Pace<'a>,
     series: Vec<Lines<'a>>,
     /// For each variant, the phases of its first repetition.
     phases: Vec<Vec<Span<'a>>>,
@@ -46,6 +49,24 @@ struct Curves<'a> {
     unit: &'a str,
     buckets: Vec<Vec<(f64, u64)>>,
     published: Vec<Vec<(f64, f64)>>,
+}
+
+#[derive(Serialize)]
+struct Pace<'a> {
+    machine: &'a str,
+    percentiles: [f64; pace::PERCENTILES.len()],
+    /// µs, shortest first.
+    pauses: Vec<f64>,
+    variants: Vec<PaceLines<'a>>,
+}
+
+#[derive(Serialize)]
+struct PaceLines<'a> {
+    name: &'a str,
+    /// For each pause, huge pages a second.
+    rates: Vec<Option<f64>>,
+    /// For each percentile, its place among the pauses and µs.
+    lines: Vec<Vec<(usize, f64)>>,
 }
 
 #[derive(Serialize)]
@@ -119,6 +140,7 @@ fn experiment<'a>(e: &'a PageExperiment<'a>) -> Experiment<'a> {
     let variants = by_variant(&e.result.variants, e.runs);
     Experiment {
         curves: curves(e, &variants),
+        pace: pace_sweep(e),
         series: series(&variants),
         phases: variants.iter().map(|(_, runs)| runs.first().map_or(vec![], |run| spans(&run.phases))).collect(),
         maps: variants.iter().map(|(_, runs)| map(runs)).collect(),
@@ -146,6 +168,24 @@ fn curves<'a>(e: &'a PageExperiment<'a>, variants: &[(&'a str, Vec<&'a RunResult
             }
         })
         .collect()
+}
+
+fn pace_sweep<'a>(e: &'a PageExperiment<'a>) -> Pace<'a> {
+    let sweep = Sweep::of(e.pace);
+    let line = |points: &[Option<&PacePoint>], percentile| {
+        let points =
+            points.iter().enumerate().filter_map(|(i, point)| Some((i, pace::latency((*point)?, percentile)?)));
+        // The axis is logarithmic.
+        points.filter(|&(_, us)| us > 0.0).collect()
+    };
+    let variants = (sweep.variants.iter())
+        .map(|(name, points)| PaceLines {
+            name,
+            rates: points.iter().map(|point| point.and_then(pace::rate)).collect(),
+            lines: pace::PERCENTILES.iter().map(|&p| line(points, p)).collect(),
+        })
+        .collect();
+    Pace { machine: &e.pace_machine, percentiles: pace::PERCENTILES, variants, pauses: sweep.pauses }
 }
 
 fn series<'a>(variants: &[(&'a str, Vec<&'a RunResult>)]) -> Vec<Lines<'a>> {

@@ -1,4 +1,5 @@
-//! Experiments as one page for a browser: tables, percentile curves, series over time and the memory map.
+//! Experiments as one page for a browser: tables, percentile curves, the pace sweep, series over time and the memory
+//! map.
 //!
 //! The page is a single file that loads nothing, so it can be mailed, archived and opened offline. Tables and text are
 //! HTML made here; the rest is drawn by the page's script from JSON that can contain neither tags nor comments.
@@ -7,6 +8,7 @@ use crate::data::Data;
 use crate::number;
 use crate::verdict::{self, Verdict};
 use kontig_lab::result::{ExperimentResult, Row, RunResult};
+use kontig_lab::session::PacePoint;
 use std::fmt::Write;
 
 /// What a page shows.
@@ -27,6 +29,10 @@ pub struct PageExperiment<'a> {
     pub result: &'a ExperimentResult,
     /// Its runs, in any order. Curves add up all repetitions; phases and maps are the first repetition's.
     pub runs: &'a [RunResult],
+    /// Its pace sweep; may be empty.
+    pub pace: &'a [PacePoint],
+    /// The name of the machine the sweep ran on; may be empty.
+    pub pace_machine: String,
     /// What it is and what came out, as plain text; an empty line starts a paragraph. May be empty.
     pub summary: String,
     /// Assumptions and caveats, likewise.
@@ -106,7 +112,7 @@ fn paragraphs(text: &str) -> String {
     parts.map(|part| format!("<p>{}</p>", escape(part))).collect()
 }
 
-/// A variant's name behind its colour; it may break after a `+`, which variants are joined with, and nowhere else.
+/// A variant's name behind its colour; a line ends after each `+`, which variants are joined with, and nowhere else.
 fn variant_head(index: usize, name: &str) -> String {
     let key = format!("<i class=\"key v{}\"></i>", index.min(4));
     let part = |(i, part)| format!("<span class=\"whole\">{}{}</span>", if i == 0 { &key } else { "" }, escape(part));
@@ -136,7 +142,7 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
     if !e.result.rows.is_empty() {
         table(out, e.result, held);
     }
-    for part in ["curves", "map", "series"] {
+    for part in ["curves", "pace", "map", "series"] {
         let _ = write!(out, "<div class=\"part {part}\" hidden></div>");
     }
     if !e.notes.is_empty() {
@@ -183,7 +189,16 @@ fn table(out: &mut String, e: &ExperimentResult, held: bool) {
         }
     }
     out.push_str("</tr></thead><tbody>");
-    for row in &e.rows {
+    let (published, others): (Vec<_>, Vec<_>) = e.rows.iter().partition(|row| !row.published.is_empty());
+    for row in published {
+        table_row(out, row, e.variants.len(), held);
+    }
+    if held && !others.is_empty() {
+        let columns = 2 + groups.len() * (e.variants.len() + change);
+        let heading = format!("<th scope=\"rowgroup\" colspan=\"{columns}\">Not published</th>");
+        let _ = write!(out, "</tbody><tbody><tr class=\"rows-head\">{heading}</tr>");
+    }
+    for row in others {
         table_row(out, row, e.variants.len(), held);
     }
     out.push_str("</tbody></table></div>");

@@ -8,6 +8,7 @@ mod data;
 pub mod html;
 pub mod map;
 mod number;
+pub mod pace;
 pub mod palette;
 pub mod svg;
 pub mod table;

@@ -14,7 +14,7 @@ use kontig_lab::result::{ExperimentResult, Row, Score};
 ///
 /// `width` is the terminal's in columns: where the table is wider, unit and verdict move under the row's name, which
 /// wraps; figures never do. Without a width, lines are as long as they need. `colour` turns on ANSI colours. A `*`
-/// marks headline rows.
+/// marks headline rows. Rows for which nothing was published come last, under a heading, if there are others.
 pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> String {
     let held = e.rows.iter().any(|row| !row.published.is_empty());
     let mut out = format!("{}\n", plain(&e.id));
@@ -87,7 +87,16 @@ fn build(e: &ExperimentResult, held: bool, wide: bool, width: Option<usize>, col
         header.push("verdict".into());
     }
     table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
-    for row in &e.rows {
+    let (published, others): (Vec<_>, Vec<_>) = e.rows.iter().partition(|row| !row.published.is_empty());
+    for row in published {
+        table.add_row(cells(row, e.variants.len(), held, wide));
+    }
+    if held && !others.is_empty() {
+        // An empty line is all the rule there is between the two kinds of row.
+        let heading = if wide { "\nNot published" } else { "Not published" };
+        table.add_row([Cell::new(heading).add_attribute(Attribute::Dim)]);
+    }
+    for row in others {
         table.add_row(cells(row, e.variants.len(), held, wide));
     }
     for column in figures {
@@ -160,13 +169,14 @@ fn push_change(cells: &mut Vec<Cell>, variants: usize, change: Option<f64>) {
 }
 
 /// A, B, … Z, then numbers.
-fn letter(variant: usize) -> String {
+pub(crate) fn letter(variant: usize) -> String {
     match u8::try_from(variant) {
         Ok(i) if i < 26 => char::from(b'A' + i).to_string(),
         _ => (variant + 1).to_string(),
     }
 }
 
-fn plain(text: &str) -> String {
+/// Text without the characters that control a terminal.
+pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }

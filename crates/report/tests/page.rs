@@ -3,12 +3,18 @@
 mod common;
 
 use kontig_lab::result::{ExperimentResult, RunResult};
+use kontig_lab::session::PacePoint;
 use kontig_report::html::{Page, PageExperiment, page};
 use kontig_report::map::{self, MapError};
 use kontig_report::svg::{Picture, memory_map_svg};
 
 fn html(result: &ExperimentResult, runs: &[RunResult], text: &str) -> String {
-    let experiment = PageExperiment { result, runs, summary: text.into(), notes: text.into() };
+    html_with_pace(result, runs, &common::pace(), text)
+}
+
+fn html_with_pace(result: &ExperimentResult, runs: &[RunResult], pace: &[PacePoint], text: &str) -> String {
+    let (pace_machine, summary, notes) = (text.into(), text.into(), text.into());
+    let experiment = PageExperiment { result, runs, pace, pace_machine, summary, notes };
     page(&Page { title: text.into(), subtitle: text.into(), experiments: vec![experiment] })
 }
 
@@ -49,10 +55,14 @@ fn hostile_names_stay_text() {
         run.map.zones[0].name = HOSTILE.into();
         run.map.frames.iter_mut().for_each(|frame| frame.phase = HOSTILE.into());
     }
-    let html = html(&table, &runs, HOSTILE);
+    let mut pace = common::pace();
+    pace.iter_mut().for_each(|point| point.variant = HOSTILE.into());
+    let html = html_with_pace(&table, &runs, &pace, HOSTILE);
     assert!(!html.contains("<b onclick") && !html.contains("<!--<script>"));
     assert_eq!(html.matches("</script>").count(), 2, "the data's and the script's own");
     assert_eq!(data(&html)["experiments"][0]["variants"][0], HOSTILE);
+    let swept = &data(&html)["experiments"][0]["pace"];
+    assert_eq!((&swept["machine"], &swept["variants"][0]["name"]), (&HOSTILE.into(), &HOSTILE.into()));
     let picture = Picture { title: HOSTILE.into(), ..Picture::default() };
     assert!(!memory_map_svg(&runs, &picture).expect("a picture").contains("<b"));
 }
@@ -65,7 +75,39 @@ fn every_part_has_its_data() {
     assert_eq!(experiment["series"][0]["lines"].as_array().map(Vec::len), Some(4), "two repetitions of two variants");
     assert_eq!(experiment["phases"][0][2]["name"], "allocate");
     assert_eq!(experiment["maps"][1]["frames"].as_array().map(Vec::len), Some(12));
+    let pace = &experiment["pace"];
+    assert_eq!(pace["pauses"], serde_json::json!([0.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]));
+    assert_eq!(pace["variants"][1]["lines"].as_array().map(Vec::len), Some(5), "a line a percentile");
+    assert_eq!(pace["variants"][1]["lines"][0][6], serde_json::json!([6, 3.25]));
     assert!(html.contains("MISSED: opposite") && html.contains("<b>6/8</b>"));
+}
+
+#[test]
+fn the_pace_sweep_needs_points_that_can_be_drawn() {
+    let point = |pause_us, us| PacePoint { variant: "a".into(), pause_us, latency_us: vec![(50.0, us), (99.0, us)] };
+    let lines = |pace: &[PacePoint]| {
+        let html = html_with_pace(&common::table(), &[], pace, "");
+        assert!(html.contains("<div class=\"part pace\" hidden></div>"));
+        data(&html)["experiments"][0]["pace"]["variants"].clone()
+    };
+    assert_eq!(lines(&[]), serde_json::json!([]));
+    assert_eq!(lines(&[point(f64::NAN, 1.0), point(-1.0, 1.0), point(f64::INFINITY, 1.0)]), serde_json::json!([]));
+    let none = lines(&[point(0.0, 0.0), point(1.0, f64::NAN), point(2.0, f64::INFINITY)]);
+    assert_eq!(none[0]["lines"], serde_json::json!([[], [], [], [], []]));
+    assert_eq!(none[0]["rates"], serde_json::json!([null, null, null]));
+}
+
+#[test]
+fn rows_without_published_figures_stand_under_a_heading() {
+    let mut table = common::table();
+    table.rows.rotate_right(1);
+    let html_of = |table: &ExperimentResult| html(table, &[], "");
+    let html = html_of(&table);
+    let (held, others) = html.split_once("<th scope=\"rowgroup\" colspan=\"8\">Not published</th>").expect("a heading");
+    assert!(held.contains("latency p5 ") && held.contains("elapsed") && !held.contains("pages migrated <"));
+    assert!(others.contains("pages migrated <"));
+    table.rows.iter_mut().for_each(|row| row.published.clear());
+    assert!(!html_of(&table).contains("Not published"));
 }
 
 #[test]

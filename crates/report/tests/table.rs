@@ -24,6 +24,8 @@ fn published_rows_show_both_and_a_verdict() {
      system                         s             1,666.48      194.58       ×0.12        182        1,604      ×8.81   MISSED: opposite
      user                           s                17.39        8.35       ×0.48       17.2         17.1      ×0.99   MISSED: unchanged
      elapsed *                      s             1,657.89      199.62       ×0.12      1,490            –          –   MISSED: no figure
+
+     Not published
      pages migrated                 pages                –           –           –          0   98,123,456          –   –
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     direction 6/8 rows agree; headline 2/4 within 2×

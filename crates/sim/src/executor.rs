@@ -164,13 +164,15 @@ impl Machine {
     /// # Errors
     /// If a program asks for something the machine cannot give.
     pub fn run(&mut self, until: u64, done: Option<TaskId>) -> Result<Stop, SimError> {
-        // Time never goes back, whatever is asked for.
-        let until = until.max(self.now);
+        // Time never goes back, whatever is asked for, and whoever lags behind.
+        let entered = self.now;
+        let until = until.max(entered);
         self.deliver_wakes(self.now);
         loop {
             if let Some(id) = done
                 && self.tasks[id.0].state == State::Done
             {
+                self.now = self.now.max(entered);
                 return Ok(Stop::ProgramDone);
             }
             let Some((first, start, horizon)) = self.next_turn() else {

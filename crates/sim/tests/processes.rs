@@ -153,8 +153,7 @@ fn without_a_free_block_a_huge_fault_falls_back_to_small_pages() {
     // Kernel pages in every pageblock: compaction has nothing to gain.
     for profile in [Profile::linux_5_6(), Profile::linux_6_1()] {
         let mut m = machine(2, 16, profile);
-        run(&mut m, 1, unmovable_fragmenter(256));
-        assert_eq!(m.memory().zones()[0].nr_free(HUGE), 0);
+        fill_unmovable(&mut m, 256);
         let mut p = Prompt::new(m, 1);
         let r = p.mmap(0, 512);
         p.call(0, Op::AdviseHuge(r)).unwrap();

@@ -17,7 +17,7 @@ use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId
 use crate::vmstat::VmEvent;
 
 /// How many entries ahead a list walk guesses.
-const WARM_AHEAD: u32 = 6;
+const GUESS_AHEAD: u32 = 6;
 
 impl CompactRun {
     /// Isolates free pages until there are as many as pages to migrate, or the scanners meet.
@@ -230,7 +230,7 @@ impl CompactRun {
                 // Neighbours in a list are often an even distance apart; where that holds, the walk need not wait.
                 Some(next) => {
                     let stride = next.get().wrapping_sub(pfn.get());
-                    m.frames.warm(next.get().wrapping_add(stride.wrapping_mul(WARM_AHEAD)));
+                    m.frames.prefetch_word(next.get().wrapping_add(stride.wrapping_mul(GUESS_AHEAD)));
                 }
             }
         }

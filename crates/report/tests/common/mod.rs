@@ -6,6 +6,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use kontig_lab::result::*;
+use kontig_lab::session::PacePoint;
 use std::collections::BTreeMap;
 
 /// Names of the two variants.
@@ -90,6 +91,23 @@ pub fn table() -> ExperimentResult {
         rows,
         score: Score { direction: Tally { agree: 6, of: 8 }, headline_within_2x: Tally { agree: 2, of: 4 } },
     }
+}
+
+/// A pace sweep: the baseline stalls at any pace, the patched kernel only when pages are taken fast.
+pub fn pace() -> Vec<PacePoint> {
+    let mut points = vec![];
+    for (patched, variant) in VARIANTS.iter().enumerate() {
+        for pause_us in [0.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0] {
+            let stall = if patched == 1 { 2500.0 / (1.0 + (pause_us / 60.0_f64).powi(3)) } else { 3000.0 };
+            let latency = |p: f64| match p {
+                p if patched == 1 && p < 95.0 => 2.0 + p / 40.0,
+                p => 2.5 + stall * p / 100.0 * if p > 99.0 { 2.0 } else { 1.0 },
+            };
+            let latency_us = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9].map(|p| (p, latency(p))).to_vec();
+            points.push(PacePoint { variant: (*variant).into(), pause_us, latency_us });
+        }
+    }
+    points
 }
 
 /// A run on a machine of these zones; `patched` ones keep huge blocks at hand. `frames` moments of map.

@@ -131,7 +131,15 @@ pub fn fragmenter(freed: u32) -> Box<Script> {
     })
 }
 
-/// Takes so many huge pages and frees the first `freed` of each: what stays cannot be moved.
+/// Fills a machine with pages that cannot be moved, `freed` of every 512 free and no block of 512 left.
+pub fn fill_unmovable(m: &mut Machine, freed: u32) {
+    run(m, 0, unmovable_fragmenter(freed));
+    run(m, 0, allocator(Gfp::KERNEL.without(Gfp::RECLAIM), HUGE, usize::MAX, 0));
+    m.memory_mut().drain_cpu(kontig_mm::CpuId::new(0));
+    assert_eq!(m.memory().zones()[0].nr_free(HUGE), 0);
+}
+
+/// Takes all huge pages it can get and frees the first `freed` of each: what stays cannot be moved.
 pub fn unmovable_fragmenter(freed: u32) -> Box<Script> {
     let mut blocks: Vec<Pfn> = Vec::new();
     let mut full = false;

@@ -1,0 +1,106 @@
+//! The pace sweep: how slow huge pages come when they are taken faster or slower.
+//!
+//! It answers an operator's question: how fast may huge pages be taken before a caller stalls? The table is for a
+//! terminal; the page draws the same sweep from [`Sweep`].
+
+use crate::number;
+use crate::table::{letter, plain};
+use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
+use kontig_lab::session::PacePoint;
+
+/// The percentiles shown, of those a sweep has.
+pub(crate) const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
+
+/// A sweep in the order it is shown.
+pub(crate) struct Sweep<'a> {
+    /// Every pause of the sweep once, shortest first, µs.
+    pub(crate) pauses: Vec<f64>,
+    /// Each variant, in order of appearance, with its point for each pause.
+    pub(crate) variants: Vec<(&'a str, Vec<Option<&'a PacePoint>>)>,
+}
+
+impl<'a> Sweep<'a> {
+    /// Puts points in order; those whose pause is no length of time are left out.
+    pub(crate) fn of(points: &'a [PacePoint]) -> Sweep<'a> {
+        let sound = || points.iter().filter(|p| p.pause_us.is_finite() && p.pause_us >= 0.0);
+        let mut pauses: Vec<f64> = sound().map(|p| p.pause_us).collect();
+        pauses.sort_by(f64::total_cmp);
+        pauses.dedup();
+        let mut variants: Vec<(&str, Vec<Option<&PacePoint>>)> = Vec::new();
+        for point in sound() {
+            let i = variants.iter().position(|(name, _)| *name == point.variant).unwrap_or_else(|| {
+                variants.push((&point.variant, vec![None; pauses.len()]));
+                variants.len() - 1
+            });
+            if let Some(at) = pauses.iter().position(|&pause| pause == point.pause_us) {
+                variants[i].1[at].get_or_insert(point);
+            }
+        }
+        Sweep { pauses, variants }
+    }
+}
+
+/// The latency at a percentile, µs, if the point has it.
+pub(crate) fn latency(point: &PacePoint, percentile: f64) -> Option<f64> {
+    point.latency_us.iter().find(|(p, _)| *p == percentile).map(|&(_, us)| us).filter(|us| us.is_finite())
+}
+
+/// Huge pages a second that a pause allows when every allocation takes as long as the median one.
+pub(crate) fn rate(point: &PacePoint) -> Option<f64> {
+    let each = point.pause_us + latency(point, 50.0)?;
+    (each > 0.0).then(|| 1e6 / each)
+}
+
+/// The sweep's table after an empty line, ending in a newline; nothing if there are no points.
+///
+/// A row is a pause. Each variant, lettered like in [`crate::table`], has the rate of allocation that the pause and its
+/// median latency allow, in huge pages a second, and percentiles of the latency, in µs.
+pub fn render(points: &[PacePoint]) -> String {
+    let sweep = Sweep::of(points);
+    if sweep.pauses.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\nlatency against the pause between allocations, on a smaller machine (µs)\n");
+    for (i, (name, _)) in sweep.variants.iter().enumerate() {
+        out.push_str(&format!("  {} = {}\n", letter(i), plain(name)));
+    }
+    out.push_str(&rows(&sweep));
+    out.push_str("\npages/s: huge pages a second, were every allocation as fast as p50\n");
+    out
+}
+
+fn rows(sweep: &Sweep<'_>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.style_mut().row_separator = LineStyle::none();
+    table.force_no_tty();
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    let mut header = vec!["\npause".to_owned()];
+    for i in 0..sweep.variants.len() {
+        header.push(format!("{}\npages/s", letter(i)));
+        header.extend(PERCENTILES.map(|p| format!("{}\np{p}", letter(i))));
+    }
+    let columns = header.len();
+    table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
+    for (i, pause) in sweep.pauses.iter().enumerate() {
+        let mut cells = vec![number::exact(*pause)];
+        for (_, points) in &sweep.variants {
+            let mut figure = |value: Option<f64>| cells.push(value.map_or_else(|| "–".into(), number::rounded));
+            figure(points[i].and_then(rate));
+            for p in PERCENTILES {
+                figure(points[i].and_then(|point| latency(point, p)));
+            }
+        }
+        table.add_row(cells);
+    }
+    for column in 0..columns {
+        // A wider gap before each variant's figures.
+        let gap = if column % (PERCENTILES.len() + 1) == 1 { 3 } else { 1 };
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+            column.set_constraint(ColumnConstraint::ContentWidth);
+            column.set_padding((gap, 1));
+        }
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,148 @@
+//! Compaction moves pages, and their owners' page tables follow; two CPUs compact side by side.
+
+mod support;
+
+use kontig_mm::{Gfp, MigrateType, Order, Pfn, Profile, VmEvent};
+use kontig_sim::{Machine, Op, Placement, Region, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use support::*;
+
+fn compact() -> Op {
+    Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() }
+}
+
+/// Every page is mapped to the very frame that says it is its owner's: unmapping a page frees that frame and no
+/// other. Half of the pages go one by one, then the rest.
+fn assert_page_tables_agree_with_owners(p: &mut Prompt, who: &BTreeMap<u32, usize>) {
+    let pages = user_pages(&p.m);
+    let mut kept = pages.clone();
+    for (i, ((mapping, page), (pfn, order))) in pages.into_iter().enumerate() {
+        if i % 2 == 0 {
+            let region = Region { mapping, first: page, pages: order.pages() };
+            p.call(who[&mapping], Op::Munmap(region)).unwrap();
+            assert!(!p.m.memory().frames().tag(pfn).is_allocated(), "page {page} was not at {pfn}");
+            kept.remove(&(mapping, page));
+        }
+    }
+    assert!(user_pages(&p.m) == kept, "another page lost its frame");
+    p.m.memory().check().unwrap();
+    for (mapping, page) in kept.into_keys() {
+        p.call(who[&mapping], Op::Munmap(Region { mapping, first: page, pages: 1 })).unwrap();
+    }
+    assert_eq!(user_pages(&p.m).len(), 0);
+    assert_eq!(kernel_pages(&p.m), 0);
+    p.m.memory().check().unwrap();
+}
+
+#[test]
+fn after_compaction_every_page_is_mapped_to_the_frame_that_names_it() {
+    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1()] {
+        let mut p = Prompt::new(machine(2, 32, profile), 2);
+        let maps = [p.mmap(0, 4000), p.mmap(1, 5000), p.mmap(0, 2048)];
+        p.call(0, Op::AdviseHuge(maps[2])).unwrap();
+        for (r, who) in [(maps[0], 0), (maps[1], 1), (maps[2], 0)] {
+            p.call(who, Op::Touch(r)).unwrap();
+        }
+        // Holes everywhere, in huge pages too.
+        for (r, who, step, hole) in [(maps[0], 0, 7, 4), (maps[1], 1, 512, 384), (maps[2], 0, 1024, 400)] {
+            for first in (0..r.pages - hole).step_by(step) {
+                p.call(who, Op::Munmap(part(r, first, hole))).unwrap();
+            }
+        }
+        let before = user_pages(&p.m);
+        p.call(1, compact()).unwrap();
+        p.m.memory().check().unwrap();
+        let after = user_pages(&p.m);
+        assert!(before.keys().eq(after.keys()), "no page is lost or invented");
+        let moved = before.iter().filter(|(k, v)| after[k] != **v).count() as u64;
+        assert!(moved > 500, "{moved} pages moved");
+        assert!(event(&p.m, VmEvent::PgmigrateSuccess) >= moved);
+        assert_page_tables_agree_with_owners(&mut p, &BTreeMap::from([(0, 0), (1, 1), (2, 0)]));
+    }
+}
+
+#[test]
+fn a_page_moved_twice_is_where_it_was_moved_last() {
+    let mut p = Prompt::new(machine(2, 32, Profile::linux_5_6()), 1);
+    let r = p.mmap(0, 10_000);
+    p.call(0, Op::Touch(r)).unwrap();
+    for round in 0..4 {
+        for first in (round * 64..r.pages - 64).step_by(512) {
+            p.call(0, Op::Munmap(part(r, first, 64))).unwrap();
+        }
+        p.call(0, compact()).unwrap();
+        p.m.memory().check().unwrap();
+    }
+    assert!(event(&p.m, VmEvent::PgmigrateSuccess) > 1000);
+    assert_page_tables_agree_with_owners(&mut p, &BTreeMap::from([(0, 0)]));
+}
+
+/// Two drivers on two CPUs of a fragmented machine, each until it fails; the machine is checked all along.
+fn race(mut m: Machine, order: Order) -> (Machine, [Vec<Pfn>; 2]) {
+    run(&mut m, 0, fragmenter(384));
+    let before = user_pages(&m).len();
+    let ids = [0, 1].map(|cpu| m.spawn(allocator(Gfp::KERNEL, order, usize::MAX, 0), Placement { cpu }));
+    for slice in 0.. {
+        pass(&mut m, 5_000);
+        if slice % 8 == 0 {
+            m.memory().check().unwrap();
+        }
+        if ids.iter().all(|id| log(&m, *id).iter().any(|o| o.value == Value::Block(None))) {
+            break;
+        }
+        assert!(slice < 100_000, "both give up in the end");
+    }
+    m.memory().check().unwrap();
+    assert_eq!(user_pages(&m).len(), before, "no user page is lost");
+    let got = ids.map(|id| blocks(log(&m, id)));
+    (m, got)
+}
+
+#[test]
+fn two_cpus_after_huge_pages_both_make_progress_and_share_no_block() {
+    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1()] {
+        let name = profile.name.clone();
+        let (m, [a, b]) = race(machine(4, 64, profile), HUGE);
+        assert!(a.len() >= 5 && b.len() >= 5, "{name}: {} and {} huge pages", a.len(), b.len());
+        let all: BTreeSet<Pfn> = a.iter().chain(&b).copied().collect();
+        assert_eq!(all.len(), a.len() + b.len(), "{name}: a block was handed out twice");
+        for pfn in all {
+            let tag = m.memory().frames().tag(pfn);
+            assert!(pfn.is_pageblock_aligned() && tag.is_huge() && !tag.is_movable(), "{name}: {pfn}");
+        }
+        assert!(event(&m, VmEvent::CompactSuccess) > 0 && event(&m, VmEvent::PgmigrateSuccess) > 0, "{name}");
+    }
+}
+
+#[test]
+fn while_one_cpu_compacts_another_takes_pages_it_has_freed() {
+    // CPU 0 compacts for huge pages; CPU 1 takes smaller blocks, which exist only where CPU 0 has joined them.
+    let mut m = machine_with(4, 64, Profile::linux_5_6(), &[("vm.watermark_boost_factor", "0")]);
+    run(&mut m, 0, fragmenter(384));
+    let light = Gfp::HIGHUSER_MOVABLE.without(Gfp::RECLAIM);
+    let before = m.memory().zones()[0].nr_free(HUGE);
+    run(&mut m, 1, allocator(light, HUGE, usize::MAX, 0));
+    assert_eq!(m.memory().zones()[0].nr_free(HUGE), 0, "{before} there were");
+    let huge = m.spawn(allocator(Gfp::KERNEL, HUGE, 1, 0), Placement { cpu: 0 });
+    // It takes what it finds: a pageblock joined by the other CPU and not captured.
+    let thief = m.spawn(
+        script(move |log| {
+            let got = log.iter().any(|o| matches!(o.value, Value::Block(Some(_))));
+            if got || log.len() > 20_000 { Op::Done } else { Op::AllocPages { gfp: light, order: Order::new(9) } }
+        }),
+        Placement { cpu: 1 },
+    );
+    let compactor = m.spawn(ops(vec![compact()]), Placement { cpu: 2 });
+    for id in [compactor, huge, thief] {
+        finish(&mut m, id);
+        m.memory().check().unwrap();
+    }
+    let compacting = log(&m, compactor)[0];
+    let taken = *log(&m, thief).last().unwrap();
+    assert!(matches!(taken.value, Value::Block(Some(_))), "{taken:?}");
+    assert!(taken.end_ns < compacting.end_ns, "taken at {} while compaction went on to {}", taken.end_ns, compacting.end_ns);
+    let Value::Block(Some(stolen)) = taken.value else { unreachable!() };
+    assert!(!blocks(log(&m, huge)).contains(&stolen));
+    let z = &m.memory().zones()[0];
+    assert_eq!(m.memory().pageblocks().count(MigrateType::HighAtomic, z.start.pageblock(), z.last_pageblock().pageblock()), 0);
+}

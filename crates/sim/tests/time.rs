@@ -1,0 +1,271 @@
+//! Virtual time: latencies, sleep, sharing of CPUs, zone locks; and that the same run is always the same.
+
+mod support;
+
+use kontig_mm::{Event, Gfp, Listen, Order, Profile, VmEvent, Vmstat, Work};
+use kontig_sim::{CpuTime, Machine, Op, Outcome, Placement, Stop, TaskId, Value};
+use support::*;
+
+/// A process that maps and touches so many pages.
+fn toucher(pages: u32) -> Box<Script> {
+    script(move |log| match log {
+        [] => Op::Mmap { pages },
+        [map] => {
+            let Value::Region(r) = map.value else { panic!("{map:?}") };
+            Op::Touch(r)
+        }
+        _ => Op::Done,
+    })
+}
+
+/// From the start of a script's first operation to the end of its last.
+fn elapsed(m: &Machine, id: TaskId) -> u64 {
+    let log = log(m, id);
+    log.last().unwrap().end_ns - log[0].start_ns
+}
+
+fn assert_in_order(log: &[Outcome]) {
+    assert!(log.iter().all(|o| o.start_ns <= o.end_ns && o.latency_ns() == o.end_ns - o.start_ns));
+    assert!(log.windows(2).all(|w| w[0].end_ns <= w[1].start_ns), "an operation begins when the last has ended");
+}
+
+#[test]
+fn operations_follow_one_another_and_clocks_never_run_backwards() {
+    for profile in [Profile::linux_5_6(), Profile::linux_6_1(), weighted()] {
+        let mut m = machine(2, 64, profile);
+        let ids = [
+            m.spawn(toucher(8000), Placement { cpu: 0 }),
+            m.spawn(allocator(Gfp::KERNEL, Order::new(4), 300, 7_000), Placement { cpu: 0 }),
+            m.spawn(toucher(2000), Placement { cpu: 1 }),
+        ];
+        let mut last = 0;
+        for slice in 0..4000u64 {
+            let until = (slice * 6_151) + if slice % 3 == 0 { 0 } else { 100_000 };
+            m.run(until, None).unwrap();
+            assert!(m.now() >= last, "{} after {last}", m.now());
+            last = m.now();
+        }
+        for id in ids {
+            finish(&mut m, id);
+            assert!(m.now() >= last, "{} after {last}", m.now());
+            last = m.now();
+        }
+        for id in ids {
+            assert_in_order(log(&m, id));
+            let CpuTime { user_ns, system_ns } = m.cpu_time(id);
+            assert!(user_ns + system_ns <= m.now());
+        }
+    }
+}
+
+#[test]
+fn a_run_to_a_time_gone_by_changes_nothing() {
+    let mut m = machine(2, 16, Profile::linux_6_1());
+    pass(&mut m, 5 * MS);
+    assert_eq!(m.run(MS, None), Ok(Stop::Time));
+    assert_eq!(m.now(), 5 * MS);
+}
+
+#[test]
+fn a_sleeper_wakes_on_time_if_its_cpu_is_idle() {
+    let mut m = machine(2, 16, Profile::linux_6_1());
+    pass(&mut m, 123);
+    let id = run(&mut m, 0, ops(vec![Op::Sleep(MS), Op::Mmap { pages: 1 }, Op::Sleep(7), Op::Mmap { pages: 1 }]));
+    let log = log(&m, id);
+    assert_eq!((log[0].start_ns, log[0].end_ns), (123, 123 + MS));
+    assert_eq!(log[1].start_ns, 123 + MS);
+    assert_eq!(log[3].start_ns, log[1].end_ns + 7);
+    assert_eq!(m.cpu_time(id).user_ns + m.cpu_time(id).system_ns, log[1].latency_ns() + log[3].latency_ns());
+}
+
+#[test]
+fn a_sleeper_waits_while_its_cpu_is_busy() {
+    let mut m = machine(2, 32, Profile::linux_6_1());
+    let busy = m.spawn(toucher(8000), Placement { cpu: 0 });
+    let sleeper = m.spawn(ops(vec![Op::Sleep(1000), Op::Mmap { pages: 1 }]), Placement { cpu: 0 });
+    finish(&mut m, busy);
+    finish(&mut m, sleeper);
+    let log = log(&m, sleeper);
+    assert!(log[1].start_ns >= log[0].end_ns);
+}
+
+#[test]
+fn programs_on_one_cpu_share_it_and_on_two_they_overlap() {
+    const PAGES: u32 = 4000;
+    let mut m = machine(4, 64, Profile::linux_6_1());
+    let id = run(&mut m, 0, toucher(PAGES));
+    let alone = elapsed(&m, id);
+    let together = |cpus: [usize; 2]| {
+        let mut m = machine(4, 64, Profile::linux_6_1());
+        let ids = cpus.map(|cpu| m.spawn(toucher(PAGES), Placement { cpu }));
+        ids.iter().for_each(|id| finish(&mut m, *id));
+        for id in ids {
+            let time = m.cpu_time(id);
+            assert!(time.user_ns + time.system_ns <= elapsed(&m, id));
+        }
+        ids.iter().map(|id| log(&m, *id).last().unwrap().end_ns).max().unwrap() as f64 / alone as f64
+    };
+    let (one, two) = (together([0, 0]), together([0, 1]));
+    assert!((1.95..2.05).contains(&one), "on one CPU both take {one} times as long as one alone");
+    assert!((0.99..1.3).contains(&two), "on two CPUs both take {two} times as long as one alone");
+}
+
+#[test]
+fn a_task_is_charged_user_time_for_its_writes_and_system_time_for_the_rest() {
+    let mut m = machine(2, 16, Profile::linux_6_1());
+    let id = run(&mut m, 0, toucher(1000));
+    let time = m.cpu_time(id);
+    assert_eq!(time.user_ns, 1000 * xeon().costs.touch.ns as u64);
+    assert_eq!(time.user_ns + time.system_ns, elapsed(&m, id));
+}
+
+#[test]
+fn two_cpus_that_hammer_a_zone_wait_for_its_lock() {
+    // Order 4 is on no per-CPU list: every allocation takes the lock.
+    let hammer = || allocator(Gfp::KERNEL, Order::new(4), 800, 0);
+    let mut m = machine(4, 64, Profile::linux_6_1());
+    let id = run(&mut m, 0, hammer());
+    let alone = elapsed(&m, id);
+    assert_eq!(m.lock_wait_ns(), 0, "one CPU alone never waits");
+
+    let mut m = machine(4, 64, Profile::linux_6_1());
+    let ids = [0, 1].map(|cpu| m.spawn(hammer(), Placement { cpu }));
+    ids.iter().for_each(|id| finish(&mut m, *id));
+    let slowest = ids.iter().map(|id| elapsed(&m, *id)).max().unwrap();
+    assert!(m.lock_wait_ns() > 0);
+    assert!(slowest > alone, "{slowest} ns against {alone} alone");
+    assert!(slowest < 2 * alone, "they still overlap");
+    let waited: u64 = ids.iter().map(|id| elapsed(&m, *id)).sum::<u64>() - 2 * alone;
+    assert!(waited <= m.lock_wait_ns() + alone / 10, "what they lost, {waited} ns, is the wait");
+}
+
+#[test]
+fn moving_pages_interrupts_other_cpus_only() {
+    // The same compaction, with the pages' process idle, compacting itself, or busy on another CPU.
+    let compact = || Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() };
+    let fragmented = |and_then: Vec<Op>| {
+        let mut then = and_then.into_iter();
+        script(move |log| match log {
+            [] => Op::Mmap { pages: 20 * 512 },
+            [map, rest @ ..] => {
+                let Value::Region(r) = map.value else { panic!("{map:?}") };
+                match rest.len() as u32 {
+                    0 => Op::Touch(r),
+                    n @ 1..=20 => Op::Munmap(part(r, (n - 1) * 512, 384)),
+                    _ => then.next().unwrap_or(Op::Done),
+                }
+            }
+        })
+    };
+    let mut idle = machine(4, 32, Profile::linux_5_6());
+    run(&mut idle, 0, fragmented(vec![]));
+    let id = run(&mut idle, 1, ops(vec![compact()]));
+    let idle_ns = log(&idle, id)[0].latency_ns();
+
+    let mut own = machine(4, 32, Profile::linux_5_6());
+    let id = run(&mut own, 1, fragmented(vec![compact()]));
+    let own_ns = log(&own, id).last().unwrap().latency_ns();
+
+    let mut busy = machine(4, 32, Profile::linux_5_6());
+    // Enough small operations to keep the process on its CPU.
+    let owner = busy.spawn(fragmented(vec![Op::Mmap { pages: 0 }; 200_000]), Placement { cpu: 0 });
+    while log(&busy, owner).len() < 23 {
+        pass(&mut busy, 1000);
+    }
+    let id = run(&mut busy, 1, ops(vec![compact()]));
+    let busy_ns = log(&busy, id)[0].latency_ns();
+
+    let moved = event(&own, VmEvent::PgmigrateSuccess);
+    assert!(moved > 500, "{moved} pages moved");
+    let shootdowns = moved * xeon().costs.tlb_shootdown.ns as u64;
+    let near = |a: u64, b: u64| a.abs_diff(b) < shootdowns / 10;
+    assert!(near(own_ns, idle_ns), "own pages: {own_ns} ns, nobody's: {idle_ns} ns");
+    assert!(near(busy_ns, idle_ns + shootdowns), "busy: {busy_ns} ns, idle: {idle_ns} ns + {shootdowns}");
+}
+
+/// All that can be seen of a run.
+#[derive(PartialEq, Debug)]
+struct Seen {
+    events: Vec<Event>,
+    vmstat: Vmstat,
+    work: Work,
+    outcomes: Vec<Vec<Outcome>>,
+    times: Vec<CpuTime>,
+    daemons: (u64, u64, u64),
+    free: Vec<(u64, u64, u64)>,
+    now: u64,
+}
+
+/// A busy machine: a fragmenter, then two drivers after huge pages, a process and one full compaction at the same
+/// time, with all daemons at work; looked at every `slice` nanoseconds.
+fn busy_run(profile: Profile, cpus: usize, slice: u64) -> Seen {
+    let mut m = machine(cpus, 64, profile);
+    m.memory_mut()
+        .trace()
+        .listen(Listen::KMEM.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL).with(Listen::VMSCAN));
+    let finish = |m: &mut Machine, id: TaskId| while m.run(m.now() + slice, Some(id)) == Ok(Stop::Time) {};
+    let first = m.spawn(fragmenter(384), Placement { cpu: 0 });
+    finish(&mut m, first);
+    let huge = |pause| allocator(Gfp::KERNEL, HUGE, 12, pause);
+    let compact = Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() };
+    let mut ids = vec![
+        m.spawn(huge(3_000), Placement { cpu: 0 }),
+        m.spawn(huge(11_000), Placement { cpu: 1 }),
+        m.spawn(toucher(1500), Placement { cpu: 1 }),
+        m.spawn(ops(vec![Op::Sleep(100_000), compact, Op::Sleep(2 * SECOND)]), Placement { cpu: 2 }),
+    ];
+    for id in &ids {
+        finish(&mut m, *id);
+    }
+    ids.push(first);
+    // To a time that is a multiple of every slice.
+    let end = (m.now() / SECOND + 3) * SECOND;
+    while m.now() < end {
+        m.run((m.now() + slice).min(end), None).unwrap();
+    }
+    m.memory().check().unwrap();
+    Seen {
+        events: m.memory_mut().trace().take(),
+        vmstat: m.memory().vmstat().clone(),
+        work: *m.work(),
+        outcomes: ids.iter().map(|id| log(&m, *id).to_vec()).collect(),
+        times: ids.iter().map(|id| m.cpu_time(*id)).collect(),
+        daemons: (m.kcompactd_ns(), m.kswapd_ns(), m.lock_wait_ns()),
+        free: m.memory().zones().iter().map(|z| (z.nr_free_pages(), z.nr_free_pages_exact(), z.pcp_pages())).collect(),
+        now: m.now(),
+    }
+}
+
+fn assert_same(a: &Seen, b: &Seen, what: &str) {
+    for (a, b) in a.outcomes.iter().zip(&b.outcomes) {
+        for (i, (x, y)) in a.iter().zip(b).enumerate() {
+            assert_eq!(x, y, "{what}: operation {i}");
+        }
+    }
+    let first = a.events.iter().zip(&b.events).position(|(x, y)| x != y);
+    assert_eq!(first.map(|i| (i, a.events[i], b.events[i])), None, "{what}: first event that differs");
+    assert!(a == b, "{what}: something else differs");
+}
+
+#[test]
+fn the_same_run_twice_is_the_same_to_the_nanosecond() {
+    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1()] {
+        let what = profile.name.clone();
+        let (a, b) = (busy_run(profile.clone(), 4, SECOND), busy_run(profile, 4, SECOND));
+        assert!(a.vmstat.get(VmEvent::CompactStall) > 0, "there was something to do");
+        assert_same(&a, &b, &what);
+    }
+}
+
+#[test]
+fn how_often_the_host_looks_changes_nothing() {
+    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1()] {
+        for cpus in [2, 4] {
+            let whole = busy_run(profile.clone(), cpus, SECOND);
+            for slice in [MS, 100_000, 1_777] {
+                let what = format!("{}, {cpus} CPUs, every {slice} ns", profile.name);
+                assert_same(&whole, &busy_run(profile.clone(), cpus, slice), &what);
+            }
+        }
+    }
+}
