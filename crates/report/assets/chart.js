@@ -121,17 +121,25 @@ function endRoom(lines) {
 
 /** Each line's name beside its last point, moved apart where lines end together. */
 function drawEnds(root, lines, px, py, top, bottom) {
-  const apart = 13;
   const ends = lines.filter(line => line.name && line.points.length).map(line => {
     const [x, y] = line.points[line.points.length - 1];
     return { line, x: px(x), y: py(y) };
-  }).sort((a, b) => b.y - a.y);
-  let below = bottom + apart;
-  for (const end of ends) below = end.y = Math.min(end.y, below - apart);
-  let above = top - apart;
-  for (const end of ends.reverse()) above = end.y = Math.max(end.y, above + apart);
-  for (const { line, x, y } of ends) {
-    root.append(svg("text", { class: "end", x: x + 8, y: y + 4, style: `fill: ${line.colour}` }, line.name));
+  }).sort((a, b) => a.y - b.y);
+  // Names that would touch form a stack, centred on their lines' ends and kept inside the chart.
+  const apart = 13, stacks = [];
+  const first = stack => {
+    const tall = (stack.length - 1) * apart, middle = stack.reduce((sum, end) => sum + end.y, 0) / stack.length;
+    return Math.max(Math.min(middle - tall / 2, bottom - tall), top);
+  };
+  for (const end of ends) {
+    let stack = [end];
+    while (stacks.length && first(stacks.at(-1)) + stacks.at(-1).length * apart > first(stack)) stack = [...stacks.pop(), ...stack];
+    stacks.push(stack);
+  }
+  for (const stack of stacks) {
+    stack.forEach(({ line, x }, i) => {
+      root.append(svg("text", { class: "end", x: x + 8, y: first(stack) + i * apart + 4, style: `fill: ${line.colour}` }, line.name));
+    });
   }
 }
 

@@ -101,7 +101,7 @@ pub fn pace() -> Vec<PacePoint> {
             let stall = if patched == 1 { 2500.0 / (1.0 + (pause_us / 60.0_f64).powi(3)) } else { 3000.0 };
             let latency = |p: f64| match p {
                 p if patched == 1 && p < 95.0 => 2.0 + p / 40.0,
-                p => 2.5 + stall * p / 100.0 * if p > 99.0 { 2.0 } else { 1.0 },
+                p => 6.5 + stall * (p - 20.0) / 100.0 * if p > 99.0 { 2.0 } else { 1.0 },
             };
             let latency_us = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9].map(|p| (p, latency(p))).to_vec();
             points.push(PacePoint { variant: (*variant).into(), pause_us, latency_us });
