@@ -121,7 +121,19 @@ fn find<T>(
 
 /// A profile by name or file, with the text it came from.
 pub fn profile(name: &str) -> Result<(Profile, String), LabError> {
-    find("profile", PROFILES, name, parse, |p: &Profile| &p.name).map(|(p, s)| (p, s.text))
+    let (p, source) = find("profile", PROFILES, name, parse, |p: &Profile| &p.name)?;
+    check_profile(&p).map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
+    Ok((p, source.text))
+}
+
+/// Whether the kernel's own lower bounds fit below a profile's upper ones.
+pub(crate) fn check_profile(p: &Profile) -> Result<(), String> {
+    /// The least the kernel computes for `vm.min_free_kbytes`.
+    const LEAST_KBYTES: u32 = 128;
+    if p.min_free_kbytes_cap < LEAST_KBYTES {
+        return Err(format!("min_free_kbytes_cap = {}: at least {LEAST_KBYTES}", p.min_free_kbytes_cap));
+    }
+    Ok(())
 }
 
 /// All profiles.

@@ -65,6 +65,7 @@ impl Resolved {
         if self.profiles.len() != self.experiment.variant.len() {
             return Err(format!("{} variants, {} profiles", self.experiment.variant.len(), self.profiles.len()));
         }
+        self.profiles.iter().try_for_each(catalog::check_profile)?;
         self.target.as_ref().map_or(Ok(()), Target::validate)?;
         [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten().try_for_each(catalog::check_machine)
     }

@@ -70,16 +70,31 @@ const WORDS: &[&str] = &[
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(u16),
-    Drop { at: u16, bytes: usize },
-    Insert { at: u16, word: &'static str },
-    Flip { at: u16, byte: u8 },
+    Drop {
+        at: u16,
+        bytes: usize,
+    },
+    Insert {
+        at: u16,
+        word: &'static str,
+    },
+    Flip {
+        at: u16,
+        byte: u8,
+    },
     DropLine(u16),
     DoubleLine(u16),
     MoveLine(u16, u16),
     /// What stands right of a `=` or `:`.
-    Value { at: u16, word: &'static str },
+    Value {
+        at: u16,
+        word: &'static str,
+    },
     /// A number, wherever it is.
-    Number { at: u16, word: &'static str },
+    Number {
+        at: u16,
+        word: &'static str,
+    },
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
@@ -209,7 +224,7 @@ fn config(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(config(800))]
+    #![proptest_config(config(500))]
 
     #[test]
     fn a_machine_file(which in select(vec![MACHINE, MACHINE_WITH_COSTS]), d in damages()) {

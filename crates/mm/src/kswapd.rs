@@ -3,7 +3,7 @@
 //! Source: kernel-behaviour §4.4. There is nothing to reclaim in this engine yet (user memory without swap, no page
 //! cache, no shrinkable slab), so a balance run looks through its priorities in vain and counts as a failure; after
 //! sixteen of them kswapd gives the node up as hopeless, as the real one does. Whoever adds reclaimable memory must
-//! extend [`Kswapd::shrink_node`].
+//! extend `Kswapd::shrink_node`.
 
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
@@ -26,6 +26,13 @@ pub struct KswapdState {
     pub failures: u32,
     order: Order,
     highest: Option<ZoneType>,
+}
+
+impl KswapdState {
+    /// Whether reclaim has failed so often that kswapd leaves the node alone.
+    pub fn hopeless(&self) -> bool {
+        self.failures >= MAX_RECLAIM_RETRIES
+    }
 }
 
 /// Daemons to wake, a bit for each node.
@@ -67,7 +74,7 @@ impl Memory {
         if k.running {
             return;
         }
-        let hopeless = k.failures >= MAX_RECLAIM_RETRIES;
+        let hopeless = k.hopeless();
         if hopeless || self.pgdat_balanced(node, order, highest) && !self.pgdat_boosted(node, highest) {
             if !gfp.has(Gfp::DIRECT_RECLAIM) {
                 self.wakeup_kcompactd(node, order, highest);
@@ -230,7 +237,6 @@ impl Kswapd {
     }
 
     fn may_sleep(&self, m: &mut Memory, order: Order) -> bool {
-        m.nodes[self.node.index()].kswapd.failures >= MAX_RECLAIM_RETRIES
-            || m.pgdat_balanced(self.node, order, self.highest)
+        m.nodes[self.node.index()].kswapd.hopeless() || m.pgdat_balanced(self.node, order, self.highest)
     }
 }

@@ -128,6 +128,10 @@ impl Memory {
             if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
                 return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
             }
+            let same_node = |other: &&ZoneSpec| other.node == z.node && other.start < z.start;
+            if let Some(other) = spec.zones.iter().find(|o| same_node(o) && o.kind >= z.kind) {
+                return Err(format!("{at}: lies above zone {} of the same node", other.kind.name()));
+            }
             if z.start < last_end {
                 return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
             }

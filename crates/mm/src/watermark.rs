@@ -178,7 +178,7 @@ impl Memory {
             for (j, kept) in reserve.iter_mut().enumerate().skip(kind + 1) {
                 above +=
                     self.zones.iter().filter(|z| z.node == node && z.kind.index() == j).map(|z| z.managed).sum::<u64>();
-                *kept = u64::checked_div(above, RATIO[kind]).unwrap_or(0);
+                *kept = if self.zones[i].managed == 0 { 0 } else { u64::checked_div(above, RATIO[kind]).unwrap_or(0) };
             }
             self.zones[i].lowmem_reserve = reserve;
         }

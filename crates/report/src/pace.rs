@@ -1,7 +1,7 @@
 //! The pace sweep: how slow huge pages come when they are taken faster or slower.
 //!
 //! It answers an operator's question: how fast may huge pages be taken before a caller stalls? The table is for a
-//! terminal; the page draws the same sweep from [`Sweep`].
+//! terminal; the page draws the same points.
 
 use crate::number;
 use crate::table::{letter, plain};

@@ -166,8 +166,8 @@ fn huge_alloc_counts_what_the_allocator_counts() {
 #[test]
 fn huge_alloc_gives_up_after_so_many_failures_and_pauses_in_between() {
     let mut m = machine(8, Profile::linux_5_6());
-    let start = m.now();
-    let id = run(&mut m, Box::new(HugeAlloc::new(Gfp::KERNEL.without(Gfp::RECLAIM), 1_000_000, 3, 1)));
+    let (start, free) = (m.now(), m.memory().nr_free_pages());
+    let id = run(&mut m, Box::new(HugeAlloc::new(Gfp::KERNEL.without(Gfp::RECLAIM), 1_000_000, 3, free)));
     let found = measured(&m, id);
     assert_eq!(figure(&found, "failed allocations"), 3.0);
     let pauses = figure(&found, "2M hugepages allocated") as u64 + 2;

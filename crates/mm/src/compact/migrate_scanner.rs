@@ -58,7 +58,7 @@ impl CompactRun {
             low = low.pageblock_end();
         }
         let from = low.pageblock();
-        let to = end_block.min(from.saturating_add(usize::try_from(budget).unwrap_or(usize::MAX)));
+        let to = end_block.min(from.saturating_add(usize::try_from(budget.max(1)).unwrap_or(usize::MAX)));
         let (found, unsuitable) = m.blocks.first(from, to, &filter);
         if let Some(b) = unsuitable {
             m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));

@@ -67,7 +67,7 @@ pub enum RunStep {
     Done(CompactResult),
 }
 
-/// A run in progress.
+/// A run in progress. It holds isolated pages between its steps: step it until it is done, or they are lost.
 #[derive(Clone)]
 pub struct CompactRun {
     pub(super) cc: CompactControl,
@@ -143,7 +143,7 @@ impl CompactRun {
         (self.migrate_scanned, self.free_scanned)
     }
 
-    /// Advances by one step that visits at most `budget` pageblocks.
+    /// Advances by one step that visits at most `budget` pageblocks, and at least one.
     ///
     /// A direct run claims a block of its order that merges while it frees pages itself; what others free between
     /// its steps goes to the lists.
@@ -350,7 +350,7 @@ impl CompactRun {
     }
 
     /// The block a direct run has captured for its request.
-    pub(crate) fn captured(&self) -> Option<Pfn> {
+    pub fn captured(&self) -> Option<Pfn> {
         self.captured
     }
 }

@@ -11,9 +11,6 @@ use crate::zone::Zone;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-/// Balance runs without a page after which a node counts as unreclaimable.
-const MAX_RECLAIM_RETRIES: u32 = 16;
-
 impl Memory {
     /// `/proc/zoneinfo`: for each zone its marks, sizes, counters and per-CPU lists.
     pub fn zoneinfo(&self) -> String {
@@ -53,7 +50,7 @@ impl Memory {
             writeln!(w, "              batch: {}", lists.batch)?;
             writeln!(w, "  vm stats threshold: {}", zone.stat_threshold)?;
         }
-        let hopeless = node.kswapd.failures >= MAX_RECLAIM_RETRIES;
+        let hopeless = node.kswapd.hopeless();
         writeln!(w, "  node_unreclaimable:  {}", u8::from(hopeless))?;
         writeln!(w, "  start_pfn:           {}", zone.start.get())
     }

@@ -3,7 +3,7 @@
 
 use kontig_mm::frame::FrameKind;
 use kontig_mm::profile::ProactiveRules;
-use kontig_mm::{Gfp, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
+use kontig_mm::{CpuId, Gfp, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 use kontig_sim::{
     CostModel, Machine, MachineFile, Op, Outcome, Placement, Program, Region, SimError, Stop, TaskId, Value,
 };
@@ -134,9 +134,19 @@ pub fn fragmenter(freed: u32) -> Box<Script> {
 /// Fills a machine with pages that cannot be moved, `freed` of every 512 free and no block of 512 left.
 pub fn fill_unmovable(m: &mut Machine, freed: u32) {
     run(m, 0, unmovable_fragmenter(freed));
-    run(m, 0, allocator(Gfp::KERNEL.without(Gfp::RECLAIM), HUGE, usize::MAX, 0));
-    m.memory_mut().drain_cpu(kontig_mm::CpuId::new(0));
-    assert_eq!(m.memory().zones()[0].nr_free(HUGE), 0);
+    take_huge(m);
+}
+
+/// Takes every free block of 512 pages, those on per-CPU lists too.
+pub fn take_huge(m: &mut Machine) {
+    loop {
+        m.memory_mut().drain_cpu(CpuId::new(0));
+        if m.memory().zones()[0].nr_free(HUGE) == 0 {
+            return;
+        }
+        let id = run(m, 0, allocator(Gfp::KERNEL.without(Gfp::RECLAIM), HUGE, usize::MAX, 0));
+        assert!(!blocks(log(m, id)).is_empty(), "there is one, but nobody gets it");
+    }
 }
 
 /// Takes all huge pages it can get and frees the first `freed` of each: what stays cannot be moved.

@@ -1,0 +1,413 @@
+//! Whatever is asked wrongly or cannot be done is answered with one line that starts with `kontig: `, names the
+//! place and the remedy, and with the documented exit code: 1 failed while running, 2 asked wrongly.
+
+mod common;
+
+use common::{EXPERIMENT, TARGET, changed, experiment, files, kontig, machine, program, write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const FAILED: i32 = 1;
+const ASKED_WRONGLY: i32 = 2;
+
+/// `kontig` fails with this code and one line that contains all of `says`; nothing is printed.
+#[track_caller]
+fn refused(dir: &Path, args: &[&str], code: i32, says: &[&str]) {
+    let output = kontig(dir, args).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+    assert!(stderr.starts_with("kontig: ") && stderr.ends_with('\n'), "{args:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+    for part in says {
+        assert!(stderr.contains(part), "{args:?}: '{part}' is not said: {stderr}");
+    }
+    assert!(output.stdout.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+fn tmp() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+const TINY: [&str; 4] = ["run", "watch", "--machine", "tiny-64m"];
+
+fn tiny<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&TINY, more].concat()
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest() {
+    let d = tmp();
+    let dir = d.path();
+    let mean = |name: &str| format!("did you mean '{name}'?");
+    refused(dir, &["reproduce", "hugepage-latncy"], 2, &["experiment 'hugepage-latncy'", &mean("hugepage-latency")]);
+    refused(dir, &["run", "hugeallok", "--machine", "tiny-64m"], 2, &["'hugeallok'", &mean("hugealloc")]);
+    refused(dir, &["run", "watch", "--machine", "tiny-64"], 2, &["machine 'tiny-64'", &mean("tiny-64m")]);
+    refused(dir, &tiny(&["--profile", "6.2"]), 2, &["profile '6.2'", &mean("6.1")]);
+    refused(dir, &tiny(&["--switch", "proactive"]), 2, &["switch 'proactive'", &mean("proactive-compaction")]);
+    refused(
+        dir,
+        &tiny(&["--set", "vm.compaction_proactivness=3"]),
+        2,
+        &["sysctl 'vm.compaction_proactivness'", &mean("vm.compaction_proactiveness")],
+    );
+    refused(dir, &["run", "qqqqqqqqqqqqqqqqqqqqqq"], 2, &["known: ", "hugealloc"]);
+}
+
+#[test]
+fn a_name_of_several_lines_is_still_answered_in_one() {
+    let d = tmp();
+    refused(d.path(), &["run", "a\nb\rc\u{2028}d"], ASKED_WRONGLY, &["a\\nb\\rc"]);
+    refused(d.path(), &tiny(&["--set", "vm.extfrag_threshold=1\n2"]), ASKED_WRONGLY, &["1\\n2"]);
+}
+
+#[test]
+fn a_sysctl_out_of_range_names_the_range() {
+    let d = tmp();
+    let set = |assignment, says: &[&str]| refused(d.path(), &tiny(&["--set", assignment]), ASKED_WRONGLY, says);
+    set("vm.compaction_proactiveness=101", &["vm.compaction_proactiveness", "'101'", "from 0 to 100"]);
+    set("vm.compaction_proactiveness=-1", &["'-1'", "from 0 to 100"]);
+    set("compaction_proactiveness=x", &["vm.compaction_proactiveness", "'x'", "from 0 to 100"]);
+    set("vm.extfrag_threshold=1001", &["from 0 to 1000"]);
+    set("vm.watermark_scale_factor=3001", &["from 1 to 3000"]);
+    set("vm.min_free_kbytes=4294967296", &["vm.min_free_kbytes", "whole number"]);
+}
+
+#[test]
+fn a_sysctl_its_profile_lacks_is_not_suggested_to_itself() {
+    let d = tmp();
+    let args = tiny(&["--profile", "5.6", "--set", "vm.compaction_proactiveness=20"]);
+    refused(d.path(), &args, ASKED_WRONGLY, &["profile '5.6'", "--switch proactive-compaction"]);
+}
+
+#[test]
+fn an_assignment_needs_a_name_and_a_value() {
+    let d = tmp();
+    for wrong in ["vm.extfrag_threshold", "=5", "vm.extfrag_threshold="] {
+        refused(d.path(), &tiny(&["--set", wrong]), ASKED_WRONGLY, &[wrong, "SYSCTL=VALUE"]);
+    }
+}
+
+#[test]
+fn what_the_parser_refuses_is_asked_wrongly_too() {
+    let d = tmp();
+    for args in [
+        vec![],
+        vec!["explode"],
+        vec!["run"],
+        vec!["run", "watch", "--jobs", "0"],
+        vec!["run", "watch", "--seed", "-1"],
+        vec!["run", "watch", "--no-such-thing"],
+        vec!["completions", "no-such-shell"],
+    ] {
+        kontig(d.path(), &args).assert().code(ASKED_WRONGLY).stdout("");
+    }
+}
+
+#[test]
+fn a_malformed_file_is_named_with_its_line() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions = 2", "repetitions = = 2")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:5: "]);
+    let e = experiment(dir, &[("repetitions = 2", "repetitions = -2")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:5: ", "-2"]);
+    let e = experiment(dir, &[("holes = \"random\"", "holes = \"round\"")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:", "round", "spread"]);
+    let m = machine(dir, &[("cpus = 2", "cpus = \"two\"")]);
+    refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &["kontig: ./machine.toml:", "two"]);
+    let p = write(dir, "profile.toml", "name = \"x\"\nsummary = 1\n");
+    refused(dir, &tiny(&["--profile", &p]), ASKED_WRONGLY, &["kontig: ./profile.toml:2: "]);
+    std::fs::write(dir.join("bytes.toml"), [0xff, 0xfe]).unwrap();
+    refused(dir, &["reproduce", "./bytes.toml"], ASKED_WRONGLY, &["./bytes.toml: cannot be read", "UTF-8"]);
+    refused(dir, &["reproduce", "./none.toml"], ASKED_WRONGLY, &["./none.toml: cannot be read", "No such file"]);
+}
+
+#[test]
+fn unknown_fields_are_named() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions", "repetitons")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:5: ", "`repetitons`", "`repetitions`"]);
+    let e = experiment(dir, &[("settle_s", "rest_s")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:", "`rest_s`"]);
+    let m = machine(dir, &[("thp =", "thps =")]);
+    refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &["./machine.toml:", "`thps`"]);
+}
+
+#[test]
+fn an_experiment_that_contradicts_itself_is_refused() {
+    let d = tmp();
+    let dir = d.path();
+    let contradiction = |from: &str, to: &str, says: &[&str]| {
+        let e = experiment(dir, &[(from, to)]);
+        let says = [&["kontig: ./experiment.toml: "], says].concat();
+        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
+    };
+    contradiction("patched, 60", "vanilla", &["two variants are called 'vanilla'"]);
+    contradiction("\"patched, 60\"", "\"..\"", &["a variant cannot be called '..'"]);
+    contradiction("\"small\"", "\"../small\"", &["id = \"../small\""]);
+    contradiction("repetitions = 2", "repetitions = 0", &["repetitions = 0"]);
+    contradiction("repetitions = 2", "repetitions = 4000000000", &["repetitions = 4000000000", "at most"]);
+    contradiction("= 384", "= 513", &["freed_per_section = 513", "512"]);
+    contradiction("settle_s = 1", "settle_s = -1", &["settle_s = -1"]);
+    contradiction("settle_s = 1", "settle_s = nan", &["settle_s = NaN"]);
+    contradiction("GFP_KERNEL", "GFP_COLONEL", &["GFP_COLONEL", "GFP_KERNEL"]);
+    contradiction("\"GFP_KERNEL\"", "\"GFP_KERNEL\", pause_us = 1e300", &["pause_us"]);
+    let pace = "[pace]\nmachine = \"tiny-64m\"\npause_us = [0, -1]\n\n[[variant]]";
+    contradiction("[[variant]]", pace, &["pause_us = -1"]);
+    contradiction("[[variant]]", &pace.replace("-1", "0"), &["pause_us", "twice"]);
+
+    let stored_alike = [("\"vanilla\"", "\"a b\""), ("\"patched, 60\"", "\"a_b\"")];
+    let e = experiment(dir, &stored_alike);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["'a b' and 'a_b'", "one name"]);
+    let none = EXPERIMENT.split("[[variant]]").next().unwrap().replacen("id =", "variant = []\nid =", 1);
+    let e = write(dir, "none.toml", &none);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./none.toml: ", "at least one"]);
+}
+
+#[test]
+fn a_target_that_does_not_fit_is_refused() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions = 2", "target = \"./target.toml\"")]);
+    write(dir, "target.toml", &changed(TARGET, &[("\"a\", \"b\"", "\"a\""), ("100.0, ", "")]));
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["small: 2 variants", "small-target has 1"]);
+    write(dir, "target.toml", &changed(TARGET, &[("100.0, ", "")]));
+    let says = ["./target.toml: ", "'hugepage alloc latency p50' has 1 values for 2 variants"];
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
+    let e = experiment(dir, &[("repetitions = 2", "target = \"hugepage-latenzy\"")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["target", "did you mean 'hugepage-latency'?"]);
+}
+
+#[test]
+fn a_machine_that_cannot_be_is_refused() {
+    let d = tmp();
+    let dir = d.path();
+    let contradiction = |replace: &[(&str, &str)], says: &[&str]| {
+        let m = machine(dir, replace);
+        let says = [&["kontig: ./machine.toml: "], says].concat();
+        refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &says);
+    };
+    contradiction(&[("\"1 MiB\"", "\"65 MiB\"")], &["zone DMA32", "more is reserved than there is"]);
+    contradiction(&[("\"80 MiB\"", "\"8 MiB\"")], &["zone DMA32"]);
+    contradiction(&[("\"80 MiB\"", "\"17 MiB\"")], &["pageblocks"]);
+    contradiction(&[("\"80 MiB\"", "\"80 MB\"")], &["end = \"80 MB\" is not a size"]);
+    contradiction(&[("\"80 MiB\"", "\"17 TiB\"")], &["end = \"17 TiB\" is beyond 16 TiB"]);
+    contradiction(&[("DMA32", "HighMem")], &["DMA, DMA32 or Normal"]);
+    contradiction(&[("cpus = 2", "cpus = 0")], &["CPUs, not 0"]);
+    contradiction(&[("node = 0", "node = 64")], &["not 64"]);
+    let overlapping = "[[zone]]\nnode = 0\nkind = \"DMA\"\nstart = \"0\"\nend = \"18 MiB\"\nreserved = \"0\"\nsource = \"\"\n\n[[zone]]";
+    contradiction(&[("[[zone]]", overlapping)], &["node 0 zone DMA32", "inside the zone before it"]);
+
+    let m = machine(dir, &[("\"xeon-1t\"", "\"nonexistent\"")]);
+    refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &["machine 'nonexistent'", "xeon-1t"]);
+    let costs = include_str!("../../../machines/xeon-1t.toml").split_once("[costs]").unwrap().1;
+    for wrong in ["inf", "nan", "-1"] {
+        let (_, after) = costs.split_once(',').unwrap();
+        let costs = format!("source = \"chosen: 32 pageblocks\"\n\n[costs]\nzones_tried = {{ ns = {wrong},{after}");
+        let replace = [("costs = \"xeon-1t\"", ""), ("source = \"chosen: 32 pageblocks\"", costs.as_str())];
+        contradiction(&replace, &["cost zones_tried"]);
+    }
+}
+
+#[test]
+fn a_profile_that_cannot_be_is_refused() {
+    let d = tmp();
+    let text = include_str!("../../../profiles/linux-6.1.toml");
+    let p = write(d.path(), "p.toml", &changed(text, &[("cap = 262144", "cap = 2")]));
+    refused(d.path(), &tiny(&["--profile", &p]), ASKED_WRONGLY, &["./p.toml: min_free_kbytes_cap = 2"]);
+}
+
+#[test]
+fn a_machine_larger_than_the_host_says_what_it_needs() {
+    let available = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let kib = available.lines().find_map(|l| l.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse().ok());
+    if kib.is_none_or(|kib: u64| kib > 40 << 20) {
+        return; // this host could do it
+    }
+    let d = tmp();
+    let m = machine(d.path(), &[("\"16 MiB\"", "\"0\""), ("\"80 MiB\"", "\"15 TiB\"")]);
+    let begin = Instant::now();
+    refused(
+        d.path(),
+        &["run", "watch", "--machine", &m, "--out", "kept"],
+        FAILED,
+        &["tiny-64m", "needs ", " GiB of memory", "--machine"],
+    );
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(!d.path().join("kept").exists(), "nothing was begun");
+}
+
+/// Tests may run as root, whom permissions do not stop: what is below a regular file nobody can write.
+#[test]
+fn a_place_that_cannot_be_written_is_found_out_before_anything_runs() {
+    let d = tmp();
+    let dir = d.path();
+    write(dir, "file", "as it was");
+    // The run itself would take hours.
+    let e = experiment(dir, &[("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH)]);
+    for option in ["--out", "--html", "--svg", "--procfs"] {
+        refused(dir, &["reproduce", &e, option, "file/below"], FAILED, &["file/below", "cannot be written"]);
+    }
+    for option in ["--html", "--svg"] {
+        refused(dir, &["reproduce", &e, option, "."], FAILED, &["cannot be written", "directory"]);
+    }
+    refused(dir, &["man", "file/below"], FAILED, &["file/below: cannot be written"]);
+    assert_eq!(std::fs::read_to_string(dir.join("file")).unwrap(), "as it was");
+}
+
+#[test]
+fn a_question_refused_leaves_what_was_there() {
+    let d = tmp();
+    write(d.path(), "page.html", "an earlier page");
+    let args = tiny(&["--html", "page.html", "--out", "kept", "--set", "vm.extfrag_threshold=2000"]);
+    refused(d.path(), &args, ASKED_WRONGLY, &["vm.extfrag_threshold"]);
+    assert_eq!(std::fs::read_to_string(d.path().join("page.html")).unwrap(), "an earlier page");
+    assert!(!d.path().join("kept").exists());
+}
+
+#[test]
+fn a_full_disk_is_said() {
+    let d = tmp();
+    let output = kontig(d.path(), &tiny(&["--html", "/dev/full"])).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(FAILED));
+    assert!(stderr.starts_with("kontig: /dev/full: cannot be written: No space left"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1);
+    use std::os::unix::fs::FileTypeExt;
+    assert!(Path::new("/dev/full").metadata().unwrap().file_type().is_char_device(), "a device stays a device");
+
+    // Standard output, too: half a document is no document.
+    for args in [tiny(&["--json"]), tiny(&[]), vec!["list"], vec!["list", "--json"], vec!["completions", "bash"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Command::new(program()).args(&args).stdout(full).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(FAILED), "{args:?}");
+        assert!(stderr.starts_with("kontig: standard output: cannot be written: No space left"), "{stderr}");
+    }
+    // Where not even the error can be said, the exit code says it.
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = Command::new(program()).args(["run", "nothing-such"]).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(ASKED_WRONGLY));
+}
+
+#[test]
+fn an_experiment_is_not_run_twice() {
+    let d = tmp();
+    let e = experiment(d.path(), &[]);
+    refused(d.path(), &["reproduce", &e, &e], ASKED_WRONGLY, &["'small'", "twice"]);
+    refused(d.path(), &["reproduce", "backoff", "backoff"], ASKED_WRONGLY, &["'backoff'", "twice"]);
+}
+
+#[test]
+fn a_result_that_is_none_cannot_be_rerun() {
+    let d = tmp();
+    let dir = d.path();
+    refused(dir, &["rerun", "missing"], FAILED, &["missing", "no result can be read here"]);
+    refused(dir, &["rerun", "."], FAILED, &["./result.json", "No such file"]);
+    for (text, says) in [
+        ("", "not a result"),
+        ("hello", "not a result"),
+        ("[]", "names no schema"),
+        ("{}", "names no schema"),
+        (r#"{"schema": 1}"#, "names no schema"),
+        (r#"{"schema": "kontig.result/2"}"#, "schema kontig.result/2, this version of kontig reads kontig.result/1"),
+        (r#"{"schema": "kontig.result/1"}"#, "damaged: missing field"),
+    ] {
+        write(dir, "result.json", text);
+        refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);
+        refused(dir, &["rerun", "result.json"], FAILED, &["kontig: result.json: ", says]);
+    }
+    std::fs::write(dir.join("result.json"), [0xff, 0xfe]).unwrap();
+    refused(dir, &["rerun", "."], FAILED, &["./result.json", "UTF-8"]);
+}
+
+#[test]
+fn a_result_that_was_changed_is_found_out() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    let file = dir.join("kept/result.json");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let tampered = |text: String, says: &[&str]| {
+        assert_ne!(text, whole);
+        std::fs::write(&file, text).unwrap();
+        refused(dir, &["rerun", "kept"], FAILED, &[&["kept"], says].concat());
+    };
+    let half = whole[..whole.len() / 2].to_string();
+    tampered(half, &["not a result"]);
+    tampered(whole.replace("\"settle_s\": 1.0", "\"settle_s\": 2.0"), &["inputs of small", "hash differs"]);
+    tampered(whole.replace("\"seed\": 1,", "\"seed\": 2,"), &["not reproduced", "runs/small/", "sha256"]);
+    let at = whole.find("\"measured\": [").unwrap() + "\"measured\": [".len();
+    let digit = at + whole[at..].find(|c: char| c.is_ascii_digit()).unwrap();
+    let other = if whole.as_bytes()[digit] == b'7' { "8" } else { "7" };
+    let mut figure = whole.clone();
+    figure.replace_range(digit..=digit, other);
+    tampered(figure, &["not reproduced", "row '", "before", "now"]);
+    let hash = whole.find("\"runs/small/").unwrap();
+    let hash = hash + whole[hash..].find(": \"").unwrap() + 3;
+    let mut other = whole.clone();
+    other.replace_range(hash..hash + 4, "zzzz");
+    tampered(other, &["not reproduced", "sha256 zzzz"]);
+}
+
+const LONG_WATCH: &str = "measure = { kind = \"watch\", seconds = 9e8 }";
+
+/// Starts `kontig`, sends it SIGINT once `begun`, and returns its exit code and what it said.
+fn interrupt(dir: &Path, args: &[&str], begun: impl Fn() -> bool) -> (Option<i32>, String) {
+    let mut command = Command::new(program());
+    let mut child = command.current_dir(dir).args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !begun() && Instant::now() < deadline && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("{args:?} went on after Ctrl-C");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn ctrl_c_keeps_the_runs_that_were_finished() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions = 2", "repetitions = 10000")]);
+    let second = dir.join("kept/runs/small/vanilla/1.json");
+    let (code, stderr) = interrupt(dir, &["reproduce", &e, "--out", "kept", "-j1"], || second.exists());
+    assert_eq!((code, stderr.lines().count()), (Some(FAILED), 1), "{stderr}");
+    let kept = files(&dir.join("kept"));
+    let runs = kept.iter().filter(|f| f.starts_with("runs")).count();
+    assert_eq!(stderr, format!("kontig: interrupted; {runs} of 20000 runs were finished and are kept in kept\n"));
+    assert!((2..20_000).contains(&runs));
+    assert_eq!(kept.len(), runs, "no half-written file, and no result.json of what is not complete: {kept:?}");
+    for file in kept {
+        let run = std::fs::read(dir.join("kept").join(&file)).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&run).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_single_long_run() {
+    let d = tmp();
+    let dir = d.path();
+    let text = [("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH)];
+    let e = experiment(dir, &text);
+    // Without proactive compaction nothing happens in all that time, and it is over at once; with it, it is long.
+    let begun = dir.join("proc/small/patched__60/0/start/vmstat");
+    let page = dir.join("page.html");
+    let args = ["reproduce", &e, "--procfs", "proc", "--html", "page.html", "-j1"];
+    let (code, stderr) = interrupt(dir, &args, || begun.exists());
+    assert_eq!(code, Some(FAILED), "{stderr}");
+    assert_eq!(stderr, "kontig: interrupted; 2 of 4 runs were finished and are not stored (no --out)\n");
+    assert!(!page.exists(), "no page of what is not complete");
+}

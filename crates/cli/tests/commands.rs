@@ -1,0 +1,306 @@
+//! What the commands print and write when all goes well.
+
+mod common;
+
+use assert_cmd::assert::Assert;
+use common::{TARGET, experiment, files, kontig, program, write};
+use predicates::prelude::*;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+fn tmp() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn text(assert: &Assert) -> String {
+    String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+}
+
+/// `kontig` succeeds with nothing on standard error; what it printed.
+fn done(dir: &Path, args: &[&str]) -> String {
+    text(&kontig(dir, args).assert().success().stderr(""))
+}
+
+fn json(dir: &Path, args: &[&str]) -> Value {
+    serde_json::from_str(&done(dir, args)).unwrap()
+}
+
+/// What differs from host to host, taken out.
+fn without_host(mut doc: Value) -> Value {
+    for field in ["wall_s", "peak_rss_bytes"] {
+        assert!(doc[field].as_f64().unwrap() > 0.0, "{field}");
+        doc[field] = Value::Null;
+    }
+    doc
+}
+
+fn fields(v: &Value) -> BTreeSet<&str> {
+    v.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+fn set<const N: usize>(names: [&'static str; N]) -> BTreeSet<&'static str> {
+    BTreeSet::from(names)
+}
+
+const SECTIONS: [&str; 6] = ["experiments", "workloads", "machines", "profiles", "switches", "sysctls"];
+
+#[test]
+fn list_shows_all_that_has_a_name() {
+    let d = tmp();
+    let listed = done(d.path(), &["list"]);
+    let doc = json(d.path(), &["list", "--json"]);
+    assert_eq!(doc["schema"], "kontig.list/1");
+    let mut lines = listed.lines();
+    for section in SECTIONS {
+        assert_eq!(lines.next(), Some(section));
+        let entries = doc[section].as_array().unwrap();
+        assert!(!entries.is_empty(), "{section}");
+        for e in entries {
+            let (name, summary) = (e["name"].as_str().unwrap(), e["summary"].as_str().unwrap());
+            let line = lines.next().unwrap();
+            assert_eq!(line.trim_start().split_once("  ").map(|(n, s)| (n, s.trim())), Some((name, summary)));
+            assert!(!summary.is_empty());
+        }
+    }
+    assert_eq!(lines.next(), None);
+    for known in ["hugepage-latency", "tiny-64m", "6.1", "proactive-compaction", "vm.compaction_proactiveness"] {
+        assert!(listed.contains(known), "{known}");
+    }
+}
+
+#[test]
+fn what_is_listed_can_be_asked_for() {
+    let d = tmp();
+    let doc = json(d.path(), &["list", "--json"]);
+    let names = |section: &str| -> Vec<String> {
+        doc[section].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap().to_string()).collect()
+    };
+    for profile in names("profiles") {
+        for switch in names("switches") {
+            let args = ["run", "watch", "--machine", "tiny-64m", "--profile", &profile, "--switch", &switch];
+            done(d.path(), &args);
+        }
+    }
+    for workload in names("workloads").iter().filter(|w| *w != "heap") {
+        done(d.path(), &["run", workload, "--machine", "tiny-64m"]);
+    }
+}
+
+#[test]
+fn run_prints_a_table() {
+    let d = tmp();
+    kontig(d.path(), &["run", "hugealloc", "--machine", "tiny-64m", "--set", "compaction_proactiveness=60"])
+        .assert()
+        .success()
+        .stderr("")
+        .stdout(predicate::str::starts_with("hugealloc\n"))
+        .stdout(predicate::str::contains("2M hugepages allocated"))
+        .stdout(predicate::str::contains("nothing was published"))
+        .stdout(predicate::str::contains("seed 1; "))
+        .stdout(predicate::str::contains('\u{1b}').not());
+}
+
+#[test]
+fn a_published_experiment_is_not_held_against_its_figures_under_other_settings() {
+    let d = tmp();
+    let doc = json(d.path(), &["run", "hugepage-latency", "--machine", "tiny-64m", "--json"]);
+    let e = &doc["experiments"][0];
+    assert_eq!((e["id"].as_str(), e["target"].as_str()), (Some("hugepage-latency"), Some("")));
+    assert!(e["rows"].as_array().unwrap().iter().all(|r| r["published"].as_array().unwrap().is_empty()));
+}
+
+#[test]
+fn json_has_the_fields_of_its_schema_and_no_others() {
+    let d = tmp();
+    let e = experiment(d.path(), &[("repetitions = 2", "target = \"./target.toml\"")]);
+    write(d.path(), "target.toml", TARGET);
+    let doc = json(d.path(), &["reproduce", &e, "--json", "--seed", "7"]);
+    assert_eq!(fields(&doc), set(["schema", "seed", "wall_s", "peak_rss_bytes", "experiments"]));
+    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/1"), Some(7)));
+    let experiments = doc["experiments"].as_array().unwrap();
+    assert_eq!(experiments.len(), 1);
+    let e = &experiments[0];
+    assert_eq!(fields(e), set(["id", "target", "variants", "rows", "score"]));
+    assert_eq!((e["id"].as_str(), e["target"].as_str()), (Some("small"), Some("small-target")));
+    assert_eq!(e["variants"], serde_json::json!(["vanilla", "patched, 60"]));
+    assert_eq!(fields(&e["score"]), set(["direction", "headline_within_2x"]));
+    for tally in ["direction", "headline_within_2x"] {
+        assert_eq!(fields(&e["score"][tally]), set(["agree", "of"]));
+        assert_eq!(e["score"][tally]["of"], 1);
+    }
+    let rows = e["rows"].as_array().unwrap();
+    let of_row = set(["name", "unit", "headline", "published", "measured", "direction_agrees", "ratio_off"]);
+    for (i, row) in rows.iter().enumerate() {
+        assert_eq!(fields(row), of_row);
+        assert!(row["name"].is_string() && row["unit"].is_string());
+        assert_eq!(row["headline"].as_bool(), Some(i == 0), "the target's row comes first: {row}");
+        assert_eq!(row["measured"].as_array().unwrap().len(), 2);
+        assert!(row["measured"].as_array().unwrap().iter().all(|m| m.is_f64() || m.is_null()));
+        assert_eq!(row["published"].as_array().unwrap().len(), if i == 0 { 2 } else { 0 });
+        assert_eq!(row["direction_agrees"].is_boolean(), i == 0);
+    }
+    assert_eq!(rows[0]["name"], "hugepage alloc latency p50");
+    assert_eq!(rows[0]["published"], serde_json::json!([100.0, 10.0]));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_whatever_the_jobs() {
+    let d = tmp();
+    let e = experiment(d.path(), &[]);
+    let run = |seed: &str, jobs: &str| without_host(json(d.path(), &["reproduce", &e, "--json", "--seed", seed, jobs]));
+    let one = run("5", "-j1");
+    assert_eq!(one, run("5", "-j1"));
+    assert_eq!(one, run("5", "-j2"));
+    assert_eq!(one, run("5", "--jobs=9"));
+    let mut other = run("6", "-j2");
+    other["seed"] = 5.into();
+    assert_ne!(one, other, "another seed makes other holes");
+    // The last seed there is has no successor: the repetitions begin again from the first.
+    assert_eq!(run("18446744073709551615", "-j1")["seed"], u64::MAX);
+}
+
+#[test]
+fn a_stored_result_is_rerun_byte_for_byte() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    done(dir, &["reproduce", &e, "--out", "new/kept", "-j2"]);
+    // The result alone is enough: nothing it was made from is needed again.
+    std::fs::remove_file(dir.join(&e)).unwrap();
+    for result in ["new/kept", "new/kept/result.json"] {
+        assert_eq!(done(dir, &["rerun", result, "-j1"]), format!("{result}: identical, 4 runs byte for byte\n"));
+    }
+    let kept: Vec<String> = files(&dir.join("new/kept")).iter().map(|f| f.display().to_string()).collect();
+    let runs = |v: &str| [0, 1].map(|r| format!("runs/small/{v}/{r}.json"));
+    let mut expected = [runs("vanilla"), runs("patched__60")].concat();
+    expected.extend(["result.json".into(), "host.json".into()]);
+    expected.sort();
+    assert_eq!(kept, expected);
+}
+
+#[test]
+fn results_of_two_runs_are_the_same_bytes_but_for_the_host() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    for (out, jobs) in [("a", "-j1"), ("b", "-j4")] {
+        done(dir, &["reproduce", &e, "--out", out, jobs]);
+    }
+    assert_eq!(files(&dir.join("a")), files(&dir.join("b")));
+    for file in files(&dir.join("a")).iter().filter(|f| !f.ends_with("host.json")) {
+        let of = |out: &str| std::fs::read(dir.join(out).join(file)).unwrap();
+        assert_eq!(of("a"), of("b"), "{}", file.display());
+    }
+    let host: Value = serde_json::from_slice(&std::fs::read(dir.join("a/host.json")).unwrap()).unwrap();
+    assert_eq!(fields(&host), set(["wall_s", "peak_rss_bytes"]));
+}
+
+/// Every address a page would load from.
+fn addresses(page: &str) -> Vec<&str> {
+    ["src=\"", "href=\"", "src='", "href='", "url("]
+        .iter()
+        .flat_map(|start| page.match_indices(start).map(|(at, s)| &page[at + s.len()..]))
+        .map(|rest| &rest[..rest.find(['"', '\'', ')']).unwrap_or(0)])
+        .collect()
+}
+
+#[test]
+fn a_page_loads_nothing_and_a_picture_is_one() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    write(dir, "page.html", "an earlier page");
+    done(dir, &["reproduce", &e, "--html", "page.html", "--svg", "pictures/map.svg"]);
+    let page = std::fs::read_to_string(dir.join("page.html")).unwrap();
+    assert!(page.trim_start().to_ascii_lowercase().starts_with("<!doctype html>"));
+    assert!(page.trim_end().ends_with("</html>"));
+    for address in addresses(&page) {
+        assert!(address.is_empty() || address.starts_with('#') || address.starts_with("data:"), "{address}");
+    }
+    for part in ["<link ", "@import", "fetch(", "XMLHttpRequest", "an earlier page"] {
+        assert!(!page.contains(part), "{part}");
+    }
+    for part in ["small", "patched, 60", "2M hugepages allocated"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let picture = std::fs::read_to_string(dir.join("pictures/map.svg")).unwrap();
+    assert!(picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>"), "{picture:.100}");
+    assert!(picture.contains("vanilla"));
+    let left: Vec<String> = files(dir).iter().map(|f| f.display().to_string()).collect();
+    assert_eq!(left, ["experiment.toml", "page.html", "pictures/map.svg"], "nothing else is left behind");
+}
+
+#[test]
+fn a_page_can_go_to_standard_output() {
+    let d = tmp();
+    let both = done(d.path(), &["run", "watch", "--machine", "tiny-64m", "--svg", "/dev/stdout"]);
+    assert!(both.contains("seed 1; ") && both.contains("</svg>"));
+}
+
+#[test]
+fn procfs_writes_the_machines_files_at_the_start_and_the_end() {
+    let d = tmp();
+    let e = experiment(d.path(), &[]);
+    done(d.path(), &["reproduce", &e, "--procfs", "proc"]);
+    for run in ["vanilla/0", "vanilla/1", "patched__60/0", "patched__60/1"] {
+        let dir = d.path().join("proc/small").join(run);
+        let (start, end) = (files(&dir.join("start")), files(&dir.join("end")));
+        assert_eq!(start, end);
+        for name in
+            ["buddyinfo", "pagetypeinfo", "vmstat", "zoneinfo", "extfrag/extfrag_index", "extfrag/unusable_index"]
+        {
+            assert!(start.iter().any(|f| f == Path::new(name)), "{name} is not among {start:?}");
+        }
+        let of = |when: &str| std::fs::read_to_string(dir.join(when).join("buddyinfo")).unwrap();
+        assert!(of("start").starts_with("Node 0, zone    DMA32"), "{}", of("start"));
+        assert_ne!(of("start"), of("end"), "huge pages were taken in between");
+    }
+}
+
+#[test]
+fn a_line_is_enough_for_a_reader_that_wants_no_more() {
+    let d = tmp();
+    for args in [
+        vec!["run", "watch", "--machine", "tiny-64m"],
+        vec!["run", "watch", "--machine", "tiny-64m", "--json"],
+        vec!["list"],
+        vec!["completions", "zsh"],
+    ] {
+        let mut command = Command::new(program());
+        command.current_dir(d.path()).args(&args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take()); // the reader is gone before the first line
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+    }
+}
+
+#[test]
+fn completions_and_man_pages_are_of_this_program() {
+    let d = tmp();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = done(d.path(), &["completions", shell]);
+        for word in ["kontig", "reproduce", "rerun", "procfs"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    std::fs::create_dir(d.path().join("man")).unwrap();
+    done(d.path(), &["man", "man"]);
+    let pages: Vec<String> = files(&d.path().join("man")).iter().map(|f| f.display().to_string()).collect();
+    for page in ["kontig.1", "kontig-reproduce.1", "kontig-run.1", "kontig-rerun.1", "kontig-list.1"] {
+        assert!(pages.iter().any(|p| p == page), "{page} is not among {pages:?}");
+        let text = std::fs::read_to_string(d.path().join("man").join(page)).unwrap();
+        assert!(text.contains(".TH kontig"), "{page}");
+    }
+}
+
+#[test]
+fn help_names_the_exit_codes_and_the_version_is_the_packages() {
+    let d = tmp();
+    assert!(done(d.path(), &["--help"]).contains("Exit codes: 0 done; 1 failed while running; 2 asked wrongly."));
+    assert_eq!(done(d.path(), &["--version"]), concat!("kontig ", env!("CARGO_PKG_VERSION"), "\n"));
+}
