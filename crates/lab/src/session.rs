@@ -134,6 +134,8 @@ pub struct PacePoint {
     pub variant: String,
     /// Pause after each allocation, µs.
     pub pause_us: f64,
+    /// Huge pages obtained per second, pauses and stalls included.
+    pub per_second: f64,
     /// Percentile and latency in µs.
     pub latency_us: Vec<(f64, f64)>,
 }
@@ -285,9 +287,13 @@ fn pace_points(r: &Resolved, swept: &[RunResult]) -> Vec<PacePoint> {
     for variant in r.variants() {
         for &pause_us in &pauses {
             let name = pace_name(&variant, pause_us);
-            let Some(h) = swept.iter().find(|s| s.variant == name).and_then(|s| s.histograms.first()) else { continue };
+            let Some(run) = swept.iter().find(|s| s.variant == name) else { continue };
+            let Some(h) = run.histograms.first() else { continue };
+            let figure = |name: &str| run.figures.get(name).copied().unwrap_or(0.0);
+            let elapsed = figure("elapsed");
+            let per_second = if elapsed > 0.0 { figure("2M hugepages allocated") / elapsed } else { 0.0 };
             let latency_us = PACE_PERCENTILES.map(|p| (p, h.percentile(p))).to_vec();
-            points.push(PacePoint { variant: variant.clone(), pause_us, latency_us });
+            points.push(PacePoint { variant: variant.clone(), pause_us, per_second, latency_us });
         }
     }
     points

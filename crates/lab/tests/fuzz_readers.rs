@@ -176,7 +176,8 @@ fn damaged(text: &str, damages: &[Damage]) -> Vec<u8> {
 
 /// A file of this test alone.
 fn file(name: &str, bytes: &[u8]) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
+    let thread = std::thread::current();
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", thread.name().unwrap_or("main")));
     std::fs::write(&path, bytes).unwrap();
     path
 }
@@ -224,7 +225,7 @@ fn config(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(config(500))]
+    #![proptest_config(config(1000))]
 
     #[test]
     fn a_machine_file(which in select(vec![MACHINE, MACHINE_WITH_COSTS]), d in damages()) {

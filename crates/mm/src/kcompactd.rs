@@ -167,7 +167,7 @@ impl Kcompactd {
         let nid = self.node;
         m.sh.trace.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
         let k = &m.nodes[self.node.index()].kcompactd;
-        if k.max_order > Order::ZERO {
+        if k.max_order > Order::ZERO || k.proactive_trigger {
             // Asked again while it worked.
             return DaemonStep::Sleep(Some(0));
         }

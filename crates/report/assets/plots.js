@@ -96,7 +96,7 @@ function paceSpec(variant, pauses, percentiles, y) {
       const rows = variant.lines.flatMap((points, i) => points.filter(p => p[0] === at)
         .map(p => [`var(--q${i})`, `p${percentiles[i]}`, withUnit(p[1], "us")])).reverse();
       const rate = variant.rates[at];
-      const pace = rate === null ? "" : ` · ${plainNumber(rate)} huge pages/s at p50`;
+      const pace = rate === null ? "" : ` · ${plainNumber(rate)} huge pages/s in all`;
       return rows.length ? { head: `pause ${withUnit(pauses[at], "us")}${pace}`, rows } : null;
     },
   };

@@ -45,16 +45,15 @@ pub(crate) fn latency(point: &PacePoint, percentile: f64) -> Option<f64> {
     point.latency_us.iter().find(|(p, _)| *p == percentile).map(|&(_, us)| us).filter(|us| us.is_finite())
 }
 
-/// Huge pages a second that a pause allows when every allocation takes as long as the median one.
+/// Huge pages obtained per second, if any were.
 pub(crate) fn rate(point: &PacePoint) -> Option<f64> {
-    let each = point.pause_us + latency(point, 50.0)?;
-    (each > 0.0).then(|| 1e6 / each)
+    (point.per_second > 0.0).then_some(point.per_second)
 }
 
 /// The sweep's table after an empty line, ending in a newline; nothing if there are no points.
 ///
-/// A row is a pause. Each variant, lettered like in [`crate::table`], has the rate of allocation that the pause and its
-/// median latency allow, in huge pages a second, and percentiles of the latency, in µs.
+/// A row is a pause. Each variant, lettered like in [`crate::table`], has the huge pages obtained a
+/// second and percentiles of the latency, in µs.
 pub fn render(points: &[PacePoint]) -> String {
     let sweep = Sweep::of(points);
     if sweep.pauses.is_empty() {
@@ -65,7 +64,7 @@ pub fn render(points: &[PacePoint]) -> String {
         out.push_str(&format!("  {} = {}\n", letter(i), plain(name)));
     }
     out.push_str(&rows(&sweep));
-    out.push_str("\npages/s: huge pages a second, were every allocation as fast as p50\n");
+    out.push_str("\npages/s: huge pages obtained a second, pauses and stalls included\n");
     out
 }
 

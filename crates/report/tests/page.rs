@@ -84,7 +84,12 @@ fn every_part_has_its_data() {
 
 #[test]
 fn the_pace_sweep_needs_points_that_can_be_drawn() {
-    let point = |pause_us, us| PacePoint { variant: "a".into(), pause_us, latency_us: vec![(50.0, us), (99.0, us)] };
+    let point = |pause_us, us| PacePoint {
+        variant: "a".into(),
+        pause_us,
+        per_second: 1e6 / us,
+        latency_us: vec![(50.0, us), (99.0, us)],
+    };
     let lines = |pace: &[PacePoint]| {
         let html = html_with_pace(&common::table(), &[], pace, "");
         assert!(html.contains("<div class=\"part pace\" hidden></div>"));

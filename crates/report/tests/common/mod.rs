@@ -104,7 +104,8 @@ pub fn pace() -> Vec<PacePoint> {
                 p => 6.5 + stall * (p - 20.0) / 100.0 * if p > 99.0 { 2.0 } else { 1.0 },
             };
             let latency_us = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9].map(|p| (p, latency(p))).to_vec();
-            points.push(PacePoint { variant: (*variant).into(), pause_us, latency_us });
+            let per_second = 1e6 / (pause_us + latency(50.0));
+            points.push(PacePoint { variant: (*variant).into(), pause_us, per_second, latency_us });
         }
     }
     points
