@@ -5,6 +5,7 @@ use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Variant;
 use crate::result::{Histogram, Phase, RunResult, TimedEvent};
 use crate::sampler::Sampler;
+use kontig_mm::sysctl::SysctlEffect;
 use kontig_mm::{Listen, Memory, Profile};
 use kontig_sim::{CostModel, Machine, MachineFile, Placement, SimError, Stop, TaskId};
 use kontig_workload::{Measured, Workload};
@@ -65,7 +66,7 @@ impl RunPlan {
             .map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
         for (name, value) in self.variant.sysctl_texts() {
             let known = |n: &str| kontig_mm::sysctl::SYSCTLS.iter().any(|s| s.0.strip_prefix("vm.") == Some(n));
-            mem.sysctl_write(&name, &value).map_err(|e| match e {
+            let effect = mem.sysctl_write(&name, &value).map_err(|e| match e {
                 kontig_mm::sysctl::SysctlError::Unknown { .. } if known(name.strip_prefix("vm.").unwrap_or(&name)) => {
                     let of = &self.variant.profile;
                     asked(format!(
@@ -77,6 +78,9 @@ impl RunPlan {
                 }
                 e => asked(e.to_string()),
             })?;
+            if effect == SysctlEffect::CompactMemory {
+                return Err(asked(format!("{name} starts a compaction and is no setting: run the workload 'compact'")));
+            }
         }
         Ok(mem)
     }
