@@ -28,6 +28,8 @@ pub mod vmstat;
 pub mod watermark;
 pub mod work;
 
+mod allocate;
+mod boot;
 mod buddy;
 mod fallback;
 mod memory;
@@ -38,9 +40,11 @@ mod slowpath;
 mod testing;
 mod zone;
 
+pub use allocate::NoPage;
+pub use boot::{MachineSpec, ZoneSpec};
 pub use event::{Event, Listen};
 pub use gfp::{AllocFlags, Gfp, Wmark};
-pub use memory::{MachineSpec, Memory, NoPage, Node, ZoneSpec};
+pub use memory::{Memory, Node};
 pub use pcp::PerCpuPages;
 pub use profile::Profile;
 pub use slowpath::{AllocSlow, AllocStep};

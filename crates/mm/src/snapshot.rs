@@ -4,10 +4,11 @@
 //! zone's start (in `COMPACT` absolute), lists head to tail; `data/kernel`'s own description is copied beside the
 //! recordings under `oracle/golden`. What the allocated frames are is in a second text, a character a frame.
 
+use crate::boot::{MachineSpec, ZoneSpec};
 use crate::compact::ZoneCompaction;
 use crate::compact::defer::COMPACT_MAX_DEFER_SHIFT;
 use crate::frame::FrameKind;
-use crate::memory::{MachineSpec, Memory, ZoneSpec};
+use crate::memory::Memory;
 use crate::pcp::{self, NR_LISTS};
 use crate::profile::Profile;
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};

@@ -1,6 +1,7 @@
 //! Small machines for the engine's own tests.
 
-use crate::memory::{MachineSpec, Memory, ZoneSpec};
+use crate::boot::{MachineSpec, ZoneSpec};
+use crate::memory::Memory;
 use crate::profile::Profile;
 use crate::types::ZoneType;
 use alloc::vec;

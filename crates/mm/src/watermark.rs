@@ -202,7 +202,7 @@ impl Memory {
 mod tests {
     //! The vectors of kernel-behaviour §10.1 and §10.2.
     use super::*;
-    use crate::memory::{MachineSpec, ZoneSpec};
+    use crate::boot::{MachineSpec, ZoneSpec};
     use crate::profile::Profile;
     use alloc::vec::Vec;
 

@@ -1,0 +1,288 @@
+//! The allocator's fast path: taking a block from the first zone that can spare one, and giving it back.
+//!
+//! No waiting, no reclaim, no compaction: what cannot be served here goes on in [`crate::AllocSlow`].
+//! Source: kernel-behaviour §2.4, §3.3, §3.4.
+
+use crate::event::{Event, Listen};
+use crate::frame::{FrameKind, Tag};
+use crate::gfp::{AllocFlags, Gfp, Wmark};
+use crate::memory::Memory;
+use crate::pcp;
+use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::vmstat::VmEvent;
+use crate::zone::Locked;
+
+/// The fast path had no page; the request has to go the slow way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoPage;
+
+impl Memory {
+    /// Allocates a block without waiting, reclaiming or compacting: the fast path, against the low watermark.
+    ///
+    /// `cpu` is the CPU the request runs on, `node` the node it prefers. The block's tag says "kernel memory" until
+    /// [`Memory::lru_add`] says otherwise.
+    ///
+    /// # Errors
+    /// [`NoPage`] if no zone has a page to spare; [`crate::AllocSlow`] goes on from there.
+    #[inline(always)]
+    pub fn alloc(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp, order: Order) -> Result<Pfn, NoPage> {
+        let mut flags = AllocFlags::mark(Wmark::Low);
+        if gfp.has(Gfp::KSWAPD_RECLAIM) {
+            flags = flags.with(AllocFlags::KSWAPD);
+        }
+        if self.may_avoid_fragmentation(node, gfp) {
+            flags = flags.with(AllocFlags::NOFRAGMENT);
+        }
+        self.get_page_from_freelist(cpu, node, gfp, order, flags).ok_or(NoPage)
+    }
+
+    /// Whether a request should rather take a lower zone than split a foreign pageblock (§3.3): only where the
+    /// preferred zone is Normal and the node has, or on a single node is assumed to have, a DMA32 zone below it.
+    #[inline(always)]
+    fn may_avoid_fragmentation(&self, node: NodeId, gfp: Gfp) -> bool {
+        let Some(first) = self.preferred_zone(node, gfp) else {
+            return false;
+        };
+        let zone = &self.zones[first.index()];
+        zone.kind == ZoneType::Normal
+            && (self.nodes.len() == 1
+                || self.nodes[zone.node.index()].zones.iter().any(|z| self.zones[z.index()].kind == ZoneType::Dma32))
+    }
+
+    /// The first zone of the node's list that the request may use.
+    #[inline(always)]
+    pub(crate) fn preferred_zone(&self, node: NodeId, gfp: Gfp) -> Option<ZoneId> {
+        let highest = gfp.highest_zone();
+        let this_node = gfp.has(Gfp::THISNODE);
+        self.nodes[node.index()].zonelist.iter().copied().find(|z| {
+            let z = &self.zones[z.index()];
+            z.kind <= highest && (!this_node || z.node == node)
+        })
+    }
+
+    /// Walks the zones and takes a block from the first that can spare one (§3.4).
+    #[inline(always)]
+    pub(crate) fn get_page_from_freelist(
+        &mut self,
+        cpu: CpuId,
+        node: NodeId,
+        gfp: Gfp,
+        order: Order,
+        flags: AllocFlags,
+    ) -> Option<Pfn> {
+        let first = self.preferred_zone(node, gfp)?;
+        if let Some(pfn) = self.try_zone(first, cpu, gfp, order, flags) {
+            return Some(pfn);
+        }
+        self.walk_zonelist(first, cpu, node, gfp, order, flags)
+    }
+
+    /// The rest of the walk, after the preferred zone had nothing.
+    #[inline(never)]
+    fn walk_zonelist(
+        &mut self,
+        first: ZoneId,
+        cpu: CpuId,
+        node: NodeId,
+        gfp: Gfp,
+        order: Order,
+        mut flags: AllocFlags,
+    ) -> Option<Pfn> {
+        let highest = gfp.highest_zone();
+        let mut tried_first = true;
+        'walk: loop {
+            for i in 0..self.nodes[node.index()].zonelist.len() {
+                let id = self.nodes[node.index()].zonelist[i];
+                let zone = &self.zones[id.index()];
+                if zone.kind > highest || gfp.has(Gfp::THISNODE) && zone.node != node {
+                    continue;
+                }
+                if core::mem::take(&mut tried_first) && id == first {
+                    continue;
+                }
+                if flags.any(AllocFlags::NOFRAGMENT) && id != first && zone.node != self.zones[first.index()].node {
+                    flags = flags.without(AllocFlags::NOFRAGMENT);
+                    continue 'walk;
+                }
+                self.sh.work.any = true;
+                self.sh.work.zones_tried += 1;
+                if let Some(pfn) = self.try_zone(id, cpu, gfp, order, flags) {
+                    return Some(pfn);
+                }
+            }
+            if !flags.any(AllocFlags::NOFRAGMENT) {
+                return None;
+            }
+            flags = flags.without(AllocFlags::NOFRAGMENT);
+        }
+    }
+
+    /// One zone of the walk: the watermark, then the lists.
+    #[inline(always)]
+    fn try_zone(&mut self, id: ZoneId, cpu: CpuId, gfp: Gfp, order: Order, flags: AllocFlags) -> Option<Pfn> {
+        if let Some(mark) = flags.wmark {
+            let zone = &self.zones[id.index()];
+            let profile = &self.sh.profile;
+            let mark = zone.wmark(mark);
+            let highest = gfp.highest_zone();
+            if !zone.watermark_fast(order, mark, highest, flags, profile.reserves, profile.atomic_ignores_boost) {
+                return None;
+            }
+        }
+        let pfn = self.locked(id, cpu).rmqueue(order, gfp.migratetype(), flags);
+        if self.zones[id.index()].boosted_flag {
+            self.zones[id.index()].boosted_flag = false;
+            let highest = self.zones[id.index()].kind;
+            self.wakeup_kswapd(id, Gfp::NONE, Order::ZERO, highest);
+        }
+        let pfn = pfn?;
+        self.account_alloc(id, pfn, order, gfp);
+        if flags.any(AllocFlags::HIGHATOMIC) {
+            self.locked(id, cpu).reserve_highatomic(pfn);
+        }
+        Some(pfn)
+    }
+
+    /// Tags and counts a block that has just been taken from the lists.
+    #[inline(always)]
+    pub(crate) fn account_alloc(&mut self, zone: ZoneId, pfn: Pfn, order: Order, gfp: Gfp) {
+        self.frames.set(pfn, FrameKind::Kernel, order);
+        if order.is_whole_pageblock() {
+            self.mark_huge(pfn, order, true);
+        }
+        let kind = self.zones[zone.index()].kind;
+        self.sh.vmstat.add(PGALLOC[kind.index()], u64::from(order.pages()));
+        self.sh.trace.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype: gfp.migratetype() });
+    }
+
+    /// Keeps the bitmap of huge pageblocks in step.
+    pub(crate) fn mark_huge(&mut self, pfn: Pfn, order: Order, huge: bool) {
+        for b in 0..(order.pages() / PAGEBLOCK_PAGES) as usize {
+            self.blocks.set_huge(pfn.pageblock() + b, huge);
+        }
+    }
+
+    /// Makes an allocated page or huge page one of a user's, on the LRU: from now on compaction may move it.
+    #[inline(always)]
+    pub fn lru_add(&mut self, pfn: Pfn, order: Order) {
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, order));
+        self.frames.set(pfn, FrameKind::Lru, order);
+        self.zones[self.blocks.zone_of(pfn).index()].nr_lru += u64::from(order.pages());
+    }
+
+    /// Makes an allocated order-0 page movable through operations of its owner, not on the LRU.
+    pub fn set_movable_ops(&mut self, pfn: Pfn) {
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, Order::ZERO));
+        self.frames.set(pfn, FrameKind::MovableOps, Order::ZERO);
+    }
+
+    /// Stores the owner's two words with an allocated block.
+    #[inline(always)]
+    pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: (u32, u32)) {
+        self.frames.set_owner(pfn, order, owner);
+    }
+
+    /// Frees an allocated block.
+    ///
+    /// # Panics
+    /// If the block is not allocated with exactly this order: a double free, or a free of something else.
+    #[inline(always)]
+    pub fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+        let tag = self.frames.tag_of(pfn, order);
+        if !tag.is_allocated_of(order) {
+            self.bad_free(pfn, order);
+        }
+        let id = self.blocks.zone_of(pfn);
+        if tag.is_lru() {
+            self.zones[id.index()].nr_lru -= u64::from(order.pages());
+        }
+        self.free_untagged(id, cpu, pfn, order);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bad_free(&self, pfn: Pfn, order: Order) -> ! {
+        panic!("free of {pfn} {order:?}, which is {:?}", self.frames.tag(pfn).kind())
+    }
+
+    /// Frees a block whose tag says nothing of value any more.
+    #[inline(always)]
+    pub(crate) fn free_untagged(&mut self, id: ZoneId, cpu: CpuId, pfn: Pfn, order: Order) {
+        self.sh.vmstat.add(VmEvent::Pgfree, u64::from(order.pages()));
+        self.sh.trace.emit(Listen::KMEM, || Event::PageFree { pfn, order });
+        if order.is_whole_pageblock() {
+            self.mark_huge(pfn, order, false);
+        }
+        let pcp_allowed = pcp::allows(self.sh.profile.pcp, order);
+        let mut locked = self.locked(id, cpu);
+        if pcp_allowed {
+            locked.pcp_free(pfn, order);
+        } else {
+            locked.count_lock();
+            let t = locked.blocks.migratetype(pfn.pageblock());
+            locked.frames.clear(pfn, order);
+            locked.free_one_block(pfn, order, t, false);
+        }
+    }
+
+    /// Splits an allocated block into single pages, each to be freed on its own.
+    pub fn split_page(&mut self, pfn: Pfn, order: Order) {
+        let tag = self.frames.tag(pfn);
+        assert!(tag.is_allocated() && tag.order() == order, "split of {pfn} {order:?}, which is {:?}", tag.kind());
+        if order.is_whole_pageblock() {
+            self.mark_huge(pfn, order, false);
+        }
+        self.frames.split_allocated(pfn, order);
+    }
+
+    /// Folds this CPU's parts of the free-page counters in, as its vmstat worker does once a second.
+    pub fn fold_vmstat(&mut self, cpu: CpuId) {
+        for z in &mut self.zones {
+            z.free_pages += core::mem::take(&mut z.pcps[cpu.index()].free_diff);
+        }
+    }
+
+    /// Gives back what this CPU's lists of all zones hold.
+    pub fn drain_cpu(&mut self, cpu: CpuId) {
+        for z in 0..self.zones.len() {
+            self.locked(ZoneId::new(z), cpu).pcp_drain();
+        }
+    }
+}
+
+const PGALLOC: [VmEvent; ZoneType::COUNT] = [
+    VmEvent::PgallocDma,
+    VmEvent::PgallocDma32,
+    VmEvent::PgallocNormal,
+    VmEvent::PgallocMovable,
+    VmEvent::PgallocDevice,
+];
+
+impl Locked<'_> {
+    /// Takes a block from the per-CPU lists or the free lists (§2.4, §2.8).
+    #[inline(always)]
+    fn rmqueue(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
+        if pcp::allows(self.sh.profile.pcp, order)
+            && let Some(pfn) = self.pcp_alloc(order, t, flags)
+        {
+            return Some(pfn);
+        }
+        self.rmqueue_direct(order, t, flags)
+    }
+
+    #[inline(never)]
+    fn rmqueue_direct(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
+        self.count_lock();
+        let mut pfn = None;
+        if flags.any(AllocFlags::HIGHATOMIC) {
+            pfn = self.rmqueue_smallest(order, MigrateType::HighAtomic);
+        }
+        let mut pfn = pfn.or_else(|| self.rmqueue_buddy_types(order, t, flags));
+        if pfn.is_none() && flags.any(AllocFlags::NON_BLOCK) {
+            pfn = self.rmqueue_smallest(order, MigrateType::HighAtomic);
+        }
+        let pfn = pfn?;
+        self.mod_free_pages(-i64::from(order.pages()));
+        Some(pfn)
+    }
+}

@@ -1,0 +1,233 @@
+//! A machine as boot leaves it: its zones and nodes made, all its memory free, all marks computed.
+
+use crate::compact::ZoneCompaction;
+use crate::event::Trace;
+use crate::frame::{FrameKind, Frames, List};
+use crate::kcompactd::KcompactdState;
+use crate::kswapd::{KswapdState, Wakes};
+use crate::memory::{Memory, Node};
+use crate::pageblock::Pageblocks;
+use crate::pcp::PerCpuPages;
+use crate::profile::Profile;
+use crate::shared::Shared;
+use crate::sysctl::Tunables;
+use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::vmstat::Vmstat;
+use crate::watermark::Watermarks;
+use crate::work::Work;
+use crate::zone::Zone;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A zone to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneSpec {
+    /// Node it belongs to.
+    pub node: usize,
+    /// Which of the node's zones.
+    pub kind: ZoneType,
+    /// First frame; must start a pageblock.
+    pub start: u32,
+    /// One past the last frame; must end a pageblock.
+    pub end: u32,
+    /// Frames that exist.
+    pub present: u64,
+    /// Frames the allocator gets; the difference to the span is reserved at the zone's start.
+    pub managed: u64,
+}
+
+/// A machine to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineSpec {
+    /// Number of CPUs; CPU i belongs to node i × nodes / cpus.
+    pub cpus: usize,
+    /// Its zones, by node and then ascending.
+    pub zones: Vec<ZoneSpec>,
+    /// Whether transparent huge pages raise `vm.min_free_kbytes`.
+    pub thp: bool,
+}
+
+impl Memory {
+    /// A machine with all its memory free, as after boot: every pageblock movable, the free lists in
+    /// the order that boot leaves them in, all watermarks computed.
+    ///
+    /// # Errors
+    /// Says in one line what is wrong with the specification.
+    pub fn new(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
+        let mut memory = Memory::empty(spec, profile)?;
+        for z in 0..memory.zones.len() {
+            let zone = &memory.zones[z];
+            let (start, end) = (zone.start, zone.end);
+            let reserved = zone.spanned() - zone.managed;
+            memory.reserve_start(start, reserved as u32);
+            memory.free_range(ZoneId::new(z), start.plus(reserved as u32), end);
+        }
+        memory.sh.work = Work::default();
+        Ok(memory)
+    }
+
+    /// Whether a machine of this shape can be made.
+    ///
+    /// # Errors
+    /// Says in one line what is wrong with the specification.
+    pub fn check_spec(spec: &MachineSpec) -> Result<(), String> {
+        if spec.cpus == 0 || spec.cpus > usize::from(u16::MAX) {
+            return Err(format!("a machine has 1 to 65535 CPUs, not {}", spec.cpus));
+        }
+        if spec.zones.is_empty() {
+            return Err("a machine has at least one zone".into());
+        }
+        // Sets of zones and of nodes are the bits of a word.
+        if spec.zones.len() > 64 {
+            return Err(format!("a machine has at most 64 zones, not {}", spec.zones.len()));
+        }
+        if let Some(z) = spec.zones.iter().find(|z| z.node > 63) {
+            return Err(format!("nodes are numbered 0 to 63, not {}", z.node));
+        }
+        let mut last_end = 0;
+        for z in &spec.zones {
+            let at = format!("node {} zone {}", z.node, z.kind.name());
+            let aligned = |pfn: u32| pfn.is_multiple_of(PAGEBLOCK_PAGES);
+            if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
+                return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
+            }
+            let same_node = |other: &&ZoneSpec| other.node == z.node && other.start < z.start;
+            if let Some(other) = spec.zones.iter().find(|o| same_node(o) && o.kind >= z.kind) {
+                return Err(format!("{at}: lies above zone {} of the same node", other.kind.name()));
+            }
+            if z.start < last_end {
+                return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
+            }
+            let spanned = u64::from(z.end - z.start);
+            if z.managed > z.present || z.present > spanned {
+                return Err(format!(
+                    "{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold",
+                    z.managed, z.present
+                ));
+            }
+            last_end = z.end;
+        }
+        Ok(())
+    }
+
+    /// A machine whose frames are in nobody's hands yet: neither free nor allocated nor reserved.
+    pub(crate) fn empty(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
+        Memory::check_spec(spec)?;
+        let nr_nodes = spec.zones.iter().map(|z| z.node).max().map_or(0, |n| n + 1);
+        let frames = spec.zones.iter().map(|z| z.end).max().unwrap_or(0);
+        let frames = Frames::new(frames);
+        let mut blocks = Pageblocks::new(frames.nr_pageblocks());
+        let zones: Vec<Zone> = spec.zones.iter().enumerate().map(|(i, z)| new_zone(i, z, spec.cpus)).collect();
+        for z in &zones {
+            for b in z.start.pageblock()..=z.last_pageblock().pageblock() {
+                blocks.set_zone(b, z.id);
+                blocks.set_migratetype(b, MigrateType::Movable);
+            }
+        }
+        let nodes = (0..nr_nodes).map(|n| new_node(n, nr_nodes, spec.cpus, &zones)).collect();
+        let mut memory = Memory {
+            frames,
+            blocks,
+            zones,
+            nodes,
+            sh: Shared {
+                profile,
+                tunables: Tunables::default(),
+                vmstat: Vmstat::default(),
+                trace: Trace::default(),
+                work: Work::default(),
+            },
+            wakes: Wakes::default(),
+            cpus: spec.cpus,
+        };
+        memory.sh.tunables.min_free_kbytes = memory.default_min_free_kbytes(spec.thp);
+        memory.setup_watermarks();
+        Ok(memory)
+    }
+
+    /// Marks the first `pages` of a zone as reserved for good: firmware, kernel image, memmap. Whole pageblocks keep
+    /// one tag.
+    pub(crate) fn reserve_start(&mut self, start: Pfn, pages: u32) {
+        let end = start.plus(pages);
+        let mut at = start;
+        while at < end {
+            if at.is_pageblock_aligned() && at.plus(PAGEBLOCK_PAGES) <= end {
+                self.frames.set(at, FrameKind::Reserved, Order::new(9));
+                at = at.plus(PAGEBLOCK_PAGES);
+            } else {
+                self.frames.set(at, FrameKind::Reserved, Order::ZERO);
+                at = at.plus(1);
+            }
+        }
+    }
+
+    /// Frees `[from, to)` in blocks as large as alignment allows, in ascending order.
+    fn free_range(&mut self, zone: ZoneId, from: Pfn, to: Pfn) {
+        let to_tail = self.sh.profile.boot_frees_to_tail;
+        let mut locked = self.locked(zone, CpuId::new(0));
+        let mut at = from;
+        while at < to {
+            let order = Order::all()
+                .rev()
+                .find(|o| at.is_aligned(*o) && at.get() + o.pages() <= to.get())
+                .expect("order 0 always fits");
+            locked.mod_free_pages(i64::from(order.pages()));
+            locked.add_to_free_list(at, order, MigrateType::Movable, to_tail);
+            at = at.plus(order.pages());
+        }
+        locked.zone.free_pages = locked.zone.nr_free_pages_exact() as i64;
+        locked.zone.pcps.iter_mut().for_each(|p| p.free_diff = 0);
+    }
+}
+
+fn new_zone(index: usize, z: &ZoneSpec, cpus: usize) -> Zone {
+    Zone {
+        id: ZoneId::new(index),
+        node: NodeId::new(z.node),
+        kind: z.kind,
+        start: Pfn::new(z.start),
+        end: Pfn::new(z.end),
+        present: z.present,
+        managed: z.managed,
+        watermarks: Watermarks::default(),
+        watermark_boost: 0,
+        lowmem_reserve: [0; ZoneType::COUNT],
+        nr_reserved_highatomic: 0,
+        boosted_flag: false,
+        reclaim_active: false,
+        compaction: ZoneCompaction::default(),
+        stat_threshold: 0,
+        percpu_drift_mark: 0,
+        nr_lru: 0,
+        nr_isolated: 0,
+        free_pages: 0,
+        nr_free: [0; NR_ORDERS],
+        lists: [[List::EMPTY; MigrateType::COUNT]; NR_ORDERS],
+        pcps: vec![PerCpuPages::new(); cpus],
+    }
+}
+
+fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
+    let id = NodeId::new(n);
+    let own: Vec<ZoneId> = zones.iter().filter(|z| z.node == id).map(|z| z.id).collect();
+    // Local node first, then the others in ring order; within a node the highest zone first (§1.5).
+    let zonelist = (0..nr_nodes)
+        .map(|i| NodeId::new((n + i) % nr_nodes))
+        .flat_map(|node| {
+            let mut of_node: Vec<&Zone> = zones.iter().filter(|z| z.node == node && z.managed > 0).collect();
+            of_node.sort_by_key(|z| core::cmp::Reverse(z.kind));
+            of_node.into_iter().map(|z| z.id)
+        })
+        .collect();
+    Node {
+        id,
+        present: zones.iter().filter(|z| z.node == id).map(|z| z.present).sum(),
+        zones: own,
+        cpus: (0..cpus).filter(|c| c * nr_nodes / cpus == n).map(CpuId::new).collect(),
+        kswapd: KswapdState::default(),
+        kcompactd: KcompactdState::default(),
+        zonelist,
+    }
+}
