@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Keep physical memory contiguous: reproduce and explore Linux's compaction on a simulated machine.
+/// Reproduce and explore Linux's memory compaction on a simulated machine.
 #[derive(Parser)]
 #[command(
     version,
@@ -53,7 +53,7 @@ pub enum Command {
     },
     /// Write man pages to a directory
     Man {
-        /// An existing directory.
+        /// The directory; made if need be.
         dir: PathBuf,
     },
 }

@@ -41,7 +41,8 @@ fn run(cli: Cli) -> Result<(), LabError> {
             clap_complete::generate(shell, &mut Cli::command(), "kontig", &mut text);
             print(&String::from_utf8_lossy(&text))
         }
-        Command::Man { dir } => clap_mangen::generate_to(Cli::command(), &dir)
+        Command::Man { dir } => std::fs::create_dir_all(&dir)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
             .map_err(|e| kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()),
     }
 }

@@ -6,6 +6,7 @@ use kontig_lab::result::{REPRODUCE_SCHEMA, Reproduction, RunResult};
 use kontig_lab::session::{Outcome, Resolved, Session};
 use kontig_lab::store::{HostFacts, Store, StoredResult, check_writable, write_file};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
+use kontig_mm::profile::ProactiveRules;
 use kontig_workload::{WORKLOADS, Workload};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -48,6 +49,10 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     }
     for v in &mut e.variant {
         if let Some(profile) = &a.profile {
+            // A workload's only variant is called after its profile.
+            if v.name == v.profile {
+                v.name.clone_from(profile);
+            }
             v.profile.clone_from(profile);
         }
         for s in &a.switch {
@@ -55,14 +60,44 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
                 v.switches.push(s.clone());
             }
         }
-        v.sysctls.extend(set.iter().cloned());
     }
-    // What was changed is no longer what was published.
+    // A setting goes to the variants that have it; where none has, the run says so.
+    let takes = |v: &Variant, name: &str| {
+        name != "vm.compaction_proactiveness"
+            || catalog::profile_with(&v.profile, &v.switches).is_ok_and(|(p, _)| p.proactive != ProactiveRules::Off)
+    };
+    for (name, value) in &set {
+        let some = e.variant.iter().any(|v| takes(v, name));
+        for v in e.variant.iter_mut().filter(|v| !some || takes(v, name)) {
+            v.sysctls.insert(name.clone(), value.clone());
+        }
+    }
+    // What was changed is no longer what was published, and is named after what it is.
     if a.machine.is_some() || a.profile.is_some() || !set.is_empty() || !a.switch.is_empty() {
         e.target = None;
+        e.summary = format!("What if: {} under other settings than published", e.id);
+        e.assumptions.clear();
+    }
+    for v in &mut e.variant {
+        v.name = described(v, &e.machine, a.profile.is_some());
     }
     e.pace = None;
     carry_out(vec![Resolved::new(e)?], &a.output)
+}
+
+/// A variant's name with all that was asked for: two what-ifs are told apart by their columns.
+fn described(v: &Variant, machine: &str, profile_asked: bool) -> String {
+    let mut name = format!("{} on {machine}", v.name);
+    if profile_asked && v.name != v.profile {
+        name += &format!(", profile {}", v.profile);
+    }
+    for s in v.switches.iter().filter(|s| !v.name.contains(s.as_str())) {
+        name += &format!(", {s}");
+    }
+    for (sysctl, value) in v.sysctl_texts() {
+        name += &format!(", {sysctl}={value}");
+    }
+    name
 }
 
 /// A workload as an experiment of one variant.
@@ -81,7 +116,7 @@ fn of_workload(name: &str, summary: &str, text: &str) -> Result<Experiment, LabE
         repetitions: 1,
         workload,
         variant: vec![Variant {
-            name: name.into(),
+            name: "6.1".into(),
             profile: "6.1".into(),
             switches: Vec::new(),
             sysctls: BTreeMap::new(),

@@ -44,6 +44,8 @@ pub struct Switch {
     pub summary: String,
     /// The seed that describes it.
     pub seed: String,
+    /// What those fields must be before: elsewhere the patch is in already, or does not fit.
+    pub from: toml::Table,
     /// The profile fields it sets.
     pub set: toml::Table,
 }
@@ -156,6 +158,10 @@ pub fn profile_with(name: &str, switched: &[String]) -> Result<(Profile, String)
     let mut table: toml::Table = parse(&Source { path: name.into(), text: text.clone() })?;
     for s in switched {
         let switch = known.get(s).ok_or_else(|| unknown("switch", s, known.keys().map(String::as_str)))?;
+        if switch.from.iter().any(|(field, before)| table.get(field) != Some(before)) {
+            let reason = format!("switch '{s}' does not fit profile '{name}', which has it already or differently");
+            return Err(AskedWrongly::Value(reason).into());
+        }
         table.extend(switch.set.clone());
         text += &format!("# switch {s}: {}\n", switch.set);
     }
@@ -231,7 +237,8 @@ mod tests {
         }
         for p in profiles().unwrap() {
             for s in switches().unwrap().keys() {
-                profile_with(&p.name, std::slice::from_ref(s)).unwrap();
+                let fits = p.proactive == kontig_mm::profile::ProactiveRules::Off;
+                assert_eq!(profile_with(&p.name, std::slice::from_ref(s)).is_ok(), fits, "{} with {s}", p.name);
             }
         }
         for e in experiments().unwrap() {

@@ -10,10 +10,20 @@ const HEADLINE_FACTOR: f64 = 2.0;
 
 /// Units of figures that no target names.
 const UNITS: &[(&str, &str)] = &[
+    ("hugepage alloc latency p50", "us"),
+    ("hugepage alloc latency p90", "us"),
+    ("hugepage alloc latency p95", "us"),
+    ("hugepage alloc latency p99", "us"),
+    ("hugepage alloc latency max", "us"),
+    ("2 MiB of heap touched p50", "us"),
+    ("2 MiB of heap touched p99", "us"),
+    ("2 MiB of heap touched max", "us"),
+    ("2M hugepages allocated", "hugepages"),
+    ("share of free memory allocated as hugepages", "%"),
+    ("full compaction", "s"),
     ("user", "s"),
     ("system", "s"),
     ("elapsed", "s"),
-    ("full compaction", "s"),
     ("kcompactd CPU time", "s"),
     ("kcompactd CPU share", "%"),
     ("kswapd CPU time", "s"),
@@ -26,8 +36,6 @@ const UNITS: &[(&str, &str)] = &[
     ("highest fragmentation score", "0-100"),
     ("free memory before", "GiB"),
     ("failed allocations", "allocations"),
-    ("2M hugepages allocated", "hugepages"),
-    ("share of free memory allocated as hugepages", "%"),
 ];
 
 /// The mean of a figure over a variant's repetitions; `None` if none of them has it.

@@ -71,6 +71,7 @@ impl Sampler {
     pub(crate) fn measured_from(&mut self, m: &Machine) {
         self.measured_ns = Some(m.now());
         self.last_runs = proactive_runs(m);
+        self.score = (machine_score(m), machine_score(m));
         self.series.iter_mut().for_each(Vec::clear);
         self.interval_ns = FIRST_INTERVAL_NS;
         self.next_ns = m.now();

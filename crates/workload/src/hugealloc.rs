@@ -82,7 +82,7 @@ impl Program for HugeAlloc {
 impl Benchmark for HugeAlloc {
     fn measured(&self) -> Measured {
         let mut m = Measured::default();
-        const PERCENTILES: [(f64, &str); 11] = [
+        const PERCENTILES: [(f64, &str); 13] = [
             (5.0, "hugepage alloc latency p5"),
             (10.0, "hugepage alloc latency p10"),
             (25.0, "hugepage alloc latency p25"),
@@ -94,6 +94,8 @@ impl Benchmark for HugeAlloc {
             (80.0, "hugepage alloc latency p80"),
             (90.0, "hugepage alloc latency p90"),
             (95.0, "hugepage alloc latency p95"),
+            (99.0, "hugepage alloc latency p99"),
+            (100.0, "hugepage alloc latency max"),
         ];
         for (p, name) in PERCENTILES {
             m.figures.push((name, self.succeeded.value_at_quantile(p / 100.0) as f64 / 1000.0));
