@@ -45,6 +45,8 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     refused(dir, &["run", "hugeallok", "--machine", "tiny-64m"], 2, &["'hugeallok'", &mean("hugealloc")]);
     refused(dir, &["run", "watch", "--machine", "tiny-64"], 2, &["machine 'tiny-64'", &mean("tiny-64m")]);
     refused(dir, &tiny(&["--profile", "6.2"]), 2, &["profile '6.2'", &mean("6.1")]);
+    let twice = tiny(&["--profile", "5.9", "--switch", "proactive-compaction"]);
+    refused(dir, &twice, 2, &["switch 'proactive-compaction'", "profile '5.9'"]);
     refused(dir, &tiny(&["--switch", "proactive"]), 2, &["switch 'proactive'", &mean("proactive-compaction")]);
     refused(
         dir,

@@ -252,3 +252,15 @@ impl StoredResult {
         (self != other).then(|| "the results differ in what was asked for".into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_figure_read_back_is_the_figure_that_was_written() {
+        for i in 1..20_000u32 {
+            let x = f64::from(i).sqrt() / 7.0 * 1e-3;
+            let back: f64 = serde_json::from_str(&serde_json::to_string(&x).unwrap()).unwrap();
+            assert_eq!(x.to_bits(), back.to_bits(), "{x}");
+        }
+    }
+}
