@@ -3,7 +3,6 @@
 //! Source: kernel-behaviour §1.3 (marks), §1.4 (reserves), §1.6 (counter drift), §3.2 (the check). All marks,
 //! min included, count with the zone's boost on top; only the boost's own ceiling uses the raw high mark.
 
-use crate::frame::FrameKind;
 use crate::gfp::{AllocFlags, Wmark};
 use crate::memory::Memory;
 use crate::profile::ReserveRules;
@@ -190,11 +189,6 @@ impl Memory {
         let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), self.sh.profile.min_free_kbytes_cap);
         let raised = if thp { thp_min_free_kbytes(self.zones.len() as u64, managed) } else { 0 };
         plain.max(raised) as u32
-    }
-
-    /// Whether the frame is a free page or block's head: what `PageBuddy` asks.
-    pub fn is_buddy(&self, pfn: crate::types::Pfn) -> bool {
-        matches!(self.frames.tag(pfn).kind(), FrameKind::Buddy(_))
     }
 }
 
