@@ -46,6 +46,9 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Hold the engine against real kernels: record, verify
+    #[command(subcommand)]
+    Oracle(crate::oracle::OracleCommand),
     /// Print completions for a shell
     Completions {
         /// The shell.

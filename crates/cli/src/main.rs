@@ -6,6 +6,7 @@
 mod args;
 mod huge_pages;
 mod list;
+mod oracle;
 mod progress;
 mod reproduce;
 
@@ -36,6 +37,7 @@ fn run(cli: Cli) -> Result<(), LabError> {
         Command::Run(a) => reproduce::run(&a),
         Command::Rerun(a) => reproduce::rerun(&a),
         Command::List { json } => list::list(json),
+        Command::Oracle(c) => oracle::oracle(&c),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kontig", &mut text);

@@ -1,0 +1,28 @@
+//! `kontig oracle`: the engine held against real kernels.
+
+pub mod doctor;
+pub mod record;
+pub mod verify;
+
+use clap::Subcommand;
+use kontig_lab::LabError;
+
+/// What can be asked of the oracle.
+#[derive(Subcommand)]
+pub enum OracleCommand {
+    /// Boot a real kernel under emulation and record what its allocator does
+    Record(record::RecordArgs),
+    /// Replay recordings through the engine and show the first difference
+    Verify(verify::VerifyArgs),
+    /// Show what is missing to make recordings, and the line that installs it
+    Doctor(doctor::DoctorArgs),
+}
+
+/// Carries out one of them.
+pub fn oracle(command: &OracleCommand) -> Result<(), LabError> {
+    match command {
+        OracleCommand::Record(a) => record::record(a),
+        OracleCommand::Verify(a) => verify::verify(a),
+        OracleCommand::Doctor(a) => doctor::doctor(a),
+    }
+}
