@@ -19,7 +19,7 @@ macro_rules! data {
 }
 
 const PROFILES: &[(&str, &str)] =
-    data!["profiles/linux-5.6.toml", "profiles/linux-5.9.toml", "profiles/linux-6.1.toml"];
+    data!["profiles/linux-5.6.toml", "profiles/linux-5.9.toml", "profiles/linux-6.1.toml", "profiles/linux-7.2.toml"];
 const SWITCHES: &str = include_str!("../../../profiles/switches.toml");
 const MACHINES: &[(&str, &str)] =
     data!["machines/xeon-1t.toml", "machines/xeon-64g.toml", "machines/desktop-32g.toml", "machines/tiny-64m.toml",];
@@ -277,6 +277,10 @@ mod tests {
         assert_eq!(
             profile("6.1").unwrap().0,
             Profile { summary: profile("6.1").unwrap().0.summary, ..Profile::linux_6_1() }
+        );
+        assert_eq!(
+            profile("7.2").unwrap().0,
+            Profile { summary: profile("7.2").unwrap().0.summary, ..Profile::linux_7_2() }
         );
         assert_eq!(
             profile("5.6").unwrap().0,

@@ -4,10 +4,12 @@
 //! Source: kernel-behaviour §2.4, §3.3, §3.4.
 
 use crate::event::{Event, Listen};
+use crate::fallback::RmqueueMode;
 use crate::frame::{FrameKind, Tag};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::memory::Memory;
 use crate::pcp;
+use crate::profile::{HighAtomicRules, PcpRules};
 use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 use crate::zone::Locked;
@@ -30,7 +32,7 @@ impl Memory {
         if gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);
         }
-        if self.may_avoid_fragmentation(node, gfp) {
+        if self.sh.tunables.defrag_mode || self.may_avoid_fragmentation(node, gfp) {
             flags = flags.with(AllocFlags::NOFRAGMENT);
         }
         self.get_page_from_freelist(cpu, node, gfp, order, flags).ok_or(NoPage)
@@ -71,10 +73,20 @@ impl Memory {
         flags: AllocFlags,
     ) -> Option<Pfn> {
         let first = self.preferred_zone(node, gfp)?;
-        if let Some(pfn) = self.try_zone(first, cpu, gfp, order, flags) {
+        if !self.leave_for_last(first)
+            && let Some(pfn) = self.try_zone(first, cpu, gfp, order, flags)
+        {
             return Some(pfn);
         }
         self.walk_zonelist(first, cpu, node, gfp, order, flags)
+    }
+
+    /// Whether kswapd is at work on the zone's node, and another node should be asked first.
+    #[inline(always)]
+    fn leave_for_last(&self, zone: ZoneId) -> bool {
+        self.sh.profile.busy_nodes_last
+            && self.nodes.len() > 1
+            && self.nodes[self.zones[zone.index()].node.index()].kswapd.running
     }
 
     /// The rest of the walk, after the preferred zone had nothing.
@@ -89,8 +101,11 @@ impl Memory {
         mut flags: AllocFlags,
     ) -> Option<Pfn> {
         let highest = gfp.highest_zone();
-        let mut tried_first = true;
+        let defrag_mode = self.sh.tunables.defrag_mode;
+        let mut skip_busy = self.leave_for_last(first) || self.sh.profile.busy_nodes_last && self.nodes.len() > 1;
+        let mut tried_first = !self.leave_for_last(first);
         'walk: loop {
+            let mut skipped = false;
             for i in 0..self.nodes[node.index()].zonelist.len() {
                 let id = self.nodes[node.index()].zonelist[i];
                 let zone = &self.zones[id.index()];
@@ -100,9 +115,17 @@ impl Memory {
                 if core::mem::take(&mut tried_first) && id == first {
                     continue;
                 }
-                if flags.any(AllocFlags::NOFRAGMENT) && id != first && zone.node != self.zones[first.index()].node {
+                if flags.any(AllocFlags::NOFRAGMENT)
+                    && !defrag_mode
+                    && id != first
+                    && zone.node != self.zones[first.index()].node
+                {
                     flags = flags.without(AllocFlags::NOFRAGMENT);
                     continue 'walk;
+                }
+                if skip_busy && self.leave_for_last(id) {
+                    skipped = true;
+                    continue;
                 }
                 self.sh.work.any = true;
                 self.sh.work.zones_tried += 1;
@@ -110,7 +133,11 @@ impl Memory {
                     return Some(pfn);
                 }
             }
-            if !flags.any(AllocFlags::NOFRAGMENT) {
+            if skip_busy && skipped {
+                skip_busy = false;
+                continue;
+            }
+            if !flags.any(AllocFlags::NOFRAGMENT) || defrag_mode {
                 return None;
             }
             flags = flags.without(AllocFlags::NOFRAGMENT);
@@ -120,27 +147,37 @@ impl Memory {
     /// One zone of the walk: the watermark, then the lists.
     #[inline(always)]
     fn try_zone(&mut self, id: ZoneId, cpu: CpuId, gfp: Gfp, order: Order, flags: AllocFlags) -> Option<Pfn> {
-        if let Some(mark) = flags.wmark {
-            let zone = &self.zones[id.index()];
-            let profile = &self.sh.profile;
-            let mark = zone.wmark(mark);
-            let highest = gfp.highest_zone();
-            if !zone.watermark_fast(order, mark, highest, flags, profile.reserves, profile.atomic_ignores_boost) {
-                return None;
-            }
+        if !self.above_mark(id, gfp, order, flags) {
+            return None;
         }
         let pfn = self.locked(id, cpu).rmqueue(order, gfp.migratetype(), flags);
-        if self.zones[id.index()].boosted_flag {
+        let may_wake = flags.any(AllocFlags::KSWAPD) || !self.sh.profile.boost_wakes_by_kswapd_requests;
+        if self.zones[id.index()].boosted_flag && may_wake {
             self.zones[id.index()].boosted_flag = false;
             let highest = self.zones[id.index()].kind;
             self.wakeup_kswapd(id, Gfp::NONE, Order::ZERO, highest);
         }
         let pfn = pfn?;
         self.account_alloc(id, pfn, order, gfp);
-        if flags.any(AllocFlags::HIGHATOMIC) {
-            self.locked(id, cpu).reserve_highatomic(pfn);
+        if flags.any(AllocFlags::HIGHATOMIC) && self.sh.profile.highatomic == HighAtomicRules::ReservedCounts {
+            self.locked(id, cpu).reserve_highatomic(pfn, order);
         }
         Some(pfn)
+    }
+
+    /// Whether the zone has enough free pages for the request. Where per-CPU lists follow use, the high mark is
+    /// looked at first: a zone below it is remembered as such.
+    #[inline(always)]
+    fn above_mark(&mut self, id: ZoneId, gfp: Gfp, order: Order, flags: AllocFlags) -> bool {
+        let zone = &mut self.zones[id.index()];
+        let (profile, highest) = (&self.sh.profile, gfp.highest_zone());
+        if profile.pcp == PcpRules::AutoTuned && !zone.below_high {
+            if zone.watermark_fast(order, zone.wmark(Wmark::High), highest, flags, profile) {
+                return true;
+            }
+            zone.below_high = true;
+        }
+        flags.wmark.is_none_or(|mark| zone.watermark_fast(order, zone.wmark(mark), highest, flags, profile))
     }
 
     /// Tags and counts a block that has just been taken from the lists.
@@ -219,9 +256,8 @@ impl Memory {
             locked.pcp_free(pfn, order);
         } else {
             locked.count_lock();
-            let t = locked.blocks.migratetype(pfn.pageblock());
             locked.frames.clear(pfn, order);
-            locked.free_one_block(pfn, order, t, false);
+            locked.free_by_pageblock(pfn, order);
         }
     }
 
@@ -235,10 +271,15 @@ impl Memory {
         self.frames.split_allocated(pfn, order);
     }
 
-    /// Folds this CPU's parts of the free-page counters in, as its vmstat worker does once a second.
+    /// What a CPU's vmstat worker does once a second: folds its parts of the free-page counters in, and shrinks
+    /// lists that follow use.
     pub fn fold_vmstat(&mut self, cpu: CpuId) {
-        for z in &mut self.zones {
-            z.free_pages += core::mem::take(&mut z.pcps[cpu.index()].free_diff);
+        for z in 0..self.zones.len() {
+            let zone = &mut self.zones[z];
+            zone.free_pages += core::mem::take(&mut zone.pcps[cpu.index()].free_diff);
+            if self.sh.profile.pcp == PcpRules::AutoTuned {
+                self.locked(ZoneId::new(z), cpu).pcp_decay();
+            }
         }
     }
 
@@ -277,12 +318,16 @@ impl Locked<'_> {
         if flags.any(AllocFlags::HIGHATOMIC) {
             pfn = self.rmqueue_smallest(order, MigrateType::HighAtomic);
         }
-        let mut pfn = pfn.or_else(|| self.rmqueue_buddy_types(order, t, flags));
+        let mut mode = RmqueueMode::Normal;
+        let mut pfn = pfn.or_else(|| self.rmqueue_any_type(order, t, flags, &mut mode));
         if pfn.is_none() && flags.any(AllocFlags::NON_BLOCK) {
             pfn = self.rmqueue_smallest(order, MigrateType::HighAtomic);
         }
         let pfn = pfn?;
-        self.mod_free_pages(-i64::from(order.pages()));
+        self.account_taken(order.pages());
+        if flags.any(AllocFlags::HIGHATOMIC) && self.sh.profile.highatomic == HighAtomicRules::FreeCounts {
+            self.reserve_highatomic(pfn, order);
+        }
         Some(pfn)
     }
 }

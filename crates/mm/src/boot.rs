@@ -195,6 +195,8 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize) -> Zone {
         watermark_boost: 0,
         lowmem_reserve: [0; ZoneType::COUNT],
         nr_reserved_highatomic: 0,
+        nr_free_highatomic: 0,
+        below_high: false,
         boosted_flag: false,
         reclaim_active: false,
         compaction: ZoneCompaction::default(),

@@ -5,12 +5,14 @@
 //! the same order. It goes to the head of its list, unless the block around it looks likely to merge soon: then to
 //! the tail, where it is left alone. Source: kernel-behaviour §2.2, §2.3, §10.8.
 //!
-//! A free block stays on the list of the type it was freed as, even where its pageblock has since changed type.
+//! Up to 6.9 a free block stays on the list of the type it was freed as, even where its pageblock has since changed
+//! type. From 6.10 on its list is always its pageblock's: what merges across pageblocks takes the freed one's type.
 
 use crate::event::{Event, Listen};
 use crate::frame::FrameKind;
 use crate::pcp;
-use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
+use crate::profile::FreeLists;
+use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::zone::Locked;
 
 impl Locked<'_> {
@@ -44,11 +46,11 @@ impl Locked<'_> {
     /// Frees a block into the lists as type `t`, merging it with its buddies. Its tag has been cleared.
     pub(crate) fn free_one_block(&mut self, pfn: Pfn, order: Order, t: MigrateType, force_tail: bool) {
         self.sh.work.buddy_blocks += 1;
-        self.mod_free_pages(i64::from(order.pages()));
+        self.mod_free_pages_of(t, i64::from(order.pages()));
         let (mut pfn, mut order) = (pfn, order);
         while order < MAX_ORDER {
             if self.zone.compaction.capture.wants(order) && self.capture(pfn, order, t) {
-                self.mod_free_pages(-i64::from(order.pages()));
+                self.mod_free_pages_of(t, -i64::from(order.pages()));
                 return;
             }
             let buddy = pfn.buddy(order);
@@ -57,11 +59,33 @@ impl Locked<'_> {
             };
             self.del_from_free_list(buddy, order, buddy_type);
             self.sh.work.merges += 1;
+            if buddy_type != t && self.sh.profile.free_lists == FreeLists::AsPageblock {
+                self.set_range_type(buddy, order, t);
+            }
             pfn = Pfn::new(pfn.get() & buddy.get());
             order = order.up();
         }
         let to_tail = force_tail || self.merge_likely(pfn, order);
         self.add_to_free_list(pfn, order, t, to_tail);
+    }
+
+    /// Frees a block of any order as the type of its pageblock, or of each of its pageblocks.
+    pub(crate) fn free_by_pageblock(&mut self, pfn: Pfn, order: Order) {
+        let piece = match self.sh.profile.free_lists {
+            FreeLists::AsFreed => order,
+            FreeLists::AsPageblock => order.min(PAGEBLOCK_ORDER),
+        };
+        for at in (0..order.pages()).step_by(piece.pages() as usize).map(|i| pfn.plus(i)) {
+            let t = self.blocks.migratetype(at.pageblock());
+            self.free_one_block(at, piece, t, false);
+        }
+    }
+
+    /// Sets the type of all pageblocks of a block of at least pageblock size.
+    pub(crate) fn set_range_type(&mut self, pfn: Pfn, order: Order, t: MigrateType) {
+        for b in 0..(order.pages() / PAGEBLOCK_PAGES) as usize {
+            self.blocks.set_migratetype(pfn.pageblock() + b, t);
+        }
     }
 
     /// The list type of the buddy, if it is free at exactly this order and may merge with a block of type `t`.
@@ -103,6 +127,9 @@ impl Locked<'_> {
             };
             self.del_from_free_list(pfn, o, t);
             self.expand(pfn, order, o, t);
+            if self.sh.profile.free_lists == FreeLists::AsPageblock {
+                self.mod_free_pages_of(t, -i64::from(order.pages()));
+            }
             self.sh.work.buddy_blocks += 1;
             let rules = self.sh.profile.pcp;
             self.sh.trace.emit(Listen::KMEM, || Event::PageAllocZoneLocked {
@@ -118,7 +145,7 @@ impl Locked<'_> {
 
     /// Halves the block at `pfn` from order `high` down to `low`; each upper half goes to the head of its list.
     #[inline(always)]
-    fn expand(&mut self, pfn: Pfn, low: Order, high: Order, t: MigrateType) {
+    pub(crate) fn expand(&mut self, pfn: Pfn, low: Order, high: Order, t: MigrateType) {
         let mut o = high;
         while o > low {
             o = o.down();
@@ -134,6 +161,10 @@ impl Locked<'_> {
         self.frames.set(pfn, FrameKind::Buddy(to), order);
         let list = &mut self.zone.lists[order.index()][to.index()];
         self.frames.push_back(list, pfn, order);
+        if self.sh.profile.free_lists == FreeLists::AsPageblock {
+            self.mod_free_pages_of(from, -i64::from(order.pages()));
+            self.mod_free_pages_of(to, i64::from(order.pages()));
+        }
         self.sh.work.stolen_blocks += 1;
     }
 }

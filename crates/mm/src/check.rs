@@ -6,6 +6,7 @@
 use crate::frame::{FrameKind, List, Tag};
 use crate::memory::Memory;
 use crate::pcp::{self, NR_LISTS};
+use crate::profile::FreeLists;
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::zone::Zone;
 use alloc::format;
@@ -91,6 +92,7 @@ impl Memory {
                         tag.order()
                     );
                     ensure!(!self.has_free_buddy(z, pfn, o, t), "{pfn} and its buddy are both free at {o:?}");
+                    self.check_list_type(pfn, o, t)?;
                     Ok(())
                 })?;
             }
@@ -102,6 +104,17 @@ impl Memory {
             pages += blocks << o.get();
         }
         Ok(pages)
+    }
+
+    /// Where lists follow pageblocks, every pageblock of a block has the type of its list.
+    fn check_list_type(&self, pfn: Pfn, o: Order, t: MigrateType) -> Result<(), String> {
+        if self.sh.profile.free_lists == FreeLists::AsPageblock {
+            for b in pfn.pageblock()..=pfn.plus(o.pages() - 1).pageblock() {
+                let block = self.blocks.migratetype(b);
+                ensure!(block == t, "{pfn} on list {} {} is in a {} pageblock", o.get(), t.name(), block.name());
+            }
+        }
+        Ok(())
     }
 
     /// Whether a block's buddy is free at the same order and should have merged with it.
@@ -237,6 +250,13 @@ impl Memory {
         ensure!(!c.capture.has_page(), "a captured block was never handed over");
         let w = &z.watermarks;
         ensure!(w.min <= w.low && w.low <= w.high, "watermarks {w:?} out of order");
+        if self.sh.profile.free_lists == FreeLists::AsPageblock {
+            let listed: u64 = Order::all()
+                .map(|o| self.frames.iter(z.free_list(o, MigrateType::HighAtomic), o).count() << o.get())
+                .sum::<usize>() as u64;
+            let counted = z.nr_free_highatomic;
+            ensure!(listed == counted, "{listed} free HIGHATOMIC pages, counted {counted}");
+        }
         let highatomic =
             self.blocks.count(MigrateType::HighAtomic, z.start.pageblock(), z.last_pageblock().pageblock() + 1);
         let limit = z.managed / 100 / u64::from(PAGEBLOCK_PAGES) + 2;

@@ -3,10 +3,15 @@
 //! The request takes from another type, and tries to take over the whole pageblock so that types mix as little as
 //! possible: a movable request prefers the smallest block when only small ones are left (it can be moved away
 //! later), everybody else the largest. A fallback below pageblock size raises the zone's watermarks for a while, so
-//! that kswapd and kcompactd make room. Source: kernel-behaviour §2.5 (4.13–6.9), §2.7.
+//! that kswapd and kcompactd make room.
+//!
+//! Up to 6.9 blocks are first moved to the request's own lists and then taken from there; from 6.15 on a pageblock is
+//! claimed as a whole or not at all, and what cannot be claimed is stolen block by block, smallest first, the rest of
+//! it left with its type. Source: kernel-behaviour §2.5 (4.13–6.9), §2.6 (6.15), §2.7.
 
 use crate::event::{Event, Listen};
 use crate::gfp::AllocFlags;
+use crate::profile::{FallbackRules, FreeLists, HighAtomicRules};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::zone::{Locked, Zone};
 
@@ -17,10 +22,30 @@ const FALLBACKS: [[MigrateType; 2]; MigrateType::PCP_TYPES] = [
     [MigrateType::Unmovable, MigrateType::Movable],
 ];
 
+/// Where the last block of a refill was found, and so where the next is looked for first (6.15 and later): the zone's
+/// lock is held in between, so nothing better turns up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RmqueueMode {
+    /// On the type's own lists.
+    Normal,
+    /// On another type's, one block at a time.
+    Steal,
+}
+
 /// Whether a request of type `t` that found a foreign block of order `o` may take over its pageblock.
 #[inline]
 fn can_steal(o: Order, t: MigrateType) -> bool {
     o.get() >= PAGEBLOCK_ORDER.get() / 2 || matches!(t, MigrateType::Reclaimable | MigrateType::Unmovable)
+}
+
+/// Pages of a pageblock of type `old` that suit type `t`: movable ones a movable request; the others, if they were
+/// in a movable pageblock, any other request.
+fn alike_pages(t: MigrateType, old: MigrateType, free: u32, movable: u32) -> u32 {
+    match (t, old) {
+        (MigrateType::Movable, _) => movable,
+        (_, MigrateType::Movable) => PAGEBLOCK_PAGES.saturating_sub(free + movable),
+        _ => 0,
+    }
 }
 
 impl Zone {
@@ -41,15 +66,146 @@ impl Zone {
 impl Locked<'_> {
     /// The free lists' part of an allocation: own type first, then whatever fallback allows.
     #[inline(always)]
-    pub(crate) fn rmqueue_buddy_types(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
-        loop {
-            if let Some(pfn) = self.rmqueue_smallest(order, t) {
-                return Some(pfn);
+    pub(crate) fn rmqueue_any_type(
+        &mut self,
+        order: Order,
+        t: MigrateType,
+        flags: AllocFlags,
+        mode: &mut RmqueueMode,
+    ) -> Option<Pfn> {
+        if *mode == RmqueueMode::Normal
+            && let Some(pfn) = self.rmqueue_smallest(order, t)
+        {
+            return Some(pfn);
+        }
+        match self.sh.profile.fallback {
+            FallbackRules::MoveThenTake => {
+                while self.rmqueue_fallback(order, t, flags) {
+                    if let Some(pfn) = self.rmqueue_smallest(order, t) {
+                        return Some(pfn);
+                    }
+                }
+                None
             }
-            if !self.rmqueue_fallback(order, t, flags) {
+            FallbackRules::ClaimOrSteal => self.rmqueue_claim_or_steal(order, t, flags, mode),
+        }
+    }
+
+    #[inline(never)]
+    fn rmqueue_claim_or_steal(
+        &mut self,
+        order: Order,
+        t: MigrateType,
+        flags: AllocFlags,
+        mode: &mut RmqueueMode,
+    ) -> Option<Pfn> {
+        if *mode == RmqueueMode::Normal
+            && let Some(pfn) = self.rmqueue_claim(order, t, flags)
+        {
+            return Some(pfn);
+        }
+        if flags.any(AllocFlags::NOFRAGMENT) {
+            return None;
+        }
+        let pfn = self.rmqueue_steal(order, t)?;
+        *mode = RmqueueMode::Steal;
+        Some(pfn)
+    }
+
+    /// Takes a block by making a whole foreign pageblock one of type `t`: the largest foreign block of each order, from
+    /// above, until one is in a pageblock that may be claimed (§2.6).
+    fn rmqueue_claim(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
+        let min_order = if flags.any(AllocFlags::NOFRAGMENT) { order.max(PAGEBLOCK_ORDER) } else { order };
+        for o in min_order.and_up().rev() {
+            if !can_steal(o, t) {
                 return None;
             }
+            let Some(from) = self.zone.fallback_at(o, t) else {
+                continue;
+            };
+            let block = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
+            if let Some(pfn) = self.claim_block(block, o, from, order, t, flags) {
+                self.emit_extfrag(pfn, order, o, t, from);
+                return Some(pfn);
+            }
         }
+        None
+    }
+
+    /// Claims the pageblock of the free block at `block` for type `t` and takes `order` from it, if at least half of it
+    /// is free or of `t`'s kind.
+    fn claim_block(
+        &mut self,
+        block: Pfn,
+        o: Order,
+        from: MigrateType,
+        order: Order,
+        t: MigrateType,
+        flags: AllocFlags,
+    ) -> Option<Pfn> {
+        if o >= PAGEBLOCK_ORDER {
+            self.del_from_free_list(block, o, from);
+            self.mod_free_pages_of(from, -i64::from(o.pages()));
+            self.set_range_type(block, o, t);
+            self.expand(block, order, o, t);
+            self.mod_free_pages_of(t, i64::from(o.pages() - order.pages()));
+            self.sh.work.buddy_blocks += 1;
+            return Some(block);
+        }
+        // The marks go up for the attempt, not for its success.
+        if self.boost_watermark() && flags.any(AllocFlags::KSWAPD) {
+            self.zone.boosted_flag = true;
+        }
+        let (start, end) = (block.pageblock_start(), block.pageblock_end());
+        if !self.zone.spans(start) || !self.zone.spans(end.minus(1)) {
+            return None;
+        }
+        let (free, movable) = self.count_pageblock(start);
+        if free + alike_pages(t, from, free, movable) < PAGEBLOCK_PAGES / 2 {
+            return None;
+        }
+        self.move_freepages_block(block, t);
+        self.blocks.set_migratetype(block.pageblock(), t);
+        self.rmqueue_smallest(order, t)
+    }
+
+    /// Takes the smallest sufficient foreign block; the rest of it stays with its type (§2.6).
+    fn rmqueue_steal(&mut self, order: Order, t: MigrateType) -> Option<Pfn> {
+        let (o, from) = order.and_up().find_map(|o| Some((o, self.zone.fallback_at(o, t)?)))?;
+        let pfn = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
+        self.del_from_free_list(pfn, o, from);
+        self.expand(pfn, order, o, from);
+        self.mod_free_pages_of(from, -i64::from(order.pages()));
+        self.sh.work.buddy_blocks += 1;
+        self.emit_extfrag(pfn, order, o, t, from);
+        Some(pfn)
+    }
+
+    /// The free and the movable pages of the pageblock at `start`.
+    fn count_pageblock(&mut self, start: Pfn) -> (u32, u32) {
+        let (mut free, mut movable) = (0, 0);
+        let mut at = start;
+        while at < start.pageblock_end() {
+            let tag = self.frames.tag(at);
+            let pages = if tag.is_buddy() { tag.order().pages() } else { 1 };
+            free += if tag.is_buddy() { pages } else { 0 };
+            movable += u32::from(tag.is_movable());
+            at = at.plus(pages);
+        }
+        self.sh.work.steal_scanned += u64::from(PAGEBLOCK_PAGES);
+        (free, movable)
+    }
+
+    fn emit_extfrag(&mut self, pfn: Pfn, order: Order, o: Order, t: MigrateType, from: MigrateType) {
+        let change_ownership = self.blocks.migratetype(pfn.pageblock()) == t;
+        self.sh.trace.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
+            pfn,
+            alloc_order: order,
+            fallback_order: o,
+            alloc_migratetype: t,
+            fallback_migratetype: from,
+            change_ownership,
+        });
     }
 
     /// Moves at least one sufficient foreign block to the lists of `t`; false if there is none to be had.
@@ -70,15 +226,7 @@ impl Locked<'_> {
         };
         let pfn = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
         self.steal(pfn, o, from, t, flags, can_steal(o, t));
-        let change_ownership = self.blocks.migratetype(pfn.pageblock()) == t;
-        self.sh.trace.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
-            pfn,
-            alloc_order: order,
-            fallback_order: o,
-            alloc_migratetype: t,
-            fallback_migratetype: from,
-            change_ownership,
-        });
+        self.emit_extfrag(pfn, order, o, t, from);
         true
     }
 
@@ -89,9 +237,7 @@ impl Locked<'_> {
             return self.move_to_free_list(pfn, o, from, t);
         }
         if o >= PAGEBLOCK_ORDER {
-            for b in 0..1usize << (o.get() - PAGEBLOCK_ORDER.get()) {
-                self.blocks.set_migratetype(pfn.pageblock() + b, t);
-            }
+            self.set_range_type(pfn, o, t);
             return self.move_to_free_list(pfn, o, from, t);
         }
         let boosted = self.boost_watermark();
@@ -105,12 +251,7 @@ impl Locked<'_> {
         if free == 0 {
             return self.move_to_free_list(pfn, o, from, t);
         }
-        let alike = match (t, old) {
-            (MigrateType::Movable, _) => movable,
-            (_, MigrateType::Movable) => PAGEBLOCK_PAGES.saturating_sub(free + movable),
-            _ => 0,
-        };
-        if free + alike >= PAGEBLOCK_PAGES / 2 {
+        if free + alike_pages(t, old, free, movable) >= PAGEBLOCK_PAGES / 2 {
             self.blocks.set_migratetype(pfn.pageblock(), t);
         }
     }
@@ -156,11 +297,28 @@ impl Locked<'_> {
     }
 
     /// After an atomic high-order allocation: keeps its pageblock in reserve for the next one (§2.8).
-    pub(crate) fn reserve_highatomic(&mut self, pfn: Pfn) {
+    pub(crate) fn reserve_highatomic(&mut self, pfn: Pfn, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_PAGES);
-        let limit = self.zone.managed / 100 + pageblock;
+        let percent = self.zone.managed / 100;
+        let rules = self.sh.profile.highatomic;
+        let limit = match rules {
+            HighAtomicRules::ReservedCounts => percent + pageblock,
+            HighAtomicRules::FreeCounts if percent < pageblock => 0,
+            HighAtomicRules::FreeCounts => percent.next_multiple_of(pageblock),
+        };
         let t = self.blocks.migratetype(pfn.pageblock());
         if self.zone.nr_reserved_highatomic >= limit || !t.is_mergeable() {
+            return;
+        }
+        if rules == HighAtomicRules::FreeCounts {
+            if order >= PAGEBLOCK_ORDER {
+                self.set_range_type(pfn, order, MigrateType::HighAtomic);
+                self.zone.nr_reserved_highatomic += u64::from(order.pages());
+            } else if self.zone.spans(pfn.pageblock_start()) && self.zone.spans(pfn.pageblock_end().minus(1)) {
+                self.move_freepages_block(pfn, MigrateType::HighAtomic);
+                self.blocks.set_migratetype(pfn.pageblock(), MigrateType::HighAtomic);
+                self.zone.nr_reserved_highatomic += pageblock;
+            }
             return;
         }
         self.zone.nr_reserved_highatomic += pageblock;
@@ -178,6 +336,23 @@ impl Locked<'_> {
             let Some(pfn) = self.zone.lists[o.index()][MigrateType::HighAtomic.index()].first() else {
                 continue;
             };
+            if self.sh.profile.free_lists == FreeLists::AsPageblock {
+                let size = pageblock.max(u64::from(o.pages())).min(self.zone.nr_reserved_highatomic);
+                self.zone.nr_reserved_highatomic -= size;
+                let moved = if o < PAGEBLOCK_ORDER {
+                    let moved = self.move_freepages_block(pfn, t).0;
+                    self.blocks.set_migratetype(pfn.pageblock(), t);
+                    moved
+                } else {
+                    self.move_to_free_list(pfn, o, MigrateType::HighAtomic, t);
+                    self.set_range_type(pfn, o, t);
+                    o.pages()
+                };
+                if moved > 0 {
+                    return true;
+                }
+                continue;
+            }
             if self.blocks.migratetype(pfn.pageblock()) == MigrateType::HighAtomic {
                 self.zone.nr_reserved_highatomic -= pageblock.min(self.zone.nr_reserved_highatomic);
             }

@@ -88,7 +88,7 @@ impl Memory {
 
     /// Whether some zone of the node has `order` pages to spare above its high mark.
     pub(crate) fn pgdat_balanced(&mut self, node: NodeId, order: Order, highest: ZoneType) -> bool {
-        let rules = self.sh.profile.reserves;
+        let profile = &self.sh.profile;
         let plain = AllocFlags::mark(Wmark::High);
         let mut managed = self.nodes[node.index()]
             .zones
@@ -98,7 +98,7 @@ impl Memory {
             .peekable();
         managed.peek().is_none()
             || managed
-                .any(|z| z.watermark_ok(order, z.wmark(Wmark::High), highest, plain, z.free_pages_snapshot(), rules))
+                .any(|z| z.watermark_ok(order, z.wmark(Wmark::High), highest, plain, z.free_pages_snapshot(), profile))
     }
 
     fn pgdat_boosted(&self, node: NodeId, highest: ZoneType) -> bool {

@@ -3,16 +3,21 @@
 //! A free pushes at the head, an allocation pops the head, a refill appends at the tail and a drain takes from the
 //! tail: what was freed last is used first, and a refill from a fresh block comes out in ascending order.
 //! Pages here are "in use" for the buddy lists: they block merging and look unmovable to compaction.
-//! Source: kernel-behaviour §1.7 (sizes), §2.4 (operation), per profile.
+//! Source: kernel-behaviour §1.7 (sizes), §2.4 (operation), per profile; the sizes of 6.7 and later, which follow
+//! use, are in `auto_tuned`.
+
+mod auto_tuned;
 
 use crate::event::{Event, Listen};
+use crate::fallback::RmqueueMode;
 use crate::frame::FrameKind;
 use crate::gfp::AllocFlags;
 use crate::memory::Memory;
-use crate::profile::PcpRules;
+use crate::profile::{FreeLists, HighAtomicRules, PcpRules};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
 use crate::zone::Locked;
 use alloc::collections::VecDeque;
+pub use auto_tuned::AutoTuning;
 
 /// How many blocks ahead a drain fetches a block's frame, and then its buddy's neighbours.
 const FRAME_AHEAD: usize = 8;
@@ -34,6 +39,8 @@ pub struct PerCpuPages {
     pub high: u32,
     /// How often frees in a row overflowed: the share given back is `batch << free_factor`.
     pub free_factor: u8,
+    /// What moves where sizes follow use.
+    pub tuning: AutoTuning,
     /// This CPU's part of the zone's free-page counter, not yet folded in.
     pub free_diff: i64,
     /// The blocks by pfn, head first. Arrays, not links through the frames: a hit touches no frame but its tag, and a
@@ -43,7 +50,15 @@ pub struct PerCpuPages {
 
 impl PerCpuPages {
     pub(crate) fn new() -> PerCpuPages {
-        PerCpuPages { count: 0, batch: 1, high: 0, free_factor: 0, free_diff: 0, lists: Default::default() }
+        PerCpuPages {
+            count: 0,
+            batch: 1,
+            high: 0,
+            free_factor: 0,
+            tuning: AutoTuning::default(),
+            free_diff: 0,
+            lists: Default::default(),
+        }
     }
 
     /// The list with the kernel's index: type + 3 × order up to order 3, then huge pages, then movable huge pages.
@@ -89,7 +104,9 @@ pub(crate) const fn type_on(pindex: usize, block_type: MigrateType) -> MigrateTy
 pub(crate) const fn allows(rules: PcpRules, order: Order) -> bool {
     match rules {
         PcpRules::OrderZero => order.get() == 0,
-        PcpRules::MultiOrder => order.get() <= PAGE_ALLOC_COSTLY_ORDER.get() || order.get() == PAGEBLOCK_ORDER.get(),
+        PcpRules::MultiOrder | PcpRules::AutoTuned => {
+            order.get() <= PAGE_ALLOC_COSTLY_ORDER.get() || order.get() == PAGEBLOCK_ORDER.get()
+        }
     }
 }
 
@@ -109,13 +126,17 @@ impl Memory {
             let batch = batch_size(z.managed);
             let local = self.nodes[z.node.index()].cpus.len();
             let cpus = if local == 0 { all_cpus } else { local } as u64;
-            let high = match rules {
-                PcpRules::OrderZero => 6 * batch,
-                PcpRules::MultiOrder => ((z.watermarks.low / cpus) as u32).max(batch << 2),
-            };
+            let share = |pages: u64| ((pages / cpus) as u32).max(batch << 2);
             for p in &mut z.pcps {
                 p.batch = batch;
-                p.high = high;
+                match rules {
+                    PcpRules::OrderZero => p.high = 6 * batch,
+                    PcpRules::MultiOrder => p.high = share(z.watermarks.low),
+                    PcpRules::AutoTuned => {
+                        p.tuning.high_min = share(z.watermarks.low);
+                        p.tuning.high_max = share(z.managed / auto_tuned::HIGH_MAX_FRACTION);
+                    }
+                }
             }
         }
     }
@@ -128,6 +149,7 @@ impl Locked<'_> {
         let pindex = index_of(order, migratetype);
         let pcp = &mut self.zone.pcps[self.cpu.index()];
         pcp.free_factor >>= 1;
+        pcp.tuning.free_count >>= 1;
         let pfn = match pcp.lists[pindex].pop_front() {
             Some(pfn) => pfn,
             None => self.pcp_refill_and_pop(order, migratetype, pindex, flags)?,
@@ -144,21 +166,28 @@ impl Locked<'_> {
         pindex: usize,
         flags: AllocFlags,
     ) -> Option<u32> {
-        let batch = self.zone.pcps[self.cpu.index()].batch;
-        let want = if batch > 1 { (batch >> order.get()).max(2) } else { 1 };
+        let below_high = self.zone.below_high;
+        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pages = match self.sh.profile.pcp {
+            PcpRules::AutoTuned => pcp.pages_to_refill(order, below_high),
+            PcpRules::OrderZero | PcpRules::MultiOrder => pcp.batch,
+        };
+        let want = if pages > 1 { (pages >> order.get()).max(2) } else { 1 };
+        if self.sh.profile.highatomic == HighAtomicRules::FreeCounts && flags.any(AllocFlags::HIGHATOMIC) {
+            return None;
+        }
         self.count_lock();
+        let mut mode = RmqueueMode::Normal;
         let mut got = 0;
         while got < want {
-            let Some(pfn) = self.rmqueue_buddy_types(order, migratetype, flags) else {
+            let Some(pfn) = self.rmqueue_any_type(order, migratetype, flags, &mut mode) else {
                 break;
             };
             self.frames.set(pfn, FrameKind::Pcp(migratetype), order);
             self.zone.pcps[self.cpu.index()].lists[pindex].push_back(pfn.get());
             got += 1;
         }
-        if got > 0 {
-            self.mod_free_pages(-i64::from(got << order.get()));
-        }
+        self.account_taken(got << order.get());
         let pcp = &mut self.zone.pcps[self.cpu.index()];
         pcp.count += got << order.get();
         pcp.lists[pindex].pop_front()
@@ -171,9 +200,17 @@ impl Locked<'_> {
         let list_type = if block_type == MigrateType::HighAtomic { MigrateType::Movable } else { block_type };
         let pindex = index_of(order, list_type);
         self.frames.set(pfn, FrameKind::Pcp(block_type), order);
+        let auto_tuned = self.sh.profile.pcp == PcpRules::AutoTuned;
         let pcp = &mut self.zone.pcps[self.cpu.index()];
         pcp.lists[pindex].push_front(pfn.get());
         pcp.count += order.pages();
+        if auto_tuned {
+            let free_high = pcp.note_free(order);
+            if free_high || pcp.count >= pcp.high || self.zone.reclaim_active || self.zone.below_high {
+                self.pcp_overflow_auto_tuned(pindex, free_high);
+            }
+            return;
+        }
         if pcp.count >= pcp.high || (pcp.free_factor != 0 && order != Order::ZERO) || self.zone.reclaim_active {
             self.pcp_overflow(order, pindex);
         }
@@ -190,6 +227,7 @@ impl Locked<'_> {
                     self.pcp_free_bulk_shares(n);
                 }
             }
+            PcpRules::AutoTuned => unreachable!("has an overflow of its own"),
             PcpRules::MultiOrder => {
                 let free_high = pcp.free_factor != 0 && order != Order::ZERO && order <= PAGE_ALLOC_COSTLY_ORDER;
                 let high = match (pcp.high == 0 || free_high, reclaim_active) {
@@ -271,8 +309,12 @@ impl Locked<'_> {
         }
         let pfn = Pfn::new(pfn);
         pcp.count -= order.pages();
-        let FrameKind::Pcp(migratetype) = self.frames.tag(pfn).kind() else {
+        let FrameKind::Pcp(sampled) = self.frames.tag(pfn).kind() else {
             panic!("pfn {pfn} is on a per-CPU list but tagged {:?}", self.frames.tag(pfn).kind())
+        };
+        let migratetype = match self.sh.profile.free_lists {
+            FreeLists::AsFreed => sampled,
+            FreeLists::AsPageblock => self.blocks.migratetype(pfn.pageblock()),
         };
         self.sh.trace.emit(Listen::KMEM, || Event::PagePcpuDrain { pfn, order, migratetype });
         self.frames.clear(pfn, order);
@@ -290,7 +332,7 @@ impl Locked<'_> {
         self.sh.work.drains += 1;
         match self.sh.profile.pcp {
             PcpRules::OrderZero => self.pcp_free_bulk_shares(count),
-            PcpRules::MultiOrder => self.pcp_free_bulk_rounds(count, 0),
+            PcpRules::MultiOrder | PcpRules::AutoTuned => self.pcp_free_bulk_rounds(count, 0),
         }
     }
 }

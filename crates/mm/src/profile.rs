@@ -13,6 +13,42 @@ pub enum PcpRules {
     OrderZero,
     /// Orders 0–3 and huge pages; high from the low watermark; consecutive frees give back ever more.
     MultiOrder,
+    /// The same lists; high moves with use between the low watermark's share and an eighth of the zone, refills of
+    /// single pages double while nothing is freed (6.7 and later).
+    AutoTuned,
+}
+
+/// Which list a free block is kept on (§2.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum FreeLists {
+    /// That of the type it was freed as, even where its pageblock has since changed type (up to 6.9).
+    AsFreed,
+    /// Always that of its pageblock's type: merging across pageblocks retypes the absorbed one, larger blocks are
+    /// freed pageblock by pageblock, and every block taken or moved is counted on its own (6.10 and later).
+    AsPageblock,
+}
+
+/// What a type without free blocks of its own does (§2.5, §2.6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum FallbackRules {
+    /// Moves foreign blocks to its own lists, then takes from those (4.13–6.9).
+    MoveThenTake,
+    /// Claims a whole pageblock or, failing that, takes a single block and leaves the rest where it is (6.15 and
+    /// later).
+    ClaimOrSteal,
+}
+
+/// Pageblocks kept for atomic requests of high order (§2.8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum HighAtomicRules {
+    /// 1 % of the zone and a pageblock; watermarks leave out all that is reserved.
+    ReservedCounts,
+    /// 1 % of the zone, rounded up, and none in zones where that is less than a pageblock; watermarks leave out only
+    /// what of it is free; such requests do not refill per-CPU lists (6.12 and later).
+    FreeCounts,
 }
 
 /// Who may dip into the reserves below the min watermark (§3.1, §3.2).
@@ -70,6 +106,19 @@ pub struct Profile {
     pub boot_frees_to_tail: bool,
     /// Per-CPU page lists.
     pub pcp: PcpRules,
+    /// Which list a free block is kept on.
+    pub free_lists: FreeLists,
+    /// What a type without free blocks of its own does.
+    pub fallback: FallbackRules,
+    /// Whether there is `vm.defrag_mode`: no request splits a foreign pageblock before reclaim and compaction have
+    /// been tried (§3.3, 6.15 and later).
+    pub defrag_mode: bool,
+    /// Pageblocks kept for atomic requests of high order.
+    pub highatomic: HighAtomicRules,
+    /// Only a request that may wake kswapd wakes it for a boost that somebody left behind (§2.7).
+    pub boost_wakes_by_kswapd_requests: bool,
+    /// A request looks at nodes whose kswapd is at work only when no other node has a page (§3.4, 6.17 and later).
+    pub busy_nodes_last: bool,
     /// Reserves below the min watermark.
     pub reserves: ReserveRules,
     /// Ceiling of the computed `vm.min_free_kbytes`, kB (§1.3).
@@ -99,6 +148,12 @@ impl Profile {
             summary: "Linux 6.1.192 (Debian 12)".into(),
             boot_frees_to_tail: true,
             pcp: PcpRules::MultiOrder,
+            free_lists: FreeLists::AsFreed,
+            fallback: FallbackRules::MoveThenTake,
+            defrag_mode: false,
+            highatomic: HighAtomicRules::ReservedCounts,
+            boost_wakes_by_kswapd_requests: false,
+            busy_nodes_last: false,
             reserves: ReserveRules::MinReserveNonBlock,
             min_free_kbytes_cap: 262_144,
             watermark_scale_factor_max: 3000,
@@ -111,6 +166,22 @@ impl Profile {
         }
     }
 
+    /// 7.2.12 as Debian's backports build it, the other one there are recordings of.
+    pub fn linux_7_2() -> Profile {
+        Profile {
+            name: "7.2".into(),
+            summary: "Linux 7.2.12 (Debian backports)".into(),
+            pcp: PcpRules::AutoTuned,
+            free_lists: FreeLists::AsPageblock,
+            fallback: FallbackRules::ClaimOrSteal,
+            defrag_mode: true,
+            highatomic: HighAtomicRules::FreeCounts,
+            boost_wakes_by_kswapd_requests: true,
+            busy_nodes_last: true,
+            ..Profile::linux_6_1()
+        }
+    }
+
     /// 5.6, the vanilla kernel of seed 000.
     pub fn linux_5_6() -> Profile {
         Profile {
@@ -118,6 +189,12 @@ impl Profile {
             summary: "Linux 5.6-rc3, the vanilla kernel of seed 000".into(),
             boot_frees_to_tail: false,
             pcp: PcpRules::OrderZero,
+            free_lists: FreeLists::AsFreed,
+            fallback: FallbackRules::MoveThenTake,
+            defrag_mode: false,
+            highatomic: HighAtomicRules::ReservedCounts,
+            boost_wakes_by_kswapd_requests: false,
+            busy_nodes_last: false,
             reserves: ReserveRules::HighHarder,
             min_free_kbytes_cap: 65_536,
             watermark_scale_factor_max: 1000,

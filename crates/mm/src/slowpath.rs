@@ -289,7 +289,7 @@ impl AllocSlow {
             _ => {
                 let z = &m.zones[zone.index()];
                 let mark = z.wmark(Wmark::High) + self.order.compact_gap();
-                z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), m.sh.profile.reserves)
+                z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.sh.profile)
             }
         }
     }
@@ -304,10 +304,10 @@ impl AllocSlow {
             let t = self.gfp.migratetype();
             return self.zones(m).any(|z| m.locked(z, self.cpu).unreserve_highatomic(t, true));
         }
-        let (highest, flags, rules) = (self.gfp.highest_zone(), self.flags, m.sh.profile.reserves);
+        let (highest, flags, profile) = (self.gfp.highest_zone(), self.flags, &m.sh.profile);
         self.zones(m).any(|z| {
             let z = &m.zones[z.index()];
-            z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, flags, z.free_pages_snapshot(), rules)
+            z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, flags, z.free_pages_snapshot(), profile)
         })
     }
 

@@ -9,8 +9,8 @@ use crate::compact::ZoneCompaction;
 use crate::compact::defer::COMPACT_MAX_DEFER_SHIFT;
 use crate::frame::FrameKind;
 use crate::memory::Memory;
-use crate::pcp::{self, NR_LISTS};
-use crate::profile::Profile;
+use crate::pcp::{self, AutoTuning, NR_LISTS};
+use crate::profile::{FreeLists, PcpRules, Profile};
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::watermark::Watermarks;
 use alloc::format;
@@ -19,16 +19,36 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+/// What moves in one CPU's lists, which differs between kernels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tuning {
+    /// Up to 6.6.
+    FreeFactor(u8),
+    /// 6.7 and later.
+    Auto(AutoTuning),
+}
+
 /// One CPU's lists in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PcpSnapshot {
     count: u32,
     batch: u32,
     high: u32,
-    free_factor: u8,
+    tuning: Tuning,
     diff: i64,
     lists: Vec<Vec<u32>>,
 }
+
+/// The zone flags of a snapshot: kswapd has still to be woken for a boost.
+const BOOSTED_WATERMARK: u32 = 1;
+/// kswapd is reclaiming the zone.
+const RECLAIM_ACTIVE: u32 = 2;
+/// The zone was found below its high mark.
+const BELOW_HIGH: u32 = 4;
+/// The flags of a CPU's lists in a snapshot: the last block freed had an order from 1 to 3.
+const PREV_FREE_HIGH_ORDER: u32 = 1;
+/// A batch is kept before such blocks are given back.
+const FREE_HIGH_BATCH: u32 = 2;
 
 /// What compaction remembers of a zone in a snapshot; pfns are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,9 +72,13 @@ pub struct ZoneSnapshot {
     marks: Watermarks,
     boost: u64,
     highatomic: u64,
+    /// The zone's flags: see [`BOOSTED_WATERMARK`] and the others.
+    flags: u32,
     compact: CompactSnapshot,
     /// Free pages, the CPUs' unfolded parts included.
     nr_free_pages: i64,
+    /// The same without those parts: what the zone's own counter says.
+    nr_free_folded: i64,
     pcps: Vec<PcpSnapshot>,
     free: Vec<[Vec<u32>; MigrateType::COUNT]>,
     types: Vec<MigrateType>,
@@ -77,6 +101,8 @@ impl ZoneSnapshot {
             highatomic: 0,
             compact: CompactSnapshot::default(),
             nr_free_pages: 0,
+            nr_free_folded: 0,
+            flags: 0,
             pcps: Vec::new(),
             free: vec![Default::default(); crate::types::NR_ORDERS],
             types: Vec::new(),
@@ -108,8 +134,11 @@ impl ZoneSnapshot {
             }
             "WM" => {
                 let get = |n| named(&words, n).and_then(number);
-                self.marks =
-                    Watermarks { min: get("min")?, low: get("low")?, high: get("high")?, promo: get("promo")? };
+                let (low, high): (u64, u64) = (get("low")?, get("high")?);
+                // Newer recordings leave out the last mark, which is as far above high as high is above low.
+                let promo = if words.contains(&"promo") { get("promo")? } else { high + high.saturating_sub(low) };
+                self.marks = Watermarks { min: get("min")?, low, high, promo };
+                self.flags = number(named(&words, "flags").unwrap_or("0"))?;
                 self.boost = get("boost")?;
                 self.highatomic = get("highatomic")?;
             }
@@ -127,12 +156,18 @@ impl ZoneSnapshot {
                 };
             }
             "VMSTAT" => self.nr_free_pages = number(words.first().ok_or("no value")?)?,
+            "NRFREE_RAW" => self.nr_free_folded = number(words.first().ok_or("no value")?)?,
             "PCP" => self.pcps.push(PcpSnapshot {
                 count: number(named(&words, "count")?)?,
                 batch: number(named(&words, "batch")?)?,
                 high: number(named(&words, "high")?)?,
-                free_factor: number(named(&words, "free_factor")?)?,
-                diff: number(named(&words, "diff")?)?,
+                tuning: tuning(&words)?,
+                // Where the line does not say, one CPU's part is what the zone's own counter lacks.
+                diff: match named(&words, "diff") {
+                    Ok(diff) => number(diff)?,
+                    Err(_) if self.pcps.is_empty() => self.nr_free_pages - self.nr_free_folded,
+                    Err(e) => return Err(e),
+                },
                 lists: vec![Vec::new(); NR_LISTS],
             }),
             "PL" => {
@@ -164,7 +199,7 @@ impl ZoneSnapshot {
             }
             "SKIP" => self.skip = words.first().ok_or("no skip bits")?.bytes().map(|b| b == b'1').collect(),
             "END" => return Ok(true),
-            "RESERVE" | "NRFREE_RAW" | "PBO" => {}
+            "RESERVE" | "PBO" => {}
             _ => return Err(format!("unknown line '{kind}'")),
         }
         Ok(false)
@@ -225,8 +260,12 @@ impl ZoneSnapshot {
             }
         }
         for (cpu, p) in self.pcps.iter().enumerate() {
-            if p.free_factor > pcp::FREE_FACTOR_MAX {
-                return Err(format!("CPU {cpu}: free_factor {} is more than {}", p.free_factor, pcp::FREE_FACTOR_MAX));
+            let (name, factor) = match &p.tuning {
+                Tuning::FreeFactor(f) => ("free_factor", *f),
+                Tuning::Auto(t) => ("alloc_factor", t.alloc_factor),
+            };
+            if factor > pcp::FREE_FACTOR_MAX {
+                return Err(format!("CPU {cpu}: {name} {factor} is more than {}", pcp::FREE_FACTOR_MAX));
             }
             if i8::try_from(p.diff).is_err() {
                 return Err(format!("CPU {cpu}: diff {} does not fit the byte the kernel keeps it in", p.diff));
@@ -274,6 +313,10 @@ impl ZoneSnapshot {
                 return Err(format!("profile '{}' has no per-CPU list {i}", profile.name));
             }
         }
+        let auto_tuned = profile.pcp == PcpRules::AutoTuned;
+        if self.pcps.iter().any(|p| matches!(p.tuning, Tuning::Auto(_)) != auto_tuned) {
+            return Err(format!("the PCP lines are of another kernel than profile '{}'", profile.name));
+        }
         let other = ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 0, end: 512, present: 512, managed: 0 };
         let own = ZoneSpec {
             node: 1,
@@ -284,6 +327,7 @@ impl ZoneSnapshot {
             managed: self.managed,
         };
         let spec = MachineSpec { cpus: self.pcps.len(), zones: vec![other, own], thp: false };
+        let free_lists = profile.free_lists;
         let mut m = Memory::empty(&spec, profile)?;
         m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
         let id = ZoneId::new(1);
@@ -317,7 +361,11 @@ impl ZoneSnapshot {
             }
         }
         for (p, pcp) in locked.zone.pcps.iter_mut().zip(&self.pcps) {
-            (p.count, p.batch, p.high, p.free_factor) = (pcp.count, pcp.batch, pcp.high, pcp.free_factor);
+            (p.count, p.batch, p.high) = (pcp.count, pcp.batch, pcp.high);
+            match &pcp.tuning {
+                Tuning::FreeFactor(f) => p.free_factor = *f,
+                Tuning::Auto(t) => p.tuning = *t,
+            }
             p.free_diff = pcp.diff;
             for (i, list) in pcp.lists.iter().enumerate() {
                 for &pfn in list {
@@ -332,6 +380,14 @@ impl ZoneSnapshot {
         z.watermarks = self.marks;
         z.watermark_boost = self.boost;
         z.nr_reserved_highatomic = self.highatomic;
+        z.nr_free_highatomic = 0;
+        if free_lists == FreeLists::AsPageblock {
+            let free = |o: Order| (self.free[o.index()][MigrateType::HighAtomic.index()].len() as u64) << o.get();
+            z.nr_free_highatomic = Order::all().map(free).sum();
+        }
+        z.boosted_flag = self.flags & BOOSTED_WATERMARK != 0;
+        z.reclaim_active = self.flags & RECLAIM_ACTIVE != 0;
+        z.below_high = self.flags & BELOW_HIGH != 0;
         let c = &self.compact;
         z.compaction = ZoneCompaction {
             cached_migrate_pfn: c.migrate_pfn.map(Pfn::new),
@@ -359,6 +415,15 @@ impl ZoneSnapshot {
             marks: z.watermarks,
             boost: z.watermark_boost,
             highatomic: z.nr_reserved_highatomic,
+            flags: [
+                (z.boosted_flag, BOOSTED_WATERMARK),
+                (z.reclaim_active, RECLAIM_ACTIVE),
+                (z.below_high, BELOW_HIGH),
+            ]
+            .iter()
+            .filter(|(on, _)| *on)
+            .map(|(_, flag)| flag)
+            .sum(),
             compact: CompactSnapshot {
                 free_pfn: z.compaction.cached_free_pfn.get(),
                 migrate_pfn: z.compaction.cached_migrate_pfn.map(Pfn::get),
@@ -369,6 +434,7 @@ impl ZoneSnapshot {
                 order_failed: z.compaction.order_failed,
             },
             nr_free_pages: z.nr_free_pages_exact() as i64,
+            nr_free_folded: z.free_pages,
             pcps: z
                 .pcps
                 .iter()
@@ -376,7 +442,10 @@ impl ZoneSnapshot {
                     count: p.count,
                     batch: p.batch,
                     high: p.high,
-                    free_factor: p.free_factor,
+                    tuning: match m.sh.profile.pcp {
+                        PcpRules::AutoTuned => Tuning::Auto(p.tuning),
+                        PcpRules::OrderZero | PcpRules::MultiOrder => Tuning::FreeFactor(p.free_factor),
+                    },
                     diff: p.free_diff,
                     lists: (0..NR_LISTS).map(|i| p.list(i).map(relative).collect()).collect(),
                 })
@@ -395,15 +464,25 @@ impl fmt::Display for ZoneSnapshot {
         let (m, managed) = (&self.marks, self.managed);
         writeln!(f, "ZONE start {:x} spanned {} present {} managed {managed}", self.start, self.spanned, self.present)?;
         write!(f, "WM min {} low {} high {} promo {} ", m.min, m.low, m.high, m.promo)?;
-        writeln!(f, "boost {} highatomic {}", self.boost, self.highatomic)?;
+        writeln!(f, "boost {} highatomic {} flags {}", self.boost, self.highatomic, self.flags)?;
         let c = &self.compact;
         write!(f, "COMPACT free_pfn {:x} migrate_pfn {:x} {:x} ", c.free_pfn, c.migrate_pfn[0], c.migrate_pfn[1])?;
         write!(f, "init_migrate {:x} init_free {:x} ", c.init_migrate, c.init_free)?;
         writeln!(f, "considered {} defer_shift {} order_failed {}", c.considered, c.defer_shift, c.order_failed)?;
         writeln!(f, "VMSTAT {}", self.nr_free_pages)?;
+        writeln!(f, "NRFREE_RAW {}", self.nr_free_folded)?;
         for (cpu, p) in self.pcps.iter().enumerate() {
             write!(f, "PCP cpu {cpu} count {} batch {} high {} ", p.count, p.batch, p.high)?;
-            writeln!(f, "free_factor {} diff {}", p.free_factor, p.diff)?;
+            match &p.tuning {
+                Tuning::FreeFactor(factor) => write!(f, "free_factor {factor} ")?,
+                Tuning::Auto(t) => {
+                    write!(f, "hmin {} hmax {} free_count {} ", t.high_min, t.high_max, t.free_count)?;
+                    let flags = u32::from(t.prev_free_high_order) * PREV_FREE_HIGH_ORDER
+                        + u32::from(t.free_high_batch) * FREE_HIGH_BATCH;
+                    write!(f, "alloc_factor {} flags {flags} ", t.alloc_factor)?;
+                }
+            }
+            writeln!(f, "diff {}", p.diff)?;
             for (i, list) in p.lists.iter().enumerate().filter(|(_, l)| !l.is_empty()) {
                 write!(f, "PL {cpu} {i}")?;
                 list_line(f, list)?;
@@ -430,6 +509,23 @@ fn list_line(f: &mut fmt::Formatter<'_>, list: &[u32]) -> fmt::Result {
 fn named<'a>(words: &[&'a str], name: &str) -> Result<&'a str, String> {
     let at = words.iter().position(|w| *w == name).ok_or_else(|| format!("no '{name}'"))?;
     words.get(at + 1).copied().ok_or_else(|| format!("'{name}' has no value"))
+}
+
+/// What moves in a CPU's lists, in the form of its kernel.
+fn tuning(words: &[&str]) -> Result<Tuning, String> {
+    let get = |name| named(words, name).and_then(number::<u32>);
+    if words.contains(&"free_factor") {
+        return Ok(Tuning::FreeFactor(number(named(words, "free_factor")?)?));
+    }
+    let flags = get("flags")?;
+    Ok(Tuning::Auto(AutoTuning {
+        high_min: get("hmin")?,
+        high_max: get("hmax")?,
+        free_count: get("free_count")?,
+        alloc_factor: number(named(words, "alloc_factor")?)?,
+        prev_free_high_order: flags & PREV_FREE_HIGH_ORDER != 0,
+        free_high_batch: flags & FREE_HIGH_BATCH != 0,
+    }))
 }
 
 fn number<T: core::str::FromStr>(word: &str) -> Result<T, String> {

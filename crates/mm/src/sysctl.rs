@@ -19,6 +19,8 @@ pub struct Tunables {
     pub extfrag_threshold: u32,
     /// `vm.compaction_proactiveness`, 0 (off) to 100.
     pub compaction_proactiveness: u32,
+    /// `vm.defrag_mode`: keep pageblocks whole before anything else.
+    pub defrag_mode: bool,
     /// `vm.compact_unevictable_allowed`: whether mlocked pages may be migrated.
     pub compact_unevictable_allowed: bool,
 }
@@ -31,6 +33,7 @@ impl Default for Tunables {
             watermark_boost_factor: 15_000,
             extfrag_threshold: 500,
             compaction_proactiveness: 20,
+            defrag_mode: false,
             compact_unevictable_allowed: true,
         }
     }
@@ -89,6 +92,7 @@ pub const SYSCTLS: &[(&str, &str)] = &[
     ("vm.compact_memory", "write 1: compact every zone completely"),
     ("vm.compact_unevictable_allowed", "0..1, whether mlocked pages may be migrated (default 1)"),
     ("vm.compaction_proactiveness", "0..100, how hard kcompactd works ahead of need (default 20)"),
+    ("vm.defrag_mode", "0..1, reclaim and compact before splitting foreign pageblocks (default 0; profile 7.2)"),
     ("vm.extfrag_threshold", "0..1000, fragmentation index up to which lack of memory is blamed (default 500)"),
     ("vm.min_free_kbytes", "kB kept free; sets the min watermarks (default: computed)"),
     ("vm.watermark_boost_factor", "1/10,000 of the high mark a fragmenting fallback may add (default 15000)"),
@@ -111,9 +115,12 @@ impl Memory {
                 name: format!("{name}' (no proactive compaction in profile '{}", self.sh.profile.name),
             });
         }
+        if short == "defrag_mode" && !self.sh.profile.defrag_mode {
+            return Err(SysctlError::Unknown { name: format!("{name}' (not in profile '{}", self.sh.profile.name) });
+        }
         let (min, max) = match short {
             "compact_memory" => (1, 1),
-            "compact_unevictable_allowed" => (0, 1),
+            "compact_unevictable_allowed" | "defrag_mode" => (0, 1),
             "compaction_proactiveness" => (0, 100),
             "extfrag_threshold" => (0, 1000),
             "watermark_scale_factor" => (1, self.sh.profile.watermark_scale_factor_max),
@@ -135,6 +142,7 @@ impl Memory {
                     return Ok(SysctlEffect::WakeKcompactd);
                 }
             }
+            "defrag_mode" => t.defrag_mode = n == 1,
             "extfrag_threshold" => t.extfrag_threshold = n,
             "watermark_boost_factor" => t.watermark_boost_factor = n,
             "min_free_kbytes" => {

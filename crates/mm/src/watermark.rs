@@ -5,7 +5,7 @@
 
 use crate::gfp::{AllocFlags, Wmark};
 use crate::memory::Memory;
-use crate::profile::ReserveRules;
+use crate::profile::{HighAtomicRules, Profile, ReserveRules};
 use crate::types::{MigrateType, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
 use crate::zone::Zone;
 
@@ -66,12 +66,16 @@ impl Zone {
 
     /// Pages that are free but not for a request with these flags.
     #[inline(always)]
-    fn unusable_free(&self, order: Order, flags: AllocFlags, rules: ReserveRules) -> u64 {
-        let reserve_rights = match rules {
+    fn unusable_free(&self, order: Order, flags: AllocFlags, profile: &Profile) -> u64 {
+        let reserve_rights = match profile.reserves {
             ReserveRules::HighHarder => AllocFlags::NON_BLOCK,
             ReserveRules::MinReserveNonBlock => AllocFlags::NON_BLOCK | AllocFlags::MIN_RESERVE,
         };
-        let highatomic = if flags.any(reserve_rights) { 0 } else { self.nr_reserved_highatomic };
+        let highatomic = match profile.highatomic {
+            _ if flags.any(reserve_rights) => 0,
+            HighAtomicRules::ReservedCounts => self.nr_reserved_highatomic,
+            HighAtomicRules::FreeCounts => self.nr_free_highatomic,
+        };
         u64::from(order.pages() - 1) + highatomic
     }
 
@@ -83,14 +87,14 @@ impl Zone {
         highest: ZoneType,
         flags: AllocFlags,
         free_pages: i64,
-        rules: ReserveRules,
+        profile: &Profile,
     ) -> bool {
-        let free = free_pages - self.unusable_free(order, flags, rules) as i64;
+        let free = free_pages - self.unusable_free(order, flags, profile) as i64;
         let mut min = mark;
         if flags.any(AllocFlags::MIN_RESERVE) {
             min -= min / 2;
         }
-        let non_block_discount = match rules {
+        let non_block_discount = match profile.reserves {
             ReserveRules::HighHarder => flags.any(AllocFlags::NON_BLOCK),
             ReserveRules::MinReserveNonBlock => flags.any(AllocFlags::MIN_RESERVE) && flags.any(AllocFlags::NON_BLOCK),
         };
@@ -119,22 +123,21 @@ impl Zone {
         mark: u64,
         highest: ZoneType,
         flags: AllocFlags,
-        rules: ReserveRules,
-        atomic_ignores_boost: bool,
+        profile: &Profile,
     ) -> bool {
         if order == Order::ZERO {
-            let usable = self.free_pages - self.unusable_free(order, flags, rules) as i64;
+            let usable = self.free_pages - self.unusable_free(order, flags, profile) as i64;
             if usable > (mark + self.lowmem_reserve[highest.index()]) as i64 {
                 return true;
             }
         }
-        self.watermark_ok(order, mark, highest, flags, self.free_pages, rules)
-            || (atomic_ignores_boost
+        self.watermark_ok(order, mark, highest, flags, self.free_pages, profile)
+            || (profile.atomic_ignores_boost
                 && order == Order::ZERO
                 && flags.any(AllocFlags::MIN_RESERVE)
                 && self.watermark_boost != 0
                 && flags.wmark == Some(Wmark::Min)
-                && self.watermark_ok(order, self.watermarks.min, highest, flags, self.free_pages, rules))
+                && self.watermark_ok(order, self.watermarks.min, highest, flags, self.free_pages, profile))
     }
 
     /// Free pages for a check that must not be fooled by counter drift (§1.6).
@@ -197,7 +200,6 @@ mod tests {
     //! The vectors of kernel-behaviour §10.1 and §10.2.
     use super::*;
     use crate::boot::{MachineSpec, ZoneSpec};
-    use crate::profile::Profile;
     use alloc::vec::Vec;
 
     /// A machine whose zones have these managed pages: DMA, DMA32 and perhaps Normal.

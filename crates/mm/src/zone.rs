@@ -4,6 +4,7 @@ use crate::compact::ZoneCompaction;
 use crate::frame::{Frames, List};
 use crate::pageblock::Pageblocks;
 use crate::pcp::PerCpuPages;
+use crate::profile::FreeLists;
 use crate::shared::Shared;
 use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneType};
 use crate::watermark::Watermarks;
@@ -34,10 +35,14 @@ pub struct Zone {
     pub lowmem_reserve: [u64; ZoneType::COUNT],
     /// Pages in HIGHATOMIC pageblocks.
     pub nr_reserved_highatomic: u64,
+    /// Free pages on HIGHATOMIC lists, where the profile counts them.
+    pub nr_free_highatomic: u64,
     /// A fallback boosted the marks and kswapd has not been woken for it yet.
     pub boosted_flag: bool,
     /// kswapd is reclaiming this zone.
     pub reclaim_active: bool,
+    /// Free pages were found below the high mark, and not above it since: per-CPU lists that follow use only shrink.
+    pub below_high: bool,
     /// What compaction remembers between runs.
     pub compaction: ZoneCompaction,
     /// How far a CPU's part of the free-page counter may run before it is folded in.
@@ -134,6 +139,23 @@ impl Locked<'_> {
             *diff = 0;
         } else {
             *diff = x;
+        }
+    }
+
+    /// Counts pages that join (or leave) the free lists of one type, where every block counts on its own.
+    #[inline(always)]
+    pub(crate) fn mod_free_pages_of(&mut self, t: MigrateType, delta: i64) {
+        self.mod_free_pages(delta);
+        if t == MigrateType::HighAtomic && self.sh.profile.free_lists == FreeLists::AsPageblock {
+            self.zone.nr_free_highatomic = self.zone.nr_free_highatomic.saturating_add_signed(delta);
+        }
+    }
+
+    /// Counts pages that left the free lists during one hold of the lock, where they are counted together.
+    #[inline(always)]
+    pub(crate) fn account_taken(&mut self, pages: u32) {
+        if pages > 0 && self.sh.profile.free_lists == FreeLists::AsFreed {
+            self.mod_free_pages(-i64::from(pages));
         }
     }
 }

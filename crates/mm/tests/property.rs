@@ -9,9 +9,9 @@ mod support;
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::*;
 use proptest::prelude::*;
-use support::strategy::{cases, history, one_zone_plan, plan, request};
+use support::strategy::{any_kernel, cases, history, one_zone_plan, plan, request};
 use support::text::{edit, mutate};
-use support::{Area, Op, Plan, Request, Use, World, play};
+use support::{Area, Kernel, Op, Plan, Request, Use, World, play};
 
 /// Switches off everything that keeps pages from a request: marks and boosts.
 const NO_MARKS: [Op; 3] = [
@@ -118,23 +118,23 @@ proptest! {
         blocks in 1u32..5,
         ops in history(6),
         edits in proptest::collection::vec(edit(), 1..4),
-        old_profile in any::<bool>(),
+        kernel in any_kernel(),
     ) {
         let area = Area { node: 0, kind: ZoneType::Normal, blocks, reserved: 0, hole: 1 };
-        let mut w = World::new(&Plan { cpus: 2, areas: vec![area], old_profile, thp: false });
+        let mut w = World::new(&Plan { cpus: 2, areas: vec![area], kernel, thp: false });
         ops.iter().for_each(|op| w.apply(op));
         let text = mutate(&ZoneSnapshot::of(&w.m, ZoneId::new(0)).to_string(), &edits);
-        survive(&text, old_profile);
+        survive(&text, kernel);
     }
 
     #[test]
     fn no_text_at_all_makes_the_parser_panic(text in "((ZONE|WM|COMPACT|VMSTAT|PCP|PL|FL|PB|SKIP|END)?( [a-z]{1,5})?( [0-9a-f]{1,9})*\n){0,12}") {
-        survive(&text, false);
+        survive(&text, Kernel::Linux6_1);
     }
 }
 
 /// Whatever the text says, reading it is an error or gives a machine; and one that checks out also works.
-fn survive(text: &str, old_profile: bool) {
+fn survive(text: &str, kernel: Kernel) {
     let Ok(snapshot) = ZoneSnapshot::parse(text) else { return };
     assert_eq!(ZoneSnapshot::parse(&snapshot.to_string()).as_ref(), Ok(&snapshot), "{text}");
     // The engine keeps an array over all frames: a zone terabytes up would need gigabytes here.
@@ -142,7 +142,7 @@ fn survive(text: &str, old_profile: bool) {
     if start.and_then(|s| u32::from_str_radix(s, 16).ok()).is_none_or(|s| s > 1 << 20) {
         return;
     }
-    let profile = if old_profile { Profile::linux_5_6() } else { Profile::linux_6_1() };
+    let profile = kernel.profile();
     let Ok(mut m) = snapshot.machine(profile) else { return };
     if m.check().is_err() {
         return;
@@ -168,9 +168,9 @@ fn survive(text: &str, old_profile: bool) {
 }
 
 /// One Normal zone of so many pageblocks.
-fn small(cpus: usize, blocks: u32, old_profile: bool) -> Plan {
+fn small(cpus: usize, blocks: u32, kernel: Kernel) -> Plan {
     let area = Area { node: 0, kind: ZoneType::Normal, blocks, reserved: 0, hole: 0 };
-    Plan { cpus, areas: vec![area], old_profile, thp: false }
+    Plan { cpus, areas: vec![area], kernel, thp: false }
 }
 
 fn kernel(order: u8) -> Request {
@@ -181,7 +181,7 @@ fn kernel(order: u8) -> Request {
 fn a_request_bound_to_its_node_gets_nothing_where_the_node_has_no_zone_low_enough() {
     let area = |node, kind| Area { node, kind, blocks: 4, reserved: 0, hole: 0 };
     let areas = vec![area(0, ZoneType::Dma32), area(1, ZoneType::Normal)];
-    let mut w = World::new(&Plan { cpus: 2, areas, old_profile: false, thp: false });
+    let mut w = World::new(&Plan { cpus: 2, areas, kernel: Kernel::Linux6_1, thp: false });
     for order in [0, 4, 9] {
         let bound = Request { cpu: 1, node: 1, gfp: Gfp::KERNEL | Gfp::DMA32 | Gfp::THISNODE, order };
         assert_eq!(w.alloc_to_end(bound, 8), None, "only node 0 has a zone below 4 GiB");
@@ -199,7 +199,7 @@ fn a_kswapd_woken_at_the_moment_its_nap_ends_stays_awake() {
     ops.extend([shortage, relief].concat());
     ops.push(Op::KswapdStep { node: 0, nap_over: true });
     // Every operation verifies that a kswapd that says it is running has a reason to run.
-    let mut w = play(&small(1, 14, false), &ops);
+    let mut w = play(&small(1, 14, Kernel::Linux6_1), &ops);
     w.settle();
     assert!(!w.m.nodes()[0].kswapd.running);
 }
@@ -212,7 +212,7 @@ fn hints_of_a_zone_of_one_pageblock_at_the_start_of_memory_can_be_reset() {
         Op::Fill(kernel(1), 71, Use::User),
         Op::SlowStart(kernel(4)),
     ];
-    play(&small(1, 1, false), &ops).settle();
+    play(&small(1, 1, Kernel::Linux6_1), &ops).settle();
 }
 
 #[test]
@@ -225,14 +225,14 @@ fn a_boost_outlives_the_factor_it_was_made_with() {
         Op::Fill(kernel(0), 1000, Use::Kernel),
         Op::Sysctl { name: "watermark_boost_factor", value: "1" },
     ];
-    let w = play(&small(1, 32, false), &ops);
+    let w = play(&small(1, 32, Kernel::Linux6_1), &ops);
     assert!(w.m.zones()[0].watermark_boost > 512, "boosted by {}", w.m.zones()[0].watermark_boost);
 }
 
 /// The kernel's count of reserved pages leaks here, and so does ours.
 #[test]
 fn a_reserved_pageblock_that_merges_into_a_foreign_block_stays_counted() {
-    let mut w = World::new(&small(1, 4, true));
+    let mut w = World::new(&small(1, 4, Kernel::Linux5_6));
     NO_MARKS.iter().for_each(|op| w.apply(op));
     let user = |order| Request { gfp: Gfp::HIGHUSER_MOVABLE, ..kernel(order) };
     let (cpu, node) = (CpuId::new(0), NodeId::new(0));
@@ -259,7 +259,7 @@ fn a_reserved_pageblock_that_merges_into_a_foreign_block_stays_counted() {
 #[test]
 fn a_snapshot_may_start_at_an_odd_pageblock() {
     let area = Area { node: 0, kind: ZoneType::Normal, blocks: 5, reserved: 0, hole: 1 };
-    let w = World::new(&Plan { cpus: 1, areas: vec![area], old_profile: false, thp: false });
+    let w = World::new(&Plan { cpus: 1, areas: vec![area], kernel: Kernel::Linux6_1, thp: false });
     assert_eq!(w.m.zones()[0].nr_free(Order::new(10)), 2, "aligned in memory, not in the zone");
     let text = ZoneSnapshot::of(&w.m, ZoneId::new(0)).to_string();
     assert_eq!(ZoneSnapshot::parse(&text).map(|s| s.to_string()), Ok(text));

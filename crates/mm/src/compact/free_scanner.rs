@@ -347,7 +347,7 @@ impl Memory {
         let z = &self.zones[zone.index()];
         let mark = z.watermarks.min + u64::from(order.pages());
         let plain = AllocFlags::mark(Wmark::Min);
-        if !z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, z.free_pages, self.sh.profile.reserves) {
+        if !z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, z.free_pages, &self.sh.profile) {
             return false;
         }
         let mut locked = self.locked(zone, cpu);

@@ -53,14 +53,14 @@ impl Memory {
         free: i64,
     ) -> CompactResult {
         let z = &self.zones[zone.index()];
-        let rules = self.sh.profile.reserves;
+        let profile = &self.sh.profile;
         let mark = flags.wmark.unwrap_or(Wmark::Min);
-        if z.watermark_ok(order, z.wmark(mark), highest, flags, z.free_pages, rules) {
+        if z.watermark_ok(order, z.wmark(mark), highest, flags, z.free_pages, profile) {
             return CompactResult::Success;
         }
         let base = z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min });
         let plain = AllocFlags::mark(Wmark::Min);
-        if !z.watermark_ok(Order::ZERO, base + order.compact_gap(), highest, plain, free, rules) {
+        if !z.watermark_ok(Order::ZERO, base + order.compact_gap(), highest, plain, free, profile) {
             return CompactResult::Skipped;
         }
         CompactResult::Continue

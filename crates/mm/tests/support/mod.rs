@@ -33,12 +33,32 @@ pub struct Area {
     pub hole: u32,
 }
 
+/// A kernel generation whose rules a machine follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    Linux5_6,
+    Linux6_1,
+    Linux7_2,
+}
+
+impl Kernel {
+    pub const ALL: [Kernel; 3] = [Kernel::Linux5_6, Kernel::Linux6_1, Kernel::Linux7_2];
+
+    pub fn profile(self) -> Profile {
+        match self {
+            Kernel::Linux5_6 => Profile::linux_5_6(),
+            Kernel::Linux6_1 => Profile::linux_6_1(),
+            Kernel::Linux7_2 => Profile::linux_7_2(),
+        }
+    }
+}
+
 /// A small machine.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub cpus: usize,
     pub areas: Vec<Area>,
-    pub old_profile: bool,
+    pub kernel: Kernel,
     pub thp: bool,
 }
 
@@ -60,7 +80,7 @@ impl Plan {
     }
 
     pub fn profile(&self) -> Profile {
-        if self.old_profile { Profile::linux_5_6() } else { Profile::linux_6_1() }
+        self.kernel.profile()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What histories are made of: machines, requests, operations.
 
 use super::owner::Mood;
-use super::{Area, Op, Plan, Request, Use};
+use super::{Area, Kernel, Op, Plan, Request, Use};
 use kontig_mm::{Gfp, ZoneType};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -55,19 +55,19 @@ pub fn plan() -> impl Strategy<Value = Plan> {
             },
         )
     });
-    (1usize..5, areas, any::<bool>(), proptest::bool::weighted(0.2)).prop_map(|(cpus, areas, old_profile, thp)| Plan {
+    (1usize..5, areas, any_kernel(), proptest::bool::weighted(0.2)).prop_map(|(cpus, areas, kernel, thp)| Plan {
         cpus,
         areas,
-        old_profile,
+        kernel,
         thp,
     })
 }
 
 /// Machines of one Normal zone, small enough that the smallest scale factor puts no space between the marks.
 pub fn one_zone_plan() -> impl Strategy<Value = Plan> {
-    (1usize..5, 1u32..19, 0u32..512, any::<bool>()).prop_map(|(cpus, blocks, reserved, old_profile)| {
+    (1usize..5, 1u32..19, 0u32..512, any_kernel()).prop_map(|(cpus, blocks, reserved, kernel)| {
         let areas = vec![Area { node: 0, kind: ZoneType::Normal, blocks, reserved, hole: 0 }];
-        Plan { cpus, areas, old_profile, thp: false }
+        Plan { cpus, areas, kernel, thp: false }
     })
 }
 
@@ -214,4 +214,9 @@ fn atomic_shortage() -> impl Strategy<Value = Vec<Op>> {
 pub fn history(longest: usize) -> impl Strategy<Value = Vec<Op>> {
     let scene = prop_oneof![12 => op().prop_map(|o| vec![o]), 1 => shortage_of_large_blocks(), 1 => atomic_shortage()];
     proptest::collection::vec(scene, 1..=longest).prop_map(|scenes| scenes.concat())
+}
+
+/// Any of the kernels whose rules the engine knows.
+pub fn any_kernel() -> impl Strategy<Value = Kernel> {
+    select(Kernel::ALL.as_slice())
 }

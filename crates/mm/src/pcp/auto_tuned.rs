@@ -1,0 +1,208 @@
+//! Per-CPU lists whose size follows use: `high` grows while a CPU allocates or frees in bulk, and shrinks again when
+//! the zone runs short or the CPU falls idle; refills of single pages double while nothing is freed in between.
+//!
+//! The zone helps with one bit: below its high mark (`below_high`, set by a failing watermark check and cleared by a
+//! give-back that lifts it over again), lists only shrink. Source: kernel-behaviour §2.4, 6.7 and later; that a
+//! give-back goes in portions of a batch, each starting with the list just freed to, is from the recordings of 7.2.
+
+use super::{FREE_FACTOR_MAX, PerCpuPages};
+use crate::gfp::{AllocFlags, Wmark};
+use crate::types::{Order, PAGE_ALLOC_COSTLY_ORDER, ZoneType};
+use crate::zone::Locked;
+
+/// `high` never grows beyond the zone's pages over this, shared by its CPUs (MIN_PERCPU_PAGELIST_HIGH_FRACTION).
+pub(crate) const HIGH_MAX_FRACTION: u64 = 8;
+
+/// What moves in a CPU's lists whose size follows use; all zero elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AutoTuning {
+    /// `high` is at least this: the CPU's share of the low watermark.
+    pub high_min: u32,
+    /// And at most this.
+    pub high_max: u32,
+    /// Pages freed in a row; every allocation halves it. A give-back is this large.
+    pub free_count: u32,
+    /// Refills of single pages in a row: the next is `batch << alloc_factor`. Every free halves it.
+    pub alloc_factor: u8,
+    /// The last block freed had an order from 1 to 3.
+    pub prev_free_high_order: bool,
+    /// The CPU's cache is large enough to keep a batch before such blocks are given back
+    /// (`PCPF_FREE_HIGH_BATCH`).
+    pub free_high_batch: bool,
+}
+
+impl PerCpuPages {
+    /// Pages a refill is to bring, before they are divided into blocks (`nr_pcp_alloc`).
+    pub(super) fn pages_to_refill(&mut self, order: Order, below_high: bool) -> u32 {
+        let (base, t) = (self.batch, &mut self.tuning);
+        self.high = self.high.max(t.high_min).min(t.high_max);
+        if self.high < base {
+            return 1;
+        }
+        let mut pages = if order == Order::ZERO { base << t.alloc_factor } else { base };
+        if t.high_min != t.high_max && !below_high {
+            self.high = (self.high + pages).min(t.high_max);
+        }
+        if order == Order::ZERO {
+            let most = self.high.saturating_sub(self.count + base).max(base);
+            if pages <= most && t.alloc_factor < FREE_FACTOR_MAX {
+                t.alloc_factor += 1;
+            }
+            pages = pages.min(most);
+        }
+        pages
+    }
+
+    /// Takes note of a free of `order`, already counted. True if the lists are to be emptied because blocks of order
+    /// 1 to 3 come back in bulk: kept here, they would only fragment.
+    #[inline(always)]
+    pub(super) fn note_free(&mut self, order: Order) -> bool {
+        let (batch, count, t) = (self.batch, self.count, &mut self.tuning);
+        t.alloc_factor >>= 1;
+        let high_order = order != Order::ZERO && order <= PAGE_ALLOC_COSTLY_ORDER;
+        let free_high = high_order
+            && t.prev_free_high_order
+            && t.free_count >= batch + t.high_min / 2
+            && (!t.free_high_batch || count >= batch);
+        t.prev_free_high_order = high_order;
+        if t.free_count < batch << FREE_FACTOR_MAX {
+            t.free_count += order.pages();
+        }
+        self.high = self.high.max(t.high_min).min(t.high_max);
+        free_high
+    }
+
+    /// The limit that holds for this free; moves `high` (`nr_pcp_high`).
+    fn limit(&mut self, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
+        let (batch, high, t) = (self.batch, self.high, &self.tuning);
+        if high == 0 {
+            return 0;
+        }
+        let shrunk_by = |pages: u32| high.saturating_sub(pages).max(t.high_min);
+        if free_high {
+            self.high = shrunk_by(batch << FREE_FACTOR_MAX);
+            return 0;
+        }
+        if reclaim_active {
+            self.high = shrunk_by(t.free_count.max(batch));
+            return (batch << 2).min(self.high);
+        }
+        if t.high_min == t.high_max {
+            return high;
+        }
+        if below_high {
+            self.high = shrunk_by(t.free_count.max(batch));
+            return self.count.max(t.high_min);
+        }
+        let needed = t.free_count + batch;
+        if self.count >= high && high < needed {
+            self.high = needed.max(t.high_min).min(t.high_max);
+        }
+        high
+    }
+
+    /// Pages to give back (`nr_pcp_free`).
+    fn pages_to_free(&self, limit: u32, free_high: bool) -> u32 {
+        let batch = self.batch;
+        if free_high {
+            return self.count.min(batch << FREE_FACTOR_MAX);
+        }
+        if limit < batch {
+            return 1;
+        }
+        // A batch at least, unless so little may be held that not even that is left.
+        let most = limit - batch;
+        if self.tuning.free_count >= most { most } else { self.tuning.free_count.max(batch) }
+    }
+
+    /// Takes `high` down for a CPU that was idle; the pages to give back (`decay_pcp_high`).
+    fn decayed(&mut self) -> u32 {
+        let t = &self.tuning;
+        if self.high > t.high_min {
+            let kept = self.count.saturating_sub(self.batch << FREE_FACTOR_MAX);
+            self.high = kept.max(self.high - (self.high >> 3)).max(t.high_min);
+        }
+        self.count.saturating_sub(self.high)
+    }
+}
+
+impl Locked<'_> {
+    /// After a free that may have been one too many: gives some back, in portions of a batch.
+    #[inline(never)]
+    pub(super) fn pcp_overflow_auto_tuned(&mut self, pindex: usize, free_high: bool) {
+        let (reclaim_active, below_high) = (self.zone.reclaim_active, self.zone.below_high);
+        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let limit = pcp.limit(free_high, reclaim_active, below_high);
+        if pcp.count < limit {
+            return;
+        }
+        let left = pcp.pages_to_free(limit, free_high);
+        self.pcp_give_back(left, pindex);
+        if self.zone.below_high {
+            let (mark, free) = (self.zone.wmark(Wmark::High), self.zone.free_pages);
+            let profile = &self.sh.profile;
+            let plain = AllocFlags::mark(Wmark::High);
+            if self.zone.watermark_ok(Order::ZERO, mark, ZoneType::Movable, plain, free, profile) {
+                self.zone.below_high = false;
+            }
+        }
+    }
+
+    /// Gives back `left` pages in portions of a batch; each portion starts with list `first`.
+    fn pcp_give_back(&mut self, mut left: u32, first: usize) {
+        while left > 0 && self.zone.pcps[self.cpu.index()].count > 0 {
+            let portion = left.min(self.zone.pcps[self.cpu.index()].batch);
+            self.pcp_free_bulk_rounds(portion, first);
+            left -= portion;
+        }
+    }
+
+    /// What the CPU's once-a-second work does to its lists: idle ones shrink.
+    pub(crate) fn pcp_decay(&mut self) {
+        let left = self.zone.pcps[self.cpu.index()].decayed();
+        self.pcp_give_back(left, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists(high: u32) -> PerCpuPages {
+        let tuning = AutoTuning { high_min: 1685, high_max: 64_289, ..AutoTuning::default() };
+        PerCpuPages { batch: 63, high, tuning, ..PerCpuPages::new() }
+    }
+
+    #[test]
+    fn refills_double_while_nothing_is_freed() {
+        let mut p = lists(1685);
+        let refills: [u32; 7] = core::array::from_fn(|_| p.pages_to_refill(Order::ZERO, false));
+        assert_eq!(refills, [63, 126, 252, 504, 1008, 2016, 2016]);
+        assert_eq!(p.high, 1685 + 63 + 126 + 252 + 504 + 1008 + 2016 + 2016);
+        p.note_free(Order::ZERO);
+        assert_eq!(p.pages_to_refill(Order::ZERO, false), 252, "a free halves the factor");
+    }
+
+    #[test]
+    fn refills_of_larger_blocks_stay_a_batch() {
+        let mut p = lists(1685);
+        assert_eq!([p.pages_to_refill(Order::new(2), false), p.pages_to_refill(Order::new(2), false)], [63, 63]);
+    }
+
+    #[test]
+    fn below_the_high_mark_high_does_not_grow_and_frees_shrink_it() {
+        let mut p = lists(4000);
+        p.pages_to_refill(Order::ZERO, true);
+        assert_eq!(p.high, 4000);
+        p.count = 10;
+        p.limit(false, false, true);
+        assert_eq!(p.high, 4000 - 63);
+    }
+
+    #[test]
+    fn an_idle_cpus_high_decays_by_an_eighth() {
+        let mut p = lists(8000);
+        p.count = 100;
+        assert_eq!((p.decayed(), p.high), (0, 7000));
+    }
+}
