@@ -446,6 +446,7 @@ mod tests {
             |s| {
                 // A whole pageblock is captured and never given to anybody.
                 let mut z = s.m.locked(ZoneId::new(0), CpuId::new(0));
+                z.zone.compaction.capture.arm(order(9), MigrateType::Movable);
                 z.capture(Pfn::new(0), order(9), MigrateType::Movable);
             },
             "never handed over",

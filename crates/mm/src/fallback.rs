@@ -196,7 +196,7 @@ impl Locked<'_> {
         (free, movable)
     }
 
-    fn emit_extfrag(&mut self, pfn: Pfn, order: Order, o: Order, t: MigrateType, from: MigrateType) {
+    pub(crate) fn emit_extfrag(&mut self, pfn: Pfn, order: Order, o: Order, t: MigrateType, from: MigrateType) {
         let change_ownership = self.blocks.migratetype(pfn.pageblock()) == t;
         self.sh.trace.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
             pfn,

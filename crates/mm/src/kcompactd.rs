@@ -37,9 +37,11 @@ impl Memory {
         if order == Order::ZERO {
             return;
         }
+        // Unless asked for less it looks at all of its zones.
+        let top = self.nodes[node.index()].zones.iter().map(|z| self.zones[z.index()].kind).max();
         let k = &mut self.nodes[node.index()].kcompactd;
         k.max_order = k.max_order.max(order);
-        k.highest = Some(k.highest.map_or(highest, |h| h.min(highest)));
+        k.highest = k.highest.or(top).map(|h| h.min(highest));
         if k.awake || !self.kcompactd_node_suitable(node) {
             return;
         }
@@ -62,12 +64,17 @@ impl Memory {
     fn kcompactd_node_suitable(&mut self, node: NodeId) -> bool {
         let k = self.nodes[node.index()].kcompactd;
         let highest = k.highest.unwrap_or(ZoneType::Device);
+        let flags = self.kcompactd_flags();
         (0..self.nodes[node.index()].zones.len()).any(|i| {
             let zone = self.nodes[node.index()].zones[i];
             self.zones[zone.index()].kind <= highest
-                && self.compaction_suitable(zone, Some(k.max_order), AllocFlags::mark(Wmark::Min), highest)
-                    == CompactResult::Continue
+                && self.compaction_suitable(zone, Some(k.max_order), flags, highest, true) == CompactResult::Continue
         })
+    }
+
+    /// The mark kcompactd works for.
+    fn kcompactd_flags(&self) -> AllocFlags {
+        AllocFlags::mark(if self.sh.tunables.defrag_mode { Wmark::High } else { Wmark::Min })
     }
 }
 
@@ -116,8 +123,8 @@ impl Kcompactd {
         match m.sh.profile.proactive {
             ProactiveRules::Off => None,
             ProactiveRules::Weighted => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
-            ProactiveRules::Unweighted if m.sh.tunables.compaction_proactiveness == 0 => None,
-            ProactiveRules::Unweighted => Some(self.interval),
+            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway if m.sh.tunables.compaction_proactiveness == 0 => None,
+            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway => Some(self.interval),
         }
     }
 
@@ -141,7 +148,7 @@ impl Kcompactd {
                 match zones.get(*next).copied().filter(|z| m.zones[z.index()].kind <= highest) {
                     Some(zone) => {
                         *next += 1;
-                        *run = work_on(m, zone, order, self.cpu);
+                        *run = work_on(m, zone, order, highest, self.cpu);
                         DaemonStep::Working
                     }
                     None => self.work_done(m, order),
@@ -222,13 +229,13 @@ impl Kcompactd {
 }
 
 /// A run over one zone for the order asked for, unless it is put off or of no use.
-fn work_on(m: &mut Memory, zone: ZoneId, order: Order, cpu: CpuId) -> Option<CompactRun> {
+fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: CpuId) -> Option<CompactRun> {
     if m.locked(zone, cpu).compaction_deferred(order) {
         return None;
     }
     let own = m.zones[zone.index()].kind;
-    let flags = AllocFlags::mark(Wmark::Min);
-    if m.compaction_suitable(zone, Some(order), flags, own) != CompactResult::Continue {
+    let flags = m.kcompactd_flags();
+    if m.compaction_suitable(zone, Some(order), flags, own, true) != CompactResult::Continue {
         return None;
     }
     let cc = CompactControl {
@@ -241,7 +248,8 @@ fn work_on(m: &mut Memory, zone: ZoneId, order: Order, cpu: CpuId) -> Option<Com
         ignore_block_suitable: false,
         proactive: false,
         alloc_flags: flags,
-        highest: own,
+        highest,
+        request_order: None,
     };
     Some(CompactRun::new(cc, zone, cpu))
 }
@@ -257,8 +265,13 @@ fn settle(m: &mut Memory, zone: ZoneId, order: Order, cpu: CpuId, result: Compac
         }
         _ => {}
     }
-    m.sh.vmstat.add(VmEvent::CompactDaemonMigrateScanned, scanned.0);
-    m.sh.vmstat.add(VmEvent::CompactDaemonFreeScanned, scanned.1);
+    count_daemon(m, scanned);
+}
+
+/// Counts what was scanned, already in the general counters, as the daemon's too.
+fn count_daemon(m: &mut Memory, (migrate, free): (u64, u64)) {
+    m.sh.vmstat.add(VmEvent::CompactDaemonMigrateScanned, migrate);
+    m.sh.vmstat.add(VmEvent::CompactDaemonFreeScanned, free);
 }
 
 /// Runs over all zones of a node, each as a whole: proactively, or for `/proc/sys/vm/compact_memory`.
@@ -281,6 +294,9 @@ impl NodeSweep {
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> bool {
         if let Some(run) = &mut self.run {
             if let RunStep::Done(_) = run.step(m, owner, budget) {
+                if self.proactive && m.sh.profile.proactive == ProactiveRules::HalfLeeway {
+                    count_daemon(m, run.scanned());
+                }
                 self.run = None;
             }
             return false;

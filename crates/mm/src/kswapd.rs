@@ -86,10 +86,12 @@ impl Memory {
         self.wakes.kswapd |= 1 << node.index();
     }
 
-    /// Whether some zone of the node has `order` pages to spare above its high mark.
+    /// Whether some zone of the node has `order` pages to spare above its high mark; in defrag_mode, where a block is
+    /// asked for, only whole free pageblocks count.
     pub(crate) fn pgdat_balanced(&mut self, node: NodeId, order: Order, highest: ZoneType) -> bool {
         let profile = &self.sh.profile;
         let plain = AllocFlags::mark(Wmark::High);
+        let in_blocks = self.sh.tunables.defrag_mode && order > Order::ZERO;
         let mut managed = self.nodes[node.index()]
             .zones
             .iter()
@@ -97,8 +99,10 @@ impl Memory {
             .filter(|z| z.managed > 0 && z.kind <= highest)
             .peekable();
         managed.peek().is_none()
-            || managed
-                .any(|z| z.watermark_ok(order, z.wmark(Wmark::High), highest, plain, z.free_pages_snapshot(), profile))
+            || managed.any(|z| {
+                let free = if in_blocks { z.free_pages_in_blocks() } else { z.free_pages_snapshot() };
+                z.watermark_ok(order, z.wmark(Wmark::High), highest, plain, free, profile)
+            })
     }
 
     fn pgdat_boosted(&self, node: NodeId, highest: ZoneType) -> bool {

@@ -81,6 +81,9 @@ pub enum ProactiveRules {
     Weighted,
     /// As in 5.12 and later: a zone stops at its own score; no gain stretches the timeout to 32 s.
     Unweighted,
+    /// The same, with no floor under the lower threshold, the upper one at most half as much higher, and what is
+    /// scanned counted as the daemon's too.
+    HalfLeeway,
 }
 
 /// When a direct compaction counts as a `compact_stall` (§3.5).
@@ -91,6 +94,30 @@ pub enum StallCounting {
     Always,
     /// Unless every zone was skipped (5.13 and later).
     UnlessSkipped,
+    /// Unless every zone was skipped or put off.
+    UnlessSkippedOrDeferred,
+}
+
+/// How a compaction run goes about its work (§5.3–§5.5, §5.11). The newer rules came one by one from 6.3 on; here they
+/// are as they stand in 7.2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum CompactionRules {
+    /// 5.1–6.2: isolated free blocks are split at once, and each page is moved to a target found just before.
+    OneByOne,
+    /// 7.2: free blocks stay whole until a page of them is wanted, targets are found for a whole batch before any page
+    /// is moved, and what fails makes the scanner finish its pageblock.
+    Batched,
+}
+
+/// The order of the slow path's attempts (§3.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum SlowPathRules {
+    /// 4.8 and later: a first compaction before the loop of reclaim and compaction.
+    CompactThenLoop,
+    /// 7.2: one loop, whose first round leaves reclaim out for costly requests and those that are not movable.
+    OneLoop,
 }
 
 /// A kernel generation.
@@ -129,6 +156,10 @@ pub struct Profile {
     pub boost_spares_small_zones: bool,
     /// An atomic order-0 request that fails tries once more against the unboosted min mark (§3.2).
     pub atomic_ignores_boost: bool,
+    /// The order of the slow path's attempts.
+    pub slow_path: SlowPathRules,
+    /// How a compaction run goes about its work.
+    pub compaction: CompactionRules,
     /// Compaction's searches through the free lists.
     pub fast_search: FastSearch,
     /// Proactive compaction.
@@ -159,6 +190,8 @@ impl Profile {
             watermark_scale_factor_max: 3000,
             boost_spares_small_zones: true,
             atomic_ignores_boost: true,
+            slow_path: SlowPathRules::CompactThenLoop,
+            compaction: CompactionRules::OneByOne,
             fast_search: FastSearch::Corrected,
             proactive: ProactiveRules::Unweighted,
             compact_stall: StallCounting::UnlessSkipped,
@@ -178,6 +211,10 @@ impl Profile {
             highatomic: HighAtomicRules::FreeCounts,
             boost_wakes_by_kswapd_requests: true,
             busy_nodes_last: true,
+            slow_path: SlowPathRules::OneLoop,
+            compaction: CompactionRules::Batched,
+            proactive: ProactiveRules::HalfLeeway,
+            compact_stall: StallCounting::UnlessSkippedOrDeferred,
             ..Profile::linux_6_1()
         }
     }
@@ -200,6 +237,8 @@ impl Profile {
             watermark_scale_factor_max: 1000,
             boost_spares_small_zones: false,
             atomic_ignores_boost: false,
+            slow_path: SlowPathRules::CompactThenLoop,
+            compaction: CompactionRules::OneByOne,
             fast_search: FastSearch::Original,
             proactive: ProactiveRules::Off,
             compact_stall: StallCounting::Always,

@@ -2,15 +2,15 @@
 //!
 //! Wake kswapd, dip below the low mark, compact, reclaim, compact harder, perhaps again. It is a machine with
 //! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
-//! Source: kernel-behaviour §3.5 (4.8 and later), §4.5.
+//! Source: kernel-behaviour §3.5 (4.8 and later), §4.5; the one loop of 7.2 from its behaviour.
 
 use crate::compact::Owner;
-use crate::compact::direct::{CompactPriority, DirectCompact, DirectStep};
+use crate::compact::direct::{CompactPriority, DirectCompact, DirectStep, compact_order};
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::memory::Memory;
-use crate::profile::ReserveRules;
-use crate::types::{CpuId, MigrateType, NodeId, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn, ZoneId, ZoneType};
+use crate::profile::{CompactionRules, ReserveRules, SlowPathRules};
+use crate::types::{CpuId, MigrateType, NodeId, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
 const MAX_RECLAIM_RETRIES: u32 = 16;
@@ -42,6 +42,10 @@ pub struct AllocSlow {
     compaction_retries: u32,
     no_progress_loops: u32,
     progress: bool,
+    /// The loop's first round, which compacts without reclaiming (7.2).
+    compact_first: bool,
+    /// A request that may dip into reserves has had its second look at the lists (7.2).
+    looked_twice: bool,
 }
 
 enum State {
@@ -62,13 +66,15 @@ impl AllocSlow {
             node,
             gfp,
             order,
-            flags: slow_flags(gfp, order, m.sh.profile.reserves),
+            flags: slow_flags(gfp, order, m),
             state: State::Entry,
             priority: CompactPriority::SyncLight,
             compact_result: CompactResult::Skipped,
             compaction_retries: 0,
             no_progress_loops: 0,
             progress: false,
+            compact_first: false,
+            looked_twice: false,
         }
     }
 
@@ -77,6 +83,10 @@ impl AllocSlow {
     }
     fn can_compact(&self) -> bool {
         self.order > Order::ZERO && self.gfp.has(Gfp::IO)
+    }
+    /// Whether there is anything to compact for: in defrag_mode a single page may be worth a pageblock.
+    fn compacts(&self, m: &Memory) -> bool {
+        self.gfp.has(Gfp::IO) && compact_order(self.order, self.gfp, self.flags, &m.sh.profile) > Order::ZERO
     }
 
     /// Advances by one step that visits at most `budget` pageblocks.
@@ -94,6 +104,7 @@ impl AllocSlow {
                     self.compact_result = result;
                     match self.compacted(m, captured) {
                         Some(pfn) => AllocStep::Done(pfn),
+                        None if self.compact_first => self.first_round_done(),
                         None => {
                             self.state = State::Decide;
                             AllocStep::Working
@@ -106,11 +117,19 @@ impl AllocSlow {
     }
 
     fn entry(&mut self, m: &mut Memory) -> AllocStep {
+        let early = self.order.is_costly() || self.gfp.migratetype() != MigrateType::Movable;
+        if m.sh.profile.slow_path == SlowPathRules::OneLoop {
+            self.compact_first = self.can_direct_reclaim() && self.can_compact() && early;
+            if self.compact_first {
+                self.priority = CompactPriority::Async;
+            }
+            self.state = State::Retry;
+            return AllocStep::Working;
+        }
         self.wake_all_kswapds(m);
         if let Some(pfn) = self.try_freelist(m) {
             return AllocStep::Done(pfn);
         }
-        let early = self.order.is_costly() || self.gfp.migratetype() != MigrateType::Movable;
         if self.can_direct_reclaim() && self.can_compact() && early {
             self.state = State::FirstCompact(self.direct_compact(m, CompactPriority::Async));
         } else {
@@ -141,6 +160,20 @@ impl AllocSlow {
         AllocStep::Working
     }
 
+    /// The loop's first round, without reclaim, gave no page.
+    fn first_round_done(&mut self) -> AllocStep {
+        let noretry = self.gfp.has(Gfp::NORETRY);
+        if noretry && self.gfp.has(Gfp::THISNODE) {
+            return AllocStep::Failed;
+        }
+        if !noretry {
+            self.priority = CompactPriority::SyncLight;
+        }
+        self.compact_first = false;
+        self.state = State::Retry;
+        AllocStep::Working
+    }
+
     /// kswapd again, the lists again, then reclaim; then compaction goes on.
     fn retry(&mut self, m: &mut Memory) -> AllocStep {
         self.wake_all_kswapds(m);
@@ -148,17 +181,33 @@ impl AllocSlow {
             return AllocStep::Done(pfn);
         }
         if !self.can_direct_reclaim() {
-            return AllocStep::Failed;
+            return self.without_reclaim(m);
         }
-        self.progress = self.direct_reclaim(m);
+        self.progress = !self.compact_first && self.direct_reclaim(m);
         if self.progress
             && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m))
         {
             return AllocStep::Done(pfn);
         }
         self.state =
-            if self.can_compact() { State::Compact(self.direct_compact(m, self.priority)) } else { State::Decide };
+            if self.compacts(m) { State::Compact(self.direct_compact(m, self.priority)) } else { State::Decide };
         AllocStep::Working
+    }
+
+    /// What is left to a request that may not wait. In 7.2 one that may use reserves looks a second time, and in
+    /// defrag_mode one that may wake kswapd gives up on keeping pageblocks whole.
+    fn without_reclaim(&mut self, m: &Memory) -> AllocStep {
+        if m.sh.profile.slow_path == SlowPathRules::CompactThenLoop {
+            return AllocStep::Failed;
+        }
+        if self.gfp.has(Gfp::HIGH) && !core::mem::replace(&mut self.looked_twice, true) {
+            return AllocStep::Working;
+        }
+        if self.flags.any(AllocFlags::NOFRAGMENT) && self.gfp.has(Gfp::KSWAPD_RECLAIM) {
+            self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
+            return AllocStep::Working;
+        }
+        AllocStep::Failed
     }
 
     /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists may.
@@ -182,6 +231,12 @@ impl AllocSlow {
             return AllocStep::Failed;
         }
         if self.should_reclaim_retry(m) || self.progress && self.can_compact() && self.should_compact_retry(m) {
+            self.state = State::Retry;
+            return AllocStep::Working;
+        }
+        if self.flags.any(AllocFlags::NOFRAGMENT) {
+            // In defrag_mode: better a mixed pageblock than none.
+            self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
             self.state = State::Retry;
             return AllocStep::Working;
         }
@@ -211,12 +266,13 @@ impl AllocSlow {
         if !self.gfp.has(Gfp::KSWAPD_RECLAIM) {
             return;
         }
+        let order = if m.sh.tunables.defrag_mode { self.order.max(PAGEBLOCK_ORDER) } else { self.order };
         let mut woken = 0u64;
         for zone in self.zones(m) {
             let bit = 1 << m.zones[zone.index()].node.index();
             if woken & bit == 0 {
                 woken |= bit;
-                m.wakeup_kswapd(zone, self.gfp, self.order, self.gfp.highest_zone());
+                m.wakeup_kswapd(zone, self.gfp, order, self.gfp.highest_zone());
             }
         }
     }
@@ -232,7 +288,14 @@ impl AllocSlow {
     /// After direct compaction: the captured block or one from the lists, and the accounts.
     fn compacted(&self, m: &mut Memory, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
         use crate::profile::StallCounting;
-        if self.compact_result == CompactResult::Skipped && m.sh.profile.compact_stall == StallCounting::UnlessSkipped {
+        let counts = match m.sh.profile.compact_stall {
+            StallCounting::Always => true,
+            StallCounting::UnlessSkipped => self.compact_result != CompactResult::Skipped,
+            StallCounting::UnlessSkippedOrDeferred => {
+                !matches!(self.compact_result, CompactResult::Skipped | CompactResult::Deferred)
+            }
+        };
+        if !counts {
             return None;
         }
         m.sh.vmstat.add(VmEvent::CompactStall, 1);
@@ -245,10 +308,11 @@ impl AllocSlow {
         };
         match page {
             Some(pfn) => {
+                let made = compact_order(self.order, self.gfp, self.flags, &m.sh.profile);
                 let zone = m.blocks.zone_of(pfn);
                 let mut locked = m.locked(zone, self.cpu);
                 locked.zone.compaction.blockskip_flush = false;
-                locked.compaction_defer_reset(self.order, true);
+                locked.compaction_defer_reset(made, true);
                 m.sh.vmstat.add(VmEvent::CompactSuccess, 1);
             }
             None => m.sh.vmstat.add(VmEvent::CompactFail, 1),
@@ -283,7 +347,14 @@ impl AllocSlow {
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
         let highest = self.gfp.highest_zone();
         let plain = AllocFlags::mark(Wmark::Min);
-        match m.compaction_suitable(zone, Some(self.order), plain, highest) {
+        if m.sh.profile.compaction == CompactionRules::Batched {
+            let z = &m.zones[zone.index()];
+            let there = z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
+            let high = AllocFlags::mark(Wmark::High);
+            return there
+                || m.compaction_suitable(zone, Some(self.order), high, highest, false) == CompactResult::Continue;
+        }
+        match m.compaction_suitable(zone, Some(self.order), plain, highest, false) {
             CompactResult::Success => true,
             CompactResult::Skipped => false,
             _ => {
@@ -318,8 +389,9 @@ impl AllocSlow {
                 // Nothing is reclaimable, so what is available is what is free.
                 let (order, flags, highest) = (self.order, self.flags, self.gfp.highest_zone());
                 return self.zones(m).any(|z| {
-                    let available = m.zones[z.index()].free_pages_snapshot();
-                    m.suitable_by_watermarks(z, order, flags, highest, available) == CompactResult::Continue
+                    let zone = &m.zones[z.index()];
+                    let (there, available) = (zone.free_pages, zone.free_pages_snapshot());
+                    m.suitable_by_watermarks(z, order, flags, highest, there, available) == CompactResult::Continue
                 });
             }
             CompactResult::Complete
@@ -347,7 +419,8 @@ impl AllocSlow {
 }
 
 /// The slow path's allocation flags (§3.1).
-fn slow_flags(gfp: Gfp, order: Order, rules: ReserveRules) -> AllocFlags {
+fn slow_flags(gfp: Gfp, order: Order, m: &Memory) -> AllocFlags {
+    let rules = m.sh.profile.reserves;
     let mut flags = AllocFlags::mark(Wmark::Min);
     if gfp.has(Gfp::KSWAPD_RECLAIM) {
         flags = flags.with(AllocFlags::KSWAPD);
@@ -361,6 +434,9 @@ fn slow_flags(gfp: Gfp, order: Order, rules: ReserveRules) -> AllocFlags {
         if order > Order::ZERO && gfp.has(Gfp::HIGH) {
             flags = flags.with(AllocFlags::HIGHATOMIC);
         }
+    }
+    if m.sh.tunables.defrag_mode {
+        flags = flags.with(AllocFlags::NOFRAGMENT);
     }
     flags
 }

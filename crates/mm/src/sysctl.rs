@@ -138,7 +138,8 @@ impl Memory {
             "compact_unevictable_allowed" => t.compact_unevictable_allowed = n == 1,
             "compaction_proactiveness" => {
                 t.compaction_proactiveness = n;
-                if n > 0 && self.sh.profile.proactive == ProactiveRules::Unweighted {
+                let triggers = [ProactiveRules::Unweighted, ProactiveRules::HalfLeeway];
+                if n > 0 && triggers.contains(&self.sh.profile.proactive) {
                     return Ok(SysctlEffect::WakeKcompactd);
                 }
             }

@@ -78,6 +78,12 @@ impl Zone {
         self.nr_free[order.index()]
     }
 
+    /// Free pages in blocks of at least pageblock size (`nr_free_pages_blocks`).
+    pub fn free_pages_in_blocks(&self) -> i64 {
+        let whole = Order::all().filter(|o| o.is_whole_pageblock());
+        whole.map(|o| (self.nr_free[o.index()] << o.get()) as i64).sum()
+    }
+
     /// The free list of `order` and `migratetype`.
     pub fn free_list(&self, order: Order, migratetype: MigrateType) -> &List {
         &self.lists[order.index()][migratetype.index()]

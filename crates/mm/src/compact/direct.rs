@@ -6,7 +6,8 @@ use super::run::{CompactControl, CompactRun, Owner, RunStep};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::memory::Memory;
-use crate::types::{CpuId, NodeId, Order, Pfn, ZoneId};
+use crate::profile::Profile;
+use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
 /// How hard direct compaction tries; the number is the kernel's, smaller is harder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,6 +24,9 @@ pub enum CompactPriority {
 #[derive(Clone)]
 pub(crate) struct DirectCompact {
     gfp: Gfp,
+    /// The request's order.
+    request: Order,
+    /// The order to make: the request's, or a whole pageblock for it to sit in.
     order: Order,
     flags: AllocFlags,
     node: NodeId,
@@ -31,6 +35,14 @@ pub(crate) struct DirectCompact {
     next_zone: usize,
     run: Option<CompactRun>,
     result: CompactResult,
+}
+
+/// The order compaction makes for a request: in defrag_mode a request that is not movable gets a pageblock of its own.
+pub(crate) fn compact_order(request: Order, gfp: Gfp, flags: AllocFlags, profile: &Profile) -> Order {
+    let own_block = profile.defrag_mode
+        && flags.any(AllocFlags::NOFRAGMENT)
+        && gfp.migratetype() != MigrateType::Movable;
+    if own_block { request.max(PAGEBLOCK_ORDER) } else { request }
 }
 
 /// What a step came to.
@@ -46,13 +58,14 @@ impl DirectCompact {
         cpu: CpuId,
         node: NodeId,
         gfp: Gfp,
-        order: Order,
+        request: Order,
         flags: AllocFlags,
         priority: CompactPriority,
     ) -> DirectCompact {
+        let order = compact_order(request, gfp, flags, &m.sh.profile);
         m.sh.trace.emit(Listen::COMPACTION, || Event::TryToCompactPages { order, priority: priority as u8 });
         let result = CompactResult::Skipped;
-        DirectCompact { gfp, order, flags, node, cpu, priority, next_zone: 0, run: None, result }
+        DirectCompact { gfp, request, order, flags, node, cpu, priority, next_zone: 0, run: None, result }
     }
 
     fn control(&self) -> CompactControl {
@@ -71,6 +84,7 @@ impl DirectCompact {
             proactive: false,
             alloc_flags: self.flags,
             highest: self.gfp.highest_zone(),
+            request_order: Some(self.request),
         }
     }
 

@@ -5,6 +5,7 @@
 
 use super::run::CompactRun;
 use crate::event::{CompactResult, Event, Listen};
+use crate::gfp::Wmark;
 use crate::memory::Memory;
 use crate::profile::ProactiveRules;
 
@@ -42,12 +43,18 @@ impl CompactRun {
                 }
                 let score = match m.sh.profile.proactive {
                     ProactiveRules::Weighted => m.fragmentation_score_weighted(z),
-                    ProactiveRules::Unweighted | ProactiveRules::Off => z.fragmentation_score(),
+                    ProactiveRules::Unweighted | ProactiveRules::HalfLeeway | ProactiveRules::Off => z.fragmentation_score(),
                 };
                 if score > m.fragmentation_score_wmark_low() { CompactResult::Continue } else { CompactResult::Success }
             }
             None => return CompactResult::Continue,
             Some(_) if !self.migrate_pfn.is_pageblock_aligned() => return CompactResult::Continue,
+            // In defrag_mode kcompactd goes on until the high mark is met by whole pageblocks.
+            Some(order) if m.sh.tunables.defrag_mode && !self.cc.direct => {
+                let (mark, flags, highest) = (z.wmark(Wmark::High), self.cc.alloc_flags, self.cc.highest);
+                let enough = z.watermark_ok(order, mark, highest, flags, z.free_pages_in_blocks(), &m.sh.profile);
+                return if enough { CompactResult::Success } else { CompactResult::Continue };
+            }
             Some(order) => {
                 let t = self.cc.migratetype;
                 let page_at_hand = order.and_up().any(|o| !z.free_list(o, t).is_empty() || z.claimable_at(o, t));

@@ -1,20 +1,16 @@
 //! The free scanner: finds free pages at the top of the zone to move pages to.
 //!
 //! First a quick search through the tails of the movable free lists, then pageblock by pageblock downwards. Free
-//! blocks are taken whole and split into pages. Source: kernel-behaviour §2.10, §5.5.
-//!
-//! Pages are consumed from the last page of the last block taken downwards; a stack threaded through the frames
-//! keeps exactly that order.
+//! blocks are taken whole; in which order their pages are used is in `targets`. Source: kernel-behaviour §2.10, §5.5.
 
 use super::run::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
-use crate::frame::{FrameKind, NIL, Tag};
+use crate::frame::Tag;
 use crate::gfp::{AllocFlags, Wmark};
 use crate::memory::Memory;
 use crate::pageblock::BlockFilter;
-use crate::profile::FastSearch;
+use crate::profile::{CompactionRules, FastSearch, FreeLists};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
-use crate::vmstat::VmEvent;
 
 /// How many entries ahead a list walk guesses.
 const GUESS_AHEAD: u32 = 6;
@@ -23,7 +19,7 @@ impl CompactRun {
     /// Isolates free pages until there are as many as pages to migrate, or the scanners meet.
     pub(super) fn isolate_freepages(&mut self, m: &mut Memory) {
         self.fast_isolate_freepages(m);
-        if self.nr_free > 0 {
+        if self.stock.pages > 0 {
             return;
         }
         let zone_end = m.zones[self.zone.index()].end;
@@ -55,12 +51,25 @@ impl CompactRun {
             if b != block {
                 position = start;
             }
+            if self.target_too_large(m, b) {
+                if b == lowest {
+                    position = Pfn::of_pageblock(lowest - 1);
+                    break;
+                }
+                block = b - 1;
+                position = Pfn::of_pageblock(block);
+                continue;
+            }
             let (reached, isolated) = self.isolate_freepages_block(m, position, end, stride);
             position = reached;
             if reached == end {
-                m.update_pageblock_skip(self.zone, start);
+                let next = match m.sh.profile.compaction {
+                    CompactionRules::OneByOne => start,
+                    CompactionRules::Batched => start.minus(PAGEBLOCK_PAGES.min(start.get())),
+                };
+                m.update_pageblock_skip(self.zone, start, next);
             }
-            if self.nr_free >= self.wanted {
+            if self.stock.pages >= self.wanted {
                 if reached >= end {
                     position = start.minus(PAGEBLOCK_PAGES.min(start.get()));
                 }
@@ -95,7 +104,7 @@ impl CompactRun {
                 }
                 self.take_free_block(m, at, order);
                 total += order.pages();
-                if self.nr_free >= self.wanted {
+                if self.stock.pages >= self.wanted {
                     at = at.plus(order.pages());
                     break;
                 }
@@ -103,7 +112,11 @@ impl CompactRun {
                 continue;
             }
             let compound = tag.is_allocated() && tag.order() > Order::ZERO;
-            at = at.plus(if compound { tag.order().pages() - 1 } else { 0 } + stride);
+            let passed = if compound { tag.order().pages() - 1 } else { 0 };
+            if m.sh.profile.compaction == CompactionRules::Batched {
+                scanned += u64::from(passed);
+            }
+            at = at.plus(passed + stride);
         }
         let reached = at.min(end);
         m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::IsolateFreepages {
@@ -115,18 +128,6 @@ impl CompactRun {
         self.free_scanned += scanned;
         m.sh.work.free_scanned += scanned;
         (reached, total)
-    }
-
-    /// Adds an isolated free block to the run's stock, page by page.
-    fn take_free_block(&mut self, m: &mut Memory, pfn: Pfn, order: Order) {
-        for i in 0..order.pages() {
-            let page = pfn.plus(i);
-            m.frames.set(page, FrameKind::IsolatedFree, Order::ZERO);
-            m.frames.stack_push(&mut self.free_stack, page);
-        }
-        self.nr_free += order.pages();
-        m.sh.work.free_isolated += u64::from(order.pages());
-        m.sh.vmstat.add(VmEvent::CompactIsolated, u64::from(order.pages()));
     }
 
     /// The quick search: a free block from the top quarter of the space between the scanners, else the top half.
@@ -159,7 +160,7 @@ impl CompactRun {
                     }
                     Found::Nothing => {}
                 }
-                if self.nr_free >= self.wanted {
+                if self.stock.pages >= self.wanted {
                     break;
                 }
             }
@@ -177,7 +178,7 @@ impl CompactRun {
                     }
                     None if self.cc.direct => {
                         self.free_pfn = min;
-                        page = Some(min);
+                        page = Some(min).filter(|p| self.may_scan_around(m, *p));
                     }
                     None => {}
                 }
@@ -270,7 +271,7 @@ impl CompactRun {
 
     /// Takes what else is free in the pageblock around a block the quick search found.
     fn fast_isolate_around(&mut self, m: &mut Memory, pfn: Pfn) {
-        if self.nr_free >= self.wanted || self.cc.direct && self.cc.mode == MigrateMode::Async {
+        if self.stock.pages >= self.wanted || self.cc.direct && self.cc.mode == MigrateMode::Async {
             return;
         }
         let z = &m.zones[self.zone.index()];
@@ -280,40 +281,23 @@ impl CompactRun {
             // Before 5.11 the last page of the block was left out.
             end = end.minus(1);
         }
-        self.isolate_freepages_block(m, start, end, 1);
-        if self.nr_free < self.wanted {
+        let (reached, _) = self.isolate_freepages_block(m, start, end, 1);
+        let exhausted = match m.sh.profile.compaction {
+            CompactionRules::OneByOne => self.stock.pages < self.wanted,
+            CompactionRules::Batched => reached == end,
+        };
+        if exhausted {
             m.blocks.set_skip(pfn.pageblock(), true);
         }
     }
 
-    /// The next page to move to.
-    pub(super) fn next_target(&mut self, m: &mut Memory) -> Option<Pfn> {
-        if self.free_stack == NIL {
-            self.isolate_freepages(m);
-        }
-        let page = m.frames.stack_pop(&mut self.free_stack)?;
-        self.nr_free -= 1;
-        Some(page)
-    }
-
-    /// A target that was not used comes first again.
-    pub(super) fn return_target(&mut self, m: &mut Memory, page: Pfn) {
-        m.frames.stack_push(&mut self.free_stack, page);
-        self.nr_free += 1;
-    }
-
-    /// Frees the targets left over, and lets the next run start at the highest of them.
-    pub(super) fn release_freepages(&mut self, m: &mut Memory) {
-        let mut highest = None;
-        while let Some(page) = m.frames.stack_pop(&mut self.free_stack) {
-            highest = highest.max(Some(page));
-            m.free_untagged(self.zone, self.cpu, page, Order::ZERO);
-        }
-        self.nr_free = 0;
-        if let Some(highest) = highest {
-            let cached = &mut m.zones[self.zone.index()].compaction.cached_free_pfn;
-            *cached = (*cached).max(highest.pageblock_start());
-        }
+    /// Whether a block nobody found free pages in may be scanned anyway: from 6.3 on only one pages are moved to.
+    fn may_scan_around(&self, m: &Memory, pfn: Pfn) -> bool {
+        let block = pfn.pageblock();
+        m.sh.profile.compaction == CompactionRules::OneByOne
+            || (self.cc.ignore_block_suitable || m.blocks.migratetype(block) == MigrateType::Movable)
+                && !m.blocks.is_free(block)
+                && !self.target_too_large(m, block)
     }
 }
 
@@ -352,13 +336,17 @@ impl Memory {
         }
         let mut locked = self.locked(zone, cpu);
         locked.count_lock();
-        locked.mod_free_pages(-i64::from(order.pages()));
+        locked.mod_free_pages_of(t, -i64::from(order.pages()));
         locked.del_from_free_list(pfn, order, t);
         if order.get() >= 8 {
             for b in pfn.pageblock()..=pfn.plus(order.pages() - 1).pageblock() {
-                if locked.blocks.migratetype(b).is_mergeable() {
-                    locked.blocks.set_migratetype(b, MigrateType::Movable);
+                if !locked.blocks.migratetype(b).is_mergeable() {
+                    continue;
                 }
+                if locked.sh.profile.free_lists == FreeLists::AsPageblock {
+                    locked.move_freepages_block(Pfn::of_pageblock(b), MigrateType::Movable);
+                }
+                locked.blocks.set_migratetype(b, MigrateType::Movable);
             }
         }
         true

@@ -28,7 +28,10 @@ impl CompactRun {
     fn source_filter(&self) -> BlockFilter {
         let selective = self.cc.mode == MigrateMode::Async && self.cc.direct;
         let mut types = [!selective; MigrateType::COUNT];
-        types[self.cc.migratetype.index()] = true;
+        // A whole pageblock suits any request (7.2; up to 6.1 it looks in vain for movable pages in its own type's).
+        let whole_block = self.batched && self.cc.order.is_some_and(|o| o.is_whole_pageblock());
+        let own = if whole_block { MigrateType::Movable } else { self.cc.migratetype };
+        types[own.index()] = true;
         BlockFilter { types, honour_skip: !self.cc.ignore_skip_hint, pass_huge: false, pass_free: true }
     }
 
@@ -82,6 +85,12 @@ impl CompactRun {
         self.source_filter().types[m.blocks.migratetype(block).index()] && !m.blocks.is_huge(block)
     }
 
+    /// Whether a compound page of this order is passed over as one: up to 6.9 any, later those that are no smaller
+    /// than what the run makes, while of others every page is looked at.
+    fn steps_over(&self, order: Order) -> bool {
+        self.cc.order.is_some_and(|target| order >= target) || order.is_whole_pageblock()
+    }
+
     fn isolate_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) -> Isolate {
         self.walking = false;
         self.isolate_migratepages_block(m, owner, from);
@@ -118,6 +127,7 @@ impl CompactRun {
             scanned += 1;
             let tag = if whole { m.frames.tag(low) } else { m.frames.split_tag(low) };
             if tag.is_buddy() {
+                scanned += if self.batched { u64::from(tag.order().pages() - 1) } else { 0 };
                 low = low.plus(tag.order().pages());
                 continue;
             }
@@ -128,7 +138,8 @@ impl CompactRun {
             };
             if stays {
                 let compound = matches!(tag.kind(), FrameKind::Lru | FrameKind::Kernel);
-                if compound && tag.order() > Order::ZERO {
+                if compound && tag.order() > Order::ZERO && (!self.batched || self.steps_over(tag.order())) {
+                    scanned += if self.batched { u64::from(tag.order().pages() - 1) } else { 0 };
                     low = low.plus(tag.order().pages() - 1);
                 }
                 if let Some(order) = unit {
@@ -143,9 +154,9 @@ impl CompactRun {
                 continue;
             }
             if !skip_updated && tag.kind() == FrameKind::Lru {
-                skip_updated = true;
-                if !ignore_skip && low.is_pageblock_aligned() {
-                    if m.blocks.skip(block) {
+                skip_updated = !self.batched || may_set_skip;
+                if !ignore_skip && (low.is_pageblock_aligned() || self.batched && may_set_skip) {
+                    if m.blocks.skip(block) && !(self.batched && self.finish_pageblock) {
                         low = end;
                         break;
                     }
@@ -155,12 +166,12 @@ impl CompactRun {
             self.isolate_page(m, low, tag.kind());
             isolated += 1;
             low = low.plus(1);
-            if self.migrate_count >= CLUSTER_MAX as usize && !self.rescan && !self.contended {
+            if self.migrate_count >= CLUSTER_MAX as usize && !self.finish_pageblock && !self.contended {
                 break;
             }
         }
         let low = low.min(end);
-        if low == end && (isolated == 0 || self.rescan) {
+        if low == end && (isolated == 0 || self.finish_pageblock) {
             if may_set_skip && !skip_updated {
                 m.blocks.set_skip(block, true);
             }
@@ -215,10 +226,12 @@ impl CompactRun {
         let Some(order) = self.cc.order else {
             return pfn;
         };
+        let suits = self.cc.migratetype == MigrateType::Movable || self.batched && order.is_whole_pageblock();
         if self.cc.ignore_skip_hint
+            || self.batched && self.finish_pageblock
             || pfn != start && !pfn.is_pageblock_aligned()
             || !order.is_costly()
-            || self.cc.direct && self.cc.migratetype != MigrateType::Movable
+            || self.cc.direct && !suits
         {
             return pfn;
         }
@@ -275,7 +288,9 @@ impl CompactRun {
                     self.fast_start_pfn = Some(self.fast_start_pfn.map_or(free, |p| p.min(free)));
                 }
                 self.fast_search_fail = 0;
-                m.blocks.set_skip(free.pageblock(), true);
+                if !self.batched {
+                    m.blocks.set_skip(free.pageblock(), true);
+                }
                 return Some(free.pageblock_start());
             }
             if original && free >= high && *scanned >= limit {

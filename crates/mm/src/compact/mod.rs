@@ -2,7 +2,7 @@
 //!
 //! One run over one zone is a [`CompactRun`]. Two scanners walk towards each other: the migration scanner
 //! ([`migrate_scanner`]) isolates movable pages from low pageblocks, the free scanner ([`free_scanner`]) isolates
-//! free pages from high ones, and every isolated page is migrated to a free one. What ends a run is in
+//! free pages from high ones ([`targets`] keeps them), and every isolated page is migrated to a free one ([`migrate`]). What ends a run is in
 //! [`finished`], what keeps one from starting in [`suitable`], what puts one off after failures in [`defer`], and
 //! what a run leaves as hints for the next in [`skip`]. Source: kernel-behaviour §5.
 
@@ -10,12 +10,15 @@ pub mod defer;
 pub mod direct;
 pub mod finished;
 pub mod free_scanner;
+pub mod migrate;
 pub mod migrate_scanner;
 pub mod proactive;
 pub mod run;
 pub mod skip;
 pub mod suitable;
+pub mod targets;
 
+use crate::profile::CompactionRules;
 use crate::types::{MigrateType, Order, Pfn};
 use crate::zone::Locked;
 
@@ -46,14 +49,14 @@ pub struct ZoneCompaction {
 /// A direct compactor's claim on a block that merges to the order it wants while it frees pages itself (§5.9.4).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Capture {
-    wanted: Option<Order>,
+    wanted: Option<(Order, MigrateType)>,
     page: Option<Pfn>,
 }
 
 impl Capture {
-    /// Claims the next block of `order`.
-    pub(crate) fn arm(&mut self, order: Order) {
-        self.wanted = Some(order);
+    /// Claims the next block of `order` for a request of type `t`.
+    pub(crate) fn arm(&mut self, order: Order, t: MigrateType) {
+        self.wanted = Some((order, t));
     }
     /// Ends the claim and hands over what it got.
     pub(crate) fn disarm(&mut self) -> Option<Pfn> {
@@ -66,19 +69,28 @@ impl Capture {
     }
     #[inline(always)]
     pub(crate) fn wants(&self, order: Order) -> bool {
-        self.wanted == Some(order)
+        matches!(self.wanted, Some((wanted, _)) if wanted == order)
     }
 }
 
 impl Locked<'_> {
-    /// Captures a freed block instead of listing it. A block below pageblock size is left to its movable pageblock.
+    /// Captures a freed block instead of listing it. A block below pageblock size is left to its movable pageblock,
+    /// unless (6.15) the request is movable as well.
     #[cold]
     pub(crate) fn capture(&mut self, pfn: Pfn, order: Order, t: MigrateType) -> bool {
+        let batched = self.sh.profile.compaction == CompactionRules::Batched;
         let claim = &mut self.zone.compaction.capture;
-        if claim.page.is_some() || !order.is_whole_pageblock() && t == MigrateType::Movable {
+        let Some((_, for_whom)) = claim.wanted else {
+            return false;
+        };
+        let fits = t != MigrateType::Movable || batched && for_whom == MigrateType::Movable;
+        if claim.page.is_some() || !order.is_whole_pageblock() && !fits {
             return false;
         }
         claim.page = Some(pfn);
+        if batched && t != for_whom {
+            self.emit_extfrag(pfn, order, order, for_whom, t);
+        }
         true
     }
 }

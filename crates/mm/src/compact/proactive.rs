@@ -10,19 +10,22 @@ use crate::memory::Memory;
 use crate::profile::ProactiveRules;
 use crate::types::{MigrateType, NodeId, ZoneType};
 
-/// The score a proactive run stops at, for a `vm.compaction_proactiveness`.
-pub fn fragmentation_score_low(proactiveness: u32) -> u64 {
-    u64::from(100u32.saturating_sub(proactiveness).max(5))
+/// The score a proactive run stops at, for a `vm.compaction_proactiveness`: never below 5 in the older rules.
+pub fn fragmentation_score_low(rules: ProactiveRules, proactiveness: u32) -> u64 {
+    let low = u64::from(100u32.saturating_sub(proactiveness));
+    if rules == ProactiveRules::HalfLeeway { low } else { low.max(5) }
 }
 
-/// The score a proactive run starts above.
-pub fn fragmentation_score_high(proactiveness: u32) -> u64 {
-    (fragmentation_score_low(proactiveness) + 10).min(100)
+/// The score a proactive run starts above: ten more, in the newer rules at most half as much more.
+pub fn fragmentation_score_high(rules: ProactiveRules, proactiveness: u32) -> u64 {
+    let low = fragmentation_score_low(rules, proactiveness);
+    let leeway = if rules == ProactiveRules::HalfLeeway { (low / 2).min(10) } else { 10 };
+    (low + leeway).min(100)
 }
 
 impl Memory {
     pub(crate) fn fragmentation_score_wmark_low(&self) -> u64 {
-        fragmentation_score_low(self.sh.tunables.compaction_proactiveness)
+        fragmentation_score_low(self.sh.profile.proactive, self.sh.tunables.compaction_proactiveness)
     }
 
     /// Whether the node's score calls for proactive compaction, and kswapd leaves room for it.
@@ -31,7 +34,7 @@ impl Memory {
         self.sh.profile.proactive != ProactiveRules::Off
             && p != 0
             && !self.nodes[node.index()].kswapd.running
-            && self.fragmentation_score_node(node) > fragmentation_score_high(p)
+            && self.fragmentation_score_node(node) > fragmentation_score_high(self.sh.profile.proactive, p)
     }
 }
 
@@ -48,6 +51,7 @@ pub(crate) fn whole_zone_control(proactive: bool) -> CompactControl {
         proactive,
         alloc_flags: AllocFlags::mark(Wmark::Min),
         highest: ZoneType::Dma,
+        request_order: None,
     }
 }
 
@@ -59,7 +63,14 @@ mod tests {
     fn thresholds_of_the_published_vectors() {
         for (p, want) in [(1, (99, 100)), (20, (80, 90)), (40, (60, 70)), (90, (10, 20)), (95, (5, 15)), (100, (5, 15))]
         {
-            assert_eq!((fragmentation_score_low(p), fragmentation_score_high(p)), want, "proactiveness {p}");
+            let rules = ProactiveRules::Unweighted;
+            let got = (fragmentation_score_low(rules, p), fragmentation_score_high(rules, p));
+            assert_eq!(got, want, "proactiveness {p}");
+        }
+        for (p, want) in [(20, (80, 90)), (90, (10, 15)), (95, (5, 7)), (100, (0, 0))] {
+            let rules = ProactiveRules::HalfLeeway;
+            let got = (fragmentation_score_low(rules, p), fragmentation_score_high(rules, p));
+            assert_eq!(got, want, "proactiveness {p} by the newer rules");
         }
     }
 }

@@ -4,15 +4,13 @@
 //! other CPUs run, and may take what this run has freed. Source: kernel-behaviour §5.3, §5.11.
 
 use super::migrate_scanner::Isolate;
+use super::targets::Targets;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
-use crate::frame::{FrameKind, NIL};
 use crate::gfp::AllocFlags;
 use crate::memory::Memory;
+use crate::profile::CompactionRules;
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
-
-/// Times a batch is tried before its stubborn pages are given up.
-const MIGRATE_PASSES: u32 = 10;
 
 /// What a run is asked to do (kernel-behaviour §5.1).
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +35,9 @@ pub struct CompactControl {
     pub alloc_flags: AllocFlags,
     /// The request's highest zone.
     pub highest: ZoneType,
+    /// The order of the request itself, where a larger block is made for it; a block of this order is claimed as soon
+    /// as it merges.
+    pub request_order: Option<Order>,
 }
 
 /// How moving one page went.
@@ -75,10 +76,14 @@ pub struct CompactRun {
     pub(super) cpu: CpuId,
     pub(super) migrate_pfn: Pfn,
     pub(super) free_pfn: Pfn,
+    /// The rules are those of 7.2.
+    pub(super) batched: bool,
     pub(super) whole_zone: bool,
     pub(super) contended: bool,
-    /// This batch comes from the pageblock of the last one: take all of it.
-    pub(super) rescan: bool,
+    /// This batch comes from the pageblock of the last one, or of one that failed: take all of it.
+    pub(super) finish_pageblock: bool,
+    /// Go on with it before asking whether the run is finished.
+    pub(super) again_at_once: bool,
     /// In the middle of a walk over pageblocks that ran out of budget.
     pub(super) walking: bool,
     /// Lowest block the free-list search has seen, and whether the scanner has gone back to it.
@@ -88,13 +93,14 @@ pub struct CompactRun {
     pub(super) search_order: u8,
     pub(super) migrate_pages: [Pfn; PAGEBLOCK_PAGES as usize],
     pub(super) migrate_count: usize,
-    pub(super) free_stack: u32,
-    pub(super) nr_free: u32,
-    /// How many targets the free scanner looks for: the batch's size, however much of it has been moved already.
+    pub(super) targets: [Pfn; PAGEBLOCK_PAGES as usize],
+    pub(super) stock: Targets,
+    /// How many targets the free scanner looks for: the batch's size, less what has found one where batches look for
+    /// all of theirs first.
     pub(super) wanted: u32,
     pub(super) migrate_scanned: u64,
     pub(super) free_scanned: u64,
-    last_migrated_pfn: Option<Pfn>,
+    pub(super) last_migrated_pfn: Option<Pfn>,
     iteration_start: Pfn,
     update_cached: bool,
     started: bool,
@@ -110,9 +116,11 @@ impl CompactRun {
             cpu,
             migrate_pfn: Pfn::default(),
             free_pfn: Pfn::default(),
+            batched: false,
             whole_zone: cc.whole_zone,
             contended: false,
-            rescan: false,
+            finish_pageblock: false,
+            again_at_once: false,
             walking: false,
             fast_start_pfn: None,
             fast_start_used: false,
@@ -120,8 +128,8 @@ impl CompactRun {
             search_order: cc.order.map_or(0, Order::get),
             migrate_pages: [Pfn::default(); PAGEBLOCK_PAGES as usize],
             migrate_count: 0,
-            free_stack: NIL,
-            nr_free: 0,
+            targets: [Pfn::default(); PAGEBLOCK_PAGES as usize],
+            stock: Targets::NONE,
             wanted: 0,
             migrate_scanned: 0,
             free_scanned: 0,
@@ -148,8 +156,11 @@ impl CompactRun {
     /// A direct run claims a block of its order that merges while it frees pages itself; what others free between
     /// its steps goes to the lists.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> RunStep {
-        if let (true, Some(order)) = (self.cc.direct, self.cc.order) {
-            m.zones[self.zone.index()].compaction.capture.arm(order);
+        if let (true, Some(order)) = (self.cc.direct, self.cc.request_order.or(self.cc.order)) {
+            // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
+            if self.captured.is_none() {
+                m.zones[self.zone.index()].compaction.capture.arm(order, self.cc.migratetype);
+            }
         }
         let step = self.advance(m, owner, budget);
         if let Some(page) = m.zones[self.zone.index()].compaction.capture.disarm() {
@@ -161,24 +172,28 @@ impl CompactRun {
     fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> RunStep {
         if !self.started {
             self.started = true;
-            let result = m.compaction_suitable(self.zone, self.cc.order, self.cc.alloc_flags, self.cc.highest);
+            self.batched = m.sh.profile.compaction == CompactionRules::Batched;
+            let (flags, highest, daemon) = (self.cc.alloc_flags, self.cc.highest, !self.cc.direct);
+            let result = m.compaction_suitable(self.zone, self.cc.order, flags, highest, daemon);
             if matches!(result, CompactResult::Success | CompactResult::Skipped) {
                 return RunStep::Done(result);
             }
             self.begin(m);
         }
-        if !self.walking {
+        if !self.walking && !core::mem::take(&mut self.again_at_once) {
             match self.finished(m) {
                 CompactResult::Continue => {}
                 result => return self.end(m, result),
             }
             self.iteration_start = self.migrate_pfn;
-            self.rescan = self.last_migrated_pfn.is_some_and(|p| p.pageblock() == self.migrate_pfn.pageblock());
+            self.finish_pageblock =
+                self.last_migrated_pfn.is_some_and(|p| p.pageblock() == self.migrate_pfn.pageblock());
         }
         let done = self.iteration(m, owner, budget);
-        let captured = m.zones[self.zone.index()].compaction.capture.has_page();
         match done {
-            None if captured => self.end(m, CompactResult::Success),
+            None if self.has_captured(m) && !self.batched => {
+                self.end(m, CompactResult::Success)
+            }
             None => RunStep::Working,
             Some(result) => self.end(m, result),
         }
@@ -228,9 +243,18 @@ impl CompactRun {
             }
             Isolate::Success => {
                 self.update_cached = false;
-                self.last_migrated_pfn = Some(self.iteration_start);
+                self.last_migrated_pfn = Some(match self.batched {
+                    false => self.iteration_start,
+                    true => self.migrate_pfn.minus(1).pageblock_start().max(m.zones[self.zone.index()].start),
+                });
                 if let Some(result) = self.migrate_batch(m, owner) {
                     return Some(result);
+                }
+                if self.batched && self.again_at_once {
+                    return None;
+                }
+                if self.batched && self.has_captured(m) {
+                    return Some(CompactResult::Success);
                 }
             }
         }
@@ -238,83 +262,8 @@ impl CompactRun {
         None
     }
 
-    /// Migrates the isolated pages, last isolated first. `Some` ends the run.
-    fn migrate_batch<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Option<CompactResult> {
-        let (mut moved, mut failed, mut out_of_targets) = (0u64, 0u64, false);
-        self.wanted = self.migrate_count as u32;
-        'passes: for pass in 0..MIGRATE_PASSES {
-            // Pages that were busy stay at the front of the array, in their order.
-            let todo = core::mem::take(&mut self.migrate_count);
-            let mut kept = todo;
-            for i in (0..todo).rev() {
-                let from = self.migrate_pages[i];
-                let Some(to) = self.next_target(m) else {
-                    // Only the page that wanted one counts as failed; the rest was not tried.
-                    out_of_targets = true;
-                    failed += 1;
-                    self.migrate_pages.copy_within(kept..todo, i + 1);
-                    self.migrate_count = i + 1 + (todo - kept);
-                    break 'passes;
-                };
-                match owner.migrate(from, to, m.frames.owner(from, Order::ZERO)) {
-                    MigrateOutcome::Moved => {
-                        moved += 1;
-                        self.finish_migration(m, from, to);
-                    }
-                    MigrateOutcome::Busy => {
-                        self.return_target(m, to);
-                        kept -= 1;
-                        self.migrate_pages[kept] = from;
-                    }
-                    MigrateOutcome::Failed => {
-                        self.return_target(m, to);
-                        failed += 1;
-                        self.putback_page(m, from);
-                    }
-                }
-            }
-            self.migrate_pages.copy_within(kept..todo, 0);
-            self.migrate_count = todo - kept;
-            if self.migrate_count == 0 {
-                break;
-            }
-            if pass + 1 == MIGRATE_PASSES {
-                failed += self.migrate_count as u64;
-            }
-        }
-        m.sh.vmstat.add(VmEvent::PgmigrateSuccess, moved);
-        m.sh.vmstat.add(VmEvent::PgmigrateFail, failed);
-        m.sh.work.migrated += moved;
-        m.sh.work.migrate_failed += failed;
-        let not_moved = u64::from(self.wanted) - moved;
-        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Migratepages { nr_migrated: moved, nr_failed: not_moved });
-        if not_moved > 0 {
-            self.putback_migratepages(m);
-            if out_of_targets && !self.scanners_met() {
-                return Some(CompactResult::Contended);
-            }
-            if let (true, MigrateMode::Async, Some(order)) = (self.cc.direct, self.cc.mode, self.cc.order) {
-                self.migrate_pfn = self.migrate_pfn.minus(1).block_end(order);
-                self.last_migrated_pfn = None;
-            }
-        }
-        None
-    }
-
-    /// The page is at `to`; `from` is free.
-    fn finish_migration(&mut self, m: &mut Memory, from: Pfn, to: Pfn) {
-        let kind = m.frames.tag(from).kind();
-        let words = m.frames.owner(from, Order::ZERO);
-        if kind == FrameKind::IsolatedLru {
-            m.frames.set(to, FrameKind::Lru, Order::ZERO);
-            let z = &mut m.zones[self.zone.index()];
-            z.nr_lru += 1;
-            z.nr_isolated -= 1;
-        } else {
-            m.frames.set(to, kind, Order::ZERO);
-        }
-        m.frames.set_owner(to, Order::ZERO, words);
-        m.free_untagged(self.zone, self.cpu, from, Order::ZERO);
+    fn has_captured(&self, m: &Memory) -> bool {
+        self.captured.is_some() || m.zones[self.zone.index()].compaction.capture.has_page()
     }
 
     /// Once the scanner has left the block of the wanted order it migrated from, the pages freed there are flushed

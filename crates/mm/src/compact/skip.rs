@@ -33,11 +33,11 @@ impl Zone {
 }
 
 impl Memory {
-    /// The free scanner is done with the pageblock at `start`: skip it, and start the next run below it.
-    pub(super) fn update_pageblock_skip(&mut self, zone: ZoneId, start: Pfn) {
+    /// The free scanner is done with the pageblock at `start`: skip it, and start the next run no higher than `next`.
+    pub(super) fn update_pageblock_skip(&mut self, zone: ZoneId, start: Pfn, next: Pfn) {
         self.blocks.set_skip(start.pageblock(), true);
         let cached = &mut self.zones[zone.index()].compaction.cached_free_pfn;
-        *cached = (*cached).min(start);
+        *cached = (*cached).min(next);
     }
 
     /// What kswapd does before it sleeps: clears hints where a direct compaction asked for it.

@@ -1,11 +1,12 @@
 //! Suitability: whether compacting a zone could help a request at all.
 //!
 //! Not if the page is already there, not if there is too little free memory to move pages about in, and for costly
-//! orders not if memory is lacking rather than in pieces. Source: kernel-behaviour §5.2 (4.8–6.4).
+//! orders not if memory is lacking rather than in pieces. Source: kernel-behaviour §5.2 (4.8–6.4; 6.15).
 
 use crate::event::{At, CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Wmark};
 use crate::memory::Memory;
+use crate::profile::CompactionRules;
 use crate::types::{Order, ZoneId, ZoneType};
 use crate::zone::Zone;
 
@@ -18,47 +19,60 @@ impl Zone {
 
 impl Memory {
     /// Whether to compact `zone` for a request; `order` is `None` for the whole zone, which always goes ahead.
+    /// `daemon`: kcompactd asks, to which in defrag_mode only whole free pageblocks count as the page being there.
     pub fn compaction_suitable(
         &mut self,
         zone: ZoneId,
         order: Option<Order>,
         flags: AllocFlags,
         highest: ZoneType,
+        daemon: bool,
     ) -> CompactResult {
         self.sh.work.any = true;
         self.sh.work.tests += 1;
         let Some(o) = order else {
             return CompactResult::Continue;
         };
-        let free = self.zones[zone.index()].free_pages;
-        let mut result = self.suitable_by_watermarks(zone, o, flags, highest, free);
+        let z = &self.zones[zone.index()];
+        let free = z.free_pages;
+        let there = if daemon && self.sh.tunables.defrag_mode { z.free_pages_in_blocks() } else { free };
+        let mut result = self.suitable_by_watermarks(zone, o, flags, highest, there, free);
         if result == CompactResult::Continue && o.is_costly() {
             let index = self.zones[zone.index()].contig_info(o).fragmentation_index(o);
             if (0..=i64::from(self.sh.tunables.extfrag_threshold)).contains(&index) {
                 result = CompactResult::NotSuitableZone;
             }
         }
+        if result == CompactResult::Success && self.sh.profile.compaction == CompactionRules::Batched {
+            return result;
+        }
         let at = self.zones[zone.index()].at();
         self.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Suitable { at, order, ret: result });
         if result == CompactResult::NotSuitableZone { CompactResult::Skipped } else { result }
     }
 
-    /// The watermark part of the test, with `free` pages supposed free.
+    /// The watermark part of the test: the page is there if `there` pages are enough, and compaction may work if `free`
+    /// are.
     pub(crate) fn suitable_by_watermarks(
         &self,
         zone: ZoneId,
         order: Order,
         flags: AllocFlags,
         highest: ZoneType,
+        there: i64,
         free: i64,
     ) -> CompactResult {
         let z = &self.zones[zone.index()];
         let profile = &self.sh.profile;
         let mark = flags.wmark.unwrap_or(Wmark::Min);
-        if z.watermark_ok(order, z.wmark(mark), highest, flags, z.free_pages, profile) {
+        if z.watermark_ok(order, z.wmark(mark), highest, flags, there, profile) {
             return CompactResult::Success;
         }
-        let base = z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min });
+        let base = match profile.compaction {
+            CompactionRules::OneByOne => z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min }),
+            CompactionRules::Batched if order.is_costly() => z.wmark(mark) + (z.watermarks.low - z.watermarks.min),
+            CompactionRules::Batched => z.wmark(mark),
+        };
         let plain = AllocFlags::mark(Wmark::Min);
         if !z.watermark_ok(Order::ZERO, base + order.compact_gap(), highest, plain, free, profile) {
             return CompactResult::Skipped;

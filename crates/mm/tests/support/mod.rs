@@ -569,11 +569,16 @@ impl World {
 
 /// Free pages that compaction has taken as targets.
 fn isolated_free(m: &Memory, z: &Zone) -> u64 {
-    let want = Tag::new(FrameKind::IsolatedFree, Order::ZERO);
-    (z.start.pageblock()..z.end.pageblock())
-        .filter(|&b| m.frames().block_tag(b) == Tag::SPLIT)
-        .map(|b| m.frames().split_block_tags(b).iter().filter(|t| **t == want.raw()).count() as u64)
-        .sum()
+    let mut at = z.start;
+    let mut pages = 0;
+    while at < z.end {
+        let tag = m.frames().tag(at);
+        if tag.kind() == FrameKind::IsolatedFree {
+            pages += u64::from(tag.order().pages());
+        }
+        at = at.plus(tag.order().pages());
+    }
+    pages
 }
 
 /// Plays a history, verifying after every operation.

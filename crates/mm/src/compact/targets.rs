@@ -1,0 +1,122 @@
+//! The free scanner's stock: pages taken off the free lists and not yet moved to.
+//!
+//! Up to 6.9 a block is split into pages when it is taken, and pages are used from the last page of the last block
+//! downwards: a stack threaded through the frames keeps that order. From 6.10 on blocks stay whole, on a list for each
+//! order, until a page is wanted: the first block of the smallest order is used, its upper halves wait their turn.
+//! Source: kernel-behaviour §5.5.2.
+
+use super::run::CompactRun;
+use crate::frame::{FrameKind, List, NIL};
+use crate::memory::Memory;
+use crate::profile::CompactionRules;
+use crate::types::{NR_ORDERS, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::vmstat::VmEvent;
+
+/// A run's stock of free pages.
+#[derive(Clone)]
+pub(super) struct Targets {
+    stack: u32,
+    blocks: [List; NR_ORDERS],
+    /// Pages in stock.
+    pub(super) pages: u32,
+}
+
+impl Targets {
+    pub(super) const NONE: Targets = Targets { stack: NIL, blocks: [List::EMPTY; NR_ORDERS], pages: 0 };
+}
+
+impl CompactRun {
+    /// Adds an isolated free block to the stock.
+    pub(super) fn take_free_block(&mut self, m: &mut Memory, pfn: Pfn, order: Order) {
+        match m.sh.profile.compaction {
+            CompactionRules::OneByOne => {
+                for page in (0..order.pages()).map(|i| pfn.plus(i)) {
+                    m.frames.set(page, FrameKind::IsolatedFree, Order::ZERO);
+                    m.frames.stack_push(&mut self.stock.stack, page);
+                }
+            }
+            CompactionRules::Batched => {
+                m.frames.set(pfn, FrameKind::IsolatedFree, order);
+                m.frames.push_back(&mut self.stock.blocks[order.index()], pfn, order);
+            }
+        }
+        self.stock.pages += order.pages();
+        m.sh.work.free_isolated += u64::from(order.pages());
+        m.sh.vmstat.add(VmEvent::CompactIsolated, u64::from(order.pages()));
+    }
+
+    /// The next page to move to.
+    pub(super) fn next_target(&mut self, m: &mut Memory) -> Option<Pfn> {
+        if self.stock.pages == 0 {
+            self.isolate_freepages(m);
+        }
+        let page = match m.sh.profile.compaction {
+            CompactionRules::OneByOne => m.frames.stack_pop(&mut self.stock.stack)?,
+            CompactionRules::Batched => {
+                let page = self.split_smallest(m)?;
+                self.wanted -= 1;
+                page
+            }
+        };
+        self.stock.pages -= 1;
+        Some(page)
+    }
+
+    /// The first page of the first block of the smallest order; upper halves go to the front of their lists.
+    fn split_smallest(&mut self, m: &mut Memory) -> Option<Pfn> {
+        let (mut o, pfn) = Order::all().find_map(|o| Some((o, self.stock.blocks[o.index()].first()?)))?;
+        m.frames.unlink(&mut self.stock.blocks[o.index()], pfn, o);
+        m.frames.clear(pfn, o);
+        while o > Order::ZERO {
+            o = o.down();
+            let upper = pfn.plus(o.pages());
+            m.frames.set(upper, FrameKind::IsolatedFree, o);
+            m.frames.push_front(&mut self.stock.blocks[o.index()], upper, o);
+        }
+        m.frames.set(pfn, FrameKind::IsolatedFree, Order::ZERO);
+        Some(pfn)
+    }
+
+    /// A target that was not used comes first again.
+    pub(super) fn return_target(&mut self, m: &mut Memory, page: Pfn) {
+        match m.sh.profile.compaction {
+            CompactionRules::OneByOne => m.frames.stack_push(&mut self.stock.stack, page),
+            CompactionRules::Batched => {
+                m.frames.push_front(&mut self.stock.blocks[0], page, Order::ZERO);
+                self.wanted += 1;
+            }
+        }
+        self.stock.pages += 1;
+    }
+
+    /// Frees what is left of the stock, and lets the next run start at the highest of it.
+    pub(super) fn release_freepages(&mut self, m: &mut Memory) {
+        let mut highest = None;
+        while let Some(page) = m.frames.stack_pop(&mut self.stock.stack) {
+            highest = highest.max(Some(page));
+            m.free_untagged(self.zone, self.cpu, page, Order::ZERO);
+        }
+        for o in Order::all() {
+            while let Some(block) = self.stock.blocks[o.index()].first() {
+                highest = highest.max(Some(block));
+                m.frames.unlink(&mut self.stock.blocks[o.index()], block, o);
+                m.free_untagged(self.zone, self.cpu, block, o);
+            }
+        }
+        self.stock.pages = 0;
+        if let Some(highest) = highest {
+            let cached = &mut m.zones[self.zone.index()].compaction.cached_free_pfn;
+            *cached = (*cached).max(highest.pageblock_start());
+        }
+    }
+
+    /// Whether the free pages of a pageblock are too large a block to be broken up for this run's order (6.10).
+    pub(super) fn target_too_large(&self, m: &Memory, block: usize) -> bool {
+        let Some(order) = self.cc.order.filter(|o| o.pages() < PAGEBLOCK_PAGES) else {
+            // Whole free pageblocks are passed over by the walk itself.
+            return false;
+        };
+        let head = m.frames.tag(Pfn::of_pageblock(block));
+        m.sh.profile.compaction == CompactionRules::Batched && head.is_buddy() && head.order() >= order
+    }
+}
