@@ -45,6 +45,7 @@ impl Memory {
         if k.awake || !self.kcompactd_node_suitable(node) {
             return;
         }
+        self.nodes[node.index()].kcompactd.awake = true;
         self.sh.trace.emit(Listen::COMPACTION, || Event::WakeupKcompactd {
             nid: node,
             order: Some(order),
@@ -123,7 +124,9 @@ impl Kcompactd {
         match m.sh.profile.proactive {
             ProactiveRules::Off => None,
             ProactiveRules::Weighted => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
-            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway if m.sh.tunables.compaction_proactiveness == 0 => None,
+            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway if m.sh.tunables.compaction_proactiveness == 0 => {
+                None
+            }
             ProactiveRules::Unweighted | ProactiveRules::HalfLeeway => Some(self.interval),
         }
     }

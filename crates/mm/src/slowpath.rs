@@ -10,7 +10,9 @@ use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::memory::Memory;
 use crate::profile::{CompactionRules, ReserveRules, SlowPathRules};
-use crate::types::{CpuId, MigrateType, NodeId, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
+use crate::types::{
+    CpuId, MigrateType, NodeId, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType,
+};
 use crate::vmstat::VmEvent;
 
 const MAX_RECLAIM_RETRIES: u32 = 16;

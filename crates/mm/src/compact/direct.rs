@@ -39,9 +39,8 @@ pub(crate) struct DirectCompact {
 
 /// The order compaction makes for a request: in defrag_mode a request that is not movable gets a pageblock of its own.
 pub(crate) fn compact_order(request: Order, gfp: Gfp, flags: AllocFlags, profile: &Profile) -> Order {
-    let own_block = profile.defrag_mode
-        && flags.any(AllocFlags::NOFRAGMENT)
-        && gfp.migratetype() != MigrateType::Movable;
+    let own_block =
+        profile.defrag_mode && flags.any(AllocFlags::NOFRAGMENT) && gfp.migratetype() != MigrateType::Movable;
     if own_block { request.max(PAGEBLOCK_ORDER) } else { request }
 }
 

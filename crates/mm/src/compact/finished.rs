@@ -43,7 +43,9 @@ impl CompactRun {
                 }
                 let score = match m.sh.profile.proactive {
                     ProactiveRules::Weighted => m.fragmentation_score_weighted(z),
-                    ProactiveRules::Unweighted | ProactiveRules::HalfLeeway | ProactiveRules::Off => z.fragmentation_score(),
+                    ProactiveRules::Unweighted | ProactiveRules::HalfLeeway | ProactiveRules::Off => {
+                        z.fragmentation_score()
+                    }
                 };
                 if score > m.fragmentation_score_wmark_low() { CompactResult::Continue } else { CompactResult::Success }
             }

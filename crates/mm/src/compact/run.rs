@@ -191,9 +191,7 @@ impl CompactRun {
         }
         let done = self.iteration(m, owner, budget);
         match done {
-            None if self.has_captured(m) && !self.batched => {
-                self.end(m, CompactResult::Success)
-            }
+            None if self.has_captured(m) && !self.batched => self.end(m, CompactResult::Success),
             None => RunStep::Working,
             Some(result) => self.end(m, result),
         }
