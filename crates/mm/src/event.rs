@@ -11,8 +11,6 @@ use core::fmt;
 pub struct Listen(u8);
 
 impl Listen {
-    /// Nothing.
-    pub const NOTHING: Listen = Listen(0);
     /// `kmem`: every allocation and free. Large.
     pub const KMEM: Listen = Listen(1);
     /// `kmem:mm_page_alloc_extfrag` alone.
