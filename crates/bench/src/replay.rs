@@ -3,50 +3,40 @@
 use crate::measure::{Samples, ns_each};
 use crate::options::Options;
 use crate::subject::{Bsa, Subject};
-use crate::table::{Row, Unit};
-use kontig_mm::{CpuId, Memory, NodeId, Order, Pfn};
-use recording::{Op, Recording};
-
-#[path = "../../mm/tests/recording/mod.rs"]
-#[allow(dead_code, missing_docs)] // it is the golden tests' own, and they use more of it
-mod recording;
+use crate::table::{Row, Target, Unit};
+use kontig_mm::Memory;
+use kontig_oracle::Recording;
+use kontig_oracle::recording::Part;
+use kontig_oracle::replay::operations::Runner;
+use kontig_oracle::trace::Op;
+use std::path::Path;
 
 const NAME: &str = "6.1-mixed100k";
 /// Frames of the recorded node.
 const FRAMES: u32 = 1 << 20;
+/// A replay keeps up with the kernels that make recordings: 5 million operations a second.
+const TARGET_NS: f64 = 200.0;
 
-fn ours(rec: &Recording, m: &mut Memory) -> f64 {
-    let (cpu, node) = (CpuId::new(0), NodeId::new(1));
-    let mut held: Vec<Option<(Pfn, Order)>> = vec![None; rec.ops.len()];
-    ns_each(rec.ops.len(), || {
-        for op in &rec.ops {
-            match *op {
-                Op::Alloc { order, gfp, id, movable_ops } => {
-                    let got = m.alloc(cpu, node, gfp, order).ok();
-                    if let (Some(pfn), true) = (got, movable_ops) {
-                        m.set_movable_ops(pfn);
-                    }
-                    held[id] = got.map(|pfn| (pfn, order));
-                }
-                Op::Free { id } => {
-                    if let Some((pfn, order)) = held[id].take() {
-                        m.free(cpu, pfn, order);
-                    }
-                }
-            }
-        }
-    })
+/// Nanoseconds an operation, every result held against the kernel's.
+fn ours(ops: &[Op], results: &[u32], start: &Memory) -> f64 {
+    let mut runner = Runner::new(start.clone(), ops);
+    let mut first_difference = None;
+    let ns = ns_each(ops.len(), || first_difference = runner.first_difference(ops, results));
+    assert_eq!(first_difference, None, "{NAME}: the operation that differs");
+    ns
 }
 
-fn peers(rec: &Recording) -> f64 {
+fn peers(ops: &[Op]) -> f64 {
     let mut s = Bsa::new(FRAMES);
-    let mut held: Vec<Option<(u32, u8)>> = vec![None; rec.ops.len()];
-    ns_each(rec.ops.len(), || {
-        for op in &rec.ops {
+    let mut held: Vec<Option<(u32, u8)>> = vec![None; ops.len()];
+    ns_each(ops.len(), || {
+        for op in ops {
             match *op {
-                Op::Alloc { order, id, .. } => held[id] = s.alloc(order.get()).map(|pfn| (pfn, order.get())),
+                Op::Alloc { order, id, .. } => {
+                    held[id.0 as usize] = s.alloc(order.get()).map(|pfn| (pfn, order.get()));
+                }
                 Op::Free { id } => {
-                    if let Some((pfn, order)) = held[id].take() {
+                    if let Some((pfn, order)) = held[id.0 as usize].take() {
                         s.free(pfn, order);
                     }
                 }
@@ -55,14 +45,21 @@ fn peers(rec: &Recording) -> f64 {
     })
 }
 
+/// The recording's operations and results, and the machine before them.
+fn recorded() -> Result<(Vec<Op>, Vec<u32>, Memory), kontig_oracle::BadRecording> {
+    let rec = Recording::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle/golden").join(NAME))?;
+    let ops = rec.trace()?;
+    let results = rec.results(ops.len())?;
+    Ok((ops, results, rec.machine(Part::Operations)?))
+}
+
 /// The row.
 pub fn row(o: &Options) -> Row {
-    let rec = Recording::open(NAME);
-    let start = rec.start();
+    let (ops, results, start) = recorded().unwrap_or_else(|e| panic!("{e}"));
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for _ in 0..=o.repetitions() {
-        a.push(ours(&rec, &mut start.clone()));
-        b.push(peers(&rec));
+        a.push(ours(&ops, &results, &start));
+        b.push(peers(&ops));
     }
     let a = Samples::new(a.split_off(1));
     Row {
@@ -71,6 +68,6 @@ pub fn row(o: &Options) -> Row {
         unit: Unit::Ns,
         ours: a,
         peer: Some((Bsa::NAME, Samples::new(b.split_off(1)))),
-        target: None,
+        target: Some(Target::AtMost(TARGET_NS)),
     }
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
         kontig reproduce java-heap backoff --html r.html  two more, as a page with the memory map\n  \
         kontig run hugealloc --machine xeon-64g --profile 6.1 --set vm.compaction_proactiveness=60\n                                                    \
         what if?\n\n\
-        Exit codes: 0 done; 1 failed while running; 2 asked wrongly."
+        Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording differs."
 )]
 pub struct Cli {
     /// What to do.

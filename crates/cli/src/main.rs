@@ -1,6 +1,6 @@
 //! `kontig`: the command line.
 //!
-//! Exit codes: 0 done; 1 failed while running; 2 asked wrongly. Results go to standard output, everything else to
+//! Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording differs. Results go to standard output, everything else to
 //! standard error.
 
 mod args;
@@ -19,10 +19,19 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
 
+/// How a command ends that did what it was asked.
+enum Ending {
+    /// As it should.
+    Done,
+    /// With a recording that the engine does not reproduce.
+    Different,
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::Different) => ExitCode::from(3),
         Err(e) => {
             // Where not even this can be said, the exit code says it.
             let _ = writeln!(std::io::stderr(), "kontig: {e}");
@@ -31,13 +40,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), LabError> {
-    match cli.command {
+fn run(cli: Cli) -> Result<Ending, LabError> {
+    let done = match cli.command {
+        Command::Oracle(c) => return oracle::oracle(&c),
         Command::Reproduce(a) => reproduce::reproduce(&a),
         Command::Run(a) => reproduce::run(&a),
         Command::Rerun(a) => reproduce::rerun(&a),
         Command::List { json } => list::list(json),
-        Command::Oracle(c) => oracle::oracle(&c),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kontig", &mut text);
@@ -46,7 +55,8 @@ fn run(cli: Cli) -> Result<(), LabError> {
         Command::Man { dir } => std::fs::create_dir_all(&dir)
             .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
             .map_err(|e| kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()),
-    }
+    };
+    done.map(|()| Ending::Done)
 }
 
 /// Prints to standard output; a reader that has had enough (`| head`) is no error.

@@ -1,13 +1,37 @@
-//! `kontig oracle doctor`.
+//! `kontig oracle doctor`: what is missing to make recordings.
 
 use clap::Args;
-use kontig_lab::LabError;
+use kontig_lab::{Failed, LabError};
+use kontig_oracle::record::doctor::examine;
+use kontig_oracle::record::kernel::Series;
+use std::path::PathBuf;
 
 /// What it is asked.
 #[derive(Args)]
-pub struct DoctorArgs {}
+pub struct DoctorArgs {
+    /// The kernel to be recorded: 6.1 or 7.2
+    #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1)]
+    kernel: Series,
+    /// A Debian root the kernel comes from, as oracle/make-root makes it
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
 
-/// Does it.
-pub fn doctor(_: &DoctorArgs) -> Result<(), LabError> {
-    Ok(())
+/// Does it. All there: exit code 0; something missing: 1.
+pub fn doctor(a: &DoctorArgs) -> Result<(), LabError> {
+    let d = examine(a.kernel, a.root.as_deref());
+    let mut text = String::new();
+    for f in &d.findings {
+        text += &format!("{}  {}\n", if f.fine { "ok      " } else { "missing " }, f.what);
+    }
+    if d.is_healthy() {
+        text += &format!("\nkernel {} can be recorded\n", a.kernel);
+        return crate::print(&text);
+    }
+    text += "\nas root:\n";
+    text += &d.remedies.iter().map(|line| format!("  {line}\n")).collect::<String>();
+    crate::print(&text)?;
+    let missing = d.findings.iter().filter(|f| !f.fine).count();
+    let reason = format!("{missing} of {} things are missing", d.findings.len());
+    Err(Failed::Run { run: "oracle doctor".into(), reason }.into())
 }

@@ -4,6 +4,7 @@ pub mod doctor;
 pub mod record;
 pub mod verify;
 
+use crate::Ending;
 use clap::Subcommand;
 use kontig_lab::LabError;
 
@@ -13,16 +14,17 @@ pub enum OracleCommand {
     /// Boot a real kernel under emulation and record what its allocator does
     Record(record::RecordArgs),
     /// Replay recordings through the engine and show the first difference
+    #[command(after_help = verify::HELP)]
     Verify(verify::VerifyArgs),
     /// Show what is missing to make recordings, and the line that installs it
     Doctor(doctor::DoctorArgs),
 }
 
 /// Carries out one of them.
-pub fn oracle(command: &OracleCommand) -> Result<(), LabError> {
+pub fn oracle(command: &OracleCommand) -> Result<Ending, LabError> {
     match command {
-        OracleCommand::Record(a) => record::record(a),
+        OracleCommand::Record(a) => record::record(a).map(|()| Ending::Done),
         OracleCommand::Verify(a) => verify::verify(a),
-        OracleCommand::Doctor(a) => doctor::doctor(a),
+        OracleCommand::Doctor(a) => doctor::doctor(a).map(|()| Ending::Done),
     }
 }

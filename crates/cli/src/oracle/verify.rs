@@ -1,13 +1,192 @@
-//! `kontig oracle verify`.
+//! `kontig oracle verify`: recordings replayed through the engine, operation by operation.
+//!
+//! Each recording is a line: what was compared and found equal, or where the engine first did something else. A
+//! difference does not stop the others from being verified, nor does a folder that is no recording.
 
+use crate::Ending;
 use clap::Args;
-use kontig_lab::LabError;
+use kontig_lab::{AskedWrongly, LabError};
+use kontig_oracle::difference::Difference;
+use kontig_oracle::replay::Compared;
+use kontig_oracle::{BadRecording, Verdict};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What `--help` teaches.
+pub const HELP: &str = "Examples:\n  \
+    kontig oracle verify                          the newest recording under recordings/\n  \
+    kontig oracle verify oracle/golden/6.1-stress1\n  \
+    kontig oracle verify all                      every recording under oracle/golden and recordings\n  \
+    kontig oracle verify all --json > verdicts.json\n\n\
+    A recording is a folder: a trace of allocations and frees with what the kernel returned for each, or a compaction \
+    with its tracepoints, and the zone's state before and after. The engine starts from the state before, does the \
+    same, and has to return the same and end the same: every pfn, every list in its order.\n\n\
+    A difference is reported with the operations before it, what the engine did, and its zone just before: enough to \
+    find the rule.\n\n\
+    Exit codes: 0 all equal; 3 at least one differs; 2 no such folder, a malformed recording, or a kernel without \
+    profile; 1 failed otherwise.";
+
+/// Where `kontig oracle record` puts its recordings.
+const RECORDINGS: &str = "recordings";
+/// Where `all` looks, from the current directory.
+const ALL: [&str; 2] = ["oracle/golden", RECORDINGS];
 
 /// What it is asked.
 #[derive(Args)]
-pub struct VerifyArgs {}
+pub struct VerifyArgs {
+    /// Folders of recordings, or 'all' (default: the newest under recordings/)
+    #[arg(value_name = "DIR|all")]
+    recordings: Vec<PathBuf>,
+    /// Print one JSON document (schema kontig.verify/1) instead of lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// A folder and what verifying it came to.
+type Verified = (PathBuf, Result<Verdict, BadRecording>);
 
 /// Does it.
-pub fn verify(_: &VerifyArgs) -> Result<(), LabError> {
-    Ok(())
+pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
+    let mut verified: Vec<Verified> = Vec::new();
+    for dir in folders(&args.recordings)? {
+        let verdict = kontig_oracle::verify(&dir);
+        if let (false, Ok(verdict)) = (args.json, &verdict) {
+            crate::print(&in_words(&dir, verdict))?;
+        }
+        verified.push((dir, verdict));
+    }
+    if args.json {
+        let recordings: Vec<Value> = verified.iter().map(|(dir, v)| as_json(dir, v)).collect();
+        crate::print(&format!("{:#}\n", json!({ "schema": "kontig.verify/1", "recordings": recordings })))?;
+    }
+    let different = verified.iter().any(|(_, v)| matches!(v, Ok(Verdict::Different(_))));
+    // The last one is the caller's to say; a difference is the graver news.
+    let mut bad: Vec<LabError> =
+        verified.iter().filter_map(|(_, v)| v.as_ref().err()).map(|e| asked_wrongly(e.to_string())).collect();
+    let last = if different { None } else { bad.pop() };
+    for e in bad {
+        let _ = writeln!(std::io::stderr(), "kontig: {e}");
+    }
+    match (different, last) {
+        (true, _) => Ok(Ending::Different),
+        (false, Some(e)) => Err(e),
+        (false, None) => Ok(Ending::Done),
+    }
+}
+
+fn asked_wrongly(reason: String) -> LabError {
+    AskedWrongly::Value(reason).into()
+}
+
+/// The folders that are meant.
+fn folders(named: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
+    if named.is_empty() {
+        let newest = |dir: &PathBuf| std::fs::metadata(dir).and_then(|m| m.modified()).ok();
+        return below(RECORDINGS).into_iter().max_by_key(newest).map(|dir| vec![dir]).ok_or_else(|| {
+            asked_wrongly(format!("no recordings under {RECORDINGS}/: make one with 'kontig oracle record', or name a folder"))
+        });
+    }
+    let mut found = Vec::new();
+    for dir in named {
+        if dir != Path::new("all") {
+            found.push(dir.clone());
+            continue;
+        }
+        let all: Vec<PathBuf> = ALL.iter().flat_map(|parent| below(parent)).collect();
+        if all.is_empty() {
+            return Err(asked_wrongly(format!("no recordings under {}/ or {}/ here", ALL[0], ALL[1])));
+        }
+        found.extend(all);
+    }
+    Ok(found)
+}
+
+/// The folders in a folder, by name; none if there is no such folder.
+fn below(parent: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut dirs: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_dir()).collect();
+    dirs.sort();
+    dirs
+}
+
+fn in_words(dir: &Path, verdict: &Verdict) -> String {
+    let dir = dir.display();
+    match verdict {
+        Verdict::Equal(compared) => format!("{dir}: equal: {}\n", counted(compared)),
+        Verdict::Different(difference) => format!("{dir}: DIFFERENT at {difference}"),
+        Verdict::NotReplayed(why) => format!("{dir}: not replayed: {why}\n"),
+    }
+}
+
+/// What was compared, leaving out what the recording does not have.
+fn counted(c: &Compared) -> String {
+    let mut parts: Vec<String> = [
+        (c.operations, "operations"),
+        (c.pfns, "pfns"),
+        (c.events, "compaction events"),
+        (c.migrations, "migrations"),
+        (c.counters, "counters"),
+    ]
+    .into_iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, what)| format!("{} {what}", grouped(n)))
+    .collect();
+    if c.final_states > 0 {
+        parts.push(format!("final state with {} blocks in {} lists", grouped(c.listed), c.lists));
+    }
+    parts.join(", ")
+}
+
+/// A number with its thousands apart.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
+    groups.join(",")
+}
+
+fn as_json(dir: &Path, verdict: &Result<Verdict, BadRecording>) -> Value {
+    let path = dir.display().to_string();
+    match verdict {
+        Ok(Verdict::Equal(c)) => json!({ "path": path, "verdict": "equal", "compared": compared_as_json(c) }),
+        Ok(Verdict::Different(d)) => {
+            json!({ "path": path, "verdict": "different", "difference": difference_as_json(d) })
+        }
+        Ok(Verdict::NotReplayed(why)) => json!({ "path": path, "verdict": "not-replayed", "reason": why }),
+        Err(e) => json!({ "path": path, "verdict": "error", "reason": e.to_string() }),
+    }
+}
+
+fn compared_as_json(c: &Compared) -> Value {
+    json!({
+        "operations": c.operations,
+        "pfns": c.pfns,
+        "events": c.events,
+        "migrations": c.migrations,
+        "counters": c.counters,
+        "lists": c.lists,
+        "listed": c.listed,
+        "final_states": c.final_states,
+    })
+}
+
+fn difference_as_json(d: &Difference) -> Value {
+    let around: Vec<Value> = d.around.iter().map(|s| json!({ "title": s.title, "lines": s.lines })).collect();
+    json!({
+        "at": d.at.to_string(),
+        "asked": d.asked,
+        "kernel": d.kernel,
+        "engine": d.engine,
+        "around": around,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!([7, 100, 1_000, 1_172_674].map(grouped), ["7", "100", "1,000", "1,172,674"]);
+    }
 }

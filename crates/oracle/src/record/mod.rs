@@ -1,1 +1,153 @@
 //! Makes recordings: boots a Debian kernel under emulation and takes what it did out of it.
+//!
+//! The rule: the same experiment recorded twice gives the same bytes. The emulated machine counts instructions instead
+//! of time, has one CPU, no disk, no network and no source of chance ([`qemu`]); its file system is put together here
+//! from the module and the scripts under `oracle/` ([`module`], [`initramfs`]). What comes out of its debug port is
+//! framed and counted, so that nothing missing goes unnoticed ([`unpack`]). A folder appears under its name only when
+//! it is whole.
+
+pub mod doctor;
+pub mod experiment;
+mod folder;
+mod initramfs;
+pub mod kernel;
+mod module;
+pub mod qemu;
+mod unpack;
+
+use experiment::Plan;
+use kernel::Kernel;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Why there is no recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// Asked for something that cannot be had.
+    Asked(String),
+    /// Something went wrong on the way.
+    Failed(String),
+    /// The caller has stopped it.
+    Interrupted,
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordError::Asked(reason) | RecordError::Failed(reason) => f.write_str(reason),
+            RecordError::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+/// How an error of the operating system about a file is told.
+fn about_file(path: &Path, what: &str) -> impl FnOnce(std::io::Error) -> RecordError {
+    let (path, what) = (path.display().to_string(), what.to_string());
+    move |e| RecordError::Failed(format!("{path}: cannot {what}: {e}"))
+}
+
+/// How far a recording has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The module and the machine's file system are made.
+    Building,
+    /// The machine runs, and has sent so many bytes.
+    Running(u64),
+    /// What it sent is compressed and written.
+    Writing,
+}
+
+/// The caller's hold on a recording under way.
+pub struct Control<'a> {
+    /// Raised to stop it.
+    pub stop: &'a AtomicBool,
+    /// Told how far it has come, several times a second.
+    pub progress: &'a dyn Fn(Stage),
+}
+
+impl Control<'_> {
+    fn check(&self) -> Result<(), RecordError> {
+        if self.stop.load(Ordering::Relaxed) { Err(RecordError::Interrupted) } else { Ok(()) }
+    }
+
+    fn at(&self, stage: Stage) -> Result<(), RecordError> {
+        (self.progress)(stage);
+        self.check()
+    }
+}
+
+/// A recording that has been made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Its files, as large as they were before compression.
+    pub files: Vec<(String, u64)>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Makes a recording of `plan` on `kernel` in the folder `out`, which must not be there yet.
+///
+/// # Errors
+/// In one line: what is missing or went wrong, and where to look.
+pub fn record(plan: &Plan, kernel: &Kernel, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
+    let start = Instant::now();
+    if out.symlink_metadata().is_ok() {
+        return Err(RecordError::Asked(format!("{}: is already there; remove it, or name another", out.display())));
+    }
+    control.at(Stage::Building)?;
+    let qemu = qemu::Qemu::find()?;
+    let work = folder::Work::new()?;
+    let built = module::build(kernel, work.path(), control)?;
+    let machine = qemu::Machine {
+        kernel: kernel.image.clone(),
+        initramfs: work.path().join("initramfs"),
+        console: work.path().join("console.log"),
+        results: work.path().join("results"),
+    };
+    std::fs::write(&machine.initramfs, initramfs::assemble(plan, &built)?)
+        .map_err(about_file(&machine.initramfs, "write"))?;
+
+    let sent = run_to_the_end(&qemu, &machine, plan, control)?;
+
+    control.at(Stage::Writing)?;
+    let about = folder::About::new(plan, kernel, &qemu);
+    let mut files = sent.files;
+    if let Some(trace) = &plan.trace {
+        files.push(("trace.bin".into(), trace.clone()));
+    }
+    folder::write(out, &about, &files, control)?;
+    let files = files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
+    Ok(Made { folder: out.to_path_buf(), kernel: kernel.release.clone(), files, took: start.elapsed() })
+}
+
+/// Runs the machine; whatever keeps it from sending everything is told with its console's last word.
+fn run_to_the_end(
+    qemu: &qemu::Qemu,
+    machine: &qemu::Machine,
+    plan: &Plan,
+    control: &Control<'_>,
+) -> Result<unpack::Sent, RecordError> {
+    let told = |reason: String| {
+        let console = std::fs::read(&machine.console).unwrap_or_default();
+        let console = String::from_utf8_lossy(&console).into_owned();
+        let kept = folder::keep_console(&plan.name, &console);
+        let last = qemu::last_word(&console).unwrap_or("the console is empty");
+        RecordError::Failed(format!("{reason}; the machine's last word: {last} (console: {kept})"))
+    };
+    qemu.run(machine, control).map_err(|e| match e {
+        RecordError::Failed(reason) => told(reason),
+        other => other,
+    })?;
+    let stream = std::fs::read(&machine.results).map_err(about_file(&machine.results, "read"))?;
+    let sent = unpack::unpack(&stream).map_err(|e| told(e.to_string()))?;
+    let missing: Vec<&str> = plan.expected().filter(|name| !sent.files.iter().any(|(n, _)| n == name)).collect();
+    if missing.is_empty() { Ok(sent) } else { Err(told(format!("results are missing: {}", missing.join(", ")))) }
+}

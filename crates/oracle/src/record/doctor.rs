@@ -1,0 +1,285 @@
+//! Says what is missing to make recordings, and the line that installs it.
+//!
+//! Two places count: the host, which runs the emulator, and the place the kernel comes from, which is the host too or
+//! a Debian root given for it. What is installed is read from dpkg's own list.
+
+use super::kernel::{Series, images};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What the host needs in any case.
+const FOR_THE_MACHINE: &[&str] = &["qemu-system-x86", "busybox-static"];
+/// What building takes, wherever the kernel is.
+const FOR_BUILDING: &[&str] = &["gcc", "make", "libc6-dev"];
+const KERNEL: &[&str] = &["linux-image-cloud-amd64", "linux-headers-cloud-amd64"];
+
+/// One thing looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether it is as it has to be.
+    pub fine: bool,
+    /// What it is.
+    pub what: String,
+}
+
+/// Everything looked at, and what to do about what is missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// What was looked at.
+    pub findings: Vec<Finding>,
+    /// Commands, in order, that bring what is missing; lines for an administrator's shell.
+    pub remedies: Vec<String>,
+}
+
+impl Diagnosis {
+    /// Whether a recording can be made.
+    pub fn is_healthy(&self) -> bool {
+        self.findings.iter().all(|f| f.fine)
+    }
+
+    fn fine(&mut self, what: String) {
+        self.findings.push(Finding { fine: true, what });
+    }
+    fn missing(&mut self, what: String) {
+        self.findings.push(Finding { fine: false, what });
+    }
+}
+
+/// Looks at the host, and at the root the kernel comes from if there is one.
+pub fn examine(series: Series, root: Option<&Path>) -> Diagnosis {
+    examine_host(Path::new("/"), series, root)
+}
+
+fn examine_host(host: &Path, series: Series, root: Option<&Path>) -> Diagnosis {
+    let mut d = Diagnosis::default();
+    let Some(on_host) = Installed::read(host) else {
+        d.missing("the host is not a Debian: there is no /var/lib/dpkg/status".into());
+        d.remedies
+            .push("# recordings are made on Debian 12 or later, in a container or a virtual machine if need be".into());
+        return d;
+    };
+    if let Some(root) = root {
+        let wanted = on_host.check(FOR_THE_MACHINE, "", &mut d);
+        install(&wanted, None, "", &mut d);
+        return examine_root(root, series, d);
+    }
+    let own = codename(host);
+    if own.as_deref() == Some(series.debian()) {
+        let mut wanted = on_host.check(&[FOR_THE_MACHINE, FOR_BUILDING].concat(), "", &mut d);
+        wanted.extend(check_kernel(host, series, &on_host, &mut d));
+        install(&wanted, series.apt_target(), "", &mut d);
+        return d;
+    }
+    // Another Debian's kernel, with headers for another Debian's compiler: it gets a root of its own.
+    let wanted = on_host.check(FOR_THE_MACHINE, "", &mut d);
+    install(&wanted, None, "", &mut d);
+    let own = own.unwrap_or_else(|| "unknown".into());
+    d.missing(format!("kernel {series} belongs to Debian {}; the host is {own}: a root for it", series.debian()));
+    if !on_host.has("debootstrap") {
+        d.remedies.push("apt-get install debootstrap".into());
+    }
+    d.remedies.push(format!("oracle/make-root /var/lib/kontig/{0} {series}", series.debian()));
+    d.remedies.push(format!("kontig oracle doctor --kernel {series} --root /var/lib/kontig/{}", series.debian()));
+    d
+}
+
+fn examine_root(root: &Path, series: Series, mut d: Diagnosis) -> Diagnosis {
+    let shown = root.display();
+    let Some(installed) = Installed::read(root) else {
+        d.missing(format!("{shown} is not a Debian root: there is no var/lib/dpkg/status in it"));
+        d.remedies.push(format!("oracle/make-root {shown} {series}"));
+        return d;
+    };
+    let mut wanted = installed.check(FOR_BUILDING, &format!("{shown}: "), &mut d);
+    wanted.extend(check_kernel(root, series, &installed, &mut d));
+    install(&wanted, series.apt_target(), &format!("chroot {shown} "), &mut d);
+    d
+}
+
+/// Looks for an image of the series with headers of the same release; gives the packages to install.
+fn check_kernel(place: &Path, series: Series, installed: &Installed, d: &mut Diagnosis) -> Vec<String> {
+    let found = match images(place, series) {
+        Ok(found) => found,
+        Err(e) => {
+            d.missing(e.to_string());
+            return Vec::new();
+        }
+    };
+    let Some(newest) = found.last() else {
+        d.missing(format!("a {series} kernel of the cloud flavour"));
+        return KERNEL.iter().map(|p| p.to_string()).collect();
+    };
+    let version = |package: &str| installed.version(&format!("{package}-{newest}"));
+    match (version("linux-image"), version("linux-headers")) {
+        (Some(image), Some(headers)) if image == headers => {
+            d.fine(format!("kernel {newest}, image and headers {image}"));
+            Vec::new()
+        }
+        (Some(image), Some(headers)) => {
+            d.missing(format!("kernel {newest}: the image is {image}, but the headers are {headers}"));
+            vec![format!("linux-image-{newest}"), format!("linux-headers-{newest}")]
+        }
+        (image, headers) => {
+            let have = |v: &Option<&str>| v.map_or("not installed".to_string(), str::to_string);
+            d.missing(format!("kernel {newest}: image {}, headers {}", have(&image), have(&headers)));
+            let missing = [("linux-image", image), ("linux-headers", headers)];
+            missing.iter().filter(|(_, v)| v.is_none()).map(|(p, _)| format!("{p}-{newest}")).collect()
+        }
+    }
+}
+
+/// Adds the one line that installs these packages.
+fn install(packages: &[String], target: Option<&str>, before: &str, d: &mut Diagnosis) {
+    if packages.is_empty() {
+        return;
+    }
+    let target = target.filter(|_| packages.iter().any(|p| p.starts_with("linux-")));
+    let target = target.map(|t| format!("-t {t} ")).unwrap_or_default();
+    d.remedies.push(format!("{before}apt-get install {target}{}", packages.join(" ")));
+}
+
+/// What dpkg has installed, with versions.
+struct Installed(BTreeMap<String, String>);
+
+impl Installed {
+    fn read(place: &Path) -> Option<Installed> {
+        let path: PathBuf = place.join("var/lib/dpkg/status");
+        // Descriptions may be in any encoding; names and versions are ASCII.
+        let bytes = std::fs::read(path).ok()?;
+        Some(Installed::parse(&String::from_utf8_lossy(&bytes)))
+    }
+
+    /// Paragraphs of `Name: value` lines; continued lines begin with a space.
+    fn parse(status: &str) -> Installed {
+        let paragraph = |text: &str| -> Option<(String, String)> {
+            let field = |name: &str| {
+                text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).map(|v| v.trim().to_string())
+            };
+            let installed = field("Status")?.split(' ').next_back() == Some("installed");
+            installed.then_some((field("Package")?, field("Version")?))
+        };
+        Installed(status.split("\n\n").filter_map(paragraph).collect())
+    }
+
+    fn version(&self, package: &str) -> Option<&str> {
+        self.0.get(package).map(String::as_str)
+    }
+
+    fn has(&self, package: &str) -> bool {
+        self.0.contains_key(package)
+    }
+
+    /// Looks for packages; gives those that are missing.
+    fn check(&self, packages: &[&str], place: &str, d: &mut Diagnosis) -> Vec<String> {
+        for p in packages {
+            match self.version(p) {
+                Some(version) => d.fine(format!("{place}{p} {version}")),
+                None => d.missing(format!("{place}{p}")),
+            }
+        }
+        packages.iter().filter(|p| !self.has(p)).map(|p| p.to_string()).collect()
+    }
+}
+
+/// The Debian release of a place, such as `bookworm`.
+fn codename(place: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(place.join("etc/os-release")).ok()?;
+    let value = text.lines().find_map(|l| l.strip_prefix("VERSION_CODENAME="))?;
+    Some(value.trim_matches('"').to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(packages: &[(&str, &str)]) -> String {
+        let one = |(p, v): &(&str, &str)| {
+            format!("Package: {p}\nStatus: install ok installed\nVersion: {v}\nDescription: x\n Status: y\n\n")
+        };
+        packages.iter().map(one).collect()
+    }
+
+    /// A place that looks like a Debian.
+    fn debian(codename: &str, packages: &[(&str, &str)], kernel: Option<&str>) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a folder");
+        for folder in ["var/lib/dpkg", "etc", "boot"] {
+            std::fs::create_dir_all(dir.path().join(folder)).expect("made");
+        }
+        let write = |path: &str, text: String| std::fs::write(dir.path().join(path), text).expect("written");
+        write("var/lib/dpkg/status", status(packages));
+        write("etc/os-release", format!("ID=debian\nVERSION_CODENAME={codename}\n"));
+        if let Some(release) = kernel {
+            write(&format!("boot/vmlinuz-{release}"), String::new());
+        }
+        dir
+    }
+
+    const RELEASE: &str = "6.1.0-56-cloud-amd64";
+    const TOOLS: [(&str, &str); 5] =
+        [("qemu-system-x86", "1"), ("busybox-static", "1"), ("gcc", "1"), ("make", "1"), ("libc6-dev", "1")];
+
+    fn with_kernel(image: &'static str, headers: &'static str) -> Vec<(&'static str, &'static str)> {
+        let mut packages = TOOLS.to_vec();
+        packages.push(("linux-image-6.1.0-56-cloud-amd64", image));
+        packages.push(("linux-headers-6.1.0-56-cloud-amd64", headers));
+        packages
+    }
+
+    #[test]
+    fn dpkgs_list_tells_installed_from_removed() {
+        let text = "Package: a\nStatus: install ok installed\nVersion: 1:2-3\n\n\
+                    Package: b\nStatus: deinstall ok config-files\nVersion: 1\n\n\
+                    Package: c\nStatus: install ok half-installed\nVersion: 1\n\nPackage: d\n";
+        let i = Installed::parse(text);
+        assert_eq!((i.version("a"), i.has("b"), i.has("c"), i.has("d")), (Some("1:2-3"), false, false, false));
+    }
+
+    #[test]
+    fn a_complete_host_is_healthy() {
+        let host = debian("bookworm", &with_kernel("6.1.192-2", "6.1.192-2"), Some(RELEASE));
+        let d = examine_host(host.path(), Series::V6_1, None);
+        assert!(d.is_healthy() && d.remedies.is_empty(), "{d:?}");
+    }
+
+    #[test]
+    fn one_line_installs_all_that_is_missing() {
+        let host = debian("bookworm", &[("gcc", "1"), ("make", "1")], None);
+        let d = examine_host(host.path(), Series::V6_1, None);
+        let line = "apt-get install qemu-system-x86 busybox-static libc6-dev linux-image-cloud-amd64 \
+                    linux-headers-cloud-amd64";
+        assert_eq!(d.remedies, [line]);
+        assert!(!d.is_healthy());
+    }
+
+    #[test]
+    fn headers_of_another_version_are_told() {
+        let host = debian("bookworm", &with_kernel("6.1.192-2", "6.1.180-1"), Some(RELEASE));
+        let d = examine_host(host.path(), Series::V6_1, None);
+        assert!(d.findings.iter().any(|f| !f.fine && f.what.contains("headers are 6.1.180-1")), "{d:?}");
+        assert_eq!(d.remedies, [format!("apt-get install linux-image-{RELEASE} linux-headers-{RELEASE}")]);
+    }
+
+    #[test]
+    fn another_debians_kernel_needs_a_root() {
+        let host = debian("bookworm", &TOOLS, None);
+        let d = examine_host(host.path(), Series::V7_2, None);
+        assert_eq!(d.remedies[0], "apt-get install debootstrap");
+        assert_eq!(d.remedies[1], "oracle/make-root /var/lib/kontig/trixie 7.2");
+        let root = debian("trixie", &TOOLS[2..], None);
+        let d = examine_host(host.path(), Series::V7_2, Some(root.path()));
+        let shown = root.path().display();
+        let line = format!(
+            "chroot {shown} apt-get install -t trixie-backports linux-image-cloud-amd64 linux-headers-cloud-amd64"
+        );
+        assert_eq!(d.remedies, [line]);
+    }
+
+    #[test]
+    fn what_is_no_debian_is_said_to_be_none() {
+        let dir = tempfile::tempdir().expect("a folder");
+        assert!(!examine_host(dir.path(), Series::V6_1, None).is_healthy());
+        let host = debian("bookworm", &TOOLS, None);
+        let d = examine_host(host.path(), Series::V6_1, Some(dir.path()));
+        assert!(d.findings.iter().any(|f| f.what.contains("is not a Debian root")), "{d:?}");
+    }
+}

@@ -1,0 +1,391 @@
+//! What can be recorded, and what an experiment of it consists of: a script for the machine, a trace, settings.
+
+use super::RecordError;
+use super::kernel::Series;
+use crate::trace::{self, BlockId, Op, Request, prng::Random};
+use kontig_mm::Order;
+use kontig_mm::types::MAX_ORDER;
+use std::collections::BTreeMap;
+
+/// Proactive compaction is off while memory is prepared; this experiment switches it on when it is.
+const PROACTIVENESS: &str = "vm.compaction_proactiveness";
+const PROACTIVE_SCRIPT: &str = "anon-proactive";
+const BOOST: &str = "vm.watermark_boost_factor";
+/// More operations than node 0 has room for the results of.
+const MOST_OPS: usize = 16 << 20;
+/// An order-9 block is a pageblock, and a huge page.
+const HUGE: Order = Order::new(9);
+
+/// An experiment with a script of its own.
+pub struct Scenario {
+    /// What it is asked for by.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    script: &'static str,
+    kernels: &'static [Series],
+    /// Operations of its trace if nothing else is said, and what makes it; none if it executes no trace.
+    trace: Option<(usize, MakeTrace)>,
+    /// Whether its requests have a size that can be chosen.
+    sized: bool,
+    /// Whether a seed says anything about it.
+    random: bool,
+    sysctls: &'static [(&'static str, &'static str)],
+    expected: &'static [&'static str],
+}
+
+type MakeTrace = fn(usize, u64, Order) -> Vec<Op>;
+
+/// The experiments with a script of their own.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "module-compact",
+        what: "node filled with migratable pages, 3/4 freed at random, then compacted; every migration logged",
+        script: "module-compact",
+        kernels: &[Series::V6_1],
+        trace: Some((500_000, fill_and_free)),
+        sized: false,
+        random: true,
+        sysctls: &[],
+        expected: &["t0.snap", "res.bin", "f0.snap", "f1.snap", "mig.txt", "trace.txt"],
+    },
+    Scenario {
+        name: "anon-compact-random",
+        what: "the same with a process's memory",
+        script: "anon-compact",
+        kernels: &Series::ALL,
+        trace: None,
+        sized: false,
+        random: true,
+        sysctls: &[],
+        expected: &["f0.snap", "f1.snap", "frag.pfns", "trace.txt"],
+    },
+    Scenario {
+        name: "anon-proactive40-random",
+        what: "the same, then proactive compaction watched for 4 s",
+        script: PROACTIVE_SCRIPT,
+        kernels: &Series::ALL,
+        trace: None,
+        sized: false,
+        random: true,
+        sysctls: &[(PROACTIVENESS, "40")],
+        expected: &["f0.snap", "f1.snap", "frag.pfns", "monitor.txt", "trace.txt"],
+    },
+    Scenario {
+        name: "direct-movable",
+        what: "node filled, first 3/4 of every 2 MiB freed, then movable requests that reclaim and compact",
+        script: "direct",
+        kernels: &Series::ALL,
+        trace: Some((4000, |n, _, o| requests(n, o, direct(Request::MOVABLE)))),
+        sized: true,
+        random: false,
+        sysctls: &[(BOOST, "0")],
+        expected: &["f0.snap", "f1.snap", "res.bin", "times.bin"],
+    },
+    Scenario {
+        name: "direct-unmovable",
+        what: "the same with unmovable requests",
+        script: "direct",
+        kernels: &Series::ALL,
+        trace: Some((4000, |n, _, o| requests(n, o, direct(Request::UNMOVABLE)))),
+        sized: true,
+        random: false,
+        sysctls: &[(BOOST, "0")],
+        expected: &["f0.snap", "f1.snap", "res.bin", "times.bin"],
+    },
+    Scenario {
+        name: "kcompactd-order",
+        what: "node filled with a process's memory, 3/4 freed at random, then requests that only wake the daemons",
+        script: "kcompactd",
+        kernels: &Series::ALL,
+        trace: Some((64, |n, _, o| requests(n, o, Request::MOVABLE.with(Request::KSWAPD).with(Request::RETRY)))),
+        sized: true,
+        random: true,
+        sysctls: &[(BOOST, "0")],
+        expected: &["f0.snap", "f1.snap", "res.bin", "trace.txt"],
+    },
+    Scenario {
+        name: "thp",
+        what: "the same memory, then two rounds of 256 huge page faults that leave compaction to the daemon",
+        script: "thp",
+        kernels: &Series::ALL,
+        trace: None,
+        sized: false,
+        random: true,
+        sysctls: &[],
+        expected: &["f0.snap", "f1.snap", "f2.snap", "thp.txt", "thp2.txt", "monitor.txt", "trace.txt"],
+    },
+];
+
+/// The script that executes a trace, and what it sends.
+const TRACE_SCRIPT: &str = "trace";
+const TRACE_EXPECTED: &[&str] = &["t0.snap", "res.bin", "t1.snap"];
+
+/// The scripts that experiments refer to.
+#[cfg(test)]
+pub(super) fn scripts() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT])
+}
+
+fn direct(of: Request) -> Request {
+    of.with(Request::KSWAPD).with(Request::DIRECT).with(Request::RETRY)
+}
+
+fn requests(n: usize, order: Order, request: Request) -> Vec<Op> {
+    (0..n as u32).map(|id| Op::Alloc { order, request, id: BlockId(id) }).collect()
+}
+
+/// So many migratable pages, of which three quarters are freed again.
+fn fill_and_free(pages: usize, seed: u64, _: Order) -> Vec<Op> {
+    let mut random = Random::new(seed);
+    let mut ops = requests(pages, Order::ZERO, Request::MOVABLE.with(Request::OWNED));
+    ops.extend((0..pages as u32).map(BlockId).filter(|_| random.chance(3, 4)).map(|id| Op::Free { id }));
+    ops
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// An experiment's name.
+    pub experiment: String,
+    /// Operations, or what the experiment counts instead.
+    pub ops: Option<usize>,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// The size of requests, where it can be chosen.
+    pub order: Option<u8>,
+    /// Sysctls.
+    pub sysctls: BTreeMap<String, String>,
+    /// A trace to execute instead of the experiment's own.
+    pub trace: Option<Vec<u8>>,
+}
+
+/// An experiment worked out: everything the machine needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The experiment's name.
+    pub name: String,
+    /// The seed, if anything depends on it.
+    pub seed: Option<u64>,
+    /// The size of requests, if it was to be chosen.
+    pub order: Option<u8>,
+    /// What is set.
+    pub sysctls: BTreeMap<String, String>,
+    /// The trace, if one is executed.
+    pub trace: Option<Vec<u8>>,
+    script: &'static str,
+    expected: &'static [&'static str],
+}
+
+impl Plan {
+    /// Works out what is asked for, on a kernel of this series.
+    ///
+    /// # Errors
+    /// If nobody knows it, or parts of it do not go together.
+    pub fn new(asked: &Asked, series: Series) -> Result<Plan, RecordError> {
+        let refuse = |reason: String| Err(RecordError::Asked(reason));
+        if let Some(n) = asked.ops.filter(|n| *n == 0 || *n > MOST_OPS) {
+            return refuse(format!("--ops {n}: must be between 1 and {MOST_OPS}"));
+        }
+        for (name, value) in &asked.sysctls {
+            check_sysctl(name, value)?;
+        }
+        let given = asked.trace.as_deref().map(check_trace).transpose()?;
+        if given.is_some() && asked.ops.is_some() {
+            return refuse("--ops and --trace exclude each other: a trace has the operations it has".into());
+        }
+        match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
+            Some(scenario) => Plan::of_scenario(asked, scenario, series, given),
+            None => Plan::of_trace(asked, given),
+        }
+    }
+
+    /// A trace and nothing else: generated under the name asked for, or given.
+    fn of_trace(asked: &Asked, given: Option<Vec<u8>>) -> Result<Plan, RecordError> {
+        if asked.order.is_some() {
+            return Err(RecordError::Asked("--order: a trace says the sizes of its requests itself".into()));
+        }
+        check_name(&asked.experiment)?;
+        let (trace, seed) = match given {
+            Some(trace) => (trace, None),
+            None => {
+                let recipe = trace::recipes().find(|r| r.name == asked.experiment);
+                let recipe = recipe.ok_or_else(|| unknown(&asked.experiment))?;
+                let ops = asked.ops.unwrap_or(recipe.ops);
+                let ops = trace::generate(recipe.name, asked.seed, ops).ok_or_else(|| unknown(recipe.name))?;
+                (trace::encode(&ops), Some(asked.seed))
+            }
+        };
+        Ok(Plan {
+            name: asked.experiment.clone(),
+            seed,
+            order: None,
+            sysctls: asked.sysctls.clone(),
+            trace: Some(trace),
+            script: TRACE_SCRIPT,
+            expected: TRACE_EXPECTED,
+        })
+    }
+
+    fn of_scenario(
+        asked: &Asked,
+        s: &'static Scenario,
+        series: Series,
+        given: Option<Vec<u8>>,
+    ) -> Result<Plan, RecordError> {
+        let refuse = |reason: String| Err(RecordError::Asked(reason));
+        if !s.kernels.contains(&series) {
+            return refuse(format!("{}: kernel {series} does not let a module own migratable pages; 6.1 does", s.name));
+        }
+        if asked.order.is_some() && (!s.sized || given.is_some()) {
+            return refuse(format!("--order: the size of {}'s requests cannot be chosen", s.name));
+        }
+        if s.trace.is_none() && (given.is_some() || asked.ops.is_some()) {
+            return refuse(format!("{}: executes no trace: neither --ops nor --trace means anything", s.name));
+        }
+        if let Some(o) = asked.order.filter(|o| *o > MAX_ORDER.get()) {
+            return refuse(format!("--order {o}: the largest is {}", MAX_ORDER.get()));
+        }
+        let order = asked.order.map_or(HUGE, Order::new);
+        let generated = given.is_none();
+        let trace = given
+            .or_else(|| s.trace.map(|(ops, make)| trace::encode(&make(asked.ops.unwrap_or(ops), asked.seed, order))));
+        let mut sysctls: BTreeMap<String, String> =
+            s.sysctls.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        sysctls.extend(asked.sysctls.clone());
+        Ok(Plan {
+            name: s.name.into(),
+            seed: s.random.then_some(asked.seed),
+            order: (s.sized && generated).then_some(order.get()),
+            sysctls,
+            trace,
+            script: s.script,
+            expected: s.expected,
+        })
+    }
+
+    /// How many operations the trace has.
+    pub fn ops(&self) -> Option<u64> {
+        self.trace.as_ref().map(|t| t.len() as u64 / 8)
+    }
+
+    /// The files without which there is no recording.
+    pub(super) fn expected(&self) -> impl Iterator<Item = &'static str> {
+        self.expected.iter().copied()
+    }
+
+    /// What the machine's first process reads: settings of a shell.
+    pub(super) fn parameters(&self) -> String {
+        let (late, early): (Vec<_>, Vec<_>) =
+            self.sysctls.iter().partition(|(k, _)| self.script == PROACTIVE_SCRIPT && *k == PROACTIVENESS);
+        let early: Vec<String> = early.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let late: String = late.iter().map(|(_, v)| format!("PROACTIVENESS={v}\n")).collect();
+        let seed = self.seed.unwrap_or(0);
+        format!("EXPERIMENT={}\nSEED={seed}\nSYSCTLS='{}'\n{late}", self.script, early.join(" "))
+    }
+
+    /// A name for the recording's folder: the kernel, the experiment and what is not as usual.
+    pub fn folder_name(&self, series: Series) -> String {
+        let usual = SCENARIOS.iter().find(|s| s.name == self.name).map_or(&[][..], |s| s.sysctls);
+        let mut name = format!("{series}-{}", self.name);
+        if let Some(o) = self.order.filter(|o| *o != HUGE.get()) {
+            name += &format!("-order{o}");
+        }
+        for (k, v) in &self.sysctls {
+            if !usual.contains(&(k.as_str(), v.as_str())) {
+                name += &format!("-{}{v}", k.rsplit('.').next().unwrap_or(k));
+            }
+        }
+        name
+    }
+}
+
+fn unknown(name: &str) -> RecordError {
+    let known: Vec<&str> = SCENARIOS.iter().map(|s| s.name).chain(trace::recipes().map(|r| r.name)).collect();
+    RecordError::Asked(format!("no experiment '{name}'; known: {}", known.join(", ")))
+}
+
+/// The name becomes part of a file's.
+fn check_name(name: &str) -> Result<(), RecordError> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(fine) { Err(unknown(name)) } else { Ok(()) }
+}
+
+/// Names and values go through a shell, and under /proc/sys.
+fn check_sysctl(name: &str, value: &str) -> Result<(), RecordError> {
+    let word = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let number = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_digit() || c == '-');
+    if name.split('.').count() < 2 || !name.split('.').all(word) {
+        return Err(RecordError::Asked(format!("--set {name}: is no sysctl's name, such as vm.defrag_mode")));
+    }
+    if !number(value) {
+        return Err(RecordError::Asked(format!("--set {name}={value}: the value is not a number")));
+    }
+    Ok(())
+}
+
+fn check_trace(bytes: &[u8]) -> Result<Vec<u8>, RecordError> {
+    let ops = trace::decode(bytes).map_err(|e| {
+        let at = e.op.map(|n| format!("operation {n}: ")).unwrap_or_default();
+        RecordError::Asked(format!("--trace: {at}{}", e.reason))
+    })?;
+    match ops.len() {
+        0 => Err(RecordError::Asked("--trace: holds no operation".into())),
+        n if n > MOST_OPS => Err(RecordError::Asked(format!("--trace: {n} operations are more than {MOST_OPS}"))),
+        _ => Ok(bytes.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(name: &str) -> Asked {
+        Asked { experiment: name.into(), seed: 1, ..Asked::default() }
+    }
+
+    fn refused(asked: &Asked) -> String {
+        Plan::new(asked, Series::V7_2).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_direct_trace_is_requests_of_one_size() {
+        let plan = Plan::new(&Asked { order: Some(4), ops: Some(3), ..asked("direct-unmovable") }, Series::V6_1);
+        let plan = plan.expect("an experiment");
+        assert_eq!(plan.trace.as_deref().map(|t| &t[8..16]), Some(&[1, 4, 76, 0, 1, 0, 0, 0][..]));
+        assert_eq!((plan.ops(), plan.order, plan.seed), (Some(3), Some(4), None));
+        assert_eq!(plan.folder_name(Series::V6_1), "6.1-direct-unmovable-order4");
+    }
+
+    #[test]
+    fn a_filled_node_is_freed_to_a_quarter() {
+        let plan = Plan::new(&Asked { ops: Some(4000), ..asked("module-compact") }, Series::V6_1).expect("one");
+        let ops = plan.ops().expect("a trace");
+        assert!((6_900..7_100).contains(&ops), "{ops}");
+    }
+
+    #[test]
+    fn proactiveness_waits_until_memory_is_prepared() {
+        let plan = Plan::new(&asked("anon-proactive40-random"), Series::V6_1).expect("an experiment");
+        assert_eq!(plan.parameters(), "EXPERIMENT=anon-proactive\nSEED=1\nSYSCTLS=''\nPROACTIVENESS=40\n");
+        let set = BTreeMap::from([(PROACTIVENESS.to_string(), "20".to_string())]);
+        let plan = Plan::new(&Asked { sysctls: set, ..asked("anon-compact-random") }, Series::V6_1).expect("one");
+        assert_eq!(plan.parameters(), format!("EXPERIMENT=anon-compact\nSEED=1\nSYSCTLS='{PROACTIVENESS}=20'\n"));
+        assert_eq!(plan.folder_name(Series::V6_1), "6.1-anon-compact-random-compaction_proactiveness20");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_in_words() {
+        let set = |k: &str, v: &str| BTreeMap::from([(k.to_string(), v.to_string())]);
+        assert!(refused(&asked("nonsense")).contains("known: module-compact"));
+        assert!(refused(&asked("../x")).contains("no experiment"));
+        assert!(refused(&asked("module-compact")).contains("6.1 does"));
+        assert!(refused(&Asked { order: Some(11), ..asked("direct-movable") }).contains("largest"));
+        assert!(refused(&Asked { ops: Some(0), ..asked("mixed") }).contains("between 1 and"));
+        assert!(refused(&Asked { ops: Some(1), ..asked("thp") }).contains("no trace"));
+        assert!(refused(&Asked { trace: Some(vec![9; 8]), ..asked("mixed") }).contains("operation 0"));
+        assert!(refused(&Asked { trace: Some(vec![]), ..asked("mixed") }).contains("no operation"));
+        assert!(refused(&Asked { sysctls: set("vm.x;reboot", "1"), ..asked("thp") }).contains("no sysctl's name"));
+        assert!(refused(&Asked { sysctls: set("vm.x", "$(x)"), ..asked("thp") }).contains("not a number"));
+    }
+}

@@ -1,0 +1,173 @@
+//! A recording's folder on the host: written under another name, and given its own when it is whole.
+
+use super::experiment::Plan;
+use super::kernel::Kernel;
+use super::qemu::{Machine, Qemu};
+use super::{Control, RecordError, about_file};
+use crate::recording::about::SCHEMA;
+use lzma_rust2::{XzOptions, XzWriter};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Compression: the files are small, and made once.
+const PRESET: u32 = 6;
+
+/// What a recording says of itself.
+#[derive(Serialize)]
+pub(super) struct About {
+    schema: &'static str,
+    experiment: String,
+    kernel: String,
+    version: String,
+    series: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ops: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<u8>,
+    qemu: String,
+    command_line: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    sysctls: BTreeMap<String, String>,
+}
+
+impl About {
+    pub(super) fn new(plan: &Plan, kernel: &Kernel, qemu: &Qemu) -> About {
+        About {
+            schema: SCHEMA,
+            experiment: plan.name.clone(),
+            kernel: kernel.release.clone(),
+            version: kernel.version.clone(),
+            series: kernel.series.name(),
+            ops: plan.ops(),
+            seed: plan.seed,
+            order: plan.order,
+            qemu: qemu.version.clone(),
+            command_line: Machine::shown_command_line(),
+            sysctls: plan.sysctls.clone(),
+        }
+    }
+}
+
+/// Writes the folder, or nothing.
+pub(super) fn write(
+    out: &Path,
+    about: &About,
+    files: &[(String, Vec<u8>)],
+    control: &Control<'_>,
+) -> Result<(), RecordError> {
+    let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(parent).map_err(about_file(parent, "make"))?;
+    let name = out.file_name().ok_or_else(|| RecordError::Asked(format!("{}: is no folder's name", out.display())))?;
+    let unfinished = parent.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    std::fs::create_dir(&unfinished).map_err(about_file(&unfinished, "make"))?;
+    let unfinished = Vanishing(unfinished);
+
+    let text = toml::to_string(about).map_err(|e| RecordError::Failed(format!("recording.toml: {e}")))?;
+    let path = unfinished.0.join("recording.toml");
+    std::fs::write(&path, text).map_err(about_file(&path, "write"))?;
+    for (name, bytes) in files {
+        control.check()?;
+        let path = unfinished.0.join(format!("{name}.xz"));
+        let packed = pack(bytes).map_err(about_file(&path, "compress"))?;
+        std::fs::write(&path, packed).map_err(about_file(&path, "write"))?;
+    }
+    control.check()?;
+    std::fs::rename(&unfinished.0, out).map_err(about_file(out, "give a finished recording this name"))
+}
+
+fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut writer = XzWriter::new(Vec::new(), XzOptions::with_preset(PRESET))?;
+    writer.write_all(bytes)?;
+    writer.finish()
+}
+
+/// A folder for what is only needed while a recording is made.
+pub(super) struct Work(Vanishing);
+
+impl Work {
+    pub(super) fn new() -> Result<Work, RecordError> {
+        // Two recordings of one process, as tests make them, need two folders.
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("kontig-record-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).map_err(about_file(&path, "make"))?;
+        Ok(Work(Vanishing(path)))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0.0
+    }
+}
+
+/// Gone, with all it holds, when it is dropped.
+struct Vanishing(PathBuf);
+
+impl Drop for Vanishing {
+    fn drop(&mut self) {
+        // A finished recording has left this name already; of anything else nothing is to stay.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Keeps a failed machine's console where it can be looked at, and says where.
+pub(super) fn keep_console(experiment: &str, console: &str) -> String {
+    let path = std::env::temp_dir().join(format!("kontig-{experiment}-{}.console", std::process::id()));
+    match std::fs::write(&path, console) {
+        Ok(()) => path.display().to_string(),
+        Err(e) => format!("not kept: {}: {e}", path.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::sync::atomic::AtomicBool;
+
+    fn about() -> About {
+        About {
+            schema: SCHEMA,
+            experiment: "mixed".into(),
+            kernel: "6.1.0-56-cloud-amd64".into(),
+            version: "6.1.192".into(),
+            series: "6.1",
+            ops: Some(3),
+            seed: Some(1),
+            order: None,
+            qemu: "7.2.22".into(),
+            command_line: Machine::shown_command_line(),
+            sysctls: BTreeMap::from([("vm.defrag_mode".into(), "1".into())]),
+        }
+    }
+
+    fn control(stop: &AtomicBool) -> Control<'_> {
+        Control { stop, progress: &|_| {} }
+    }
+
+    #[test]
+    fn a_folder_is_written_whole_and_can_be_opened() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (out, stop) = (dir.path().join("a/b"), AtomicBool::new(false));
+        write(&out, &about(), &[("x.txt".into(), b"hello".to_vec())], &control(&stop)).expect("written");
+        let packed = std::fs::read(out.join("x.txt.xz")).expect("there");
+        let mut text = String::new();
+        lzma_rust2::XzReader::new(packed.as_slice(), true).read_to_string(&mut text).expect("xz");
+        assert_eq!(text, "hello");
+        let opened = crate::Recording::open(&out).expect("a recording");
+        assert_eq!((opened.about.version.as_str(), opened.about.seed), ("6.1.192", Some(1)));
+        assert_eq!(std::fs::read_dir(dir.path().join("a")).expect("there").count(), 1);
+    }
+
+    #[test]
+    fn an_interrupted_one_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let stop = AtomicBool::new(true);
+        let got = write(&dir.path().join("r"), &about(), &[("x".into(), vec![])], &control(&stop));
+        assert_eq!(got, Err(RecordError::Interrupted));
+        assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 0);
+    }
+}

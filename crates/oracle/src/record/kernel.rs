@@ -1,0 +1,190 @@
+//! Finds the kernel to boot, its image and its headers, on the host or in a Debian root.
+
+use super::{RecordError, about_file};
+use std::cmp::Ordering;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A series of kernels that is recorded, as profiles are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Series {
+    /// Debian 12's.
+    V6_1,
+    /// Debian 13's, from backports.
+    V7_2,
+}
+
+impl Series {
+    /// All of them.
+    pub const ALL: [Series; 2] = [Series::V6_1, Series::V7_2];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Series::V6_1 => "6.1",
+            Series::V7_2 => "7.2",
+        }
+    }
+
+    /// The Debian release it belongs to.
+    pub const fn debian(self) -> &'static str {
+        match self {
+            Series::V6_1 => "bookworm",
+            Series::V7_2 => "trixie",
+        }
+    }
+
+    /// Where its packages are looked for, beside the release itself.
+    pub const fn apt_target(self) -> Option<&'static str> {
+        match self {
+            Series::V6_1 => None,
+            Series::V7_2 => Some("trixie-backports"),
+        }
+    }
+}
+
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Series {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Series, String> {
+        Series::ALL
+            .into_iter()
+            .find(|k| k.name() == s)
+            .ok_or_else(|| format!("no kernel '{s}' is recorded; known: {}", Series::ALL.map(Series::name).join(", ")))
+    }
+}
+
+/// A kernel that can be booted and built for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its series.
+    pub series: Series,
+    /// Its release, such as `6.1.0-56-cloud-amd64`.
+    pub release: String,
+    /// The upstream version it is built from, such as `6.1.192`.
+    pub version: String,
+    /// The image.
+    pub image: PathBuf,
+    /// The root it was found in, if not the host's: modules are built in there.
+    pub root: Option<PathBuf>,
+}
+
+impl Kernel {
+    /// Finds the newest kernel of a series that has its headers beside it.
+    ///
+    /// # Errors
+    /// What is not there, and how it is got.
+    pub fn find(series: Series, root: Option<&Path>) -> Result<Kernel, RecordError> {
+        let place = root.unwrap_or(Path::new("/"));
+        if !place.is_dir() {
+            return Err(RecordError::Asked(format!("{}: no such root; oracle/make-root makes one", place.display())));
+        }
+        let images = images(place, series)?;
+        let missing = |what: &str| {
+            let again = root.map(|r| format!(" --root {}", r.display())).unwrap_or_default();
+            let advice = format!("'kontig oracle doctor --kernel {series}{again}' shows how to get it");
+            RecordError::Failed(format!("{}: no {what} of a {series} kernel; {advice}", place.display()))
+        };
+        let newest = images.last().ok_or_else(|| missing("image"))?;
+        let release = images.iter().rev().find(|r| build_folder(place, r).is_dir());
+        let release = release.ok_or_else(|| missing(&format!("headers for {newest}")))?;
+        let image = place.join("boot").join(format!("vmlinuz-{release}"));
+        let bytes = std::fs::read(&image).map_err(about_file(&image, "read"))?;
+        let version = version_in(&bytes).ok_or_else(|| {
+            RecordError::Failed(format!("{}: is not a Debian kernel: it does not say its version", image.display()))
+        })?;
+        Ok(Kernel { series, release: release.clone(), version, image, root: root.map(Path::to_path_buf) })
+    }
+
+    /// Where its headers are, as seen from within its root.
+    pub fn build_folder(&self) -> PathBuf {
+        build_folder(Path::new("/"), &self.release)
+    }
+}
+
+/// The headers' folder is a link in `/lib/modules` that leads nowhere from outside a root: it is looked for where the
+/// packages put it.
+fn build_folder(place: &Path, release: &str) -> PathBuf {
+    place.join("usr/src").join(format!("linux-headers-{release}"))
+}
+
+/// Releases of a series whose images are there, oldest first.
+pub(super) fn images(place: &Path, series: Series) -> Result<Vec<String>, RecordError> {
+    let boot = place.join("boot");
+    let entries = match std::fs::read_dir(&boot) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(about_file(&boot, "read"))?,
+    };
+    let mut found: Vec<String> = entries
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter_map(|name| name.strip_prefix("vmlinuz-").map(str::to_string))
+        .filter(|release| release.ends_with("-cloud-amd64") && is_of(release, series))
+        .collect();
+    found.sort_by(|a, b| compare_releases(a, b));
+    Ok(found)
+}
+
+fn is_of(release: &str, series: Series) -> bool {
+    release.strip_prefix(series.name()).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Compares the numbers in two releases, from the left.
+fn compare_releases(a: &str, b: &str) -> Ordering {
+    let numbers =
+        |s: &str| -> Vec<u64> { s.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect() };
+    numbers(a).cmp(&numbers(b)).then_with(|| a.cmp(b))
+}
+
+/// The upstream version an image says it is built from. The image's head tells where it says so: an offset of two
+/// bytes, counted from the second sector.
+fn version_in(image: &[u8]) -> Option<String> {
+    const HEAD: usize = 0x202;
+    const OFFSET_AT: usize = 0x20e;
+    const SECTOR: usize = 0x200;
+    if image.get(HEAD..HEAD + 4)? != b"HdrS" {
+        return None;
+    }
+    let at = SECTOR + usize::from(u16::from_le_bytes(image.get(OFFSET_AT..OFFSET_AT + 2)?.try_into().ok()?));
+    let text = image.get(at..)?.split(|b| *b == 0).next()?;
+    let (_, after) = std::str::from_utf8(text).ok()?.split_once(" Debian ")?;
+    let version = after.split(['-', ' ']).next()?;
+    version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_belongs_to_its_series_and_no_other() {
+        assert!(is_of("6.1.0-56-cloud-amd64", Series::V6_1));
+        assert!(!is_of("6.12.0-1-cloud-amd64", Series::V6_1));
+    }
+
+    #[test]
+    fn releases_are_compared_by_their_numbers() {
+        let mut r = ["6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64", "6.1.0-10-cloud-amd64"];
+        r.sort_by(|a, b| compare_releases(a, b));
+        assert_eq!(r, ["6.1.0-9-cloud-amd64", "6.1.0-10-cloud-amd64", "6.1.0-56-cloud-amd64"]);
+    }
+
+    #[test]
+    fn an_image_says_its_version() {
+        let mut image = vec![0; 0x400];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        image[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
+        image.extend(b"x");
+        let text = b"6.1.0-56-cloud-amd64 (d@d) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-01-01)\0";
+        image.splice(0x300..0x300 + text.len(), text.iter().copied());
+        assert_eq!(version_in(&image).as_deref(), Some("6.1.192"));
+        assert_eq!(version_in(&image[..0x310]), None);
+        assert_eq!(version_in(b"no image"), None);
+        image[0x202] = b'X';
+        assert_eq!(version_in(&image), None);
+    }
+}

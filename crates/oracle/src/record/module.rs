@@ -1,0 +1,122 @@
+//! Builds what runs inside the machine: the kernel module, and the program for what needs a process.
+//!
+//! The module is built by the kernel's own headers, in the root they are installed in: an older compiler or C library
+//! than theirs does not do. Sources are part of this program; they are written to a work folder, built and read back.
+
+use super::kernel::Kernel;
+use super::{Control, RecordError, about_file};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The module's sources: the only part of the project under the GPL, and only text to this program.
+const MODULE: [(&str, &str); 7] = [
+    ("Makefile", include_str!("../../../../oracle/module/Makefile")),
+    ("kontig.h", include_str!("../../../../oracle/module/kontig.h")),
+    ("main.c", include_str!("../../../../oracle/module/main.c")),
+    ("zone.c", include_str!("../../../../oracle/module/zone.c")),
+    ("trace.c", include_str!("../../../../oracle/module/trace.c")),
+    ("watch.c", include_str!("../../../../oracle/module/watch.c")),
+    ("out.c", include_str!("../../../../oracle/module/out.c")),
+];
+const FRAGMENTER: &str = include_str!("../../../../oracle/guest/fragmenter.c");
+
+/// Lines of a failed build that are shown.
+const SHOWN_LINES: usize = 5;
+
+/// What has been built.
+pub(super) struct Built {
+    pub(super) module: Vec<u8>,
+    pub(super) fragmenter: Vec<u8>,
+}
+
+/// Builds both for a kernel.
+pub(super) fn build(kernel: &Kernel, work: &Path, control: &Control<'_>) -> Result<Built, RecordError> {
+    let site = Site::new(kernel, work)?;
+    for (name, text) in MODULE.into_iter().chain([("fragmenter.c", FRAGMENTER)]) {
+        let path = site.outside.join(name);
+        std::fs::write(&path, text).map_err(about_file(&path, "write"))?;
+    }
+    control.check()?;
+    let headers = kernel.build_folder().display().to_string();
+    let modules = format!("M={}", site.inside);
+    site.run("the module", &["make", "-s", "-C", &headers, &modules, "modules"])?;
+    control.check()?;
+    let (source, program) = (format!("{}/fragmenter.c", site.inside), format!("{}/fragmenter", site.inside));
+    site.run("the fragmenter", &["gcc", "-O2", "-static", "-s", "-o", &program, &source])?;
+    let read = |name: &str| {
+        let path = site.outside.join(name);
+        std::fs::read(&path).map_err(about_file(&path, "read what was built"))
+    };
+    Ok(Built { module: read("kontig.ko")?, fragmenter: read("fragmenter")? })
+}
+
+/// A folder to build in, in a root or on the host; gone when it is dropped.
+struct Site<'a> {
+    /// As the host sees it.
+    outside: PathBuf,
+    /// As the build sees it.
+    inside: String,
+    root: Option<&'a Path>,
+}
+
+impl<'a> Site<'a> {
+    fn new(kernel: &'a Kernel, work: &Path) -> Result<Site<'a>, RecordError> {
+        let root = kernel.root.as_deref();
+        let (outside, inside) = match root {
+            None => (work.join("module"), work.join("module").display().to_string()),
+            Some(root) => {
+                let inside = format!("/tmp/kontig-module-{}", std::process::id());
+                (root.join(inside.trim_start_matches('/')), inside)
+            }
+        };
+        std::fs::create_dir(&outside).map_err(about_file(&outside, "make"))?;
+        Ok(Site { outside, inside, root })
+    }
+
+    /// Runs a command of the build, in the root if there is one.
+    fn run(&self, what: &str, words: &[&str]) -> Result<(), RecordError> {
+        let mut command = match self.root {
+            None => {
+                let mut c = Command::new(words[0]);
+                c.args(&words[1..]);
+                c
+            }
+            Some(root) => {
+                // The build reads /proc: mounted for it alone, gone with it.
+                let script = "mount -t proc proc \"$0/proc\" && exec chroot \"$0\" \"$@\"";
+                let mut c = Command::new("unshare");
+                if !is_root() {
+                    c.arg("--map-root-user");
+                }
+                c.args(["--mount", "--pid", "--fork", "sh", "-c", script]).arg(root).args(words);
+                c
+            }
+        };
+        let out = command.env("LC_ALL", "C").env("PATH", path()).stdin(Stdio::null()).output();
+        let out = out.map_err(|e| RecordError::Failed(format!("cannot build {what}: {}: {e}", words[0])))?;
+        if out.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
+        let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).take(SHOWN_LINES).collect();
+        Err(RecordError::Failed(format!("cannot build {what} with {}: {}", words[0], lines.join(" | "))))
+    }
+}
+
+impl Drop for Site<'_> {
+    fn drop(&mut self) {
+        // What cannot be removed is in a folder for things that may be lost.
+        let _ = std::fs::remove_dir_all(&self.outside);
+    }
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
+}
+
+/// Where programs are looked for: also where a root's administrator keeps them.
+fn path() -> String {
+    let own = std::env::var("PATH").unwrap_or_default();
+    format!("{own}:/usr/sbin:/usr/bin:/sbin:/bin")
+}

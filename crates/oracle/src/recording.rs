@@ -1,0 +1,235 @@
+//! A recording: one folder with what a real kernel was asked, what it did, and its memory before and after.
+//!
+//! Files are compressed with xz (`NAME.xz`) or plain. Which kernel it was and what was done is in `recording.toml`
+//! ([`about`]); what there is to replay follows from the files present ([`Recording::parts`]). The formats are
+//! described beside the recordings in `oracle/golden/README.md`.
+
+pub mod about;
+pub mod files;
+
+use crate::error::BadRecording;
+use crate::trace::{self, Op};
+use about::About;
+use files::Folder;
+use kontig_mm::snapshot::ZoneSnapshot;
+use kontig_mm::sysctl::SYSCTLS;
+use kontig_mm::{CpuId, Memory, NodeId, Profile, ZoneId};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// The one CPU of the recorded machines.
+pub const CPU: CpuId = CpuId::new(0);
+/// The recorded node: a zone of its own that nobody else uses.
+pub const NODE: NodeId = NodeId::new(1);
+/// Its zone.
+pub const ZONE: ZoneId = ZoneId::new(1);
+
+/// Sysctls whose effect a snapshot already holds, or that are deeds rather than settings.
+const NOT_APPLIED: [&str; 3] = ["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.compact_memory"];
+
+/// Something a recording lets one replay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// `trace.bin` from `t0.snap` on: every result is compared.
+    Operations,
+    /// `trace.bin` on the filled memory of `f0.snap`: requests that compact, or have it done.
+    Direct,
+    /// The whole node compacted, by command or, if `proactive`, until its score is low enough.
+    Sweep {
+        /// By kcompactd, for the sake of the fragmentation score.
+        proactive: bool,
+    },
+}
+
+impl Part {
+    /// What the files about the states before and after start with.
+    const fn letter(self) -> char {
+        match self {
+            Part::Operations => 't',
+            Part::Direct | Part::Sweep { .. } => 'f',
+        }
+    }
+    /// The file that holds something (`snap`, `pages`, `vmstat`) about the state before.
+    pub fn before(self, what: &str) -> String {
+        format!("{}0.{what}", self.letter())
+    }
+    /// The file that holds something about the state after.
+    pub fn after(self, what: &str) -> String {
+        format!("{}1.{what}", self.letter())
+    }
+}
+
+/// A recording, opened; its files are read when they are asked for.
+pub struct Recording {
+    /// The folder's name.
+    pub name: String,
+    /// Which kernel, and what was done.
+    pub about: About,
+    profile: Profile,
+    folder: Folder,
+}
+
+impl Recording {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// If it is not there, is of a kernel without profile, or describes itself wrongly.
+    pub fn open(dir: &Path) -> Result<Recording, BadRecording> {
+        let folder = Folder::open(dir)?;
+        let name = folder.name();
+        let about = About::read(&folder, &name)?;
+        let profile = about.profile(&name)?;
+        Ok(Recording { name, about, profile, folder })
+    }
+
+    /// Whether there is a file of this name.
+    pub fn has(&self, file: &str) -> bool {
+        self.folder.has(file)
+    }
+    /// Where a file is, for messages.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.folder.path(file)
+    }
+    /// A file, unpacked.
+    ///
+    /// # Errors
+    /// If it is missing or damaged.
+    pub fn bytes(&self, file: &str) -> Result<Vec<u8>, BadRecording> {
+        self.folder.bytes(file)
+    }
+    /// A file as text.
+    ///
+    /// # Errors
+    /// If it is missing, damaged or not text.
+    pub fn text(&self, file: &str) -> Result<String, BadRecording> {
+        self.folder.text(file)
+    }
+    /// A file of little-endian 32-bit words.
+    ///
+    /// # Errors
+    /// If it is missing, damaged or ends within a word.
+    pub fn words(&self, file: &str) -> Result<Vec<u32>, BadRecording> {
+        let bytes = self.bytes(file)?;
+        let (words, rest) = bytes.as_chunks::<4>();
+        if !rest.is_empty() {
+            let reason = format!("{} bytes, which is not a whole number of 4-byte words", bytes.len());
+            return Err(BadRecording::whole(self.path(file), reason));
+        }
+        Ok(words.iter().map(|w| u32::from_le_bytes(*w)).collect())
+    }
+
+    /// What there is to replay, in the order it happened.
+    ///
+    /// # Errors
+    /// If files that only make sense together are not all there.
+    pub fn parts(&self) -> Result<Vec<Part>, BadRecording> {
+        let mut parts = Vec::new();
+        if self.has("trace.bin") || self.has("res.bin") {
+            for needed in ["trace.bin", "res.bin"] {
+                if !self.has(needed) {
+                    return Err(BadRecording::whole(self.path(needed), "is missing"));
+                }
+            }
+            match (self.has("t0.snap"), self.has("f0.snap")) {
+                (true, _) => parts.push(Part::Operations),
+                (false, true) => parts.push(Part::Direct),
+                (false, false) => return Err(BadRecording::whole(self.path("t0.snap"), "is missing")),
+            }
+        }
+        let events = !parts.contains(&Part::Direct) && self.has("trace.txt");
+        if (self.has("mig.txt") || events) && !self.has("thp.txt") {
+            if !self.has("f0.snap") {
+                return Err(BadRecording::whole(self.path("f0.snap"), "is missing"));
+            }
+            parts.push(Part::Sweep { proactive: self.about.proactiveness() > 0 });
+        }
+        Ok(parts)
+    }
+
+    /// The trace.
+    ///
+    /// # Errors
+    /// If it is missing or malformed.
+    pub fn trace(&self) -> Result<Vec<Op>, BadRecording> {
+        trace::decode(&self.bytes("trace.bin")?).map_err(|e| match e.op {
+            Some(op) => BadRecording::operation(self.path("trace.bin"), op, e.reason),
+            None => BadRecording::whole(self.path("trace.bin"), e.reason),
+        })
+    }
+
+    /// What the kernel returned for each of `ops` operations.
+    ///
+    /// # Errors
+    /// If it is missing, damaged or of another length.
+    pub fn results(&self, ops: usize) -> Result<Vec<u32>, BadRecording> {
+        let results = self.words("res.bin")?;
+        if results.len() != ops {
+            let reason = format!("{} results of {ops} operations in trace.bin", results.len());
+            return Err(BadRecording::whole(self.path("res.bin"), reason));
+        }
+        Ok(results)
+    }
+
+    /// A recorded state of the zone.
+    ///
+    /// # Errors
+    /// If it is missing or malformed.
+    pub fn snapshot(&self, file: &str) -> Result<ZoneSnapshot, BadRecording> {
+        ZoneSnapshot::parse(&self.text(file)?).map_err(|e| BadRecording::whole(self.path(file), e))
+    }
+
+    /// Event counters: the lines of a `vmstat` file.
+    ///
+    /// # Errors
+    /// If it is missing or a line is not a name and a number.
+    pub fn counters(&self, file: &str) -> Result<HashMap<String, u64>, BadRecording> {
+        let line = |(i, l): (usize, &str)| {
+            let counter = l.split_once(' ').and_then(|(k, v)| Some((k.to_string(), v.trim().parse().ok()?)));
+            counter.ok_or_else(|| BadRecording::line(self.path(file), i + 1, format!("'{l}' is no name and number")))
+        };
+        self.text(file)?.lines().enumerate().map(line).collect()
+    }
+
+    /// A machine whose node 1 is as recorded before a part, the recorded sysctls in force.
+    ///
+    /// # Errors
+    /// If a file is missing or malformed, or the recorded state contradicts itself.
+    pub fn machine(&self, part: Part) -> Result<Memory, BadRecording> {
+        let file = part.before("snap");
+        let snapshot = self.snapshot(&file)?;
+        let bad = |file: &str, e: String| BadRecording::whole(self.path(file), e);
+        let pages = part.before("pages");
+        let mut m = if self.has(&pages) {
+            snapshot.machine_with_pages(self.profile.clone(), &self.text(&pages)?).map_err(|e| bad(&pages, e))?
+        } else {
+            let m = snapshot.machine(self.profile.clone()).map_err(|e| bad(&file, e))?;
+            if part != Part::Operations && self.has("frag.pfns") {
+                let used = self.pages_of_a_process(&m)?;
+                snapshot.machine_with_pages(self.profile.clone(), &used).map_err(|e| bad(&file, e))?
+            } else {
+                m
+            }
+        };
+        m.check().map_err(|e| bad(&file, format!("the state contradicts itself: {e}")))?;
+        for (name, value) in self.about.sysctls_in_force(part) {
+            if SYSCTLS.iter().any(|(n, _)| *n == name) && !NOT_APPLIED.contains(&name.as_str()) {
+                m.sysctl_write(&name, &value).map_err(|e| bad("recording.toml", e.to_string()))?;
+            }
+        }
+        m.take_wakes();
+        Ok(m)
+    }
+
+    /// What the frames are used for where only the process that filled the node is known: it had all of `frag.pfns`,
+    /// and has left what is free by now.
+    fn pages_of_a_process(&self, m: &Memory) -> Result<String, BadRecording> {
+        let zone = m.zone(ZONE);
+        let mut used = vec!['u'; zone.spanned() as usize];
+        for (i, pfn) in self.words("frag.pfns")?.into_iter().enumerate() {
+            let frame = pfn.checked_sub(zone.start.get()).and_then(|at| used.get_mut(at as usize));
+            let outside = || BadRecording::whole(self.path("frag.pfns"), format!("page {i}: {pfn:#x} is in no zone"));
+            *frame.ok_or_else(outside)? = 'l';
+        }
+        Ok(used.into_iter().collect())
+    }
+}

@@ -1,0 +1,110 @@
+//! `recording.toml`: which kernel a recording is of and what was done to it.
+//!
+//! Recordings made before there was such a file are understood by their folder's name: it starts with the kernel's
+//! series (`6.1-…`), and `defrag1` in it means `vm.defrag_mode` was 1, `proactive40` that
+//! `vm.compaction_proactiveness` was 40.
+
+use super::Part;
+use super::files::Folder;
+use crate::error::BadRecording;
+use kontig_mm::Profile;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The version of `recording.toml` this crate reads and writes.
+pub const SCHEMA: &str = "kontig.recording/1";
+
+/// The kernels there is a profile for, by series.
+const PROFILES: &[(&str, fn() -> Profile)] = &[("6.1", Profile::linux_6_1), ("7.2", Profile::linux_7_2)];
+
+/// The profile that stands for a kernel series, such as `6.1`.
+pub fn profile_of(series: &str) -> Option<Profile> {
+    PROFILES.iter().find(|(s, _)| *s == series).map(|(_, make)| make())
+}
+
+/// What a recording says of itself.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct About {
+    /// The version of this file's form.
+    pub schema: String,
+    /// What was done.
+    pub experiment: String,
+    /// The kernel's release, such as `6.1.0-56-cloud-amd64`.
+    pub kernel: String,
+    /// The upstream version it is built from, such as `6.1.192`.
+    #[serde(default)]
+    pub version: String,
+    /// The series, such as `6.1`: what a profile stands for.
+    pub series: String,
+    /// What was set before the experiment.
+    #[serde(default)]
+    pub sysctls: BTreeMap<String, toml::Value>,
+    /// Where the trace was generated: its seed.
+    #[serde(default)]
+    pub seed: Option<u64>,
+}
+
+impl About {
+    /// Reads `recording.toml`, or goes by the folder's name.
+    pub(super) fn read(folder: &Folder, name: &str) -> Result<About, BadRecording> {
+        const FILE: &str = "recording.toml";
+        if !folder.has(FILE) {
+            return About::from_name(folder, name);
+        }
+        let text = folder.text(FILE)?;
+        let about: About = toml::from_str(&text).map_err(|e| {
+            let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+            BadRecording::line(folder.path(FILE), line, e.message().lines().collect::<Vec<_>>().join("; "))
+        })?;
+        if about.schema != SCHEMA {
+            let reason = format!("schema '{}' is not '{SCHEMA}'", about.schema);
+            return Err(BadRecording::whole(folder.path(FILE), reason));
+        }
+        Ok(about)
+    }
+
+    fn from_name(folder: &Folder, name: &str) -> Result<About, BadRecording> {
+        let series = name.split('-').next().unwrap_or_default();
+        let is_series = series.split_once('.').is_some_and(|(a, b)| [a, b].iter().all(|n| n.parse::<u16>().is_ok()));
+        if !is_series {
+            let reason = "of which kernel? no recording.toml, and the name does not start with a series such as 6.1-";
+            return Err(BadRecording::whole(folder.path("."), reason));
+        }
+        let mut sysctls = BTreeMap::new();
+        if let Some(rest) = name.find("proactive").map(|at| &name[at + "proactive".len()..]) {
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            sysctls.insert("vm.compaction_proactiveness".into(), toml::Value::String(digits));
+        }
+        if name.contains("-defrag1") {
+            sysctls.insert("vm.defrag_mode".into(), toml::Value::Integer(1));
+        }
+        Ok(About { series: series.into(), experiment: name.into(), sysctls, ..About::default() })
+    }
+
+    /// The profile that stands for the recorded kernel.
+    pub(super) fn profile(&self, name: &str) -> Result<Profile, BadRecording> {
+        let known = || PROFILES.iter().map(|(s, _)| *s).collect::<Vec<_>>().join(", ");
+        profile_of(&self.series).ok_or_else(|| {
+            BadRecording::whole(name, format!("no profile for kernel {}; known: {}", self.series, known()))
+        })
+    }
+
+    /// `vm.compaction_proactiveness` during the experiment; recorded machines have it off unless said.
+    pub(super) fn proactiveness(&self) -> u32 {
+        self.sysctls.get("vm.compaction_proactiveness").and_then(|v| shown(v).parse().ok()).unwrap_or(0)
+    }
+
+    /// What was set, by name, as text to write.
+    pub(super) fn sysctls_in_force(&self, part: Part) -> BTreeMap<String, String> {
+        let mut set: BTreeMap<String, String> = self.sysctls.iter().map(|(k, v)| (k.clone(), shown(v))).collect();
+        if self.schema.is_empty() && part == Part::Direct {
+            // The recordings of direct compaction that say nothing of themselves were made without boost.
+            set.entry("vm.watermark_boost_factor".into()).or_insert_with(|| "0".into());
+        }
+        set
+    }
+}
+
+fn shown(v: &toml::Value) -> String {
+    v.as_str().map_or_else(|| v.to_string(), str::to_string)
+}

@@ -1,0 +1,86 @@
+//! Replays: a recording carried out in the engine, every result held against the kernel's.
+//!
+//! Each kind of recording has its own file: [`operations`] (allocations and frees, direct compaction among them) and
+//! [`sweep`] (a node compacted as a whole). Each ends with the counters and the final state ([`outcome`]) and gives
+//! either what was compared or the first [`Difference`].
+
+mod events;
+pub mod operations;
+pub mod outcome;
+pub mod sweep;
+
+use crate::difference::Difference;
+use crate::error::BadRecording;
+use crate::recording::{Part, Recording};
+use kontig_mm::Pfn;
+use kontig_mm::compact::{MigrateOutcome, Owner};
+
+/// How many things were compared and found equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Operations carried out.
+    pub operations: u64,
+    /// Results that were a block: a pfn of the kernel's and the same one of the engine's.
+    pub pfns: u64,
+    /// Compaction tracepoints.
+    pub events: u64,
+    /// Pages migrated, from and to the same places in the same order.
+    pub migrations: u64,
+    /// Event counters.
+    pub counters: u64,
+    /// Free lists and per-CPU lists of the final state.
+    pub lists: u64,
+    /// Blocks on them, in order.
+    pub listed: u64,
+    /// Final states: marks, counters, pageblock types, skip hints and compaction's memory, beside the lists.
+    pub final_states: u64,
+}
+
+impl Compared {
+    /// Adds what another part of the recording compared.
+    pub fn add(&mut self, o: Compared) {
+        self.operations += o.operations;
+        self.pfns += o.pfns;
+        self.events += o.events;
+        self.migrations += o.migrations;
+        self.counters += o.counters;
+        self.lists += o.lists;
+        self.listed += o.listed;
+        self.final_states += o.final_states;
+    }
+}
+
+/// What a replay came to.
+pub type Replayed = Result<Compared, Box<Difference>>;
+
+/// How carefully to replay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Care {
+    /// Let the engine's checker walk the whole machine after every so many operations, and at the end.
+    pub check_every: Option<usize>,
+}
+
+/// Replays one part of a recording.
+///
+/// # Errors
+/// If the recording is malformed; that the engine differs is no error.
+pub fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed, BadRecording> {
+    match part {
+        Part::Operations | Part::Direct => operations::replay(rec, part, care),
+        Part::Sweep { proactive } => sweep::replay(rec, proactive, care),
+    }
+}
+
+/// Moves every page it is asked to move, and remembers the order: nobody had a reason to refuse in the recordings.
+#[derive(Clone, Default)]
+pub(crate) struct Moves(pub(crate) Vec<(Pfn, Pfn)>);
+
+impl Owner for Moves {
+    fn may_isolate(&mut self, _: Pfn) -> bool {
+        true
+    }
+    fn migrate(&mut self, from: Pfn, to: Pfn, _: (u32, u32)) -> MigrateOutcome {
+        self.0.push((from, to));
+        MigrateOutcome::Moved
+    }
+}

@@ -1,0 +1,121 @@
+//! Compaction's tracepoints, line by line: the same runs over the same ranges, with the same results.
+
+use super::outcome;
+use crate::error::BadRecording;
+use crate::recording::{Recording, ZONE};
+use kontig_mm::{Event, Listen, Memory, Pfn};
+
+/// The tracepoints that are compared: what the scanners did, and how runs ended.
+const COMPARED: [&str; 6] =
+    ["begin", "end", "isolate_migratepages", "isolate_freepages", "migratepages", "finished"];
+const PREFIX: &str = "mm_compaction_";
+const NONE: &str = "no more events";
+
+/// What the engine has to report for [`Recorded::first_difference`].
+pub(super) const LISTEN: Listen = Listen::COMPACTION.with(Listen::COMPACTION_DETAIL);
+
+/// The kernel's tracepoints that are compared, in their order.
+pub(super) struct Recorded {
+    text: String,
+}
+
+/// An event that is not the kernel's.
+pub(super) struct Differing {
+    /// Its number, from 0.
+    pub at: usize,
+    pub kernel: String,
+    pub engine: String,
+}
+
+impl Recorded {
+    /// Reads `trace.txt`; `None` if there is none, or if the kernel's buffer was too small for all of it.
+    pub fn open(rec: &Recording) -> Result<Option<Recorded>, BadRecording> {
+        if !rec.has("trace.txt") {
+            return Ok(None);
+        }
+        let text = rec.text("trace.txt")?;
+        Ok(is_whole(&text).then_some(Recorded { text }))
+    }
+
+    /// The lines that are compared.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.text.lines().filter_map(|line| compared(line[line.find(PREFIX)?..].trim_end()))
+    }
+
+    /// The first event of the engine's that is not the kernel's, or that only one of them has.
+    pub fn first_difference(&self, m: &Memory, events: &[Event]) -> Option<Differing> {
+        let zone_start = m.zone(ZONE).start.get();
+        let mut engine = events.iter().filter(|e| is_compared(e)).map(|e| (e, e.to_string()));
+        let mut kernel = self.lines();
+        for at in 0.. {
+            let (k, e) = (kernel.next(), engine.next());
+            if k.is_none() && e.is_none() {
+                break;
+            }
+            let mut lines = [k.unwrap_or(NONE).to_string(), e.as_ref().map_or(NONE, |(_, l)| l.trim_end()).to_string()];
+            if let Some((Event::IsolateMigratepages { start_pfn, .. }, _)) = e
+                && outcome::is_slab_country(start_pfn.get().saturating_sub(zone_start))
+            {
+                lines.iter_mut().for_each(|l| l.truncate(l.find(" nr_scanned").unwrap_or(l.len())));
+            }
+            let [kernel, engine] = lines;
+            if kernel != engine {
+                return Some(Differing { at, kernel, engine });
+            }
+        }
+        None
+    }
+}
+
+impl Differing {
+    /// The pfns its two lines start with.
+    pub fn pfns(&self) -> Vec<Pfn> {
+        [&self.kernel, &self.engine].into_iter().filter_map(|line| first_pfn(line)).collect()
+    }
+}
+
+/// How many of the engine's events are compared.
+pub(super) fn count(events: &[Event]) -> usize {
+    events.iter().filter(|e| is_compared(e)).count()
+}
+
+fn is_compared(event: &Event) -> bool {
+    event.name().strip_prefix(PREFIX).is_some_and(|name| COMPARED.contains(&name))
+}
+
+/// The event itself, if it is one that is compared.
+fn compared(event: &str) -> Option<&str> {
+    let (name, _) = event.strip_prefix(PREFIX)?.split_once(':')?;
+    COMPARED.contains(&name).then_some(event)
+}
+
+/// Whether nothing was overwritten before it was read: `entries-in-buffer/entries-written: 6147/6147`.
+fn is_whole(text: &str) -> bool {
+    let numbers = text.lines().find_map(|l| l.strip_prefix("# entries-in-buffer/entries-written:"));
+    let kept = numbers.and_then(|n| n.split_whitespace().next()?.split_once('/'));
+    kept.is_none_or(|(kept, written)| kept == written)
+}
+
+/// The first pfn an event's line names.
+fn first_pfn(line: &str) -> Option<Pfn> {
+    let digits = line.split("0x").nth(1)?.split(|c: char| !c.is_ascii_hexdigit()).next()?;
+    u32::from_str_radix(digits, 16).ok().map(Pfn::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_was_too_small_is_not_compared() {
+        assert!(is_whole("# tracer: nop\n#\n# entries-in-buffer/entries-written: 6147/6147   #P:1\n"));
+        assert!(!is_whole("# tracer: nop\n#\n# entries-in-buffer/entries-written: 100/6147   #P:1\n"));
+    }
+
+    #[test]
+    fn an_event_leads_to_its_place() {
+        let line = "mm_compaction_isolate_freepages: range=(0x17fe00 ~ 0x180000) nr_scanned=512 nr_taken=1";
+        assert_eq!(first_pfn(line), Some(Pfn::new(0x17_fe00)));
+        assert_eq!(first_pfn(NONE), None);
+    }
+}

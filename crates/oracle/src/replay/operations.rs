@@ -1,0 +1,266 @@
+//! Allocations and frees: every block must have the kernel's pfn.
+//!
+//! A request the fast path cannot serve goes the slow way, as in the kernel, with whatever rights its flags give it.
+//! The recorded machine has one CPU: daemons that are woken run when the request waits, or once it is done.
+
+use super::events::{self, Recorded};
+use super::{Care, Compared, Moves, Replayed, outcome};
+use crate::difference::{At, Difference, Section};
+use crate::error::BadRecording;
+use crate::recording::{CPU, NODE, Part, Recording, ZONE};
+use crate::trace::{BlockId, FAILED, Op, Request, SKIPPED};
+use crate::view;
+use kontig_mm::compact::{MigrateOutcome, Owner};
+use kontig_mm::kcompactd::Kcompactd;
+use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::{AllocSlow, AllocStep, Event, Gfp, Listen, Memory, Order, Pfn};
+
+/// Pageblocks a step of the slow path visits at most; it does not change what happens.
+const BUDGET: u64 = 64;
+/// How many operations before the differing one, and events of it, are shown.
+const OPS_SHOWN: usize = 8;
+const EVENTS_SHOWN: usize = 40;
+
+/// Replays a trace.
+pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed, BadRecording> {
+    let ops = rec.trace()?;
+    let results = rec.results(ops.len())?;
+    let start = rec.machine(part)?;
+    let mut runner = Runner::new(start.clone(), &ops);
+    // In front of a sweep the tracepoints are the sweep's.
+    let recorded = if part == Part::Direct { Recorded::open(rec)? } else { None };
+    if recorded.is_some() {
+        runner.memory.trace().listen(events::LISTEN);
+    }
+    if let Some(mut d) = runner.run(&ops, &results, care) {
+        if let At::Operation(at) = d.at {
+            d.around = around(start, &ops, &results, at);
+        }
+        return Ok(Err(d));
+    }
+    let blocks = ops.iter().zip(&results).filter(|(op, r)| matches!(op, Op::Alloc { .. }) && **r < SKIPPED);
+    let mut compared = Compared { operations: ops.len() as u64, pfns: blocks.count() as u64, ..Compared::default() };
+    Ok(outcome::compare(rec, part, &runner.memory, care)?.map(|end| {
+        compared.add(end);
+        compared
+    }))
+}
+
+/// The blocks held, and where they are: compaction moves those that are movable by their owner.
+#[derive(Clone)]
+struct Held {
+    /// By id; [`FAILED`] where nothing is held.
+    blocks: Vec<(u32, Order)>,
+    moves: Moves,
+}
+
+impl Held {
+    /// The words kept with a page that may move, so that its holder is found: 0 is nobody's.
+    fn words(id: BlockId) -> (u32, u32) {
+        (id.0 + 1, 0)
+    }
+}
+
+impl Owner for Held {
+    fn may_isolate(&mut self, pfn: Pfn) -> bool {
+        self.moves.may_isolate(pfn)
+    }
+    fn migrate(&mut self, from: Pfn, to: Pfn, words: (u32, u32)) -> MigrateOutcome {
+        let block = words.0.checked_sub(1).and_then(|id| self.blocks.get_mut(id as usize));
+        if let Some(block) = block.filter(|(pfn, _)| *pfn == from.get()) {
+            block.0 = to.get();
+        }
+        self.moves.migrate(from, to, words)
+    }
+}
+
+/// A machine on which a trace is carried out.
+#[derive(Clone)]
+pub struct Runner {
+    /// The machine.
+    pub memory: Memory,
+    held: Held,
+    kswapd: Kswapd,
+    kcompactd: Kcompactd,
+    /// Blocks that the scanners see as the single pages they are: the requests were not for compound pages.
+    loose: bool,
+    freed_later: Vec<bool>,
+}
+
+impl Runner {
+    /// A machine on which nothing of `ops` has been done yet.
+    pub fn new(memory: Memory, ops: &[Op]) -> Runner {
+        let ids = ops.iter().map(|op| op.id().0 as usize + 1).max().unwrap_or(0);
+        let loose = ops.iter().any(|op| matches!(op, Op::Alloc { request, .. } if request.has(Request::DIRECT)));
+        let mut freed_later = vec![false; if loose { ids } else { 0 }];
+        if loose {
+            ops.iter().filter(|op| matches!(op, Op::Free { .. })).for_each(|op| freed_later[op.id().0 as usize] = true);
+        }
+        let held = Held { blocks: vec![(FAILED, Order::ZERO); ids], moves: Moves::default() };
+        Runner { memory, held, kswapd: Kswapd::new(NODE), kcompactd: Kcompactd::new(NODE, CPU), loose, freed_later }
+    }
+
+    /// Carries out operations until one has another result than the kernel's: its number, and the engine's result.
+    pub fn first_difference(&mut self, ops: &[Op], results: &[u32]) -> Option<(usize, u32)> {
+        ops.iter().zip(results).enumerate().find_map(|(i, (op, want))| {
+            let got = self.carry_out(op);
+            (got != *want).then_some((i, got))
+        })
+    }
+
+    /// The same, with the checker in between where that is wanted.
+    fn run(&mut self, ops: &[Op], results: &[u32], care: Care) -> Option<Box<Difference>> {
+        let chunk = care.check_every.unwrap_or(usize::MAX).max(1);
+        let mut done = 0;
+        for (some, results) in ops.chunks(chunk).zip(results.chunks(chunk)) {
+            if let Some((i, got)) = self.first_difference(some, results) {
+                return Some(Box::new(Difference {
+                    at: At::Operation(done + i),
+                    asked: Some(asked(some[i])),
+                    kernel: returned(some[i], results[i]),
+                    engine: returned(some[i], got),
+                    around: Vec::new(),
+                }));
+            }
+            done += some.len();
+            if let (Some(_), Err(e)) = (care.check_every, self.memory.check()) {
+                return Some(outcome::contradiction(done - 1, e));
+            }
+        }
+        None
+    }
+
+    /// Carries out one operation; returns what `res.bin` would hold for it.
+    #[inline(always)]
+    pub fn carry_out(&mut self, op: &Op) -> u32 {
+        let result = match *op {
+            Op::Alloc { id, .. } if self.held.blocks[id.0 as usize].0 != FAILED => SKIPPED,
+            Op::Alloc { order, request, id } => match self.memory.alloc(CPU, NODE, request.gfp(), order) {
+                Ok(pfn) => self.hold(pfn, order, request, id),
+                Err(_) => match self.alloc_slowly(request.gfp(), order) {
+                    Some(pfn) => self.hold(pfn, order, request, id),
+                    None => FAILED,
+                },
+            },
+            Op::Free { id } => {
+                let block = &mut self.held.blocks[id.0 as usize];
+                let (pfn, order) = std::mem::replace(block, (FAILED, Order::ZERO));
+                if pfn == FAILED {
+                    SKIPPED
+                } else {
+                    self.memory.free(CPU, Pfn::new(pfn), order);
+                    pfn
+                }
+            }
+        };
+        if self.memory.has_wakes() {
+            self.run_daemons();
+        }
+        result
+    }
+
+    #[inline(always)]
+    fn hold(&mut self, pfn: Pfn, order: Order, request: Request, id: BlockId) -> u32 {
+        if request.has(Request::OWNED) {
+            self.memory.set_movable_ops(pfn);
+            self.memory.set_owner(pfn, order, Held::words(id));
+        }
+        if self.loose && !self.freed_later[id.0 as usize] {
+            self.memory.split_page(pfn, order);
+        }
+        self.held.blocks[id.0 as usize] = (pfn.get(), order);
+        pfn.get()
+    }
+
+    /// The slow path. A request that may wait lets the daemons run at each turn; another has the CPU to itself.
+    #[cold]
+    fn alloc_slowly(&mut self, gfp: Gfp, order: Order) -> Option<Pfn> {
+        let mut slow = AllocSlow::new(&self.memory, CPU, NODE, gfp, order);
+        loop {
+            let step = slow.step(&mut self.memory, &mut self.held, BUDGET);
+            if gfp.has(Gfp::DIRECT_RECLAIM) && self.memory.has_wakes() {
+                self.run_daemons();
+            }
+            match step {
+                AllocStep::Working => {}
+                AllocStep::Done(pfn) => return Some(pfn),
+                AllocStep::Failed | AllocStep::OutOfMemory => return None,
+            }
+        }
+    }
+
+    /// Lets the node's daemons run until both sleep.
+    #[cold]
+    fn run_daemons(&mut self) {
+        let (m, node) = (&mut self.memory, 1 << NODE.index());
+        while m.has_wakes() {
+            let woken = m.take_wakes();
+            if woken.kswapd & node != 0 {
+                while self.kswapd.step(m, false) == DaemonStep::Working {}
+            }
+            if woken.kcompactd & node != 0 {
+                let again = [DaemonStep::Working, DaemonStep::Sleep(Some(0))];
+                while again.contains(&self.kcompactd.step(m, &mut self.held, BUDGET, false)) {}
+            }
+        }
+    }
+}
+
+/// An operation in words, a request with what it says to the allocator.
+fn asked(op: Op) -> String {
+    match op {
+        Op::Alloc { request, .. } => format!("{op}: {}", request.gfp()),
+        Op::Free { .. } => op.to_string(),
+    }
+}
+
+/// A result in words.
+fn returned(op: Op, result: u32) -> String {
+    match (op, result) {
+        (Op::Alloc { .. }, FAILED) => "no block".into(),
+        (Op::Alloc { .. }, SKIPPED) => "skipped: the number is taken".into(),
+        (Op::Alloc { .. }, pfn) => format!("the block at {pfn:#x}"),
+        (Op::Free { .. }, SKIPPED) => "nothing to free".into(),
+        (Op::Free { .. }, pfn) => format!("freed {pfn:#x}"),
+    }
+}
+
+/// What led to a differing operation, what the engine did in it, and its zone just before: the trace is replayed up to
+/// there once more.
+fn around(start: Memory, ops: &[Op], results: &[u32], at: usize) -> Vec<Section> {
+    let mut runner = Runner::new(start, ops);
+    ops[..at].iter().for_each(|op| {
+        runner.carry_out(op);
+    });
+    let order = match ops[at] {
+        Op::Alloc { order, .. } => order,
+        Op::Free { id } => runner.held.blocks[id.0 as usize].1,
+    };
+    let before = runner.clone();
+    runner.memory.trace().take();
+    let all = [Listen::EXTFRAG, Listen::COMPACTION, Listen::COMPACTION_DETAIL, Listen::VMSCAN];
+    runner.memory.trace().listen(all.into_iter().fold(Listen::KMEM, Listen::with));
+    let got = runner.carry_out(&ops[at]);
+    let events = runner.memory.trace().take();
+    let pfns: Vec<Pfn> =
+        [results[at], got].into_iter().filter(|r| *r != FAILED && *r != SKIPPED).map(Pfn::new).collect();
+    let from = at.saturating_sub(OPS_SHOWN);
+    let predecessors = (from..at).map(|i| format!("{i}: {}: {}", ops[i], returned(ops[i], results[i]))).collect();
+    let zone = before.memory.zone(ZONE);
+    let mut shown: Vec<Order> = order.and_up().collect();
+    // What is too small for the request says what was split or merged last.
+    shown.retain(|o| zone.nr_free(*o) > 0);
+    vec![
+        Section::new("the operations before it", predecessors),
+        Section::new("what the engine did", shown_events(&events)),
+        Section::new("the engine's zone before it", view::zone(&before.memory, shown.into_iter(), &pfns)),
+    ]
+}
+
+fn shown_events(events: &[Event]) -> Vec<String> {
+    let mut lines: Vec<String> = events.iter().take(EVENTS_SHOWN).map(Event::to_string).collect();
+    if events.len() > EVENTS_SHOWN {
+        lines.push(format!("… {} more", events.len() - EVENTS_SHOWN));
+    }
+    lines
+}

@@ -1,0 +1,177 @@
+//! What is compared after a replay: event counters and the zone's final state.
+
+use super::{Care, Compared, Replayed};
+use crate::difference::{At, Difference, Section};
+use crate::error::BadRecording;
+use crate::recording::{Part, Recording, ZONE};
+use kontig_mm::snapshot::ZoneSnapshot;
+use kontig_mm::{Memory, VmEvent};
+
+/// The counters that are compared. Nobody else on the recorded machine allocates from node 1, reclaims or compacts, so
+/// what they grew by is the experiment's own doing.
+const COUNTERS: [VmEvent; 11] = [
+    VmEvent::AllocstallNormal,
+    VmEvent::AllocstallMovable,
+    VmEvent::Pageoutrun,
+    VmEvent::KswapdLowWmarkHitQuickly,
+    VmEvent::PgmigrateSuccess,
+    VmEvent::PgmigrateFail,
+    VmEvent::CompactFreeScanned,
+    VmEvent::CompactIsolated,
+    VmEvent::CompactStall,
+    VmEvent::CompactFail,
+    VmEvent::CompactSuccess,
+];
+
+/// How many of the kernel's own frames a recording may count less than the engine: see [`is_slab_country`].
+const SLAB_TAILS: u64 = 160;
+/// Where the kernel's own pages end: frames from the start of the zone.
+const KERNEL_PAGES: u32 = 0xc00;
+
+/// Whether a scan that starts so many frames into the zone may count differently.
+///
+/// One thing the recordings do not tell: which of the kernel's own pages belong together as slabs. The migration
+/// scanner steps over a slab's later pages without counting them. So what it scanned is held against the recording
+/// wherever the zone holds user pages, which is everywhere but in its first six pageblocks; and the counter of all
+/// frames scanned may be larger by as many frames as slabs have later pages there. This is the one tolerance there is.
+pub(super) fn is_slab_country(frames_into_zone: u32) -> bool {
+    frames_into_zone < KERNEL_PAGES
+}
+
+/// Holds counters and final state against the recording's, as far as it has them.
+pub(super) fn compare(rec: &Recording, part: Part, m: &Memory, care: Care) -> Result<Replayed, BadRecording> {
+    if let (Some(_), Err(e)) = (care.check_every, m.check()) {
+        return Ok(Err(contradiction(0, e)));
+    }
+    let mut compared = Compared::default();
+    if rec.has(&part.before("vmstat")) && rec.has(&part.after("vmstat")) {
+        match counters(rec, part, m)? {
+            Ok(n) => compared.counters = n,
+            Err(d) => return Ok(Err(d)),
+        }
+    }
+    if rec.has(&part.after("snap")) {
+        let want = rec.snapshot(&part.after("snap"))?.to_string();
+        let got = ZoneSnapshot::of(m, ZONE).to_string();
+        if let Some(d) = states(&want, &got) {
+            return Ok(Err(d));
+        }
+        let lists = || want.lines().filter(|l| l.starts_with("FL ") || l.starts_with("PL "));
+        compared.lists = lists().count() as u64;
+        compared.listed = lists().map(|l| l.split_ascii_whitespace().count() as u64 - 3).sum();
+        compared.final_states = 1;
+    }
+    Ok(Ok(compared))
+}
+
+/// The engine's checker found something.
+pub(super) fn contradiction(op: usize, e: String) -> Box<Difference> {
+    let kernel = "(not involved)".into();
+    Box::new(Difference { at: At::Checker(op), asked: None, kernel, engine: e, around: Vec::new() })
+}
+
+/// Holds what the counters grew by against the kernel's; how many there were.
+fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<u64, Box<Difference>>, BadRecording> {
+    let (before, after) = (rec.counters(&part.before("vmstat"))?, rec.counters(&part.after("vmstat"))?);
+    let grown = |e: VmEvent| -> Result<u64, BadRecording> {
+        let of = |file: String, counters: &std::collections::HashMap<String, u64>| {
+            let none = || BadRecording::whole(rec.path(&file), format!("has no '{}'", e.name()));
+            counters.get(e.name()).copied().ok_or_else(none)
+        };
+        let (a, b) = (of(part.before("vmstat"), &before)?, of(part.after("vmstat"), &after)?);
+        let fell = || BadRecording::whole(rec.path(&part.after("vmstat")), format!("'{}' fell", e.name()));
+        b.checked_sub(a).ok_or_else(fell)
+    };
+    let differs = |e: VmEvent, kernel: u64| {
+        let (kernel, engine) = (kernel.to_string(), m.vmstat().get(e).to_string());
+        Box::new(Difference { at: At::Counter(e.name().into()), asked: None, kernel, engine, around: Vec::new() })
+    };
+    for e in COUNTERS {
+        let want = grown(e)?;
+        if m.vmstat().get(e) != want {
+            return Ok(Err(differs(e, want)));
+        }
+    }
+    let scanned = VmEvent::CompactMigrateScanned;
+    let want = grown(scanned)?;
+    if !(want..want + SLAB_TAILS).contains(&m.vmstat().get(scanned)) {
+        return Ok(Err(differs(scanned, want)));
+    }
+    Ok(Ok(COUNTERS.len() as u64 + 1))
+}
+
+/// How many differing lines are shown.
+const LINES_SHOWN: usize = 8;
+
+/// The first line in which two states differ, and the lines that differ after it.
+fn states(want: &str, got: &str) -> Option<Box<Difference>> {
+    let mut differing = Vec::new();
+    let keys = |text: &str| -> Vec<String> { text.lines().map(key).collect() };
+    let (want_keys, got_keys) = (keys(want), keys(got));
+    let find = |text: &'_ str, k: &str| text.lines().find(|l| key(l) == k).map(str::to_string);
+    // A list that only one side has is a line that only one side has: lines go by their first words.
+    let all = want_keys.iter().chain(got_keys.iter().filter(|k| !want_keys.contains(k)));
+    for k in all {
+        let (w, g) = (find(want, k), find(got, k));
+        if w != g {
+            let absent = || "(no such list)".to_string();
+            differing.push((k.clone(), w.unwrap_or_else(absent), g.unwrap_or_else(absent)));
+        }
+    }
+    let (first, w, g) = differing.first()?.clone();
+    let (kernel, engine) = around_first_difference(&w, &g);
+    let rest = differing[1..].iter().take(LINES_SHOWN).flat_map(|(_, w, g)| {
+        let (w, g) = around_first_difference(w, g);
+        [format!("kernel  {w}"), format!("engine  {g}")]
+    });
+    let mut around = vec![Section::new(format!("{} more lines differ", differing.len() - 1), rest.collect())];
+    around.retain(|s| !s.lines.is_empty());
+    Some(Box::new(Difference { at: At::FinalState(first), asked: None, kernel, engine, around }))
+}
+
+/// The words that tell a state's lines apart.
+fn key(line: &str) -> String {
+    let words = match line.split(' ').next() {
+        Some("FL" | "PL" | "PCP") => 3,
+        _ => 1,
+    };
+    line.split(' ').take(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Two lines, shortened to what is around the first difference between them.
+fn around_first_difference(a: &str, b: &str) -> (String, String) {
+    const BEFORE: usize = 30;
+    const SHOWN: usize = 100;
+    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    // Whole words, so that a pfn is not cut in two.
+    let from = a[..same.saturating_sub(BEFORE)].rfind(' ').map_or(0, |at| at + 1);
+    let cut = |s: &str| {
+        let tail = &s[from.min(s.len())..];
+        let end = tail.char_indices().nth(SHOWN).map_or(tail.len(), |(at, _)| at);
+        let (head, more) = (if from > 0 { "… " } else { "" }, if end < tail.len() { " …" } else { "" });
+        format!("{head}{}{more}", &tail[..end])
+    };
+    let place = if from > 0 { format!("[column {same}] ") } else { String::new() };
+    (format!("{place}{}", cut(a)), format!("{place}{}", cut(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_shown_around_its_first_difference() {
+        let list = |last: &str| format!("FL 0 1{} {last}", " abc".repeat(100));
+        let d = states(&format!("{}\nEND\n", list("d")), &format!("{}\nEND\n", list("e"))).expect("they differ");
+        assert_eq!(d.at, At::FinalState("FL 0 1".into()));
+        assert!(d.kernel.ends_with("abc abc d") && d.engine.ends_with("abc abc e"), "{d}");
+        assert!(d.kernel.len() < 150, "{d}");
+    }
+
+    #[test]
+    fn a_list_one_side_does_not_have_is_a_difference() {
+        let d = states("FL 0 1 a\nFL 1 1 b\nEND\n", "FL 0 1 a\nEND\n").expect("they differ");
+        assert_eq!((d.kernel.as_str(), d.engine.as_str()), ("FL 1 1 b", "(no such list)"));
+        assert!(states("FL 0 1 a\n", "FL 0 1 a\n").is_none());
+    }
+}

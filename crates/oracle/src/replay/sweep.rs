@@ -1,0 +1,118 @@
+//! A node compacted as a whole: the same ranges scanned, the same pages moved to the same places in the same order.
+
+use super::events::{self, Recorded};
+use super::{Care, Compared, Moves, Replayed, outcome};
+use crate::difference::{At, Difference, Section};
+use crate::error::BadRecording;
+use crate::recording::{CPU, NODE, Part, Recording, ZONE};
+use crate::view;
+use kontig_mm::kcompactd::NodeSweep;
+use kontig_mm::{Event, Memory, Order, Pfn};
+
+/// Pageblocks a step visits at most; it does not change what happens.
+const BUDGET: u64 = 64;
+/// How many events or migrations before the differing one are shown.
+const SHOWN: usize = 8;
+
+/// Replays a sweep.
+pub(super) fn replay(rec: &Recording, proactive: bool, care: Care) -> Result<Replayed, BadRecording> {
+    let part = Part::Sweep { proactive };
+    let start = rec.machine(part)?;
+    let mut sweep = Sweep::new(start.clone(), proactive);
+    while sweep.step() {}
+    let mut compared = Compared::default();
+    if let Some(recorded) = Recorded::open(rec)? {
+        if let Some(d) = recorded.first_difference(&sweep.memory, &sweep.events) {
+            let from = d.at.saturating_sub(SHOWN);
+            let before = recorded.lines().skip(from).take(d.at - from).map(str::to_string).collect();
+            let state = state_before(start, proactive, |s| events::count(&s.events) > d.at, &d.pfns());
+            let around = vec![Section::new("the events before it", before), state];
+            let (kernel, engine) = (d.kernel, d.engine);
+            return Ok(Err(Box::new(Difference { at: At::Event(d.at), asked: None, kernel, engine, around })));
+        }
+        compared.events = recorded.lines().count() as u64;
+    }
+    if rec.has("mig.txt") {
+        let want = migrations(rec, start.zone(ZONE).start)?;
+        if let Some(d) = first_differing_move(&want, &sweep.moves.0, start, proactive) {
+            return Ok(Err(d));
+        }
+        compared.migrations = want.len() as u64;
+    }
+    if proactive {
+        // The recording went on for seconds, in which the counters were folded.
+        sweep.memory.fold_vmstat(CPU);
+    }
+    Ok(outcome::compare(rec, part, &sweep.memory, care)?.map(|end| {
+        compared.add(end);
+        compared
+    }))
+}
+
+/// A sweep under way, with all that has happened.
+struct Sweep {
+    memory: Memory,
+    sweep: NodeSweep,
+    events: Vec<Event>,
+    moves: Moves,
+}
+
+impl Sweep {
+    fn new(mut memory: Memory, proactive: bool) -> Sweep {
+        memory.trace().listen(events::LISTEN);
+        let sweep = NodeSweep::new(NODE, CPU, proactive);
+        Sweep { memory, sweep, events: Vec::new(), moves: Moves::default() }
+    }
+
+    /// Advances; false when all is done.
+    fn step(&mut self) -> bool {
+        let done = self.sweep.step(&mut self.memory, &mut self.moves, BUDGET);
+        self.events.extend(self.memory.trace().take());
+        !done
+    }
+}
+
+/// The zone before the step in which a sweep passes a point: the sweep is run again up to there.
+fn state_before(start: Memory, proactive: bool, passed: impl Fn(&Sweep) -> bool, pfns: &[Pfn]) -> Section {
+    let mut sweep = Sweep::new(start.clone(), proactive);
+    let mut steps = 0;
+    while sweep.step() && !passed(&sweep) {
+        steps += 1;
+    }
+    let mut sweep = Sweep::new(start, proactive);
+    (0..steps).for_each(|_| {
+        sweep.step();
+    });
+    Section::new("the engine's zone shortly before it", view::zone(&sweep.memory, Order::all(), pfns))
+}
+
+/// The first page that was not moved as the kernel moved it.
+fn first_differing_move(
+    want: &[(Pfn, Pfn)],
+    got: &[(Pfn, Pfn)],
+    start: Memory,
+    proactive: bool,
+) -> Option<Box<Difference>> {
+    let at = (0..want.len().max(got.len())).find(|i| want.get(*i) != got.get(*i))?;
+    let shown = |m: Option<&(Pfn, Pfn)>| m.map_or("no more migrations".into(), |(a, b)| format!("{a} to {b}"));
+    let before = (at.saturating_sub(SHOWN)..at).map(|i| shown(want.get(i))).collect();
+    let (w, g) = (want.get(at), got.get(at));
+    let pfns: Vec<Pfn> = [w, g].into_iter().flatten().flat_map(|(a, b)| [*a, *b]).collect();
+    let state = state_before(start, proactive, |s| s.moves.0.len() > at, &pfns);
+    let around = vec![Section::new("the migrations before it", before), state];
+    Some(Box::new(Difference { at: At::Migration(at), asked: None, kernel: shown(w), engine: shown(g), around }))
+}
+
+/// Every migration of `mig.txt`: source and destination, after a line of totals.
+fn migrations(rec: &Recording, zone_start: Pfn) -> Result<Vec<(Pfn, Pfn)>, BadRecording> {
+    let pfn = |word: &str| {
+        let n = u32::from_str_radix(word, 16).ok()?;
+        zone_start.get().checked_add(n).map(Pfn::new)
+    };
+    let line = |(i, l): (usize, &str)| {
+        let pair = l.split_once(' ').and_then(|(a, b)| Some((pfn(a)?, pfn(b.trim())?)));
+        let reason = || format!("'{l}' is not two hexadecimal numbers");
+        pair.ok_or_else(|| BadRecording::line(rec.path("mig.txt"), i + 1, reason()))
+    };
+    rec.text("mig.txt")?.lines().enumerate().skip(1).map(line).collect()
+}

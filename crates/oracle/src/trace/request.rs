@@ -1,0 +1,148 @@
+//! What a request of a trace says: its migratetype and what it may do beyond taking what is there.
+//!
+//! The flags are the trace format's own; what they mean to a kernel, as gfp flags, is decided here once for the engine
+//! and in the recorder's module once for the kernel.
+
+use kontig_mm::{Gfp, MigrateType};
+use std::fmt;
+
+/// The flags of an allocation's record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Request(u8);
+
+/// The bits that say the migratetype.
+const TYPE: u8 = 3;
+
+impl Request {
+    /// Memory that stays where it is.
+    pub const UNMOVABLE: Request = Request(0);
+    /// Memory of a cache that can be shrunk.
+    pub const RECLAIMABLE: Request = Request(1);
+    /// Memory that can be migrated.
+    pub const MOVABLE: Request = Request(2);
+    /// May wake kswapd.
+    pub const KSWAPD: Request = Request(4);
+    /// May reclaim and compact itself, with IO and FS.
+    pub const DIRECT: Request = Request(8);
+    /// `__GFP_HIGH`: may use part of the reserves.
+    pub const HIGH: Request = Request(16);
+    /// Not a right: the page is made migratable by its owner.
+    pub const OWNED: Request = Request(32);
+    /// Neither NORETRY nor NOMEMALLOC: tries again.
+    pub const RETRY: Request = Request(64);
+    /// Marked atomic, on kernels that have such a mark. None there is a profile for has one: it went when the kernel
+    /// began to tell by the other flags.
+    pub const ATOMIC: Request = Request(128);
+
+    /// What every request says: this node or none, and no warning.
+    const ALWAYS: Gfp = Gfp::THISNODE.with(Gfp::NOWARN);
+
+    /// The flags as recorded; `None` if they mean nothing.
+    pub fn from_flags(flags: u16) -> Option<Request> {
+        u8::try_from(flags).ok().filter(|f| f & TYPE != TYPE).map(Request)
+    }
+
+    /// The flags to record.
+    pub const fn flags(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// A request of this type that may do nothing but take what is there.
+    pub const fn of(t: MigrateType) -> Request {
+        match t {
+            MigrateType::Movable => Request::MOVABLE,
+            MigrateType::Reclaimable => Request::RECLAIMABLE,
+            MigrateType::Unmovable | MigrateType::HighAtomic => Request::UNMOVABLE,
+        }
+    }
+
+    /// With these flags too.
+    #[must_use]
+    pub const fn with(self, o: Request) -> Request {
+        Request(self.0 | o.0)
+    }
+
+    /// Whether all of these flags are set.
+    #[inline(always)]
+    pub const fn has(self, o: Request) -> bool {
+        self.0 & o.0 == o.0
+    }
+
+    /// The same to the allocator.
+    #[inline(always)]
+    pub const fn gfp(self) -> Gfp {
+        // A replay asks for every operation: it looks up what is worked out once.
+        const ALL: [Gfp; 256] = {
+            let mut all = [Gfp::NONE; 256];
+            let mut flags = 0;
+            while flags < all.len() {
+                all[flags] = Request(flags as u8).worked_out();
+                flags += 1;
+            }
+            all
+        };
+        ALL[self.0 as usize]
+    }
+
+    const fn worked_out(self) -> Gfp {
+        let mut g = match self.0 & TYPE {
+            0 => Request::ALWAYS,
+            1 => Request::ALWAYS.with(Gfp::RECLAIMABLE),
+            _ => Request::ALWAYS.with(Gfp::MOVABLE),
+        };
+        if !self.has(Request::RETRY) {
+            g = g.with(Gfp::NORETRY);
+            if !self.has(Request::HIGH) {
+                g = g.with(Gfp::NOMEMALLOC);
+            }
+        }
+        if self.has(Request::KSWAPD) {
+            g = g.with(Gfp::KSWAPD_RECLAIM);
+        }
+        if self.has(Request::DIRECT) {
+            g = g.with(Gfp::DIRECT_RECLAIM).with(Gfp::IO).with(Gfp::FS);
+            if g.has(Gfp::MOVABLE) {
+                // As a process's own memory is asked for.
+                g = g.with(Gfp::HIGHMEM).with(Gfp::HARDWALL);
+            }
+        }
+        if self.has(Request::HIGH) {
+            g = g.with(Gfp::HIGH);
+        }
+        g
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const RIGHTS: [(Request, &str); 6] = [
+            (Request::KSWAPD, "kswapd"),
+            (Request::DIRECT, "direct"),
+            (Request::HIGH, "high"),
+            (Request::OWNED, "owned"),
+            (Request::RETRY, "retry"),
+            (Request::ATOMIC, "atomic"),
+        ];
+        f.write_str(match self.0 & TYPE {
+            0 => "unmovable",
+            1 => "reclaimable",
+            _ => "movable",
+        })?;
+        RIGHTS.iter().filter(|(r, _)| self.has(*r)).try_for_each(|(_, name)| write!(f, " {name}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_add_up() {
+        let quiet = Request::UNMOVABLE.gfp();
+        assert_eq!(quiet, Gfp::THISNODE | Gfp::NOWARN | Gfp::NORETRY | Gfp::NOMEMALLOC);
+        let fault = Request::MOVABLE.with(Request::KSWAPD).with(Request::DIRECT).with(Request::RETRY).gfp();
+        assert_eq!(fault, Gfp::HIGHUSER_MOVABLE | Gfp::THISNODE | Gfp::NOWARN);
+        let atomic = Request::UNMOVABLE.with(Request::HIGH).gfp();
+        assert!(atomic.has(Gfp::HIGH | Gfp::NORETRY) && !atomic.has(Gfp::NOMEMALLOC));
+    }
+}

@@ -1,0 +1,46 @@
+//! A folder verified: everything in it that can be replayed is, and the first difference is reported.
+
+use crate::difference::Difference;
+use crate::error::BadRecording;
+use crate::recording::Recording;
+use crate::replay::{Care, Compared, replay};
+use std::path::Path;
+
+/// What verifying a recording came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The engine did everything the kernel did.
+    Equal(Compared),
+    /// It did not.
+    Different(Box<Difference>),
+    /// The recording holds nothing the engine can carry out, and why.
+    NotReplayed(String),
+}
+
+/// Verifies the recording in a folder.
+///
+/// # Errors
+/// If there is none, it is malformed, or it is of a kernel there is no profile for.
+pub fn verify(dir: &Path) -> Result<Verdict, BadRecording> {
+    verify_with(dir, Care::default())
+}
+
+/// The same, as carefully as wanted.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with(dir: &Path, care: Care) -> Result<Verdict, BadRecording> {
+    let rec = Recording::open(dir)?;
+    let parts = rec.parts()?;
+    if parts.is_empty() {
+        return Ok(Verdict::NotReplayed("it holds neither a trace nor a compaction of the whole node".into()));
+    }
+    let mut all = Compared::default();
+    for part in parts {
+        match replay(&rec, part, care)? {
+            Ok(compared) => all.add(compared),
+            Err(difference) => return Ok(Verdict::Different(difference)),
+        }
+    }
+    Ok(Verdict::Equal(all))
+}

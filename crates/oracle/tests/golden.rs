@@ -1,0 +1,71 @@
+//! What real kernels did, replayed: the engine returns every pfn, scans every range, moves every page and counts every
+//! event as the kernel did, and leaves the zone with the same lists in the same order.
+//!
+//! Every folder under `oracle/golden` is replayed; whoever adds one adds a test. The engine's checker walks the whole
+//! machine on the way.
+
+use kontig_oracle::replay::{Care, Compared};
+use kontig_oracle::verify::{Verdict, verify_with};
+use std::path::{Path, PathBuf};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle/golden")
+}
+
+/// Verifies a recording with the checker on; what was compared.
+#[track_caller]
+fn reproduced(name: &str, check_every: usize) -> Compared {
+    match verify_with(&golden().join(name), Care { check_every: Some(check_every) }) {
+        Ok(Verdict::Equal(compared)) => compared,
+        Ok(Verdict::Different(difference)) => panic!("{name}: {difference}"),
+        Ok(Verdict::NotReplayed(why)) => panic!("{name}: {why}"),
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// All recordings of a kernel, those with a test of their own among them.
+fn all_of(series: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(golden()).expect("the golden recordings are part of the source");
+    let names = entries.map(|e| e.expect("a readable folder").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|n| n.starts_with(&format!("{series}-"))).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn linux_6_1_every_recording_is_reproduced() {
+    let names = all_of("6.1");
+    assert!(names.len() >= 7, "{names:?}");
+    for name in names {
+        let compared = reproduced(&name, 100_000);
+        assert!(compared.operations + compared.events > 0 && compared.final_states > 0, "{name}: {compared:?}");
+    }
+}
+
+#[test]
+fn linux_6_1_mixed_100k_is_reproduced_operation_by_operation() {
+    let compared = reproduced("6.1-mixed100k", 10_000);
+    assert_eq!((compared.operations, compared.pfns), (100_000, 62_764));
+}
+
+#[test]
+fn linux_6_1_compacts_anonymous_memory_range_by_range() {
+    assert_eq!(reproduced("6.1-anon-compact-random", 1).events, 6_147);
+}
+
+#[test]
+fn linux_6_1_moves_every_page_to_the_same_place_in_the_same_order() {
+    let compared = reproduced("6.1-module-compact", 200_000);
+    assert_eq!((compared.events, compared.migrations), (6_061, 93_349));
+}
+
+#[test]
+fn linux_6_1_proactive_compaction_stops_at_the_same_page() {
+    assert_eq!(reproduced("6.1-anon-proactive40-random", 1).events, 2_396);
+}
+
+#[test]
+fn linux_6_1_gives_every_request_that_compacts_the_same_block() {
+    assert_eq!(reproduced("6.1-direct-movable", 1_000).pfns, 704);
+    assert_eq!(reproduced("6.1-direct-unmovable", 1_000).pfns, 749);
+}

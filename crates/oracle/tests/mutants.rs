@@ -1,0 +1,237 @@
+//! Do the recordings notice? One rule of the engine after the other is done wrongly (`oracle/mutants.toml`), and some
+//! golden recording has to differ.
+//!
+//! All mistakes are built into one copy of the engine's source, as `if mutant::is(N) { wrong } else { right }`, so that
+//! one build serves them all; the engine itself knows nothing of this.
+
+use serde::Deserialize;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How many are tried side by side.
+const PARALLEL: usize = 2;
+/// A replay that takes so long does not end: that has been noticed, too. The longest takes a second.
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[derive(Deserialize)]
+struct Mutants {
+    mutant: Vec<Mutant>,
+}
+
+/// A rule done wrongly.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mutant {
+    name: String,
+    rule: String,
+    file: String,
+    find: String,
+    replace: String,
+    #[serde(default)]
+    statement: bool,
+    caught_by: String,
+}
+
+impl Mutant {
+    /// The text with the mistake in it, to be made when `number` is on.
+    fn schema(&self, number: usize) -> String {
+        let (wrong, right) = (&self.replace, &self.find);
+        let choice = format!("if crate::mutant::is({number}) {{ {wrong} }} else {{ {right} }}");
+        if self.statement { choice } else { format!("({choice})") }
+    }
+}
+
+/// What the copy of the engine has beside its source: which mistake is on.
+const SWITCH: &str = "
+/// Which mistake is on.
+pub mod mutant {
+    use core::sync::atomic::{AtomicU32, Ordering};
+    static ON: AtomicU32 = AtomicU32::new(0);
+    /// Switches one on.
+    pub fn set(number: u32) {
+        ON.store(number, Ordering::Relaxed);
+    }
+    #[inline(always)]
+    pub(crate) fn is(number: u32) -> bool {
+        ON.load(Ordering::Relaxed) == number
+    }
+}
+";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn write(path: &Path, text: &str) {
+    // Left alone if it is the same: the build has less to do.
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return;
+    }
+    fs::create_dir_all(path.parent().expect("a file in a folder")).expect("a folder can be made");
+    fs::write(path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
+
+fn mutants() -> Vec<Mutant> {
+    let path = root().join("oracle/mutants.toml");
+    toml::from_str::<Mutants>(&read(&path)).unwrap_or_else(|e| panic!("{}: {e}", path.display())).mutant
+}
+
+/// All files below a folder.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+    let paths = entries.map(|e| e.expect("a readable folder").path());
+    paths.flat_map(|p| if p.is_dir() { files(&p) } else { vec![p] }).collect()
+}
+
+/// The source of one file with its mistakes in it.
+fn mutated(file: &str, source: &str, mutants: &[Mutant]) -> String {
+    let mut places: Vec<(usize, usize, String)> = Vec::new();
+    for (i, m) in mutants.iter().enumerate().filter(|(_, m)| m.file == file) {
+        let found: Vec<usize> = source.match_indices(&m.find).map(|(at, _)| at).collect();
+        let [at] = found[..] else {
+            panic!("{}: its text occurs {} times in {file}, not once: {}", m.name, found.len(), m.find)
+        };
+        places.push((at, at + m.find.len(), m.schema(i + 1)));
+    }
+    places.sort();
+    let (mut text, mut done) = (String::new(), 0);
+    for (from, to, schema) in places {
+        assert!(from >= done, "{file}: two mutants change the same text: {schema}");
+        text += &source[done..from];
+        text += &schema;
+        done = to;
+    }
+    text + &source[done..]
+}
+
+/// Builds the runner on the mutated engine; returns the program.
+fn build(mutants: &[Mutant]) -> PathBuf {
+    let (root, to) = (root(), Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants"));
+    let engine = root.join("crates/mm");
+    for path in files(&engine.join("src")) {
+        let file = path.strip_prefix(engine.join("src")).expect("below it").to_string_lossy().into_owned();
+        let mut text = mutated(&file, &read(&path), mutants);
+        if file == "lib.rs" {
+            text += SWITCH;
+        }
+        write(&to.join("crates/mm/src").join(&file), &text);
+    }
+    for m in mutants {
+        assert!(engine.join("src").join(&m.file).is_file(), "{}: the engine has no {}", m.name, m.file);
+    }
+    write(&to.join("crates/mm/Cargo.toml"), &read(&engine.join("Cargo.toml")));
+    let replay = root.join("crates/oracle");
+    for path in files(&replay.join("src")) {
+        let file = path.strip_prefix(&replay).expect("below it");
+        write(&to.join("crates/oracle").join(file), &read(&path));
+    }
+    write(&to.join("crates/oracle/Cargo.toml"), &read(&replay.join("Cargo.toml")));
+    write(&to.join("crates/runner/src/main.rs"), include_str!("mutants/runner.rs"));
+    write(
+        &to.join("crates/runner/Cargo.toml"),
+        "[package]\nname = \"runner\"\nedition.workspace = true\n\n\
+         [dependencies]\nkontig-mm.workspace = true\nkontig-oracle.workspace = true\n",
+    );
+    let workspace = read(&root.join("Cargo.toml")).replace("default-members = [\"crates/cli\"]\n", "");
+    write(&to.join("Cargo.toml"), &workspace);
+    if !to.join("Cargo.lock").exists() {
+        write(&to.join("Cargo.lock"), &read(&root.join("Cargo.lock")));
+    }
+    let target = to.join("target");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--offline", "--package", "runner", "--target-dir"])
+        .arg(&target)
+        .current_dir(&to)
+        .env("RUSTFLAGS", "--cap-lints allow")
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "the mutated engine does not build");
+    target.join("debug/runner")
+}
+
+/// The golden recordings, shortest first.
+fn recordings() -> Vec<PathBuf> {
+    let dirs = fs::read_dir(root().join("oracle/golden")).expect("the golden recordings are part of the source");
+    let size = |dir: &PathBuf| files(dir).iter().map(|f| f.metadata().map_or(0, |m| m.len())).sum::<u64>();
+    let mut dirs: Vec<PathBuf> = dirs.map(|e| e.expect("readable").path()).filter(|p| p.is_dir()).collect();
+    dirs.sort_by_key(size);
+    dirs
+}
+
+fn name(dir: &Path) -> String {
+    dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The recording that notices mutant `number`, and how.
+fn noticed_by(program: &Path, number: usize, recordings: &[&PathBuf]) -> Option<(String, String)> {
+    let mut runner: Child = Command::new(program)
+        .arg(number.to_string())
+        .args(recordings)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the runner runs");
+    let start = Instant::now();
+    while runner.try_wait().expect("a child can be asked").is_none() {
+        if start.elapsed() > LIMIT {
+            runner.kill().expect("a child can be ended");
+            runner.wait().expect("a child that ended");
+            return Some(("any".into(), "the engine does not end".into()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let out = runner.wait_with_output().expect("what the runner said");
+    if out.stdout.is_empty() {
+        return (!out.status.success()).then(|| ("any".into(), "the engine stops".into()));
+    }
+    let line = String::from_utf8_lossy(&out.stdout).trim_end().to_string();
+    let (dir, how) = line.split_once('\t').expect("a recording and how");
+    Some((name(Path::new(dir)), how.into()))
+}
+
+#[test]
+fn every_rule_done_wrongly_is_noticed_by_a_recording() {
+    let mutants = mutants();
+    assert!(mutants.len() >= 24, "{} mutants", mutants.len());
+    let program = build(&mutants);
+    let recordings = recordings();
+    let all: Vec<&PathBuf> = recordings.iter().collect();
+    assert_eq!(noticed_by(&program, 0, &all), None, "the engine without a mistake");
+    let results = Mutex::new(vec![None; mutants.len()]);
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..PARALLEL {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(mutant) = mutants.get(i) else { break };
+                    let mut order = all.clone();
+                    order.sort_by_key(|dir| name(dir) != mutant.caught_by);
+                    let result = noticed_by(&program, i + 1, &order);
+                    results.lock().expect("no thread panics with it")[i] = result;
+                }
+            });
+        }
+    });
+    let results = results.into_inner().expect("all threads are done");
+    let mut table = String::new();
+    let mut survivors = Vec::new();
+    for (m, result) in mutants.iter().zip(&results) {
+        let (recording, how) = result.clone().unwrap_or_else(|| ("NOBODY".into(), m.rule.clone()));
+        writeln!(table, "{:34} {recording:30} {how}", m.name).expect("a String takes any text");
+        if result.is_none() {
+            survivors.push(m.name.as_str());
+        }
+    }
+    println!("{table}");
+    assert!(survivors.is_empty(), "no recording notices: {}\n{table}", survivors.join(", "));
+}

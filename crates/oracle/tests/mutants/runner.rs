@@ -1,0 +1,54 @@
+//! Replays recordings on an engine with one rule done wrongly.
+//!
+//! `runner NUMBER DIR…` prints the first recording that notices, and how; nothing if none does. A replay that the engine
+//! does not survive has noticed too. Number 0 is the engine as it is. `runner NUMBER --trace NAME DIR` carries out a
+//! generated trace from the state a recording starts from, and prints a digest of all that came of it.
+
+use kontig_mm::snapshot::ZoneSnapshot;
+use kontig_mm::sysctl::SYSCTLS;
+use kontig_oracle::recording::{Part, Recording, ZONE};
+use kontig_oracle::replay::operations::Runner;
+use kontig_oracle::trace::{generate, recipes};
+use kontig_oracle::{BadRecording, Verdict, verify};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (number, rest) = args.split_first().expect("the number of a mutant");
+    kontig_mm::mutant::set(number.parse().expect("the number of a mutant"));
+    std::panic::set_hook(Box::new(|_| {}));
+    if let [flag, name, dir] = rest
+        && flag == "--trace"
+    {
+        let digest = catch_unwind(AssertUnwindSafe(|| digest(name, Path::new(dir)).unwrap_or_else(|e| panic!("{e}"))));
+        println!("{}", digest.map_or("the engine stops".into(), |d| format!("{d:x}")));
+        return;
+    }
+    for dir in rest {
+        let how = match catch_unwind(AssertUnwindSafe(|| verify(Path::new(&dir)))) {
+            Ok(Ok(Verdict::Different(d))) => d.at.to_string(),
+            Ok(Ok(_)) => continue,
+            Ok(Err(e)) => e.to_string(),
+            Err(_) => "the engine stops".into(),
+        };
+        println!("{dir}\t{how}");
+        return;
+    }
+}
+
+/// What a generated trace comes to: every result, and the final state.
+fn digest(name: &str, dir: &Path) -> Result<u64, BadRecording> {
+    let recipe = recipes().find(|r| r.name == name).expect("a known trace");
+    let ops = generate(name, 1, recipe.ops).expect("a known trace");
+    let mut memory = Recording::open(dir)?.machine(Part::Operations)?;
+    for (sysctl, value) in recipe.sysctls.iter().filter(|(n, _)| SYSCTLS.iter().any(|(known, _)| known == n)) {
+        memory.sysctl_write(sysctl, value).expect("a possible value");
+    }
+    let mut runner = Runner::new(memory, &ops);
+    let mut hasher = DefaultHasher::new();
+    ops.iter().for_each(|op| runner.carry_out(op).hash(&mut hasher));
+    ZoneSnapshot::of(&runner.memory, ZONE).to_string().hash(&mut hasher);
+    Ok(hasher.finish())
+}

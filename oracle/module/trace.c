@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Executes a trace of allocations and frees on the observed node and remembers what each operation got.
+ *
+ * A trace is records of eight bytes, little-endian: u8 op (1 allocates, 2 frees), u8 order, u16 flags, u32 id. The
+ * result of an operation is the page's number, or one of the two below. The snapshots before and after enclose the
+ * operations and nothing else.
+ */
+#include <linux/fs.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/migrate.h>
+#include <linux/pagemap.h>
+#include <linux/sched.h>
+#include <linux/vmalloc.h>
+#include <linux/wait.h>
+#include <asm/msr.h>
+#include "kontig.h"
+
+#define FAILED 0xffffffffU
+#define SKIPPED 0xfffffffeU
+/* In times.bin: the request failed. */
+#define TIME_FAILED 0x80000000U
+
+enum { OP_ALLOC = 1, OP_FREE = 2 };
+
+enum {
+	FLAG_TYPE = 3,		/* 0 unmovable, 1 reclaimable, 2 movable */
+	FLAG_KSWAPD = 4,	/* may wake kswapd */
+	FLAG_DIRECT = 8,	/* may reclaim and compact by itself */
+	FLAG_HIGH = 16,		/* may go below the low watermark */
+	FLAG_OWNED = 32,	/* made migratable by this module */
+	FLAG_TRY_HARD = 64,	/* without NORETRY and NOMEMALLOC */
+	FLAG_ATOMIC = 128,	/* what marks an atomic request, where there is such a mark */
+};
+
+struct op {
+	u8 op, order;
+	__le16 flags;
+	__le32 id;
+} __packed;
+
+struct holding {
+	u32 pfn;		/* FAILED: nothing */
+	u8 order;
+	bool owned;
+};
+
+struct move {
+	u32 from, to;
+};
+
+static struct op *ops;
+static size_t nr_ops, nr_ids;
+static __le32 *results, *times;
+static struct holding *holdings;
+static struct move *moves;
+static size_t nr_moves, max_moves, nr_isolated, nr_put_back;
+
+static gfp_t gfp_of(u16 flags)
+{
+	gfp_t gfp = __GFP_THISNODE | __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC;
+
+	if ((flags & FLAG_TYPE) == 1)
+		gfp |= __GFP_RECLAIMABLE;
+	else if ((flags & FLAG_TYPE) == 2)
+		gfp |= __GFP_MOVABLE;
+	if (flags & FLAG_KSWAPD)
+		gfp |= __GFP_KSWAPD_RECLAIM;
+	if (flags & FLAG_DIRECT) {
+		gfp |= __GFP_DIRECT_RECLAIM | __GFP_IO | __GFP_FS;
+		/* As a process's own memory is asked for. */
+		if (gfp & __GFP_MOVABLE)
+			gfp |= __GFP_HIGHMEM | __GFP_HARDWALL;
+	}
+	if (flags & FLAG_HIGH)
+		gfp = (gfp | __GFP_HIGH) & ~__GFP_NOMEMALLOC;
+#ifdef __GFP_ATOMIC
+	if (flags & FLAG_ATOMIC)
+		gfp = (gfp | __GFP_ATOMIC) & ~__GFP_NOMEMALLOC;
+#endif
+	if (flags & FLAG_TRY_HARD)
+		gfp &= ~(__GFP_NORETRY | __GFP_NOMEMALLOC);
+	return gfp;
+}
+
+/*
+ * Pages this module lets the kernel move. Later kernels only allow that to balloons and the like: there, a trace that
+ * asks for it is refused.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define CAN_OWN 1
+
+static bool owner_isolate(struct page *page, isolate_mode_t mode)
+{
+	nr_isolated++;
+	return true;
+}
+
+static int owner_migrate(struct page *to, struct page *from, enum migrate_mode mode);
+
+static void owner_put_back(struct page *page)
+{
+	nr_put_back++;
+}
+
+static const struct movable_operations owner = {
+	.isolate_page = owner_isolate,
+	.migrate_page = owner_migrate,
+	.putback_page = owner_put_back,
+};
+
+static int owner_migrate(struct page *to, struct page *from, enum migrate_mode mode)
+{
+	unsigned long id = page_private(from);
+
+	if (nr_moves < max_moves) {
+		moves[nr_moves].from = page_to_pfn(from);
+		moves[nr_moves].to = page_to_pfn(to);
+	}
+	nr_moves++;
+	/* The new page is held as the old one was; what is in it is nobody's concern. */
+	get_page(to);
+	set_page_private(to, id);
+	__SetPageMovable(to, &owner);
+	holdings[id].pfn = page_to_pfn(to);
+	__ClearPageMovable(from);
+	set_page_private(from, 0);
+	put_page(from);
+	return MIGRATEPAGE_SUCCESS;
+}
+
+bool trace_owns(struct page *page)
+{
+	return __PageMovable(page);
+}
+
+static void own(struct page *page, u32 id)
+{
+	lock_page(page);
+	set_page_private(page, id);
+	__SetPageMovable(page, &owner);
+	unlock_page(page);
+}
+
+static struct page *disown(struct holding *h)
+{
+	/* Compaction may be about to move it. */
+	while (PageIsolated(pfn_to_page(h->pfn)))
+		yield();
+	lock_page(pfn_to_page(h->pfn));
+	__ClearPageMovable(pfn_to_page(h->pfn));
+	unlock_page(pfn_to_page(h->pfn));
+	return pfn_to_page(h->pfn);
+}
+#else
+#define CAN_OWN 0
+
+bool trace_owns(struct page *page)
+{
+	return false;
+}
+
+static void own(struct page *page, u32 id)
+{
+}
+
+static struct page *disown(struct holding *h)
+{
+	return pfn_to_page(h->pfn);
+}
+#endif
+
+/* Lets the node's daemons finish what an operation has woken them for, so that the next one finds them asleep. */
+static void let_daemons_finish(void)
+{
+	pg_data_t *node = NODE_DATA(observed_node());
+
+	while (!waitqueue_active(&node->kswapd_wait) || !waitqueue_active(&node->kcompactd_wait))
+		yield();
+}
+
+static u32 execute(const struct op *op)
+{
+	u32 id = le32_to_cpu(op->id);
+	u16 flags = le16_to_cpu(op->flags);
+	struct holding *h = &holdings[id];
+	struct page *page;
+
+	if (op->op == OP_FREE) {
+		u32 pfn = h->pfn;
+
+		if (pfn == FAILED)
+			return SKIPPED;
+		page = h->owned ? disown(h) : pfn_to_page(pfn);
+		pfn = h->pfn;
+		h->pfn = FAILED;
+		__free_pages(page, h->order);
+		return pfn;
+	}
+	if (h->pfn != FAILED)
+		return SKIPPED;
+	page = alloc_pages_node(observed_node(), gfp_of(flags), op->order);
+	if (!page)
+		return FAILED;
+	h->pfn = page_to_pfn(page);
+	h->order = op->order;
+	h->owned = flags & FLAG_OWNED;
+	if (h->owned)
+		own(page, id);
+	return h->pfn;
+}
+
+static void execute_all(void)
+{
+	size_t i;
+
+	for (i = 0; i < nr_ops; i++) {
+		u16 flags = le16_to_cpu(ops[i].flags);
+		u64 start = rdtsc();
+		u32 got = execute(&ops[i]);
+		/* One instruction is one tick here. */
+		u32 took = min_t(u64, rdtsc() - start, TIME_FAILED - 1);
+
+		results[i] = cpu_to_le32(got);
+		times[i] = cpu_to_le32(got == FAILED ? took | TIME_FAILED : took);
+		if (flags & (FLAG_KSWAPD | FLAG_DIRECT))
+			let_daemons_finish();
+	}
+}
+
+static int check_op(const struct op *op, size_t i)
+{
+	u16 flags = le16_to_cpu(op->flags);
+
+	if (op->op != OP_ALLOC && op->op != OP_FREE)
+		pr_err("kontig: operation %zu: unknown operation %u\n", i, op->op);
+	else if (op->order >= ARRAY_SIZE(observed_zone()->free_area))
+		pr_err("kontig: operation %zu: order %u is too large\n", i, op->order);
+	else if (le32_to_cpu(op->id) >= nr_ops)
+		pr_err("kontig: operation %zu: id %u is not below the number of operations\n", i,
+		       le32_to_cpu(op->id));
+	else if ((flags & FLAG_OWNED) && (op->order || !CAN_OWN))
+		pr_err("kontig: operation %zu: this kernel does not let a module own such a page\n", i);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int read_ops(struct file *file)
+{
+	size_t bytes = i_size_read(file_inode(file)), done = 0, i;
+	loff_t at = 0;
+
+	nr_ops = bytes / sizeof(*ops);
+	ops = vmalloc_node(max_t(size_t, bytes, 1), OWN_NODE);
+	if (!ops)
+		return -ENOMEM;
+	while (done < bytes) {
+		ssize_t n = kernel_read(file, (char *)ops + done, bytes - done, &at);
+
+		if (n <= 0)
+			return n ?: -EIO;
+		done += n;
+	}
+	nr_ids = 0;
+	max_moves = 0;
+	for (i = 0; i < nr_ops; i++) {
+		if (check_op(&ops[i], i))
+			return -EINVAL;
+		nr_ids = max_t(size_t, nr_ids, le32_to_cpu(ops[i].id) + 1);
+		if (le16_to_cpu(ops[i].flags) & FLAG_OWNED)
+			max_moves = 1024 * 1024;
+	}
+	return 0;
+}
+
+/* Zeroed by hand: pages touched now are not touched for the first time while the trace runs. */
+static void *own_array(size_t n, size_t size, int fill)
+{
+	void *bytes = vmalloc_node(max_t(size_t, n * size, 1), OWN_NODE);
+
+	if (bytes)
+		memset(bytes, fill, n * size);
+	return bytes;
+}
+
+int trace_load(const char *path)
+{
+	struct file *file = filp_open(path, O_RDONLY, 0);
+	int error;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	error = read_ops(file);
+	filp_close(file, NULL);
+	if (error)
+		return error;
+	results = own_array(nr_ops, sizeof(*results), 0xff);
+	times = own_array(nr_ops, sizeof(*times), 0);
+	/* FAILED: nothing is held yet. */
+	holdings = own_array(nr_ids, sizeof(*holdings), 0xff);
+	moves = own_array(max_moves, sizeof(*moves), 0);
+	return results && times && holdings && moves ? 0 : -ENOMEM;
+}
+
+int trace_run(const char *before, const char *after, bool timed)
+{
+	static struct snapshot first, last;
+	int error;
+
+	if (!results)
+		return -ENODATA;
+	error = snapshot_prepare(&first) ?: snapshot_prepare(&last);
+	if (error)
+		return error;
+
+	snapshot_take(&first);
+	execute_all();
+	snapshot_take(&last);
+
+	error = snapshot_send(&first, before) ?: send("res.bin", results, nr_ops * sizeof(*results));
+	if (!error && timed)
+		error = send("times.bin", times, nr_ops * sizeof(*times));
+	return error ?: snapshot_send(&last, after);
+}
+
+int trace_send_migrations(void)
+{
+	unsigned long start = observed_zone()->zone_start_pfn;
+	struct buffer text;
+	size_t i;
+	int error;
+
+	if (nr_moves > max_moves) {
+		pr_err("kontig: %zu migrations, but the log holds %zu\n", nr_moves, max_moves);
+		return -ENOSPC;
+	}
+	error = buffer_prepare(&text, 128 + nr_moves * 24);
+	if (error)
+		return error;
+	put(&text, "iso %zu put %zu mig %zu\n", nr_isolated, nr_put_back, nr_moves);
+	for (i = 0; i < nr_moves; i++)
+		put(&text, "%lx %lx\n", moves[i].from - start, moves[i].to - start);
+	error = send_buffer("mig", ".txt", &text);
+	buffer_free(&text);
+	return error;
+}
