@@ -274,6 +274,22 @@ impl ZoneSnapshot {
         Ok(self)
     }
 
+    /// The same state with other watermarks, as after a change of `vm.min_free_kbytes`; CPUs' lists follow them where
+    /// they do in the kernel.
+    #[must_use]
+    pub fn with_watermarks(mut self, marks: Watermarks) -> ZoneSnapshot {
+        self.marks = marks;
+        let cpus = self.pcps.len() as u64;
+        for p in &mut self.pcps {
+            let share = ((marks.low / cpus) as u32).max(p.batch << 2);
+            match &mut p.tuning {
+                Tuning::FreeFactor(_) => p.high = share,
+                Tuning::Auto(t) => t.high_min = share,
+            }
+        }
+        self
+    }
+
     /// Every block on a list, with its order.
     fn listed(&self) -> impl Iterator<Item = (Order, u32)> + '_ {
         let free = Order::all().flat_map(|o| self.free[o.index()].iter().flatten().map(move |&pfn| (o, pfn)));

@@ -13,6 +13,7 @@ use about::About;
 use files::Folder;
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::sysctl::SYSCTLS;
+use kontig_mm::watermark::Watermarks;
 use kontig_mm::{CpuId, Memory, NodeId, Profile, ZoneId};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,8 @@ pub enum Part {
         /// By kcompactd, for the sake of the fragmentation score.
         proactive: bool,
     },
+    /// A process faulting huge pages in, kcompactd at work beside it.
+    Faults,
 }
 
 impl Part {
@@ -46,7 +49,7 @@ impl Part {
     const fn letter(self) -> char {
         match self {
             Part::Operations => 't',
-            Part::Direct | Part::Sweep { .. } => 'f',
+            Part::Direct | Part::Sweep { .. } | Part::Faults => 'f',
         }
     }
     /// The file that holds something (`snap`, `pages`, `vmstat`) about the state before.
@@ -123,6 +126,9 @@ impl Recording {
     /// # Errors
     /// If files that only make sense together are not all there.
     pub fn parts(&self) -> Result<Vec<Part>, BadRecording> {
+        if self.has("thp.txt") {
+            return Ok(vec![Part::Faults]);
+        }
         let mut parts = Vec::new();
         if self.has("trace.bin") || self.has("res.bin") {
             for needed in ["trace.bin", "res.bin"] {
@@ -137,7 +143,7 @@ impl Recording {
             }
         }
         let events = !parts.contains(&Part::Direct) && self.has("trace.txt");
-        if (self.has("mig.txt") || events) && !self.has("thp.txt") {
+        if self.has("mig.txt") || events {
             if !self.has("f0.snap") {
                 return Err(BadRecording::whole(self.path("f0.snap"), "is missing"));
             }
@@ -196,7 +202,10 @@ impl Recording {
     /// If a file is missing or malformed, or the recorded state contradicts itself.
     pub fn machine(&self, part: Part) -> Result<Memory, BadRecording> {
         let file = part.before("snap");
-        let snapshot = self.snapshot(&file)?;
+        let mut snapshot = self.snapshot(&file)?;
+        if part == Part::Faults {
+            snapshot = snapshot.with_watermarks(self.watermarks("f1.zoneinfo")?);
+        }
         let bad = |file: &str, e: String| BadRecording::whole(self.path(file), e);
         let pages = part.before("pages");
         let mut m = if self.has(&pages) {
@@ -218,6 +227,22 @@ impl Recording {
         }
         m.take_wakes();
         Ok(m)
+    }
+
+    /// The zone's watermarks in a `zoneinfo` file: those in force after khugepaged, started for the first huge page, has
+    /// raised them.
+    fn watermarks(&self, file: &str) -> Result<Watermarks, BadRecording> {
+        let text = self.text(file)?;
+        let zone = text.split("Node ").find(|z| {
+            let mut words = z.split_ascii_whitespace();
+            words.next() == Some("1,") && words.next() == Some("zone") && words.next() == Some("Normal")
+        });
+        let mark = |name: &str| {
+            let line = zone.and_then(|z| z.lines().find_map(|l| l.trim_start().strip_prefix(name)));
+            let none = || BadRecording::whole(self.path(file), format!("node 1's zone Normal has no '{name}'"));
+            line.and_then(|v| v.trim().parse().ok()).ok_or_else(none)
+        };
+        Ok(Watermarks { min: mark("min ")?, low: mark("low ")?, high: mark("high ")?, promo: mark("promo ")? })
     }
 
     /// What the frames are used for where only the process that filled the node is known: it had all of `frag.pfns`,

@@ -1,10 +1,12 @@
 //! Replays: a recording carried out in the engine, every result held against the kernel's.
 //!
 //! Each kind of recording has its own file: [`operations`] (allocations and frees, direct compaction among them) and
-//! [`sweep`] (a node compacted as a whole). Each ends with the counters and the final state ([`outcome`]) and gives
+//! [`sweep`] (a node compacted as a whole); [`faults`] (huge pages
+//! asked for beside kcompactd) is held within bounds only. Each ends with the counters and the final state ([`outcome`]) and gives
 //! either what was compared or the first [`Difference`].
 
 mod events;
+pub mod faults;
 pub mod operations;
 pub mod outcome;
 pub mod sweep;
@@ -12,11 +14,12 @@ pub mod sweep;
 use crate::difference::Difference;
 use crate::error::BadRecording;
 use crate::recording::{Part, Recording};
+use faults::Closeness;
 use kontig_mm::Pfn;
 use kontig_mm::compact::{MigrateOutcome, Owner};
 
 /// How many things were compared and found equal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
     /// Operations carried out.
     pub operations: u64,
@@ -34,6 +37,8 @@ pub struct Compared {
     pub listed: u64,
     /// Final states: marks, counters, pageblock types, skip hints and compaction's memory, beside the lists.
     pub final_states: u64,
+    /// Where equality is not to be had, how close it came.
+    pub close: Option<Closeness>,
 }
 
 impl Compared {
@@ -47,6 +52,7 @@ impl Compared {
         self.lists += o.lists;
         self.listed += o.listed;
         self.final_states += o.final_states;
+        self.close = o.close.or(self.close.take());
     }
 }
 
@@ -68,6 +74,7 @@ pub fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed, BadRe
     match part {
         Part::Operations | Part::Direct => operations::replay(rec, part, care),
         Part::Sweep { proactive } => sweep::replay(rec, proactive, care),
+        Part::Faults => Ok(faults::replay(rec)?.map(|close| Compared { close: Some(close), ..Compared::default() })),
     }
 }
 

@@ -86,9 +86,8 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Op>, BadTrace> {
         let reason = format!("{} bytes: ends within operation {}, a record has {RECORD}", bytes.len(), records.len());
         return Err(BadTrace { op: None, reason });
     }
-    let one = |(i, r): (usize, &[u8; RECORD])| {
-        record(r, records.len()).map_err(|reason| BadTrace { op: Some(i), reason })
-    };
+    let one =
+        |(i, r): (usize, &[u8; RECORD])| record(r, records.len()).map_err(|reason| BadTrace { op: Some(i), reason });
     records.iter().enumerate().map(one).collect()
 }
 

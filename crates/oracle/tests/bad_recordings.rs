@@ -89,7 +89,13 @@ fn a_pfn_that_is_not_the_engines_is_reported_with_its_operation_and_the_state_ar
     assert!(d.asked.as_ref().is_some_and(|a| a.starts_with("alloc of order ")), "{d}");
     assert_ne!(d.kernel, d.engine);
     let report = d.to_string();
-    for part in ["the operations before it", "60002: free of block 18749: freed 0x11e323", "marks min 1169 low 1683", "per-CPU list ", "mm_page_alloc: "] {
+    for part in [
+        "the operations before it",
+        "60002: free of block 18749: freed 0x11e323",
+        "marks min 1169 low 1683",
+        "per-CPU list ",
+        "mm_page_alloc: ",
+    ] {
         assert!(report.contains(part), "'{part}' is not in:\n{report}");
     }
 }
@@ -117,7 +123,10 @@ fn an_event_a_migration_and_a_counter_are_reported_by_their_number_and_name() {
     assert_eq!((d.kernel.as_str(), d.engine.as_str()), ("0x100c7a to 0x17fe2a", "0x100c7a to 0x17fe2c"));
     copy.replace("trace.txt", "nr_migrated=32", "nr_migrated=31");
     let d = copy.difference();
-    assert!(matches!(d.at, At::Event(_)) && d.engine == "mm_compaction_migratepages: nr_migrated=32 nr_failed=0", "{d}");
+    assert!(
+        matches!(d.at, At::Event(_)) && d.engine == "mm_compaction_migratepages: nr_migrated=32 nr_failed=0",
+        "{d}"
+    );
 }
 
 #[test]

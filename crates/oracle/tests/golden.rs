@@ -69,3 +69,11 @@ fn linux_6_1_gives_every_request_that_compacts_the_same_block() {
     assert_eq!(reproduced("6.1-direct-movable", 1_000).pfns, 704);
     assert_eq!(reproduced("6.1-direct-unmovable", 1_000).pfns, 749);
 }
+
+#[test]
+fn linux_7_2_huge_page_faults_beside_kcompactd_come_within_five_percent() {
+    let close = reproduced("7.2-defrag1-thp", 1).close.expect("a recording of faults");
+    assert!(close.figures.iter().all(|f| f.kernel > 0 && (f.is_close() || !f.held)), "{close:?}");
+    // As far as the scheduler's share can be told from the recording, everything is the same.
+    assert!(close.faults_same >= 27 && close.events_same >= 475, "{close:?}");
+}

@@ -104,13 +104,11 @@ fn stress_runs_the_node_dry_and_makes_types_take_from_each_other() {
 
 #[test]
 fn long_runs_of_frees_raise_the_share_given_back_to_its_limit() {
-    for name in ["pcp-free-runs", "pcp-small-runs"] {
-        let mut factors = HashSet::new();
-        carry_out(name, |m, _, _| {
-            factors.insert(zone(m).pcp(CPU).free_factor);
-        });
-        assert!((0..=5).all(|f| factors.contains(&f)), "{name}: {factors:?}");
-    }
+    let mut factors = HashSet::new();
+    carry_out("pcp-small-runs", |m, _, _| {
+        factors.insert(zone(m).pcp(CPU).free_factor);
+    });
+    assert!((0..=5).all(|f| factors.contains(&f)), "{factors:?}");
 }
 
 #[test]
@@ -198,8 +196,12 @@ fn all_freed_merges_back_every_time() {
 
 #[test]
 fn claims_are_decided_both_ways_by_free_and_by_alike_pages() {
-    let ops = made("claim");
-    let mut runner = runner("claim", &ops);
+    ["claim", "claim-free"].into_iter().for_each(are_decided_both_ways);
+}
+
+fn are_decided_both_ways(name: &str) {
+    let ops = made(name);
+    let mut runner = runner(name, &ops);
     runner.memory.trace().listen(Listen::EXTFRAG);
     ops.iter().for_each(|op| {
         runner.carry_out(op);
@@ -212,5 +214,5 @@ fn claims_are_decided_both_ways_by_free_and_by_alike_pages() {
             decided[usize::from(alloc_migratetype == MigrateType::Movable)][usize::from(change_ownership)] += 1;
         }
     }
-    assert!(decided.iter().flatten().all(|n| *n > 20), "{decided:?}");
+    assert!(decided.iter().flatten().all(|n| *n > 20), "{name}: {decided:?}");
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_oracle::difference::Difference;
 use kontig_oracle::replay::Compared;
+use kontig_oracle::replay::faults::{Closeness, Figure, TOLERANCE};
 use kontig_oracle::{BadRecording, Verdict};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -113,6 +114,7 @@ fn below(parent: &str) -> Vec<PathBuf> {
 fn in_words(dir: &Path, verdict: &Verdict) -> String {
     let dir = dir.display();
     match verdict {
+        Verdict::Equal(Compared { close: Some(close), .. }) => format!("{dir}: {}\n", approximately(close)),
         Verdict::Equal(compared) => format!("{dir}: equal: {}\n", counted(compared)),
         Verdict::Different(difference) => format!("{dir}: DIFFERENT at {difference}"),
         Verdict::NotReplayed(why) => format!("{dir}: not replayed: {why}\n"),
@@ -138,6 +140,26 @@ fn counted(c: &Compared) -> String {
     parts.join(", ")
 }
 
+/// How close a replay came that cannot be equal.
+fn approximately(c: &Closeness) -> String {
+    let figures: Vec<String> = c
+        .figures
+        .iter()
+        .map(|f| {
+            let held = if f.held { "" } else { ", not held" };
+            format!("{} {} (the kernel's {}{held})", grouped(f.engine), f.name, grouped(f.kernel))
+        })
+        .collect();
+    format!(
+        "within {TOLERANCE} %: {}; the same: the first {} of {} faults, the first {} of {} compaction events",
+        figures.join(", "),
+        grouped(c.faults_same),
+        grouped(c.faults),
+        grouped(c.events_same),
+        grouped(c.events)
+    )
+}
+
 /// A number with its thousands apart.
 fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -148,6 +170,9 @@ fn grouped(n: u64) -> String {
 fn as_json(dir: &Path, verdict: &Result<Verdict, BadRecording>) -> Value {
     let path = dir.display().to_string();
     match verdict {
+        Ok(Verdict::Equal(Compared { close: Some(c), .. })) => {
+            json!({ "path": path, "verdict": "close", "closeness": closeness_as_json(c) })
+        }
         Ok(Verdict::Equal(c)) => json!({ "path": path, "verdict": "equal", "compared": compared_as_json(c) }),
         Ok(Verdict::Different(d)) => {
             json!({ "path": path, "verdict": "different", "difference": difference_as_json(d) })
@@ -167,6 +192,18 @@ fn compared_as_json(c: &Compared) -> Value {
         "lists": c.lists,
         "listed": c.listed,
         "final_states": c.final_states,
+    })
+}
+
+fn closeness_as_json(c: &Closeness) -> Value {
+    let figure = |f: &Figure| json!({ "name": f.name, "kernel": f.kernel, "engine": f.engine, "held": f.held });
+    json!({
+        "tolerance_percent": TOLERANCE,
+        "faults": c.faults,
+        "faults_same": c.faults_same,
+        "events": c.events,
+        "events_same": c.events_same,
+        "figures": c.figures.iter().map(figure).collect::<Vec<_>>(),
     })
 }
 

@@ -6,8 +6,7 @@ use crate::recording::{Recording, ZONE};
 use kontig_mm::{Event, Listen, Memory, Pfn};
 
 /// The tracepoints that are compared: what the scanners did, and how runs ended.
-const COMPARED: [&str; 6] =
-    ["begin", "end", "isolate_migratepages", "isolate_freepages", "migratepages", "finished"];
+const COMPARED: [&str; 6] = ["begin", "end", "isolate_migratepages", "isolate_freepages", "migratepages", "finished"];
 const PREFIX: &str = "mm_compaction_";
 const NONE: &str = "no more events";
 

@@ -107,6 +107,13 @@ pub const TRACES: &[Recipe] = &[
         sysctls: &[("vm.watermark_boost_factor", "0")],
         make: claim,
     },
+    Recipe {
+        name: "claim-free",
+        what: "the same without pages movable by their owner, which later kernels do not let a module have",
+        ops: 200_000,
+        sysctls: &[("vm.watermark_boost_factor", "0")],
+        make: claim_free,
+    },
 ];
 
 const TYPES: [Request; 3] = [Request::UNMOVABLE, Request::RECLAIMABLE, Request::MOVABLE];
@@ -163,11 +170,13 @@ fn free_in_runs(s: &mut Script, mut asked: Vec<Asked>, longest: usize, orders: &
 fn pcp_free_runs(s: &mut Script) {
     while !s.is_full() {
         let request = any_type(s);
-        // More than the lists may hold: 64,000 pages, at a fraction of 8.
-        let n = 66_000 + s.random.below(4_000);
+        // Nearly as much as the lists hold at a fraction of 8, in few operations; then page by page over the limit.
+        let blocks: Vec<Asked> = (0..7_900).map(|_| s.ask(3, request)).collect();
+        let n = 12_000 + s.random.below(6_000);
         let mut asked = singles(s, n, request);
         s.random.shuffle(&mut asked[..2_000]);
-        free_in_runs(s, asked, 30_000, &[(0, 1)]);
+        s.give_back_all(blocks);
+        free_in_runs(s, asked, 12_000, &[(0, 1)]);
     }
 }
 
@@ -351,7 +360,19 @@ fn all_freed(s: &mut Script) {
     while !s.is_full() {
         let mut asked = Vec::new();
         while pages(&asked) < NODE_PAGES * 15 / 16 && !s.is_full() {
-            let order = s.random.weighted(&[(0, 30), (1, 12), (2, 9), (3, 7), (4, 6), (5, 5), (6, 4), (7, 4), (8, 4), (9, 4), (10, 4)]);
+            let order = s.random.weighted(&[
+                (0, 30),
+                (1, 12),
+                (2, 9),
+                (3, 7),
+                (4, 6),
+                (5, 5),
+                (6, 4),
+                (7, 4),
+                (8, 4),
+                (9, 4),
+                (10, 4),
+            ]);
             let request = any_type(s);
             asked.push(s.ask(order, request));
         }
@@ -401,40 +422,62 @@ fn merge_tail(s: &mut Script) {
 /// Pages of a pageblock.
 const BLOCK: usize = 512;
 
+/// Which of the pieces of a pageblock come free: about half of them. Of single pages one piece of 16 to 64 in a row, the
+/// rest here and there.
+fn free_about_half(s: &mut Script, pieces: usize) -> Vec<bool> {
+    let mut free = vec![false; pieces];
+    let n = pieces * (28 + s.random.below(9)) / 64;
+    free[..n].fill(true);
+    s.random.shuffle(&mut free);
+    let piece = 16 << s.random.below(3);
+    if pieces >= 2 * piece {
+        let from = s.random.below(pieces / piece) * piece;
+        free[from..from + piece].fill(true);
+    }
+    free
+}
+
 fn claim(s: &mut Script) {
+    claims(s, true);
+}
+
+fn claim_free(s: &mut Script) {
+    claims(s, false);
+}
+
+fn claims(s: &mut Script, with_owned: bool) {
     while !s.is_full() {
         let own = s.random.below(3);
         let (own, other) = (TYPES[own], TYPES[(own + 1 + s.random.below(2)) % 3]);
-        // Page by page, so that a run of 512 is about a pageblock; some of the movable ones are their owner's to move.
-        let owned_share = s.random.below(5);
+        // Page by page, or in sixteens, which pass the per-CPU lists by; so that a run of them is about a pageblock.
+        // Some of the movable pages are their owner's to move.
+        let order = if s.random.chance(1, 2) { 4 } else { 0 };
+        let owned_share = if with_owned && order == 0 { s.random.below(5) } else { 0 };
         let (large, small) = run_dry(s, (14 * BLOCK) as u64, own, |s| {
             let owned = own == Request::MOVABLE && s.random.chance(owned_share, 4);
-            s.ask(0, if owned { own.with(Request::OWNED) } else { own })
+            s.ask(order, if owned { own.with(Request::OWNED) } else { own })
         });
-        // Of each run, about half comes free: one piece of 16 to 64 pages, the rest here and there.
         let mut kept = Vec::new();
-        for run in small.chunks(BLOCK) {
-            let piece = 16 << s.random.below(3);
-            let from = s.random.below(BLOCK / piece) * piece;
-            let mut free = 200 + s.random.below(112);
-            for (i, a) in run.iter().enumerate() {
-                if (from..from + piece).contains(&i) || free > 0 && s.random.chance(1, 2) {
-                    free = free.saturating_sub(1);
-                    s.give_back(*a);
-                } else {
-                    kept.push(*a);
-                }
+        for run in small.chunks(BLOCK >> order) {
+            let free = free_about_half(s, run.len());
+            for (a, free) in run.iter().zip(free) {
+                if free { s.give_back(*a) } else { kept.push(*a) }
             }
         }
         for _ in 0..1_500 {
             let order = s.random.weighted(&[(0, 6), (1, 2), (2, 1), (3, 1), (4, 1)]);
             let request = if s.random.chance(4, 5) { other } else { any_type(s) };
-            let owned = order == 0 && request == Request::MOVABLE && s.random.chance(1, 2);
+            let owned = with_owned && order == 0 && request == Request::MOVABLE && s.random.chance(3, 4);
             s.alloc(order, if owned { request.with(Request::OWNED) } else { request });
-            if s.random.chance(1, 2) && !kept.is_empty() {
+            if s.random.chance(1, 4) && !kept.is_empty() {
                 let i = s.random.below(kept.len());
-                let a = kept.swap_remove(i);
+                let a = kept.remove(i);
                 s.give_back(a);
+            }
+            // Whole pieces come free beside pages that the others have taken meanwhile.
+            if s.random.chance(1, 60) && kept.len() > 64 {
+                let i = s.random.below(kept.len() - 48);
+                kept.drain(i..i + 48).for_each(|a| s.give_back(a));
             }
         }
         let small = s.take_held();

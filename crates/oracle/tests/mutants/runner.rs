@@ -6,7 +6,7 @@
 
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::sysctl::SYSCTLS;
-use kontig_oracle::recording::{Part, Recording, ZONE};
+use kontig_oracle::recording::{CPU, Part, Recording, ZONE};
 use kontig_oracle::replay::operations::Runner;
 use kontig_oracle::trace::{generate, recipes};
 use kontig_oracle::{BadRecording, Verdict, verify};
@@ -42,7 +42,15 @@ fn main() {
 fn digest(name: &str, dir: &Path) -> Result<u64, BadRecording> {
     let recipe = recipes().find(|r| r.name == name).expect("a known trace");
     let ops = generate(name, 1, recipe.ops).expect("a known trace");
-    let mut memory = Recording::open(dir)?.machine(Part::Operations)?;
+    let rec = Recording::open(dir)?;
+    let mut memory = rec.machine(Part::Operations)?;
+    if recipe.sysctls.iter().any(|(n, _)| *n == "vm.percpu_pagelist_high_fraction") {
+        // The engine takes the per-CPU lists' limit from the recording; so what the sysctl makes of it is put there.
+        let limit = format!(" high {} free_factor", memory.zone(ZONE).managed / 8);
+        let old = format!(" high {} free_factor", memory.zone(ZONE).pcp(CPU).high);
+        let state = ZoneSnapshot::parse(&rec.text("t0.snap")?.replace(&old, &limit)).expect("a possible state");
+        memory = state.machine(memory.profile().clone()).expect("a possible state");
+    }
     for (sysctl, value) in recipe.sysctls.iter().filter(|(n, _)| SYSCTLS.iter().any(|(known, _)| known == n)) {
         memory.sysctl_write(sysctl, value).expect("a possible value");
     }

@@ -1,0 +1,283 @@
+//! Page faults of a process that asks for huge pages, kcompactd at work beside it: two rounds, `thp.txt` and `thp2.txt`.
+//!
+//! What each fault does is the engine's own doing. When kcompactd runs is not: that is the scheduler's, which the engine
+//! does not model. Its share of the CPU is therefore taken from the recording, fault by fault: what a fault took beyond
+//! its own work, kcompactd had. So the two cannot be held together to the page all the way; the replay says how far they
+//! are the same, and holds the totals within [`TOLERANCE`].
+//!
+//! Where a huge page is not to be had, the process touches all 512 pages in its place. Between the rounds it gives
+//! everything back.
+
+use super::events::{self, Recorded};
+use crate::difference::{At, Difference};
+use crate::error::BadRecording;
+use crate::recording::{CPU, NODE, Part, Recording, ZONE};
+use kontig_mm::compact::{MigrateOutcome, Owner};
+use kontig_mm::kcompactd::Kcompactd;
+use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::types::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
+use kontig_mm::{AllocSlow, AllocStep, Gfp, Memory, Order, Pfn, VmEvent};
+use std::collections::HashMap;
+
+/// How far the totals may be from the kernel's, in percent.
+pub const TOLERANCE: u64 = 5;
+
+/// The rounds' files, each with the state after it.
+const ROUNDS: [&str; 2] = ["thp.txt", "thp2.txt"];
+/// What a huge fault takes by itself, in µs of the recording's clock (an instruction is a nanosecond): the least there is
+/// in it, nearly all of it clearing two million bytes.
+const HUGE_FAULT: f64 = 2113.0;
+/// The first small fault in place of a huge one, with kswapd's vain run in it; and the 511 after it, of which nothing was
+/// recorded: clearing 4,096 bytes, and a fault's way in and out.
+const FIRST_SMALL_FAULT: f64 = 230.0;
+const SMALL_FAULTS: f64 = 2600.0;
+/// What kcompactd takes to migrate a page, and to give one back from a per-CPU list: read off its tracepoints' times.
+const MIGRATION: f64 = 9.3;
+const DRAINED_PAGE: f64 = 0.55;
+
+/// Pageblocks a step visits at most; it does not change what happens.
+const BUDGET: u64 = 64;
+
+/// A total, of the kernel's and of the engine's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Of what.
+    pub name: &'static str,
+    /// The kernel's.
+    pub kernel: u64,
+    /// The engine's.
+    pub engine: u64,
+    /// Whether the two have to be close.
+    pub held: bool,
+}
+
+impl Figure {
+    /// Whether the two are within [`TOLERANCE`] of each other.
+    pub fn is_close(&self) -> bool {
+        100 * self.kernel.abs_diff(self.engine) <= TOLERANCE * self.kernel
+    }
+}
+
+/// How close a replay came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closeness {
+    /// Faults, and how many from the first on got the same block.
+    pub faults: u64,
+    /// Of them.
+    pub faults_same: u64,
+    /// Compaction tracepoints, and how many from the first on are the same.
+    pub events: u64,
+    /// Of them.
+    pub events_same: u64,
+    /// The totals held.
+    pub figures: Vec<Figure>,
+}
+
+/// One recorded fault.
+struct Fault {
+    pfn: u32,
+    huge: bool,
+    micros: f64,
+}
+
+/// Replays the rounds.
+pub(super) fn replay(rec: &Recording) -> Result<Result<Closeness, Box<Difference>>, BadRecording> {
+    let mut world = World::new(rec.machine(Part::Faults)?);
+    let (mut faults, mut same, mut all_same, mut huge) = (0, 0, true, [0, 0]);
+    for round in ROUNDS.into_iter().filter(|r| rec.has(r)) {
+        for fault in recorded_faults(rec, round)? {
+            let (pfn, is_huge) = match world.fault(&fault) {
+                Some(got) => got,
+                None => return Ok(Err(no_page(faults))),
+            };
+            all_same &= pfn.get() == fault.pfn && is_huge == fault.huge;
+            same += u64::from(all_same);
+            huge = [huge[0] + u64::from(fault.huge), huge[1] + u64::from(is_huge)];
+            faults += 1;
+        }
+        world.end_round();
+    }
+    let engine_events = world.memory.trace().take();
+    let (events, events_same) = match Recorded::open(rec)? {
+        Some(recorded) => {
+            let all = recorded.lines().count();
+            let first = recorded.first_difference(&world.memory, &engine_events);
+            (all as u64, first.map_or(all, |d| d.at) as u64)
+        }
+        None => (0, 0),
+    };
+    let after = if rec.has("f2.vmstat") { "f2.vmstat" } else { "f1.vmstat" };
+    let (before, after) = (rec.counters("f0.vmstat")?, rec.counters(after)?);
+    let grown = |e: VmEvent| {
+        let read = |c: &HashMap<String, u64>| c.get(e.name()).copied().unwrap_or(0);
+        read(&after).saturating_sub(read(&before))
+    };
+    let total = |name, e: VmEvent| Figure { name, kernel: grown(e), engine: world.memory.vmstat().get(e), held: true };
+    let figures = vec![
+        Figure { name: "huge pages", kernel: huge[0], engine: huge[1], held: true },
+        total("pages migrated", VmEvent::PgmigrateSuccess),
+        total("pages isolated", VmEvent::CompactIsolated),
+        total("frames scanned for pages to move", VmEvent::CompactMigrateScanned),
+        total("kswapd runs", VmEvent::Pageoutrun),
+        // A handful: whether kcompactd has just stopped or just not when the next fault wakes it is the scheduler's.
+        Figure { held: false, ..total("kcompactd runs", VmEvent::CompactDaemonWake) },
+    ];
+    if let Some(far) = figures.iter().find(|f| f.held && !f.is_close()) {
+        return Ok(Err(Box::new(Difference {
+            at: At::Counter(far.name.into()),
+            asked: None,
+            kernel: far.kernel.to_string(),
+            engine: format!("{}, which is more than {TOLERANCE} % off", far.engine),
+            around: Vec::new(),
+        })));
+    }
+    Ok(Ok(Closeness { faults, faults_same: same, events, events_same, figures }))
+}
+
+fn no_page(fault: u64) -> Box<Difference> {
+    let at = At::Operation(usize::try_from(fault).unwrap_or(usize::MAX));
+    let (kernel, engine) = ("a page".into(), "none, not even a small one".into());
+    Box::new(Difference { at, asked: Some("a page fault".into()), kernel, engine, around: Vec::new() })
+}
+
+/// The lines of a round: the fault's number, its pfn, whether it is huge, and its time.
+fn recorded_faults(rec: &Recording, round: &str) -> Result<Vec<Fault>, BadRecording> {
+    let fault = |(i, line): (usize, &str)| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let parsed = match words.as_slice() {
+            [_, pfn, huge, micros] => (|| {
+                let pfn = u32::from_str_radix(pfn, 16).ok()?;
+                Some(Fault { pfn, huge: *huge == "1", micros: micros.parse().ok()? })
+            })(),
+            _ => None,
+        };
+        let reason = || format!("'{line}' is no fault: a number, a pfn, 0 or 1, and µs");
+        parsed.ok_or_else(|| BadRecording::line(rec.path(round), i + 1, reason()))
+    };
+    rec.text(round)?.lines().enumerate().map(fault).collect()
+}
+
+/// What the process holds; compaction moves the small ones.
+#[derive(Default)]
+struct Process {
+    held: Vec<(Pfn, Order)>,
+    migrated: u64,
+}
+
+impl Owner for Process {
+    fn may_isolate(&mut self, _: Pfn) -> bool {
+        true
+    }
+    fn migrate(&mut self, _: Pfn, to: Pfn, (index, _): (u32, u32)) -> MigrateOutcome {
+        self.migrated += 1;
+        // Pages that were there before the first fault belong to nobody: 0.
+        if let Some((pfn, _)) = (index as usize).checked_sub(1).and_then(|i| self.held.get_mut(i)) {
+            *pfn = to;
+        }
+        MigrateOutcome::Moved
+    }
+}
+
+/// The node, the process, and the daemons on the one CPU they share.
+struct World {
+    memory: Memory,
+    process: Process,
+    kswapd: Kswapd,
+    kcompactd: Kcompactd,
+    kcompactd_runs: bool,
+    /// µs kcompactd may still run.
+    credit: f64,
+}
+
+impl World {
+    fn new(mut memory: Memory) -> World {
+        memory.trace().listen(events::LISTEN);
+        World {
+            memory,
+            process: Process::default(),
+            kswapd: Kswapd::new(NODE),
+            kcompactd: Kcompactd::new(NODE, CPU),
+            kcompactd_runs: false,
+            credit: 0.0,
+        }
+    }
+
+    /// A fault, and kcompactd's share of the time it took; the first page it got, and whether it is huge.
+    fn fault(&mut self, recorded: &Fault) -> Option<(Pfn, bool)> {
+        // defrag=defer: kswapd is woken, nobody waits; the process is bound to the node.
+        let light = Gfp::TRANSHUGE_LIGHT.with(Gfp::KSWAPD_RECLAIM).with(Gfp::THISNODE).with(Gfp::NORETRY);
+        let got = match self.allocate(light, PAGEBLOCK_ORDER) {
+            Some(pfn) => (pfn, true),
+            None => {
+                let first = self.allocate(Gfp::HIGHUSER_MOVABLE, Order::ZERO)?;
+                for _ in 1..PAGEBLOCK_PAGES {
+                    self.allocate(Gfp::HIGHUSER_MOVABLE, Order::ZERO)?;
+                }
+                (first, false)
+            }
+        };
+        self.credit += match (got.1, recorded.huge) {
+            (true, true) => (recorded.micros - HUGE_FAULT).max(0.0),
+            // The kernel's fault was of the other kind: as much for kcompactd as for the process.
+            (true, false) => HUGE_FAULT,
+            (false, _) => (recorded.micros - FIRST_SMALL_FAULT).max(0.0) + SMALL_FAULTS,
+        };
+        self.run_kcompactd();
+        Some(got)
+    }
+
+    /// Allocates for the process; kswapd runs when the request is through, it being the only one on the CPU.
+    fn allocate(&mut self, gfp: Gfp, order: Order) -> Option<Pfn> {
+        let m = &mut self.memory;
+        let mut got = m.alloc(CPU, NODE, gfp, order).ok();
+        if got.is_none() {
+            let mut slow = AllocSlow::new(m, CPU, NODE, gfp, order);
+            got = loop {
+                match slow.step(m, &mut self.process, BUDGET) {
+                    AllocStep::Working => {}
+                    AllocStep::Done(pfn) => break Some(pfn),
+                    AllocStep::Failed | AllocStep::OutOfMemory => break None,
+                }
+            };
+            self.run_woken();
+        }
+        let pfn = got?;
+        self.process.held.push((pfn, order));
+        self.memory.lru_add(pfn, order);
+        self.memory.set_owner(pfn, order, (self.process.held.len() as u32, 0));
+        Some(pfn)
+    }
+
+    fn run_woken(&mut self) {
+        let mut wakes = self.memory.take_wakes();
+        if wakes.kswapd != 0 {
+            while self.kswapd.step(&mut self.memory, false) == DaemonStep::Working {}
+            wakes.kcompactd |= self.memory.take_wakes().kcompactd;
+        }
+        self.kcompactd_runs |= wakes.kcompactd != 0;
+    }
+
+    /// Lets kcompactd run as long as it has credit; what it does not need is lost.
+    fn run_kcompactd(&mut self) {
+        while self.kcompactd_runs && self.credit > 0.0 {
+            let on_lists = |m: &Memory| m.zone(ZONE).pcp(CPU).count;
+            let (migrated, listed) = (self.process.migrated, on_lists(&self.memory));
+            let step = self.kcompactd.step(&mut self.memory, &mut self.process, BUDGET, false);
+            self.kcompactd_runs = step == DaemonStep::Working;
+            self.credit -= MIGRATION * (self.process.migrated - migrated) as f64;
+            self.credit -= DRAINED_PAGE * f64::from(listed.saturating_sub(on_lists(&self.memory)));
+        }
+        if !self.kcompactd_runs {
+            self.credit = 0.0;
+        }
+    }
+
+    /// The process gives everything back, once kcompactd is through.
+    fn end_round(&mut self) {
+        self.credit = f64::INFINITY;
+        self.run_kcompactd();
+        for (pfn, order) in std::mem::take(&mut self.process.held) {
+            self.memory.free(CPU, pfn, order);
+        }
+    }
+}
