@@ -2,10 +2,9 @@
  * What needs a process: memory of its own, full of holes, and huge page faults. Everything is asked of node 1, and
  * page by page in rising order, so that the same boot gives the same pages.
  *
- *	fragmenter fragment random|section SEED PFNS READY	fill the node, write u32 page numbers to PFNS, make holes
- *	fragmenter faults N RESULTS READY			N huge page faults, a line each
- *
- * Both make the file READY when they are done, and then keep their memory.
+ *	fragmenter fragment random|section SEED PFNS READY	fill the node, write u32 page numbers to PFNS, make holes,
+ *								make the file READY, and keep the rest
+ *	fragmenter faults N RESULTS				N huge page faults, a line each; nothing is kept
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,6 +23,8 @@
 #define HUGE (512 * PAGE)
 /* Free pages that are left when the node is filled: more than its watermarks and per-CPU lists. */
 #define LEFT 5000
+/* Between two huge page faults: what a program does with one of them. */
+#define PAUSE_US 2000
 
 static void die(const char *what)
 {
@@ -157,7 +158,7 @@ static double microseconds(void)
 }
 
 /* A line a fault: number, first page, whether it is huge, microseconds. */
-static int faults(size_t n, const char *results, const char *done)
+static int faults(size_t n, const char *results)
 {
 	char *at = map_on_node(n * HUGE, MADV_HUGEPAGE);
 	double *took = calloc(n, sizeof(*took));
@@ -165,8 +166,10 @@ static int faults(size_t n, const char *results, const char *done)
 
 	if (!took)
 		die("calloc");
-	/* What is counted and what is written comes after the last fault. */
+	/* What is counted and what is written comes after the last fault. The pauses are the daemon's to work in. */
 	for (size_t i = 0; i < n; i++) {
+		usleep(PAUSE_US);
+
 		double start = microseconds();
 
 		at[i * HUGE] = 1;
@@ -184,7 +187,6 @@ static int faults(size_t n, const char *results, const char *done)
 	}
 	if (fclose(f))
 		die(results);
-	ready(done);
 	return 0;
 }
 
@@ -192,8 +194,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 6 && !strcmp(argv[1], "fragment"))
 		return fragment(!strcmp(argv[2], "random"), strtoull(argv[3], NULL, 10), argv[4], argv[5]);
-	if (argc == 5 && !strcmp(argv[1], "faults"))
-		return faults(strtoul(argv[2], NULL, 10), argv[3], argv[4]);
+	if (argc == 4 && !strcmp(argv[1], "faults"))
+		return faults(strtoul(argv[2], NULL, 10), argv[3]);
 	fprintf(stderr, "kontig: fragmenter: asked wrongly\n");
 	return 2;
 }

@@ -9,6 +9,7 @@
  */
 #include <linux/io.h>
 #include <linux/kernel.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
@@ -18,6 +19,8 @@
 #define CHUNK (64 * 1024)
 
 static u64 frames_sent;
+/* One frame after the other: a script may have something sent while something else runs beside it. */
+static DEFINE_MUTEX(port);
 
 int buffer_prepare(struct buffer *b, size_t size)
 {
@@ -94,12 +97,14 @@ int send(const char *name, const void *bytes, size_t len)
 	u8 name_len = strlen(name);
 	__le64 head[2] = { cpu_to_le64(len), cpu_to_le64(fnv1a(bytes, len)) };
 
+	mutex_lock(&port);
 	port_write("KTG1", 4);
 	port_write(&name_len, 1);
 	port_write(name, name_len);
 	port_write(head, sizeof(head));
 	port_write(bytes, len);
 	frames_sent++;
+	mutex_unlock(&port);
 	return 0;
 }
 

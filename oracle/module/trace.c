@@ -315,6 +315,8 @@ int trace_run(const char *before, const char *after, bool timed)
 	if (error)
 		return error;
 
+	/* Whoever wakes kswapd waits for it; otherwise the scheduler's arithmetic would say when it runs. */
+	sched_set_fifo(NODE_DATA(observed_node())->kswapd);
 	snapshot_take(&first);
 	execute_all();
 	snapshot_take(&last);

@@ -1,7 +1,7 @@
 //! Kontig held against real kernels: recordings made under emulation, replayed by the engine operation by operation.
 //!
 //! [`recording`] opens what was recorded, [`replay`] carries it out in the engine and stops at the first thing that
-//! is not the same, [`verify`] does both for a folder. [`trace`] makes the operations a recording is made of,
+//! is not the same, [`verify()`] does both for a folder. [`trace`] makes the operations a recording is made of,
 //! [`record`] the recordings.
 
 pub mod difference;

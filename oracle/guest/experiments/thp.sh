@@ -1,21 +1,23 @@
 # The node full of holes between a process's pages, at random; then huge page faults that leave compaction to the
-# daemon: a round of them, time for it to work, and another round.
-echo madvise >/sys/kernel/mm/transparent_hugepage/enabled
-echo defer >/sys/kernel/mm/transparent_hugepage/defrag
+# daemon: a round of them, time for it to work, and another round. Each round's pages are given back at its end. Huge
+# pages are only switched on when the node is prepared: that raises its watermarks.
 fragment random
 proc_files f0
 trace_begin
+exec 6>/sys/kernel/mm/transparent_hugepage/enabled 7>/sys/kernel/mm/transparent_hugepage/defrag
 settle
 
 kontig snap f0
 echo 1 >&5
-/bin/fragmenter faults 256 /tmp/thp.txt /tmp/first &
-while [ ! -e /tmp/first ]; do sleep 0.1; done
-kontig watch 4
+echo defer >&7
+echo madvise >&6
+kontig watch 8 &
+/bin/fragmenter faults 256 /tmp/thp.txt || fail "the first round"
+sleep 4
 kontig snap f1
 proc_files f1
-/bin/fragmenter faults 256 /tmp/thp2.txt /tmp/second &
-while [ ! -e /tmp/second ]; do sleep 0.1; done
+/bin/fragmenter faults 256 /tmp/thp2.txt || fail "the second round"
+wait $! || fail "watching"
 kontig snap f2
 
 trace_end

@@ -39,6 +39,9 @@ pub struct RecordArgs {
     /// Execute this trace.bin instead of the experiment's own
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write down compaction's tracepoints also for traces and direct-*
+    #[arg(long)]
+    events: bool,
     /// A sysctl to set before, such as vm.defrag_mode=1
     #[arg(long = "set", value_name = "SYSCTL=VALUE")]
     set: Vec<String>,
@@ -80,7 +83,15 @@ fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
             .map_err(|e| AskedWrongly::Unreadable { path: path.display().to_string(), reason: e.to_string() })
     };
     let trace = a.trace.as_ref().map(read).transpose()?;
-    Ok(Asked { experiment: a.experiment.clone(), ops: a.ops, seed: a.seed, order: a.order, sysctls, trace })
+    Ok(Asked {
+        experiment: a.experiment.clone(),
+        ops: a.ops,
+        seed: a.seed,
+        order: a.order,
+        sysctls,
+        trace,
+        events: a.events,
+    })
 }
 
 fn told(e: RecordError) -> LabError {

@@ -85,7 +85,9 @@ fn folders(named: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
     if named.is_empty() {
         let newest = |dir: &PathBuf| std::fs::metadata(dir).and_then(|m| m.modified()).ok();
         return below(RECORDINGS).into_iter().max_by_key(newest).map(|dir| vec![dir]).ok_or_else(|| {
-            asked_wrongly(format!("no recordings under {RECORDINGS}/: make one with 'kontig oracle record', or name a folder"))
+            asked_wrongly(format!(
+                "no recordings under {RECORDINGS}/: make one with 'kontig oracle record', or name a folder"
+            ))
         });
     }
     let mut found = Vec::new();

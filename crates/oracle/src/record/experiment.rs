@@ -117,6 +117,8 @@ pub const SCENARIOS: &[Scenario] = &[
     },
 ];
 
+/// Where compaction's tracepoints are written down.
+const EVENTS_FILE: &str = "trace.txt";
 /// The script that executes a trace, and what it sends.
 const TRACE_SCRIPT: &str = "trace";
 const TRACE_EXPECTED: &[&str] = &["t0.snap", "res.bin", "t1.snap"];
@@ -158,6 +160,8 @@ pub struct Asked {
     pub sysctls: BTreeMap<String, String>,
     /// A trace to execute instead of the experiment's own.
     pub trace: Option<Vec<u8>>,
+    /// Whether compaction's tracepoints are written down also where they are no part of the experiment.
+    pub events: bool,
 }
 
 /// An experiment worked out: everything the machine needs to know.
@@ -173,6 +177,8 @@ pub struct Plan {
     pub sysctls: BTreeMap<String, String>,
     /// The trace, if one is executed.
     pub trace: Option<Vec<u8>>,
+    /// Whether compaction's tracepoints are written down although the experiment could do without.
+    pub events: bool,
     script: &'static str,
     expected: &'static [&'static str],
 }
@@ -222,6 +228,7 @@ impl Plan {
             order: None,
             sysctls: asked.sysctls.clone(),
             trace: Some(trace),
+            events: asked.events,
             script: TRACE_SCRIPT,
             expected: TRACE_EXPECTED,
         })
@@ -259,6 +266,7 @@ impl Plan {
             order: (s.sized && generated).then_some(order.get()),
             sysctls,
             trace,
+            events: asked.events && !s.expected.contains(&EVENTS_FILE),
             script: s.script,
             expected: s.expected,
         })
@@ -271,7 +279,7 @@ impl Plan {
 
     /// The files without which there is no recording.
     pub(super) fn expected(&self) -> impl Iterator<Item = &'static str> {
-        self.expected.iter().copied()
+        self.expected.iter().copied().chain(self.events.then_some(EVENTS_FILE))
     }
 
     /// What the machine's first process reads: settings of a shell.
@@ -280,8 +288,9 @@ impl Plan {
             self.sysctls.iter().partition(|(k, _)| self.script == PROACTIVE_SCRIPT && *k == PROACTIVENESS);
         let early: Vec<String> = early.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let late: String = late.iter().map(|(_, v)| format!("PROACTIVENESS={v}\n")).collect();
-        let seed = self.seed.unwrap_or(0);
-        format!("EXPERIMENT={}\nSEED={seed}\nSYSCTLS='{}'\n{late}", self.script, early.join(" "))
+        let (seed, events) = (self.seed.unwrap_or(0), if self.events { "yes" } else { "" });
+        let head = format!("EXPERIMENT={}\nSEED={seed}\nEVENTS={events}\n", self.script);
+        format!("{head}SYSCTLS='{}'\n{late}", early.join(" "))
     }
 
     /// A name for the recording's folder: the kernel, the experiment and what is not as usual.
@@ -290,6 +299,9 @@ impl Plan {
         let mut name = format!("{series}-{}", self.name);
         if let Some(o) = self.order.filter(|o| *o != HUGE.get()) {
             name += &format!("-order{o}");
+        }
+        if self.events {
+            name += "-events";
         }
         for (k, v) in &self.sysctls {
             if !usual.contains(&(k.as_str(), v.as_str())) {
@@ -367,10 +379,13 @@ mod tests {
     #[test]
     fn proactiveness_waits_until_memory_is_prepared() {
         let plan = Plan::new(&asked("anon-proactive40-random"), Series::V6_1).expect("an experiment");
-        assert_eq!(plan.parameters(), "EXPERIMENT=anon-proactive\nSEED=1\nSYSCTLS=''\nPROACTIVENESS=40\n");
+        assert_eq!(plan.parameters(), "EXPERIMENT=anon-proactive\nSEED=1\nEVENTS=\nSYSCTLS=''\nPROACTIVENESS=40\n");
         let set = BTreeMap::from([(PROACTIVENESS.to_string(), "20".to_string())]);
         let plan = Plan::new(&Asked { sysctls: set, ..asked("anon-compact-random") }, Series::V6_1).expect("one");
-        assert_eq!(plan.parameters(), format!("EXPERIMENT=anon-compact\nSEED=1\nSYSCTLS='{PROACTIVENESS}=20'\n"));
+        assert_eq!(
+            plan.parameters(),
+            format!("EXPERIMENT=anon-compact\nSEED=1\nEVENTS=\nSYSCTLS='{PROACTIVENESS}=20'\n")
+        );
         assert_eq!(plan.folder_name(Series::V6_1), "6.1-anon-compact-random-compaction_proactiveness20");
     }
 

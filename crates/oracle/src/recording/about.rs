@@ -14,12 +14,16 @@ use std::collections::BTreeMap;
 /// The version of `recording.toml` this crate reads and writes.
 pub const SCHEMA: &str = "kontig.recording/1";
 
-/// The kernels there is a profile for, by series.
-const PROFILES: &[(&str, fn() -> Profile)] = &[("6.1", Profile::linux_6_1), ("7.2", Profile::linux_7_2)];
+/// The kernel series there is a profile for.
+const SERIES: [&str; 2] = ["6.1", "7.2"];
 
 /// The profile that stands for a kernel series, such as `6.1`.
 pub fn profile_of(series: &str) -> Option<Profile> {
-    PROFILES.iter().find(|(s, _)| *s == series).map(|(_, make)| make())
+    match series {
+        "6.1" => Some(Profile::linux_6_1()),
+        "7.2" => Some(Profile::linux_7_2()),
+        _ => None,
+    }
 }
 
 /// What a recording says of itself.
@@ -83,10 +87,8 @@ impl About {
 
     /// The profile that stands for the recorded kernel.
     pub(super) fn profile(&self, name: &str) -> Result<Profile, BadRecording> {
-        let known = || PROFILES.iter().map(|(s, _)| *s).collect::<Vec<_>>().join(", ");
-        profile_of(&self.series).ok_or_else(|| {
-            BadRecording::whole(name, format!("no profile for kernel {}; known: {}", self.series, known()))
-        })
+        let unknown = || format!("no profile for kernel {}; known: {}", self.series, SERIES.join(", "));
+        profile_of(&self.series).ok_or_else(|| BadRecording::whole(name, unknown()))
     }
 
     /// `vm.compaction_proactiveness` during the experiment; recorded machines have it off unless said.
@@ -107,4 +109,16 @@ impl About {
 
 fn shown(v: &toml::Value) -> String {
     v.as_str().map_or_else(|| v.to_string(), str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_series_said_to_be_known_is() {
+        for series in SERIES {
+            assert_eq!(profile_of(series).map(|p| p.name).as_deref(), Some(series));
+        }
+    }
 }

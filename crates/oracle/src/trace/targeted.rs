@@ -108,6 +108,14 @@ pub const TRACES: &[Recipe] = &[
         make: claim,
     },
     Recipe {
+        name: "alike",
+        what: "movable pages filling the holes of other types' pageblocks, more of them with every round of holes: in \
+               the end they and the holes together make half a pageblock",
+        ops: 120_000,
+        sysctls: &[("vm.watermark_boost_factor", "0")],
+        make: alike,
+    },
+    Recipe {
         name: "claim-free",
         what: "the same without pages movable by their owner, which later kernels do not let a module have",
         ops: 200_000,
@@ -281,7 +289,7 @@ fn boost(s: &mut Script) {
         // so many of them that kswapd finds the node in order and has only the boost to take back.
         let run = 1 << s.random.below(5);
         for (i, a) in small.into_iter().enumerate() {
-            if i / run % 2 == 0 { s.give_back(a) } else { s.keep(a) }
+            if (i / run).is_multiple_of(2) { s.give_back(a) } else { s.keep(a) }
         }
         for _ in 0..60 {
             // Boosted by those that may not wake kswapd, taken back when one has to steal that may.
@@ -483,6 +491,29 @@ fn claims(s: &mut Script, with_owned: bool) {
         let small = s.take_held();
         s.give_back_all(small);
         s.give_back_all(kept);
+        s.give_back_all(large);
+    }
+}
+
+fn alike(s: &mut Script) {
+    const SIXTEENS: usize = BLOCK / 16;
+    while !s.is_full() {
+        let own = TYPES[s.random.below(2)];
+        let (large, small) = run_dry(s, (24 * BLOCK) as u64, own, |s| s.ask(4, own));
+        let mut blocks: Vec<Vec<Asked>> = small.chunks(SIXTEENS).map(<[Asked]>::to_vec).collect();
+        blocks.iter_mut().for_each(|b| s.random.shuffle(b));
+        for _ in 0..5 {
+            let mut holes = 0;
+            for block in &mut blocks {
+                let n = (2 + s.random.below(6)).min(block.len());
+                holes += n;
+                block.drain(..n).for_each(|a| s.give_back(a));
+            }
+            (0..holes * 16).for_each(|_| s.alloc(0, Request::MOVABLE.with(Request::OWNED)));
+        }
+        let movable = s.take_held();
+        s.give_back_all(movable);
+        s.give_back_all(blocks.concat());
         s.give_back_all(large);
     }
 }
