@@ -3,6 +3,7 @@
 //! The engine never asks for a version. Where generations differ, it asks the profile for the variant, and the
 //! variant is named after what it does. Source: kernel-behaviour §8 and the sections named at each field.
 
+use crate::types::{CLUSTER_MAX, Order};
 use alloc::string::String;
 
 /// Per-CPU page lists (kernel-behaviour §1.7, §2.4).
@@ -108,6 +109,17 @@ pub enum CompactionRules {
     /// 7.2: free blocks stay whole until a page of them is wanted, targets are found for a whole batch before any page
     /// is moved, and what fails makes the scanner finish its pageblock.
     Batched,
+}
+
+impl CompactionRules {
+    /// Free pages beyond the mark that make compaction for `order` worth its while (`compact_gap`, §5.2).
+    pub fn gap(self, order: Order) -> u64 {
+        let twice = 2 << order.get();
+        match self {
+            CompactionRules::OneByOne => twice,
+            CompactionRules::Batched => twice.min(u64::from(CLUSTER_MAX)),
+        }
+    }
 }
 
 /// The order of the slow path's attempts (§3.5).

@@ -341,6 +341,10 @@ impl AllocSlow {
                 ready |= self.compaction_ready(m, zone);
             }
         }
+        if !ready && m.sh.profile.slow_path == SlowPathRules::OneLoop {
+            // In vain: once more through all memory control groups, which counts again (6.13 and later).
+            m.sh.vmstat.add(ALLOCSTALL[self.gfp.highest_zone().index()], 1);
+        }
         m.sh.trace.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });
         ready
     }
@@ -361,7 +365,7 @@ impl AllocSlow {
             CompactResult::Skipped => false,
             _ => {
                 let z = &m.zones[zone.index()];
-                let mark = z.wmark(Wmark::High) + self.order.compact_gap();
+                let mark = z.wmark(Wmark::High) + m.sh.profile.compaction.gap(self.order);
                 z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.sh.profile)
             }
         }

@@ -152,11 +152,6 @@ impl Order {
     pub const fn is_whole_pageblock(self) -> bool {
         self.0 >= PAGEBLOCK_ORDER.0
     }
-    /// Free pages compaction wants to have in hand beyond the watermark: twice the request.
-    #[inline(always)]
-    pub const fn compact_gap(self) -> u64 {
-        2 << self.0
-    }
     /// The orders from this one up to the largest.
     #[inline(always)]
     pub fn and_up(self) -> impl DoubleEndedIterator<Item = Order> {

@@ -12,6 +12,8 @@ use crate::pageblock::BlockFilter;
 use crate::profile::{CompactionRules, FastSearch, FreeLists};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 
+/// Above every page there is.
+const OUT_OF_REACH: Pfn = Pfn::new(u32::MAX);
 /// How many entries ahead a list walk guesses.
 const GUESS_AHEAD: u32 = 6;
 
@@ -141,9 +143,13 @@ impl CompactRun {
         if scan_start {
             limit = PAGEBLOCK_PAGES >> 1;
         }
-        let distance = self.free_pfn.get().saturating_sub(self.migrate_pfn.get());
-        let low = self.free_pfn.minus(distance >> 2).pageblock_start();
-        let min = self.free_pfn.minus(distance >> 1).pageblock_start();
+        // Where the free scanner has passed the migration scanner within a batch, the kernel's unsigned distance wraps
+        // around, and no page is high enough.
+        let bound = |share: u32| match self.free_pfn.get().checked_sub(self.migrate_pfn.get()) {
+            Some(distance) => self.free_pfn.minus(distance >> share).pageblock_start(),
+            None => OUT_OF_REACH,
+        };
+        let (low, min) = (bound(2), bound(1));
         let mut search = Search { low, min, limit, highest: None, best: None, scanned: 0 };
         self.search_order = self.search_order.min(order.get() - 1);
         let mut page = None;
@@ -176,7 +182,7 @@ impl CompactRun {
                         self.free_pfn = highest;
                         page = Some(highest);
                     }
-                    None if self.cc.direct => {
+                    None if self.cc.direct && min != OUT_OF_REACH => {
                         self.free_pfn = min;
                         page = Some(min).filter(|p| self.may_scan_around(m, *p));
                     }

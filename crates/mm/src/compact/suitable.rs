@@ -74,7 +74,7 @@ impl Memory {
             CompactionRules::Batched => z.wmark(mark),
         };
         let plain = AllocFlags::mark(Wmark::Min);
-        if !z.watermark_ok(Order::ZERO, base + order.compact_gap(), highest, plain, free, profile) {
+        if !z.watermark_ok(Order::ZERO, base + profile.compaction.gap(order), highest, plain, free, profile) {
             return CompactResult::Skipped;
         }
         CompactResult::Continue
