@@ -11,7 +11,7 @@ use crate::frame::FrameKind;
 use crate::memory::Memory;
 use crate::pcp::{self, AutoTuning, NR_LISTS};
 use crate::profile::{FreeLists, PcpRules, Profile};
-use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::watermark::Watermarks;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -311,7 +311,7 @@ impl ZoneSnapshot {
     }
 
     /// The same, with what the allocated frames are used for, a character a frame: `l` on the LRU, `m` movable by its
-    /// owner, `r` reserved, anything else kernel memory.
+    /// owner, `r` reserved, `c` with the `t` after it a compound page of the kernel's, anything else kernel memory.
     ///
     /// # Errors
     /// If the recorded zone is not a possible one, or the text is not about a zone of this size.
@@ -358,15 +358,18 @@ impl ZoneSnapshot {
         for (order, pfn) in self.listed() {
             taken[pfn as usize..(pfn + order.pages()) as usize].fill(false);
         }
-        for (pfn, _) in taken.iter().enumerate().filter(|(_, t)| **t) {
+        let mut next = 0;
+        while let Some(pfn) = (next..taken.len()).find(|p| taken[*p]) {
             let kind = match pages.map(|p| p[pfn]) {
                 None | Some(b'r') => FrameKind::Reserved,
                 Some(b'l') => FrameKind::Lru,
                 Some(b'm') => FrameKind::MovableOps,
                 Some(_) => FrameKind::Kernel,
             };
-            m.frames.set(at(pfn as u32), kind, Order::ZERO);
+            let order = pages.map_or(Order::ZERO, |p| compound_order(self.start, pfn, p));
+            m.frames.set(at(pfn as u32), kind, order);
             m.zones[id.index()].nr_lru += u64::from(kind == FrameKind::Lru);
+            next = pfn + order.pages() as usize;
         }
         let mut locked = m.locked(id, CpuId::new(0));
         for o in Order::all() {
@@ -525,6 +528,18 @@ fn list_line(f: &mut fmt::Formatter<'_>, list: &[u32]) -> fmt::Result {
 fn named<'a>(words: &[&'a str], name: &str) -> Result<&'a str, String> {
     let at = words.iter().position(|w| *w == name).ok_or_else(|| format!("no '{name}'"))?;
     words.get(at + 1).copied().ok_or_else(|| format!("'{name}' has no value"))
+}
+
+/// The order of the compound page whose first page is `pfn`: by the tails that follow it. What is not as compound
+/// pages are is taken page by page.
+fn compound_order(start: u32, pfn: usize, pages: &[u8]) -> Order {
+    if pages[pfn] != b'c' {
+        return Order::ZERO;
+    }
+    let size = 1 + pages[pfn + 1..].iter().take_while(|c| **c == b't').count() as u32;
+    let order = size.checked_ilog2().filter(|o| size.is_power_of_two() && *o < u32::from(PAGEBLOCK_ORDER.get()));
+    let order = order.map_or(Order::ZERO, |o| Order::new(o as u8));
+    if Pfn::new(start + pfn as u32).is_aligned(order) { order } else { Order::ZERO }
 }
 
 /// What moves in a CPU's lists, in the form of its kernel.

@@ -242,7 +242,9 @@ impl Recording {
             let none = || BadRecording::whole(self.path(file), format!("node 1's zone Normal has no '{name}'"));
             line.and_then(|v| v.trim().parse().ok()).ok_or_else(none)
         };
-        Ok(Watermarks { min: mark("min ")?, low: mark("low ")?, high: mark("high ")?, promo: mark("promo ")? })
+        let (min, low, high) = (mark("min ")?, mark("low ")?, mark("high ")?);
+        // Not every kernel shows the last one, which is as far above high as high is above low.
+        Ok(Watermarks { min, low, high, promo: mark("promo ").unwrap_or(2 * high - low) })
     }
 
     /// What the frames are used for where only the process that filled the node is known: it had all of `frag.pfns`,

@@ -45,5 +45,5 @@ fn two_boots_give_the_same_bytes() {
         assert!(second[name] == *bytes, "{name} differs between two boots");
     }
     let verdict = verify(&both[0]).expect("a recording that can be replayed");
-    assert!(matches!(verdict, Verdict::Equal(c) if c.operations == 20_000), "{verdict:?}");
+    assert!(matches!(&verdict, Verdict::Equal(c) if c.operations == 20_000), "{verdict:?}");
 }

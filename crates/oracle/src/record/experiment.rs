@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 /// Proactive compaction is off while memory is prepared; this experiment switches it on when it is.
 const PROACTIVENESS: &str = "vm.compaction_proactiveness";
 const PROACTIVE_SCRIPT: &str = "anon-proactive";
+const DIRECT_SCRIPT: &str = "direct";
 const BOOST: &str = "vm.watermark_boost_factor";
 /// More operations than node 0 has room for the results of.
 const MOST_OPS: usize = 16 << 20;
@@ -74,7 +75,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "direct-movable",
         what: "node filled, first 3/4 of every 2 MiB freed, then movable requests that reclaim and compact",
-        script: "direct",
+        script: DIRECT_SCRIPT,
         kernels: &Series::ALL,
         trace: Some((4000, |n, _, o| requests(n, o, direct(Request::MOVABLE)))),
         sized: true,
@@ -85,7 +86,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "direct-unmovable",
         what: "the same with unmovable requests",
-        script: "direct",
+        script: DIRECT_SCRIPT,
         kernels: &Series::ALL,
         trace: Some((4000, |n, _, o| requests(n, o, direct(Request::UNMOVABLE)))),
         sized: true,
@@ -127,6 +128,18 @@ const TRACE_EXPECTED: &[&str] = &["t0.snap", "res.bin", "t1.snap"];
 #[cfg(test)]
 pub(super) fn scripts() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT])
+}
+
+/// How many requests exhaust what a node fragmented at random has free of a size, so that compaction has to help; of
+/// pageblocks there are hardly any, and an experiment says itself how many it asks for.
+fn enough_requests(pageblocks: usize, order: Order) -> usize {
+    match order.get() {
+        0 | 1 => 170_000,
+        2 => 60_000,
+        3 => 20_000,
+        4..=8 => 4_000,
+        _ => pageblocks,
+    }
 }
 
 fn direct(of: Request) -> Request {
@@ -255,14 +268,19 @@ impl Plan {
         }
         let order = asked.order.map_or(HUGE, Order::new);
         let generated = given.is_none();
-        let trace = given
-            .or_else(|| s.trace.map(|(ops, make)| trace::encode(&make(asked.ops.unwrap_or(ops), asked.seed, order))));
+        // Three quarters of a pageblock in one piece hold plenty of anything smaller.
+        let at_random = s.script == DIRECT_SCRIPT && order < HUGE;
+        let trace = given.or_else(|| {
+            s.trace.map(|(ops, make)| {
+                trace::encode(&make(asked.ops.unwrap_or(enough_requests(ops, order)), asked.seed, order))
+            })
+        });
         let mut sysctls: BTreeMap<String, String> =
             s.sysctls.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         sysctls.extend(asked.sysctls.clone());
         Ok(Plan {
             name: s.name.into(),
-            seed: s.random.then_some(asked.seed),
+            seed: (s.random || at_random).then_some(asked.seed),
             order: (s.sized && generated).then_some(order.get()),
             sysctls,
             trace,
@@ -289,6 +307,12 @@ impl Plan {
         let early: Vec<String> = early.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let late: String = late.iter().map(|(_, v)| format!("PROACTIVENESS={v}\n")).collect();
         let (seed, events) = (self.seed.unwrap_or(0), if self.events { "yes" } else { "" });
+        // Only the experiment that may do either is told how to make its holes.
+        let late = match (self.script, self.seed) {
+            (DIRECT_SCRIPT, Some(_)) => late + "HOLES=random\n",
+            (DIRECT_SCRIPT, None) => late + "HOLES=section\n",
+            _ => late,
+        };
         let head = format!("EXPERIMENT={}\nSEED={seed}\nEVENTS={events}\n", self.script);
         format!("{head}SYSCTLS='{}'\n{late}", early.join(" "))
     }
@@ -365,7 +389,8 @@ mod tests {
         let plan = Plan::new(&Asked { order: Some(4), ops: Some(3), ..asked("direct-unmovable") }, Series::V6_1);
         let plan = plan.expect("an experiment");
         assert_eq!(plan.trace.as_deref().map(|t| &t[8..16]), Some(&[1, 4, 76, 0, 1, 0, 0, 0][..]));
-        assert_eq!((plan.ops(), plan.order, plan.seed), (Some(3), Some(4), None));
+        assert_eq!((plan.ops(), plan.order, plan.seed), (Some(3), Some(4), Some(1)));
+        assert!(plan.parameters().ends_with("HOLES=random\n"));
         assert_eq!(plan.folder_name(Series::V6_1), "6.1-direct-unmovable-order4");
     }
 

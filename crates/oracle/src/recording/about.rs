@@ -8,6 +8,7 @@ use super::Part;
 use super::files::Folder;
 use crate::error::BadRecording;
 use kontig_mm::Profile;
+use kontig_mm::types::PAGEBLOCK_PAGES;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -43,9 +44,28 @@ pub struct About {
     /// What was set before the experiment.
     #[serde(default)]
     pub sysctls: BTreeMap<String, toml::Value>,
+    /// How a process's page faults were made.
+    #[serde(default)]
+    pub faults: Faults,
     /// Where the trace was generated: its seed.
     #[serde(default)]
     pub seed: Option<u64>,
+}
+
+/// How page faults were made; by default as in the recordings that do not say.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    /// µs between two of them.
+    pub pause_us: f64,
+    /// Pages touched where a huge page was not to be had.
+    pub pages: u32,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Faults { pause_us: 0.0, pages: PAGEBLOCK_PAGES }
+    }
 }
 
 impl About {

@@ -5,12 +5,13 @@
 //! its own work, kcompactd had. So the two cannot be held together to the page all the way; the replay says how far they
 //! are the same, and holds the totals within [`TOLERANCE`].
 //!
-//! Where a huge page is not to be had, the process touches all 512 pages in its place. Between the rounds it gives
+//! Where a huge page is not to be had, the process touches small pages in its place. Between the rounds it gives
 //! everything back.
 
 use super::events::{self, Recorded};
 use crate::difference::{At, Difference};
 use crate::error::BadRecording;
+use crate::recording::about::Faults;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use kontig_mm::compact::{MigrateOutcome, Owner};
 use kontig_mm::kcompactd::Kcompactd;
@@ -24,15 +25,14 @@ pub const TOLERANCE: u64 = 5;
 
 /// The rounds' files, each with the state after it.
 const ROUNDS: [&str; 2] = ["thp.txt", "thp2.txt"];
-/// What a huge fault takes by itself, in µs of the recording's clock (an instruction is a nanosecond): the least there is
-/// in it, nearly all of it clearing two million bytes.
-const HUGE_FAULT: f64 = 2113.0;
-/// The first small fault in place of a huge one, with kswapd's vain run in it; and the 511 after it, of which nothing was
-/// recorded: clearing 4,096 bytes, and a fault's way in and out.
+/// µs of the recording's clock, on which an instruction is a nanosecond. The first small fault in place of a huge one, with
+/// kswapd's vain run in it.
 const FIRST_SMALL_FAULT: f64 = 230.0;
-const SMALL_FAULTS: f64 = 2600.0;
-/// What kcompactd takes to migrate a page, and to give one back from a per-CPU list: read off its tracepoints' times.
-const MIGRATION: f64 = 9.3;
+/// Another small fault, but for clearing its page; of these nothing was recorded.
+const SMALL_FAULT: f64 = 1.0;
+/// What kcompactd takes to migrate a page, but for copying it, and to give one back from a per-CPU list: read off its
+/// tracepoints' times.
+const MIGRATION: f64 = 5.2;
 const DRAINED_PAGE: f64 = 0.55;
 
 /// Pageblocks a step visits at most; it does not change what happens.
@@ -82,10 +82,14 @@ struct Fault {
 
 /// Replays the rounds.
 pub(super) fn replay(rec: &Recording) -> Result<Result<Closeness, Box<Difference>>, BadRecording> {
-    let mut world = World::new(rec.machine(Part::Faults)?);
+    let mut world = World::new(rec.machine(Part::Faults)?, rec.about.faults);
     let (mut faults, mut same, mut all_same, mut huge) = (0, 0, true, [0, 0]);
     for round in ROUNDS.into_iter().filter(|r| rec.has(r)) {
-        for fault in recorded_faults(rec, round)? {
+        let faults_of_round = recorded_faults(rec, round)?;
+        // A huge fault by itself: the least there is, nearly all of it clearing the page.
+        let alone = faults_of_round.iter().filter(|f| f.huge).map(|f| f.micros).fold(f64::INFINITY, f64::min);
+        world.huge_fault = if alone.is_finite() { alone } else { world.huge_fault };
+        for fault in faults_of_round {
             let (pfn, is_huge) = match world.fault(&fault) {
                 Some(got) => got,
                 None => return Ok(Err(no_page(faults))),
@@ -185,12 +189,15 @@ struct World {
     kswapd: Kswapd,
     kcompactd: Kcompactd,
     kcompactd_runs: bool,
+    made: Faults,
+    /// µs a huge fault takes by itself.
+    huge_fault: f64,
     /// µs kcompactd may still run.
     credit: f64,
 }
 
 impl World {
-    fn new(mut memory: Memory) -> World {
+    fn new(mut memory: Memory, made: Faults) -> World {
         memory.trace().listen(events::LISTEN);
         World {
             memory,
@@ -198,6 +205,8 @@ impl World {
             kswapd: Kswapd::new(NODE),
             kcompactd: Kcompactd::new(NODE, CPU),
             kcompactd_runs: false,
+            made,
+            huge_fault: 0.0,
             credit: 0.0,
         }
     }
@@ -210,20 +219,29 @@ impl World {
             Some(pfn) => (pfn, true),
             None => {
                 let first = self.allocate(Gfp::HIGHUSER_MOVABLE, Order::ZERO)?;
-                for _ in 1..PAGEBLOCK_PAGES {
+                for _ in 1..self.made.pages {
                     self.allocate(Gfp::HIGHUSER_MOVABLE, Order::ZERO)?;
                 }
                 (first, false)
             }
         };
         self.credit += match (got.1, recorded.huge) {
-            (true, true) => (recorded.micros - HUGE_FAULT).max(0.0),
+            (true, true) => (recorded.micros - self.huge_fault).max(0.0),
             // The kernel's fault was of the other kind: as much for kcompactd as for the process.
-            (true, false) => HUGE_FAULT,
-            (false, _) => (recorded.micros - FIRST_SMALL_FAULT).max(0.0) + SMALL_FAULTS,
+            (true, false) => self.huge_fault,
+            (false, _) => {
+                let others = f64::from(self.made.pages - 1);
+                (recorded.micros - FIRST_SMALL_FAULT).max(0.0) + others * (SMALL_FAULT + self.page())
+            }
         };
+        self.credit += self.made.pause_us;
         self.run_kcompactd();
         Some(got)
+    }
+
+    /// µs to clear or to copy one page.
+    fn page(&self) -> f64 {
+        self.huge_fault / f64::from(PAGEBLOCK_PAGES)
     }
 
     /// Allocates for the process; kswapd runs when the request is through, it being the only one on the CPU.
@@ -264,7 +282,7 @@ impl World {
             let (migrated, listed) = (self.process.migrated, on_lists(&self.memory));
             let step = self.kcompactd.step(&mut self.memory, &mut self.process, BUDGET, false);
             self.kcompactd_runs = step == DaemonStep::Working;
-            self.credit -= MIGRATION * (self.process.migrated - migrated) as f64;
+            self.credit -= (MIGRATION + self.page()) * (self.process.migrated - migrated) as f64;
             self.credit -= DRAINED_PAGE * f64::from(listed.saturating_sub(on_lists(&self.memory)));
         }
         if !self.kcompactd_runs {

@@ -40,6 +40,17 @@ pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed
     }
     let blocks = ops.iter().zip(&results).filter(|(op, r)| matches!(op, Op::Alloc { .. }) && **r < SKIPPED);
     let mut compared = Compared { operations: ops.len() as u64, pfns: blocks.count() as u64, ..Compared::default() };
+    if let Some(recorded) = recorded {
+        let engine = runner.memory.trace().take();
+        if let Some(d) = recorded.first_difference(&runner.memory, &engine) {
+            let from = d.at.saturating_sub(OPS_SHOWN);
+            let before = recorded.lines().skip(from).take(d.at - from).map(str::to_string).collect();
+            let around = vec![Section::new("the events before it", before)];
+            let (kernel, engine) = (d.kernel, d.engine);
+            return Ok(Err(Box::new(Difference { at: At::Event(d.at), asked: None, kernel, engine, around })));
+        }
+        compared.events = recorded.lines().count() as u64;
+    }
     Ok(outcome::compare(rec, part, &runner.memory, care)?.map(|end| {
         compared.add(end);
         compared
@@ -91,7 +102,9 @@ impl Runner {
     /// A machine on which nothing of `ops` has been done yet.
     pub fn new(memory: Memory, ops: &[Op]) -> Runner {
         let ids = ops.iter().map(|op| op.id().0 as usize + 1).max().unwrap_or(0);
-        let loose = ops.iter().any(|op| matches!(op, Op::Alloc { request, .. } if request.has(Request::DIRECT)));
+        // Only where something may be compacted does anybody look.
+        let compacts = |r: &Request| r.has(Request::DIRECT) || r.has(Request::KSWAPD);
+        let loose = ops.iter().any(|op| matches!(op, Op::Alloc { request, .. } if compacts(request)));
         let mut freed_later = vec![false; if loose { ids } else { 0 }];
         if loose {
             ops.iter().filter(|op| matches!(op, Op::Free { .. })).for_each(|op| freed_later[op.id().0 as usize] = true);
