@@ -56,6 +56,8 @@ gfp_bits! {
     HARDWALL = 16, "__GFP_HARDWALL";
     /// Zero the page.
     ZERO = 17, "__GFP_ZERO";
+    /// Marks an atomic request, up to 6.2; its rights come from other bits.
+    ATOMIC_MARK = 18, "__GFP_ATOMIC";
 }
 
 impl BitOr for Gfp {
@@ -73,7 +75,7 @@ impl Gfp {
     /// Ordinary kernel memory.
     pub const KERNEL: Gfp = Gfp::RECLAIM.with(Gfp::IO).with(Gfp::FS);
     /// Atomic context.
-    pub const ATOMIC: Gfp = Gfp::HIGH.with(Gfp::KSWAPD_RECLAIM);
+    pub const ATOMIC: Gfp = Gfp::HIGH.with(Gfp::KSWAPD_RECLAIM).with(Gfp::ATOMIC_MARK);
     /// User memory that can be migrated.
     pub const HIGHUSER_MOVABLE: Gfp = Gfp::KERNEL.with(Gfp::HARDWALL).with(Gfp::HIGHMEM).with(Gfp::MOVABLE);
     /// A huge page, without reclaim of any sort.
@@ -200,6 +202,8 @@ impl AllocFlags {
     pub const NOFRAGMENT: u8 = 8;
     /// May wake kswapd.
     pub const KSWAPD: u8 = 16;
+    /// The request is marked atomic.
+    pub const ATOMIC_MARK: u8 = 32;
 
     /// Only a mark.
     pub const fn mark(wmark: Wmark) -> AllocFlags {

@@ -3,6 +3,7 @@
 //! The engine never asks for a version. Where generations differ, it asks the profile for the variant, and the
 //! variant is named after what it does. Source: kernel-behaviour §8 and the sections named at each field.
 
+use crate::gfp::AllocFlags;
 use crate::types::{CLUSTER_MAX, Order};
 use alloc::string::String;
 
@@ -87,6 +88,30 @@ pub enum ProactiveRules {
     HalfLeeway,
 }
 
+/// Single pages that are not held to the boosted min mark (§3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum IgnoresBoost {
+    /// None (up to 5.8).
+    None,
+    /// Those marked `__GFP_ATOMIC` (5.9–6.2).
+    MarkedAtomic,
+    /// Those with `__GFP_HIGH` (6.3 and later).
+    MinReserve,
+}
+
+impl IgnoresBoost {
+    /// Whether it holds for a request with these flags.
+    #[inline(always)]
+    pub(crate) fn holds_for(self, flags: AllocFlags) -> bool {
+        match self {
+            IgnoresBoost::None => false,
+            IgnoresBoost::MarkedAtomic => flags.any(AllocFlags::ATOMIC_MARK),
+            IgnoresBoost::MinReserve => flags.any(AllocFlags::MIN_RESERVE),
+        }
+    }
+}
+
 /// When a direct compaction counts as a `compact_stall` (§3.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
@@ -166,8 +191,8 @@ pub struct Profile {
     pub watermark_scale_factor_max: u32,
     /// Zones of fewer than four pageblocks are never boosted (§2.7).
     pub boost_spares_small_zones: bool,
-    /// An atomic order-0 request that fails tries once more against the unboosted min mark (§3.2).
-    pub atomic_ignores_boost: bool,
+    /// Which order-0 requests that fail try once more, against the unboosted min mark (§3.2).
+    pub ignores_boost: IgnoresBoost,
     /// The order of the slow path's attempts.
     pub slow_path: SlowPathRules,
     /// How a compaction run goes about its work.
@@ -201,7 +226,7 @@ impl Profile {
             min_free_kbytes_cap: 262_144,
             watermark_scale_factor_max: 3000,
             boost_spares_small_zones: true,
-            atomic_ignores_boost: true,
+            ignores_boost: IgnoresBoost::MarkedAtomic,
             slow_path: SlowPathRules::CompactThenLoop,
             compaction: CompactionRules::OneByOne,
             fast_search: FastSearch::Corrected,
@@ -223,6 +248,7 @@ impl Profile {
             highatomic: HighAtomicRules::FreeCounts,
             boost_wakes_by_kswapd_requests: true,
             busy_nodes_last: true,
+            ignores_boost: IgnoresBoost::MinReserve,
             slow_path: SlowPathRules::OneLoop,
             compaction: CompactionRules::Batched,
             proactive: ProactiveRules::HalfLeeway,
@@ -248,7 +274,7 @@ impl Profile {
             min_free_kbytes_cap: 65_536,
             watermark_scale_factor_max: 1000,
             boost_spares_small_zones: false,
-            atomic_ignores_boost: false,
+            ignores_boost: IgnoresBoost::None,
             slow_path: SlowPathRules::CompactThenLoop,
             compaction: CompactionRules::OneByOne,
             fast_search: FastSearch::Original,

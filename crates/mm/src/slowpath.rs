@@ -434,6 +434,9 @@ fn slow_flags(gfp: Gfp, order: Order, m: &Memory) -> AllocFlags {
     if gfp.has(Gfp::HIGH) {
         flags = flags.with(AllocFlags::MIN_RESERVE);
     }
+    if gfp.has(Gfp::ATOMIC_MARK) {
+        flags = flags.with(AllocFlags::ATOMIC_MARK);
+    }
     let atomic = gfp.has(Gfp::HIGH) || rules == ReserveRules::MinReserveNonBlock;
     if !gfp.has(Gfp::DIRECT_RECLAIM) && !gfp.has(Gfp::NOMEMALLOC) && atomic {
         flags = flags.with(AllocFlags::NON_BLOCK);

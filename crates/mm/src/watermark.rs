@@ -132,9 +132,8 @@ impl Zone {
             }
         }
         self.watermark_ok(order, mark, highest, flags, self.free_pages, profile)
-            || (profile.atomic_ignores_boost
+            || (profile.ignores_boost.holds_for(flags)
                 && order == Order::ZERO
-                && flags.any(AllocFlags::MIN_RESERVE)
                 && self.watermark_boost != 0
                 && flags.wmark == Some(Wmark::Min)
                 && self.watermark_ok(order, self.watermarks.min, highest, flags, self.free_pages, profile))

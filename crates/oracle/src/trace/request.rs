@@ -109,6 +109,9 @@ impl Request {
         if self.has(Request::HIGH) {
             g = g.with(Gfp::HIGH);
         }
+        if self.has(Request::ATOMIC) {
+            g = g.with(Gfp::ATOMIC_MARK).without(Gfp::NOMEMALLOC);
+        }
         g
     }
 }
