@@ -271,6 +271,18 @@ impl Memory {
         self.frames.split_allocated(pfn, order);
     }
 
+    /// Joins the single pages of an allocated block again, so that it can be freed as one: the other way of
+    /// [`Memory::split_page`], for hosts whose blocks are not compound pages.
+    ///
+    /// # Panics
+    /// If they are not allocated single pages of one kind.
+    pub fn join_page(&mut self, pfn: Pfn, order: Order) {
+        self.frames.join_allocated(pfn, order);
+        if order.is_whole_pageblock() {
+            self.mark_huge(pfn, order, true);
+        }
+    }
+
     /// What a CPU's vmstat worker does once a second: folds its parts of the free-page counters in, and shrinks
     /// lists that follow use.
     pub fn fold_vmstat(&mut self, cpu: CpuId) {

@@ -316,6 +316,20 @@ impl Frames {
         }
     }
 
+    /// Turns single allocated pages of one kind into a block of `order`; what their owner stored is lost.
+    ///
+    /// # Panics
+    /// If they are not that.
+    pub(crate) fn join_allocated(&mut self, pfn: Pfn, order: Order) {
+        let kind = self.tag(pfn).kind();
+        for page in (0..order.pages()).map(|i| pfn.plus(i)) {
+            let tag = self.tag(page);
+            assert!(tag == Tag::new(kind, Order::ZERO) && tag.is_allocated(), "{page} cannot be joined to {pfn}");
+            self.clear(page, Order::ZERO);
+        }
+        self.set(pfn, kind, order);
+    }
+
     #[inline(always)]
     fn word(&self, pfn: Pfn, order: Order) -> Word {
         if order.is_whole_pageblock() { self.block_words[pfn.pageblock()] } else { self.words[pfn.index()] }

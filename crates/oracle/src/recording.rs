@@ -142,7 +142,8 @@ impl Recording {
                 (false, false) => return Err(BadRecording::whole(self.path("t0.snap"), "is missing")),
             }
         }
-        let events = !parts.contains(&Part::Direct) && self.has("trace.txt");
+        // The tracepoints are the trace's own, unless something else was done after it.
+        let events = self.has("trace.txt") && (parts.is_empty() || parts == [Part::Operations] && self.has("f0.snap"));
         if self.has("mig.txt") || events {
             if !self.has("f0.snap") {
                 return Err(BadRecording::whole(self.path("f0.snap"), "is missing"));

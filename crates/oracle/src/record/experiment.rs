@@ -11,11 +11,15 @@ use std::collections::BTreeMap;
 const PROACTIVENESS: &str = "vm.compaction_proactiveness";
 const PROACTIVE_SCRIPT: &str = "anon-proactive";
 const DIRECT_SCRIPT: &str = "direct";
+const THP_SCRIPT: &str = "thp";
 const BOOST: &str = "vm.watermark_boost_factor";
 /// More operations than node 0 has room for the results of.
 const MOST_OPS: usize = 16 << 20;
 /// An order-9 block is a pageblock, and a huge page.
 const HUGE: Order = Order::new(9);
+
+/// µs between two huge page faults: what a program does with one of them, and the daemon's to work in.
+const PAUSE_US: u32 = 2000;
 
 /// An experiment with a script of its own.
 pub struct Scenario {
@@ -108,7 +112,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "thp",
         what: "the same memory, then two rounds of 256 huge page faults that leave compaction to the daemon",
-        script: "thp",
+        script: THP_SCRIPT,
         kernels: &Series::ALL,
         trace: None,
         sized: false,
@@ -213,9 +217,16 @@ impl Plan {
         if given.is_some() && asked.ops.is_some() {
             return refuse("--ops and --trace exclude each other: a trace has the operations it has".into());
         }
-        match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
+        let plan = match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
             Some(scenario) => Plan::of_scenario(asked, scenario, series, given),
             None => Plan::of_trace(asked, given),
+        }?;
+        // A page can only be made migratable by this module where any module can do it.
+        match plan.trace.as_deref().map(first_owned).transpose()?.flatten() {
+            Some(op) if series != Series::V6_1 => {
+                refuse(format!("{}: operation {op}: kernel {series} lets no module own a migratable page", plan.name))
+            }
+            _ => Ok(plan),
         }
     }
 
@@ -295,6 +306,11 @@ impl Plan {
         self.trace.as_ref().map(|t| t.len() as u64 / 8)
     }
 
+    /// µs between two page faults, if the experiment makes any.
+    pub(super) fn fault_pause_us(&self) -> Option<u32> {
+        (self.script == THP_SCRIPT).then_some(PAUSE_US)
+    }
+
     /// The files without which there is no recording.
     pub(super) fn expected(&self) -> impl Iterator<Item = &'static str> {
         self.expected.iter().copied().chain(self.events.then_some(EVENTS_FILE))
@@ -307,10 +323,11 @@ impl Plan {
         let early: Vec<String> = early.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let late: String = late.iter().map(|(_, v)| format!("PROACTIVENESS={v}\n")).collect();
         let (seed, events) = (self.seed.unwrap_or(0), if self.events { "yes" } else { "" });
-        // Only the experiment that may do either is told how to make its holes.
+        // What only one experiment wants to know.
         let late = match (self.script, self.seed) {
             (DIRECT_SCRIPT, Some(_)) => late + "HOLES=random\n",
             (DIRECT_SCRIPT, None) => late + "HOLES=section\n",
+            (THP_SCRIPT, _) => late + &format!("PAUSE_US={PAUSE_US}\n"),
             _ => late,
         };
         let head = format!("EXPERIMENT={}\nSEED={seed}\nEVENTS={events}\n", self.script);
@@ -360,11 +377,21 @@ fn check_sysctl(name: &str, value: &str) -> Result<(), RecordError> {
     Ok(())
 }
 
-fn check_trace(bytes: &[u8]) -> Result<Vec<u8>, RecordError> {
-    let ops = trace::decode(bytes).map_err(|e| {
+/// The first operation whose page is to be made migratable.
+fn first_owned(trace: &[u8]) -> Result<Option<usize>, RecordError> {
+    let owned = |op: &Op| matches!(op, Op::Alloc { request, .. } if request.has(Request::OWNED));
+    Ok(decode(trace)?.iter().position(owned))
+}
+
+fn decode(bytes: &[u8]) -> Result<Vec<Op>, RecordError> {
+    trace::decode(bytes).map_err(|e| {
         let at = e.op.map(|n| format!("operation {n}: ")).unwrap_or_default();
         RecordError::Asked(format!("--trace: {at}{}", e.reason))
-    })?;
+    })
+}
+
+fn check_trace(bytes: &[u8]) -> Result<Vec<u8>, RecordError> {
+    let ops = decode(bytes)?;
     match ops.len() {
         0 => Err(RecordError::Asked("--trace: holds no operation".into())),
         n if n > MOST_OPS => Err(RecordError::Asked(format!("--trace: {n} operations are more than {MOST_OPS}"))),
@@ -420,6 +447,8 @@ mod tests {
         assert!(refused(&asked("nonsense")).contains("known: module-compact"));
         assert!(refused(&asked("../x")).contains("no experiment"));
         assert!(refused(&asked("module-compact")).contains("6.1 does"));
+        let owned = Some(vec![1, 0, 34, 0, 0, 0, 0, 0]);
+        assert!(refused(&Asked { trace: owned, ..asked("x") }).contains("operation 0: kernel 7.2 lets no module"));
         assert!(refused(&Asked { order: Some(11), ..asked("direct-movable") }).contains("largest"));
         assert!(refused(&Asked { ops: Some(0), ..asked("mixed") }).contains("between 1 and"));
         assert!(refused(&Asked { ops: Some(1), ..asked("thp") }).contains("no trace"));

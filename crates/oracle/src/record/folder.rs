@@ -32,6 +32,17 @@ pub(super) struct About {
     command_line: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     sysctls: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<Faults>,
+}
+
+/// How page faults were made.
+#[derive(Serialize)]
+struct Faults {
+    /// µs between two of them.
+    pause_us: f64,
+    /// Pages touched where a huge page was not to be had.
+    pages: u32,
 }
 
 impl About {
@@ -48,6 +59,7 @@ impl About {
             qemu: qemu.version.clone(),
             command_line: Machine::shown_command_line(),
             sysctls: plan.sysctls.clone(),
+            faults: plan.fault_pause_us().map(|us| Faults { pause_us: f64::from(us), pages: 1 }),
         }
     }
 }
@@ -141,6 +153,7 @@ mod tests {
             qemu: "7.2.22".into(),
             command_line: Machine::shown_command_line(),
             sysctls: BTreeMap::from([("vm.defrag_mode".into(), "1".into())]),
+            faults: Some(Faults { pause_us: 2000.0, pages: 1 }),
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed
     let start = rec.machine(part)?;
     let mut runner = Runner::new(start.clone(), &ops);
     // In front of a sweep the tracepoints are the sweep's.
-    let recorded = if part == Part::Direct { Recorded::open(rec)? } else { None };
+    let recorded = if part == Part::Direct || !rec.has("f0.snap") { Recorded::open(rec)? } else { None };
     if recorded.is_some() {
         runner.memory.trace().listen(events::LISTEN);
     }
@@ -93,9 +93,8 @@ pub struct Runner {
     held: Held,
     kswapd: Kswapd,
     kcompactd: Kcompactd,
-    /// Blocks that the scanners see as the single pages they are: the requests were not for compound pages.
+    /// Blocks are kept as the single pages they are to the scanners: the requests were not for compound pages.
     loose: bool,
-    freed_later: Vec<bool>,
 }
 
 impl Runner {
@@ -105,12 +104,8 @@ impl Runner {
         // Only where something may be compacted does anybody look.
         let compacts = |r: &Request| r.has(Request::DIRECT) || r.has(Request::KSWAPD);
         let loose = ops.iter().any(|op| matches!(op, Op::Alloc { request, .. } if compacts(request)));
-        let mut freed_later = vec![false; if loose { ids } else { 0 }];
-        if loose {
-            ops.iter().filter(|op| matches!(op, Op::Free { .. })).for_each(|op| freed_later[op.id().0 as usize] = true);
-        }
         let held = Held { blocks: vec![(FAILED, Order::ZERO); ids], moves: Moves::default() };
-        Runner { memory, held, kswapd: Kswapd::new(NODE), kcompactd: Kcompactd::new(NODE, CPU), loose, freed_later }
+        Runner { memory, held, kswapd: Kswapd::new(NODE), kcompactd: Kcompactd::new(NODE, CPU), loose }
     }
 
     /// Carries out operations until one has another result than the kernel's: its number, and the engine's result.
@@ -161,6 +156,9 @@ impl Runner {
                 if pfn == FAILED {
                     SKIPPED
                 } else {
+                    if self.loose && order > Order::ZERO {
+                        self.memory.join_page(Pfn::new(pfn), order);
+                    }
                     self.memory.free(CPU, Pfn::new(pfn), order);
                     pfn
                 }
@@ -178,7 +176,7 @@ impl Runner {
             self.memory.set_movable_ops(pfn);
             self.memory.set_owner(pfn, order, Held::words(id));
         }
-        if self.loose && !self.freed_later[id.0 as usize] {
+        if self.loose && order > Order::ZERO {
             self.memory.split_page(pfn, order);
         }
         self.held.blocks[id.0 as usize] = (pfn.get(), order);
