@@ -4,7 +4,8 @@
  *
  *	fragmenter fragment random|section SEED PFNS READY	fill the node, write u32 page numbers to PFNS, make holes,
  *								make the file READY, and keep the rest
- *	fragmenter faults N RESULTS				N huge page faults, a line each; nothing is kept
+ *	fragmenter faults N PAUSE RESULTS			N huge page faults, PAUSE us before each, a line each;
+ *								nothing is kept
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,8 +24,6 @@
 #define HUGE (512 * PAGE)
 /* Free pages that are left when the node is filled: more than its watermarks and per-CPU lists. */
 #define LEFT 5000
-/* Between two huge page faults: what a program does with one of them. */
-#define PAUSE_US 2000
 
 static void die(const char *what)
 {
@@ -158,7 +157,7 @@ static double microseconds(void)
 }
 
 /* A line a fault: number, first page, whether it is huge, microseconds. */
-static int faults(size_t n, const char *results)
+static int faults(size_t n, useconds_t pause_us, const char *results)
 {
 	char *at = map_on_node(n * HUGE, MADV_HUGEPAGE);
 	double *took = calloc(n, sizeof(*took));
@@ -168,7 +167,7 @@ static int faults(size_t n, const char *results)
 		die("calloc");
 	/* What is counted and what is written comes after the last fault. The pauses are the daemon's to work in. */
 	for (size_t i = 0; i < n; i++) {
-		usleep(PAUSE_US);
+		usleep(pause_us);
 
 		double start = microseconds();
 
@@ -194,8 +193,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 6 && !strcmp(argv[1], "fragment"))
 		return fragment(!strcmp(argv[2], "random"), strtoull(argv[3], NULL, 10), argv[4], argv[5]);
-	if (argc == 4 && !strcmp(argv[1], "faults"))
-		return faults(strtoul(argv[2], NULL, 10), argv[3]);
+	if (argc == 5 && !strcmp(argv[1], "faults"))
+		return faults(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10), argv[4]);
 	fprintf(stderr, "kontig: fragmenter: asked wrongly\n");
 	return 2;
 }

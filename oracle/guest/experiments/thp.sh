@@ -12,11 +12,11 @@ echo 1 >&5
 echo defer >&7
 echo madvise >&6
 kontig watch 8 &
-/bin/fragmenter faults 256 /tmp/thp.txt || fail "the first round"
+/bin/fragmenter faults 256 $PAUSE_US /tmp/thp.txt || fail "the first round"
 sleep 4
 kontig snap f1
 proc_files f1
-/bin/fragmenter faults 256 /tmp/thp2.txt || fail "the second round"
+/bin/fragmenter faults 256 $PAUSE_US /tmp/thp2.txt || fail "the second round"
 wait $! || fail "watching"
 kontig snap f2
 
