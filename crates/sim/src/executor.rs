@@ -186,7 +186,7 @@ impl Machine {
             self.now = start;
             if start >= self.next_fold {
                 self.next_fold = (start / STAT_INTERVAL_NS + 1) * STAT_INTERVAL_NS;
-                (0..self.cpu_free_at.len()).for_each(|cpu| self.kernel.mem.fold_vmstat(CpuId::new(cpu)));
+                (0..self.cpu_free_at.len()).for_each(|cpu| self.kernel.mem.vmstat_update(CpuId::new(cpu)));
             }
             // Folding is everybody's affair: no turn goes past it.
             self.turn(first, start, horizon.min(self.next_fold), until)?;

@@ -306,7 +306,7 @@ impl World {
                 }
             }
             Op::DrainCpu { cpu } => self.m.drain_cpu(self.cpu(cpu)),
-            Op::FoldVmstat { cpu } => self.m.fold_vmstat(self.cpu(cpu)),
+            Op::FoldVmstat { cpu } => self.m.vmstat_update(self.cpu(cpu)),
             Op::Sysctl { name, value } => self.sysctl(name, value),
             Op::Mood(mood) => self.book.mood = mood,
         }

@@ -40,7 +40,7 @@ pub(super) fn replay(rec: &Recording, proactive: bool, care: Care) -> Result<Rep
         compared.migrations = want.len() as u64;
     }
     if proactive {
-        // The recording went on for seconds, in which the counters were folded.
+        // The recording went on for seconds, in which the CPU idled.
         sweep.memory.fold_vmstat(CPU);
     }
     Ok(outcome::compare(rec, part, &sweep.memory, care)?.map(|end| {
@@ -53,6 +53,8 @@ pub(super) fn replay(rec: &Recording, proactive: bool, care: Care) -> Result<Rep
 struct Sweep {
     memory: Memory,
     sweep: NodeSweep,
+    /// By kcompactd, and the score it started from.
+    proactive: Option<u64>,
     events: Vec<Event>,
     moves: Moves,
 }
@@ -61,14 +63,30 @@ impl Sweep {
     fn new(mut memory: Memory, proactive: bool) -> Sweep {
         memory.trace().listen(events::LISTEN);
         let sweep = NodeSweep::new(NODE, CPU, proactive);
-        Sweep { memory, sweep, events: Vec::new(), moves: Moves::default() }
+        let proactive = proactive.then(|| memory.fragmentation_score_node(NODE));
+        Sweep { memory, sweep, proactive, events: Vec::new(), moves: Moves::default() }
     }
 
     /// Advances; false when all is done.
     fn step(&mut self) -> bool {
         let done = self.sweep.step(&mut self.memory, &mut self.moves, BUDGET);
         self.events.extend(self.memory.trace().take());
-        !done
+        !done || self.again()
+    }
+
+    /// kcompactd looks again half a second later. A pass that gained something is followed by another as long as the
+    /// score is too high; after one that did not it waits longer than was recorded.
+    fn again(&mut self) -> bool {
+        let Some(before) = self.proactive else {
+            return false;
+        };
+        let score = self.memory.fragmentation_score_node(NODE);
+        if score >= before || !self.memory.should_proactive_compact_node(NODE) {
+            return false;
+        }
+        self.proactive = Some(score);
+        self.sweep = NodeSweep::new(NODE, CPU, true);
+        true
     }
 }
 
