@@ -129,6 +129,11 @@ const TRACE_SCRIPT: &str = "trace";
 const TRACE_EXPECTED: &[&str] = &["t0.snap", "res.bin", "t1.snap"];
 
 /// The scripts that experiments refer to.
+/// Settings by name, as they are kept.
+fn owned(sysctls: &'static [(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+    sysctls.iter().map(|(k, v)| (k.to_string(), v.to_string()))
+}
+
 #[cfg(test)]
 pub(super) fn scripts() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT])
@@ -236,21 +241,24 @@ impl Plan {
             return Err(RecordError::Asked("--order: a trace says the sizes of its requests itself".into()));
         }
         check_name(&asked.experiment)?;
+        let mut sysctls = BTreeMap::new();
         let (trace, seed) = match given {
             Some(trace) => (trace, None),
             None => {
                 let recipe = trace::recipes().find(|r| r.name == asked.experiment);
                 let recipe = recipe.ok_or_else(|| unknown(&asked.experiment))?;
+                sysctls.extend(owned(recipe.sysctls));
                 let ops = asked.ops.unwrap_or(recipe.ops);
                 let ops = trace::generate(recipe.name, asked.seed, ops).ok_or_else(|| unknown(recipe.name))?;
                 (trace::encode(&ops), Some(asked.seed))
             }
         };
+        sysctls.extend(asked.sysctls.clone());
         Ok(Plan {
             name: asked.experiment.clone(),
             seed,
             order: None,
-            sysctls: asked.sysctls.clone(),
+            sysctls,
             trace: Some(trace),
             events: asked.events,
             script: TRACE_SCRIPT,
@@ -286,8 +294,7 @@ impl Plan {
                 trace::encode(&make(asked.ops.unwrap_or(enough_requests(ops, order)), asked.seed, order))
             })
         });
-        let mut sysctls: BTreeMap<String, String> =
-            s.sysctls.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let mut sysctls: BTreeMap<String, String> = owned(s.sysctls).collect();
         sysctls.extend(asked.sysctls.clone());
         Ok(Plan {
             name: s.name.into(),
@@ -456,5 +463,14 @@ mod tests {
         assert!(refused(&Asked { trace: Some(vec![]), ..asked("mixed") }).contains("no operation"));
         assert!(refused(&Asked { sysctls: set("vm.x;reboot", "1"), ..asked("thp") }).contains("no sysctl's name"));
         assert!(refused(&Asked { sysctls: set("vm.x", "$(x)"), ..asked("thp") }).contains("not a number"));
+    }
+
+    #[test]
+    fn a_trace_brings_what_has_to_be_set_for_it() {
+        let plan = Plan::new(&asked("claim"), Series::V6_1).expect("a known trace");
+        assert_eq!(plan.sysctls.get(BOOST).map(String::as_str), Some("0"));
+        let other = BTreeMap::from([(BOOST.to_string(), "100".to_string())]);
+        let plan = Plan::new(&Asked { sysctls: other, ..asked("claim") }, Series::V6_1).expect("a known trace");
+        assert_eq!(plan.sysctls.get(BOOST).map(String::as_str), Some("100"), "what is asked for goes before");
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn compare(rec: &Recording, part: Part, m: &Memory, care: Care) -> Re
     let mut compared = Compared::default();
     if rec.has(&part.before("vmstat")) && rec.has(&part.after("vmstat")) {
         match counters(rec, part, m)? {
-            Ok(n) => compared.counters = n,
+            Ok((n, beyond)) => (compared.counters, compared.scanned_beyond) = (n, beyond),
             Err(d) => return Ok(Err(d)),
         }
     }
@@ -70,8 +70,8 @@ pub(super) fn contradiction(op: usize, e: String) -> Box<Difference> {
     Box::new(Difference { at: At::Checker(op), asked: None, kernel, engine: e, around: Vec::new() })
 }
 
-/// Holds what the counters grew by against the kernel's; how many there were.
-fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<u64, Box<Difference>>, BadRecording> {
+/// Holds what the counters grew by against the kernel's; how many there were, and how many frames more were scanned.
+fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<(u64, u64), Box<Difference>>, BadRecording> {
     let (before, after) = (rec.counters(&part.before("vmstat"))?, rec.counters(&part.after("vmstat"))?);
     let grown = |e: VmEvent| -> Result<u64, BadRecording> {
         let of = |file: String, counters: &std::collections::HashMap<String, u64>| {
@@ -97,7 +97,7 @@ fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<u64, Box<D
     if !(want..want + SLAB_TAILS).contains(&m.vmstat().get(scanned)) {
         return Ok(Err(differs(scanned, want)));
     }
-    Ok(Ok(COUNTERS.len() as u64 + 1))
+    Ok(Ok((COUNTERS.len() as u64 + 1, m.vmstat().get(scanned) - want)))
 }
 
 /// How many differing lines are shown.
