@@ -102,7 +102,7 @@ impl Memory {
     ) -> Option<Pfn> {
         let highest = gfp.highest_zone();
         let defrag_mode = self.sh.tunables.defrag_mode;
-        let mut skip_busy = self.leave_for_last(first) || self.sh.profile.busy_nodes_last && self.nodes.len() > 1;
+        let mut skip_busy = true;
         let mut tried_first = !self.leave_for_last(first);
         'walk: loop {
             let mut skipped = false;

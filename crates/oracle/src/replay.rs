@@ -37,6 +37,8 @@ pub struct Compared {
     pub listed: u64,
     /// Final states: marks, counters, pageblock types, skip hints and compaction's memory, beside the lists.
     pub final_states: u64,
+    /// Frames the engine's migration scanner counted beyond the kernel's: the one tolerance there is, see [`outcome`].
+    pub scanned_beyond: u64,
     /// Where equality is not to be had, how close it came.
     pub close: Option<Closeness>,
 }
@@ -52,6 +54,7 @@ impl Compared {
         self.lists += o.lists;
         self.listed += o.listed;
         self.final_states += o.final_states;
+        self.scanned_beyond += o.scanned_beyond;
         self.close = o.close.or(self.close.take());
     }
 }

@@ -4,6 +4,9 @@
 //! All mistakes are built into one copy of the engine's source, as `if mutant::is(N) { wrong } else { right }`, so that
 //! one build serves them all; the engine itself knows nothing of this.
 
+#[path = "mutants/evidence.rs"]
+mod evidence;
+
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -30,6 +33,8 @@ struct Mutants {
 struct Mutant {
     name: String,
     rule: String,
+    /// The mechanism of `oracle/mechanisms.toml` it is in.
+    mechanism: String,
     file: String,
     find: String,
     replace: String,
@@ -114,6 +119,7 @@ fn mutated(file: &str, source: &str, mutants: &[Mutant]) -> String {
         };
         places.push((at, at + m.find.len(), m.schema(i + 1)));
     }
+    places.extend(evidence::probes(file, source).into_iter().map(|(at, probe)| (at, at, probe)));
     places.sort();
     let (mut text, mut done) = (String::new(), 0);
     for (from, to, schema) in places {
@@ -134,6 +140,7 @@ fn build(mutants: &[Mutant]) -> PathBuf {
         let mut text = mutated(&file, &read(&path), mutants);
         if file == "lib.rs" {
             text += SWITCH;
+            text += evidence::PASSED;
         }
         write(&to.join("crates/mm/src").join(&file), &text);
     }
@@ -259,9 +266,10 @@ fn every_rule_done_wrongly_is_noticed_by_a_recording() {
         let (recording, how) = result.clone().unwrap_or_else(|| ("NOBODY".into(), m.rule.clone()));
         writeln!(table, "{:36} {recording:30} {how}", m.name).expect("a String takes any text");
         if result.is_none() {
-            survivors.push(m.name.as_str());
+            survivors.push(format!("{} ({})", m.name, m.mechanism));
         }
     }
     println!("{table}");
     assert!(survivors.is_empty(), "nothing notices: {}\n{table}", survivors.join(", "));
+    evidence::hold(&program, &mutants, &recordings);
 }

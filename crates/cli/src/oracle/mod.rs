@@ -1,6 +1,7 @@
 //! `kontig oracle`: the engine held against real kernels.
 
 pub mod doctor;
+pub mod fidelity;
 pub mod record;
 pub mod verify;
 
@@ -16,6 +17,9 @@ pub enum OracleCommand {
     /// Replay recordings through the engine and show the first difference
     #[command(after_help = verify::HELP)]
     Verify(verify::VerifyArgs),
+    /// Replay all recordings and conclude, mechanism by mechanism, what can be believed
+    #[command(after_help = fidelity::HELP)]
+    Fidelity(fidelity::FidelityArgs),
     /// Show what is missing to make recordings, and the line that installs it
     Doctor(doctor::DoctorArgs),
 }
@@ -25,6 +29,7 @@ pub fn oracle(command: &OracleCommand) -> Result<Ending, LabError> {
     match command {
         OracleCommand::Record(a) => record::record(a).map(|()| Ending::Done),
         OracleCommand::Verify(a) => verify::verify(a),
+        OracleCommand::Fidelity(a) => fidelity::fidelity(a),
         OracleCommand::Doctor(a) => doctor::doctor(a).map(|()| Ending::Done),
     }
 }

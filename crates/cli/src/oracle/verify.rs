@@ -184,7 +184,7 @@ fn as_json(dir: &Path, verdict: &Result<Verdict, BadRecording>) -> Value {
     }
 }
 
-fn compared_as_json(c: &Compared) -> Value {
+pub(super) fn compared_as_json(c: &Compared) -> Value {
     json!({
         "operations": c.operations,
         "pfns": c.pfns,
@@ -197,7 +197,7 @@ fn compared_as_json(c: &Compared) -> Value {
     })
 }
 
-fn closeness_as_json(c: &Closeness) -> Value {
+pub(super) fn closeness_as_json(c: &Closeness) -> Value {
     let figure = |f: &Figure| json!({ "name": f.name, "kernel": f.kernel, "engine": f.engine, "held": f.held });
     json!({
         "tolerance_percent": TOLERANCE,

@@ -23,10 +23,10 @@ const COUNTERS: [VmEvent; 11] = [
     VmEvent::CompactSuccess,
 ];
 
-/// How many of the kernel's own frames a recording may count less than the engine: see [`is_slab_country`].
-const SLAB_TAILS: u64 = 160;
+/// How many of the kernel's own frames a recording may count less than the engine, in all; reached by none.
+pub const SLAB_TAILS: u64 = 160;
 /// Where the kernel's own pages end: frames from the start of the zone.
-const KERNEL_PAGES: u32 = 0xc00;
+pub const KERNEL_PAGES: u32 = 0xc00;
 
 /// Whether a scan that starts so many frames into the zone may count differently.
 ///

@@ -2,7 +2,8 @@
 //!
 //! `runner NUMBER DIR…` prints the first recording that notices, and how; nothing if none does. A replay that the engine
 //! does not survive has noticed too. Number 0 is the engine as it is. `runner NUMBER --trace NAME DIR` carries out a
-//! generated trace from the state a recording starts from, and prints a digest of all that came of it.
+//! generated trace from the state a recording starts from, and prints a digest of all that came of it. `runner NUMBER
+//! --passed DIR` replays a recording and prints the numbers of the mechanisms it ran through.
 
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::sysctl::SYSCTLS;
@@ -24,6 +25,15 @@ fn main() {
     {
         let digest = catch_unwind(AssertUnwindSafe(|| digest(name, Path::new(dir)).unwrap_or_else(|e| panic!("{e}"))));
         println!("{}", digest.map_or("the engine stops".into(), |d| format!("{d:x}")));
+        return;
+    }
+    if let [flag, dir] = rest
+        && flag == "--passed"
+    {
+        let verdict = verify(Path::new(dir));
+        assert!(verdict.is_ok(), "{dir}: {verdict:?}");
+        let passed = (0..256).filter(|n| kontig_mm::probe::passed(*n)).map(|n| n.to_string());
+        println!("{}", passed.collect::<Vec<_>>().join(" "));
         return;
     }
     for dir in rest {

@@ -1,0 +1,98 @@
+//! `kontig oracle fidelity`: all recordings replayed, and what can be believed in consequence, mechanism by mechanism.
+
+use crate::Ending;
+use clap::Args;
+use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_oracle::fidelity::page::{Outcome, Replayed, Row};
+use kontig_oracle::fidelity::{Page, Standing, markdown};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// What `--help` teaches.
+pub const HELP: &str = "Examples:\n  \
+    kontig oracle fidelity                             the page, as Markdown\n  \
+    kontig oracle fidelity --out docs/fidelity.md      the page of the project, made anew\n  \
+    kontig oracle fidelity recordings/6.1-mixed        with a recording of your own in its table\n\n\
+    Run it in the project's folder: it replays oracle/golden, and reads oracle/mechanisms.toml, mutants.toml and \
+    evidence.toml.\n\n\
+    Exit codes: 0 done; 3 done, and a recording differs; 2 not the project's folder, or something in it is malformed; \
+    1 failed otherwise.";
+
+/// What it is asked.
+#[derive(Args)]
+pub struct FidelityArgs {
+    /// Further folders of recordings to be listed
+    #[arg(value_name = "DIR")]
+    recordings: Vec<PathBuf>,
+    /// Write to this file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// One JSON document (schema kontig.fidelity/1) instead of Markdown
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does it.
+pub fn fidelity(args: &FidelityArgs) -> Result<Ending, LabError> {
+    let page = Page::of(Path::new(""), &args.recordings).map_err(|e| AskedWrongly::Value(e.to_string()))?;
+    let text = if args.json { format!("{:#}\n", as_json(&page)) } else { markdown::page(&page) };
+    match &args.out {
+        None => crate::print(&text)?,
+        Some(path) => std::fs::write(path, text)
+            .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?,
+    }
+    Ok(if page.differs() { Ending::Different } else { Ending::Done })
+}
+
+fn as_json(page: &Page) -> Value {
+    let kernels: Vec<Value> =
+        page.kernels.iter().map(|k| json!({ "series": k.series, "version": k.version })).collect();
+    let mechanism = |row: &Row| {
+        let against = page.kernels.iter().zip(&row.standings).map(|(k, s)| (k.series.clone(), standing_as_json(s)));
+        json!({
+            "name": row.mechanism.name.as_ref(),
+            "engine": row.mechanism.engine,
+            "rules": row.mechanism.rules,
+            "against": against.collect::<serde_json::Map<String, Value>>(),
+        })
+    };
+    let limits: Vec<Value> = page.limits.iter().map(|l| json!({ "what": l.what, "why": l.why })).collect();
+    let unnoticed: Vec<Value> =
+        page.unnoticed.iter().map(|(name, mechanism)| json!({ "name": name, "mechanism": mechanism })).collect();
+    json!({
+        "schema": "kontig.fidelity/1",
+        "kernels": kernels,
+        "mechanisms": page.rows.iter().map(mechanism).collect::<Vec<_>>(),
+        "recordings": page.recordings.iter().map(recording_as_json).collect::<Vec<_>>(),
+        "limits": limits,
+        "mistakes": page.mistakes,
+        "unnoticed": unnoticed,
+    })
+}
+
+fn standing_as_json(standing: &Standing) -> Value {
+    match standing {
+        Standing::Exact { recordings, mistakes } => {
+            json!({ "standing": "exact", "recordings": recordings, "mistakes": mistakes })
+        }
+        Standing::Equal { recordings } => json!({ "standing": "equal", "recordings": recordings }),
+        Standing::Close { recordings, mistakes } => {
+            json!({ "standing": "close", "recordings": recordings, "mistakes": mistakes })
+        }
+        Standing::Differs { recording } => json!({ "standing": "differs", "recording": recording }),
+        Standing::Unverified => json!({ "standing": "not-verified" }),
+        Standing::Absent => json!({ "standing": "absent" }),
+    }
+}
+
+fn recording_as_json(r: &Replayed) -> Value {
+    let result = match &r.outcome {
+        Outcome::Reproduced(c) => match &c.close {
+            Some(close) => json!({ "verdict": "close", "closeness": super::verify::closeness_as_json(close) }),
+            None => json!({ "verdict": "equal", "compared": super::verify::compared_as_json(c) }),
+        },
+        Outcome::Different(d) => json!({ "verdict": "different", "at": d.at.to_string() }),
+        Outcome::NotReplayed(why) => json!({ "verdict": "not-replayed", "reason": why }),
+    };
+    json!({ "name": r.name, "series": r.series, "what": r.what, "result": result })
+}

@@ -1,0 +1,258 @@
+//! The page as Markdown: a sentence or two on what the words mean, then tables.
+
+use super::page::{Outcome, Page, Replayed, Row, Standing};
+use crate::replay::Compared;
+use crate::replay::faults::{Closeness, Figure, TOLERANCE};
+use crate::replay::outcome::{KERNEL_PAGES, SLAB_TAILS};
+use kontig_mm::types::PAGEBLOCK_PAGES;
+
+/// Where the page is, below the project's folder.
+pub const FILE: &str = "docs/fidelity.md";
+/// The command that makes the page.
+pub const MAKE: &str = "kontig oracle fidelity --out docs/fidelity.md";
+/// The command that measures the evidence the page rests on.
+pub const MEASURE: &str = "KONTIG_EVIDENCE=write cargo test --release -p kontig-oracle --test mutants";
+
+/// The whole page.
+pub fn page(p: &Page) -> String {
+    let sections = [intro(p), mechanisms(p), not_verified(p), recordings(p), close(p), tolerance(p)];
+    let mut text = sections.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("\n");
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+fn intro(p: &Page) -> String {
+    let count = p.recordings.len();
+    let kernels: Vec<&str> = p.kernels.iter().map(|k| k.version.as_str()).collect();
+    format!(
+        "# What to believe\n\n\
+         Kontig's engine is held against {count} recordings of real kernels ({kernels}, as Debian builds them): it starts from \
+         the recorded state, is asked the same, and has to return the same pfns, go through the same compaction events and \
+         end with the same lists in the same order. To see whether the recordings would notice a mistake, {planted} rules are \
+         done wrongly, one at a time: {noticed} are noticed.\n\n\
+         This page is made by `{MAKE}`, from the replays; the tests fail where it is not what they say. `kontig oracle \
+         verify all` replays the recordings one by one.\n",
+        kernels = kernels.join(" and "),
+        planted = p.mistakes,
+        noticed = p.mistakes - p.unnoticed.len(),
+    )
+}
+
+fn mechanisms(p: &Page) -> String {
+    let mut text = format!(
+        "## Mechanisms\n\n\
+         * **exact** *r / m*: *r* recordings run through it and are equal, and *m* mistakes planted in it are noticed by them.\n\
+         * **equal** *r*: the same, but no planted mistake is noticed by this kernel's recordings: believe it less.\n\
+         * **within {TOLERANCE} %**, *r / m*: only recordings that no replay can equal run through it; their totals agree.\n\
+         * **not verified**: no recording runs through it. **–**: the kernel does not have it.\n\n\
+         § are sections of [kernel-behaviour.md](kernel-behaviour.md), files those of [`crates/mm/src`](../crates/mm/src).\n\n"
+    );
+    let kernels: Vec<&str> = p.kernels.iter().map(|k| k.version.as_str()).collect();
+    text += &line(["mechanism"].into_iter().chain(kernels.iter().copied()).chain(["§", "engine"]));
+    text += &line((0..p.kernels.len() + 3).map(|_| "---"));
+    text.extend(p.rows.iter().map(mechanism));
+    text
+}
+
+fn mechanism(row: &Row) -> String {
+    let standings: Vec<String> = row.standings.iter().map(standing).collect();
+    let engine: Vec<String> = row.mechanism.engine.iter().map(|f| format!("`{f}`")).collect();
+    let (name, rules, engine) = (row.mechanism.name.as_ref(), &row.mechanism.rules, engine.join(" "));
+    line([name.as_str()].into_iter().chain(standings.iter().map(String::as_str)).chain([rules.as_str(), &engine]))
+}
+
+fn standing(s: &Standing) -> String {
+    match s {
+        Standing::Exact { recordings, mistakes } => format!("**exact** {recordings} / {mistakes}"),
+        Standing::Equal { recordings } => format!("equal {recordings}"),
+        Standing::Close { recordings, mistakes } => format!("within {TOLERANCE} %, {recordings} / {mistakes}"),
+        Standing::Differs { recording } => format!("**differs**: {recording}"),
+        Standing::Unverified => "not verified".into(),
+        Standing::Absent => "–".into(),
+    }
+}
+
+fn not_verified(p: &Page) -> String {
+    let mut text = "## Not verified\n\n".to_string();
+    for limit in &p.limits {
+        text += &format!("* {}: {}.\n", limit.what, limit.why);
+    }
+    for row in &p.rows {
+        let open = row.standings.iter().zip(&p.kernels).filter(|(s, _)| **s == Standing::Unverified);
+        let kernels: Vec<&str> = open.map(|(_, k)| k.series.as_str()).collect();
+        if !kernels.is_empty() {
+            let why = &row.mechanism.unverified;
+            let why = if why.is_empty() { "no recording runs through it" } else { why };
+            text += &format!("* {} ({}): {why}.\n", row.mechanism.name.as_ref(), kernels.join(", "));
+        }
+    }
+    for (mistake, mechanism) in &p.unnoticed {
+        text += &format!("* The planted mistake `{mistake}` ({mechanism}): no recording notices it.\n");
+    }
+    text
+}
+
+const NUMBERS: [&str; 7] = ["ops", "pfns", "events", "moves", "counters", "lists", "blocks"];
+
+fn recordings(p: &Page) -> String {
+    let mut text =
+        "## Recordings\n\nHow much was compared: results of operations, pfns among them, compaction events, migrations from and to, counters; and \
+         at the end the free lists and per-CPU lists with the blocks on them, in order.\n\n".to_string();
+    text += &line(["recording", "what was done"].into_iter().chain(NUMBERS).chain(["result"]));
+    text += &line(["---", "---"].into_iter().chain(["--:"; NUMBERS.len()]).chain(["---"]));
+    text.extend(p.recordings.iter().map(recording));
+    text
+}
+
+fn recording(r: &Replayed) -> String {
+    let nothing = Compared::default();
+    let (c, result) = match &r.outcome {
+        Outcome::Reproduced(c @ Compared { close: Some(_), .. }) => (c, format!("within {TOLERANCE} %")),
+        Outcome::Reproduced(c) => (c, "equal".into()),
+        Outcome::Different(d) => (&nothing, format!("**differs** at {}", d.at)),
+        Outcome::NotReplayed(why) => (&nothing, format!("not replayed: {why}")),
+    };
+    let numbers = [c.operations, c.pfns, c.events, c.migrations, c.counters, c.lists, c.listed].map(grouped_or_none);
+    let cells = [r.name.clone(), r.what.clone()].into_iter().chain(numbers).chain([result]).collect::<Vec<_>>();
+    line(cells.iter().map(String::as_str))
+}
+
+/// The recordings that are only close, figure by figure.
+fn close(p: &Page) -> String {
+    let close: Vec<(&str, &Closeness)> = p.recordings.iter().filter_map(closeness).collect();
+    let Some((_, first)) = close.first() else {
+        return String::new();
+    };
+    let mut text = format!(
+        "### Huge page faults, within {TOLERANCE} %\n\n\
+         When kcompactd runs is the scheduler's, which the engine does not have: its share of the CPU is taken from the \
+         recording. So the two part after some faults, and their totals are compared: kernel / engine.\n\n"
+    );
+    text += &row("", close.iter().map(|(name, _)| name.to_string()));
+    text += &row("---", close.iter().map(|_| "--:".into()));
+    let of = |same: u64, all: u64| format!("{} of {}", grouped(same), grouped(all));
+    text += &row("faults, the same from the first on", close.iter().map(|(_, c)| of(c.faults_same, c.faults)));
+    text += &row("compaction events, likewise", close.iter().map(|(_, c)| of(c.events_same, c.events)));
+    for f in &first.figures {
+        let same = |c: &Closeness| c.figures.iter().find(|g| g.name == f.name).map_or(String::new(), figure);
+        text += &row(f.name, close.iter().map(|(_, c)| same(c)));
+    }
+    text
+}
+
+fn closeness(r: &Replayed) -> Option<(&str, &Closeness)> {
+    match &r.outcome {
+        Outcome::Reproduced(c) => c.close.as_ref().map(|close| (r.name.as_str(), close)),
+        _ => None,
+    }
+}
+
+fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.collect();
+    line([head].into_iter().chain(cells.iter().map(String::as_str)))
+}
+
+fn figure(f: &Figure) -> String {
+    format!("{} / {}, {}", grouped(f.kernel), grouped(f.engine), off_by(f))
+}
+
+fn off_by(f: &Figure) -> String {
+    let off = if f.kernel == 0 { 0.0 } else { 100.0 * f.kernel.abs_diff(f.engine) as f64 / f.kernel as f64 };
+    format!("{off:.1} % off{}", if f.held { "" } else { " (not held)" })
+}
+
+/// What is allowed for in recordings that count as equal.
+fn tolerance(p: &Page) -> String {
+    let beyond = |r: &Replayed| match &r.outcome {
+        Outcome::Reproduced(c) if c.scanned_beyond > 0 => Some(format!("{} by {}", r.name, grouped(c.scanned_beyond))),
+        _ => None,
+    };
+    let beyond: Vec<String> = p.recordings.iter().filter_map(beyond).collect();
+    if beyond.is_empty() {
+        return String::new();
+    }
+    format!(
+        "### The one tolerance\n\n\
+         Recordings that do not say which of the kernel's own pages are compound leave open how many of them the migration \
+         scanner counts. So in the zone's first {} pageblocks, where these are, `nr_scanned` of a single range is not \
+         compared, and the sum `compact_migrate_scanned` may exceed the kernel's by less than {SLAB_TAILS}; it does in {}. \
+         Nothing else is allowed for.\n",
+        KERNEL_PAGES / PAGEBLOCK_PAGES,
+        beyond.join(", ")
+    )
+}
+
+fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
+    let cells: Vec<&str> = cells.into_iter().map(str::trim).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn grouped_or_none(n: u64) -> String {
+    if n == 0 { String::new() } else { grouped(n) }
+}
+
+/// A number with its thousands apart.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evidence::{Limit, Mechanisms};
+    use super::super::page::Kernel;
+    use super::*;
+
+    fn small(standings: Vec<Standing>, outcome: Outcome) -> Page {
+        let text = "[[mechanism]]\nname = \"Capture\"\nengine = [\"compact/run.rs\"]\nrules = \"5.3\"\nbegins = []\n\
+                    unverified = \"nobody captured\"\n";
+        let mechanisms: Mechanisms = toml::from_str(text).expect("well-formed");
+        let kernels = ["6.1", "7.2"].map(|s| Kernel { series: s.into(), version: format!("{s}.9") }).to_vec();
+        let rows = mechanisms.mechanism.into_iter().map(|m| Row { mechanism: m, standings: standings.clone() });
+        let (series, version) = ("6.1".into(), "6.1.9".into());
+        let recording = Replayed { name: "6.1-a".into(), series, version, what: "something".into(), outcome };
+        let limits = vec![Limit { what: "Swap".into(), why: "not modelled".into() }];
+        let unnoticed = vec![("no-capture".into(), "Capture".into())];
+        Page { kernels, rows: rows.collect(), recordings: vec![recording], limits, mistakes: 3, unnoticed }
+    }
+
+    #[test]
+    fn every_mechanism_says_how_it_stands_and_why_not() {
+        let standings = vec![Standing::Exact { recordings: 4, mistakes: 2 }, Standing::Unverified];
+        let text = page(&small(standings, Outcome::Reproduced(Compared::default())));
+        assert!(text.contains("| Capture | **exact** 4 / 2 | not verified | 5.3 | `compact/run.rs` |\n"), "{text}");
+        assert!(text.contains("\n* Capture (7.2): nobody captured.\n"), "{text}");
+        assert!(text.contains("\n* Swap: not modelled.\n"), "{text}");
+        assert!(text.contains("3 rules are done wrongly, one at a time: 2 are noticed"), "{text}");
+    }
+
+    #[test]
+    fn a_difference_is_on_the_page() {
+        use crate::difference::{At, Difference};
+        let (kernel, engine) = (String::new(), String::new());
+        let d = Difference { at: At::Operation(7), asked: None, kernel, engine, around: Vec::new() };
+        let standings = vec![Standing::Differs { recording: "6.1-a".into() }, Standing::Absent];
+        let text = page(&small(standings, Outcome::Different(Box::new(d))));
+        assert!(text.contains("| Capture | **differs**: 6.1-a | – |"), "{text}");
+        assert!(text.contains("| 6.1-a | something |  |  |  |  |  |  |  | **differs** at operation 7 |"), "{text}");
+    }
+
+    #[test]
+    fn totals_are_given_with_their_distance() {
+        let figures = vec![Figure { name: "huge pages", kernel: 1000, engine: 985, held: true }];
+        let close = Closeness { faults: 4000, faults_same: 3, events: 2, events_same: 1, figures };
+        let outcome = Outcome::Reproduced(Compared { close: Some(close), ..Compared::default() });
+        let text = page(&small(vec![Standing::Close { recordings: 1, mistakes: 0 }, Standing::Absent], outcome));
+        assert!(text.contains("| huge pages | 1,000 / 985, 1.5 % off |"), "{text}");
+        assert!(text.contains("| faults, the same from the first on | 3 of 4,000 |"), "{text}");
+    }
+
+    #[test]
+    fn the_tolerance_is_named_only_where_it_was_needed() {
+        let beyond = |n| Outcome::Reproduced(Compared { scanned_beyond: n, ..Compared::default() });
+        let text = |n| page(&small(vec![Standing::Unverified; 2], beyond(n)));
+        assert!(text(12).contains("by less than 160; it does in 6.1-a by 12."));
+        assert!(!text(0).contains("tolerance"));
+    }
+}

@@ -1,0 +1,332 @@
+//! The page's content: every recording replayed, and what follows for each mechanism and kernel.
+
+use super::evidence::{Evidence, Limit, Mechanism};
+use crate::difference::Difference;
+use crate::error::BadRecording;
+use crate::recording::Recording;
+use crate::replay::Compared;
+use crate::trace::recipes;
+use crate::verify::{Verdict, verify};
+use std::path::{Path, PathBuf};
+
+/// The recordings that come with the project.
+pub const GOLDEN: &str = "oracle/golden";
+
+/// How far a mechanism can be believed, against one kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Recordings that run through it are equal, and would not be if it were done wrongly.
+    Exact {
+        /// How many run through it.
+        recordings: usize,
+        /// How many planted mistakes are noticed.
+        mistakes: usize,
+    },
+    /// Recordings that run through it are equal; that they would notice a mistake is not shown.
+    Equal {
+        /// How many run through it.
+        recordings: usize,
+    },
+    /// Only recordings that cannot be equal run through it; their totals are close enough.
+    Close {
+        /// How many run through it.
+        recordings: usize,
+        /// How many planted mistakes are noticed all the same.
+        mistakes: usize,
+    },
+    /// A recording that runs through it is not reproduced.
+    Differs {
+        /// Which.
+        recording: String,
+    },
+    /// No recording runs through it.
+    Unverified,
+    /// The kernel has no such thing.
+    Absent,
+}
+
+/// A kernel there are recordings of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its series, such as `6.1`.
+    pub series: String,
+    /// Its version, such as `6.1.192`.
+    pub version: String,
+}
+
+/// A mechanism and how it stands.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it is.
+    pub mechanism: Mechanism,
+    /// Against each of [`Page::kernels`].
+    pub standings: Vec<Standing>,
+}
+
+/// A recording and what its replay came to.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// Its folder's name.
+    pub name: String,
+    /// Of which series.
+    pub series: String,
+    /// Of which version, if it says so.
+    pub version: String,
+    /// What was done, in a few words, with what settings.
+    pub what: String,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a replay.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The engine did what the kernel did, or came close where that is all there is.
+    Reproduced(Compared),
+    /// It did not.
+    Different(Box<Difference>),
+    /// There was nothing to replay, and why.
+    NotReplayed(String),
+}
+
+/// All there is to say.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The recorded kernels, oldest first.
+    pub kernels: Vec<Kernel>,
+    /// The mechanisms.
+    pub rows: Vec<Row>,
+    /// The recordings.
+    pub recordings: Vec<Replayed>,
+    /// What no recording can say anything about.
+    pub limits: Vec<Limit>,
+    /// Planted mistakes, and how many of them no recording notices.
+    pub mistakes: usize,
+    /// Those no recording notices, each with its mechanism.
+    pub unnoticed: Vec<(String, String)>,
+}
+
+impl Page {
+    /// Replays the project's recordings and further ones. The further ones are listed; what is concluded of the mechanisms
+    /// rests on the project's own.
+    ///
+    /// # Errors
+    /// If a recording cannot be replayed, or the evidence is malformed or of other recordings.
+    pub fn of(root: &Path, further: &[PathBuf]) -> Result<Page, BadRecording> {
+        let evidence = Evidence::read(root)?;
+        let mut recordings = Vec::new();
+        for dir in folders(&root.join(GOLDEN))? {
+            recordings.push(replayed(&dir, &evidence)?);
+        }
+        check(root, &evidence, &recordings)?;
+        let mut page = conclude(&evidence, recordings);
+        for dir in further {
+            page.recordings.push(replayed(dir, &evidence)?);
+        }
+        Ok(page)
+    }
+
+    /// Whether a recording was not reproduced.
+    pub fn differs(&self) -> bool {
+        self.recordings.iter().any(|r| matches!(r.outcome, Outcome::Different(_)))
+    }
+}
+
+/// The folders in a folder, by name.
+fn folders(parent: &Path) -> Result<Vec<PathBuf>, BadRecording> {
+    let none = || BadRecording::whole(parent, "no such folder: this is for the project's own folder");
+    let entries = std::fs::read_dir(parent).map_err(|_| none())?;
+    let mut dirs: Vec<PathBuf> = entries.flatten().map(|e| e.path()).filter(|p| p.is_dir()).collect();
+    dirs.sort();
+    Ok(dirs)
+}
+
+fn replayed(dir: &Path, evidence: &Evidence) -> Result<Replayed, BadRecording> {
+    let rec = Recording::open(dir)?;
+    let outcome = match verify(dir)? {
+        Verdict::Equal(compared) => Outcome::Reproduced(compared),
+        Verdict::Different(difference) => Outcome::Different(difference),
+        Verdict::NotReplayed(why) => Outcome::NotReplayed(why),
+    };
+    let about = rec.about;
+    let of_a_trace = || recipes().find(|r| r.name == about.experiment).map(|r| first_clause(r.what));
+    let in_words = evidence.mechanisms.experiments.get(&about.experiment).cloned().or_else(of_a_trace);
+    let mut what = in_words.unwrap_or_else(|| about.experiment.clone());
+    for (name, value) in &about.sysctls {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        what += &format!("; {} {value}", name.trim_start_matches("vm."));
+    }
+    Ok(Replayed { name: rec.name, series: about.series, version: about.version, what, outcome })
+}
+
+/// What a trace does, without what it is for.
+fn first_clause(what: &str) -> String {
+    what.split(':').next().unwrap_or_default().to_string()
+}
+
+/// Every name in the evidence has to be one there is.
+fn check(root: &Path, evidence: &Evidence, recordings: &[Replayed]) -> Result<(), BadRecording> {
+    let measured = &evidence.measured;
+    let bad = |reason: String| {
+        let reason = format!("{reason}; measure again: {}", super::markdown::MEASURE);
+        Err(BadRecording::whole(root.join(super::evidence::EVIDENCE), reason))
+    };
+    for name in measured.reached.values().chain(measured.noticed.values()).flatten() {
+        if !recordings.iter().any(|r| r.name == *name) {
+            return bad(format!("there is no recording '{name}'"));
+        }
+    }
+    for name in measured.reached.keys() {
+        if !evidence.mechanisms.mechanism.iter().any(|m| m.name.as_ref() == name) {
+            return bad(format!("there is no mechanism '{name}'"));
+        }
+    }
+    for name in measured.noticed.keys() {
+        if !evidence.mistakes.iter().any(|m| m.name.as_ref() == name) {
+            return bad(format!("there is no mistake '{name}'"));
+        }
+    }
+    Ok(())
+}
+
+fn conclude(evidence: &Evidence, recordings: Vec<Replayed>) -> Page {
+    let kernels = kernels(&recordings);
+    let row = |m: &Mechanism| {
+        let standings = kernels.iter().map(|k| standing(evidence, m, &recordings, &k.series)).collect();
+        Row { mechanism: m.clone(), standings }
+    };
+    let rows = evidence.mechanisms.mechanism.iter().map(row).collect();
+    let unnoticed = evidence.mistakes.iter().filter(|m| evidence.noticed(m.name.as_ref()).is_empty());
+    let unnoticed = unnoticed.map(|m| (m.name.as_ref().clone(), m.mechanism.clone().unwrap_or_default())).collect();
+    let (mistakes, limits) = (evidence.mistakes.len(), evidence.mechanisms.limit.clone());
+    Page { kernels, rows, recordings, limits, mistakes, unnoticed }
+}
+
+/// The series recorded, oldest first, each with the version its recordings name.
+fn kernels(recordings: &[Replayed]) -> Vec<Kernel> {
+    let mut kernels: Vec<Kernel> = Vec::new();
+    for r in recordings {
+        match kernels.iter_mut().find(|k| k.series == r.series) {
+            Some(k) if k.version == k.series && !r.version.is_empty() => k.version.clone_from(&r.version),
+            Some(_) => {}
+            None => {
+                let version = if r.version.is_empty() { &r.series } else { &r.version };
+                kernels.push(Kernel { series: r.series.clone(), version: version.clone() });
+            }
+        }
+    }
+    kernels.sort_by_key(|k| k.series.split('.').map(|n| n.parse().unwrap_or(0)).collect::<Vec<u32>>());
+    kernels
+}
+
+fn standing(evidence: &Evidence, m: &Mechanism, recordings: &[Replayed], series: &str) -> Standing {
+    let name = m.name.as_ref().as_str();
+    let of_series = |n: &&String| recordings.iter().find(|r| r.series == series && r.name == **n);
+    let (mut equal, mut close) = (Vec::new(), Vec::new());
+    for r in evidence.reached(name).iter().filter_map(|n| of_series(&n)) {
+        match &r.outcome {
+            Outcome::Different(_) => return Standing::Differs { recording: r.name.clone() },
+            Outcome::Reproduced(Compared { close: Some(_), .. }) => close.push(&r.name),
+            Outcome::Reproduced(_) => equal.push(&r.name),
+            Outcome::NotReplayed(_) => {}
+        }
+    }
+    // What a merely close recording notices does not show that the equal ones would.
+    let by = if equal.is_empty() { &close } else { &equal };
+    let noticed = |mistake: &&str| evidence.noticed(mistake).iter().any(|n| by.contains(&n));
+    let mistakes = evidence.mistakes_in(name).filter(noticed).count();
+    match (equal.len(), close.len(), mistakes) {
+        (0, 0, _) if m.absent.iter().any(|s| s == series) => Standing::Absent,
+        (0, 0, _) => Standing::Unverified,
+        (0, recordings, mistakes) => Standing::Close { recordings, mistakes },
+        (recordings, _, 0) => Standing::Equal { recordings },
+        (recordings, _, mistakes) => Standing::Exact { recordings, mistakes },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evidence::{Measured, Mechanisms, Mistake};
+    use super::*;
+    use crate::difference::At;
+    use crate::replay::faults::Closeness;
+    use std::collections::BTreeMap;
+
+    fn evidence(reached: &[&str], noticed: &[&str]) -> Evidence {
+        let mechanisms: Mechanisms =
+            toml::from_str("[[mechanism]]\nname = \"M\"\nengine = []\nrules = \"\"\nbegins = []\nabsent = [\"5.6\"]\n")
+                .expect("well-formed");
+        #[derive(serde::Deserialize)]
+        struct One {
+            mutant: Vec<Mistake>,
+        }
+        let mistakes: One = toml::from_str("[[mutant]]\nname = \"m\"\nmechanism = \"M\"\n").expect("well-formed");
+        let list = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
+        let measured = Measured {
+            reached: BTreeMap::from([("M".into(), list(reached))]),
+            noticed: BTreeMap::from([("m".into(), list(noticed))]),
+        };
+        Evidence { mechanisms, mistakes: mistakes.mutant, measured }
+    }
+
+    fn recording(name: &str, outcome: Outcome) -> Replayed {
+        let series = name.split('-').next().unwrap_or_default().to_string();
+        Replayed { name: name.into(), version: format!("{series}.9"), series, what: "something".into(), outcome }
+    }
+
+    fn equal(name: &str) -> Replayed {
+        recording(name, Outcome::Reproduced(Compared::default()))
+    }
+
+    fn close(name: &str) -> Replayed {
+        let close = Closeness { faults: 2, faults_same: 1, events: 0, events_same: 0, figures: Vec::new() };
+        recording(name, Outcome::Reproduced(Compared { close: Some(close), ..Compared::default() }))
+    }
+
+    fn different(name: &str) -> Replayed {
+        let (kernel, engine) = ("1".into(), "2".into());
+        let d = Difference { at: At::Operation(1), asked: None, kernel, engine, around: Vec::new() };
+        recording(name, Outcome::Different(Box::new(d)))
+    }
+
+    fn stands(reached: &[&str], noticed: &[&str], recordings: Vec<Replayed>) -> Vec<Standing> {
+        conclude(&evidence(reached, noticed), recordings).rows.remove(0).standings
+    }
+
+    #[test]
+    fn exact_takes_a_mistake_noticed_by_the_same_kernel() {
+        let recordings = vec![equal("10.1-b"), equal("7.2-a")];
+        let got = stands(&["7.2-a", "10.1-b"], &["7.2-a"], recordings);
+        assert_eq!(got, [Standing::Exact { recordings: 1, mistakes: 1 }, Standing::Equal { recordings: 1 }]);
+    }
+
+    #[test]
+    fn close_is_what_remains_where_no_recording_is_equal() {
+        assert_eq!(stands(&["7.2-a"], &[], vec![close("7.2-a")]), [Standing::Close { recordings: 1, mistakes: 0 }]);
+        let both = stands(&["7.2-a", "7.2-b"], &[], vec![close("7.2-a"), equal("7.2-b")]);
+        assert_eq!(both, [Standing::Equal { recordings: 1 }]);
+    }
+
+    #[test]
+    fn one_difference_outweighs_all_that_is_equal() {
+        let got = stands(&["7.2-a", "7.2-b"], &["7.2-a"], vec![equal("7.2-a"), different("7.2-b")]);
+        assert_eq!(got, [Standing::Differs { recording: "7.2-b".into() }]);
+    }
+
+    #[test]
+    fn what_no_recording_runs_through_is_not_verified() {
+        assert_eq!(stands(&[], &[], vec![equal("6.1-a"), equal("5.6-a")]), [Standing::Absent, Standing::Unverified]);
+    }
+
+    #[test]
+    fn evidence_of_a_recording_that_is_gone_is_refused() {
+        let e = check(Path::new("."), &evidence(&["6.1-gone"], &[]), &[]).expect_err("it is gone");
+        assert!(e.to_string().contains("oracle/evidence.toml: there is no recording '6.1-gone'"), "{e}");
+    }
+
+    #[test]
+    fn kernels_come_oldest_first() {
+        let kernels = kernels(&[equal("10.1-a"), equal("6.1-a"), equal("6.1-b")]);
+        assert_eq!(kernels.iter().map(|k| k.version.as_str()).collect::<Vec<_>>(), ["6.1.9", "10.1.9"]);
+    }
+}

@@ -1,0 +1,143 @@
+//! What docs/fidelity.md rests on, measured: which recordings run through which mechanism of the engine, and which notice
+//! which mistake.
+//!
+//! Where a mechanism begins (`oracle/mechanisms.toml`), the copy of the engine notes that somebody came by. What is
+//! measured is in `oracle/evidence.toml`; with `KONTIG_EVIDENCE=write` it is written there, otherwise held against it.
+
+use super::{Mutant, name, noticed_by, read, root, run};
+use kontig_oracle::Recording;
+use kontig_oracle::fidelity::evidence::{EVIDENCE, MECHANISMS, Measured, Mechanisms};
+use kontig_oracle::fidelity::markdown::MEASURE;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What the copy of the engine has beside its source: who came by where.
+pub const PASSED: &str = "
+/// Where somebody came by.
+pub mod probe {
+    use core::sync::atomic::{AtomicBool, Ordering};
+    static PASSED: [AtomicBool; 256] = [const { AtomicBool::new(false) }; 256];
+    #[inline(always)]
+    pub(crate) fn pass(number: usize) {
+        PASSED[number].store(true, Ordering::Relaxed);
+    }
+    /// Whether somebody came by there.
+    pub fn passed(number: usize) -> bool {
+        PASSED[number].load(Ordering::Relaxed)
+    }
+}
+";
+
+fn mechanisms() -> Mechanisms {
+    let path = root().join(MECHANISMS);
+    toml::from_str(&read(&path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Where in a file of the engine something has to be inserted, and what.
+pub fn probes(file: &str, source: &str) -> Vec<(usize, String)> {
+    let mut probes = Vec::new();
+    for (number, m) in mechanisms().mechanism.iter().enumerate() {
+        for place in m.begins.iter().filter(|p| p.file == file) {
+            let found: Vec<usize> = source.match_indices(&place.at).map(|(at, _)| at).collect();
+            let [start] = found[..] else {
+                panic!("{MECHANISMS}: '{}' occurs {} times in {file}, not once", place.at, found.len())
+            };
+            let brace = source[start..].find('{').unwrap_or_else(|| panic!("no '{{' after '{}'", place.at));
+            probes.push((start + brace + 1, format!(" crate::probe::pass({number}); ")));
+        }
+    }
+    probes
+}
+
+/// Measures; writes it down or holds it against what is written.
+pub fn hold(program: &Path, mutants: &[Mutant], recordings: &[PathBuf]) {
+    let path = root().join(EVIDENCE);
+    let reached = reached(program, recordings);
+    if std::env::var_os("KONTIG_EVIDENCE").is_some_and(|v| v == "write") {
+        let noticed = noticed(program, mutants, recordings);
+        let head = format!(
+            "# Which recordings run through which mechanism, and for every planted mistake the shortest recording of each\n\
+             # kernel that notices it. Measured, not written by hand: {MEASURE}\n\n"
+        );
+        let text = toml::to_string(&Measured { reached, noticed }).expect("names can be written");
+        std::fs::write(&path, head + &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        return;
+    }
+    let written: Measured = toml::from_str(&read(&path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    assert_eq!(written.reached, reached, "{EVIDENCE} says otherwise; measure again: {MEASURE}");
+    let claims: Vec<(usize, &String)> = mutants
+        .iter()
+        .enumerate()
+        .flat_map(|(i, m)| written.noticed.get(&m.name).into_iter().flatten().map(move |r| (i, r)))
+        .collect();
+    let wrong = in_parallel(&claims, |(i, recording)| {
+        let dir = recordings.iter().find(|d| name(d) == **recording)?;
+        noticed_by(program, i + 1, &[dir])
+    });
+    let wrong: Vec<String> = claims
+        .iter()
+        .zip(wrong)
+        .filter(|(_, noticed)| noticed.is_none())
+        .map(|((i, r), _)| format!("{r} does not notice {}", mutants[*i].name))
+        .collect();
+    assert!(wrong.is_empty(), "{EVIDENCE}: {}; measure again: {MEASURE}", wrong.join(", "));
+}
+
+/// For every mechanism the recordings that run through it.
+fn reached(program: &Path, recordings: &[PathBuf]) -> BTreeMap<String, Vec<String>> {
+    let mechanisms = mechanisms().mechanism;
+    let passed = in_parallel(recordings, |dir| {
+        let said =
+            run(program, 0, &[OsStr::new("--passed"), dir.as_os_str()]).expect("an engine without a mistake ends");
+        said.split_ascii_whitespace().map(|n| n.parse().expect("a number")).collect::<Vec<usize>>()
+    });
+    let through = |number: usize| {
+        let these = recordings.iter().zip(&passed).filter(|(_, p)| p.contains(&number));
+        let mut names: Vec<String> = these.map(|(dir, _)| name(dir)).collect();
+        names.sort();
+        names
+    };
+    mechanisms.iter().enumerate().map(|(i, m)| (m.name.as_ref().clone(), through(i))).collect()
+}
+
+/// For every mistake the first recording of each kernel that notices it, those first that can be equal.
+fn noticed(program: &Path, mutants: &[Mutant], recordings: &[PathBuf]) -> BTreeMap<String, Vec<String>> {
+    let mut of_series: BTreeMap<String, Vec<&PathBuf>> = BTreeMap::new();
+    for dir in recordings {
+        let rec = Recording::open(dir).unwrap_or_else(|e| panic!("{e}"));
+        of_series.entry(rec.about.series).or_default().push(dir);
+    }
+    of_series.values_mut().for_each(|dirs| dirs.sort_by_key(|dir| dir.join("thp.txt.xz").exists()));
+    let numbers: Vec<usize> = (0..mutants.len()).collect();
+    let found = in_parallel(&numbers, |i| {
+        let first = |dirs: &Vec<&PathBuf>| {
+            dirs.iter().find(|dir| noticed_by(program, i + 1, &[dir]).is_some()).map(|dir| name(dir))
+        };
+        of_series.values().filter_map(first).collect::<Vec<String>>()
+    });
+    mutants.iter().map(|m| m.name.clone()).zip(found).filter(|(_, found)| !found.is_empty()).collect()
+}
+
+/// Does something with each, two at a time; the results in order.
+fn in_parallel<T: Sync, R: Send>(all: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let results = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..super::PARALLEL {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(one) = all.get(i) else { break };
+                    let result = f(one);
+                    results.lock().expect("no thread panics with it").push((i, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("all threads are done");
+    results.sort_by_key(|(i, _)| *i);
+    results.into_iter().map(|(_, r)| r).collect()
+}
