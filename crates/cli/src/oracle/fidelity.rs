@@ -64,6 +64,7 @@ fn as_json(page: &Page) -> Value {
         "kernels": kernels,
         "mechanisms": page.rows.iter().map(mechanism).collect::<Vec<_>>(),
         "recordings": page.recordings.iter().map(recording_as_json).collect::<Vec<_>>(),
+        "differing": page.differing.iter().map(recording_as_json).collect::<Vec<_>>(),
         "limits": limits,
         "mistakes": page.mistakes,
         "unnoticed": unnoticed,

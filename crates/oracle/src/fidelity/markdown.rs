@@ -15,7 +15,7 @@ pub const MEASURE: &str = "KONTIG_EVIDENCE=write cargo test --release -p kontig-
 
 /// The whole page.
 pub fn page(p: &Page) -> String {
-    let sections = [intro(p), mechanisms(p), not_verified(p), recordings(p), close(p), tolerance(p)];
+    let sections = [intro(p), mechanisms(p), differing(p), not_verified(p), recordings(p), close(p), tolerance(p)];
     let mut text = sections.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("\n");
     text.truncate(text.trim_end().len());
     text + "\n"
@@ -70,6 +70,24 @@ fn standing(s: &Standing) -> String {
         Standing::Unverified => "not verified".into(),
         Standing::Absent => "–".into(),
     }
+}
+
+fn differing(p: &Page) -> String {
+    if p.differing.is_empty() {
+        return String::new();
+    }
+    let mut text = "## Where it differs\n\nThese recordings, under `oracle/differing`, are not reproduced; which rule is missing is not \
+         established.\n\n"
+        .to_string();
+    for r in &p.differing {
+        let result = match &r.outcome {
+            Outcome::Different(d) => format!("differs at {}: the kernel {}, the engine {}", d.at, d.kernel, d.engine),
+            Outcome::Reproduced(_) => "is reproduced now: it belongs under `oracle/golden`".into(),
+            Outcome::NotReplayed(why) => format!("is not replayed: {why}"),
+        };
+        text += &format!("* {} ({}) {result}.\n", r.name, r.what);
+    }
+    text
 }
 
 fn not_verified(p: &Page) -> String {
@@ -214,7 +232,8 @@ mod tests {
         let recording = Replayed { name: "6.1-a".into(), series, version, what: "something".into(), outcome };
         let limits = vec![Limit { what: "Swap".into(), why: "not modelled".into() }];
         let unnoticed = vec![("no-capture".into(), "Capture".into())];
-        Page { kernels, rows: rows.collect(), recordings: vec![recording], limits, mistakes: 3, unnoticed }
+        let recordings = vec![recording];
+        Page { kernels, rows: rows.collect(), recordings, differing: Vec::new(), limits, mistakes: 3, unnoticed }
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// The recordings that come with the project.
 pub const GOLDEN: &str = "oracle/golden";
+/// Those the engine does not reproduce.
+pub const DIFFERING: &str = "oracle/differing";
 
 /// How far a mechanism can be believed, against one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +100,8 @@ pub struct Page {
     pub rows: Vec<Row>,
     /// The recordings.
     pub recordings: Vec<Replayed>,
+    /// Recordings that are known not to be reproduced.
+    pub differing: Vec<Replayed>,
     /// What no recording can say anything about.
     pub limits: Vec<Limit>,
     /// Planted mistakes, and how many of them no recording notices.
@@ -120,6 +124,9 @@ impl Page {
         }
         check(root, &evidence, &recordings)?;
         let mut page = conclude(&evidence, recordings);
+        for dir in folders(&root.join(DIFFERING))? {
+            page.differing.push(replayed(&dir, &evidence)?);
+        }
         for dir in further {
             page.recordings.push(replayed(dir, &evidence)?);
         }
@@ -199,7 +206,7 @@ fn conclude(evidence: &Evidence, recordings: Vec<Replayed>) -> Page {
     let unnoticed = evidence.mistakes.iter().filter(|m| evidence.noticed(m.name.as_ref()).is_empty());
     let unnoticed = unnoticed.map(|m| (m.name.as_ref().clone(), m.mechanism.clone().unwrap_or_default())).collect();
     let (mistakes, limits) = (evidence.mistakes.len(), evidence.mechanisms.limit.clone());
-    Page { kernels, rows, recordings, limits, mistakes, unnoticed }
+    Page { kernels, rows, recordings, differing: Vec::new(), limits, mistakes, unnoticed }
 }
 
 /// The series recorded, oldest first, each with the version its recordings name.

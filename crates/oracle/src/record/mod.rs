@@ -2,8 +2,8 @@
 //!
 //! The rule: the same experiment recorded twice gives the same bytes. The emulated machine counts instructions instead
 //! of time, has one CPU, no disk, no network and no source of chance ([`qemu`]); its file system is put together here
-//! from the module and the scripts under `oracle/` ([`module`], [`initramfs`]). What comes out of its debug port is
-//! framed and counted, so that nothing missing goes unnoticed ([`unpack`]). A folder appears under its name only when
+//! from the module and the scripts under `oracle/` (`module`, `initramfs`). What comes out of its debug port is
+//! framed and counted, so that nothing missing goes unnoticed (`unpack`). A folder appears under its name only when
 //! it is whole.
 
 pub mod doctor;
