@@ -11,7 +11,7 @@ pub mod strategy;
 pub mod text;
 
 use kontig_mm::compact::Owner;
-use kontig_mm::frame::{FrameKind, Tag};
+use kontig_mm::frame::FrameKind;
 use kontig_mm::kcompactd::{Kcompactd, NodeSweep};
 use kontig_mm::kswapd::{DaemonStep, Kswapd};
 use kontig_mm::sysctl::SysctlEffect;
