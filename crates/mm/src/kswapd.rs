@@ -198,14 +198,22 @@ impl Kswapd {
         }
         let reclaimed = self.shrink_node(m);
         if boosting && reclaimed == 0 {
+            self.count_failure(m, &boosts);
             return self.balanced(m, order, &boosts);
         }
         if priority > 1 {
             self.state = State::Balancing { priority: priority - 1, order, boosts, boosting };
             return DaemonStep::Working;
         }
-        m.nodes[self.node.index()].kswapd.failures += 1;
+        self.count_failure(m, &boosts);
         self.balanced(m, order, &boosts)
+    }
+
+    /// A run that reclaimed nothing; whether one that a boost had started counts is the profile's to say.
+    fn count_failure(&self, m: &mut Memory, boosts: &[u64]) {
+        if m.sh.profile.boosted_runs_fail || boosts.iter().all(|b| *b == 0) {
+            m.nodes[self.node.index()].kswapd.failures += 1;
+        }
     }
 
     /// Reclaims from the node's lists. There is nothing on them that could be reclaimed: user pages without swap.

@@ -181,6 +181,8 @@ pub struct Profile {
     pub highatomic: HighAtomicRules,
     /// Only a request that may wake kswapd wakes it for a boost that somebody left behind (§2.7).
     pub boost_wakes_by_kswapd_requests: bool,
+    /// A run of kswapd that a boost has started counts as failed, too, if it reclaims nothing (§4.4).
+    pub boosted_runs_fail: bool,
     /// A request looks at nodes whose kswapd is at work only when no other node has a page (§3.4, 6.17 and later).
     pub busy_nodes_last: bool,
     /// Reserves below the min watermark.
@@ -221,6 +223,7 @@ impl Profile {
             defrag_mode: false,
             highatomic: HighAtomicRules::ReservedCounts,
             boost_wakes_by_kswapd_requests: false,
+            boosted_runs_fail: true,
             busy_nodes_last: false,
             reserves: ReserveRules::MinReserveNonBlock,
             min_free_kbytes_cap: 262_144,
@@ -247,6 +250,7 @@ impl Profile {
             defrag_mode: true,
             highatomic: HighAtomicRules::FreeCounts,
             boost_wakes_by_kswapd_requests: true,
+            boosted_runs_fail: false,
             busy_nodes_last: true,
             ignores_boost: IgnoresBoost::MinReserve,
             slow_path: SlowPathRules::OneLoop,
@@ -269,6 +273,7 @@ impl Profile {
             defrag_mode: false,
             highatomic: HighAtomicRules::ReservedCounts,
             boost_wakes_by_kswapd_requests: false,
+            boosted_runs_fail: true,
             busy_nodes_last: false,
             reserves: ReserveRules::HighHarder,
             min_free_kbytes_cap: 65_536,

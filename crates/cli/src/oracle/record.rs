@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     kontig oracle record mixed\n  \
-    kontig oracle record direct-unmovable --order 4\n  \
+    kontig oracle record direct-movable --order 4\n  \
     kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/trixie --set vm.defrag_mode=1\n\n\
     'kontig oracle doctor' shows what is missing to make recordings.")]
 pub struct RecordArgs {

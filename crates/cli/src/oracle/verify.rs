@@ -25,7 +25,9 @@ pub const HELP: &str = "Examples:\n  \
     same, and has to return the same and end the same: every pfn, every list in its order.\n\n\
     A difference is reported with the operations before it, what the engine did, and its zone just before: enough to \
     find the rule.\n\n\
-    Exit codes: 0 all equal; 3 at least one differs; 2 no such folder, a malformed recording, or a kernel without \
+    Huge page faults beside kcompactd cannot be replayed to the page, because the engine has no scheduler: their totals \
+    have to be within 5 %.\n\n\
+    Exit codes: 0 all equal (or within that); 3 at least one differs; 2 no such folder, a malformed recording, or a kernel without \
     profile; 1 failed otherwise.";
 
 /// Where `kontig oracle record` puts its recordings.

@@ -156,17 +156,22 @@ impl CompactRun {
     /// A direct run claims a block of its order that merges while it frees pages itself; what others free between
     /// its steps goes to the lists.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> RunStep {
-        if let (true, Some(order)) = (self.cc.direct, self.cc.request_order.or(self.cc.order)) {
-            // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
-            if self.captured.is_none() {
-                m.zones[self.zone.index()].compaction.capture.arm(order, self.cc.migratetype);
+        loop {
+            if let (true, Some(order)) = (self.cc.direct, self.cc.request_order.or(self.cc.order)) {
+                // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
+                if self.captured.is_none() {
+                    m.zones[self.zone.index()].compaction.capture.arm(order, self.cc.migratetype);
+                }
+            }
+            let step = self.advance(m, owner, budget);
+            if let Some(page) = m.zones[self.zone.index()].compaction.capture.disarm() {
+                self.captured = Some(page);
+            }
+            // A captured block is nobody's until the run is over, so nobody else runs before that.
+            if step != RunStep::Working || !self.has_captured(m) {
+                return step;
             }
         }
-        let step = self.advance(m, owner, budget);
-        if let Some(page) = m.zones[self.zone.index()].compaction.capture.disarm() {
-            self.captured = Some(page);
-        }
-        step
     }
 
     fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> RunStep {

@@ -124,8 +124,11 @@ impl Page {
         }
         check(root, &evidence, &recordings)?;
         let mut page = conclude(&evidence, recordings);
-        for dir in folders(&root.join(DIFFERING))? {
-            page.differing.push(replayed(&dir, &evidence)?);
+        let differing = root.join(DIFFERING);
+        if differing.is_dir() {
+            for dir in folders(&differing)? {
+                page.differing.push(replayed(&dir, &evidence)?);
+            }
         }
         for dir in further {
             page.recordings.push(replayed(dir, &evidence)?);

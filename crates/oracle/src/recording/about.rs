@@ -91,8 +91,8 @@ impl About {
         let series = name.split('-').next().unwrap_or_default();
         let is_series = series.split_once('.').is_some_and(|(a, b)| [a, b].iter().all(|n| n.parse::<u16>().is_ok()));
         if !is_series {
-            let reason = "of which kernel? no recording.toml, and the name does not start with a series such as 6.1-";
-            return Err(BadRecording::whole(folder.path("."), reason));
+            let reason = "is missing, and the folder's name does not start with a kernel's series such as 6.1-";
+            return Err(BadRecording::whole(folder.path("recording.toml"), reason));
         }
         let mut sysctls = BTreeMap::new();
         if let Some(rest) = name.find("proactive").map(|at| &name[at + "proactive".len()..]) {
