@@ -46,7 +46,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Hold the engine against real kernels: record, verify
+    /// Hold the engine against real kernels: record, verify, doctor, fidelity
     #[command(subcommand)]
     Oracle(crate::oracle::OracleCommand),
     /// Print completions for a shell
