@@ -22,13 +22,17 @@ pub fn page(p: &Page) -> String {
 }
 
 fn intro(p: &Page) -> String {
-    let count = p.recordings.len();
+    let all = p.recordings.len() + p.differing.len();
+    let close = p.recordings.iter().filter_map(closeness).count();
+    let equal = p.recordings.iter().filter(|r| matches!(r.outcome, Outcome::Reproduced(_))).count() - close;
+    let others = all - equal - close;
     let kernels: Vec<&str> = p.kernels.iter().map(|k| k.version.as_str()).collect();
     format!(
         "# What to believe\n\n\
-         Kontig's engine is held against {count} recordings of real kernels ({kernels}, as Debian builds them): it starts from \
+         Kontig's engine is held against {all} recordings of real kernels ({kernels}, as Debian builds them): it starts from \
          the recorded state, is asked the same, and has to return the same pfns, go through the same compaction events and \
-         end with the same lists in the same order. To see whether the recordings would notice a mistake, {planted} rules are \
+         end with the same lists in the same order. In {equal} it does; {close} are within {TOLERANCE} %; {others} it does not \
+         reproduce. To see whether the recordings would notice a mistake, {planted} rules are \
          done wrongly, one at a time: {noticed} are noticed.\n\n\
          This page is made by `{MAKE}`, from the replays; the tests fail where it is not what they say. `kontig oracle \
          verify all` replays the recordings one by one.\n",
