@@ -230,6 +230,15 @@ impl Recording {
         Ok(m)
     }
 
+    /// Whether a part's state says which of the kernel's own pages are compound. Recordings of the first modules do not.
+    ///
+    /// # Errors
+    /// If the file that would say it cannot be read.
+    pub fn tells_compound_pages(&self, part: Part) -> Result<bool, BadRecording> {
+        let pages = part.before("pages");
+        Ok(self.has(&pages) && self.text(&pages)?.contains('c'))
+    }
+
     /// The zone's watermarks in a `zoneinfo` file: those in force after khugepaged, started for the first huge page, has
     /// raised them.
     fn watermarks(&self, file: &str) -> Result<Watermarks, BadRecording> {

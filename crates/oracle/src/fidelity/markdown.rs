@@ -196,9 +196,9 @@ fn tolerance(p: &Page) -> String {
     format!(
         "### The one tolerance\n\n\
          Recordings that do not say which of the kernel's own pages are compound leave open how many of them the migration \
-         scanner counts. So in the zone's first {} pageblocks, where these are, `nr_scanned` of a single range is not \
-         compared, and the sum `compact_migrate_scanned` may exceed the kernel's by less than {SLAB_TAILS}; it does in {}. \
-         Nothing else is allowed for.\n",
+         scanner counts. So for them, in the zone's first {} pageblocks, where these are, `nr_scanned` of a single range is not \
+         compared, and their sum `compact_migrate_scanned` may exceed the kernel's by up to {SLAB_TAILS}; it does in {}. \
+         The other recordings have to be equal in these too, and nothing else is allowed for.\n",
         KERNEL_PAGES / PAGEBLOCK_PAGES,
         beyond.join(", ")
     )

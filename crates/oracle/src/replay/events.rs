@@ -2,7 +2,7 @@
 
 use super::outcome;
 use crate::error::BadRecording;
-use crate::recording::{Recording, ZONE};
+use crate::recording::{Part, Recording, ZONE};
 use kontig_mm::{Event, Listen, Memory, Pfn};
 
 /// The tracepoints that are compared: what the scanners did, and how runs ended.
@@ -16,6 +16,8 @@ pub(super) const LISTEN: Listen = Listen::COMPACTION.with(Listen::COMPACTION_DET
 /// The kernel's tracepoints that are compared, in their order.
 pub(super) struct Recorded {
     text: String,
+    /// Whether the counts of scans over the kernel's own pages are compared too.
+    tells_compound_pages: bool,
 }
 
 /// An event that is not the kernel's.
@@ -28,12 +30,13 @@ pub(super) struct Differing {
 
 impl Recorded {
     /// Reads `trace.txt`; `None` if there is none, or if the kernel's buffer was too small for all of it.
-    pub fn open(rec: &Recording) -> Result<Option<Recorded>, BadRecording> {
+    pub fn open(rec: &Recording, part: Part) -> Result<Option<Recorded>, BadRecording> {
         if !rec.has("trace.txt") {
             return Ok(None);
         }
         let text = rec.text("trace.txt")?;
-        Ok(is_whole(&text).then_some(Recorded { text }))
+        let tells_compound_pages = rec.tells_compound_pages(part)?;
+        Ok(is_whole(&text).then_some(Recorded { text, tells_compound_pages }))
     }
 
     /// The lines that are compared.
@@ -53,6 +56,7 @@ impl Recorded {
             }
             let mut lines = [k.unwrap_or(NONE).to_string(), e.as_ref().map_or(NONE, |(_, l)| l.trim_end()).to_string()];
             if let Some((Event::IsolateMigratepages { start_pfn, .. }, _)) = e
+                && !self.tells_compound_pages
                 && outcome::is_slab_country(start_pfn.get().saturating_sub(zone_start))
             {
                 lines.iter_mut().for_each(|l| l.truncate(l.find(" nr_scanned").unwrap_or(l.len())));

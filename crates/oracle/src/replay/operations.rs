@@ -28,7 +28,7 @@ pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed
     let start = rec.machine(part)?;
     let mut runner = Runner::new(start.clone(), &ops);
     // In front of a sweep the tracepoints are the sweep's.
-    let recorded = if part == Part::Direct || !rec.has("f0.snap") { Recorded::open(rec)? } else { None };
+    let recorded = if part == Part::Direct || !rec.has("f0.snap") { Recorded::open(rec, part)? } else { None };
     if recorded.is_some() {
         runner.memory.trace().listen(events::LISTEN);
     }

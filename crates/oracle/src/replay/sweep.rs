@@ -21,7 +21,7 @@ pub(super) fn replay(rec: &Recording, proactive: bool, care: Care) -> Result<Rep
     let mut sweep = Sweep::new(start.clone(), proactive);
     while sweep.step() {}
     let mut compared = Compared::default();
-    if let Some(recorded) = Recorded::open(rec)? {
+    if let Some(recorded) = Recorded::open(rec, part)? {
         if let Some(d) = recorded.first_difference(&sweep.memory, &sweep.events) {
             let from = d.at.saturating_sub(SHOWN);
             let before = recorded.lines().skip(from).take(d.at - from).map(str::to_string).collect();
