@@ -18,6 +18,16 @@ use crate::zone::Locked;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoPage;
 
+/// Where the walk over the zones found a page: what [`Memory::alloc_again`] needs to find the next one there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Source {
+    zone: ZoneId,
+    /// Zones the walk considered beyond the first: what each page from this source costs in [`crate::Work::zones_tried`].
+    pub zones_tried: u64,
+    /// The zone has been found above the mark since it gave its last page that came with a refill.
+    above_mark: bool,
+}
+
 impl Memory {
     /// Allocates a block without waiting, reclaiming or compacting: the fast path, against the low watermark.
     ///
@@ -28,6 +38,12 @@ impl Memory {
     /// [`NoPage`] if no zone has a page to spare; [`crate::AllocSlow`] goes on from there.
     #[inline(always)]
     pub fn alloc(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp, order: Order) -> Result<Pfn, NoPage> {
+        let flags = self.fast_path_flags(node, gfp);
+        self.get_page_from_freelist(cpu, node, gfp, order, flags).ok_or(NoPage)
+    }
+
+    #[inline(always)]
+    fn fast_path_flags(&self, node: NodeId, gfp: Gfp) -> AllocFlags {
         let mut flags = AllocFlags::mark(Wmark::Low);
         if gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);
@@ -35,7 +51,41 @@ impl Memory {
         if self.sh.tunables.defrag_mode || self.may_avoid_fragmentation(node, gfp) {
             flags = flags.with(AllocFlags::NOFRAGMENT);
         }
-        self.get_page_from_freelist(cpu, node, gfp, order, flags).ok_or(NoPage)
+        flags
+    }
+
+    /// [`Memory::alloc`] of a single page, with where it came from.
+    ///
+    /// # Errors
+    /// [`NoPage`] if no zone has a page to spare.
+    #[inline(always)]
+    pub fn alloc_from(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp) -> Result<(Pfn, Source), NoPage> {
+        let before = self.sh.work.zones_tried;
+        let pfn = self.alloc(cpu, node, gfp, Order::ZERO)?;
+        let zones_tried = self.sh.work.zones_tried - before;
+        Ok((pfn, Source { zone: self.blocks.zone_of(pfn), zones_tried, above_mark: false }))
+    }
+
+    /// Another page for the same request as the one that came from `source`, as long as this CPU's list there has
+    /// one: the walk is not made again, because it would end at the same zone.
+    ///
+    /// That holds as long as `cpu` has done nothing else, and no other CPU anything at all, since the first page. The
+    /// first page may have come with a refill, which lowers the zone's free pages, so its mark is looked at once
+    /// more; after that nothing moves. Taking a page off a per-CPU list changes no zone's free pages, so the zones
+    /// before this one still have none to spare, and this one still has. The walk's cost is the caller's to count
+    /// ([`Source::zones_tried`]).
+    #[inline(always)]
+    pub fn alloc_again(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp, source: &mut Source) -> Option<Pfn> {
+        if !source.above_mark {
+            let flags = self.fast_path_flags(node, gfp);
+            source.above_mark = self.above_mark(source.zone, gfp, Order::ZERO, flags);
+            if !source.above_mark {
+                return None;
+            }
+        }
+        let pfn = self.locked(source.zone, cpu).pcp_pop(gfp.migratetype())?;
+        self.account_alloc(source.zone, pfn, Order::ZERO, gfp);
+        Some(pfn)
     }
 
     /// Whether a request should rather take a lower zone than split a foreign pageblock (§3.3): only where the
@@ -347,5 +397,62 @@ impl Locked<'_> {
             self.reserve_highatomic(pfn, order);
         }
         Some(pfn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::{MachineSpec, ZoneSpec};
+    use crate::profile::Profile;
+    use crate::zone::Zone;
+    use alloc::vec::Vec;
+
+    /// Three nodes, the first with a DMA32 zone below its Normal one.
+    fn three_nodes(profile: Profile) -> Memory {
+        let zone = |node, kind, first: u32, blocks: u32| ZoneSpec {
+            node,
+            kind,
+            start: first * 512,
+            end: (first + blocks) * 512,
+            present: u64::from(blocks) * 512,
+            managed: u64::from(blocks) * 512,
+        };
+        let zones = [
+            zone(0, ZoneType::Dma32, 8, 24),
+            zone(0, ZoneType::Normal, 2048, 40),
+            zone(1, ZoneType::Normal, 2088, 32),
+            zone(2, ZoneType::Normal, 2120, 16),
+        ];
+        Memory::new(&MachineSpec { cpus: 6, zones: zones.to_vec(), thp: false }, profile).expect("a valid machine")
+    }
+
+    /// Fills the machine from node 0 and returns every pfn, the walk's cost, and what is left.
+    fn fill(m: &mut Memory, runs: bool) -> (Vec<Pfn>, u64, Vec<u64>) {
+        let (cpu, node, gfp) = (CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE);
+        let (mut pfns, mut zones_tried) = (Vec::new(), 0);
+        while let Ok((pfn, mut source)) = m.alloc_from(cpu, node, gfp) {
+            pfns.push(pfn);
+            let alone = pfns.len().is_multiple_of(97);
+            while runs && !alone {
+                let Some(pfn) = m.alloc_again(cpu, node, gfp, &mut source) else { break };
+                pfns.push(pfn);
+                zones_tried += source.zones_tried;
+            }
+        }
+        zones_tried += m.take_work().zones_tried;
+        (pfns, zones_tried, m.zones().iter().map(Zone::nr_free_pages_exact).collect())
+    }
+
+    #[test]
+    fn a_page_allocated_again_is_the_page_a_new_walk_would_find() {
+        for profile in [Profile::linux_5_6(), Profile::linux_6_1(), Profile::linux_7_2()] {
+            let (mut runs, mut singly) = (three_nodes(profile.clone()), three_nodes(profile));
+            let (of_runs, of_single) = (fill(&mut runs, true), fill(&mut singly, false));
+            // The walk that fails at the end tries every zone, in both.
+            assert_eq!(of_runs, of_single);
+            assert_eq!(runs.vmstat(), singly.vmstat());
+            assert!(of_runs.0.len() > 50_000, "most of the machine was allocated: {}", of_runs.0.len());
+        }
     }
 }

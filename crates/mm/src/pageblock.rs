@@ -219,24 +219,56 @@ impl Pageblocks {
 
     /// Walks blocks downwards from `from` to the first of `[to, from]` that passes the filter.
     pub(crate) fn last(&self, from: usize, to: usize, f: &BlockFilter) -> Option<usize> {
-        if from < to {
-            return None;
-        }
-        let mut w = from >> 6;
-        let mut range = !0u64 >> (63 - (from & 63));
-        loop {
-            let passing = self.word(w, f) & range;
-            if passing != 0 {
-                let b = (w << 6) + 63 - passing.leading_zeros() as usize;
-                return (b >= to).then_some(b);
-            }
-            if w << 6 <= to {
-                return None;
-            }
-            w -= 1;
-            range = !0;
-        }
+        last_of(from, to, |w| self.word(w, f))
     }
+
+    /// The first block of `[from, to)` that a reset of the hints has to sample for pages to move: one that is hinted
+    /// at skipping and not huge or, while none has been `found`, any that is not huge.
+    pub(crate) fn first_to_sample(&self, from: usize, to: usize, found: bool) -> Option<usize> {
+        first_of(from, to, |w| if found { self.skip[w] & !self.huge[w] } else { !self.huge[w] })
+    }
+
+    /// The same downwards, for a block with free pages to move to: until one has been found, any movable one.
+    pub(crate) fn last_to_sample(&self, from: usize, to: usize, found: bool) -> Option<usize> {
+        let movable = &self.types[MigrateType::Movable.index()];
+        last_of(from, to, |w| if found { self.skip[w] & !self.huge[w] } else { movable[w] & !self.huge[w] })
+    }
+}
+
+/// The first block of `[from, to)` whose bit is set, going upwards.
+#[inline(always)]
+fn first_of(from: usize, to: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
+    if from >= to {
+        return None;
+    }
+    let mut range = !0u64 << (from & 63);
+    for w in from >> 6..=(to - 1) >> 6 {
+        let set = word(w) & range;
+        if set != 0 {
+            let b = (w << 6) + set.trailing_zeros() as usize;
+            return (b < to).then_some(b);
+        }
+        range = !0;
+    }
+    None
+}
+
+/// The first block of `[to, from]` whose bit is set, going downwards.
+#[inline(always)]
+fn last_of(from: usize, to: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
+    if from < to {
+        return None;
+    }
+    let mut range = !0u64 >> (63 - (from & 63));
+    for w in (to >> 6..=from >> 6).rev() {
+        let set = word(w) & range;
+        if set != 0 {
+            let b = (w << 6) + 63 - set.leading_zeros() as usize;
+            return (b >= to).then_some(b);
+        }
+        range = !0;
+    }
+    None
 }
 
 #[cfg(test)]

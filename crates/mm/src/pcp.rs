@@ -158,6 +158,17 @@ impl Locked<'_> {
         Some(Pfn::new(pfn))
     }
 
+    /// Takes a single page from this CPU's list, if there is one.
+    #[inline(always)]
+    pub(crate) fn pcp_pop(&mut self, migratetype: MigrateType) -> Option<Pfn> {
+        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pfn = pcp.lists[index_of(Order::ZERO, migratetype)].pop_front()?;
+        pcp.free_factor >>= 1;
+        pcp.tuning.free_count >>= 1;
+        pcp.count -= 1;
+        Some(Pfn::new(pfn))
+    }
+
     #[inline(never)]
     fn pcp_refill_and_pop(
         &mut self,

@@ -9,7 +9,7 @@ use crate::cost::{CostModel, ns};
 use crate::program::{Op, Region, Value};
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::sysctl::{SysctlEffect, SysctlError};
-use kontig_mm::{AllocSlow, AllocStep, CpuId, Gfp, Memory, NodeId, Order, Pfn, VmEvent, Work};
+use kontig_mm::{AllocSlow, AllocStep, CpuId, Gfp, Memory, NodeId, Order, Pfn, Source, VmEvent, Work};
 use std::fmt;
 
 const HUGE: Order = kontig_mm::types::PAGEBLOCK_ORDER;
@@ -272,17 +272,39 @@ impl Kernel {
                 continue;
             }
             if m.pte(page).is_none() {
-                let Ok(pfn) = self.mem.alloc(c.cpu, c.node, Gfp::HIGHUSER_MOVABLE, Order::ZERO) else {
+                let Ok((pfn, source)) = self.mem.alloc_from(c.cpu, c.node, Gfp::HIGHUSER_MOVABLE) else {
                     return self.start_fault(p, c, FaultFor::Small, page, Gfp::HIGHUSER_MOVABLE);
                 };
                 self.map_small(r.mapping, page, pfn);
                 c.now += fault_ns + touch_ns;
                 c.user_ns += touch_ns;
                 self.charge(&mut c.now);
+                page = self.fault_run(c, Region { first: page + 1, pages: end - (page + 1), ..r }, source);
+                continue;
             }
             page += 1;
         }
         Ok(Slice::Done(Value::Unit))
+    }
+
+    /// Faults in the pages that follow one that came from `source`, one by one as [`Kernel::touch`] would, while they
+    /// are of the same page table, not there, and this CPU's list has pages. The next page to touch.
+    #[inline(always)]
+    fn fault_run(&mut self, c: &mut Context, r: Region, mut source: Source) -> u32 {
+        let end = (r.first.next_multiple_of(TABLE_PAGES)).min(r.first + r.pages);
+        let walk = Work { zones_tried: source.zones_tried, ..Work::default() };
+        let touch_ns = ns(self.costs.touch);
+        let fault_ns = ns(self.costs.fault) + touch_ns + self.costs.work_ns(&walk);
+        let mut page = r.first;
+        while page < end && !self.must_yield(c) && self.spaces.mapping(r.mapping).pte(page).is_none() {
+            let Some(pfn) = self.mem.alloc_again(c.cpu, c.node, Gfp::HIGHUSER_MOVABLE, &mut source) else { break };
+            self.map_small(r.mapping, page, pfn);
+            c.now += fault_ns;
+            c.user_ns += touch_ns;
+            page += 1;
+        }
+        self.work.zones_tried += u64::from(page - r.first) * source.zones_tried;
+        page
     }
 
     #[inline(always)]

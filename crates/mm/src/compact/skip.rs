@@ -53,33 +53,48 @@ impl Memory {
         if !core::mem::take(&mut z.compaction.blockskip_flush) {
             return;
         }
+        // The kernel walks from both ends to the middle, a block of each at a time.
+        let (first, last) = (z.start, z.end.minus(1));
+        let steps = (last.get() - first.get()).div_ceil(2 * PAGEBLOCK_PAGES) as usize;
         self.sh.work.any = true;
-        let (mut migrate, mut free) = (z.start, z.end.minus(1));
-        let (mut reset_migrate, mut reset_free) = (free, migrate);
-        let (mut source_set, mut free_set) = (false, false);
-        while migrate < free {
-            if self.reset_isolation_pfn(migrate, true, source_set) && migrate < reset_migrate {
-                source_set = true;
-                reset_migrate = migrate;
+        self.sh.work.blocks_visited += 2 * steps as u64;
+        let (low, high) = (first.pageblock(), last.pageblock());
+        let (mut source, mut target) = (None, None);
+        let mut step = 0;
+        loop {
+            let up = self.blocks.first_to_sample(low + step, low + steps, source.is_some());
+            let down = self.blocks.last_to_sample(high - step, high + 1 - steps, target.is_some());
+            step = match (up.map(|b| b - low), down.map(|b| high - b)) {
+                (None, None) => break,
+                (up, down) => up.unwrap_or(steps).min(down.unwrap_or(steps)),
+            };
+            let offset = step as u32 * PAGEBLOCK_PAGES;
+            let migrate = first.plus(offset);
+            if up == Some(low + step) && self.reset_isolation_pfn(migrate, true, source.is_some()) && source.is_none() {
+                source = Some(migrate);
                 let c = &mut self.zones[zone.index()].compaction;
                 c.init_migrate_pfn = migrate;
                 c.cached_migrate_pfn = [migrate, migrate];
             }
-            if self.reset_isolation_pfn(free, free_set, true) && free > reset_free {
-                free_set = true;
-                reset_free = free;
+            let free = last.minus(offset);
+            if down == Some(high - step) && self.reset_isolation_pfn(free, target.is_some(), true) && target.is_none() {
+                target = Some(free);
                 let c = &mut self.zones[zone.index()].compaction;
                 c.init_free_pfn = free;
                 c.cached_free_pfn = free;
             }
-            migrate = migrate.plus(PAGEBLOCK_PAGES);
-            // A zone of one block at the very start of memory has nothing below it.
-            free = free.minus(PAGEBLOCK_PAGES.min(free.get()));
+            step += 1;
+            if step == steps {
+                break;
+            }
         }
-        if reset_migrate >= reset_free {
+        if source.unwrap_or(last) >= target.unwrap_or(first) {
+            let offset = steps as u32 * PAGEBLOCK_PAGES;
             let c = &mut self.zones[zone.index()].compaction;
+            let migrate = first.plus(offset);
             c.cached_migrate_pfn = [migrate, migrate];
-            c.cached_free_pfn = free;
+            // A zone of one block at the very start of memory has nothing below it.
+            c.cached_free_pfn = Pfn::new(last.get().saturating_sub(offset));
         }
     }
 
@@ -109,5 +124,98 @@ impl Memory {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gfp::Gfp;
+    use crate::types::{CpuId, Order};
+
+    /// The reset as the kernel makes it: both ends at once, block by block, and no block passed over.
+    fn reset_block_by_block(m: &mut Memory, zone: ZoneId) {
+        let z = &m.zones[zone.index()];
+        let (mut migrate, mut free) = (z.start, z.end.minus(1));
+        let (mut reset_migrate, mut reset_free) = (free, migrate);
+        let (mut source_set, mut free_set) = (false, false);
+        while migrate < free {
+            if m.reset_isolation_pfn(migrate, true, source_set) && migrate < reset_migrate {
+                (source_set, reset_migrate) = (true, migrate);
+                let c = &mut m.zones[zone.index()].compaction;
+                c.init_migrate_pfn = migrate;
+                c.cached_migrate_pfn = [migrate, migrate];
+            }
+            if m.reset_isolation_pfn(free, free_set, true) && free > reset_free {
+                (free_set, reset_free) = (true, free);
+                let c = &mut m.zones[zone.index()].compaction;
+                c.init_free_pfn = free;
+                c.cached_free_pfn = free;
+            }
+            migrate = migrate.plus(PAGEBLOCK_PAGES);
+            free = free.minus(PAGEBLOCK_PAGES.min(free.get()));
+        }
+        if reset_migrate >= reset_free {
+            let c = &mut m.zones[zone.index()].compaction;
+            (c.cached_migrate_pfn, c.cached_free_pfn) = ([migrate, migrate], free);
+        }
+    }
+
+    /// A zone whose blocks are huge pages, user or kernel pages with holes, or free, hinted at and typed at random.
+    fn machine(blocks: u32, random: &mut impl FnMut(u32) -> u32) -> Memory {
+        let mut m = crate::testing::machine(blocks);
+        let (cpu, node) = (CpuId::new(0), NodeId::default());
+        while let Ok(pfn) = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE | Gfp::COMP, Order::new(9)) {
+            match random(4) {
+                0 => m.lru_add(pfn, Order::new(9)),
+                1 => m.free(cpu, pfn, Order::new(9)),
+                kind => {
+                    m.split_page(pfn, Order::new(9));
+                    let hole = random(512);
+                    for page in 0..512 {
+                        match kind {
+                            _ if page < hole => m.free(cpu, pfn.plus(page), Order::ZERO),
+                            2 => m.lru_add(pfn.plus(page), Order::ZERO),
+                            _ => {}
+                        }
+                    }
+                }
+            }
+            if random(20) == 0 {
+                break;
+            }
+        }
+        for block in 0..blocks as usize {
+            m.blocks.set_skip(block, random(3) != 0);
+            m.blocks.set_migratetype(block, MigrateType::from_index(random(3) as usize));
+        }
+        m
+    }
+
+    #[test]
+    fn a_reset_that_passes_over_blocks_does_what_one_block_by_block_does() {
+        let mut state = 1u64;
+        let mut random = |n: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % u64::from(n)) as u32
+        };
+        for round in 0..200 {
+            let blocks = 4 + random(300);
+            let mut by_words = machine(blocks, &mut random);
+            let mut by_blocks = by_words.clone();
+            let zone = ZoneId::new(0);
+            by_words.take_work();
+            by_blocks.take_work();
+            by_words.zones[0].compaction.blockskip_flush = true;
+            by_words.reset_isolation_suitable(zone);
+            reset_block_by_block(&mut by_blocks, zone);
+            let of = |m: &mut Memory| {
+                let hints: alloc::vec::Vec<bool> = (0..blocks as usize).map(|b| m.blocks.skip(b)).collect();
+                let c = &m.zones[0].compaction;
+                let positions = (c.cached_migrate_pfn, c.cached_free_pfn, c.init_migrate_pfn, c.init_free_pfn);
+                (hints, positions, m.take_work().reset_sampled)
+            };
+            assert_eq!(of(&mut by_words), of(&mut by_blocks), "round {round}, {blocks} blocks");
+        }
     }
 }
