@@ -147,6 +147,11 @@ impl Tag {
     pub const fn raw(self) -> u8 {
         self.0
     }
+    /// The tag that is stored as this byte.
+    #[inline(always)]
+    pub(crate) const fn from_raw(raw: u8) -> Tag {
+        Tag(raw)
+    }
 }
 
 /// Eight bytes of a frame: neighbours in a list, or what the owner keeps here.

@@ -4,13 +4,13 @@
 //! where a sample finds something to move or somewhere to move it to. Source: kernel-behaviour §5.7 (5.1 and later).
 
 use crate::event::MigrateMode;
-use crate::frame::FrameKind;
+use crate::frame::Tag;
 use crate::memory::Memory;
 use crate::types::{MigrateType, NodeId, PAGEBLOCK_PAGES, Pfn, ZoneId};
 use crate::zone::Zone;
 
 /// Every how many frames a block is sampled.
-const SAMPLE_STRIDE: u32 = 8;
+const SAMPLE_STRIDE: usize = 8;
 
 impl Zone {
     /// Lets the next compaction start at the zone's ends.
@@ -110,20 +110,20 @@ impl Memory {
         if !check_source && check_target && self.blocks.migratetype(block) != MigrateType::Movable {
             return false;
         }
-        let start = pfn.pageblock_start();
-        for i in (0..PAGEBLOCK_PAGES).step_by(SAMPLE_STRIDE as usize) {
-            self.sh.work.reset_sampled += 1;
-            let found = match self.frames.tag(start.plus(i)).kind() {
-                FrameKind::Lru => check_source,
-                FrameKind::Buddy(_) => check_target,
-                _ => false,
-            };
-            if found {
-                self.blocks.set_skip(block, false);
-                return true;
-            }
+        let looked_for = |tag: Tag| check_source && tag.is_lru() || check_target && tag.is_buddy();
+        let samples = PAGEBLOCK_PAGES as usize / SAMPLE_STRIDE;
+        let found = if self.frames.block_tag(block) == Tag::SPLIT {
+            let tags = self.frames.split_block_tags(block);
+            tags.iter().step_by(SAMPLE_STRIDE).position(|&raw| looked_for(Tag::from_raw(raw)))
+        } else {
+            // A whole block (free, or reserved since boot) has no head but its first frame.
+            looked_for(self.frames.tag(pfn.pageblock_start())).then_some(0)
+        };
+        self.sh.work.reset_sampled += found.map_or(samples, |i| i + 1) as u64;
+        if found.is_some() {
+            self.blocks.set_skip(block, false);
         }
-        false
+        found.is_some()
     }
 }
 
