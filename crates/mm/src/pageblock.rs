@@ -16,6 +16,8 @@ const STRETCH: usize = 16;
 pub struct Pageblocks {
     types: [Vec<u64>; MigrateType::COUNT],
     skip: Vec<u64>,
+    /// How many hints are set in each stretch of `skip`, so that a walk can count those it passed without reading them.
+    skip_set: Vec<u16>,
     huge: Vec<u64>,
     free: Vec<u64>,
     zone: Vec<u8>,
@@ -47,6 +49,7 @@ impl Pageblocks {
         Pageblocks {
             types: [vec![0; words], vec![0; words], vec![0; words], vec![0; words]],
             skip: vec![0; words],
+            skip_set: vec![0; words.div_ceil(STRETCH)],
             huge: vec![0; words],
             free: vec![0; words],
             zone: vec![NO_ZONE; blocks],
@@ -87,7 +90,34 @@ impl Pageblocks {
     }
     #[inline(always)]
     pub(crate) fn set_skip(&mut self, block: usize, value: bool) {
+        let set = &mut self.skip_set[block / (64 * STRETCH)];
+        match (get(&self.skip, block), value) {
+            (false, true) => *set += 1,
+            (true, false) => *set -= 1,
+            _ => return,
+        }
         put(&mut self.skip, block, value);
+    }
+    /// How many blocks of `[from, to)` are hinted at skipping.
+    pub(crate) fn count_skip(&self, from: usize, to: usize) -> u64 {
+        const BLOCKS: usize = 64 * STRETCH;
+        let bits = |from: usize, to: usize| -> u64 {
+            let mut n = 0;
+            let mut at = from;
+            while at < to {
+                let end = ((at | 63) + 1).min(to);
+                let range = (!0u64 << (at & 63)) & (!0 >> (63 - ((end - 1) & 63)));
+                n += u64::from((self.skip[at >> 6] & range).count_ones());
+                at = end;
+            }
+            n
+        };
+        let (first, last) = (from.div_ceil(BLOCKS), to / BLOCKS);
+        if first >= last {
+            return bits(from, to);
+        }
+        let whole: u64 = self.skip_set[first..last].iter().map(|&n| u64::from(n)).sum();
+        bits(from, first * BLOCKS) + whole + bits(last * BLOCKS, to)
     }
     /// Whether the block is one allocated huge page (or half of a larger one).
     #[inline(always)]
@@ -294,6 +324,19 @@ mod tests {
                 let down = (from.min(to)..=to.min(299)).rfind(|&b| passes(b));
                 assert_eq!(p.last(to.min(299), from.min(to), &ALL), down, "downwards from {to} to {from}");
             }
+        }
+    }
+
+    #[test]
+    fn hints_are_counted_by_stretches_as_one_by_one() {
+        let mut p = Pageblocks::new(5000);
+        for b in 0..5000 {
+            p.set_skip(b, b % 7 < 3);
+            p.set_skip(b, b % 5 < 3);
+        }
+        for (from, to) in [(0, 5000), (0, 0), (1, 1023), (1000, 1100), (64, 4096), (1023, 2049), (4095, 5000), (70, 71)]
+        {
+            assert_eq!(p.count_skip(from, to), (from..to).filter(|&b| p.skip(b)).count() as u64, "{from}..{to}");
         }
     }
 

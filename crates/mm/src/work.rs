@@ -24,8 +24,10 @@ pub struct Work {
     pub stolen_blocks: u64,
     /// Pages looked at to decide whether a pageblock changes hands.
     pub steal_scanned: u64,
-    /// Pageblocks a compaction scanner visited: looked at the block's state and went on.
+    /// Pageblocks a compaction scanner visited: looked at the first frame's state and went on.
     pub blocks_visited: u64,
+    /// Pageblocks the migration scanner passed over by their skip hint alone: it looked at no frame.
+    pub blocks_hinted: u64,
     /// Frames the migration scanner looked at.
     pub migrate_scanned: u64,
     /// Frames the free scanner looked at.
@@ -61,6 +63,7 @@ macro_rules! work_fields {
             stolen_blocks,
             steal_scanned,
             blocks_visited,
+            blocks_hinted,
             migrate_scanned,
             free_scanned,
             list_scanned,
@@ -78,7 +81,7 @@ macro_rules! work_fields {
 
 impl Work {
     /// Each count with its name.
-    pub fn fields(&self) -> [(&'static str, u64); 19] {
+    pub fn fields(&self) -> [(&'static str, u64); 20] {
         macro_rules! list { ($($f:ident),*) => { [$((stringify!($f), self.$f)),*] }; }
         work_fields!(list)
     }

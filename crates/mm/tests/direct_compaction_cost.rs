@@ -78,7 +78,10 @@ fn median_of_blocks_visited(gib: u32, gfp: Gfp) -> u64 {
         };
         if let Some(pfn) = got {
             m.split_page(pfn, HUGE);
-            visited.push(m.take_work().blocks_visited);
+            {
+                let work = m.take_work();
+                visited.push(work.blocks_visited + work.blocks_hinted);
+            }
         }
     }
     m.check().expect("a consistent machine");

@@ -80,8 +80,10 @@ costs! {
         stolen_blocks;
         /// A page looked at when a pageblock may change hands.
         steal_scanned;
-        /// A pageblock visited by a compaction scanner.
+        /// A pageblock visited by a compaction scanner: its first page's descriptor is read.
         blocks_visited;
+        /// A pageblock the migration scanner passes over by its skip hint, a bit in a bitmap.
+        blocks_hinted;
         /// A frame looked at by the migration scanner.
         migrate_scanned;
         /// A frame looked at by the free scanner.

@@ -66,7 +66,10 @@ impl CompactRun {
         if let Some(b) = unsuitable {
             m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
         }
-        m.sh.work.blocks_visited += (found.map_or(to, |b| b + 1) - from) as u64;
+        let end = found.unwrap_or(to);
+        let hinted = if filter.honour_skip { m.blocks.count_skip(from, end) } else { 0 };
+        m.sh.work.blocks_hinted += hinted;
+        m.sh.work.blocks_visited += (end - from) as u64 - hinted + u64::from(found.is_some());
         match found {
             Some(b) => self.isolate_block(m, owner, Pfn::of_pageblock(b)),
             None => {
