@@ -162,7 +162,8 @@ fn curves<'a>(e: &'a PageExperiment<'a>, variants: &[(&'a str, Vec<&'a RunResult
                 unit,
                 buckets: variants
                     .iter()
-                    .map(|(_, runs)| curve::merged(runs.iter().flat_map(|run| &run.histograms).filter(same)))
+                    .map(|(_, runs)| Histogram::pooled(runs.iter().flat_map(|run| &run.histograms).filter(same)))
+                    .map(|pooled| pooled.map_or(vec![], |h| h.buckets))
                     .collect(),
                 published: (0..variants.len()).map(published).collect(),
             }

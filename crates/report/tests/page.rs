@@ -87,7 +87,8 @@ fn the_pace_sweep_needs_points_that_can_be_drawn() {
     let point = |pause_us, us| PacePoint {
         variant: "a".into(),
         pause_us,
-        per_second: 1e6 / us,
+        per_second: Some(1e6 / us),
+        samples: 20_000,
         latency_us: vec![(50.0, us), (99.0, us)],
     };
     let lines = |pace: &[PacePoint]| {

@@ -58,12 +58,21 @@ pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: 
     Row {
         name,
         unit,
+        phase: MEASURE.into(),
+        better: Better::Lower,
+        merge: Merge::Median,
         headline,
         published: published.to_vec(),
-        measured: measured.to_vec(),
+        measured: measured.iter().map(|value| value.map(once)).collect(),
+        pairs: vec![],
         direction_agrees,
         ratio_off,
     }
+}
+
+/// A figure of one repetition.
+pub fn once(value: f64) -> Measured {
+    Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }
 }
 
 /// A table with every verdict in it.
@@ -87,8 +96,10 @@ pub fn table() -> ExperimentResult {
     ExperimentResult {
         id: "hugepage-latency".into(),
         target: "experiments/targets/hugepage-latency.toml".into(),
+        repetitions: 1,
         variants: VARIANTS.map(String::from).to_vec(),
         rows,
+        remarks: vec![],
         score: Score { direction: Tally { agree: 6, of: 8 }, headline_within_2x: Tally { agree: 2, of: 4 } },
     }
 }
@@ -105,7 +116,7 @@ pub fn pace() -> Vec<PacePoint> {
             };
             let latency_us = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9].map(|p| (p, latency(p))).to_vec();
             let per_second = 1e6 / (pause_us + latency(50.0));
-            points.push(PacePoint { variant: (*variant).into(), pause_us, per_second, latency_us });
+            points.push(PacePoint { variant: (*variant).into(), pause_us, per_second: Some(per_second), samples: 20_000, latency_us });
         }
     }
     points
@@ -117,7 +128,14 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
     let mut noise = Noise::new(17 + u64::from(repetition) * 31 + variant as u64);
     let length = if patched { 412.0 } else { 3650.0 } * (1.0 + 0.02 * noise.next());
     let ns = |share: f64| (share * length * 1e9) as u64;
-    let phase = |name: &str, from: f64, to: f64| Phase { name: name.into(), start_ns: ns(from), end_ns: ns(to) };
+    let phase = |name: &str, from: f64, to: f64| Phase {
+        name: name.into(),
+        start_ns: ns(from),
+        end_ns: ns(to),
+        cpu: BTreeMap::new(),
+        lock_wait_ns: 0,
+        proactive_runs: 0,
+    };
     let phases = vec![phase("fill", 0.0, 0.22), phase("fragment", 0.22, 0.45), phase("allocate", 0.45, 1.0)];
     let map = MemoryMap {
         zones: zones.iter().map(|&(name, blocks)| MapZone { name: name.into(), blocks }).collect(),
@@ -130,7 +148,9 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
         variant: VARIANTS[variant].into(),
         repetition,
         seed: 1,
-        figures: BTreeMap::new(),
+        random: true,
+        figures: vec![],
+        ending: None,
         vmstat: BTreeMap::new(),
         work: BTreeMap::new(),
         histograms: vec![latency(patched, &mut noise)],
