@@ -142,7 +142,7 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
     }
     if !e.result.rows.is_empty() {
         let layout = Layout::of(e.result);
-        table(out, e.result, &layout.single, held);
+        tables(out, e.result, &layout.single, held);
         phases(out, e.result, &layout);
     }
     remarks(out, e.result);
@@ -175,13 +175,34 @@ fn pills(out: &mut String, e: &ExperimentResult) {
     out.push_str("</ul>");
 }
 
+/// The rows that are held against something, and the others.
+fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
+    if let Some(how) = standing::how_merged(e) {
+        let _ = write!(out, "<p class=\"hint\">{}</p>", escape(&how));
+    }
+    let (published, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| !row.published.is_empty());
+    if held {
+        table(out, e, &published, true);
+    }
+    if e.rows.iter().any(|row| row.headline) {
+        out.push_str("<p class=\"small\">Headline rows, whose size counts, are in bold.</p>");
+    }
+    if held && !others.is_empty() {
+        out.push_str("<div class=\"part\"><h3>Not published</h3>");
+        table(out, e, &others, false);
+        out.push_str("</div>");
+    } else if !held {
+        table(out, e, &others, false);
+    }
+    if let Some(mark) = standing::mark_explained(e) {
+        let _ = write!(out, "<p class=\"small\">{}</p>", escape(&mark));
+    }
+}
+
 fn table(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
     let variants = e.variants.len();
     let (change, paired) = (usize::from(variants > 1), standing::has_pairs(e));
     let groups: &[&str] = if held { &["Published", "Measured"] } else { &["Measured"] };
-    if let Some(how) = standing::how_merged(e) {
-        let _ = write!(out, "<p class=\"hint\">{}</p>", escape(&how));
-    }
     out.push_str("<div class=\"scroll\"><table><thead><tr><th rowspan=\"2\">Row</th>");
     for group in groups {
         let _ = write!(out, "<th class=\"group\" colspan=\"{}\">{group}</th>", variants + change);
@@ -206,25 +227,10 @@ fn table(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
         }
     }
     out.push_str("</tr></thead><tbody>");
-    let (published, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| !row.published.is_empty());
-    for row in published {
-        table_row(out, row, variants, held, paired);
-    }
-    if held && !others.is_empty() {
-        let columns = 2 + groups.len() * (variants + change) + if paired { variants - 1 } else { 0 };
-        let heading = format!("<th scope=\"rowgroup\" colspan=\"{columns}\">Not published</th>");
-        let _ = write!(out, "</tbody><tbody><tr class=\"rows-head\">{heading}</tr>");
-    }
-    for row in others {
+    for row in rows {
         table_row(out, row, variants, held, paired);
     }
     out.push_str("</tbody></table></div>");
-    if e.rows.iter().any(|row| row.headline) {
-        out.push_str("<p class=\"small\">Headline rows, whose size counts, are in bold.</p>");
-    }
-    if let Some(mark) = standing::mark_explained(e) {
-        let _ = write!(out, "<p class=\"small\">{}</p>", escape(&mark));
-    }
 }
 
 /// A measured figure with its range below.
@@ -320,7 +326,7 @@ fn phases(out: &mut String, e: &ExperimentResult, layout: &Layout<'_>) {
                     "<th scope=\"rowgroup\" rowspan=\"{variants}\">{name} <span class=\"unit\">{unit}</span></th>"
                 );
             }
-            let _ = write!(out, "<th scope=\"row\" class=\"variant\">{}</th>", variant_line(i, variant));
+            let _ = write!(out, "<th scope=\"row\" class=\"variant\">{}</th>", variant_head(i, variant));
             for (at, row) in rows.iter().enumerate() {
                 let edge = if at == 0 { " edge" } else { "" };
                 let text = row.and_then(|row| measured(row, i));

@@ -98,7 +98,8 @@ impl<'a> Layout<'a> {
         let mut phases = in_order(of_phases.iter().rev().map(|row| row.phase.as_str()));
         phases.reverse();
         let of_phase = |name: &str, phase: &str| e.rows.iter().find(|row| row.name == name && row.phase == phase);
-        let by_phase = in_order(of_phases.iter().map(|row| row.name.as_str()))
+        let of_last = of_phases.iter().filter(|row| phases.last() == Some(&row.phase.as_str()));
+        let by_phase = in_order(of_last.map(|row| row.name.as_str()))
             .into_iter()
             .map(|name| phases.iter().map(|phase| of_phase(name, phase)).collect())
             .collect();

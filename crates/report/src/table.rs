@@ -15,8 +15,8 @@ use kontig_lab::result::{ExperimentResult, Measured, Row, Score};
 ///
 /// `width` is the terminal's in columns: where the table is wider, unit, spread and verdict move under the row's name or
 /// figure; figures never wrap. Without a width, lines are as long as they need. `colour` turns on ANSI colours. A `*`
-/// marks headline rows. Rows for which nothing was published come last, under a heading, if there are others; figures
-/// that every phase of the run has follow in a table of their own.
+/// marks headline rows. Rows for which nothing was published follow in a table of their own, and figures that every phase
+/// of the run has in another.
 pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> String {
     let held = e.rows.iter().any(|row| !row.published.is_empty());
     let layout = Layout::of(e);
@@ -28,24 +28,32 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     if let Some(how) = standing::how_merged(e) {
         out.push_str(&wrapped(&how, width));
     }
-    let paint = Paint { e, held, colour };
-    out.push_str(&fitted(width, |wide, width| paint.rows(&layout.single, wide, width)));
-    out.push('\n');
+    let paint = Paint { e, colour };
+    let (published, others): (Vec<&Row>, Vec<&Row>) = layout.single.iter().partition(|row| !row.published.is_empty());
     if held {
+        out.push_str(&fitted(width, |wide, width| paint.rows(&published, true, wide, width)));
+        out.push('\n');
         out.push_str(&format!("{}\n", score(&e.score)));
         let missed: Vec<_> = e.rows.iter().filter(|row| Verdict::of(row).missed()).map(|r| plain(&r.name)).collect();
         if !missed.is_empty() {
             let count = if missed.len() == 1 { "1 row missed".into() } else { format!("{} rows missed", missed.len()) };
             out.push_str(&wrapped(&format!("{count}: {}", missed.join("; ")), width));
         }
-    } else {
+    }
+    if !others.is_empty() || !held {
+        out.push_str(if held { "\nnot published\n" } else { "" });
+        out.push_str(&fitted(width, |wide, width| paint.rows(&others, false, wide, width)));
+        out.push('\n');
+    }
+    if !held {
         out.push_str("nothing was published to hold these rows against\n");
     }
     if let Some(mark) = standing::mark_explained(e) {
         out.push_str(&wrapped(&mark, width));
     }
     if !layout.by_phase.is_empty() {
-        out.push_str("\nby phase of the run; the rows above are of the measured one, unless they say otherwise\n");
+        out.push('\n');
+        out.push_str(&wrapped("by phase of the run; the rows above are of the phase 'measure'", width));
         out.push_str(&fitted(width, |wide, width| paint.phases(&layout, wide, width)));
         out.push('\n');
     }
@@ -101,7 +109,6 @@ fn fitted(width: Option<usize>, build: impl Fn(bool, Option<usize>) -> String) -
 /// What tables are made of.
 struct Paint<'a> {
     e: &'a ExperimentResult,
-    held: bool,
     colour: bool,
 }
 
@@ -125,8 +132,8 @@ impl Paint<'_> {
         rows.iter().any(|row| measured(row, variant).is_some_and(|m| standing::range(row, m).is_some()))
     }
 
-    /// The table of single figures.
-    fn rows(&self, rows: &[&Row], wide: bool, width: Option<usize>) -> String {
+    /// The table of single figures, held against published ones or on their own.
+    fn rows(&self, rows: &[&Row], held: bool, wide: bool, width: Option<usize>) -> String {
         let (e, variants) = (self.e, self.e.variants.len());
         let mut table = self.table(wide);
         let mut header = vec!["row".to_owned()];
@@ -135,7 +142,7 @@ impl Paint<'_> {
         }
         let first_figure = header.len();
         let mut left = vec![];
-        for group in if self.held { &["published", "measured"][..] } else { &["measured"] } {
+        for group in if held { &["published", "measured"][..] } else { &["measured"] } {
             for i in 0..variants {
                 // Short of room, the group is named over its first column only.
                 header.push(format!("{}\n{}", if wide || i == 0 { *group } else { "" }, letter(i)));
@@ -153,27 +160,18 @@ impl Paint<'_> {
         if wide && standing::has_pairs(e) {
             header.extend((1..variants).map(|i| format!("{} against\nA, by seed", letter(i))));
         }
-        if self.held && wide {
+        if held && wide {
             header.push("verdict".into());
         }
         table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
-        let (published, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| !row.published.is_empty());
-        for row in published {
-            table.add_row(self.cells(row, rows, wide));
-        }
-        if self.held && !others.is_empty() {
-            // An empty line is all the rule there is between the two kinds of row.
-            let heading = if wide { "\nNot published" } else { "Not published" };
-            table.add_row([Cell::new(heading).add_attribute(Attribute::Dim)]);
-        }
-        for row in others {
-            table.add_row(self.cells(row, rows, wide));
+        for row in rows {
+            table.add_row(self.cells(row, rows, held, wide));
         }
         set_figures(&mut table, figures.filter(|i| !left.contains(i)), wide);
         arranged(table, width)
     }
 
-    fn cells(&self, row: &Row, rows: &[&Row], wide: bool) -> Vec<Cell> {
+    fn cells(&self, row: &Row, rows: &[&Row], held: bool, wide: bool) -> Vec<Cell> {
         let variants = self.e.variants.len();
         let verdict = Verdict::of(row);
         let mut name = plain(&row.name);
@@ -196,7 +194,7 @@ impl Paint<'_> {
             name = name.add_attribute(Attribute::Bold);
         }
         let mut cells = if wide { vec![name, Cell::new(plain(&row.unit))] } else { vec![coloured(name, verdict)] };
-        if self.held {
+        if held {
             let exact = |i: usize| row.published.get(i).map_or_else(none, |&value| number::exact(value));
             cells.extend((0..variants).map(|i| Cell::new(exact(i))));
             push_change(&mut cells, variants, verdict::published_change(row));
@@ -218,7 +216,7 @@ impl Paint<'_> {
         if wide && standing::has_pairs(self.e) {
             cells.extend((1..variants).map(|i| Cell::new(standing::against_baseline(row, i).unwrap_or_else(none))));
         }
-        if self.held && wide {
+        if held && wide {
             cells.push(coloured(Cell::new(verdict.text()), verdict));
         }
         cells
@@ -229,14 +227,15 @@ impl Paint<'_> {
         let variants = self.e.variants.len();
         let (changes, paired) = (variants > 1, standing::has_pairs(self.e));
         let mut table = self.table(true);
+        let last = layout.phases.last().map_or_else(String::new, |phase| plain(phase));
         let mut header = vec!["figure".to_owned(), String::new()];
         header.extend(layout.phases.iter().map(|phase| plain(phase)));
         if changes && wide {
-            header.push("change\nof the last".into());
+            header.push(format!("change\nof {last}"));
         }
         let figures = 2..header.len();
         if paired && wide {
-            header.push("of the last,\nagainst A, by seed".into());
+            header.push(format!("{last} against\nA, by seed"));
         }
         table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
         for rows in &layout.by_phase {

@@ -104,6 +104,49 @@ pub fn table() -> ExperimentResult {
     }
 }
 
+/// A table of five repetitions: few samples, a spread, work done before the measurement, and nothing obtained.
+pub fn repeated() -> ExperimentResult {
+    let of = |value, low, high| Some(Measured { low, high, repetitions: 5, ..once(value) });
+    let pair = |lower, higher, overlap| vec![None, Some(Pairs { of: 5, lower, higher, overlap })];
+    let base = |name: &str, unit: &str| row(name, unit, false, &[], &[]);
+    let percentile = |p: f64, value, samples: u64, samples_needed| {
+        let of = Some(Measured { samples: Some(samples), samples_needed, ..of(value, value * 0.9, value * 1.5)? });
+        Some((format!("hugepage alloc latency p{p}"), Merge::Percentile { of: "hugepage alloc latency".into(), p }, of))
+    };
+    let mut rows = vec![];
+    for (name, merge, measured) in [percentile(50.0, 113.9, 110, None), percentile(99.0, 217.3, 110, Some(299))]
+        .into_iter()
+        .flatten()
+    {
+        rows.push(Row { merge, measured: vec![measured, None], pairs: vec![None, None], ..base(&name, "us") });
+    }
+    let share = vec![of(60.84, 60.5, 61.0), of(0.0, 0.0, 0.0)];
+    let higher = Better::Higher;
+    rows.push(Row { better: higher, measured: share, pairs: pair(5, 0, false), ..base("share of free memory", "%") });
+    let moves = vec![of(12.0, 9.0, 20.0), of(10.0, 8.0, 14.0)];
+    rows.push(Row { measured: moves, pairs: pair(3, 2, true), ..base("elapsed per page", "us") });
+    let cpu = [("settle", 0.0, 3.51), ("measure", 1.78, 0.09), ("total", 1.78, 3.6)];
+    for (phase, a, b) in cpu {
+        let measured = vec![of(a, a, a), of(b, b, b + 0.2)];
+        let (phase, pairs) = (phase.into(), pair(u32::from(a > b) * 5, u32::from(b > a) * 5, false));
+        rows.push(Row { phase, measured, pairs, ..base("kcompactd CPU time", "s") });
+    }
+    let remark = |variant, text: &str| Remark { variant, text: text.into() };
+    ExperimentResult {
+        id: "five".into(),
+        target: String::new(),
+        repetitions: 5,
+        variants: vec!["20".into(), "100".into()],
+        rows,
+        score: Score::default(),
+        remarks: vec![
+            remark(Some(0), "ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken"),
+            remark(Some(1), "nothing was obtained: no hugepage alloc latency"),
+            remark(None, "--give-up-after N goes on until N fail in a row"),
+        ],
+    }
+}
+
 /// A pace sweep: the baseline stalls at any pace, the patched kernel only when pages are taken fast.
 pub fn pace() -> Vec<PacePoint> {
     let mut points = vec![];
