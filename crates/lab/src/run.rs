@@ -302,10 +302,8 @@ fn histogram(of: &Latencies) -> Histogram {
 /// What is shown of every distribution: percentiles, the longest, and of how many.
 fn distribution_figures(h: &Histogram, name: &'static str) -> Vec<Reading> {
     let none = "nothing was obtained";
-    let mut figures: Vec<Reading> = PERCENTILES
-        .iter()
-        .map(|&p| Figure::percentile(name, MICROSECONDS, p).read_or(h.percentile(p), none))
-        .collect();
+    let mut figures: Vec<Reading> =
+        PERCENTILES.iter().map(|&p| Figure::percentile(name, MICROSECONDS, p).read_or(h.percentile(p), none)).collect();
     let longest = Figure::new(format!("{name} max"), MICROSECONDS).lower().merged(Merge::Max);
     figures.push(longest.read_or(h.percentile(100.0), none));
     let samples = Figure::new(format!("{name} samples"), "samples").merged(Merge::Sum);

@@ -184,9 +184,8 @@ impl Sampler {
 
     /// Figures that come from watching: the score's extremes, and the time between proactive runs.
     pub(crate) fn figures(&self) -> Vec<Reading> {
-        let score = |name: &'static str, merge, value: f64| {
-            Figure::new(name, "0-100").lower().merged(merge).read(value)
-        };
+        let score =
+            |name: &'static str, merge, value: f64| Figure::new(name, "0-100").lower().merged(merge).read(value);
         let between = self.proactive.and_then(|(first, last)| {
             let runs = last.runs - first.runs;
             (runs > 0).then(|| (last.at_ns - first.at_ns) as f64 / 1e9 / runs as f64)

@@ -49,7 +49,7 @@ pub(crate) fn latency(point: &PacePoint, percentile: f64) -> Option<f64> {
 
 /// Huge pages obtained per second, if any were.
 pub(crate) fn rate(point: &PacePoint) -> Option<f64> {
-    point.per_second.filter(|rate| rate.is_finite())
+    point.per_second.filter(|rate| rate.is_finite() && *rate > 0.0)
 }
 
 /// The sweep's table after an empty line, ending in a newline; nothing if there are no points.
@@ -93,7 +93,8 @@ fn rows(sweep: &Sweep<'_>) -> String {
             for p in PERCENTILES {
                 let point = points[i].filter(|point| latency(point, p).is_some());
                 let mark = if point.is_some_and(|point| point.samples < samples_needed(p)) { UNRESOLVED } else { "" };
-                cells.push(point.and_then(|point| latency(point, p)).map_or_else(none, |us| number::rounded(us) + mark));
+                cells
+                    .push(point.and_then(|point| latency(point, p)).map_or_else(none, |us| number::rounded(us) + mark));
             }
         }
         table.add_row(cells);

@@ -277,7 +277,11 @@ fn measured(row: &Row, variant: usize) -> Option<&Measured> {
 
 /// A figure with its range on lines of its own, for a narrow column: broken after the dash where that is long.
 fn stacked(figure: &str, range: &str) -> String {
-    if range.chars().count() <= 11 { format!("{figure}\n{range}") } else { format!("{figure}\n{}", range.replace('–', "–\n")) }
+    if range.chars().count() <= 11 {
+        format!("{figure}\n{range}")
+    } else {
+        format!("{figure}\n{}", range.replace('–', "–\n"))
+    }
 }
 
 /// Figures stand to the right and are never broken.

@@ -31,7 +31,13 @@ fn pauses_are_rows_and_percentiles_columns() {
 #[test]
 fn without_points_there_is_no_table() {
     assert_eq!(render(&[]), "");
-    let never = PacePoint { variant: "a".into(), pause_us: f64::NAN, per_second: Some(1.0), samples: 20_000, latency_us: vec![(50.0, 1.0)] };
+    let never = PacePoint {
+        variant: "a".into(),
+        pause_us: f64::NAN,
+        per_second: Some(1.0),
+        samples: 20_000,
+        latency_us: vec![(50.0, 1.0)],
+    };
     assert_eq!(render(&[never]), "");
 }
 
@@ -64,4 +70,23 @@ fn points_may_come_in_any_order_and_lack_figures() {
     ────────────────────────────────────────────────────────────────────────────────────────────────
     pages/s: huge pages obtained a second, pauses and stalls included; every point is one run
     ");
+}
+
+#[test]
+fn percentiles_of_few_huge_pages_are_marked_and_nothing_obtained_is_a_dash() {
+    let few = PacePoint {
+        variant: "few".into(),
+        pause_us: 0.0,
+        per_second: Some(2.0),
+        samples: 10,
+        latency_us: vec![(50.0, 3.0), (99.0, 9.0)],
+    };
+    let none = PacePoint { variant: "none".into(), per_second: None, samples: 0, latency_us: vec![], ..few.clone() };
+    let text = render(&[few, none]);
+    let row = text.lines().find(|l| l.trim_start().starts_with("0 ")).unwrap();
+    assert_eq!(
+        row.split_whitespace().collect::<Vec<_>>(),
+        ["0", "2", "3", "–", "–", "9†", "–", "–", "–", "–", "–", "–", "–"]
+    );
+    assert!(text.ends_with("† too few huge pages were obtained to tell this percentile\n"));
 }

@@ -83,6 +83,25 @@ fn every_part_has_its_data() {
 }
 
 #[test]
+fn repetitions_phases_and_remarks_are_on_the_page() {
+    let html = html(&common::repeated(), &common::small(), "");
+    for part in [
+        "60.84<small class=\"range\">60.5–61</small>",
+        "217.3†",
+        "p99 takes 299",
+        "won 3 of 5, ranges overlap",
+        "<h3>By phase</h3>",
+        "3.51<small",
+        "</b>: nothing was obtained: no hugepage alloc latency</li>",
+        "<li>--give-up-after N",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    let curve = &data(&html)["experiments"][0]["curves"][0];
+    assert_eq!(curve["repetitions"][0].as_array().map(Vec::len), Some(2), "each repetition beside all together");
+}
+
+#[test]
 fn the_pace_sweep_needs_points_that_can_be_drawn() {
     let point = |pause_us, us| PacePoint {
         variant: "a".into(),

@@ -114,9 +114,8 @@ pub fn repeated() -> ExperimentResult {
         Some((format!("hugepage alloc latency p{p}"), Merge::Percentile { of: "hugepage alloc latency".into(), p }, of))
     };
     let mut rows = vec![];
-    for (name, merge, measured) in [percentile(50.0, 113.9, 110, None), percentile(99.0, 217.3, 110, Some(299))]
-        .into_iter()
-        .flatten()
+    for (name, merge, measured) in
+        [percentile(50.0, 113.9, 110, None), percentile(99.0, 217.3, 110, Some(299))].into_iter().flatten()
     {
         rows.push(Row { merge, measured: vec![measured, None], pairs: vec![None, None], ..base(&name, "us") });
     }
@@ -159,7 +158,13 @@ pub fn pace() -> Vec<PacePoint> {
             };
             let latency_us = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9].map(|p| (p, latency(p))).to_vec();
             let per_second = 1e6 / (pause_us + latency(50.0));
-            points.push(PacePoint { variant: (*variant).into(), pause_us, per_second: Some(per_second), samples: 20_000, latency_us });
+            points.push(PacePoint {
+                variant: (*variant).into(),
+                pause_us,
+                per_second: Some(per_second),
+                samples: 20_000,
+                latency_us,
+            });
         }
     }
     points
