@@ -1,6 +1,7 @@
 //! What can be asked for. Help, completions and man pages all come from here.
 
 use clap::{Args, Parser, Subcommand};
+use kontig_workload::fragmenter::Holes;
 use std::path::PathBuf;
 
 /// Reproduce and explore Linux's memory compaction on a simulated machine.
@@ -34,6 +35,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  \
         kontig run hugealloc --machine desktop-32g --profile 6.1\n  \
         kontig run hugepage-latency --machine xeon-64g --set vm.compaction_proactiveness=80\n  \
+        kontig run hugealloc --machine xeon-64g --profile 7.2 --give-up-after 100 --repetitions 5\n  \
         kontig run watch --machine tiny-64m --profile 5.6 --switch proactive-compaction --html watch.html\n\n\
         'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls.")]
     Run(RunArgs),
@@ -64,7 +66,7 @@ pub enum Command {
 /// Where results go, and how much of the host they may use.
 #[derive(Args)]
 pub struct OutputArgs {
-    /// Print one JSON document (schema kontig.reproduce/1) instead of tables
+    /// Print one JSON document (schema kontig.reproduce/2) instead of tables
     #[arg(long)]
     pub json: bool,
     /// Keep everything needed to rerun: inputs, counters, histograms, time series
@@ -79,7 +81,7 @@ pub struct OutputArgs {
     /// Write the simulated machine's /proc files at the start and the end of each measurement
     #[arg(long, value_name = "DIR")]
     pub procfs: Option<PathBuf>,
-    /// Seed of all randomness
+    /// Seed of all randomness; each further repetition has the next
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Runs side by side (default: one for each CPU, as far as memory allows); results do not depend on it
@@ -116,6 +118,15 @@ pub struct RunArgs {
     /// A seed's patch to apply
     #[arg(long = "switch", value_name = "NAME")]
     pub switch: Vec<String>,
+    /// Run every variant so often, each time with another seed: figures then come with their spread
+    #[arg(long, value_name = "N")]
+    pub repetitions: Option<std::num::NonZeroU32>,
+    /// Let a driver of huge pages go on until N allocations fail in a row
+    #[arg(long, value_name = "N")]
+    pub give_up_after: Option<std::num::NonZeroU32>,
+    /// Which pages of every 2 MiB the fragmenter frees (a workload's own are random)
+    #[arg(long, value_name = "PATTERN", value_parser = Holes::NAMED.map(|(name, _)| name))]
+    pub holes: Option<String>,
     /// Where results go.
     #[command(flatten)]
     pub output: OutputArgs,

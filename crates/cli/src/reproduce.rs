@@ -7,6 +7,7 @@ use kontig_lab::session::{Outcome, Resolved, Session};
 use kontig_lab::store::{HostFacts, Store, StoredResult, check_writable, write_file};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_mm::profile::ProactiveRules;
+use kontig_workload::fragmenter::Holes;
 use kontig_workload::{WORKLOADS, Workload};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -72,8 +73,12 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
             v.sysctls.insert(name.clone(), value.clone());
         }
     }
+    let workload_changed = change_workload(&mut e, a)?;
+    if let Some(n) = a.repetitions {
+        e.repetitions = n.get();
+    }
     // What was changed is no longer what was published, and is named after what it is.
-    if a.machine.is_some() || a.profile.is_some() || !set.is_empty() || !a.switch.is_empty() {
+    if workload_changed || a.machine.is_some() || a.profile.is_some() || !set.is_empty() || !a.switch.is_empty() {
         e.target = None;
         e.summary = format!("What if: {} under other settings than published", e.id);
         e.assumptions.clear();
@@ -82,7 +87,25 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
         v.name = described(v, &e.machine, a.profile.is_some());
     }
     e.pace = None;
+    e.validate().map_err(AskedWrongly::Value)?;
     carry_out(vec![Resolved::new(e)?], &a.output)
+}
+
+/// Changes what is run as asked for; whether anything was.
+fn change_workload(e: &mut Experiment, a: &RunArgs) -> Result<bool, LabError> {
+    let lacks = |option: &str, what: &str| AskedWrongly::Value(format!("{option}: '{}' {what}", a.what));
+    if let Some(n) = a.give_up_after
+        && !e.workload.set_give_up_after(n.get())
+    {
+        return Err(lacks("--give-up-after", "has no driver that allocates huge pages until it gives up").into());
+    }
+    let holes = a.holes.as_ref().and_then(|name| Holes::NAMED.into_iter().find(|(known, _)| known == name));
+    if let Some((_, holes)) = holes
+        && !e.workload.set_holes(holes)
+    {
+        return Err(lacks("--holes", "has no process that fragments memory").into());
+    }
+    Ok(a.give_up_after.is_some() || holes.is_some())
 }
 
 /// A variant's name with all that was asked for: two what-ifs are told apart by their columns.
@@ -215,14 +238,21 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
         crate::print(&(text + "\n"))?;
     } else {
         let terminal = std::io::stdout().is_terminal();
+        // What is not a terminal is as wide as it needs to be.
+        let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
         let mut text = String::new();
         for x in outcomes {
-            text += &kontig_report::table::render(&x.result, None, terminal);
+            text += &kontig_report::table::render(&x.result, width, terminal);
             text += &kontig_report::pace::render(&x.pace);
             text += "\n";
         }
         let gib = host.peak_rss_bytes as f64 / (1u64 << 30) as f64;
-        text += &format!("seed {}; {:.1} s, {gib:.1} GiB at most\n", o.seed, host.wall_s);
+        let most = outcomes.iter().map(|x| x.result.repetitions).max().unwrap_or(1);
+        let seeds = match most {
+            0 | 1 => format!("seed {}", o.seed),
+            n => format!("seeds {} to {}", o.seed, o.seed.wrapping_add(u64::from(n - 1))),
+        };
+        text += &format!("{seeds}; {:.1} s, {gib:.1} GiB at most\n", host.wall_s);
         crate::print(&text)?;
     }
     if let Some(file) = &o.html {

@@ -92,6 +92,16 @@ fn an_assignment_needs_a_name_and_a_value() {
 }
 
 #[test]
+fn an_option_of_a_workload_that_lacks_it_is_refused() {
+    let d = tmp();
+    let says = ["--give-up-after", "'watch'"];
+    refused(d.path(), &tiny(&["--give-up-after", "3"]), ASKED_WRONGLY, &says);
+    let args = ["run", "watch-unmovable", "--machine", "tiny-64m", "--holes", "first"];
+    refused(d.path(), &args, ASKED_WRONGLY, &["--holes", "'watch-unmovable'"]);
+    refused(d.path(), &tiny(&["--repetitions", "10001"]), ASKED_WRONGLY, &["repetitions = 10001", "10000"]);
+}
+
+#[test]
 fn what_the_parser_refuses_is_asked_wrongly_too() {
     let d = tmp();
     for args in [
@@ -100,6 +110,9 @@ fn what_the_parser_refuses_is_asked_wrongly_too() {
         vec!["run"],
         vec!["run", "watch", "--jobs", "0"],
         vec!["run", "watch", "--seed", "-1"],
+        vec!["run", "watch", "--repetitions", "0"],
+        vec!["run", "hugealloc", "--give-up-after", "0"],
+        vec!["run", "hugealloc", "--holes", "round"],
         vec!["run", "watch", "--no-such-thing"],
         vec!["completions", "no-such-shell"],
     ] {
@@ -315,8 +328,8 @@ fn a_result_that_is_none_cannot_be_rerun() {
         ("[]", "names no schema"),
         ("{}", "names no schema"),
         (r#"{"schema": 1}"#, "names no schema"),
-        (r#"{"schema": "kontig.result/2"}"#, "schema kontig.result/2, this version of kontig reads kontig.result/1"),
-        (r#"{"schema": "kontig.result/1"}"#, "damaged: missing field"),
+        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/2"),
+        (r#"{"schema": "kontig.result/2"}"#, "damaged: missing field"),
     ] {
         write(dir, "result.json", text);
         refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);

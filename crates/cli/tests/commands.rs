@@ -119,11 +119,12 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     write(d.path(), "target.toml", TARGET);
     let doc = json(d.path(), &["reproduce", &e, "--json", "--seed", "7"]);
     assert_eq!(fields(&doc), set(["schema", "seed", "wall_s", "peak_rss_bytes", "experiments"]));
-    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/1"), Some(7)));
+    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/2"), Some(7)));
     let experiments = doc["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 1);
     let e = &experiments[0];
-    assert_eq!(fields(e), set(["id", "target", "variants", "rows", "score"]));
+    assert_eq!(fields(e), set(["id", "target", "repetitions", "variants", "rows", "score", "remarks"]));
+    assert_eq!(e["repetitions"], 1);
     assert_eq!((e["id"].as_str(), e["target"].as_str()), (Some("small"), Some("small-target")));
     assert_eq!(e["variants"], serde_json::json!(["vanilla", "patched, 60"]));
     assert_eq!(fields(&e["score"]), set(["direction", "headline_within_2x"]));
@@ -132,13 +133,26 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
         assert_eq!(e["score"][tally]["of"], 1);
     }
     let rows = e["rows"].as_array().unwrap();
-    let of_row = set(["name", "unit", "headline", "published", "measured", "direction_agrees", "ratio_off"]);
+    let of_row = set([
+        "name",
+        "unit",
+        "phase",
+        "better",
+        "merge",
+        "headline",
+        "published",
+        "measured",
+        "pairs",
+        "direction_agrees",
+        "ratio_off",
+    ]);
+    let of_measured = set(["value", "low", "high", "repetitions", "samples", "samples_needed"]);
     for (i, row) in rows.iter().enumerate() {
         assert_eq!(fields(row), of_row);
         assert!(row["name"].is_string() && row["unit"].is_string());
         assert_eq!(row["headline"].as_bool(), Some(i == 0), "the target's row comes first: {row}");
         assert_eq!(row["measured"].as_array().unwrap().len(), 2);
-        assert!(row["measured"].as_array().unwrap().iter().all(|m| m.is_f64() || m.is_null()));
+        assert!(row["measured"].as_array().unwrap().iter().all(|m| m.is_null() || fields(m) == of_measured));
         assert_eq!(row["published"].as_array().unwrap().len(), if i == 0 { 2 } else { 0 });
         assert_eq!(row["direction_agrees"].is_boolean(), i == 0);
     }
@@ -196,6 +210,86 @@ fn results_of_two_runs_are_the_same_bytes_but_for_the_host() {
     }
     let host: Value = serde_json::from_slice(&std::fs::read(dir.join("a/host.json")).unwrap()).unwrap();
     assert_eq!(fields(&host), set(["wall_s", "peak_rss_bytes"]));
+}
+
+/// The runs of a variant of the result in `dir`.
+fn stored(dir: &Path, variant: &str, repetitions: u32) -> Vec<Value> {
+    let file = |i: u32| std::fs::read(dir.join(format!("runs/small/{variant}/{i}.json"))).unwrap();
+    (0..repetitions).map(|i| serde_json::from_slice(&file(i)).unwrap()).collect()
+}
+
+#[test]
+fn what_the_table_says_follows_from_the_runs_that_are_kept() {
+    let d = tmp();
+    let e = experiment(d.path(), &[("repetitions = 2", "repetitions = 20")]);
+    let doc = json(d.path(), &["reproduce", &e, "--json", "--out", "kept"]);
+    let rows = doc["experiments"][0]["rows"].as_array().unwrap();
+    let row = |name: &str, phase: &str| rows.iter().find(|r| r["name"] == name && r["phase"] == phase).unwrap();
+    for (i, variant) in ["vanilla", "patched__60"].into_iter().enumerate() {
+        let runs = stored(&d.path().join("kept"), variant, 20);
+        // All samples of all repetitions, one by one.
+        let mut samples: Vec<f64> = Vec::new();
+        for bucket in runs.iter().flat_map(|r| r["histograms"][0]["buckets"].as_array().unwrap()) {
+            samples.extend(vec![bucket[0].as_f64().unwrap(); bucket[1].as_u64().unwrap() as usize]);
+        }
+        samples.sort_by(f64::total_cmp);
+        let shown = |name: &str, phase: &str| row(name, phase)["measured"][i]["value"].as_f64().unwrap();
+        for (name, share) in [("p50", 50), ("p90", 90), ("p95", 95), ("p99", 99), ("max", 100)] {
+            let nth = (samples.len() * share).div_ceil(100);
+            assert_eq!(
+                shown(&format!("hugepage alloc latency {name}"), "measure"),
+                samples[nth - 1],
+                "{variant} {name}"
+            );
+        }
+        assert_eq!(shown("hugepage alloc latency samples", "measure"), samples.len() as f64);
+        // The median of the repetitions' sums over phases.
+        let total = |run: &Value| {
+            let phases = run["phases"].as_array().unwrap().iter();
+            phases.map(|p| p["cpu"]["kcompactd0"]["system_ns"].as_u64().unwrap()).sum::<u64>()
+        };
+        let mut totals: Vec<u64> = runs.iter().map(total).collect();
+        totals.sort_unstable();
+        let of_kcompactd = &row("kcompactd CPU time", "total")["measured"][i];
+        assert_eq!(of_kcompactd["value"].as_f64(), Some((totals[9] as f64 / 1e9 + totals[10] as f64 / 1e9) / 2.0));
+        assert_eq!(of_kcompactd["high"].as_f64(), Some(totals[19] as f64 / 1e9));
+    }
+}
+
+#[test]
+fn a_run_that_gave_up_says_when_and_can_be_told_to_go_on() {
+    let d = tmp();
+    let run = |more: &[&str]| {
+        // Pausing lets nobody help: without proactive compaction the first failure comes early.
+        let set = ["--set", "vm.compaction_proactiveness=0", "--profile", "7.2", "--machine", "tiny-64m"];
+        let doc = json(d.path(), &[&["run", "hugealloc", "--json", "--holes", "first"], &set[..], more].concat());
+        let e = doc["experiments"][0].clone();
+        let failed = e["rows"].as_array().unwrap().iter().find(|r| r["name"] == "failed allocations").unwrap();
+        (e["remarks"].to_string(), failed["measured"][0]["value"].as_f64().unwrap())
+    };
+    let (said, failures) = run(&[]);
+    assert!(said.contains("ended at the first failed allocation, with ") && said.contains("--give-up-after"), "{said}");
+    assert_eq!(failures, 1.0);
+    let (said, failures) = run(&["--give-up-after", "30"]);
+    assert!(said.contains("ended at 30 failed allocations in a row, with "), "{said}");
+    assert!(failures >= 30.0);
+}
+
+#[test]
+fn the_seed_of_a_workload_known_by_name_makes_a_difference_and_repetitions_have_their_own() {
+    let d = tmp();
+    let doc =
+        json(d.path(), &["run", "hugealloc", "--machine", "tiny-64m", "--repetitions", "3", "--json", "--out", "k"]);
+    assert_eq!(doc["experiments"][0]["repetitions"], 3);
+    assert!(!doc["experiments"][0]["remarks"].to_string().contains("seed"));
+    let runs: Vec<Value> = (files(&d.path().join("k/runs")).iter())
+        .map(|f| serde_json::from_slice(&std::fs::read(d.path().join("k/runs").join(f)).unwrap()).unwrap())
+        .collect();
+    assert_eq!(runs.iter().map(|r| r["seed"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_ne!(runs[0]["map"], runs[1]["map"], "other holes");
+    let text = done(d.path(), &["run", "hugealloc", "--machine", "tiny-64m", "--holes", "first", "--repetitions", "2"]);
+    assert!(text.contains("the seed has no effect, and the repetitions are identical"), "{text}");
+    assert!(text.contains("seeds 1 to 2; "), "{text}");
 }
 
 /// Every address a page would load from.

@@ -1,48 +1,107 @@
-//! Holding measured figures against published ones.
+//! From runs to a table: repetitions merged, variants paired seed by seed, and held against what was published.
+//!
+//! How a figure's repetitions become one value is said by the figure itself (see [`kontig_workload::figure`]);
+//! percentiles come from all repetitions' samples put together. Every figure any run has becomes a row.
 
 use crate::experiment::Target;
-use crate::result::{ExperimentResult, Row, RunResult, Score, Tally};
+use crate::result::{
+    ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Remark, Row, RunResult, Score, Tally,
+    samples_needed,
+};
 
 /// A published change counts for direction from this ratio on.
 const CHANGE_THAT_COUNTS: f64 = 0.10;
 /// A headline row is within reach if its change ratio is off by at most this factor.
 const HEADLINE_FACTOR: f64 = 2.0;
 
-/// Units of figures that no target names.
-const UNITS: &[(&str, &str)] = &[
-    ("hugepage alloc latency p50", "us"),
-    ("hugepage alloc latency p90", "us"),
-    ("hugepage alloc latency p95", "us"),
-    ("hugepage alloc latency p99", "us"),
-    ("hugepage alloc latency max", "us"),
-    ("2 MiB of heap touched p50", "us"),
-    ("2 MiB of heap touched p99", "us"),
-    ("2 MiB of heap touched max", "us"),
-    ("2M hugepages allocated", "hugepages"),
-    ("share of free memory allocated as hugepages", "%"),
-    ("full compaction", "s"),
-    ("user", "s"),
-    ("system", "s"),
-    ("elapsed", "s"),
-    ("kcompactd CPU time", "s"),
-    ("kcompactd CPU share", "%"),
-    ("kswapd CPU time", "s"),
-    ("zone lock wait", "s"),
-    ("time between proactive runs", "s"),
-    ("proactive compaction runs", "runs"),
-    ("fragmentation score before", "0-100"),
-    ("fragmentation score after", "0-100"),
-    ("lowest fragmentation score", "0-100"),
-    ("highest fragmentation score", "0-100"),
-    ("free memory before", "GiB"),
-    ("failed allocations", "allocations"),
-];
+/// The runs of a variant's repetitions, by their seeds.
+type Repetitions<'a> = Vec<&'a RunResult>;
 
-/// The mean of a figure over a variant's repetitions; `None` if none of them has it.
-fn mean(runs: &[RunResult], variant: &str, figure: &str) -> Option<f64> {
-    let values: Vec<f64> =
-        runs.iter().filter(|r| r.variant == variant).filter_map(|r| r.figures.get(figure)).copied().collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+/// A figure's own value in each repetition that has one, with the repetition.
+fn values(figure: &Figure, runs: &Repetitions<'_>) -> Vec<(u32, f64)> {
+    let of = |run: &RunResult| match &figure.merge {
+        Merge::Percentile { of, p } => run.histograms.iter().find(|h| h.name == *of)?.percentile(*p),
+        _ => run.figure(&figure.name, &figure.phase),
+    };
+    runs.iter().filter_map(|run| Some((run.repetition, of(run)?))).collect()
+}
+
+/// A figure over all repetitions of a variant; none where none of them has it.
+fn merged(figure: &Figure, runs: &Repetitions<'_>) -> Option<Measured> {
+    let mut sorted: Vec<f64> = values(figure, runs).into_iter().map(|(_, value)| value).collect();
+    sorted.sort_by(f64::total_cmp);
+    let (&low, &high) = (sorted.first()?, sorted.last()?);
+    let n = sorted.len();
+    let (mut samples, mut needed) = (None, None);
+    let value = match &figure.merge {
+        Merge::Percentile { of, p } => {
+            let same = |h: &&Histogram| h.name == *of;
+            let pooled = Histogram::pooled(runs.iter().flat_map(|run| &run.histograms).filter(same))?;
+            samples = Some(pooled.samples());
+            needed = Some(samples_needed(*p)).filter(|needed| pooled.samples() < *needed);
+            pooled.percentile(*p)?
+        }
+        Merge::Median => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
+        Merge::Sum => sorted.iter().sum(),
+        Merge::Min => low,
+        Merge::Max => high,
+    };
+    Some(Measured { value, low, high, repetitions: n as u32, samples, samples_needed: needed })
+}
+
+/// A variant against the baseline; none where fewer than two seeds pair up, which say nothing of a spread, and for
+/// counts that repetitions add to.
+fn pairs(figure: &Figure, baseline: &Repetitions<'_>, variant: &Repetitions<'_>) -> Option<Pairs> {
+    if figure.merge == Merge::Sum {
+        return None;
+    }
+    let (a, b) = (values(figure, baseline), values(figure, variant));
+    let both: Vec<(f64, f64)> = (a.iter())
+        .filter_map(|(repetition, x)| Some((*x, b.iter().find(|(other, _)| other == repetition)?.1)))
+        .collect();
+    let range = |of: &[(u32, f64)]| {
+        of.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (_, x)| (low.min(*x), high.max(*x)))
+    };
+    let ((a_low, a_high), (b_low, b_high)) = (range(&a), range(&b));
+    (both.len() > 1).then(|| Pairs {
+        of: both.len() as u32,
+        lower: both.iter().filter(|(x, y)| y < x).count() as u32,
+        higher: both.iter().filter(|(x, y)| y > x).count() as u32,
+        overlap: a_low <= b_high && b_low <= a_high,
+    })
+}
+
+/// A row without anything published.
+fn row(figure: &Figure, by_variant: &[Repetitions<'_>]) -> Row {
+    Row {
+        name: figure.name.to_string(),
+        unit: figure.unit.to_string(),
+        phase: figure.phase.to_string(),
+        better: figure.better,
+        merge: figure.merge.clone(),
+        headline: false,
+        published: Vec::new(),
+        measured: by_variant.iter().map(|runs| merged(figure, runs)).collect(),
+        pairs: (by_variant.iter().enumerate())
+            .map(|(i, runs)| if i == 0 { None } else { pairs(figure, &by_variant[0], runs) })
+            .collect(),
+        direction_agrees: None,
+        ratio_off: None,
+    }
+}
+
+/// The figure a published row is about: one of the runs', or a percentile of one of their distributions.
+fn published_figure(name: &str, unit: &str, runs: &[RunResult]) -> Figure {
+    let known = runs.iter().flat_map(|run| &run.figures).map(|r| &r.figure);
+    if let Some(figure) = known.into_iter().find(|f| f.name == name && f.phase == MEASURE) {
+        return figure.clone();
+    }
+    let percentile = |h: &Histogram| {
+        let p: f64 = name.strip_prefix(&h.name)?.strip_prefix(" p")?.parse().ok()?;
+        (0.0..=100.0).contains(&p).then(|| Figure::percentile(h.name.clone(), h.unit.clone(), p))
+    };
+    let named = Figure::new(name.to_owned(), unit.to_owned());
+    runs.iter().flat_map(|run| &run.histograms).find_map(percentile).unwrap_or(named)
 }
 
 /// Patched over baseline: the last column over the first.
@@ -53,7 +112,7 @@ fn change(values: &[f64]) -> Option<f64> {
 
 /// One row's verdict.
 fn judge(mut row: Row) -> Row {
-    let measured: Option<Vec<f64>> = row.measured.iter().copied().collect();
+    let measured: Option<Vec<f64>> = row.measured.iter().map(|m| m.map(|m| m.value)).collect();
     let (Some(measured), [first, .., last]) = (measured, row.published.as_slice()) else { return row };
     let published_change = if *first != 0.0 { (last - first).abs() / first.abs() } else { f64::INFINITY };
     if published_change >= CHANGE_THAT_COUNTS && first != last {
@@ -68,39 +127,102 @@ fn judge(mut row: Row) -> Row {
 }
 
 /// The table of an experiment's runs against its target, or on its own. With a target, the target's rows come first;
-/// figures it does not have follow.
+/// figures it does not have follow, in the order the runs have them.
 pub fn compare(id: &str, variants: &[String], target: Option<&Target>, runs: &[RunResult]) -> ExperimentResult {
+    let by_variant: Vec<Repetitions<'_>> =
+        variants.iter().map(|v| runs.iter().filter(|r| r.variant == *v).collect()).collect();
     let mut rows: Vec<Row> = Vec::new();
     for t in target.iter().flat_map(|t| &t.row) {
-        let measured = variants.iter().map(|v| mean(runs, v, &t.name)).collect();
+        let figure = published_figure(&t.name, &t.unit, runs);
         rows.push(judge(Row {
-            name: t.name.clone(),
             unit: t.unit.clone(),
             headline: t.headline,
             published: t.values.clone(),
-            measured,
-            direction_agrees: None,
-            ratio_off: None,
+            ..row(&figure, &by_variant)
         }));
     }
-    for (name, unit) in UNITS {
-        let measured: Vec<Option<f64>> = variants.iter().map(|v| mean(runs, v, name)).collect();
-        if rows.iter().any(|r| r.name == *name) || measured.iter().all(Option::is_none) {
+    for reading in runs.iter().flat_map(|run| &run.figures) {
+        let figure = &reading.figure;
+        if !rows.iter().any(|r| r.name == figure.name && r.phase == figure.phase) {
+            rows.push(row(figure, &by_variant));
+        }
+    }
+    ExperimentResult {
+        id: id.into(),
+        target: target.map(|t| t.id.clone()).unwrap_or_default(),
+        repetitions: by_variant.iter().map(Vec::len).max().unwrap_or(0) as u32,
+        variants: variants.to_vec(),
+        score: score(&rows),
+        remarks: remarks(&by_variant),
+        rows,
+    }
+}
+
+/// What a reader must know of the runs to read the rows rightly.
+fn remarks(by_variant: &[Repetitions<'_>]) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    if by_variant.iter().flatten().all(|run| !run.random) {
+        let repeated = by_variant.iter().any(|runs| runs.len() > 1);
+        let text = if repeated {
+            "nothing in this workload is random: the seed has no effect, and the repetitions are identical"
+        } else {
+            "nothing in this workload is random: the seed has no effect"
+        };
+        remarks.push(Remark { variant: None, text: text.into() });
+    }
+    for (variant, runs) in by_variant.iter().enumerate() {
+        let mut say = |text: String| remarks.push(Remark { variant: Some(variant), text });
+        endings(runs).into_iter().for_each(&mut say);
+        for (why, names) in missing(runs) {
+            say(format!("{why}: no {}", names.join(", ")));
+        }
+    }
+    let remedies = by_variant.iter().flatten().find_map(|run| run.ending.as_ref());
+    remarks.extend(remedies.map(|ending| Remark { variant: None, text: ending.remedy.clone() }));
+    remarks
+}
+
+/// By which rules the runs ended, and how far they had come.
+fn endings(runs: &Repetitions<'_>) -> Option<String> {
+    let endings: Vec<_> = runs.iter().filter_map(|run| run.ending.as_ref()).collect();
+    let first = endings.first()?;
+    let mut text = format!("ended at {}", first.rule);
+    let all = |f: fn(f64, f64) -> f64, start| endings.iter().filter_map(|e| e.reached).fold(start, f);
+    let (low, high) = (all(f64::min, f64::INFINITY), all(f64::max, f64::NEG_INFINITY));
+    let percent = |x: f64| format!("{x:.1}");
+    if low <= high {
+        let range = if percent(low) == percent(high) { percent(low) } else { format!("{low:.1} to {high:.1}") };
+        text += &format!(", with {range} % of {} taken", first.goal);
+    }
+    Some(text)
+}
+
+/// The figures that no repetition has a value for, by the reason.
+fn missing(runs: &Repetitions<'_>) -> Vec<(String, Vec<String>)> {
+    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
+    let Some(first) = runs.first() else { return by_reason };
+    for reading in &first.figures {
+        let figure = &reading.figure;
+        if merged(figure, runs).is_some() {
             continue;
         }
-        rows.push(Row {
-            name: (*name).into(),
-            unit: (*unit).into(),
-            headline: false,
-            published: Vec::new(),
-            measured,
-            direction_agrees: None,
-            ratio_off: None,
+        let why = reading.missing.to_string();
+        // Of a distribution's figures, all of which are missing, it is named.
+        let name = match &figure.merge {
+            Merge::Percentile { of, .. } => of.to_string(),
+            _ if figure.phase != MEASURE => format!("{} of {}", figure.name, figure.phase),
+            _ => figure.name.to_string(),
+        };
+        let at = by_reason.iter().position(|(reason, _)| *reason == why).unwrap_or_else(|| {
+            by_reason.push((why, Vec::new()));
+            by_reason.len() - 1
         });
+        let names = &mut by_reason[at].1;
+        if !names.iter().any(|known| name.starts_with(known.as_str())) {
+            names.push(name);
+        }
     }
-    let score = score(&rows);
-    let target = target.map(|t| t.id.clone()).unwrap_or_default();
-    ExperimentResult { id: id.into(), target, variants: variants.to_vec(), rows, score }
+    by_reason
 }
 
 fn score(rows: &[Row]) -> Score {
@@ -119,14 +241,23 @@ fn score(rows: &[Row]) -> Score {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::Better;
+
+    fn once(value: f64) -> Measured {
+        Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }
+    }
 
     fn row(published: [f64; 2], measured: [f64; 2]) -> Row {
         judge(Row {
             name: "x".into(),
             unit: "us".into(),
+            phase: MEASURE.into(),
+            better: Better::Lower,
+            merge: Merge::Median,
+            pairs: Vec::new(),
             headline: true,
             published: published.to_vec(),
-            measured: measured.map(Some).to_vec(),
+            measured: measured.map(|value| Some(once(value))).to_vec(),
             direction_agrees: None,
             ratio_off: None,
         })

@@ -3,11 +3,12 @@
 use crate::catalog;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Variant;
-use crate::result::{Histogram, Phase, RunResult, TimedEvent};
+use crate::result::{Figure, Histogram, MEASURE, Merge, Phase, Reading, RunResult, TOTAL, TaskTime, TimedEvent};
 use crate::sampler::Sampler;
 use kontig_mm::sysctl::SysctlEffect;
 use kontig_mm::{Listen, Memory, Profile};
-use kontig_sim::{CostModel, Machine, MachineFile, Placement, SimError, Stop, TaskId};
+use kontig_sim::{CostModel, Machine, MachineFile, Placement, Program, SimError, Stop, TaskId};
+use kontig_workload::figure::{Latencies, PERCENTILES};
 use kontig_workload::{Measured, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Events kept of a run; what comes after them is only counted.
 const EVENTS_KEPT: usize = 2000;
-/// Work of the measured task counts as "measured" from here on; the kernel's own threads have CPUs of their own.
-const MEASURED_CPU: usize = 0;
+/// The CPU the workload's programs run on; the kernel's own threads have CPUs of their own.
+const WORKLOAD_CPU: usize = 0;
 
 /// Everything that decides a run's outcome.
 #[derive(Clone)]
@@ -91,7 +92,15 @@ impl RunPlan {
     /// If the run cannot go on, or was asked to stop.
     pub fn run(&self, control: &RunControl) -> Result<RunResult, LabError> {
         let machine = Machine::new(self.memory()?, CostModel::new(&self.machine.costs));
-        let mut run = Running { plan: self, machine, control, phases: Vec::new(), sampler: Sampler::new() };
+        let mut run = Running {
+            plan: self,
+            machine,
+            control,
+            programs: Vec::new(),
+            phases: Vec::new(),
+            phase_began: Counters::default(),
+            sampler: Sampler::new(),
+        };
         run.prepare()?;
         run.measure()
     }
@@ -107,7 +116,10 @@ struct Running<'a> {
     plan: &'a RunPlan,
     machine: Machine,
     control: &'a RunControl,
+    /// The workload's programs, whether done or not.
+    programs: Vec<TaskId>,
     phases: Vec<Phase>,
+    phase_began: Counters,
     sampler: Sampler,
 }
 
@@ -148,20 +160,57 @@ impl Running<'_> {
         }
     }
 
+    /// Ends the current phase and begins another: phases follow each other without a gap.
     fn phase(&mut self, name: &str) {
+        self.end_phase();
         let now = self.machine.now();
-        if let Some(last) = self.phases.last_mut() {
-            last.end_ns = now;
-        }
-        self.phases.push(Phase { name: name.into(), start_ns: now, end_ns: now });
+        let (cpu, lock_wait_ns, proactive_runs) = Default::default();
+        self.phases.push(Phase { name: name.into(), start_ns: now, end_ns: now, cpu, lock_wait_ns, proactive_runs });
         self.sampler.phase_begins(&self.machine, name);
+    }
+
+    /// Settles what belongs to the current phase.
+    fn end_phase(&mut self) {
+        let counters = self.counters();
+        let began = std::mem::replace(&mut self.phase_began, counters);
+        let ended = &self.phase_began;
+        let Some(phase) = self.phases.last_mut() else { return };
+        phase.end_ns = self.machine.now();
+        phase.lock_wait_ns = ended.lock_wait_ns - began.lock_wait_ns;
+        phase.proactive_runs = ended.proactive_runs - began.proactive_runs;
+        phase.cpu = (ended.cpu.iter())
+            .map(|(task, time)| {
+                let before = began.cpu.get(task).copied().unwrap_or_default();
+                let user_ns = time.user_ns - before.user_ns;
+                (task.clone(), TaskTime { user_ns, system_ns: time.system_ns - before.system_ns })
+            })
+            .collect();
+    }
+
+    fn counters(&self) -> Counters {
+        let m = &self.machine;
+        let threads = m.kernel_threads().into_iter();
+        let mut cpu: BTreeMap<String, TaskTime> =
+            threads.map(|(name, system_ns)| (name, TaskTime { user_ns: 0, system_ns })).collect();
+        let workload = cpu.entry(WORKLOAD.into()).or_default();
+        for time in self.programs.iter().map(|task| m.cpu_time(*task)) {
+            workload.user_ns += time.user_ns;
+            workload.system_ns += time.system_ns;
+        }
+        Counters { cpu, lock_wait_ns: m.lock_wait_ns(), proactive_runs: proactive_runs(m) }
+    }
+
+    fn spawn(&mut self, program: Box<dyn Program>) -> TaskId {
+        let task = self.machine.spawn(program, Placement { cpu: WORKLOAD_CPU });
+        self.programs.push(task);
+        task
     }
 
     fn prepare(&mut self) -> Result<(), LabError> {
         self.phase("prepare");
         let wrong = |e: String| LabError::Asked(AskedWrongly::Value(e));
         if let Some(program) = self.plan.workload.preparation(self.plan.seed).map_err(wrong)? {
-            let task = self.machine.spawn(program, Placement { cpu: MEASURED_CPU });
+            let task = self.spawn(program);
             self.advance(Some(task), None, (0, 500))?;
         }
         if self.plan.workload.settle_s > 0.0 {
@@ -172,21 +221,20 @@ impl Running<'_> {
     }
 
     fn measure(mut self) -> Result<RunResult, LabError> {
-        self.phase("measure");
+        self.phase(MEASURE);
         self.write_procfs("start")?;
         let wrong = |e: String| LabError::Asked(AskedWrongly::Value(e));
         let before = Before::of(&self.machine);
-        let program = self.plan.workload.measurement(before.free_pages).map_err(wrong)?;
+        let (program, read) = self.plan.workload.measurement(before.free_pages).map_err(wrong)?.start();
         self.machine.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
         self.sampler.measured_from(&self.machine);
-        let task = self.machine.spawn(program.into_program(), Placement { cpu: MEASURED_CPU });
+        let task = self.spawn(program);
         self.advance(Some(task), None, (520, 1000))?;
-        let now = self.machine.now();
-        self.phases.last_mut().expect("the measurement is a phase").end_ns = now;
-        let measured = self.machine.program(task).map(Workload::measured).unwrap_or_default();
+        self.end_phase();
+        let measured = self.machine.program(task).map(read).unwrap_or_default();
         self.sampler.last_look(&mut self.machine, "end");
         self.write_procfs("end")?;
-        Ok(self.result(task, &before, measured))
+        Ok(self.result(&before, measured))
     }
 
     fn write_procfs(&self, when: &str) -> Result<(), LabError> {
@@ -198,52 +246,37 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn result(self, task: TaskId, before: &Before, measured: Measured) -> RunResult {
+    fn result(self, before: &Before, measured: Measured) -> RunResult {
         let m = &self.machine;
-        let mut figures: BTreeMap<String, f64> = measured.figures.iter().map(|(n, v)| ((*n).to_string(), *v)).collect();
-        let time = m.cpu_time(task);
-        let elapsed = (m.now() - before.now) as f64 / 1e9;
-        let kcompactd = (m.kcompactd_ns() - before.kcompactd_ns) as f64 / 1e9;
-        let kswapd = (m.kswapd_ns() - before.kswapd_ns) as f64 / 1e9;
-        let runs = proactive_runs(m) - before.proactive_runs;
-        for (name, value) in [
-            ("user", time.user_ns as f64 / 1e9),
-            ("system", time.system_ns as f64 / 1e9),
-            ("elapsed", elapsed),
-            ("proactive compaction runs", runs as f64),
-            ("kcompactd CPU time", kcompactd),
-            ("kcompactd CPU share", if elapsed > 0.0 { 100.0 * kcompactd / elapsed } else { 0.0 }),
-            ("kswapd CPU time", kswapd),
-            ("zone lock wait", (m.lock_wait_ns() - before.lock_wait_ns) as f64 / 1e9),
-            ("fragmentation score before", before.score),
-            ("fragmentation score after", machine_score(m)),
-            ("free memory before", before.free_pages as f64 * 4096.0 / (1u64 << 30) as f64),
-        ] {
-            figures.insert(name.into(), value);
+        let mut figures: Vec<Reading> = Vec::new();
+        let histograms: Vec<Histogram> = measured.latencies.iter().map(histogram).collect();
+        for (h, of) in histograms.iter().zip(&measured.latencies) {
+            figures.extend(distribution_figures(h, of.name));
         }
+        figures.extend(measured.figures);
+        let score = |name: &'static str| Figure::new(name, "0-100").lower();
+        figures.push(score("fragmentation score before").read(before.score));
+        figures.push(score("fragmentation score after").read(machine_score(m)));
         figures.extend(self.sampler.figures());
+        let gib = |pages: u64| pages as f64 * 4096.0 / (1u64 << 30) as f64;
+        figures.push(Figure::new("free memory before", "GiB").read(gib(before.free_pages)));
+        figures.extend(phase_figures(&self.phases));
         let vmstat = m.memory().vmstat().iter();
         let vmstat = vmstat.map(|(e, v)| (e.name().to_string(), v - before.vmstat.get(e))).collect();
         let work = m.work().fields().into_iter().zip(before.work.fields());
         let work = work.map(|((n, a), (_, b))| (n.to_string(), a - b));
-        let histograms = measured.latencies.iter().map(|(name, h)| Histogram {
-            name: (*name).into(),
-            unit: "us".into(),
-            buckets: h
-                .iter_recorded()
-                .map(|b| (h.highest_equivalent(b.value_iterated_to()) as f64 / 1000.0, b.count_at_value()))
-                .collect(),
-        });
         let (series, map, events, events_dropped) = self.sampler.finish();
         RunResult {
             experiment: self.plan.experiment.clone(),
             variant: self.plan.variant.name.clone(),
             repetition: self.plan.repetition,
             seed: self.plan.seed,
+            random: self.plan.workload.is_random(),
             figures,
+            ending: measured.ending,
             vmstat,
             work: work.collect(),
-            histograms: histograms.collect(),
+            histograms,
             series,
             phases: self.phases,
             map,
@@ -253,31 +286,86 @@ impl Running<'_> {
     }
 }
 
+/// The workload's programs among the tasks of a phase.
+const WORKLOAD: &str = "workload";
+/// Unit of latencies.
+const MICROSECONDS: &str = "us";
+
+/// A distribution as it is kept: bounds in µs, the last one exact.
+fn histogram(of: &Latencies) -> Histogram {
+    let longest = of.longest_ns.unwrap_or(0);
+    let bound = |upper: u64| of.histogram.highest_equivalent(upper).min(longest) as f64 / 1000.0;
+    let buckets = of.histogram.iter_recorded().map(|b| (bound(b.value_iterated_to()), b.count_at_value()));
+    Histogram { name: of.name.into(), unit: MICROSECONDS.into(), buckets: buckets.collect() }
+}
+
+/// What is shown of every distribution: percentiles, the longest, and of how many.
+fn distribution_figures(h: &Histogram, name: &'static str) -> Vec<Reading> {
+    let none = "nothing was obtained";
+    let mut figures: Vec<Reading> =
+        PERCENTILES.iter().map(|&p| Figure::percentile(name, MICROSECONDS, p).read_or(h.percentile(p), none)).collect();
+    let longest = Figure::new(format!("{name} max"), MICROSECONDS).lower().merged(Merge::Max);
+    figures.push(longest.read_or(h.percentile(100.0), none));
+    let samples = Figure::new(format!("{name} samples"), "samples").merged(Merge::Sum);
+    figures.push(samples.read(h.samples() as f64));
+    figures
+}
+
+/// Figures of every phase, and of all together.
+fn phase_figures(phases: &[Phase]) -> Vec<Reading> {
+    let mut figures = Vec::new();
+    let whole = [(TOTAL.to_owned(), phases)];
+    let single = phases.iter().map(|p| (p.name.clone(), std::slice::from_ref(p)));
+    for (phase, of) in single.chain(whole) {
+        let seconds = |ns: &dyn Fn(&Phase) -> u64| of.iter().map(ns).sum::<u64>() as f64 / 1e9;
+        let threads = |p: &Phase, name: &str| {
+            let of = p.cpu.iter().filter(|(task, _)| task.trim_end_matches(|c: char| c.is_ascii_digit()) == name);
+            of.map(|(_, time)| time.user_ns + time.system_ns).sum::<u64>()
+        };
+        let workload = |p: &Phase| p.cpu.get(WORKLOAD).copied().unwrap_or_default();
+        let elapsed = seconds(&|p| p.end_ns - p.start_ns);
+        let kcompactd = seconds(&|p| threads(p, "kcompactd"));
+        let share = (elapsed > 0.0).then(|| 100.0 * kcompactd / elapsed);
+        let time = |name: &'static str| Figure::new(name, "s").lower();
+        let runs: u64 = of.iter().map(|p| p.proactive_runs).sum();
+        let of_phase = [
+            time("elapsed").read(elapsed),
+            time("user").read(seconds(&|p| workload(p).user_ns)),
+            time("system").read(seconds(&|p| workload(p).system_ns)),
+            time("kcompactd CPU time").read(kcompactd),
+            Figure::new("kcompactd CPU share", "%").lower().read_or(share, "the phase took no time"),
+            time("kswapd CPU time").read(seconds(&|p| threads(p, "kswapd"))),
+            time("zone lock wait").read(seconds(&|p| p.lock_wait_ns)),
+            Figure::new("proactive compaction runs", "runs").read(runs as f64),
+        ];
+        figures.extend(of_phase.map(|r| Reading { figure: r.figure.of_phase(phase.clone()), ..r }));
+    }
+    figures
+}
+
+/// What is counted phase by phase, since the machine's start.
+#[derive(Default)]
+struct Counters {
+    cpu: BTreeMap<String, TaskTime>,
+    lock_wait_ns: u64,
+    proactive_runs: u64,
+}
+
 /// The machine when the measurement began.
 struct Before {
-    now: u64,
     free_pages: u64,
     score: f64,
     vmstat: kontig_mm::Vmstat,
     work: kontig_mm::Work,
-    kcompactd_ns: u64,
-    kswapd_ns: u64,
-    lock_wait_ns: u64,
-    proactive_runs: u64,
 }
 
 impl Before {
     fn of(m: &Machine) -> Before {
         Before {
-            now: m.now(),
             free_pages: m.memory().nr_free_pages(),
             score: machine_score(m),
             vmstat: m.memory().vmstat().clone(),
             work: *m.work(),
-            kcompactd_ns: m.kcompactd_ns(),
-            kswapd_ns: m.kswapd_ns(),
-            lock_wait_ns: m.lock_wait_ns(),
-            proactive_runs: proactive_runs(m),
         }
     }
 }

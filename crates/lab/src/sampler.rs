@@ -1,48 +1,59 @@
 //! Looks at a running machine: values over time, pictures of its pageblocks, the trace.
 //!
-//! A run's length is not known beforehand: when a series grows too long, every other value is dropped and the
-//! interval doubles, so that any run ends with a few hundred points. Pictures are taken at even steps of progress,
+//! A phase's length is not known beforehand: when a series grows too long, every other value of the phase is dropped
+//! and the interval doubles, so that any phase ends with a few hundred points. Pictures are taken at even steps of progress,
 //! because each costs a walk over all frames.
 
-use crate::result::{Cell, MapFrame, MapZone, MemoryMap, Series, TimedEvent};
+use crate::result::{Cell, Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Series, TimedEvent};
 use crate::run::{machine_score, proactive_runs, take_events};
 use base64::Engine;
 use kontig_mm::frame::{FrameKind, Tag};
 use kontig_mm::{Memory, Pfn, VmEvent};
 use kontig_sim::Machine;
-use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Virtual time between two looks at the machine, to start with; doubled as a run gets longer.
+/// Virtual time between two looks at the machine at the start of a phase; doubled as the phase gets longer.
 const FIRST_INTERVAL_NS: u64 = 10_000_000;
-/// A series is halved when it reaches this many points.
+/// A phase's part of a series is halved when it reaches this many points.
 const MAX_POINTS: usize = 600;
 /// Pictures taken of the measured phase.
 const PICTURES: f64 = 20.0;
 
-const SERIES: [(&str, &str); 6] = [
+const SERIES: [(&str, &str); 7] = [
     ("fragmentation score", "0-100"),
     ("free huge pages", "huge pages"),
     ("free memory", "GiB"),
     ("pages migrated", "pages"),
     ("proactive compaction runs", "runs"),
     ("kcompactd CPU time", "s"),
+    ("kswapd CPU time", "s"),
 ];
 
 /// The eyes of a run.
 pub(crate) struct Sampler {
     interval_ns: u64,
     next_ns: u64,
+    /// The values of all phases.
     series: [Vec<(u64, f64)>; SERIES.len()],
+    /// How many of them are of earlier phases.
+    settled: usize,
     map: MemoryMap,
     next_picture: f64,
     events: Vec<TimedEvent>,
     dropped: u64,
-    /// From here on the score's extremes and the gaps between proactive runs are figures.
-    measured_ns: Option<u64>,
+    /// Whether the score's extremes and the gaps between proactive runs are those of the measurement already.
+    measuring: bool,
     score: (f64, f64),
-    proactive_starts: Vec<u64>,
+    /// When the first and the last proactive run of the measurement were seen to have begun, and how many there were.
+    proactive: Option<(Seen, Seen)>,
     last_runs: u64,
+}
+
+/// A number of proactive runs, and when it was first seen.
+#[derive(Clone, Copy)]
+struct Seen {
+    at_ns: u64,
+    runs: u64,
 }
 
 impl Sampler {
@@ -51,13 +62,14 @@ impl Sampler {
             interval_ns: FIRST_INTERVAL_NS,
             next_ns: 0,
             series: Default::default(),
+            settled: 0,
             map: MemoryMap::default(),
             next_picture: 0.0,
             events: Vec::new(),
             dropped: 0,
-            measured_ns: None,
+            measuring: false,
             score: (f64::MAX, f64::MIN),
-            proactive_starts: Vec::new(),
+            proactive: None,
             last_runs: 0,
         }
     }
@@ -67,19 +79,21 @@ impl Sampler {
         self.interval_ns
     }
 
-    /// The measurement begins now: short looks again, since it may be short.
+    /// The measurement begins now.
     pub(crate) fn measured_from(&mut self, m: &Machine) {
-        self.measured_ns = Some(m.now());
+        self.measuring = true;
         self.last_runs = proactive_runs(m);
         self.score = (machine_score(m), machine_score(m));
-        self.series.iter_mut().for_each(Vec::clear);
-        self.interval_ns = FIRST_INTERVAL_NS;
-        self.next_ns = m.now();
     }
 
+    /// A phase begins: short looks again, since it may be short.
     pub(crate) fn phase_begins(&mut self, m: &Machine, phase: &str) {
         self.picture(m, phase);
         self.next_picture = if phase == "measure" { 1.0 / PICTURES } else { f64::MAX };
+        self.settled = self.series[0].len();
+        self.interval_ns = FIRST_INTERVAL_NS;
+        self.sample(m);
+        self.next_ns = m.now() + self.interval_ns;
     }
 
     pub(crate) fn last_look(&mut self, m: &mut Machine, phase: &str) {
@@ -112,24 +126,30 @@ impl Sampler {
             mem.vmstat().get(VmEvent::PgmigrateSuccess) as f64,
             proactive_runs(m) as f64,
             m.kcompactd_ns() as f64 / 1e9,
+            m.kswapd_ns() as f64 / 1e9,
         ];
         for (s, v) in self.series.iter_mut().zip(values) {
-            s.push((m.now(), v));
+            // Two looks at one moment show the same machine.
+            if s.last().is_none_or(|last| last.0 < m.now()) {
+                s.push((m.now(), v));
+            }
         }
-        if self.measured_ns.is_some() {
+        if self.measuring {
             self.score = (self.score.0.min(score), self.score.1.max(score));
             let runs = proactive_runs(m);
             if runs > self.last_runs {
-                self.proactive_starts.push(m.now());
+                let seen = Seen { at_ns: m.now(), runs };
+                self.proactive = Some((self.proactive.map_or(seen, |(first, _)| first), seen));
                 self.last_runs = runs;
             }
         }
-        if self.series[0].len() >= MAX_POINTS {
+        let settled = self.settled;
+        if self.series[0].len() - settled >= MAX_POINTS {
             for s in &mut self.series {
-                let mut keep = false;
+                let mut i = 0;
                 s.retain(|_| {
-                    keep = !keep;
-                    keep
+                    i += 1;
+                    i <= settled || (i - settled) % 2 == 1
                 });
             }
             self.interval_ns *= 2;
@@ -163,17 +183,19 @@ impl Sampler {
     }
 
     /// Figures that come from watching: the score's extremes, and the time between proactive runs.
-    pub(crate) fn figures(&self) -> BTreeMap<String, f64> {
-        let mut f = BTreeMap::new();
-        if self.score.0 <= self.score.1 {
-            f.insert("lowest fragmentation score".into(), self.score.0);
-            f.insert("highest fragmentation score".into(), self.score.1);
-        }
-        let gaps: Vec<f64> = self.proactive_starts.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e9).collect();
-        if !gaps.is_empty() {
-            f.insert("time between proactive runs".into(), gaps.iter().sum::<f64>() / gaps.len() as f64);
-        }
-        f
+    pub(crate) fn figures(&self) -> Vec<Reading> {
+        let score =
+            |name: &'static str, merge, value: f64| Figure::new(name, "0-100").lower().merged(merge).read(value);
+        let between = self.proactive.and_then(|(first, last)| {
+            let runs = last.runs - first.runs;
+            (runs > 0).then(|| (last.at_ns - first.at_ns) as f64 / 1e9 / runs as f64)
+        });
+        vec![
+            score("lowest fragmentation score", Merge::Min, self.score.0),
+            score("highest fragmentation score", Merge::Max, self.score.1),
+            Figure::new("time between proactive runs", "s")
+                .read_or(between, "fewer than two proactive runs began in the measured phase"),
+        ]
     }
 
     pub(crate) fn finish(self) -> (Vec<Series>, MemoryMap, Vec<TimedEvent>, u64) {

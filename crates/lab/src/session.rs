@@ -7,7 +7,7 @@ use crate::catalog;
 use crate::compare::compare;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::{Experiment, Target, Variant};
-use crate::result::{ExperimentResult, RunResult};
+use crate::result::{ExperimentResult, MEASURE, RunResult};
 use crate::run::{RunControl, RunPlan, file_name};
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
@@ -134,9 +134,11 @@ pub struct PacePoint {
     pub variant: String,
     /// Pause after each allocation, µs.
     pub pause_us: f64,
-    /// Huge pages obtained per second, pauses and stalls included.
-    pub per_second: f64,
-    /// Percentile and latency in µs.
+    /// Huge pages obtained per second, pauses and stalls included; null where none was.
+    pub per_second: Option<f64>,
+    /// How many were obtained: the samples behind the percentiles.
+    pub samples: u64,
+    /// Percentile and latency in µs; empty where nothing was obtained.
     pub latency_us: Vec<(f64, f64)>,
 }
 
@@ -289,11 +291,11 @@ fn pace_points(r: &Resolved, swept: &[RunResult]) -> Vec<PacePoint> {
             let name = pace_name(&variant, pause_us);
             let Some(run) = swept.iter().find(|s| s.variant == name) else { continue };
             let Some(h) = run.histograms.first() else { continue };
-            let figure = |name: &str| run.figures.get(name).copied().unwrap_or(0.0);
-            let elapsed = figure("elapsed");
-            let per_second = if elapsed > 0.0 { figure("2M hugepages allocated") / elapsed } else { 0.0 };
-            let latency_us = PACE_PERCENTILES.map(|p| (p, h.percentile(p))).to_vec();
-            points.push(PacePoint { variant: variant.clone(), pause_us, per_second, latency_us });
+            let samples = h.samples();
+            let elapsed = run.figure("elapsed", MEASURE).filter(|s| *s > 0.0 && samples > 0);
+            let per_second = elapsed.map(|s| samples as f64 / s);
+            let latency_us = PACE_PERCENTILES.iter().filter_map(|&p| Some((p, h.percentile(p)?))).collect();
+            points.push(PacePoint { variant: variant.clone(), pause_us, per_second, samples, latency_us });
         }
     }
     points

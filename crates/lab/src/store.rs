@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Schema of `result.json`.
-pub const RESULT_SCHEMA: &str = "kontig.result/1";
+pub const RESULT_SCHEMA: &str = "kontig.result/2";
 
 /// `result.json`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

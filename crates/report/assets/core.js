@@ -114,7 +114,7 @@ function choice(label, options, chosen, onChoose) {
 /** Heading of a part: words, a hint, and controls on the right. */
 function partHead(host, title, hint, ...controls) {
   host.hidden = false;
-  host.append(el("div", { className: "part-head" }, el("h3", { textContent: title }), ...controls));
+  host.append(el("div", { className: "part-head" }, el("h3", { textContent: title }), el("div", { className: "controls" }, ...controls)));
   if (hint) host.append(el("p", { className: "hint", textContent: hint }));
 }
 

@@ -1,44 +1,64 @@
 // The kinds of chart an experiment has: percentile curves, latency against the pace, and values over time.
 
-/** Distributions: percentile across, value up on a log axis, both variants, published percentiles as rings. */
+/** Distributions: percentile across, value up on a log axis, a line a variant, published percentiles as rings. */
 function showCurves(host, experiment) {
   const curves = experiment.curves.filter(c => c.buckets.some(b => b.length));
   if (!curves.length) return;
   const published = curves.some(c => c.published.some(p => p.length));
-  partHead(host, "Percentiles", "Read across: the share of operations that were at most this slow. The vertical axis is logarithmic."
-    + (published ? " Rings are published figures." : ""));
-  host.append(variantLegend(experiment.variants, published
-    ? el("span", {}, el("i", { className: "ring" }), "published") : null));
-  const grid = el("div", { className: "grid" });
-  host.append(grid);
-  for (const curve of curves) {
+  const repeated = curves.some(c => c.repetitions.some(r => r.length));
+  const body = el("div", { className: "grid" });
+  const draw = tail => body.replaceChildren(...curves.map(curve => {
     const card = el("div", { className: "card" }, el("h4", { textContent: curve.name }));
-    grid.append(card);
-    chart(card, curveSpec(curve, experiment.variants, curves.length === 1 ? 380 : 300));
-  }
+    chart(card, curveSpec(curve, experiment.variants, curves.length === 1 ? 380 : 300, tail));
+    return card;
+  }));
+  partHead(host, "Percentiles", "Read across: the share of operations that were at most this slow; the tail gives every tenfold rarer operation the same room. The vertical axis is logarithmic."
+    + (repeated ? " Bold lines are all repetitions together, faint ones each of them." : "")
+    + (published ? " Rings are published figures." : ""),
+    choice("Percentile axis", [[false, "All alike"], [true, "Tail"]], false, draw));
+  host.append(variantLegend(experiment.variants, published
+    ? el("span", {}, el("i", { className: "ring" }), "published") : null), body);
+  draw(false);
 }
 
-function curveSpec(curve, variants, height) {
+/** The two axes of percentiles: all alike, and by how rare what lies beyond is, in powers of ten. */
+const EVEN = {
+  of: p => p, back: x => x, high: () => 100, label: v => v === 0 ? "0" : `p${v}`,
+  ticks: count => count >= 9 ? [0, 5, 10, 25, 50, 75, 90, 95, 100] : [0, 25, 50, 75, 100],
+};
+const TAIL = {
+  of: p => -Math.log10(Math.max(1 - p / 100, 1e-12)), back: x => 100 - 100 * 10 ** -x, high: samples => Math.max(1, Math.log10(samples)),
+  label: x => `p${Number((100 - 100 * 10 ** -x).toPrecision(8))}`,
+  ticks: (count, high) => [0, TAIL.of(50), ...Array.from({ length: Math.floor(high + 1e-9) }, (_, i) => i + 1)],
+};
+
+function curveSpec(curve, variants, height, tail) {
   const values = [...curve.buckets.flat().map(b => b[0]), ...curve.published.flat().map(p => p[1])].filter(v => v > 0);
   const low = 10 ** Math.floor(Math.log10(Math.min(...values, Infinity)) + 1e-9);
-  const high = Math.max(...values, -Infinity);
-  const y = values.length ? { low, high: Math.max(high * 1.25, low * 10) } : { low: 0.1, high: 1 };
-  const steps = curve.buckets.map(percentileSteps);
+  const top = Math.max(...values, -Infinity);
+  const y = values.length ? { low, high: Math.max(top * 1.25, low * 10) } : { low: 0.1, high: 1 };
+  const axis = tail ? TAIL : EVEN;
+  const high = axis.high(Math.max(...curve.buckets.map(total)));
+  const across = points => points.map(([p, v]) => [Math.min(axis.of(p), high), v]);
+  const line = (buckets, i, faint) => ({ colour: variantColour(i), faint, points: across(percentileSteps(buckets)) });
   return {
     height,
     describe: `Percentile curves of ${curve.name}`,
-    x: { low: 0, high: 100, ticks: count => count >= 9 ? [0, 5, 10, 25, 50, 75, 90, 95, 100] : [0, 25, 50, 75, 100], label: v => v === 0 ? "0" : `p${v}` },
+    x: { low: 0, high, ticks: count => axis.ticks(count, high), label: axis.label },
     y: { ...y, log: true, ticks: count => logTicks(y.low, y.high, count), label: v => withUnit(v, curve.unit) },
-    lines: steps.map((points, i) => ({ colour: variantColour(i), points })),
-    rings: curve.published.flatMap((points, i) => points.map(at => ({ colour: variantColour(i), at }))),
+    lines: [
+      ...curve.repetitions.flatMap((runs, i) => runs.map(buckets => line(buckets, i, true))),
+      ...curve.buckets.map((buckets, i) => line(buckets, i, false)),
+    ],
+    rings: curve.published.flatMap((points, i) => across(points).map(at => ({ colour: variantColour(i), at }))),
     reading(x) {
-      const p = Math.round(x * 2) / 2;
+      const p = tail ? axis.back(x) : Math.round(x * 2) / 2;
       const rows = curve.buckets.flatMap((buckets, i) => {
         const own = buckets.length ? [[variantColour(i), variants[i], withUnit(percentile(buckets, p), curve.unit)]] : [];
-        const near = curve.published[i].filter(q => Math.abs(q[0] - x) < 1.2).map(q => [variantColour(i), `published p${q[0]}`, withUnit(q[1], curve.unit)]);
+        const near = curve.published[i].filter(q => Math.abs(axis.of(q[0]) - x) < high * 0.012).map(q => [variantColour(i), `published p${q[0]}`, withUnit(q[1], curve.unit)]);
         return [...own, ...near];
       });
-      return rows.length ? { head: `p${p}`, rows } : null;
+      return rows.length ? { head: `p${Number(p.toPrecision(p > 99 ? 6 : 3))}`, rows } : null;
     },
   };
 }
@@ -107,50 +127,58 @@ function showSeries(host, experiment) {
   const changing = experiment.series.filter(s => s.lines.some(l => l.points.some(p => p[1] !== firstValue(s))));
   const still = experiment.series.filter(s => !changing.includes(s) && s.lines.some(l => l.points.length));
   if (!changing.length && !still.length) return () => {};
-  let drawn = [], moments = [];
+  let drawn = [], moments = [], overlaid = false, phase = null;
   const body = el("div");
-  const spans = experiment.variants.map((_, i) => span(experiment, i));
   const place = () => drawn.forEach(({ shown, variants }) =>
     shown.cursors(moments.filter(m => variants.includes(m.variant)).map(m => ({ x: m.at, colour: variantColour(m.variant) }))));
-  const draw = overlaid => {
+  const draw = () => {
     drawn = [];
-    const card = series => seriesCard(series, experiment, spans, overlaid, drawn);
-    const grid = list => el("div", { className: "grid" }, ...list.map(card));
+    const spans = experiment.variants.map((_, i) => span(experiment, i, phase));
+    const card = series => seriesCard(series, experiment, spans, phase, overlaid, drawn);
+    const many = experiment.variants.length > 2 && !overlaid ? " many" : "";
+    const grid = list => el("div", { className: `grid${many}` }, ...list.map(card));
     body.replaceChildren(grid(changing.slice(0, 8)));
     if (changing.length > 8) {
       body.append(el("details", {}, el("summary", { textContent: `${changing.length - 8} more series` }), grid(changing.slice(8))));
     }
     place();
   };
-  const hint = experiment.variants.length > 1
-    ? "Side by side, each variant has its own clock and both share the vertical axis; overlaid, they share the clock too. Shading marks phases; the dotted line is the moment the map shows."
-    : "Shading marks phases; the dotted line is the moment the map shows.";
-  partHead(host, "Over time", hint, experiment.variants.length > 1
-    ? choice("Arrangement", [[false, "Side by side"], [true, "Overlaid"]], false, draw) : null);
+  const several = experiment.variants.length > 1;
+  const hint = several
+    ? "Side by side, each variant has its own clock and both axes are of what is shown; overlaid, they share the clock too. Shading marks phases; the dotted line is the moment the map shows. Within one phase, time counts from its start."
+    : "Shading marks phases; the dotted line is the moment the map shows. Within one phase, time counts from its start.";
+  const names = [...new Set(experiment.phases.flat().map(p => p.name))];
+  partHead(host, "Over time", hint,
+    names.length > 1 ? choice("Phase", [[null, "All phases"], ...names.map(n => [n, n])], null, name => { phase = name; draw(); }) : null,
+    several ? choice("Arrangement", [[false, "Side by side"], [true, "Overlaid"]], false, all => { overlaid = all; draw(); }) : null);
   host.append(variantLegend(experiment.variants), body);
   if (still.length) {
     const list = still.map(s => `${s.name} ${withUnit(firstValue(s), s.unit)}`).join(", ");
     host.append(el("p", { className: "small", textContent: `Constant throughout: ${list}.` }));
   }
-  draw(false);
+  draw();
   return list => { moments = list; place(); };
 }
 
 const firstValue = series => series.lines.find(l => l.points.length)?.points[0][1];
 
-/** First and last second anything was recorded of a variant. */
-function span(experiment, variant) {
+/** First and last second something was recorded of a variant, or of one phase of it. */
+function span(experiment, variant, phase) {
   let low = Infinity, high = -Infinity;
   const see = t => { low = Math.min(low, t); high = Math.max(high, t); };
-  experiment.phases[variant].forEach(p => { see(p.start); see(p.end); });
   experiment.series.forEach(s => s.lines.filter(l => l.variant === variant && l.points.length).forEach(l => {
     see(l.points[0][0]);
     see(l.points[l.points.length - 1][0]);
   }));
+  if (phase !== null || low > high) experiment.phases[variant].filter(p => phase === null || p.name === phase).forEach((p, i) => {
+    if (i === 0) low = Infinity, high = -Infinity;
+    see(p.start);
+    see(p.end);
+  });
   return low < high ? [low, high] : [Math.min(low, 0), Math.max(low, 0) + 1];
 }
 
-function seriesCard(series, experiment, spans, overlaid, drawn) {
+function seriesCard(series, experiment, spans, phase, overlaid, drawn) {
   const unit = series.unit ? el("small", { textContent: series.unit }) : null;
   const card = el("div", { className: "card" }, el("h4", {}, series.name, unit));
   const present = experiment.variants.map((_, i) => i).filter(i => series.lines.some(l => l.variant === i && l.points.length));
@@ -158,26 +186,30 @@ function seriesCard(series, experiment, spans, overlaid, drawn) {
   const panels = overlaid ? card : el("div", { className: "panels" });
   if (!overlaid) card.append(panels);
   for (const variants of groups) {
-    const shown = chart(panels, seriesSpec(series, experiment, spans, variants));
+    const shown = chart(panels, seriesSpec(series, experiment, spans, phase, variants));
     drawn.push({ shown, variants });
   }
   return card;
 }
 
-function seriesSpec(series, experiment, spans, variants) {
-  const values = series.lines.flatMap(l => l.points.map(p => p[1]));
+function seriesSpec(series, experiment, spans, phase, variants) {
+  // Phases begin and end with a look at the machine: what lies within is the whole line of what is shown.
+  const shown = series.lines.map(l => ({ ...l, points: l.points.filter(p => p[0] >= spans[l.variant][0] && p[0] <= spans[l.variant][1]) }));
+  const values = shown.flatMap(l => l.points.map(p => p[1]));
   let low = values.reduce((a, b) => Math.min(a, b), 0), high = values.reduce((a, b) => Math.max(a, b), -Infinity);
   if (series.unit === "%" && high <= 100 && high > 50) high = 100;
   if (high <= low) high = low + 1;
   high += (high - low) * (high === 100 ? 0 : 0.04);
   const x = { low: Math.min(...variants.map(i => spans[i][0])), high: Math.max(...variants.map(i => spans[i][1])) };
-  const lines = series.lines.filter(l => variants.includes(l.variant)).sort((a, b) => b.repetition - a.repetition);
+  const lines = shown.filter(l => variants.includes(l.variant)).sort((a, b) => b.repetition - a.repetition);
+  // Within one phase, time counts from its start.
+  const origin = phase === null ? 0 : x.low;
   const alone = variants.length === 1 && experiment.variants.length > 1;
   return {
     height: 176,
     title: alone ? experiment.variants[variants[0]] : "",
     describe: `${series.name} over time`,
-    x: { ...x, ticks: count => timeTicks(x.low, x.high, count), label: v => duration(v) },
+    x: { ...x, ticks: count => timeTicks(x.low - origin, x.high - origin, count).map(t => t + origin), label: v => duration(Math.max(v - origin, 0)) },
     y: { low, high, ticks: count => linearTicks(low, high, count), label: axisNumber },
     lines: lines.map(l => ({ colour: variantColour(l.variant), faint: l.repetition > 0, points: l.points })),
     bands: variants.length === 1 ? experiment.phases[variants[0]] : [],
@@ -186,8 +218,8 @@ function seriesSpec(series, experiment, spans, variants) {
     reading(t) {
       const rows = lines.filter(l => l.repetition === 0 && l.points.length && t <= l.points[l.points.length - 1][0])
         .map(l => [variantColour(l.variant), "", withUnit(at(l.points, t), series.unit)]).reverse();
-      const phase = variants.length === 1 && experiment.phases[variants[0]].find(p => p.start <= t && t < p.end);
-      return rows.length ? { head: `${duration(t, 4)}${phase ? ` · ${phase.name}` : ""}`, rows } : null;
+      const within = variants.length === 1 && experiment.phases[variants[0]].find(p => p.start <= t && t < p.end);
+      return rows.length ? { head: `${duration(t - origin, 4)}${within ? ` · ${within.name}` : ""}`, rows } : null;
     },
   };
 }

@@ -40,5 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     print!("{}", kontig_report::pace::render(&pace));
     print!("{}", kontig_report::table::render(&table, Some(80), true));
     print!("{}", kontig_report::table::render(&unpublished, Some(100), false));
+    print!("{}", kontig_report::table::render(&common::repeated(), None, false));
+    print!("{}", kontig_report::table::render(&common::repeated(), Some(80), false));
     Ok(())
 }

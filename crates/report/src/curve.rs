@@ -1,25 +1,9 @@
-//! Percentile curves: the runs' distributions of one operation put together, and the published percentiles beside
-//! them.
+//! Published percentiles, to be drawn beside the distribution of the same operation.
 //!
 //! Published rows name the distribution and the percentile (`hugepage alloc latency p95`). Their figures are drawn
 //! only if their unit can be turned into the distribution's.
 
-use kontig_lab::result::{Histogram, Row};
-
-/// Buckets of several repetitions added up: ascending upper bounds, each with its count.
-pub(crate) fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Vec<(f64, u64)> {
-    let mut all: Vec<(f64, u64)> =
-        histograms.flat_map(|h| h.buckets.iter().copied()).filter(|b| b.0.is_finite()).collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    all.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        if same {
-            kept.1 = kept.1.saturating_add(next.1);
-        }
-        same
-    });
-    all
-}
+use kontig_lab::result::Row;
 
 /// Published (percentile, value) pairs for the distribution called `name`, for the variant in column `variant`.
 pub(crate) fn published(rows: &[Row], name: &str, unit: &str, variant: usize) -> Vec<(f64, f64)> {
@@ -50,13 +34,7 @@ fn scale(from: &str, to: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn repetitions_add_up() {
-        let h = |buckets: &[(f64, u64)]| Histogram { name: "x".into(), unit: "us".into(), buckets: buckets.to_vec() };
-        let both = [h(&[(1.0, 2), (4.0, 1)]), h(&[(1.0, 3), (2.0, 5)])];
-        assert_eq!(merged(both.iter()), [(1.0, 5), (2.0, 5), (4.0, 1)]);
-    }
+    use kontig_lab::result::{Better, MEASURE, Merge};
 
     #[test]
     fn published_percentiles_are_found_and_scaled() {
@@ -65,7 +43,11 @@ mod tests {
             unit: unit.into(),
             headline: false,
             published: vec![7894.0, 2.0],
+            phase: MEASURE.into(),
+            better: Better::Lower,
+            merge: Merge::Median,
             measured: vec![],
+            pairs: vec![],
             direction_agrees: None,
             ratio_off: None,
         };

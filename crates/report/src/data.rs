@@ -47,7 +47,10 @@ struct Experiment<'a> {
 struct Curves<'a> {
     name: &'a str,
     unit: &'a str,
+    /// For each variant, all repetitions together.
     buckets: Vec<Vec<(f64, u64)>>,
+    /// For each variant, each repetition; none where there is only one.
+    repetitions: Vec<Vec<&'a [(f64, u64)]>>,
     published: Vec<Vec<(f64, f64)>>,
 }
 
@@ -157,12 +160,19 @@ fn curves<'a>(e: &'a PageExperiment<'a>, variants: &[(&'a str, Vec<&'a RunResult
                 true => curve::published(&e.result.rows, name, unit, variant),
                 false => vec![],
             };
+            let single = |runs: &[&'a RunResult]| -> Vec<&'a [(f64, u64)]> {
+                let own = runs.iter().flat_map(|run| &run.histograms).filter(same).filter(|h| !h.buckets.is_empty());
+                own.map(|h| h.buckets.as_slice()).collect()
+            };
+            let repetitions = variants.iter().map(|(_, runs)| if runs.len() > 1 { single(runs) } else { vec![] });
             Curves {
+                repetitions: repetitions.collect(),
                 name,
                 unit,
                 buckets: variants
                     .iter()
-                    .map(|(_, runs)| curve::merged(runs.iter().flat_map(|run| &run.histograms).filter(same)))
+                    .map(|(_, runs)| Histogram::pooled(runs.iter().flat_map(|run| &run.histograms).filter(same)))
+                    .map(|pooled| pooled.map_or(vec![], |h| h.buckets))
                     .collect(),
                 published: (0..variants.len()).map(published).collect(),
             }

@@ -6,6 +6,7 @@
 
 use crate::data::Data;
 use crate::number;
+use crate::standing::{self, Layout};
 use crate::verdict::{self, Verdict};
 use kontig_lab::result::{ExperimentResult, Row, RunResult};
 use kontig_lab::session::PacePoint;
@@ -140,8 +141,11 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
         pills(out, e.result);
     }
     if !e.result.rows.is_empty() {
-        table(out, e.result, held);
+        let layout = Layout::of(e.result);
+        tables(out, e.result, &layout.single, held);
+        phases(out, e.result, &layout);
     }
+    remarks(out, e.result);
     for part in ["curves", "pace", "map", "series"] {
         let _ = write!(out, "<div class=\"part {part}\" hidden></div>");
     }
@@ -171,12 +175,40 @@ fn pills(out: &mut String, e: &ExperimentResult) {
     out.push_str("</ul>");
 }
 
-fn table(out: &mut String, e: &ExperimentResult, held: bool) {
-    let change = usize::from(e.variants.len() > 1);
+/// The rows that are held against something, and the others.
+fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
+    if let Some(how) = standing::how_merged(e) {
+        let _ = write!(out, "<p class=\"hint\">{}</p>", escape(&how));
+    }
+    let (published, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| !row.published.is_empty());
+    if held {
+        table(out, e, &published, true);
+    }
+    if e.rows.iter().any(|row| row.headline) {
+        out.push_str("<p class=\"small\">Headline rows, whose size counts, are in bold.</p>");
+    }
+    if held && !others.is_empty() {
+        out.push_str("<div class=\"part\"><h3>Not published</h3>");
+        table(out, e, &others, false);
+        out.push_str("</div>");
+    } else if !held {
+        table(out, e, &others, false);
+    }
+    if let Some(mark) = standing::mark_explained(e) {
+        let _ = write!(out, "<p class=\"small\">{}</p>", escape(&mark));
+    }
+}
+
+fn table(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
+    let variants = e.variants.len();
+    let (change, paired) = (usize::from(variants > 1), standing::has_pairs(e));
     let groups: &[&str] = if held { &["Published", "Measured"] } else { &["Measured"] };
     out.push_str("<div class=\"scroll\"><table><thead><tr><th rowspan=\"2\">Row</th>");
     for group in groups {
-        let _ = write!(out, "<th class=\"group\" colspan=\"{}\">{group}</th>", e.variants.len() + change);
+        let _ = write!(out, "<th class=\"group\" colspan=\"{}\">{group}</th>", variants + change);
+    }
+    if paired {
+        let _ = write!(out, "<th class=\"group\" colspan=\"{}\">Seed by seed</th>", variants - 1);
     }
     out.push_str(if held { "<th rowspan=\"2\">Verdict</th></tr><tr>" } else { "</tr><tr>" });
     for _ in groups {
@@ -188,26 +220,27 @@ fn table(out: &mut String, e: &ExperimentResult, held: bool) {
             out.push_str("<th class=\"figure\">change</th>");
         }
     }
+    if paired {
+        for (i, variant) in e.variants.iter().enumerate().skip(1) {
+            let edge = if i == 1 { "edge" } else { "" };
+            let _ = write!(out, "<th class=\"{edge}\">{}</th>", variant_head(i, variant));
+        }
+    }
     out.push_str("</tr></thead><tbody>");
-    let (published, others): (Vec<_>, Vec<_>) = e.rows.iter().partition(|row| !row.published.is_empty());
-    for row in published {
-        table_row(out, row, e.variants.len(), held);
-    }
-    if held && !others.is_empty() {
-        let columns = 2 + groups.len() * (e.variants.len() + change);
-        let heading = format!("<th scope=\"rowgroup\" colspan=\"{columns}\">Not published</th>");
-        let _ = write!(out, "</tbody><tbody><tr class=\"rows-head\">{heading}</tr>");
-    }
-    for row in others {
-        table_row(out, row, e.variants.len(), held);
+    for row in rows {
+        table_row(out, row, variants, held, paired);
     }
     out.push_str("</tbody></table></div>");
-    if e.rows.iter().any(|row| row.headline) {
-        out.push_str("<p class=\"small\">Headline rows, whose size counts, are in bold.</p>");
-    }
 }
 
-fn table_row(out: &mut String, row: &Row, variants: usize, held: bool) {
+/// A measured figure with its range below.
+fn measured(row: &Row, variant: usize) -> Option<String> {
+    let m = row.measured.get(variant)?.as_ref()?;
+    let range = standing::range(row, m).map(|range| format!("<small class=\"range\">{}</small>", escape(&range)));
+    Some(format!("{}{}", escape(&standing::figure(m)), range.unwrap_or_default()))
+}
+
+fn table_row(out: &mut String, row: &Row, variants: usize, held: bool, paired: bool) {
     let verdict = Verdict::of(row);
     let class = match (row.headline, verdict.missed()) {
         (true, true) => "headline missed",
@@ -230,10 +263,15 @@ fn table_row(out: &mut String, row: &Row, variants: usize, held: bool) {
         }
     }
     for i in 0..variants {
-        cell(edge(i), row.measured.get(i).copied().flatten().map(number::rounded));
+        cell(edge(i), measured(row, i));
     }
     if variants > 1 {
         cell(" change", verdict::measured_change(row).map(number::factor));
+    }
+    if paired {
+        for i in 1..variants {
+            seed_by_seed(out, row, i, if i == 1 { "edge" } else { "" });
+        }
     }
     if held {
         let class = match verdict {
@@ -245,4 +283,88 @@ fn table_row(out: &mut String, row: &Row, variants: usize, held: bool) {
         let _ = write!(out, "<td class=\"verdict {class}\"><span>{}</span></td>", escape(&verdict.text()));
     }
     out.push_str("</tr>");
+}
+
+/// How a variant stands against the baseline; dimmed where the ranges overlap.
+fn seed_by_seed(out: &mut String, row: &Row, variant: usize, edge: &str) {
+    let apart = row.pairs.get(variant).copied().flatten().is_some_and(|pairs| !pairs.overlap);
+    let words = standing::against_baseline(row, variant).unwrap_or_else(|| "–".into());
+    let class = if apart { "" } else { " soft" };
+    let _ = write!(out, "<td class=\"seeds {edge}{class}\">{}</td>", escape(&words));
+}
+
+/// Figures that every phase of a run has: a line a variant, a column a phase.
+fn phases(out: &mut String, e: &ExperimentResult, layout: &Layout<'_>) {
+    if layout.by_phase.is_empty() {
+        return;
+    }
+    let (variants, paired) = (e.variants.len(), standing::has_pairs(e));
+    out.push_str("<div class=\"part\"><h3>By phase</h3><p class=\"hint\">What a variant does before the measurement it need not do in it: ");
+    out.push_str("read the total beside the measured phase.</p><div class=\"scroll\"><table class=\"phases\"><thead><tr><th>Figure</th><th></th>");
+    for (i, phase) in layout.phases.iter().enumerate() {
+        let edge = if i == 0 { " edge" } else { "" };
+        let _ = write!(out, "<th class=\"figure{edge}\">{}</th>", escape(phase));
+    }
+    let last = layout.phases.last().map_or(String::new(), |phase| escape(phase));
+    if variants > 1 {
+        let _ = write!(out, "<th class=\"figure\">change of {last}</th>");
+    }
+    if paired {
+        let _ = write!(out, "<th class=\"edge\">{last}, seed by seed</th>");
+    }
+    out.push_str("</tr></thead>");
+    for rows in &layout.by_phase {
+        let Some(any) = rows.iter().flatten().next() else { continue };
+        let last = rows.last().copied().flatten();
+        out.push_str("<tbody>");
+        for (i, variant) in e.variants.iter().enumerate() {
+            out.push_str("<tr>");
+            if i == 0 {
+                let (name, unit) = (escape(&any.name), escape(&any.unit));
+                let _ = write!(
+                    out,
+                    "<th scope=\"rowgroup\" rowspan=\"{variants}\">{name} <span class=\"unit\">{unit}</span></th>"
+                );
+            }
+            let _ = write!(out, "<th scope=\"row\" class=\"variant\">{}</th>", variant_head(i, variant));
+            for (at, row) in rows.iter().enumerate() {
+                let edge = if at == 0 { " edge" } else { "" };
+                let text = row.and_then(|row| measured(row, i));
+                let _ = write!(out, "<td class=\"figure{edge}\">{}</td>", text.as_deref().unwrap_or("–"));
+            }
+            if variants > 1 {
+                let change = last.filter(|_| i > 0).and_then(|row| verdict::change_to(row, i)).map(number::factor);
+                let _ = write!(out, "<td class=\"figure change\">{}</td>", change.unwrap_or_default());
+            }
+            match last.filter(|_| paired && i > 0) {
+                Some(row) => seed_by_seed(out, row, i, "edge"),
+                None if paired => out.push_str("<td class=\"edge\"></td>"),
+                None => {}
+            }
+            out.push_str("</tr>");
+        }
+        out.push_str("</tbody>");
+    }
+    out.push_str("</table></div></div>");
+}
+
+/// A variant's name on one line behind its colour.
+fn variant_line(index: usize, name: &str) -> String {
+    format!("<i class=\"key v{}\"></i>{}", index.min(4), escape(name))
+}
+
+/// What a reader must know of the runs.
+fn remarks(out: &mut String, e: &ExperimentResult) {
+    let remarks = standing::remarks(e);
+    if remarks.is_empty() {
+        return;
+    }
+    out.push_str("<ul class=\"remarks\">");
+    for (variants, text) in remarks {
+        let names = variants.iter().filter_map(|&i| Some(variant_line(i, e.variants.get(i)?)));
+        let names: Vec<String> = names.map(|name| format!("<b>{name}</b>")).collect();
+        let of = if names.is_empty() { String::new() } else { format!("{}: ", names.join(", ")) };
+        let _ = write!(out, "<li>{of}{}</li>", escape(text));
+    }
+    out.push_str("</ul>");
 }

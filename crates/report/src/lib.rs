@@ -10,6 +10,7 @@ pub mod map;
 mod number;
 pub mod pace;
 pub mod palette;
+mod standing;
 pub mod svg;
 pub mod table;
 mod thin;

@@ -4,8 +4,10 @@
 //! terminal; the page draws the same points.
 
 use crate::number;
-use crate::table::{letter, plain};
+use crate::standing::UNRESOLVED;
+use crate::table::{letter, none, plain};
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
+use kontig_lab::result::samples_needed;
 use kontig_lab::session::PacePoint;
 
 /// The percentiles shown, of those a sweep has.
@@ -47,7 +49,7 @@ pub(crate) fn latency(point: &PacePoint, percentile: f64) -> Option<f64> {
 
 /// Huge pages obtained per second, if any were.
 pub(crate) fn rate(point: &PacePoint) -> Option<f64> {
-    (point.per_second > 0.0).then_some(point.per_second)
+    point.per_second.filter(|rate| rate.is_finite() && *rate > 0.0)
 }
 
 /// The sweep's table after an empty line, ending in a newline; nothing if there are no points.
@@ -64,7 +66,10 @@ pub fn render(points: &[PacePoint]) -> String {
         out.push_str(&format!("  {} = {}\n", letter(i), plain(name)));
     }
     out.push_str(&rows(&sweep));
-    out.push_str("\npages/s: huge pages obtained a second, pauses and stalls included\n");
+    out.push_str("\npages/s: huge pages obtained a second, pauses and stalls included; every point is one run\n");
+    if out.contains(UNRESOLVED) {
+        out.push_str(&format!("{UNRESOLVED} too few huge pages were obtained to tell this percentile\n"));
+    }
     out
 }
 
@@ -84,10 +89,12 @@ fn rows(sweep: &Sweep<'_>) -> String {
     for (i, pause) in sweep.pauses.iter().enumerate() {
         let mut cells = vec![number::exact(*pause)];
         for (_, points) in &sweep.variants {
-            let mut figure = |value: Option<f64>| cells.push(value.map_or_else(|| "–".into(), number::rounded));
-            figure(points[i].and_then(rate));
+            cells.push(points[i].and_then(rate).map_or_else(none, number::rounded));
             for p in PERCENTILES {
-                figure(points[i].and_then(|point| latency(point, p)));
+                let point = points[i].filter(|point| latency(point, p).is_some());
+                let mark = if point.is_some_and(|point| point.samples < samples_needed(p)) { UNRESOLVED } else { "" };
+                cells
+                    .push(point.and_then(|point| latency(point, p)).map_or_else(none, |us| number::rounded(us) + mark));
             }
         }
         table.add_row(cells);

@@ -4,35 +4,63 @@
 //! a name contains can move the cursor: control characters are dropped.
 
 use crate::number;
+use crate::standing::{self, Layout};
 use crate::verdict::{self, Verdict};
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, presets,
 };
-use kontig_lab::result::{ExperimentResult, Row, Score};
+use kontig_lab::result::{ExperimentResult, Measured, Row, Score};
 
-/// The table of `e`, with a line for each variant above and the score below, ending in a newline.
+/// The table of `e`, with a line for each variant above and the score and remarks below, ending in a newline.
 ///
-/// `width` is the terminal's in columns: where the table is wider, unit and verdict move under the row's name, which
-/// wraps; figures never do. Without a width, lines are as long as they need. `colour` turns on ANSI colours. A `*`
-/// marks headline rows. Rows for which nothing was published come last, under a heading, if there are others.
+/// `width` is the terminal's in columns: where the table is wider, unit, spread and verdict move under the row's name or
+/// figure; figures never wrap. Without a width, lines are as long as they need. `colour` turns on ANSI colours. A `*`
+/// marks headline rows. Rows for which nothing was published follow in a table of their own, and figures that every phase
+/// of the run has in another.
 pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> String {
     let held = e.rows.iter().any(|row| !row.published.is_empty());
+    let layout = Layout::of(e);
     let mut out = format!("{}\n", plain(&e.id));
     for (i, variant) in e.variants.iter().enumerate() {
         let role = if i == 0 && e.variants.len() > 1 { "  (baseline)" } else { "" };
         out.push_str(&format!("  {} = {}{role}\n", letter(i), plain(variant)));
     }
-    out.push_str(&rows(e, held, width, colour));
-    out.push('\n');
+    if let Some(how) = standing::how_merged(e) {
+        out.push_str(&wrapped(&how, width));
+    }
+    let paint = Paint { e, colour };
+    let (published, others): (Vec<&Row>, Vec<&Row>) = layout.single.iter().partition(|row| !row.published.is_empty());
     if held {
+        out.push_str(&fitted(width, |wide, width| paint.rows(&published, true, wide, width)));
+        out.push('\n');
         out.push_str(&format!("{}\n", score(&e.score)));
         let missed: Vec<_> = e.rows.iter().filter(|row| Verdict::of(row).missed()).map(|r| plain(&r.name)).collect();
         if !missed.is_empty() {
             let count = if missed.len() == 1 { "1 row missed".into() } else { format!("{} rows missed", missed.len()) };
-            out.push_str(&format!("{count}: {}\n", missed.join("; ")));
+            out.push_str(&wrapped(&format!("{count}: {}", missed.join("; ")), width));
         }
-    } else {
+    }
+    if !others.is_empty() || !held {
+        out.push_str(if held { "\nnot published\n" } else { "" });
+        out.push_str(&fitted(width, |wide, width| paint.rows(&others, false, wide, width)));
+        out.push('\n');
+    }
+    if !held {
         out.push_str("nothing was published to hold these rows against\n");
+    }
+    if let Some(mark) = standing::mark_explained(e) {
+        out.push_str(&wrapped(&mark, width));
+    }
+    if !layout.by_phase.is_empty() {
+        out.push('\n');
+        out.push_str(&wrapped("by phase of the run; the rows above are of the phase 'measure'", width));
+        out.push_str(&fitted(width, |wide, width| paint.phases(&layout, wide, width)));
+        out.push('\n');
+    }
+    for (variants, text) in standing::remarks(e) {
+        let letters: Vec<String> = variants.iter().map(|&v| letter(v)).collect();
+        let of = if letters.is_empty() { String::new() } else { format!("{}: ", letters.join(", ")) };
+        out.push_str(&wrapped(&format!("{of}{}", plain(text)), width));
     }
     out
 }
@@ -46,60 +74,219 @@ pub fn score(score: &Score) -> String {
     )
 }
 
-/// The widest form that fits: one line a row, or else unit and verdict under the row's name.
-fn rows(e: &ExperimentResult, held: bool, width: Option<usize>, colour: bool) -> String {
-    let wide = build(e, held, true, None, colour);
+/// A line broken at spaces where it is wider than the terminal, further lines set in by two.
+fn wrapped(text: &str, width: Option<usize>) -> String {
+    let width = width.unwrap_or(usize::MAX);
+    let (mut out, mut at) = (String::new(), 0);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if at > 0 && at + 1 + length > width {
+            out.push_str("\n  ");
+            at = 2;
+        } else if at > 0 {
+            out.push(' ');
+            at += 1;
+        }
+        out.push_str(word);
+        at += length;
+    }
+    out.push('\n');
+    out
+}
+
+/// The widest form that fits: everything side by side, or else stacked in fewer columns.
+fn fitted(width: Option<usize>, build: impl Fn(bool, Option<usize>) -> String) -> String {
+    let wide = build(true, None);
     match width {
         // The first line is the upper rule: nothing but the table's width in characters.
         Some(width) if wide.lines().next().is_some_and(|rule| rule.chars().count() > width) => {
-            build(e, held, false, Some(width), colour)
+            build(false, Some(width))
         }
         _ => wide,
     }
 }
 
-fn build(e: &ExperimentResult, held: bool, wide: bool, width: Option<usize>, colour: bool) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    if wide {
-        table.style_mut().row_separator = LineStyle::none();
-    }
-    if colour {
-        table.enforce_styling()
-    } else {
-        table.force_no_tty()
-    };
-    let mut header = vec!["row".to_owned()];
-    if wide {
-        header.push("unit".into());
-    }
-    let first_figure = header.len();
-    for group in if held { &["published", "measured"][..] } else { &["measured"] } {
-        // Short of room, the group is named over its first column only.
-        let over = |i: usize| if wide || i == 0 { *group } else { "" };
-        header.extend((0..e.variants.len()).map(|i| format!("{}\n{}", over(i), letter(i))));
-        if e.variants.len() > 1 {
-            header.push(format!("{}\nchange", over(1)));
+/// What tables are made of.
+struct Paint<'a> {
+    e: &'a ExperimentResult,
+    colour: bool,
+}
+
+impl Paint<'_> {
+    fn table(&self, wide: bool) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        if wide {
+            table.style_mut().row_separator = LineStyle::none();
         }
+        if self.colour {
+            table.enforce_styling()
+        } else {
+            table.force_no_tty()
+        };
+        table
     }
-    let figures = first_figure..header.len();
-    if held && wide {
-        header.push("verdict".into());
+
+    /// Whether any row of a variant has a range to show.
+    fn varies(&self, rows: &[&Row], variant: usize) -> bool {
+        rows.iter().any(|row| measured(row, variant).is_some_and(|m| standing::range(row, m).is_some()))
     }
-    table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
-    let (published, others): (Vec<_>, Vec<_>) = e.rows.iter().partition(|row| !row.published.is_empty());
-    for row in published {
-        table.add_row(cells(row, e.variants.len(), held, wide));
+
+    /// The table of single figures, held against published ones or on their own.
+    fn rows(&self, rows: &[&Row], held: bool, wide: bool, width: Option<usize>) -> String {
+        let (e, variants) = (self.e, self.e.variants.len());
+        let mut table = self.table(wide);
+        let mut header = vec!["row".to_owned()];
+        if wide {
+            header.push("unit".into());
+        }
+        let first_figure = header.len();
+        let mut left = vec![];
+        for group in if held { &["published", "measured"][..] } else { &["measured"] } {
+            for i in 0..variants {
+                // Short of room, the group is named over its first column only.
+                header.push(format!("{}\n{}", if wide || i == 0 { *group } else { "" }, letter(i)));
+                if wide && *group == "measured" && self.varies(rows, i) {
+                    left.push(header.len());
+                    header.push(format!("range\n{}", letter(i)));
+                }
+            }
+            if variants > 1 {
+                let over = if wide || variants == 1 { *group } else { "" };
+                header.push(format!("{over}\nchange"));
+            }
+        }
+        let figures = first_figure..header.len();
+        if wide && standing::has_pairs(e) {
+            header.extend((1..variants).map(|i| format!("{} against\nA, by seed", letter(i))));
+        }
+        if held && wide {
+            header.push("verdict".into());
+        }
+        table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
+        for row in rows {
+            table.add_row(self.cells(row, rows, held, wide));
+        }
+        set_figures(&mut table, figures.filter(|i| !left.contains(i)), wide);
+        arranged(table, width)
     }
-    if held && !others.is_empty() {
-        // An empty line is all the rule there is between the two kinds of row.
-        let heading = if wide { "\nNot published" } else { "Not published" };
-        table.add_row([Cell::new(heading).add_attribute(Attribute::Dim)]);
+
+    fn cells(&self, row: &Row, rows: &[&Row], held: bool, wide: bool) -> Vec<Cell> {
+        let variants = self.e.variants.len();
+        let verdict = Verdict::of(row);
+        let mut name = plain(&row.name);
+        if row.headline {
+            name.push_str(" *");
+        }
+        if !wide {
+            name = format!("{name}, {}", plain(&row.unit));
+            for i in 1..variants {
+                if let Some(standing) = standing::against_baseline(row, i) {
+                    name = format!("{name}\n{} {standing}", letter(i));
+                }
+            }
+            if verdict != Verdict::NotHeld {
+                name = format!("{name}\n→ {}", verdict.text());
+            }
+        }
+        let mut name = Cell::new(name);
+        if row.headline {
+            name = name.add_attribute(Attribute::Bold);
+        }
+        let mut cells = if wide { vec![name, Cell::new(plain(&row.unit))] } else { vec![coloured(name, verdict)] };
+        if held {
+            let exact = |i: usize| row.published.get(i).map_or_else(none, |&value| number::exact(value));
+            cells.extend((0..variants).map(|i| Cell::new(exact(i))));
+            push_change(&mut cells, variants, verdict::published_change(row));
+        }
+        for i in 0..variants {
+            let m = measured(row, i);
+            let figure = m.map_or_else(none, standing::figure);
+            let range = m.and_then(|m| standing::range(row, m)).unwrap_or_default();
+            if !wide {
+                cells.push(Cell::new(if range.is_empty() { figure } else { stacked(&figure, &range) }));
+                continue;
+            }
+            cells.push(Cell::new(figure));
+            if self.varies(rows, i) {
+                cells.push(Cell::new(range).add_attribute(Attribute::Dim));
+            }
+        }
+        push_change(&mut cells, variants, verdict::measured_change(row));
+        if wide && standing::has_pairs(self.e) {
+            cells.extend((1..variants).map(|i| Cell::new(standing::against_baseline(row, i).unwrap_or_else(none))));
+        }
+        if held && wide {
+            cells.push(coloured(Cell::new(verdict.text()), verdict));
+        }
+        cells
     }
-    for row in others {
-        table.add_row(cells(row, e.variants.len(), held, wide));
+
+    /// The table of figures that every phase has: a line a variant, a column a phase.
+    fn phases(&self, layout: &Layout<'_>, wide: bool, width: Option<usize>) -> String {
+        let variants = self.e.variants.len();
+        let (changes, paired) = (variants > 1, standing::has_pairs(self.e));
+        let mut table = self.table(true);
+        let last = layout.phases.last().map_or_else(String::new, |phase| plain(phase));
+        let mut header = vec!["figure".to_owned(), String::new()];
+        header.extend(layout.phases.iter().map(|phase| plain(phase)));
+        if changes && wide {
+            header.push(format!("change\nof {last}"));
+        }
+        let figures = 2..header.len();
+        if paired && wide {
+            header.push(format!("{last} against\nA, by seed"));
+        }
+        table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
+        for rows in &layout.by_phase {
+            let Some(any) = rows.iter().flatten().next() else { continue };
+            for i in 0..variants {
+                let name = if i == 0 { format!("{}, {}", plain(&any.name), plain(&any.unit)) } else { String::new() };
+                let mut cells = vec![Cell::new(name), Cell::new(letter(i))];
+                cells.extend(rows.iter().map(|row| {
+                    let Some((row, m)) = row.and_then(|row| Some((row, measured(row, i)?))) else {
+                        return Cell::new(none());
+                    };
+                    match standing::range(row, m) {
+                        Some(range) if wide => Cell::new(format!("{} ({range})", standing::figure(m))),
+                        Some(range) => Cell::new(stacked(&standing::figure(m), &range)),
+                        None => Cell::new(standing::figure(m)),
+                    }
+                }));
+                let last = rows.last().copied().flatten();
+                if changes && wide {
+                    let change = last.filter(|_| i > 0).and_then(|row| verdict::change_to(row, i));
+                    cells.push(Cell::new(change.map_or_else(String::new, number::factor)));
+                }
+                if paired && wide {
+                    let standing = last.and_then(|row| standing::against_baseline(row, i));
+                    cells.push(Cell::new(standing.unwrap_or_default()));
+                }
+                table.add_row(cells);
+            }
+        }
+        set_figures(&mut table, figures, wide);
+        arranged(table, width)
     }
-    for column in figures {
+}
+
+/// A variant's figure of a row.
+fn measured(row: &Row, variant: usize) -> Option<&Measured> {
+    row.measured.get(variant)?.as_ref()
+}
+
+/// A figure with its range on lines of its own, for a narrow column: broken after the dash where that is long.
+fn stacked(figure: &str, range: &str) -> String {
+    if range.chars().count() <= 11 {
+        format!("{figure}\n{range}")
+    } else {
+        format!("{figure}\n{}", range.replace('–', "–\n"))
+    }
+}
+
+/// Figures stand to the right and are never broken.
+fn set_figures(table: &mut Table, columns: impl Iterator<Item = usize>, wide: bool) {
+    for column in columns {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
             column.set_constraint(ColumnConstraint::ContentWidth);
@@ -108,6 +295,9 @@ fn build(e: &ExperimentResult, held: bool, wide: bool, width: Option<usize>, col
             }
         }
     }
+}
+
+fn arranged(mut table: Table, width: Option<usize>) -> String {
     match width {
         Some(width) => {
             table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -120,33 +310,9 @@ fn build(e: &ExperimentResult, held: bool, wide: bool, width: Option<usize>, col
     table.trim_fmt()
 }
 
-fn cells(row: &Row, variants: usize, held: bool, wide: bool) -> Vec<Cell> {
-    let verdict = Verdict::of(row);
-    let mut name = plain(&row.name);
-    if row.headline {
-        name.push_str(" *");
-    }
-    if !wide {
-        name = format!("{name}, {}", plain(&row.unit));
-        if verdict != Verdict::NotHeld {
-            name = format!("{name}\n→ {}", verdict.text());
-        }
-    }
-    let mut name = Cell::new(name);
-    if row.headline {
-        name = name.add_attribute(Attribute::Bold);
-    }
-    let mut cells = if wide { vec![name, Cell::new(plain(&row.unit))] } else { vec![coloured(name, verdict)] };
-    if held {
-        figures(&mut cells, variants, |i| row.published.get(i).map(|&value| number::exact(value)));
-        push_change(&mut cells, variants, verdict::published_change(row));
-    }
-    figures(&mut cells, variants, |i| row.measured.get(i).copied().flatten().map(number::rounded));
-    push_change(&mut cells, variants, verdict::measured_change(row));
-    if held && wide {
-        cells.push(coloured(Cell::new(verdict.text()), verdict));
-    }
-    cells
+/// What stands where nothing was measured or published: no figure is not 0.
+pub(crate) fn none() -> String {
+    "–".into()
 }
 
 fn coloured(cell: Cell, verdict: Verdict) -> Cell {
@@ -158,13 +324,9 @@ fn coloured(cell: Cell, verdict: Verdict) -> Cell {
     }
 }
 
-fn figures(cells: &mut Vec<Cell>, variants: usize, figure: impl Fn(usize) -> Option<String>) {
-    cells.extend((0..variants).map(|i| Cell::new(figure(i).unwrap_or_else(|| "–".into()))));
-}
-
 fn push_change(cells: &mut Vec<Cell>, variants: usize, change: Option<f64>) {
     if variants > 1 {
-        cells.push(Cell::new(change.map_or_else(|| "–".into(), number::factor)));
+        cells.push(Cell::new(change.map_or_else(none, number::factor)));
     }
 }
 

@@ -37,7 +37,7 @@ impl Verdict {
         if row.published.is_empty() {
             return Verdict::NotHeld;
         }
-        if row.measured.is_empty() || row.measured.iter().any(|m| m.is_none_or(|m| !m.is_finite())) {
+        if row.measured.is_empty() || row.measured.iter().any(|m| m.is_none_or(|m| !m.value.is_finite())) {
             return Verdict::NoFigure;
         }
         if row.direction_agrees == Some(false) {
@@ -82,7 +82,13 @@ pub fn published_change(row: &Row) -> Option<f64> {
 
 /// Last variant's measured figure over the first's; none where a figure is missing or the first is zero.
 pub fn measured_change(row: &Row) -> Option<f64> {
-    change(row.measured.first().copied().flatten(), row.measured.last().copied().flatten(), row.measured.len())
+    change_to(row, row.measured.len().checked_sub(1)?)
+}
+
+/// A variant's measured figure over the first's, likewise.
+pub fn change_to(row: &Row, variant: usize) -> Option<f64> {
+    let value = |i: usize| row.measured.get(i).copied().flatten().map(|m| m.value);
+    change(value(0), value(variant), row.measured.len())
 }
 
 fn change(baseline: Option<f64>, patched: Option<f64>, variants: usize) -> Option<f64> {
@@ -93,6 +99,11 @@ fn change(baseline: Option<f64>, patched: Option<f64>, variants: usize) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kontig_lab::result::{Better, MEASURE, Measured, Merge};
+
+    fn once(value: f64) -> Measured {
+        Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }
+    }
 
     fn row(
         headline: bool,
@@ -106,7 +117,11 @@ mod tests {
             unit: "us".into(),
             headline,
             published: published.to_vec(),
-            measured: measured.to_vec(),
+            phase: MEASURE.into(),
+            better: Better::Neither,
+            merge: Merge::Median,
+            measured: measured.map(|value| value.map(once)).to_vec(),
+            pairs: vec![],
             direction_agrees: agrees,
             ratio_off: off,
         }

@@ -24,14 +24,20 @@ fn pauses_are_rows_and_percentiles_columns() {
        500         711   906.5   2,106   2,256   2,376   4,801       1,987   3.25   4.25   9.734   9.907   13.39
      1,000       524.5   906.5   2,106   2,256   2,376   4,801       996.8   3.25   4.25   6.905   6.927   7.363
     ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-    pages/s: huge pages obtained a second, pauses and stalls included
+    pages/s: huge pages obtained a second, pauses and stalls included; every point is one run
     ");
 }
 
 #[test]
 fn without_points_there_is_no_table() {
     assert_eq!(render(&[]), "");
-    let never = PacePoint { variant: "a".into(), pause_us: f64::NAN, per_second: 1.0, latency_us: vec![(50.0, 1.0)] };
+    let never = PacePoint {
+        variant: "a".into(),
+        pause_us: f64::NAN,
+        per_second: Some(1.0),
+        samples: 20_000,
+        latency_us: vec![(50.0, 1.0)],
+    };
     assert_eq!(render(&[never]), "");
 }
 
@@ -40,7 +46,8 @@ fn points_may_come_in_any_order_and_lack_figures() {
     let point = |variant: &str, pause_us, latency_us: &[(f64, f64)]| PacePoint {
         variant: variant.into(),
         pause_us,
-        per_second: latency_us.iter().find(|l| l.0 == 50.0).map_or(0.0, |l| 1e6 / (pause_us + l.1)),
+        per_second: latency_us.iter().find(|l| l.0 == 50.0).map(|l| 1e6 / (pause_us + l.1)),
+        samples: 20_000,
         latency_us: latency_us.to_vec(),
     };
     let points = [
@@ -61,6 +68,25 @@ fn points_may_come_in_any_order_and_lack_figures() {
        0.5           –     –     –     –     –       –           –     –     –     –     –   12,345
      1,000         996     4     –     –     –       –           –     –     –     –     –        –
     ────────────────────────────────────────────────────────────────────────────────────────────────
-    pages/s: huge pages obtained a second, pauses and stalls included
+    pages/s: huge pages obtained a second, pauses and stalls included; every point is one run
     ");
+}
+
+#[test]
+fn percentiles_of_few_huge_pages_are_marked_and_nothing_obtained_is_a_dash() {
+    let few = PacePoint {
+        variant: "few".into(),
+        pause_us: 0.0,
+        per_second: Some(2.0),
+        samples: 10,
+        latency_us: vec![(50.0, 3.0), (99.0, 9.0)],
+    };
+    let none = PacePoint { variant: "none".into(), per_second: None, samples: 0, latency_us: vec![], ..few.clone() };
+    let text = render(&[few, none]);
+    let row = text.lines().find(|l| l.trim_start().starts_with("0 ")).unwrap();
+    assert_eq!(
+        row.split_whitespace().collect::<Vec<_>>(),
+        ["0", "2", "3", "–", "–", "9†", "–", "–", "–", "–", "–", "–", "–"]
+    );
+    assert!(text.ends_with("† too few huge pages were obtained to tell this percentile\n"));
 }

@@ -83,11 +83,31 @@ fn every_part_has_its_data() {
 }
 
 #[test]
+fn repetitions_phases_and_remarks_are_on_the_page() {
+    let html = html(&common::repeated(), &common::small(), "");
+    for part in [
+        "60.84<small class=\"range\">60.5–61</small>",
+        "217.3†",
+        "p99 takes 299",
+        "won 3 of 5, ranges overlap",
+        "<h3>By phase</h3>",
+        "3.51<small",
+        "</b>: nothing was obtained: no hugepage alloc latency</li>",
+        "<li>--give-up-after N",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    let curve = &data(&html)["experiments"][0]["curves"][0];
+    assert_eq!(curve["repetitions"][0].as_array().map(Vec::len), Some(2), "each repetition beside all together");
+}
+
+#[test]
 fn the_pace_sweep_needs_points_that_can_be_drawn() {
     let point = |pause_us, us| PacePoint {
         variant: "a".into(),
         pause_us,
-        per_second: 1e6 / us,
+        per_second: Some(1e6 / us),
+        samples: 20_000,
         latency_us: vec![(50.0, us), (99.0, us)],
     };
     let lines = |pace: &[PacePoint]| {
@@ -108,7 +128,8 @@ fn rows_without_published_figures_stand_under_a_heading() {
     table.rows.rotate_right(1);
     let html_of = |table: &ExperimentResult| html(table, &[], "");
     let html = html_of(&table);
-    let (held, others) = html.split_once("<th scope=\"rowgroup\" colspan=\"8\">Not published</th>").expect("a heading");
+    let (held, others) = html.split_once("<h3>Not published</h3>").expect("a heading");
+    assert!(!others.split_once("</table>").expect("its table").0.contains("Published"), "and without empty columns");
     assert!(held.contains("latency p5 ") && held.contains("elapsed") && !held.contains("pages migrated <"));
     assert!(others.contains("pages migrated <"));
     table.rows.iter_mut().for_each(|row| row.published.clear());

@@ -10,26 +10,31 @@ fn published_rows_show_both_and_a_verdict() {
     hugepage-latency
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
-    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-     row                            unit         published   published   published   measured     measured   measured   verdict
-                                                         A           B      change          A            B     change
-    ══════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════
-     hugepage alloc latency p5      us               7,894           2    ×0.00025      6,012          2.1   ×0.00035   agrees
-     hugepage alloc latency p25     us              12,561           3    ×0.00024     11,034         3.02   ×0.00027   agrees
-     hugepage alloc latency p50 *   us              21,229           4    ×0.00019     19,840          3.7   ×0.00019   agrees
-     hugepage alloc latency p75     us              30,147           4    ×0.00013     28,901         24.5   ×0.00085   agrees, off 6.4×
-     hugepage alloc latency p95 *   us              33,799         429      ×0.013     36,120        2,100     ×0.058   MISSED: off 4.6×
-     2M hugepages allocated *       hugepages      383,859     384,105       ×1.00    383,012      384,001      ×1.00   agrees
-     proactive compaction runs      runs (20+)           0          20           –          0           34          –   agrees
-     system                         s             1,666.48      194.58       ×0.12        182        1,604      ×8.81   MISSED: opposite
-     user                           s                17.39        8.35       ×0.48       17.2         17.1      ×0.99   MISSED: unchanged
-     elapsed *                      s             1,657.89      199.62       ×0.12      1,490            –          –   MISSED: no figure
-
-     Not published
-     pages migrated                 pages                –           –           –          0   98,123,456          –   –
-    ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+     row                            unit         published   published   published   measured   measured   measured   verdict
+                                                         A           B      change          A          B     change
+    ════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════
+     hugepage alloc latency p5      us               7,894           2    ×0.00025      6,012        2.1   ×0.00035   agrees
+     hugepage alloc latency p25     us              12,561           3    ×0.00024     11,034       3.02   ×0.00027   agrees
+     hugepage alloc latency p50 *   us              21,229           4    ×0.00019     19,840        3.7   ×0.00019   agrees
+     hugepage alloc latency p75     us              30,147           4    ×0.00013     28,901       24.5   ×0.00085   agrees, off 6.4×
+     hugepage alloc latency p95 *   us              33,799         429      ×0.013     36,120      2,100     ×0.058   MISSED: off 4.6×
+     2M hugepages allocated *       hugepages      383,859     384,105       ×1.00    383,012    384,001      ×1.00   agrees
+     proactive compaction runs      runs (20+)           0          20           –          0         34          –   agrees
+     system                         s             1,666.48      194.58       ×0.12        182      1,604      ×8.81   MISSED: opposite
+     user                           s                17.39        8.35       ×0.48       17.2       17.1      ×0.99   MISSED: unchanged
+     elapsed *                      s             1,657.89      199.62       ×0.12      1,490          –          –   MISSED: no figure
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     direction 6/8 rows agree; headline 2/4 within 2×
     4 rows missed: hugepage alloc latency p95; system; user; elapsed
+
+    not published
+    ───────────────────────────────────────────────────────────
+     row              unit    measured     measured   measured
+                                     A            B     change
+    ═══════════════════════════════════════════════════════════
+     pages migrated   pages          0   98,123,456          –
+    ───────────────────────────────────────────────────────────
     "#);
 }
 
@@ -62,6 +67,57 @@ fn without_published_rows_only_measured_columns_remain() {
     ──────────────────────────────────────────────────────────────────────
     nothing was published to hold these rows against
     "#);
+}
+
+#[test]
+fn repetitions_show_their_spread_and_how_often_a_variant_won() {
+    insta::assert_snapshot!(render(&common::repeated(), None, false), @"
+    five
+      A = 20  (baseline)
+      B = 100
+    5 repetitions, each with its own seed: percentiles are of all samples together, extremes the most extreme, other figures medians; ranges are from the lowest repetition to the highest
+    ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+     row                          unit   measured   range         measured   range   measured   B against
+                                                A   A                    B   B         change   A, by seed
+    ═══════════════════════════════════════════════════════════════════════════════════════════════════════════════════════
+     hugepage alloc latency p50   us        113.9   102.5–170.9          –                  –   –
+     hugepage alloc latency p99   us       217.3†   195.6–326            –                  –   –
+     share of free memory         %         60.84   60.5–61              0              ×0.00   won 0 of 5
+     elapsed per page             us           12   9–20                10   8–14       ×0.83   won 3 of 5, ranges overlap
+    ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    nothing was published to hold these rows against
+    † too few samples to tell: p99 takes 299
+
+    by phase of the run; the rows above are of the phase 'measure'
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+     figure                                settle            measure           total     change   total against
+                                                                                       of total   A, by seed
+    ════════════════════════════════════════════════════════════════════════════════════════════════════════════
+     kcompactd CPU time, s   A                  0               1.78            1.78
+                             B   3.51 (3.51–3.71)   0.09 (0.09–0.29)   3.6 (3.6–3.8)      ×2.02   won 0 of 5
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    A: ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken
+    B: nothing was obtained: no hugepage alloc latency
+    --give-up-after N goes on until N fail in a row
+    ");
+}
+
+#[test]
+fn what_is_in_phases_and_ranges_fits_a_narrow_terminal() {
+    let text = render(&common::repeated(), Some(80), false);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for part in ["60.5–61", "102.5–170.9", "B won 3 of 5, ranges overlap", "217.3†", "3.51"] {
+        assert!(text.contains(part), "{part} is missing or broken:\n{text}");
+    }
+}
+
+#[test]
+fn nothing_measured_is_a_dash_and_never_a_nought() {
+    let text = render(&common::repeated(), None, false);
+    let line = |start: &str| text.lines().find(|l| l.trim_start().starts_with(start)).unwrap().to_owned();
+    assert!(line("hugepage alloc latency p50").trim_end().ends_with('–') && !line("hugepage alloc").contains(" 0 "));
+    assert!(text.contains("B: nothing was obtained: no hugepage alloc latency"));
+    assert!(line("share of free memory").contains(" 0 "), "none of what was there is a number");
 }
 
 #[test]

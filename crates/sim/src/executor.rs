@@ -159,6 +159,18 @@ impl Machine {
         self.tasks.iter().map(of).sum()
     }
 
+    /// Every kernel thread, node by node, by its name in the kernel (`kcompactd0`) with its time on a CPU, ns.
+    pub fn kernel_threads(&self) -> Vec<(String, u64)> {
+        let (mut kcompactds, mut kswapds) = (self.kernel.mem.nodes().iter(), self.kernel.mem.nodes().iter());
+        let mut name = |t: &Task| match t.body {
+            Body::Kcompactd(_) => kcompactds.next().map(|n| format!("kcompactd{}", n.id.index())),
+            Body::Kswapd(_) => kswapds.next().map(|n| format!("kswapd{}", n.id.index())),
+            Body::Program { .. } => None,
+        };
+        let names: Vec<Option<String>> = self.tasks.iter().map(&mut name).collect();
+        names.into_iter().zip(&self.tasks).filter_map(|(name, t)| Some((name?, t.time.system_ns))).collect()
+    }
+
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.
     ///
     /// # Errors

@@ -23,6 +23,12 @@ pub enum Holes {
     Spread,
 }
 
+impl Holes {
+    /// Every pattern with its name.
+    pub const NAMED: [(&str, Holes); 4] =
+        [("first", Holes::First), ("last", Holes::Last), ("random", Holes::Random), ("spread", Holes::Spread)];
+}
+
 /// Fills memory, makes holes, and keeps the rest.
 pub struct Fragmenter {
     holes: Holes,

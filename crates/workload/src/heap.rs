@@ -1,7 +1,7 @@
 //! Seed 000's Java heap: one process touches a large heap page by page, on huge pages it asked for by `madvise`.
 
-use crate::{Benchmark, Measured, latencies};
-use hdrhistogram::Histogram;
+use crate::figure::Latencies;
+use crate::{Benchmark, Measured};
 use kontig_sim::{Op, Outcome, Program, Region, Value};
 
 /// Pages touched by one operation: a huge page's worth.
@@ -13,7 +13,7 @@ pub struct Heap {
     region: Region,
     touched: u32,
     stage: Stage,
-    faults: Histogram<u64>,
+    faults: Latencies,
 }
 
 #[derive(PartialEq)]
@@ -31,7 +31,7 @@ impl Heap {
             region: Region { mapping: 0, first: 0, pages: 0 },
             touched: 0,
             stage: Stage::Map,
-            faults: latencies(),
+            faults: Latencies::new("2 MiB of heap touched"),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Program for Heap {
             }
             Stage::Touch => {
                 if self.touched > 0 {
-                    self.faults.saturating_record(last.latency_ns().max(1));
+                    self.faults.record(last.latency_ns());
                 }
                 if self.touched == self.pages {
                     return Op::Done;
@@ -70,15 +70,6 @@ impl Program for Heap {
 
 impl Benchmark for Heap {
     fn measured(&self) -> Measured {
-        let at = |p: f64| self.faults.value_at_quantile(p / 100.0) as f64 / 1000.0;
-        let figures = vec![
-            ("2 MiB of heap touched p50", at(50.0)),
-            ("2 MiB of heap touched p99", at(99.0)),
-            ("2 MiB of heap touched max", at(100.0)),
-        ];
-        Measured { figures, latencies: vec![("2 MiB of heap touched", self.faults.clone())] }
-    }
-    fn into_program(self: Box<Self>) -> Box<dyn Program> {
-        self
+        Measured { latencies: vec![self.faults.clone()], ..Measured::default() }
     }
 }

@@ -1,7 +1,10 @@
 //! Seed 000's driver: allocates huge pages until none can be had, and times each.
+//!
+//! When that is, is a rule of the driver's: so many failures in a row. How far it came under that rule is part of what
+//! it measured, for a kernel may fail once with much memory free and do better at the next attempt.
 
-use crate::{Benchmark, Measured, latencies};
-use hdrhistogram::Histogram;
+use crate::figure::{Figure, Latencies};
+use crate::{Benchmark, Ending, Measured};
 use kontig_mm::{Gfp, Order};
 use kontig_sim::{Op, Outcome, Program, Value};
 
@@ -17,7 +20,7 @@ pub struct HugeAlloc {
     allocated: u64,
     failures_in_a_row: u32,
     failures: u64,
-    succeeded: Histogram<u64>,
+    succeeded: Latencies,
     started: bool,
     allocating: bool,
 }
@@ -29,12 +32,12 @@ impl HugeAlloc {
         HugeAlloc {
             gfp,
             pause_ns,
-            give_up_after: give_up_after.max(1),
+            give_up_after,
             free_at_start,
             allocated: 0,
             failures_in_a_row: 0,
             failures: 0,
-            succeeded: latencies(),
+            succeeded: Latencies::new("hugepage alloc latency"),
             started: false,
             allocating: false,
         }
@@ -45,7 +48,7 @@ impl HugeAlloc {
             Value::Block(Some(_)) => {
                 self.allocated += 1;
                 self.failures_in_a_row = 0;
-                self.succeeded.saturating_record(last.latency_ns().max(1));
+                self.succeeded.record(last.latency_ns());
             }
             Value::Block(None) => {
                 self.failures += 1;
@@ -81,32 +84,21 @@ impl Program for HugeAlloc {
 
 impl Benchmark for HugeAlloc {
     fn measured(&self) -> Measured {
-        let mut m = Measured::default();
-        const PERCENTILES: [(f64, &str); 13] = [
-            (5.0, "hugepage alloc latency p5"),
-            (10.0, "hugepage alloc latency p10"),
-            (25.0, "hugepage alloc latency p25"),
-            (30.0, "hugepage alloc latency p30"),
-            (40.0, "hugepage alloc latency p40"),
-            (50.0, "hugepage alloc latency p50"),
-            (60.0, "hugepage alloc latency p60"),
-            (75.0, "hugepage alloc latency p75"),
-            (80.0, "hugepage alloc latency p80"),
-            (90.0, "hugepage alloc latency p90"),
-            (95.0, "hugepage alloc latency p95"),
-            (99.0, "hugepage alloc latency p99"),
-            (100.0, "hugepage alloc latency max"),
+        let share = (self.free_at_start > 0).then(|| 100.0 * self.progress());
+        let figures = vec![
+            Figure::new("2M hugepages allocated", "hugepages").higher().read(self.allocated as f64),
+            Figure::new("share of free memory allocated as hugepages", "%")
+                .higher()
+                .read_or(share, "no memory was free"),
+            Figure::new("failed allocations", "allocations").lower().read(self.failures as f64),
         ];
-        for (p, name) in PERCENTILES {
-            m.figures.push((name, self.succeeded.value_at_quantile(p / 100.0) as f64 / 1000.0));
-        }
-        m.figures.push(("2M hugepages allocated", self.allocated as f64));
-        m.figures.push(("share of free memory allocated as hugepages", 100.0 * self.progress()));
-        m.figures.push(("failed allocations", self.failures as f64));
-        m.latencies.push(("hugepage alloc latency", self.succeeded.clone()));
-        m
-    }
-    fn into_program(self: Box<Self>) -> Box<dyn Program> {
-        self
+        let rule = match self.give_up_after {
+            1 => "the first failed allocation".to_owned(),
+            n => format!("{n} failed allocations in a row"),
+        };
+        let remedy = "--give-up-after N goes on until N fail in a row".into();
+        let ended = self.failures_in_a_row >= self.give_up_after;
+        let ending = ended.then(|| Ending { rule, reached: share, goal: "the free memory".into(), remedy });
+        Measured { figures, latencies: vec![self.succeeded.clone()], ending }
     }
 }

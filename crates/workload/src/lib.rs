@@ -3,6 +3,7 @@
 //! Source: the seeds, and `workloads` §1.6 for what they leave open. Every choice is a parameter of [`Workload`], so
 //! that an experiment file says what was assumed.
 
+pub mod figure;
 pub mod fragmenter;
 pub mod heap;
 pub mod hugealloc;
@@ -10,29 +11,38 @@ pub mod simple;
 pub mod spec;
 pub mod unmovable;
 
-pub use spec::{WORKLOADS, Workload};
+pub use spec::{Measurement, WORKLOADS, Workload};
 
-use hdrhistogram::Histogram;
+use figure::{Latencies, Reading};
 use kontig_sim::Program;
+use serde::{Deserialize, Serialize};
 
 /// What a program has measured.
 #[derive(Default)]
 pub struct Measured {
-    /// Figures by name.
-    pub figures: Vec<(&'static str, f64)>,
-    /// Latencies in ns, with what they are of.
-    pub latencies: Vec<(&'static str, Histogram<u64>)>,
+    /// Its figures, in the order they are shown.
+    pub figures: Vec<Reading>,
+    /// Latencies of single operations.
+    pub latencies: Vec<Latencies>,
+    /// What ended it, if that was a rule of its own and not the end of its work.
+    pub ending: Option<Ending>,
+}
+
+/// The rule by which a program stopped, and how far it had come.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Ending {
+    /// The rule, such as `the first failed allocation`.
+    pub rule: String,
+    /// The share of its goal it had reached, %; none where the goal was nothing.
+    pub reached: Option<f64>,
+    /// The goal, such as `the free memory`.
+    pub goal: String,
+    /// How to have it otherwise.
+    pub remedy: String,
 }
 
 /// A program that measures.
 pub trait Benchmark: Program {
     /// What it has measured so far.
     fn measured(&self) -> Measured;
-    /// As the machine runs it.
-    fn into_program(self: Box<Self>) -> Box<dyn Program>;
-}
-
-/// An empty latency histogram: three significant figures, from 1 ns to ten hours.
-fn latencies() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 36_000_000_000_000, 3).expect("the bounds are within the library's")
 }

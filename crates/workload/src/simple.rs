@@ -1,5 +1,6 @@
 //! Two short programs: one full compaction, and watching the machine for a while.
 
+use crate::figure::Figure;
 use crate::{Benchmark, Measured};
 use kontig_sim::{Op, Outcome, Program};
 
@@ -35,11 +36,9 @@ impl Program for CompactMemory {
 
 impl Benchmark for CompactMemory {
     fn measured(&self) -> Measured {
-        let took = self.took_ns.map(|ns| ("full compaction", ns as f64 / 1e9));
-        Measured { figures: took.into_iter().collect(), latencies: Vec::new() }
-    }
-    fn into_program(self: Box<Self>) -> Box<dyn Program> {
-        self
+        let took = self.took_ns.map(|ns| ns as f64 / 1e9);
+        let figure = Figure::new("full compaction", "s").lower().read_or(took, "the compaction was not finished");
+        Measured { figures: vec![figure], ..Measured::default() }
     }
 }
 
@@ -75,8 +74,5 @@ impl Program for Watch {
 impl Benchmark for Watch {
     fn measured(&self) -> Measured {
         Measured::default()
-    }
-    fn into_program(self: Box<Self>) -> Box<dyn Program> {
-        self
     }
 }

@@ -90,22 +90,22 @@ pub const WORKLOADS: &[(&str, &str, &str)] = &[
     (
         "hugealloc",
         "fragment memory, then allocate huge pages in the kernel until none can be had",
-        "prepare = { kind = \"fragment\" }\nsettle_s = 30\nmeasure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL|__GFP_COMP|__GFP_NOWARN\" }",
+        "prepare = { kind = \"fragment\", holes = \"random\" }\nsettle_s = 30\nmeasure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL|__GFP_COMP|__GFP_NOWARN\" }",
     ),
     (
         "heap",
         "fragment memory, then touch a 1 GiB heap on huge pages",
-        "prepare = { kind = \"fragment\" }\nsettle_s = 30\nmeasure = { kind = \"heap\", size = \"1 GiB\" }",
+        "prepare = { kind = \"fragment\", holes = \"random\" }\nsettle_s = 30\nmeasure = { kind = \"heap\", size = \"1 GiB\" }",
     ),
     (
         "compact",
         "fragment memory, then compact all of it once",
-        "prepare = { kind = \"fragment\" }\nmeasure = { kind = \"compact\" }",
+        "prepare = { kind = \"fragment\", holes = \"random\" }\nmeasure = { kind = \"compact\" }",
     ),
     (
         "watch",
         "fragment memory, then watch kcompactd for a minute",
-        "prepare = { kind = \"fragment\" }\nmeasure = { kind = \"watch\", seconds = 60 }",
+        "prepare = { kind = \"fragment\", holes = \"random\" }\nmeasure = { kind = \"watch\", seconds = 60 }",
     ),
     (
         "watch-unmovable",
@@ -141,8 +141,31 @@ impl Workload {
         })
     }
 
-    /// The program that is measured, on a machine with so many free pages.
-    pub fn measurement(&self, free_pages: u64) -> Result<Box<dyn Benchmark>, String> {
+    /// Sets the failures in a row after which a driver of huge pages gives up; false if nothing here is one.
+    pub fn set_give_up_after(&mut self, failures: u32) -> bool {
+        match &mut self.measure {
+            Measure::Hugealloc { give_up_after, .. } => *give_up_after = failures,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Sets which pages of a section the fragmenter frees; false if nothing here is one.
+    pub fn set_holes(&mut self, pattern: Holes) -> bool {
+        match &mut self.prepare {
+            Prepare::Fragment { holes, .. } => *holes = pattern,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether anything in it is random: if not, repetitions are identical and the seed has no effect.
+    pub fn is_random(&self) -> bool {
+        matches!(self.prepare, Prepare::Fragment { holes: Holes::Random, freed_per_section } if freed_per_section % 512 != 0)
+    }
+
+    /// What is measured, on a machine with so many free pages.
+    pub fn measurement(&self, free_pages: u64) -> Result<Measurement, String> {
         let nonnegative = |name: &str, x: f64| {
             if x.is_finite() && x >= 0.0 { Ok(x) } else { Err(format!("{name} = {x} must not be negative")) }
         };
@@ -152,31 +175,46 @@ impl Workload {
                 let flags = Gfp::parse(gfp).filter(|g| !g.has(Gfp::MOVABLE | Gfp::RECLAIMABLE)).ok_or_else(|| {
                     format!("gfp = \"{gfp}\": flags are kernel names joined by |, such as GFP_KERNEL|__GFP_COMP")
                 })?;
+                if *give_up_after == 0 {
+                    return Err("give_up_after = 0: it takes at least one failure to give up".into());
+                }
                 let pause_ns = (nonnegative("pause_us", *pause_us)? * 1000.0) as u64;
-                Box::new(HugeAlloc::new(flags, pause_ns, *give_up_after, free_pages))
+                Measurement::of(HugeAlloc::new(flags, pause_ns, *give_up_after, free_pages))
             }
             Measure::Heap { size } => {
                 let bytes =
                     parse_size(size).ok_or_else(|| format!("size = \"{size}\" is not a size such as \"4 GiB\""))?;
                 let pages = u32::try_from(bytes / 4096).map_err(|_| format!("size = \"{size}\" is beyond 16 TiB"))?;
-                Box::new(Heap::new(pages))
+                Measurement::of(Heap::new(pages))
             }
-            Measure::Compact => Box::new(CompactMemory::new()),
-            Measure::Watch { seconds } => Box::new(Watch::new(nonnegative("seconds", *seconds)?)),
+            Measure::Compact => Measurement::of(CompactMemory::new()),
+            Measure::Watch { seconds } => Measurement::of(Watch::new(nonnegative("seconds", *seconds)?)),
         })
     }
+}
 
-    /// What the measured program found, if `program` is one of [`Workload::measurement`]'s.
-    pub fn measured(program: &dyn Program) -> Measured {
-        let any: &dyn std::any::Any = program;
-        fn of<B: Benchmark>(any: &dyn std::any::Any) -> Option<Measured> {
-            any.downcast_ref::<B>().map(B::measured)
+/// A benchmark about to be run, and how to read what it has measured once a machine has it.
+pub struct Measurement {
+    program: Box<dyn Program>,
+    read: Reader,
+}
+
+/// Reads what a program has measured.
+pub type Reader = fn(&dyn Program) -> Measured;
+
+impl Measurement {
+    /// Of a benchmark: its kind is known here and nowhere else.
+    pub fn of<B: Benchmark>(benchmark: B) -> Measurement {
+        fn read<B: Benchmark>(program: &dyn Program) -> Measured {
+            let any: &dyn std::any::Any = program;
+            any.downcast_ref::<B>().map(B::measured).expect("the program is the one this measurement started")
         }
-        of::<HugeAlloc>(any)
-            .or_else(|| of::<Heap>(any))
-            .or_else(|| of::<CompactMemory>(any))
-            .or_else(|| of::<Watch>(any))
-            .unwrap_or_default()
+        Measurement { program: Box::new(benchmark), read: read::<B> }
+    }
+
+    /// The program for a machine, and the reader of what it measures.
+    pub fn start(self) -> (Box<dyn Program>, Reader) {
+        (self.program, self.read)
     }
 }
 
@@ -185,11 +223,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pattern_of_holes_has_a_kebab_case_name() {
-        for (name, holes) in
-            [("first", Holes::First), ("last", Holes::Last), ("random", Holes::Random), ("spread", Holes::Spread)]
-        {
-            assert_eq!(format!("{holes:?}").to_lowercase(), name);
+    fn every_pattern_of_holes_is_named_as_files_name_it() {
+        for (name, holes) in Holes::NAMED {
+            let w: Workload = toml::from_str(&format!(
+                "prepare = {{ kind = \"fragment\", holes = \"{name}\" }}\nmeasure = {{ kind = \"compact\" }}"
+            ))
+            .unwrap();
+            assert_eq!(w.prepare, Prepare::Fragment { holes, freed_per_section: 384 });
         }
     }
 
@@ -197,10 +237,22 @@ mod tests {
     fn nonsense_is_refused_with_the_reason() {
         let w = |measure| Workload { prepare: Prepare::Nothing, settle_s: 0.0, measure };
         let gfp = w(Measure::Hugealloc { gfp: "GFP_NONSENSE".into(), pause_us: 0.0, give_up_after: 1 });
+        let never = w(Measure::Hugealloc { gfp: "GFP_KERNEL".into(), pause_us: 0.0, give_up_after: 0 });
+        assert!(never.validate().unwrap_err().contains("give_up_after = 0"));
         assert!(gfp.validate().unwrap_err().contains("GFP_NONSENSE"));
         assert!(w(Measure::Heap { size: "lots".into() }).validate().unwrap_err().contains("lots"));
         assert!(w(Measure::Watch { seconds: -1.0 }).validate().is_err());
         let prepare = Prepare::Fragment { holes: Holes::First, freed_per_section: 513 };
         assert!(Workload { prepare, settle_s: 0.0, measure: Measure::Compact }.validate().is_err());
+    }
+
+    #[test]
+    fn workloads_known_by_name_follow_the_seed_where_they_make_holes() {
+        for (name, _, text) in WORKLOADS {
+            let w: Workload = toml::from_str(text).unwrap();
+            assert_eq!(w.is_random(), *name != "watch-unmovable", "{name}");
+        }
+        let first = Prepare::Fragment { holes: Holes::First, freed_per_section: 384 };
+        assert!(!Workload { prepare: first, settle_s: 0.0, measure: Measure::Compact }.is_random());
     }
 }

@@ -9,7 +9,7 @@ use kontig_workload::heap::Heap;
 use kontig_workload::hugealloc::HugeAlloc;
 use kontig_workload::simple::{CompactMemory, Watch};
 use kontig_workload::unmovable::UnmovableFragmenter;
-use kontig_workload::{Benchmark, Measured, WORKLOADS, Workload};
+use kontig_workload::{Benchmark, Measured, Measurement, WORKLOADS, Workload};
 use std::collections::BTreeMap;
 
 fn xeon() -> MachineFile {
@@ -46,12 +46,20 @@ fn run(m: &mut Machine, program: Box<dyn Program>) -> TaskId {
     id
 }
 
-fn measured(m: &Machine, id: TaskId) -> Measured {
-    Workload::measured(m.program(id).expect("a program"))
+/// Runs a benchmark; what it measured.
+fn measured<B: Benchmark>(m: &mut Machine, benchmark: B) -> (TaskId, Measured) {
+    let (program, read) = Measurement::of(benchmark).start();
+    let id = run(m, program);
+    (id, read(m.program(id).expect("a program")))
+}
+
+fn reading(measured: &Measured, name: &str) -> Option<f64> {
+    let of = measured.figures.iter().find(|r| r.figure.name == name);
+    of.unwrap_or_else(|| panic!("no figure {name}")).value
 }
 
 fn figure(measured: &Measured, name: &str) -> f64 {
-    measured.figures.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no figure {name}")).1
+    reading(measured, name).unwrap_or_else(|| panic!("{name} has no value"))
 }
 
 fn event(m: &Machine, e: VmEvent) -> u64 {
@@ -149,12 +157,11 @@ fn huge_alloc_counts_what_the_allocator_counts() {
         let free = m.memory().nr_free_pages();
         let allocated = |m: &Machine| event(m, VmEvent::PgallocDma32) + event(m, VmEvent::PgallocNormal);
         let before = allocated(&m);
-        let id = run(&mut m, Box::new(HugeAlloc::new(Gfp::KERNEL | Gfp::COMP | Gfp::NOWARN, 0, 1, free)));
-        let found = measured(&m, id);
+        let (_, found) = measured(&mut m, HugeAlloc::new(Gfp::KERNEL | Gfp::COMP | Gfp::NOWARN, 0, 1, free));
         let got = figure(&found, "2M hugepages allocated");
         assert!(got > 20.0, "{got}");
         assert_eq!(allocated(&m) - before, got as u64 * 512);
-        assert_eq!(found.latencies[0].1.len(), got as u64, "a latency for each");
+        assert_eq!(found.latencies[0].histogram.len(), got as u64, "a latency for each");
         assert_eq!(figure(&found, "failed allocations"), 1.0);
         let share = figure(&found, "share of free memory allocated as hugepages");
         assert!((share - 100.0 * got * 512.0 / free as f64).abs() < 1e-9 && share > 50.0 && share <= 100.0, "{share}");
@@ -167,13 +174,34 @@ fn huge_alloc_counts_what_the_allocator_counts() {
 fn huge_alloc_gives_up_after_so_many_failures_and_pauses_in_between() {
     let mut m = machine(8, Profile::linux_5_6());
     let (start, free) = (m.now(), m.memory().nr_free_pages());
-    let id = run(&mut m, Box::new(HugeAlloc::new(Gfp::KERNEL.without(Gfp::RECLAIM), 1_000_000, 3, free)));
-    let found = measured(&m, id);
+    let (_, found) = measured(&mut m, HugeAlloc::new(Gfp::KERNEL.without(Gfp::RECLAIM), 1_000_000, 3, free));
     assert_eq!(figure(&found, "failed allocations"), 3.0);
     let pauses = figure(&found, "2M hugepages allocated") as u64 + 2;
     assert!((pauses * 1_000_000..(pauses + 1) * 1_000_000).contains(&(m.now() - start)), "{} ns", m.now() - start);
-    let worst = found.latencies[0].1.max();
+    let worst = found.latencies[0].longest_ns.unwrap();
     assert!(worst < 1_000_000, "the pause is not part of the latency: {worst} ns");
+}
+
+#[test]
+fn a_driver_that_gave_up_says_by_which_rule_and_how_far_it_came() {
+    let ending = |give_up_after| {
+        let mut m = machine(8, Profile::linux_5_6());
+        let free = m.memory().nr_free_pages();
+        let driver = HugeAlloc::new(Gfp::KERNEL.without(Gfp::RECLAIM), 0, give_up_after, free);
+        let (_, found) = measured(&mut m, driver);
+        (found.ending.clone().expect("it gave up"), figure(&found, "share of free memory allocated as hugepages"))
+    };
+    let (first, share) = ending(1);
+    assert_eq!((first.rule.as_str(), first.goal.as_str()), ("the first failed allocation", "the free memory"));
+    assert_eq!(first.reached, Some(share));
+    assert_eq!(ending(3).0.rule, "3 failed allocations in a row");
+}
+
+#[test]
+fn where_nothing_was_free_there_is_no_share_of_it() {
+    let found = HugeAlloc::new(Gfp::KERNEL, 0, 1, 0).measured();
+    assert_eq!(reading(&found, "share of free memory allocated as hugepages"), None);
+    assert_eq!(figure(&found, "2M hugepages allocated"), 0.0, "none is a number");
 }
 
 #[test]
@@ -184,7 +212,7 @@ fn the_heap_touches_every_page_once() {
         if fragmented {
             run(&mut m, Box::new(UnmovableFragmenter::new(384, 0)));
         }
-        let id = run(&mut m, Box::new(Heap::new(2 * 512 + 200)));
+        let (id, found) = measured(&mut m, Heap::new(2 * 512 + 200));
         let huge = event(&m, VmEvent::ThpFaultAlloc);
         let small = event(&m, VmEvent::Pgfault) - huge;
         assert_eq!(huge * 512 + small, 2 * 512 + 200);
@@ -195,7 +223,7 @@ fn the_heap_touches_every_page_once() {
         assert_eq!(m.cpu_time(id).user_ns, (2 * 512 + 200) * xeon().costs.touch.ns as u64, "each is written once");
         let mapped: u64 = m.memory().zones().iter().map(|z| z.nr_lru).sum();
         assert_eq!(mapped, 2 * 512 + 200);
-        assert_eq!(measured(&m, id).latencies[0].1.len(), 3, "a latency for every 2 MiB");
+        assert_eq!(found.latencies[0].histogram.len(), 3, "a latency for every 2 MiB");
     }
 }
 
@@ -209,8 +237,8 @@ fn the_unmovable_fragmenter_leaves_nothing_that_compaction_could_move() {
         assert_eq!(lru, 0, "{name}");
         let before = score(&m);
         assert!(before >= 95, "{name}: {before}");
-        let id = run(&mut m, Box::new(CompactMemory::new()));
-        assert!(figure(&measured(&m, id), "full compaction") > 0.0);
+        let (_, found) = measured(&mut m, CompactMemory::new());
+        assert!(figure(&found, "full compaction") > 0.0);
         assert_eq!(event(&m, VmEvent::PgmigrateSuccess), 0, "{name}");
         assert!(score(&m) + 1 >= before, "{name}: {before} before, {} after", score(&m));
     }
@@ -230,8 +258,8 @@ fn compact_memory_measures_one_full_compaction() {
     run(&mut m, Box::new(Fragmenter::new(Holes::Spread, 384, 0)));
     let before = score(&m);
     let start = m.now();
-    let id = run(&mut m, Box::new(CompactMemory::new()));
-    let took = figure(&measured(&m, id), "full compaction");
+    let (_, found) = measured(&mut m, CompactMemory::new());
+    let took = figure(&found, "full compaction");
     assert_eq!(took, (m.now() - start) as f64 / 1e9);
     assert!(event(&m, VmEvent::PgmigrateSuccess) > 1000);
     assert!(score(&m) < before / 2, "{before} before, {} after", score(&m));
@@ -258,9 +286,12 @@ fn every_workload_known_by_name_can_be_read_and_run() {
         if let Some(program) = w.preparation(1).unwrap() {
             run(&mut m, program);
         }
-        let benchmark: Box<dyn Benchmark> = w.measurement(m.memory().nr_free_pages()).unwrap();
-        let id = m.spawn(benchmark.into_program(), Placement { cpu: 0 });
+        let (program, read) = w.measurement(m.memory().nr_free_pages()).unwrap().start();
+        let id = m.spawn(program, Placement { cpu: 0 });
         assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone), "{name}");
         m.memory().check().unwrap();
+        let found = read(m.program(id).unwrap());
+        let watched = matches!(w.measure, kontig_workload::spec::Measure::Watch { .. });
+        assert_eq!(found.figures.is_empty() && found.latencies.is_empty(), watched, "{name} measures something");
     }
 }

@@ -58,12 +58,21 @@ pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: 
     Row {
         name,
         unit,
+        phase: MEASURE.into(),
+        better: Better::Lower,
+        merge: Merge::Median,
         headline,
         published: published.to_vec(),
-        measured: measured.to_vec(),
+        measured: measured.iter().map(|value| value.map(once)).collect(),
+        pairs: vec![],
         direction_agrees,
         ratio_off,
     }
+}
+
+/// A figure of one repetition.
+pub fn once(value: f64) -> Measured {
+    Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }
 }
 
 /// A table with every verdict in it.
@@ -87,9 +96,53 @@ pub fn table() -> ExperimentResult {
     ExperimentResult {
         id: "hugepage-latency".into(),
         target: "experiments/targets/hugepage-latency.toml".into(),
+        repetitions: 1,
         variants: VARIANTS.map(String::from).to_vec(),
         rows,
+        remarks: vec![],
         score: Score { direction: Tally { agree: 6, of: 8 }, headline_within_2x: Tally { agree: 2, of: 4 } },
+    }
+}
+
+/// A table of five repetitions: few samples, a spread, work done before the measurement, and nothing obtained.
+pub fn repeated() -> ExperimentResult {
+    let of = |value, low, high| Some(Measured { low, high, repetitions: 5, ..once(value) });
+    let pair = |lower, higher, overlap| vec![None, Some(Pairs { of: 5, lower, higher, overlap })];
+    let base = |name: &str, unit: &str| row(name, unit, false, &[], &[]);
+    let percentile = |p: f64, value, samples: u64, samples_needed| {
+        let of = Some(Measured { samples: Some(samples), samples_needed, ..of(value, value * 0.9, value * 1.5)? });
+        Some((format!("hugepage alloc latency p{p}"), Merge::Percentile { of: "hugepage alloc latency".into(), p }, of))
+    };
+    let mut rows = vec![];
+    for (name, merge, measured) in
+        [percentile(50.0, 113.9, 110, None), percentile(99.0, 217.3, 110, Some(299))].into_iter().flatten()
+    {
+        rows.push(Row { merge, measured: vec![measured, None], pairs: vec![None, None], ..base(&name, "us") });
+    }
+    let share = vec![of(60.84, 60.5, 61.0), of(0.0, 0.0, 0.0)];
+    let higher = Better::Higher;
+    rows.push(Row { better: higher, measured: share, pairs: pair(5, 0, false), ..base("share of free memory", "%") });
+    let moves = vec![of(12.0, 9.0, 20.0), of(10.0, 8.0, 14.0)];
+    rows.push(Row { measured: moves, pairs: pair(3, 2, true), ..base("elapsed per page", "us") });
+    let cpu = [("settle", 0.0, 3.51), ("measure", 1.78, 0.09), ("total", 1.78, 3.6)];
+    for (phase, a, b) in cpu {
+        let measured = vec![of(a, a, a), of(b, b, b + 0.2)];
+        let (phase, pairs) = (phase.into(), pair(u32::from(a > b) * 5, u32::from(b > a) * 5, false));
+        rows.push(Row { phase, measured, pairs, ..base("kcompactd CPU time", "s") });
+    }
+    let remark = |variant, text: &str| Remark { variant, text: text.into() };
+    ExperimentResult {
+        id: "five".into(),
+        target: String::new(),
+        repetitions: 5,
+        variants: vec!["20".into(), "100".into()],
+        rows,
+        score: Score::default(),
+        remarks: vec![
+            remark(Some(0), "ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken"),
+            remark(Some(1), "nothing was obtained: no hugepage alloc latency"),
+            remark(None, "--give-up-after N goes on until N fail in a row"),
+        ],
     }
 }
 
@@ -105,7 +158,13 @@ pub fn pace() -> Vec<PacePoint> {
             };
             let latency_us = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9].map(|p| (p, latency(p))).to_vec();
             let per_second = 1e6 / (pause_us + latency(50.0));
-            points.push(PacePoint { variant: (*variant).into(), pause_us, per_second, latency_us });
+            points.push(PacePoint {
+                variant: (*variant).into(),
+                pause_us,
+                per_second: Some(per_second),
+                samples: 20_000,
+                latency_us,
+            });
         }
     }
     points
@@ -117,7 +176,14 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
     let mut noise = Noise::new(17 + u64::from(repetition) * 31 + variant as u64);
     let length = if patched { 412.0 } else { 3650.0 } * (1.0 + 0.02 * noise.next());
     let ns = |share: f64| (share * length * 1e9) as u64;
-    let phase = |name: &str, from: f64, to: f64| Phase { name: name.into(), start_ns: ns(from), end_ns: ns(to) };
+    let phase = |name: &str, from: f64, to: f64| Phase {
+        name: name.into(),
+        start_ns: ns(from),
+        end_ns: ns(to),
+        cpu: BTreeMap::new(),
+        lock_wait_ns: 0,
+        proactive_runs: 0,
+    };
     let phases = vec![phase("fill", 0.0, 0.22), phase("fragment", 0.22, 0.45), phase("allocate", 0.45, 1.0)];
     let map = MemoryMap {
         zones: zones.iter().map(|&(name, blocks)| MapZone { name: name.into(), blocks }).collect(),
@@ -130,7 +196,9 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
         variant: VARIANTS[variant].into(),
         repetition,
         seed: 1,
-        figures: BTreeMap::new(),
+        random: true,
+        figures: vec![],
+        ending: None,
         vmstat: BTreeMap::new(),
         work: BTreeMap::new(),
         histograms: vec![latency(patched, &mut noise)],

@@ -1,0 +1,271 @@
+//! From runs to rows: what a table says is what the runs measured, over the phase and the repetitions it names.
+
+use kontig_lab::compare::compare;
+use kontig_lab::experiment::{Experiment, Target, TargetRow};
+use kontig_lab::result::{
+    Better, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row, RunResult, TOTAL,
+};
+use kontig_lab::session::{Outcome, Resolved, Session};
+use kontig_workload::Ending;
+use std::collections::BTreeMap;
+
+const LATENCY: &str = "hugepage alloc latency";
+
+/// A run that measured nothing yet.
+fn run(variant: &str, repetition: u32) -> RunResult {
+    RunResult {
+        experiment: "e".into(),
+        variant: variant.into(),
+        repetition,
+        seed: u64::from(repetition) + 1,
+        random: true,
+        figures: vec![],
+        ending: None,
+        vmstat: BTreeMap::new(),
+        work: BTreeMap::new(),
+        histograms: vec![],
+        series: vec![],
+        phases: vec![],
+        map: Default::default(),
+        events: vec![],
+        events_dropped: 0,
+    }
+}
+
+/// A run with these latencies, as a run of the laboratory tells of them.
+fn timed(variant: &str, repetition: u32, buckets: &[(f64, u64)]) -> RunResult {
+    let h = Histogram { name: LATENCY.into(), unit: "us".into(), buckets: buckets.to_vec() };
+    let p99 = Figure::percentile(LATENCY, "us", 99.0);
+    let max = Figure::new(format!("{LATENCY} max"), "us").lower().merged(Merge::Max);
+    let samples = Figure::new(format!("{LATENCY} samples"), "samples").merged(Merge::Sum);
+    let figures = vec![
+        p99.read_or(h.percentile(99.0), "nothing was obtained"),
+        max.read_or(h.percentile(100.0), "nothing was obtained"),
+        samples.read(h.samples() as f64),
+    ];
+    RunResult { figures, histograms: vec![h], ..run(variant, repetition) }
+}
+
+/// A run with one figure.
+fn with(variant: &str, repetition: u32, reading: Reading) -> RunResult {
+    RunResult { figures: vec![reading], ..run(variant, repetition) }
+}
+
+fn table(variants: &[&str], runs: &[RunResult]) -> ExperimentResult {
+    compare("e", &variants.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>(), None, runs)
+}
+
+fn row<'a>(e: &'a ExperimentResult, name: &str, phase: &str) -> &'a Row {
+    e.rows.iter().find(|r| r.name == name && r.phase == phase).unwrap_or_else(|| panic!("no row {name} of {phase}"))
+}
+
+fn values(row: &Row) -> Vec<Option<f64>> {
+    row.measured.iter().map(|m| m.map(|m| m.value)).collect()
+}
+
+#[test]
+fn percentiles_are_those_of_all_repetitions_together_and_extremes_are_real() {
+    // 99 of a hundred take 1 µs in the first repetition and 10 µs in the second: the mean of the p99s, (1 + 10) / 2, is
+    // a time that no operation took.
+    let runs = [timed("a", 0, &[(1.0, 990), (5009.0, 10)]), timed("a", 1, &[(10.0, 999), (765.0, 1)])];
+    let e = table(&["a"], &runs);
+    let p99 = row(&e, "hugepage alloc latency p99", MEASURE).measured[0].unwrap();
+    assert_eq!((p99.value, p99.low, p99.high), (10.0, 1.0, 10.0));
+    assert_eq!((p99.samples, p99.samples_needed, p99.repetitions), (Some(2000), None, 2));
+    let max = row(&e, "hugepage alloc latency max", MEASURE).measured[0].unwrap();
+    assert_eq!((max.value, max.low, max.high), (5009.0, 765.0, 5009.0), "the highest, not a mean of maxima");
+    assert_eq!(values(row(&e, "hugepage alloc latency samples", MEASURE)), [Some(2000.0)]);
+}
+
+#[test]
+fn a_target_may_name_any_percentile_of_a_distribution() {
+    let row_of = |name: &str| TargetRow { name: name.into(), unit: "us".into(), headline: false, values: vec![7.0] };
+    let rows = vec![row_of("hugepage alloc latency p30"), row_of("hugepage alloc latency p101"), row_of("something")];
+    let target = Target { id: "t".into(), seed: "s".into(), variants: vec!["a".into()], row: rows };
+    let runs = [timed("a", 0, &[(1.0, 29), (2.0, 71)])];
+    let e = compare("e", &["a".into()], Some(&target), &runs);
+    assert_eq!(values(&e.rows[0]), [Some(2.0)], "p30 is the thirtieth of a hundred");
+    assert_eq!((values(&e.rows[1]), values(&e.rows[2])), (vec![None], vec![None]));
+}
+
+#[test]
+fn a_percentile_from_few_samples_says_of_how_many_and_how_many_it_takes() {
+    let e = table(&["a", "b"], &[timed("a", 0, &[(3.0, 10)]), timed("b", 0, &[(3.0, 299)])]);
+    let p99 = &row(&e, "hugepage alloc latency p99", MEASURE).measured;
+    let told = |m: Option<Measured>| (m.unwrap().samples, m.unwrap().samples_needed);
+    assert_eq!((told(p99[0]), told(p99[1])), ((Some(10), Some(299)), (Some(299), None)));
+}
+
+#[test]
+fn scalar_figures_are_medians_with_their_range_and_variants_are_paired_by_seed() {
+    let time = |v, i, x| with(v, i, Figure::new("time", "s").lower().read(x));
+    // b is faster on three seeds of five, and once much slower: its mean would be worse than a's.
+    let a = [5.0, 6.0, 7.0, 8.0, 9.0].iter().enumerate().map(|(i, x)| time("a", i as u32, *x));
+    let b = [4.0, 5.0, 6.0, 8.5, 60.0].iter().enumerate().map(|(i, x)| time("b", i as u32, *x));
+    let e = table(&["a", "b"], &a.chain(b).collect::<Vec<_>>());
+    let row = row(&e, "time", MEASURE);
+    let b = row.measured[1].unwrap();
+    assert_eq!((b.value, b.low, b.high, b.repetitions), (6.0, 4.0, 60.0, 5));
+    assert_eq!((row.pairs[0], row.pairs[1]), (None, Some(Pairs { of: 5, lower: 3, higher: 2, overlap: true })));
+    assert_eq!((row.better, e.repetitions), (Better::Lower, 5));
+}
+
+#[test]
+fn ranges_that_have_nothing_in_common_do_not_overlap() {
+    let time = |v, i, x| with(v, i, Figure::new("time", "s").lower().read(x));
+    let runs = [time("a", 0, 5.0), time("a", 1, 6.0), time("b", 0, 3.0), time("b", 1, 4.9)];
+    let pairs = row(&table(&["a", "b"], &runs), "time", MEASURE).pairs[1];
+    assert_eq!(pairs, Some(Pairs { of: 2, lower: 2, higher: 0, overlap: false }));
+    let single = table(&["a", "b"], &[time("a", 0, 5.0), time("b", 0, 3.0)]);
+    assert_eq!(row(&single, "time", MEASURE).pairs[1], None, "one seed says nothing of a spread");
+}
+
+#[test]
+fn a_figure_nobody_has_heard_of_is_shown_like_any_other() {
+    let new = Figure::new("compaction stalls", "stalls").higher();
+    let e = table(&["a"], &[with("a", 0, new.clone().read(3.0)), with("a", 1, new.read(4.0))]);
+    let row = row(&e, "compaction stalls", MEASURE);
+    assert_eq!((row.unit.as_str(), row.better, values(row)), ("stalls", Better::Higher, vec![Some(3.5)]));
+}
+
+#[test]
+fn extremes_of_several_repetitions_are_their_extremes() {
+    let of = |i, merge, x| with("a", i, Figure::new("score", "0-100").merged(merge).read(x));
+    let both = |merge: Merge| {
+        let e = table(&["a"], &[of(0, merge.clone(), 12.0), of(1, merge, 40.0)]);
+        values(&e.rows[0])[0]
+    };
+    assert_eq!((both(Merge::Min), both(Merge::Max), both(Merge::Median)), (Some(12.0), Some(40.0), Some(26.0)));
+}
+
+#[test]
+fn nothing_obtained_is_no_latency_and_says_why() {
+    let ending = |reached| {
+        let (rule, goal) = ("the first failed allocation".into(), "the free memory".into());
+        Some(Ending { rule, reached: Some(reached), goal, remedy: "try again".into() })
+    };
+    let none = RunResult { ending: ending(0.0), ..timed("a", 0, &[]) };
+    let some = RunResult { ending: ending(61.04), ..timed("b", 0, &[(2.0, 900)]) };
+    let again = RunResult { ending: ending(63.0), ..timed("b", 1, &[(2.0, 900)]) };
+    let e = table(&["a", "b"], &[none, some, again]);
+    for name in ["hugepage alloc latency p99", "hugepage alloc latency max"] {
+        assert_eq!(values(row(&e, name, MEASURE)), [None, Some(2.0)], "{name}");
+    }
+    assert_eq!(values(row(&e, "hugepage alloc latency samples", MEASURE))[0], Some(0.0), "none is a number of samples");
+    let said: Vec<_> = e.remarks.iter().map(|r| (r.variant, r.text.as_str())).collect();
+    assert_eq!(
+        said,
+        [
+            (Some(0), "ended at the first failed allocation, with 0.0 % of the free memory taken"),
+            (Some(0), "nothing was obtained: no hugepage alloc latency"),
+            (Some(1), "ended at the first failed allocation, with 61.0 to 63.0 % of the free memory taken"),
+            (None, "try again"),
+        ]
+    );
+}
+
+/// Both variants of a small experiment: 6.1 with a moderate and with an eager proactiveness.
+fn small(holes: &str, repetitions: u32, resting_s: u32) -> Outcome {
+    let text = format!(
+        r#"id = "small"
+summary = "x"
+assumptions = "x"
+machine = "tiny-64m"
+repetitions = {repetitions}
+[workload]
+prepare = {{ kind = "fragment", holes = "{holes}" }}
+settle_s = {resting_s}
+measure = {{ kind = "hugealloc", gfp = "GFP_KERNEL", pause_us = 200000 }}
+[[variant]]
+name = "20"
+profile = "6.1"
+sysctls = {{ "vm.compaction_proactiveness" = 20 }}
+[[variant]]
+name = "100"
+profile = "6.1"
+sysctls = {{ "vm.compaction_proactiveness" = 100 }}
+"#
+    );
+    let experiment: Experiment = toml::from_str(&text).unwrap();
+    let session = Session::new(vec![Resolved::new(experiment).unwrap()], 1, None).unwrap();
+    let (mut outcomes, error) = session.run(2, &|_| Ok(()));
+    assert_eq!(error, None);
+    outcomes.remove(0)
+}
+
+#[test]
+fn work_done_before_the_measurement_is_seen_beside_it() {
+    let outcome = small("random", 1, 30);
+    let of = |phase| values(row(&outcome.result, "kcompactd CPU time", phase));
+    let [prepare, settle, measure, total] = ["prepare", "settle", MEASURE, TOTAL].map(of);
+    for i in 0..2 {
+        let sum = [&prepare, &settle, &measure].iter().map(|p| p[i].unwrap()).sum::<f64>();
+        assert!((sum - total[i].unwrap()).abs() < 1e-9, "{sum} is not {:?}", total[i]);
+    }
+    // The eager one has done its work when the measurement begins: that alone would say that it costs nothing.
+    assert!(measure[1] < measure[0], "{measure:?}");
+    assert!(settle[1] > settle[0] && settle[1] > measure[1], "{settle:?}");
+    for name in ["elapsed", "user", "system", "kcompactd CPU share", "kswapd CPU time", "zone lock wait"] {
+        assert_eq!(of_phases(&outcome.result, name), ["prepare", "settle", MEASURE, TOTAL], "{name}");
+    }
+}
+
+fn of_phases(e: &ExperimentResult, name: &str) -> Vec<String> {
+    e.rows.iter().filter(|r| r.name == name).map(|r| r.phase.clone()).collect()
+}
+
+#[test]
+fn every_task_has_its_time_in_every_phase_and_phases_follow_without_a_gap() {
+    for run in small("random", 1, 30).runs {
+        let phases = &run.phases;
+        assert_eq!(phases[0].start_ns, 0);
+        assert!(phases.windows(2).all(|w| w[0].end_ns == w[1].start_ns));
+        let end = phases.last().unwrap().end_ns;
+        assert_eq!(run.figure("elapsed", TOTAL), Some(end as f64 / 1e9));
+        for phase in phases {
+            let tasks: Vec<_> = phase.cpu.keys().map(String::as_str).collect();
+            assert_eq!(tasks, ["kcompactd0", "kswapd0", "workload"], "{}", phase.name);
+            for (task, time) in &phase.cpu {
+                assert!(time.user_ns + time.system_ns <= phase.end_ns - phase.start_ns, "{task} in {}", phase.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn series_are_of_all_phases() {
+    for run in small("random", 1, 30).runs {
+        let end = run.phases.last().unwrap().end_ns;
+        for s in &run.series {
+            assert_eq!((s.points[0].0, s.points.last().unwrap().0), (0, end), "{}", s.name);
+            assert!(s.points.windows(2).all(|w| w[0].0 < w[1].0), "{}", s.name);
+            for phase in &run.phases {
+                let within = s.points.iter().filter(|p| (phase.start_ns..=phase.end_ns).contains(&p.0)).count();
+                assert!(within >= 2, "{} has {within} points in {}", s.name, phase.name);
+            }
+        }
+        let kcompactd = run.series.iter().find(|s| s.name == "kcompactd CPU time").unwrap();
+        let last = kcompactd.points.last().unwrap().1;
+        assert_eq!(Some(last), run.figure("kcompactd CPU time", TOTAL), "the curve ends at the table's total");
+    }
+}
+
+#[test]
+fn a_workload_without_anything_random_says_that_the_seed_has_no_effect() {
+    let said = |holes, repetitions| {
+        let e = small(holes, repetitions, 1).result;
+        e.remarks.into_iter().filter(|r| r.variant.is_none()).map(|r| r.text).collect::<Vec<_>>().join("; ")
+    };
+    assert!(said("first", 2).contains("the seed has no effect, and the repetitions are identical"));
+    assert!(said("first", 1).contains("the seed has no effect"));
+    assert!(!said("random", 2).contains("seed"));
+}
+
+#[test]
+fn repetitions_of_a_workload_that_is_called_deterministic_are_identical() {
+    let runs = small("first", 2, 1).runs;
+    let [a, b] = [0, 1].map(|i| runs.iter().find(|r| r.variant == "20" && r.repetition == i).unwrap());
+    assert_eq!(RunResult { repetition: 1, seed: 2, ..a.clone() }, *b);
+    let runs = small("random", 2, 1).runs;
+    assert_ne!(runs[0].map, runs[1].map, "other holes with another seed");
+}

@@ -1,0 +1,119 @@
+//! What repetitions say of a row: how far a figure is spread, and how often a variant did better than the baseline.
+//!
+//! Repetitions are paired by seed, so that a variant is held against the baseline on the same memory. Where the ranges
+//! of the two overlap, that is said: a run with another seed could have come out the other way.
+
+use crate::number;
+use kontig_lab::result::{Better, ExperimentResult, Measured, Merge, Pairs, Row};
+
+/// The mark of a percentile from too few samples.
+pub(crate) const UNRESOLVED: &str = "†";
+
+/// A measured figure as shown, with a mark if it is a percentile from too few samples.
+pub(crate) fn figure(m: &Measured) -> String {
+    let mark = if m.samples_needed.is_some() { UNRESOLVED } else { "" };
+    format!("{}{mark}", number::rounded(m.value))
+}
+
+/// From the lowest repetition to the highest; none of a sum, to which repetitions add, and of figures that do not vary.
+pub(crate) fn range(row: &Row, m: &Measured) -> Option<String> {
+    let (low, high) = (number::rounded(m.low), number::rounded(m.high));
+    (row.merge != Merge::Sum && low != high).then(|| format!("{low}–{high}"))
+}
+
+/// How a variant stands against the baseline over the seeds, such as `won 2 of 3, ranges overlap`.
+pub(crate) fn against_baseline(row: &Row, variant: usize) -> Option<String> {
+    let Pairs { of, lower, higher, overlap } = (*row.pairs.get(variant)?)?;
+    if lower == 0 && higher == 0 {
+        return Some("equal".into());
+    }
+    let count = match row.better {
+        Better::Lower => format!("won {lower} of {of}"),
+        Better::Higher => format!("won {higher} of {of}"),
+        Better::Neither if higher >= lower => format!("higher {higher} of {of}"),
+        Better::Neither => format!("lower {lower} of {of}"),
+    };
+    Some(if overlap { format!("{count}, ranges overlap") } else { count })
+}
+
+/// Whether there is anything to say of any row's pairs.
+pub(crate) fn has_pairs(e: &ExperimentResult) -> bool {
+    e.rows.iter().any(|row| row.pairs.iter().any(Option::is_some))
+}
+
+/// How the figures of several repetitions became one; nothing to say of a single one.
+pub(crate) fn how_merged(e: &ExperimentResult) -> Option<String> {
+    (e.repetitions > 1).then(|| {
+        format!(
+            "{} repetitions, each with its own seed: percentiles are of all samples together, extremes the most extreme, \
+             other figures medians; ranges are from the lowest repetition to the highest",
+            e.repetitions
+        )
+    })
+}
+
+/// What the mark of unresolved percentiles means, if it is used.
+pub(crate) fn mark_explained(e: &ExperimentResult) -> Option<String> {
+    let mut needed: Vec<(u64, f64)> = (e.rows.iter())
+        .filter_map(|row| match row.merge {
+            Merge::Percentile { p, .. } => Some((row.measured.iter().flatten().find_map(|m| m.samples_needed)?, p)),
+            _ => None,
+        })
+        .collect();
+    needed.sort_by(|a, b| a.1.total_cmp(&b.1));
+    needed.dedup();
+    let list: Vec<String> = needed.iter().map(|(n, p)| format!("p{p} takes {}", number::exact(*n as f64))).collect();
+    (!list.is_empty()).then(|| format!("{UNRESOLVED} too few samples to tell: {}", list.join(", ")))
+}
+
+/// Remarks, each once with the variants it is of; no variants if it is of all.
+pub(crate) fn remarks(e: &ExperimentResult) -> Vec<(Vec<usize>, &str)> {
+    let mut out: Vec<(Vec<usize>, &str)> = Vec::new();
+    for remark in &e.remarks {
+        match out.iter_mut().find(|(_, text)| *text == remark.text) {
+            Some((variants, _)) => variants.extend(remark.variant),
+            None => out.push((remark.variant.into_iter().collect(), &remark.text)),
+        }
+    }
+    out
+}
+
+/// The rows of single figures, and those of figures that every phase has.
+pub(crate) struct Layout<'a> {
+    /// One row a figure.
+    pub(crate) single: Vec<&'a Row>,
+    /// The phases, in order.
+    pub(crate) phases: Vec<&'a str>,
+    /// Figures with a row for some or all phases, in the order of `phases`.
+    pub(crate) by_phase: Vec<Vec<Option<&'a Row>>>,
+}
+
+impl<'a> Layout<'a> {
+    /// A figure with rows for several phases is shown by phase; one with something published also among the others.
+    pub(crate) fn of(e: &'a ExperimentResult) -> Layout<'a> {
+        let several = |row: &Row| e.rows.iter().any(|other| other.name == row.name && other.phase != row.phase);
+        let single = e.rows.iter().filter(|row| !row.published.is_empty() || !several(row)).collect();
+        let of_phases: Vec<&Row> = e.rows.iter().filter(|row| several(row)).collect();
+        // Published rows come first, whatever their phase; the last row of each phase is in the phases' order.
+        let mut phases = in_order(of_phases.iter().rev().map(|row| row.phase.as_str()));
+        phases.reverse();
+        let of_phase = |name: &str, phase: &str| e.rows.iter().find(|row| row.name == name && row.phase == phase);
+        let of_last = of_phases.iter().filter(|row| phases.last() == Some(&row.phase.as_str()));
+        let by_phase = in_order(of_last.map(|row| row.name.as_str()))
+            .into_iter()
+            .map(|name| phases.iter().map(|phase| of_phase(name, phase)).collect())
+            .collect();
+        Layout { single, phases, by_phase }
+    }
+}
+
+/// Each once, in order of appearance.
+fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut out = Vec::new();
+    for name in names {
+        if !out.contains(&name) {
+            out.push(name);
+        }
+    }
+    out
+}

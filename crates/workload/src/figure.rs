@@ -1,0 +1,184 @@
+//! Figures: what a run measures, each declared once where it is measured.
+//!
+//! A [`Figure`] says what a number is: its name and unit, the phase it is of, which way is better, and how the values
+//! of several repetitions become one. Tables and pages show whatever figures runs bring along; there is no other list
+//! of them. A [`Reading`] is a figure with its value, or with the reason why there is none: nothing measured is not 0.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// A text that is fixed where a figure is declared and owned where one is read from a file.
+pub type Text = Cow<'static, str>;
+
+/// Which way a figure gets better.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// A lower value is better.
+    Lower,
+    /// A higher value is better.
+    Higher,
+    /// Neither: it describes.
+    Neither,
+}
+
+/// How the values of several repetitions become one.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Merge {
+    /// The percentile of all repetitions' samples put together: a mean of percentiles is no percentile.
+    Percentile {
+        /// The name of the distribution.
+        of: Text,
+        /// The percentile, 0 to 100.
+        p: f64,
+    },
+    /// The median.
+    Median,
+    /// The sum: of counts that all repetitions add to.
+    Sum,
+    /// The lowest: of extremes.
+    Min,
+    /// The highest: of extremes.
+    Max,
+}
+
+/// What a number is.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Figure {
+    /// Its name.
+    pub name: Text,
+    /// Its unit.
+    pub unit: Text,
+    /// The phase of the run it is of; [`TOTAL`] from the machine's start to the end of the run.
+    pub phase: Text,
+    /// Which way is better.
+    pub better: Better,
+    /// How repetitions are merged.
+    pub merge: Merge,
+}
+
+/// The phase that is measured.
+pub const MEASURE: &str = "measure";
+/// All phases together.
+pub const TOTAL: &str = "total";
+/// The percentiles shown of every distribution.
+pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
+
+impl Figure {
+    /// A figure of the measured phase: the median over repetitions, neither way better.
+    pub fn new(name: impl Into<Text>, unit: impl Into<Text>) -> Figure {
+        Figure {
+            name: name.into(),
+            unit: unit.into(),
+            phase: MEASURE.into(),
+            better: Better::Neither,
+            merge: Merge::Median,
+        }
+    }
+    /// A percentile of a distribution of times.
+    pub fn percentile(of: impl Into<Text>, unit: impl Into<Text>, p: f64) -> Figure {
+        let of = of.into();
+        Figure::new(format!("{of} p{p}"), unit).lower().merged(Merge::Percentile { of, p })
+    }
+    /// Lower is better.
+    pub fn lower(self) -> Figure {
+        Figure { better: Better::Lower, ..self }
+    }
+    /// Higher is better.
+    pub fn higher(self) -> Figure {
+        Figure { better: Better::Higher, ..self }
+    }
+    /// Merged in another way.
+    pub fn merged(self, merge: Merge) -> Figure {
+        Figure { merge, ..self }
+    }
+    /// Of another phase.
+    pub fn of_phase(self, phase: impl Into<Text>) -> Figure {
+        Figure { phase: phase.into(), ..self }
+    }
+    /// With its value.
+    pub fn read(self, value: f64) -> Reading {
+        Reading { figure: self, value: Some(value), missing: Text::default() }
+    }
+    /// With its value, if there is one, or why there is none.
+    pub fn read_or(self, value: Option<f64>, missing: impl Into<Text>) -> Reading {
+        let missing = if value.is_some() { Text::default() } else { missing.into() };
+        Reading { figure: self, value, missing }
+    }
+}
+
+/// A figure of one run.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Reading {
+    /// What it is.
+    #[serde(flatten)]
+    pub figure: Figure,
+    /// Its value; none where nothing was measured.
+    pub value: Option<f64>,
+    /// Why there is no value.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub missing: Text,
+}
+
+/// Samples it takes until a percentile can be told: with fewer, the chance that all samples lie on one side of it is
+/// above 5 %, and no bound from them holds it. Six for the median, 59 for p95, 299 for p99, 2,995 for p99.9.
+pub fn samples_needed(p: f64) -> u64 {
+    let below = (p / 100.0).clamp(0.0, 1.0);
+    let one_side = |n: f64| below.powf(n) + (1.0 - below).powf(n);
+    // The rarer side decides; the other adds next to nothing but around the median, where a step or two is missing.
+    let first = (0.05f64.ln() / below.max(1.0 - below).ln()).ceil();
+    if !first.is_finite() || first < 1.0 {
+        return 1;
+    }
+    (0..4).map(|more| first + f64::from(more)).find(|n| one_side(*n) <= 0.05).unwrap_or(first) as u64
+}
+
+/// How long one kind of operation took, each time it was done.
+#[derive(Clone)]
+pub struct Latencies {
+    /// The operation.
+    pub name: &'static str,
+    /// The times, ns, in buckets of three significant figures.
+    pub histogram: Histogram<u64>,
+    /// The longest time, exactly; none where nothing was recorded.
+    pub longest_ns: Option<u64>,
+}
+
+impl Latencies {
+    /// Nothing recorded yet. Holds 1 ns to ten hours.
+    pub fn new(name: &'static str) -> Latencies {
+        let histogram =
+            Histogram::new_with_bounds(1, 36_000_000_000_000, 3).expect("the bounds are within the library's");
+        Latencies { name, histogram, longest_ns: None }
+    }
+    /// One operation took so long.
+    pub fn record(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns.max(1));
+        self.longest_ns = self.longest_ns.max(Some(ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_takes_as_many_samples_as_bound_it_with_95_percent_confidence() {
+        let needed = |p| samples_needed(p);
+        assert_eq!([needed(50.0), needed(90.0), needed(95.0), needed(99.0), needed(99.9)], [6, 29, 59, 299, 2995]);
+        assert_eq!([needed(5.0), needed(10.0), needed(25.0), needed(75.0)], [59, 29, 11, 11]);
+        assert_eq!([needed(0.0), needed(100.0)], [1, 1]);
+    }
+
+    #[test]
+    fn the_longest_time_is_exact_where_a_bucket_is_not() {
+        let mut l = Latencies::new("x");
+        assert_eq!(l.longest_ns, None);
+        l.record(5_009_123);
+        l.record(7);
+        assert_eq!(l.longest_ns, Some(5_009_123));
+        assert!(l.histogram.max() > 5_009_123);
+    }
+}
