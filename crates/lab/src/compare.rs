@@ -170,11 +170,13 @@ fn remarks(by_variant: &[Repetitions<'_>]) -> Vec<Remark> {
         };
         remarks.push(Remark { variant: None, text: text.into() });
     }
+    let mut say = |variant, text: String| remarks.push(Remark { variant: Some(variant), text });
     for (variant, runs) in by_variant.iter().enumerate() {
-        let mut say = |text: String| remarks.push(Remark { variant: Some(variant), text });
-        endings(runs).into_iter().for_each(&mut say);
+        endings(runs).into_iter().for_each(|text| say(variant, text));
+    }
+    for (variant, runs) in by_variant.iter().enumerate() {
         for (why, names) in missing(runs) {
-            say(format!("{why}: no {}", names.join(", ")));
+            say(variant, format!("{why}: no {}", names.join(", ")));
         }
     }
     let remedies = by_variant.iter().flatten().find_map(|run| run.ending.as_ref());

@@ -157,8 +157,8 @@ fn nothing_obtained_is_no_latency_and_says_why() {
         said,
         [
             (Some(0), "ended at the first failed allocation, with 0.0 % of the free memory taken"),
-            (Some(0), "nothing was obtained: no hugepage alloc latency"),
             (Some(1), "ended at the first failed allocation, with 61.0 to 63.0 % of the free memory taken"),
+            (Some(0), "nothing was obtained: no hugepage alloc latency"),
             (None, "try again"),
         ]
     );

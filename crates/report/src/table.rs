@@ -31,7 +31,7 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     let paint = Paint { e, colour };
     let (published, others): (Vec<&Row>, Vec<&Row>) = layout.single.iter().partition(|row| !row.published.is_empty());
     if held {
-        out.push_str(&fitted(width, |wide, width| paint.rows(&published, true, wide, width)));
+        out.push_str(&fitted(width, |form, width| paint.rows(&published, true, form, width)));
         out.push('\n');
         out.push_str(&format!("{}\n", score(&e.score)));
         let missed: Vec<_> = e.rows.iter().filter(|row| Verdict::of(row).missed()).map(|r| plain(&r.name)).collect();
@@ -42,7 +42,7 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     }
     if !others.is_empty() || !held {
         out.push_str(if held { "\nnot published\n" } else { "" });
-        out.push_str(&fitted(width, |wide, width| paint.rows(&others, false, wide, width)));
+        out.push_str(&fitted(width, |form, width| paint.rows(&others, false, form, width)));
         out.push('\n');
     }
     if !held {
@@ -54,7 +54,7 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     if !layout.by_phase.is_empty() {
         out.push('\n');
         out.push_str(&wrapped("by phase of the run; the rows above are of the phase 'measure'", width));
-        out.push_str(&fitted(width, |wide, width| paint.phases(&layout, wide, width)));
+        out.push_str(&fitted(width, |form, width| paint.phases(&layout, form, width)));
         out.push('\n');
     }
     for (variants, text) in standing::remarks(e) {
@@ -94,16 +94,25 @@ fn wrapped(text: &str, width: Option<usize>) -> String {
     out
 }
 
-/// The widest form that fits: everything side by side, or else stacked in fewer columns.
-fn fitted(width: Option<usize>, build: impl Fn(bool, Option<usize>) -> String) -> String {
-    let wide = build(true, None);
-    match width {
-        // The first line is the upper rule: nothing but the table's width in characters.
-        Some(width) if wide.lines().next().is_some_and(|rule| rule.chars().count() > width) => {
-            build(false, Some(width))
-        }
-        _ => wide,
-    }
+/// How much room a table takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A column for everything.
+    Wide,
+    /// The unit behind the row's name.
+    Close,
+    /// Spread, standing and verdict too below the name or the figure.
+    Stacked,
+}
+
+/// The widest form that fits.
+fn fitted(width: Option<usize>, build: impl Fn(Form, Option<usize>) -> String) -> String {
+    // The first line is the upper rule: nothing but the table's width in characters.
+    let fits = |table: &String| {
+        width.is_none_or(|width| table.lines().next().is_none_or(|rule| rule.chars().count() <= width))
+    };
+    let side_by_side = [Form::Wide, Form::Close].into_iter().map(|form| build(form, None)).find(fits);
+    side_by_side.unwrap_or_else(|| build(Form::Stacked, width))
 }
 
 /// What tables are made of.
@@ -133,11 +142,12 @@ impl Paint<'_> {
     }
 
     /// The table of single figures, held against published ones or on their own.
-    fn rows(&self, rows: &[&Row], held: bool, wide: bool, width: Option<usize>) -> String {
+    fn rows(&self, rows: &[&Row], held: bool, form: Form, width: Option<usize>) -> String {
+        let wide = form != Form::Stacked;
         let (e, variants) = (self.e, self.e.variants.len());
         let mut table = self.table(wide);
         let mut header = vec!["row".to_owned()];
-        if wide {
+        if form == Form::Wide {
             header.push("unit".into());
         }
         let first_figure = header.len();
@@ -165,21 +175,24 @@ impl Paint<'_> {
         }
         table.set_header(header.iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
         for row in rows {
-            table.add_row(self.cells(row, rows, held, wide));
+            table.add_row(self.cells(row, rows, held, form));
         }
         set_figures(&mut table, figures.filter(|i| !left.contains(i)), wide);
         arranged(table, width)
     }
 
-    fn cells(&self, row: &Row, rows: &[&Row], held: bool, wide: bool) -> Vec<Cell> {
+    fn cells(&self, row: &Row, rows: &[&Row], held: bool, form: Form) -> Vec<Cell> {
+        let wide = form != Form::Stacked;
         let variants = self.e.variants.len();
         let verdict = Verdict::of(row);
         let mut name = plain(&row.name);
         if row.headline {
             name.push_str(" *");
         }
-        if !wide {
+        if form != Form::Wide {
             name = format!("{name}, {}", plain(&row.unit));
+        }
+        if !wide {
             for i in 1..variants {
                 if let Some(standing) = standing::against_baseline(row, i) {
                     name = format!("{name}\n{} {standing}", letter(i));
@@ -193,7 +206,11 @@ impl Paint<'_> {
         if row.headline {
             name = name.add_attribute(Attribute::Bold);
         }
-        let mut cells = if wide { vec![name, Cell::new(plain(&row.unit))] } else { vec![coloured(name, verdict)] };
+        let mut cells = match form {
+            Form::Wide => vec![name, Cell::new(plain(&row.unit))],
+            Form::Close => vec![name],
+            Form::Stacked => vec![coloured(name, verdict)],
+        };
         if held {
             let exact = |i: usize| row.published.get(i).map_or_else(none, |&value| number::exact(value));
             cells.extend((0..variants).map(|i| Cell::new(exact(i))));
@@ -223,17 +240,22 @@ impl Paint<'_> {
     }
 
     /// The table of figures that every phase has: a line a variant, a column a phase.
-    fn phases(&self, layout: &Layout<'_>, wide: bool, width: Option<usize>) -> String {
+    fn phases(&self, layout: &Layout<'_>, form: Form, width: Option<usize>) -> String {
+        let wide = form != Form::Stacked;
         let variants = self.e.variants.len();
         let (changes, paired) = (variants > 1, standing::has_pairs(self.e));
         let mut table = self.table(true);
         let last = layout.phases.last().map_or_else(String::new, |phase| plain(phase));
-        let mut header = vec!["figure".to_owned(), String::new()];
+        let mut header = vec!["figure".to_owned()];
+        if variants > 1 {
+            header.push(String::new());
+        }
+        let first_figure = header.len();
         header.extend(layout.phases.iter().map(|phase| plain(phase)));
         if changes && wide {
             header.push(format!("change\nof {last}"));
         }
-        let figures = 2..header.len();
+        let figures = first_figure..header.len();
         if paired && wide {
             header.push(format!("{last} against\nA, by seed"));
         }
@@ -242,7 +264,10 @@ impl Paint<'_> {
             let Some(any) = rows.iter().flatten().next() else { continue };
             for i in 0..variants {
                 let name = if i == 0 { format!("{}, {}", plain(&any.name), plain(&any.unit)) } else { String::new() };
-                let mut cells = vec![Cell::new(name), Cell::new(letter(i))];
+                let mut cells = vec![Cell::new(name)];
+                if variants > 1 {
+                    cells.push(Cell::new(letter(i)));
+                }
                 cells.extend(rows.iter().map(|row| {
                     let Some((row, m)) = row.and_then(|row| Some((row, measured(row, i)?))) else {
                         return Cell::new(none());

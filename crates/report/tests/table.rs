@@ -98,7 +98,7 @@ fn repetitions_show_their_spread_and_how_often_a_variant_won() {
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────
     A: ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken
     B: nothing was obtained: no hugepage alloc latency
-    --give-up-after N goes on until N fail in a row
+    to go on after a failure, until N come in a row: --give-up-after N
     ");
 }
 

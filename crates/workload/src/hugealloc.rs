@@ -96,7 +96,7 @@ impl Benchmark for HugeAlloc {
             1 => "the first failed allocation".to_owned(),
             n => format!("{n} failed allocations in a row"),
         };
-        let remedy = "--give-up-after N goes on until N fail in a row".into();
+        let remedy = "to go on after a failure, until N come in a row: --give-up-after N".into();
         let ended = self.failures_in_a_row >= self.give_up_after;
         let ending = ended.then(|| Ending { rule, reached: share, goal: "the free memory".into(), remedy });
         Measured { figures, latencies: vec![self.succeeded.clone()], ending }

@@ -141,7 +141,7 @@ pub fn repeated() -> ExperimentResult {
         remarks: vec![
             remark(Some(0), "ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken"),
             remark(Some(1), "nothing was obtained: no hugepage alloc latency"),
-            remark(None, "--give-up-after N goes on until N fail in a row"),
+            remark(None, "to go on after a failure, until N come in a row: --give-up-after N"),
         ],
     }
 }
