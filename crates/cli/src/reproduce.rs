@@ -1,10 +1,11 @@
 //! `kontig reproduce`, `kontig run` and `kontig rerun`.
 
+use crate::Ending;
 use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::result::{REPRODUCE_SCHEMA, Reproduction, RunResult};
 use kontig_lab::session::{Outcome, Resolved, Session};
-use kontig_lab::store::{HostFacts, Store, StoredResult, check_writable, write_file};
+use kontig_lab::store::{HostFacts, Store, StoredResult, check_directory, check_writable, write_file};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_mm::profile::ProactiveRules;
 use kontig_workload::{WORKLOADS, Workload};
@@ -148,20 +149,20 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
         check_writable(file)?;
     }
     if let Some(dir) = &o.procfs {
-        Store::create(dir)?;
+        check_directory(dir)?;
     }
-    let hashes = Mutex::new(BTreeMap::new());
+    let files = Mutex::new(BTreeMap::new());
     let finished = |run: &RunResult| {
-        let (path, hash) = StoredResult::hash(run)?;
-        hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, hash);
+        let (path, file) = StoredResult::run_file(run)?;
+        files.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, file);
         store.as_ref().map_or(Ok(()), |s| s.keep_run(run))
     };
     let (outcomes, error) = run_session(&session, o.jobs, &finished);
-    let hashes = hashes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let runs_kept = hashes.len();
+    let files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let runs_kept = files.len();
     let host = HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
     if let (Some(store), None) = (&store, &error) {
-        let result = StoredResult::new(o.seed, session.resolved(), &outcomes, hashes)?;
+        let result = StoredResult::new(o.seed, session.resolved(), &outcomes, files)?;
         store.complete(&result, &host)?;
     }
     if !outcomes.is_empty() {
@@ -262,36 +263,41 @@ fn page(session: &Session, outcomes: &[Outcome]) -> String {
     })
 }
 
-/// `kontig rerun`.
-pub fn rerun(a: &RerunArgs) -> Result<(), LabError> {
+/// `kontig rerun`: the stored files first, then the same runs again.
+pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
+    let shown = a.result.display();
     let stored = StoredResult::read(&a.result)?;
+    let others = stored.check_runs(&a.result)?;
+    if let Some(first) = others.first() {
+        let more = match others.len() - 1 {
+            0 => "is".into(),
+            more => format!("and {more} more are"),
+        };
+        crate::say(&format!("{shown}: {first} {more} not of this result: its result.json names no such run"));
+    }
     let session = Session::new(stored.inputs.clone(), stored.seed, None)?;
-    let hashes = Mutex::new(BTreeMap::new());
+    let files = Mutex::new(BTreeMap::new());
     let finished = |run: &RunResult| {
-        let (path, hash) = StoredResult::hash(run)?;
-        hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, hash);
+        let (path, file) = StoredResult::run_file(run)?;
+        files.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, file);
         Ok(())
     };
     let (outcomes, error) = run_session(&session, a.jobs, &finished);
     if let Some(e) = error {
         return Err(e);
     }
-    let hashes = hashes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let again = StoredResult {
         version: stored.version.clone(),
-        ..StoredResult::new(stored.seed, &stored.inputs, &outcomes, hashes)?
+        ..StoredResult::new(stored.seed, &stored.inputs, &outcomes, files)?
     };
-    match stored.first_difference(&again) {
-        None => crate::print(&format!(
-            "{}: identical, {} runs byte for byte\n",
-            a.result.display(),
-            stored.run_sha256.len()
-        )),
-        Some(difference) => {
-            let reason = format!("not reproduced (written by kontig {}): {difference}", stored.version);
-            Err(Failed::Result { path: a.result.display().to_string(), reason }.into())
-        }
-    }
+    let Some(difference) = stored.first_difference(&again) else {
+        let runs = stored.runs.len();
+        crate::print(&format!("{shown}: identical, {runs} runs byte for byte, as stored and as run again\n"))?;
+        return Ok(Ending::Done);
+    };
+    crate::say(&format!("{shown}: not reproduced (written by kontig {}): {difference}", stored.version));
+    Ok(Ending::Different)
 }
 
 /// The process's largest resident memory, bytes; 0 where the host does not say.

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 const FAILED: i32 = 1;
 const ASKED_WRONGLY: i32 = 2;
+const DIFFERENT: i32 = 3;
 
 /// `kontig` fails with this code and one line that contains all of `says`; nothing is printed.
 #[track_caller]
@@ -315,8 +316,8 @@ fn a_result_that_is_none_cannot_be_rerun() {
         ("[]", "names no schema"),
         ("{}", "names no schema"),
         (r#"{"schema": 1}"#, "names no schema"),
-        (r#"{"schema": "kontig.result/2"}"#, "schema kontig.result/2, this version of kontig reads kontig.result/1"),
-        (r#"{"schema": "kontig.result/1"}"#, "damaged: missing field"),
+        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/2"),
+        (r#"{"schema": "kontig.result/2"}"#, "damaged: missing field"),
     ] {
         write(dir, "result.json", text);
         refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);
@@ -334,26 +335,109 @@ fn a_result_that_was_changed_is_found_out() {
     kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
     let file = dir.join("kept/result.json");
     let whole = std::fs::read_to_string(&file).unwrap();
-    let tampered = |text: String, says: &[&str]| {
+    let tampered = |text: String, code: i32, says: &[&str]| {
         assert_ne!(text, whole);
         std::fs::write(&file, text).unwrap();
-        refused(dir, &["rerun", "kept"], FAILED, &[&["kept"], says].concat());
+        refused(dir, &["rerun", "kept"], code, &[&["kept"], says].concat());
     };
     let half = whole[..whole.len() / 2].to_string();
-    tampered(half, &["not a result"]);
-    tampered(whole.replace("\"settle_s\": 1.0", "\"settle_s\": 2.0"), &["inputs of small", "hash differs"]);
-    tampered(whole.replace("\"seed\": 1,", "\"seed\": 2,"), &["not reproduced", "runs/small/", "sha256"]);
+    tampered(half, FAILED, &["not a result"]);
+    tampered(whole.replace("\"settle_s\": 1.0", "\"settle_s\": 2.0"), FAILED, &["inputs of small", "hash differs"]);
+    let other_seed = whole.replace("\"seed\": 1,", "\"seed\": 2,");
+    tampered(other_seed, DIFFERENT, &["not reproduced", "runs/small/", "sha256"]);
     let at = whole.find("\"measured\": [").unwrap() + "\"measured\": [".len();
     let digit = at + whole[at..].find(|c: char| c.is_ascii_digit()).unwrap();
     let other = if whole.as_bytes()[digit] == b'7' { "8" } else { "7" };
     let mut figure = whole.clone();
     figure.replace_range(digit..=digit, other);
-    tampered(figure, &["not reproduced", "row '", "before", "now"]);
-    let hash = whole.find("\"runs/small/").unwrap();
-    let hash = hash + whole[hash..].find(": \"").unwrap() + 3;
+    tampered(figure, DIFFERENT, &["not reproduced", "row '", "before", "now"]);
+    let hash = whole.find("\"sha256\": \"").unwrap() + "\"sha256\": \"".len();
     let mut other = whole.clone();
     other.replace_range(hash..hash + 4, "zzzz");
-    tampered(other, &["not reproduced", "sha256 zzzz"]);
+    tampered(other, FAILED, &["kept/runs/small/", "was changed", "result.json says zzzz"]);
+    for elsewhere in ["/dev/zero", "runs/../../file", "../runs/x", "host.json"] {
+        let other = whole.replacen("runs/small/patched__60/0.json", elsewhere, 1);
+        tampered(other, FAILED, &["no place for a run's file"]);
+    }
+}
+
+#[test]
+fn a_result_whose_run_files_are_missing_cut_or_changed_is_not_rerun() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    let run = |name: &str| dir.join("kept/runs/small").join(name);
+    let file = run("vanilla/1.json");
+    let whole = std::fs::read(&file).unwrap();
+    let damaged = |says: &[&str]| {
+        for result in ["kept", "kept/result.json"] {
+            refused(dir, &["rerun", result], FAILED, &[&["kontig: kept/runs/small/vanilla/1.json: "], says].concat());
+        }
+    };
+    std::fs::remove_file(&file).unwrap();
+    damaged(&["missing"]);
+    std::fs::create_dir(&file).unwrap();
+    damaged(&["none"]);
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 7]).unwrap();
+    damaged(&["is cut", &format!("{} of {} bytes", whole.len() - 7, whole.len())]);
+    std::fs::write(&file, b"").unwrap();
+    damaged(&["is cut", "0 of "]);
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    std::fs::write(&file, &flipped).unwrap();
+    damaged(&["was changed", "sha256"]);
+    std::fs::write(&file, [whole.as_slice(), b"\n"].concat()).unwrap();
+    damaged(&["was changed", &format!("{} bytes instead of {}", whole.len() + 1, whole.len())]);
+    std::fs::write(&file, &whole).unwrap();
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr("");
+
+    std::fs::remove_dir_all(dir.join("kept/runs/small/vanilla")).unwrap();
+    std::fs::remove_file(run("patched__60/0.json")).unwrap();
+    let first = ["kept/runs/small/patched__60/0.json", "missing", "(2 more of the 4 run files"];
+    refused(dir, &["rerun", "kept"], FAILED, &first);
+    std::fs::remove_dir_all(dir.join("kept/runs")).unwrap();
+    refused(dir, &["rerun", "kept"], FAILED, &["missing", "(3 more of the 4 run files"]);
+}
+
+#[test]
+fn run_files_that_are_of_no_run_of_a_result_are_said() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    std::fs::write(dir.join("kept/runs/small/vanilla/7.json"), "{}").unwrap();
+    let one = "kontig: kept: runs/small/vanilla/7.json is not of this result: its result.json names no such run\n";
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr(one);
+    std::fs::write(dir.join("kept/runs/note"), "").unwrap();
+    let two = "kontig: kept: runs/note and 1 more are not of this result: its result.json names no such run\n";
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr(two);
+    assert!(dir.join("kept/runs/note").exists(), "nothing is deleted");
+}
+
+#[test]
+fn a_result_is_never_written_over_another() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    let before = files(&dir.join("kept"));
+    let result = std::fs::read(dir.join("kept/result.json")).unwrap();
+    let again = ["reproduce", &e, "--out", "kept", "--seed", "2"];
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds a result already (result.json)", "another directory"]);
+    std::fs::remove_file(dir.join("kept/result.json")).unwrap();
+    refused(dir, &again, ASKED_WRONGLY, &["(host.json)"]);
+    std::fs::remove_file(dir.join("kept/host.json")).unwrap();
+    refused(dir, &again, ASKED_WRONGLY, &["(runs)"]);
+    std::fs::write(dir.join("kept/result.json"), result).unwrap();
+    assert_eq!(before.len() - 1, files(&dir.join("kept")).len(), "all that was there still is");
+    // What is no result is left alone and not in the way.
+    std::fs::create_dir(dir.join("mine")).unwrap();
+    write(dir, "mine/notes.txt", "mine");
+    kontig(dir, &["reproduce", &e, "--out", "mine"]).assert().success();
+    assert_eq!(std::fs::read_to_string(dir.join("mine/notes.txt")).unwrap(), "mine");
+    kontig(dir, &["rerun", "mine"]).assert().success().stderr("");
 }
 
 const LONG_WATCH: &str = "measure = { kind = \"watch\", seconds = 9e8 }";
