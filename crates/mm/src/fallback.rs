@@ -198,7 +198,7 @@ impl Locked<'_> {
 
     pub(crate) fn emit_extfrag(&mut self, pfn: Pfn, order: Order, o: Order, t: MigrateType, from: MigrateType) {
         let change_ownership = self.blocks.migratetype(pfn.pageblock()) == t;
-        self.sh.trace.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
+        self.sh.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
             pfn,
             alloc_order: order,
             fallback_order: o,

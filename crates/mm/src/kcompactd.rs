@@ -46,7 +46,7 @@ impl Memory {
             return;
         }
         self.nodes[node.index()].kcompactd.awake = true;
-        self.sh.trace.emit(Listen::COMPACTION, || Event::WakeupKcompactd {
+        self.sh.emit(Listen::COMPACTION, || Event::WakeupKcompactd {
             nid: node,
             order: Some(order),
             highest_zoneidx: highest,
@@ -175,7 +175,7 @@ impl Kcompactd {
         self.job = Job::Asleep;
         m.nodes[self.node.index()].kcompactd.awake = false;
         let nid = self.node;
-        m.sh.trace.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
+        m.sh.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
         let k = &m.nodes[self.node.index()].kcompactd;
         if k.max_order > Order::ZERO || k.proactive_trigger {
             // Asked again while it worked.
@@ -191,7 +191,7 @@ impl Kcompactd {
         if k.max_order > Order::ZERO && !triggered {
             let (order, highest) = (k.max_order, k.highest.unwrap_or(ZoneType::Device));
             let nid = self.node;
-            m.sh.trace.emit(Listen::COMPACTION, || Event::KcompactdWake {
+            m.sh.emit(Listen::COMPACTION, || Event::KcompactdWake {
                 nid,
                 order: Some(order),
                 highest_zoneidx: highest,

@@ -22,7 +22,7 @@ impl CompactRun {
         let ret = self.finished_untraced(m);
         let at = m.zones[self.zone.index()].at();
         let order = self.cc.order;
-        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
+        m.sh.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
         if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret }
     }
 

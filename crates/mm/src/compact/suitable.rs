@@ -47,7 +47,7 @@ impl Memory {
             return result;
         }
         let at = self.zones[zone.index()].at();
-        self.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Suitable { at, order, ret: result });
+        self.sh.emit(Listen::COMPACTION_DETAIL, || Event::Suitable { at, order, ret: result });
         if result == CompactResult::NotSuitableZone { CompactResult::Skipped } else { result }
     }
 
