@@ -66,7 +66,7 @@ pub enum Command {
 /// Where results go, and how much of the host they may use.
 #[derive(Args)]
 pub struct OutputArgs {
-    /// Print one JSON document (schema kontig.reproduce/1) instead of tables
+    /// Print one JSON document (schema kontig.reproduce/2) instead of tables
     #[arg(long)]
     pub json: bool,
     /// Keep everything needed to rerun: inputs, counters, histograms, time series. A directory that holds a result is refused

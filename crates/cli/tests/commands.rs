@@ -119,11 +119,11 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     write(d.path(), "target.toml", TARGET);
     let doc = json(d.path(), &["reproduce", &e, "--json", "--seed", "7"]);
     assert_eq!(fields(&doc), set(["schema", "seed", "wall_s", "peak_rss_bytes", "experiments"]));
-    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/1"), Some(7)));
+    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/2"), Some(7)));
     let experiments = doc["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 1);
     let e = &experiments[0];
-    assert_eq!(fields(e), set(["id", "target", "variants", "rows", "score"]));
+    assert_eq!(fields(e), set(["id", "target", "variants", "rows", "score", "notes"]));
     assert_eq!((e["id"].as_str(), e["target"].as_str()), (Some("small"), Some("small-target")));
     assert_eq!(e["variants"], serde_json::json!(["vanilla", "patched, 60"]));
     assert_eq!(fields(&e["score"]), set(["direction", "headline_within_2x"]));

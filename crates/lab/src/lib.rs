@@ -6,7 +6,9 @@
 pub mod catalog;
 pub mod compare;
 pub mod error;
+mod event_log;
 pub mod experiment;
+mod notes;
 pub mod result;
 pub mod run;
 mod sampler;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Schema of [`Reproduction`].
-pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/1";
+pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/2";
 
 /// The answer of `kontig reproduce`: every experiment with its rows and score.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -37,6 +37,8 @@ pub struct ExperimentResult {
     pub rows: Vec<Row>,
     /// How many rows agree.
     pub score: Score,
+    /// What else has to be known to read the table, a line each.
+    pub notes: Vec<String>,
 }
 
 /// One row: a figure for each variant, published and measured.
@@ -101,10 +103,20 @@ pub struct RunResult {
     pub phases: Vec<Phase>,
     /// The pageblocks over time.
     pub map: MemoryMap,
-    /// Tracepoints of the measured phase that are few enough to keep: compaction runs and daemons.
+    /// Tracepoints of the measured phase, by time: compaction runs, kcompactd, kswapd, direct reclaim. Where there are
+    /// more than twenty thousand, the first and the last ten thousand.
     pub events: Vec<TimedEvent>,
-    /// Events that were not kept because there were too many.
-    pub events_dropped: u64,
+    /// How many there were, by the tracepoint's name.
+    pub event_counts: BTreeMap<String, EventCount>,
+}
+
+/// Events of one kind.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+pub struct EventCount {
+    /// How often it happened.
+    pub happened: u64,
+    /// How many of those are not among the events kept.
+    pub dropped: u64,
 }
 
 /// A distribution: how many operations fell into each bucket.
@@ -159,7 +171,7 @@ pub struct Phase {
 /// An event with its time.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct TimedEvent {
-    /// When, ns.
+    /// When it happened on the simulated machine, ns.
     pub at_ns: u64,
     /// The tracepoint in the kernel's format.
     pub event: String,

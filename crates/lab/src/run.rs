@@ -3,7 +3,7 @@
 use crate::catalog;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Variant;
-use crate::result::{Histogram, Phase, RunResult, TimedEvent};
+use crate::result::{Histogram, Phase, RunResult};
 use crate::sampler::Sampler;
 use kontig_mm::sysctl::SysctlEffect;
 use kontig_mm::{Listen, Memory, Profile};
@@ -14,8 +14,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Events kept of a run; what comes after them is only counted.
-const EVENTS_KEPT: usize = 2000;
 /// Work of the measured task counts as "measured" from here on; the kernel's own threads have CPUs of their own.
 const MEASURED_CPU: usize = 0;
 
@@ -234,7 +232,8 @@ impl Running<'_> {
                 .map(|b| (h.highest_equivalent(b.value_iterated_to()) as f64 / 1000.0, b.count_at_value()))
                 .collect(),
         });
-        let (series, map, events, events_dropped) = self.sampler.finish();
+        let (series, map, events) = self.sampler.finish();
+        let (events, event_counts) = events.finish();
         RunResult {
             experiment: self.plan.experiment.clone(),
             variant: self.plan.variant.name.clone(),
@@ -248,7 +247,7 @@ impl Running<'_> {
             phases: self.phases,
             map,
             events,
-            events_dropped,
+            event_counts,
         }
     }
 }
@@ -290,16 +289,4 @@ pub(crate) fn proactive_runs(m: &Machine) -> u64 {
 pub(crate) fn machine_score(m: &Machine) -> f64 {
     let mem = m.memory();
     mem.nodes().iter().map(|n| mem.fragmentation_score_node(n.id)).max().unwrap_or(0) as f64
-}
-
-/// Takes the trace of a machine: what is kept, what is only counted.
-pub(crate) fn take_events(m: &mut Machine, events: &mut Vec<TimedEvent>, dropped: &mut u64) {
-    let now = m.now();
-    for e in m.memory_mut().trace().take() {
-        if events.len() < EVENTS_KEPT {
-            events.push(TimedEvent { at_ns: now, event: e.to_string() });
-        } else {
-            *dropped += 1;
-        }
-    }
 }

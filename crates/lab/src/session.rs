@@ -7,6 +7,7 @@ use crate::catalog;
 use crate::compare::compare;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::{Experiment, Target, Variant};
+use crate::notes;
 use crate::result::{ExperimentResult, RunResult};
 use crate::run::{RunControl, RunPlan, file_name};
 use kontig_mm::Profile;
@@ -269,7 +270,8 @@ impl Session {
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
-            let result = compare(&r.experiment.id, &variants, r.target.as_ref(), &runs);
+            let mut result = compare(&r.experiment.id, &variants, r.target.as_ref(), &runs);
+            result.notes = notes::of_runs(&variants, &runs);
             let pace = pace_points(r, &swept);
             outcomes.push(Outcome { result, runs, pace });
         }

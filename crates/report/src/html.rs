@@ -142,6 +142,9 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
     if !e.result.rows.is_empty() {
         table(out, e.result, held);
     }
+    if !e.result.notes.is_empty() {
+        let _ = write!(out, "<div class=\"prose remarks\">{}</div>", paragraphs(&e.result.notes.join("\n\n")));
+    }
     for part in ["curves", "pace", "map", "series"] {
         let _ = write!(out, "<div class=\"part {part}\" hidden></div>");
     }

@@ -10,7 +10,7 @@ use comfy_table::{
 };
 use kontig_lab::result::{ExperimentResult, Row, Score};
 
-/// The table of `e`, with a line for each variant above and the score below, ending in a newline.
+/// The table of `e`, with a line for each variant above, the score and the notes below, ending in a newline.
 ///
 /// `width` is the terminal's in columns: where the table is wider, unit and verdict move under the row's name, which
 /// wraps; figures never do. Without a width, lines are as long as they need. `colour` turns on ANSI colours. A `*`
@@ -34,6 +34,7 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     } else {
         out.push_str("nothing was published to hold these rows against\n");
     }
+    out.extend(e.notes.iter().map(|note| format!("note: {}\n", plain(note))));
     out
 }
 

@@ -90,6 +90,7 @@ pub fn table() -> ExperimentResult {
         variants: VARIANTS.map(String::from).to_vec(),
         rows,
         score: Score { direction: Tally { agree: 6, of: 8 }, headline_within_2x: Tally { agree: 2, of: 4 } },
+        notes: vec![],
     }
 }
 
@@ -138,7 +139,7 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
         phases,
         map,
         events: vec![],
-        events_dropped: 0,
+        event_counts: BTreeMap::new(),
     }
 }
 
