@@ -6,8 +6,8 @@ use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::result::{REPRODUCE_SCHEMA, Reproduction, RunResult};
 use kontig_lab::session::{Outcome, Resolved, Session};
 use kontig_lab::store::{HostFacts, Store, StoredResult, check_directory, check_writable, write_file};
+use kontig_lab::what_if::{Changes, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
-use kontig_mm::profile::ProactiveRules;
 use kontig_workload::{WORKLOADS, Workload};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -31,7 +31,7 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
 
 /// `kontig run`.
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
-    let mut e = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
+    let e = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
         Some((name, summary, text)) => of_workload(name, summary, text)?,
         None => catalog::experiment(&a.what).map(|(e, _)| e).map_err(|e| match e {
             LabError::Asked(AskedWrongly::Unknown { .. }) => match catalog::experiments() {
@@ -44,61 +44,16 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
             e => e,
         })?,
     };
-    let set = a.set.iter().map(|s| assignment(s)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(machine) = &a.machine {
-        e.machine.clone_from(machine);
-    }
-    for v in &mut e.variant {
-        if let Some(profile) = &a.profile {
-            // A workload's only variant is called after its profile.
-            if v.name == v.profile {
-                v.name.clone_from(profile);
-            }
-            v.profile.clone_from(profile);
-        }
-        for s in &a.switch {
-            if !v.switches.contains(s) {
-                v.switches.push(s.clone());
-            }
-        }
-    }
-    // A setting goes to the variants that have it; where none has, the run says so.
-    let takes = |v: &Variant, name: &str| {
-        name != "vm.compaction_proactiveness"
-            || catalog::profile_with(&v.profile, &v.switches).is_ok_and(|(p, _)| p.proactive != ProactiveRules::Off)
+    let changes = Changes {
+        machine: a.machine.clone(),
+        profile: a.profile.clone(),
+        switches: a.switch.clone(),
+        settings: a.set.iter().map(|s| assignment(s)).collect::<Result<_, _>>()?,
     };
-    for (name, value) in &set {
-        let some = e.variant.iter().any(|v| takes(v, name));
-        for v in e.variant.iter_mut().filter(|v| !some || takes(v, name)) {
-            v.sysctls.insert(name.clone(), value.clone());
-        }
-    }
-    // What was changed is no longer what was published, and is named after what it is.
-    if a.machine.is_some() || a.profile.is_some() || !set.is_empty() || !a.switch.is_empty() {
-        e.target = None;
-        e.summary = format!("What if: {} under other settings than published", e.id);
-        e.assumptions.clear();
-    }
-    for v in &mut e.variant {
-        v.name = described(v, &e.machine, a.profile.is_some());
-    }
-    e.pace = None;
-    carry_out(vec![Resolved::new(e)?], &a.output)
-}
-
-/// A variant's name with all that was asked for: two what-ifs are told apart by their columns.
-fn described(v: &Variant, machine: &str, profile_asked: bool) -> String {
-    let mut name = format!("{} on {machine}", v.name);
-    if profile_asked && v.name != v.profile {
-        name += &format!(", profile {}", v.profile);
-    }
-    for s in v.switches.iter().filter(|s| !v.name.contains(s.as_str())) {
-        name += &format!(", {s}");
-    }
-    for (sysctl, value) in v.sysctl_texts() {
-        name += &format!(", {sysctl}={value}");
-    }
-    name
+    let (e, notes) = what_if(e, &changes)?;
+    let resolved = Resolved { notes, ..Resolved::new(e)? };
+    resolved.notes.iter().for_each(|note| crate::say(note));
+    carry_out(vec![resolved], &a.output)
 }
 
 /// A workload as an experiment of one variant.
@@ -126,12 +81,9 @@ fn of_workload(name: &str, summary: &str, text: &str) -> Result<Experiment, LabE
     })
 }
 
-fn assignment(text: &str) -> Result<(String, toml::Value), LabError> {
+fn assignment(text: &str) -> Result<(String, String), LabError> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-            let name = if name.contains('.') { name.to_string() } else { format!("vm.{name}") };
-            Ok((name, toml::Value::String(value.into())))
-        }
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
         _ => Err(AskedWrongly::Value(format!(
             "--set {text}: write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60"
         ))

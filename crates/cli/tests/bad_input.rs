@@ -59,6 +59,52 @@ fn an_unknown_name_is_answered_with_the_nearest() {
 }
 
 #[test]
+fn a_setting_is_refused_for_the_reason_there_is() {
+    let d = tmp();
+    let dir = d.path();
+    let set = |more: &[&str], says: &str| {
+        let says = format!("kontig: {says}\n");
+        refused(dir, &tiny(more), ASKED_WRONGLY, &[&says]);
+    };
+    set(&["--set", "vm.defrag_mode=1"], "vm.defrag_mode: profile '6.1' does not have it; --profile 7.2 has it");
+    set(
+        &["--profile", "5.6", "--set", "compaction_proactiveness=1"],
+        "vm.compaction_proactiveness: profile '5.6' does not have it; --switch proactive-compaction adds it, \
+         --profile 5.9, 6.1 or 7.2 has it",
+    );
+    let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60";
+    for text in ["vm.extfrag_threshold", "=5", "extfrag_threshold="] {
+        set(&["--set", text], &format!("--set {text}: {form}"));
+    }
+    for value in ["1001", "-1", "60%", "0x10", "1 2", "5.0", "4294967296"] {
+        let says = format!("vm.extfrag_threshold: '{value}' is not a whole number from 0 to 1000");
+        set(&["--set", &format!("extfrag_threshold={value}")], &says);
+    }
+    let twice = ["--set", "extfrag_threshold=1", "--set", "vm.extfrag_threshold=2"];
+    set(&twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
+    let range = "vm.watermark_scale_factor: '2000' is not a whole number from 1 to 1000";
+    set(&["--profile", "5.6", "--set", "watermark_scale_factor=2000"], range);
+    set(
+        &["--set", "vm.compact_memory=1"],
+        "vm.compact_memory starts a compaction and is no setting: run the workload 'compact'",
+    );
+}
+
+#[test]
+fn an_unknown_setting_is_found_out_before_anything_is_booted() {
+    let d = tmp();
+    // To boot a terabyte takes seconds; where the host has no room for it, that is not what is said.
+    let begin = Instant::now();
+    for what in ["hugepage-latency", "hugealloc"] {
+        let args = ["run", what, "--machine", "xeon-1t", "--set", "vm.swappiness=1"];
+        refused(d.path(), &args, ASKED_WRONGLY, &["unknown sysctl 'vm.swappiness'"]);
+        let args = ["run", what, "--machine", "xeon-1t", "--profile", "6.1", "--set", "vm.defrag_mode=1"];
+        refused(d.path(), &args, ASKED_WRONGLY, &["vm.defrag_mode: profile '6.1' does not have it"]);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+}
+
+#[test]
 fn a_name_of_several_lines_is_still_answered_in_one() {
     let d = tmp();
     refused(d.path(), &["run", "a\nb\rc\u{2028}d"], ASKED_WRONGLY, &["a\\nb\\rc"]);

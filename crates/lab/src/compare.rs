@@ -100,7 +100,15 @@ pub fn compare(id: &str, variants: &[String], target: Option<&Target>, runs: &[R
     }
     let score = score(&rows);
     let target = target.map(|t| t.id.clone()).unwrap_or_default();
-    ExperimentResult { id: id.into(), target, variants: variants.to_vec(), rows, score, notes: Vec::new() }
+    ExperimentResult {
+        id: id.into(),
+        machine: String::new(),
+        target,
+        variants: variants.to_vec(),
+        rows,
+        score,
+        notes: Vec::new(),
+    }
 }
 
 fn score(rows: &[Row]) -> Score {

@@ -14,5 +14,7 @@ pub mod run;
 mod sampler;
 pub mod session;
 pub mod store;
+pub mod sysctls;
+pub mod what_if;
 
 pub use error::{AskedWrongly, Failed, LabError};

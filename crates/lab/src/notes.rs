@@ -1,18 +1,41 @@
 //! What has to be known to read an experiment's table, beyond its figures.
 
 use crate::event_log::{FIRST, LAST};
+use crate::experiment::Variant;
 use crate::result::{EventCount, RunResult};
+use kontig_mm::sysctl::Sysctl;
 use std::collections::BTreeMap;
 
 /// The notes that come from the runs.
-pub(crate) fn of_runs(variants: &[String], runs: &[RunResult]) -> Vec<String> {
-    variants.iter().filter_map(|v| dropped_events(v, runs)).collect()
+pub(crate) fn of_runs(variants: &[Variant], runs: &[RunResult]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for v in variants {
+        let runs: Vec<&RunResult> = runs.iter().filter(|r| r.variant == v.name).collect();
+        notes.extend(v.sysctl_texts().iter().filter_map(|(name, value)| without_effect(v, name, value, &runs)));
+        notes.extend(dropped_events(&v.name, &runs));
+    }
+    notes
+}
+
+/// That a setting made no difference to any of a variant's runs.
+fn without_effect(v: &Variant, name: &str, value: &str, runs: &[&RunResult]) -> Option<String> {
+    let name = Sysctl::find(name)?.name;
+    let at_boot = *runs.first()?.without_effect.get(name)?;
+    if !runs.iter().all(|r| r.without_effect.contains_key(name)) {
+        return None;
+    }
+    let variant = &v.name;
+    Some(if value.parse() == Ok(at_boot) {
+        format!("{variant}: {name}={value} had no effect: it is what boot sets on this machine")
+    } else {
+        format!("{variant}: {name}={value} had no effect: every decision came out as with {at_boot}, which boot sets")
+    })
 }
 
 /// How many events of a variant's runs are not stored, of which kinds.
-fn dropped_events(variant: &str, runs: &[RunResult]) -> Option<String> {
+fn dropped_events(variant: &str, runs: &[&RunResult]) -> Option<String> {
     let mut counts: BTreeMap<&str, EventCount> = BTreeMap::new();
-    for (name, count) in runs.iter().filter(|r| r.variant == variant).flat_map(|r| &r.event_counts) {
+    for (name, count) in runs.iter().flat_map(|r| &r.event_counts) {
         let sum = counts.entry(name).or_default();
         sum.happened += count.happened;
         sum.dropped += count.dropped;
@@ -35,7 +58,8 @@ mod tests {
 
     fn run(variant: &str, counts: &[(&str, u64, u64)]) -> RunResult {
         let text = serde_json::json!({
-            "experiment": "e", "variant": variant, "repetition": 0, "seed": 1, "figures": {}, "vmstat": {},
+            "experiment": "e", "variant": variant, "repetition": 0, "seed": 1,
+            "without_effect": {}, "figures": {}, "vmstat": {},
             "work": {}, "histograms": [], "series": [], "phases": [], "map": { "zones": [], "frames": [] },
             "events": [], "event_counts": {},
         });
@@ -47,6 +71,26 @@ mod tests {
         run
     }
 
+    fn variant(name: &str) -> Variant {
+        toml::from_str(&format!("name = '{name}'\nprofile = '6.1'\nsysctls = {{ extfrag_threshold = 600 }}"))
+            .expect("one")
+    }
+
+    #[test]
+    fn a_setting_had_no_effect_if_it_had_none_in_any_run() {
+        let with = |variant: &str, names: &[&str]| {
+            let mut run = run(variant, &[]);
+            run.without_effect = names.iter().map(|n| ((*n).into(), 500)).collect();
+            run
+        };
+        let none = ["vm.extfrag_threshold"];
+        let runs = [with("a", &none), with("a", &none), with("b", &none), with("b", &[])];
+        assert_eq!(
+            of_runs(&[variant("a"), variant("b")], &runs),
+            ["a: vm.extfrag_threshold=600 had no effect: every decision came out as with 500, which boot sets"]
+        );
+    }
+
     #[test]
     fn events_that_are_not_kept_are_said_by_kind_over_all_repetitions() {
         let runs = [
@@ -54,7 +98,7 @@ mod tests {
             run("a", &[("begin", 21_000, 900), ("end", 5, 2)]),
             run("b", &[("begin", 5, 0)]),
         ];
-        let notes = of_runs(&["a".into(), "b".into()], &runs);
+        let notes = of_runs(&[variant("a"), variant("b")], &runs);
         assert_eq!(
             notes,
             ["a: 9902 of 51008 events are counted, but not kept (9900 begin, 2 end): each run keeps its first 10000 \

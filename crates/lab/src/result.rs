@@ -29,6 +29,8 @@ pub struct Reproduction {
 pub struct ExperimentResult {
     /// The experiment's name.
     pub id: String,
+    /// The machine it ran on.
+    pub machine: String,
     /// The target file its rows are held against; empty if it has none.
     pub target: String,
     /// The variants, baseline first: the columns of every row.
@@ -89,6 +91,8 @@ pub struct RunResult {
     pub repetition: u32,
     /// The seed of this run's randomness.
     pub seed: u64,
+    /// The settings that made no difference to the run, with the value boot had set: every decision came out as with that.
+    pub without_effect: BTreeMap<String, u32>,
     /// Figures by row name.
     pub figures: BTreeMap<String, f64>,
     /// `/proc/vmstat` events over the measured phase.

@@ -34,6 +34,8 @@ pub struct Resolved {
     pub target: Option<Target>,
     /// The machine of the pace sweep.
     pub pace_machine: Option<MachineFile>,
+    /// What had to be said about the request, a line each.
+    pub notes: Vec<String>,
 }
 
 impl Resolved {
@@ -57,7 +59,7 @@ impl Resolved {
         }
         let pace_machine =
             experiment.pace.as_ref().map(|p| catalog::machine(&p.machine).map(|(m, _)| m)).transpose()?;
-        Ok(Resolved { experiment, machine, profiles, target, pace_machine })
+        Ok(Resolved { experiment, machine, profiles, target, pace_machine, notes: Vec::new() })
     }
 
     /// Whether its parts fit together, as they do when they were looked up, but may not when they were stored.
@@ -181,14 +183,14 @@ impl Session {
         for (experiment, r) in resolved.iter().enumerate() {
             for plan in r.plans(seed, procfs.as_deref()) {
                 let wrong = |e: String| AskedWrongly::Contradictory { path: plan.machine.name.clone(), reason: e };
+                // Repetitions differ in nothing that can be wrong.
+                if plan.repetition == 0 {
+                    plan.check()?;
+                }
                 let needed = plan.machine.host_bytes().map_err(wrong)?;
                 if needed > available {
                     let what = format!("{} on machine {}", plan.title(), plan.machine.name);
                     return Err(Failed::HostMemory { what, needed, available }.into());
-                }
-                // Repetitions differ in nothing that can be wrong.
-                if plan.repetition == 0 {
-                    plan.memory()?;
                 }
                 let control = RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
                 jobs.push(Job { plan, control, experiment, bytes: needed });
@@ -271,7 +273,8 @@ impl Session {
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
             let mut result = compare(&r.experiment.id, &variants, r.target.as_ref(), &runs);
-            result.notes = notes::of_runs(&variants, &runs);
+            result.machine.clone_from(&r.machine.name);
+            result.notes = r.notes.iter().cloned().chain(notes::of_runs(&r.experiment.variant, &runs)).collect();
             let pace = pace_points(r, &swept);
             outcomes.push(Outcome { result, runs, pace });
         }

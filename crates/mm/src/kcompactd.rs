@@ -11,6 +11,7 @@ use crate::gfp::{AllocFlags, Wmark};
 use crate::kswapd::DaemonStep;
 use crate::memory::Memory;
 use crate::profile::ProactiveRules;
+use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
@@ -120,14 +121,13 @@ impl Kcompactd {
     }
 
     /// How long it sleeps from now unless woken; `None` is for ever.
-    fn timeout(&self, m: &Memory) -> Option<u64> {
+    fn timeout(&self, m: &mut Memory) -> Option<u64> {
         match m.sh.profile.proactive {
             ProactiveRules::Off => None,
             ProactiveRules::Weighted => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
-            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway if m.sh.tunables.compaction_proactiveness == 0 => {
-                None
+            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway => {
+                m.sh.decide(&COMPACTION_PROACTIVENESS, |p| p != 0).then_some(self.interval)
             }
-            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway => Some(self.interval),
         }
     }
 

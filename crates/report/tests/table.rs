@@ -7,7 +7,7 @@ use kontig_report::table::render;
 #[test]
 fn published_rows_show_both_and_a_verdict() {
     insta::assert_snapshot!(render(&common::table(), None, false), @r#"
-    hugepage-latency
+    hugepage-latency on xeon-1t
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -49,7 +49,7 @@ fn without_published_rows_only_measured_columns_remain() {
     table.rows.iter_mut().for_each(|row| row.published.clear());
     table.rows.truncate(3);
     insta::assert_snapshot!(render(&table, None, false), @r#"
-    hugepage-latency
+    hugepage-latency on xeon-1t
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
     ──────────────────────────────────────────────────────────────────────
@@ -72,4 +72,12 @@ fn colour_is_only_there_when_asked_for_and_names_cannot_bring_their_own() {
     assert!(!render(&table, None, false).contains('\u{1b}'));
     let coloured = render(&table, None, true);
     assert!(coloured.contains("\u{1b}[") && !coloured.contains("\u{1b}[2J") && !coloured.contains("\u{1b}]"));
+}
+
+#[test]
+fn notes_come_last_each_on_a_line_of_its_own() {
+    let mut table = common::table();
+    table.notes = vec!["7.2: a setting had no effect".into(), "two\nlines \u{1b}[31m".into()];
+    let text = render(&table, None, false);
+    assert!(text.ends_with("\nnote: 7.2: a setting had no effect\nnote: twolines [31m\n"), "{text}");
 }

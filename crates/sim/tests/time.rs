@@ -2,6 +2,7 @@
 
 mod support;
 
+use kontig_mm::sysctl::{SYSCTLS, Sysctl};
 use kontig_mm::{Event, Gfp, Listen, Order, Profile, VmEvent, Vmstat, Work};
 use kontig_sim::{CpuTime, Machine, Op, Outcome, Placement, Stop, TaskId, Value};
 use support::*;
@@ -194,6 +195,8 @@ struct Seen {
     daemons: (u64, u64, u64),
     free: Vec<(u64, u64, u64)>,
     now: u64,
+    /// Settings that may have made a difference.
+    mattered: Vec<&'static str>,
 }
 
 /// A busy machine: a fragmenter, then two drivers after huge pages, a process and one full compaction at the same
@@ -239,6 +242,7 @@ fn busy_run_of(mut m: Machine, listen: Option<Listen>, slice: u64) -> Seen {
         daemons: (m.kcompactd_ns(), m.kswapd_ns(), m.lock_wait_ns()),
         free: m.memory().zones().iter().map(|z| (z.nr_free_pages(), z.nr_free_pages_exact(), z.pcp_pages())).collect(),
         now: m.now(),
+        mattered: SYSCTLS.iter().filter(|s| m.memory().sysctl_mattered(s)).map(|s| s.name).collect(),
     }
 }
 
@@ -273,6 +277,45 @@ fn listening_to_events_changes_nothing() {
         heard.events.clear();
         assert_same(&heard, &unheard, &profile.name);
     }
+}
+
+#[test]
+fn a_setting_that_is_said_to_make_no_difference_makes_none() {
+    const SETTINGS: [(&str, &[&str]); 7] = [
+        ("vm.compact_unevictable_allowed", &["0"]),
+        ("vm.compaction_proactiveness", &["0", "1", "19", "21", "30", "95", "100"]),
+        ("vm.defrag_mode", &["1"]),
+        ("vm.extfrag_threshold", &["0", "499", "501", "900", "1000"]),
+        ("vm.min_free_kbytes", &["0", "1", "128", "5000"]),
+        ("vm.watermark_boost_factor", &["0", "1", "14999", "15001", "4294967295"]),
+        ("vm.watermark_scale_factor", &["1", "9", "11", "300"]),
+    ];
+    let mut without_effect = Vec::new();
+    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1(), Profile::linux_7_2()] {
+        let as_booted = busy_run(profile.clone(), 4, SECOND);
+        assert_eq!(as_booted.mattered, [""; 0]);
+        for (name, value) in SETTINGS.iter().flat_map(|(name, values)| values.iter().map(move |v| (*name, *v))) {
+            if !Sysctl::find(name).unwrap().exists(&profile) {
+                continue;
+            }
+            let mut set = busy_run_of(machine_with(4, 64, profile.clone(), &[(name, value)]), EVERYTHING, SECOND);
+            let what = format!("{}, {name}={value}", profile.name);
+            if set.mattered.is_empty() {
+                assert_same(&as_booted, &set, &what);
+                without_effect.push((profile.name.clone(), name, value));
+            } else {
+                assert_eq!(std::mem::take(&mut set.mattered), [name], "{what}: only what was set");
+                // Not promised, but here it is so: what is not denied to have had an effect had one.
+                let same = set.events == as_booted.events && set.vmstat == as_booted.vmstat && set.now == as_booted.now;
+                assert!(!same || name == "vm.compaction_proactiveness", "{what}");
+            }
+        }
+    }
+    let none = |name: &str, value: &str| without_effect.iter().filter(|(_, n, v)| (*n, *v) == (name, value)).count();
+    assert_eq!(none("vm.compact_unevictable_allowed", "0"), 4, "{without_effect:?}");
+    assert!(none("vm.extfrag_threshold", "501") > 0, "{without_effect:?}");
+    assert!(none("vm.compaction_proactiveness", "21") > 0, "{without_effect:?}");
+    assert_eq!(none("vm.defrag_mode", "1") + none("vm.min_free_kbytes", "5000"), 0, "{without_effect:?}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl CompactRun {
                         z.fragmentation_score()
                     }
                 };
-                if score > m.fragmentation_score_wmark_low() { CompactResult::Continue } else { CompactResult::Success }
+                if m.score_above_low(score) { CompactResult::Continue } else { CompactResult::Success }
             }
             None => return CompactResult::Continue,
             Some(_) if !self.migrate_pfn.is_pageblock_aligned() => return CompactResult::Continue,

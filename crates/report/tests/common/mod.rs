@@ -86,6 +86,7 @@ pub fn table() -> ExperimentResult {
     ];
     ExperimentResult {
         id: "hugepage-latency".into(),
+        machine: "xeon-1t".into(),
         target: "experiments/targets/hugepage-latency.toml".into(),
         variants: VARIANTS.map(String::from).to_vec(),
         rows,
@@ -131,6 +132,7 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
         variant: VARIANTS[variant].into(),
         repetition,
         seed: 1,
+        without_effect: BTreeMap::new(),
         figures: BTreeMap::new(),
         vmstat: BTreeMap::new(),
         work: BTreeMap::new(),
