@@ -244,8 +244,11 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
         ..StoredResult::new(stored.seed, &stored.inputs, &outcomes, files)?
     };
     let Some(difference) = stored.first_difference(&again) else {
-        let runs = stored.runs.len();
-        crate::print(&format!("{shown}: identical, {runs} runs byte for byte, as stored and as run again\n"))?;
+        let runs = match stored.runs.len() {
+            1 => "1 run".into(),
+            n => format!("{n} runs"),
+        };
+        crate::print(&format!("{shown}: identical, {runs} byte for byte, as stored and as run again\n"))?;
         return Ok(Ending::Done);
     };
     crate::say(&format!("{shown}: not reproduced (written by kontig {}): {difference}", stored.version));

@@ -471,11 +471,11 @@ fn a_result_is_never_written_over_another() {
     let before = files(&dir.join("kept"));
     let result = std::fs::read(dir.join("kept/result.json")).unwrap();
     let again = ["reproduce", &e, "--out", "kept", "--seed", "2"];
-    refused(dir, &again, ASKED_WRONGLY, &["kept holds a result already (result.json)", "another directory"]);
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds result.json of an earlier result", "another directory"]);
     std::fs::remove_file(dir.join("kept/result.json")).unwrap();
-    refused(dir, &again, ASKED_WRONGLY, &["(host.json)"]);
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds host.json"]);
     std::fs::remove_file(dir.join("kept/host.json")).unwrap();
-    refused(dir, &again, ASKED_WRONGLY, &["(runs)"]);
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds runs"]);
     std::fs::write(dir.join("kept/result.json"), result).unwrap();
     assert_eq!(before.len() - 1, files(&dir.join("kept")).len(), "all that was there still is");
     // What is no result is left alone and not in the way.

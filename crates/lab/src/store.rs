@@ -149,8 +149,8 @@ impl Store {
     pub fn create(dir: &Path) -> Result<Store, LabError> {
         if let Some(there) = [RESULT, HOST, RUNS].iter().find(|n| dir.join(n).symlink_metadata().is_ok()) {
             let reason = format!(
-                "{} holds a result already ({there}), which is never written over: \
-                 give --out another directory, or remove this one first",
+                "{} holds {there} of an earlier result, which is never written over: give --out another directory, or \
+                 remove this one first",
                 dir.display()
             );
             return Err(AskedWrongly::Value(reason).into());
