@@ -34,6 +34,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  \
         kontig run hugealloc --machine desktop-32g --profile 6.1\n  \
         kontig run hugepage-latency --machine xeon-64g --set vm.compaction_proactiveness=80\n  \
+        kontig run hugepage-latency --machine xeon-64g --profile 7.2\n  \
         kontig run watch --machine tiny-64m --profile 5.6 --switch proactive-compaction --html watch.html\n\n\
         'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls.")]
     Run(RunArgs),
@@ -109,7 +110,8 @@ pub struct RunArgs {
     /// Machine, by name or file (default: the experiment's; desktop-32g for a workload)
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// Kernel generation, by name or file (default: the experiment's variants; 6.1 for a workload)
+    /// Kernel generation, by name or file (default: the experiment's variants; 6.1 for a workload). What it has already
+    /// of an experiment's switches is left out, and variants that are then the same run once
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
     /// A sysctl to set, such as vm.compaction_proactiveness=60

@@ -195,6 +195,9 @@ fn an_experiment_that_contradicts_itself_is_refused() {
         refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
     };
     contradiction("patched, 60", "vanilla", &["two variants are called 'vanilla'"]);
+    let both = "\"vm.compaction_proactiveness\" = 60, compaction_proactiveness = 20";
+    let twice = "variant 'patched, 60' sets vm.compaction_proactiveness twice";
+    contradiction("\"vm.compaction_proactiveness\" = 60", both, &[twice]);
     contradiction("\"patched, 60\"", "\"..\"", &["a variant cannot be called '..'"]);
     contradiction("\"small\"", "\"../small\"", &["id = \"../small\""]);
     contradiction("repetitions = 2", "repetitions = 0", &["repetitions = 0"]);

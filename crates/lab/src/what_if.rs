@@ -61,6 +61,8 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
                 continue;
             }
             sysctls::check(v, p, sysctl.name, value)?;
+            // The experiment may have set it under its short name.
+            v.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
             v.sysctls.insert(sysctl.name.into(), toml::Value::String(value.clone()));
         }
         if is_default(sysctl, value) {
@@ -227,6 +229,17 @@ mod tests {
         assert!(refused("6.1", &[], &[("defrag_mode", "1")]).ends_with("--profile 7.2 has it"));
         let twice = refused("6.1", &[], &[("extfrag_threshold", "1"), ("vm.extfrag_threshold", "2")]);
         assert_eq!(twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
+    }
+
+    #[test]
+    fn a_setting_takes_the_place_of_the_experiments_own_under_either_name() {
+        let mut e = catalog::experiment("backoff").unwrap().0;
+        let own = e.variant[0].sysctls.remove("vm.compaction_proactiveness").unwrap();
+        e.variant[0].sysctls.insert("compaction_proactiveness".into(), own);
+        let settings = vec![("vm.compaction_proactiveness".into(), "60".into())];
+        let (e, _) = what_if(e, &Changes { settings, ..Changes::default() }).unwrap();
+        assert_eq!(e.variant[0].sysctl_texts(), [("vm.compaction_proactiveness".into(), "60".into())]);
+        assert_eq!(e.variant[0].name, "5.6+proactive-compaction+proactiveness=60");
     }
 
     #[test]
