@@ -14,7 +14,7 @@ use std::path::PathBuf;
         kontig reproduce java-heap backoff --html r.html  two more, as a page with the memory map\n  \
         kontig run hugealloc --machine xeon-64g --profile 6.1 --set vm.compaction_proactiveness=60\n                                                    \
         what if?\n\n\
-        Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording differs."
+        Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs."
 )]
 pub struct Cli {
     /// What to do.
@@ -36,11 +36,14 @@ pub enum Command {
         kontig run hugealloc --machine desktop-32g --profile 6.1\n  \
         kontig run hugepage-latency --machine xeon-64g --set vm.compaction_proactiveness=80\n  \
         kontig run hugealloc --machine xeon-64g --profile 7.2 --give-up-after 100 --repetitions 5\n  \
+        kontig run hugepage-latency --machine xeon-64g --profile 7.2\n  \
         kontig run watch --machine tiny-64m --profile 5.6 --switch proactive-compaction --html watch.html\n\n\
         'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls.")]
     Run(RunArgs),
     /// Run a stored result again and see that it is the same, byte for byte
-    #[command(after_help = "Example:\n  kontig rerun results/x")]
+    #[command(after_help = "Example:\n  kontig rerun results/x\n\n\
+        Every stored run file is read first. Exit codes: 0 the files and the runs are as result.json says; \
+        1 a file is missing, cut or changed; 3 the files are whole, but the runs give something else.")]
     Rerun(RerunArgs),
     /// Show experiments, workloads, machines, profiles, switches and sysctls
     List {
@@ -69,7 +72,7 @@ pub struct OutputArgs {
     /// Print one JSON document (schema kontig.reproduce/2) instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Keep everything needed to rerun: inputs, counters, histograms, time series
+    /// Keep everything needed to rerun: inputs, counters, histograms, time series. A directory that holds a result is refused
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Write one self-contained page: tables, curves, memory map
@@ -109,7 +112,8 @@ pub struct RunArgs {
     /// Machine, by name or file (default: the experiment's; desktop-32g for a workload)
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// Kernel generation, by name or file (default: the experiment's variants; 6.1 for a workload)
+    /// Kernel generation, by name or file (default: the experiment's variants; 6.1 for a workload). What it has already
+    /// of an experiment's switches is left out, and variants that are then the same run once
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
     /// A sysctl to set, such as vm.compaction_proactiveness=60

@@ -1,6 +1,6 @@
 //! `kontig list`: everything that has a name, with a line each.
 
-use kontig_lab::{LabError, catalog};
+use kontig_lab::{LabError, catalog, sysctls};
 use kontig_mm::sysctl::SYSCTLS;
 use kontig_workload::WORKLOADS;
 
@@ -13,7 +13,7 @@ pub fn list(json: bool) -> Result<(), LabError> {
         ("machines", catalog::machines()?.iter().map(|m| line(&m.name, &m.summary)).collect()),
         ("profiles", catalog::profiles()?.iter().map(|p| line(&p.name, &p.summary)).collect()),
         ("switches", catalog::switches()?.iter().map(|(name, s)| line(name, &s.summary)).collect()),
-        ("sysctls", SYSCTLS.iter().map(|(name, summary)| line(name, summary)).collect()),
+        ("sysctls", SYSCTLS.iter().map(|s| Ok(line(s.name, &sysctls::summary(s)?))).collect::<Result<_, LabError>>()?),
     ];
     if json {
         let entries = |e: &[(String, String)]| {

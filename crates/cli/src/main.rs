@@ -1,7 +1,7 @@
 //! `kontig`: the command line.
 //!
-//! Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording differs. Results go to standard output, everything else to
-//! standard error.
+//! Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs.
+//! Results go to standard output, everything else to standard error.
 
 mod args;
 mod huge_pages;
@@ -23,7 +23,7 @@ static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
 enum Ending {
     /// As it should.
     Done,
-    /// With a recording that the engine does not reproduce.
+    /// With a recording that the engine does not reproduce, or a result that a rerun does not.
     Different,
 }
 
@@ -33,8 +33,7 @@ fn main() -> ExitCode {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Different) => ExitCode::from(3),
         Err(e) => {
-            // Where not even this can be said, the exit code says it.
-            let _ = writeln!(std::io::stderr(), "kontig: {e}");
+            say(&e.to_string());
             ExitCode::from(e.exit_code())
         }
     }
@@ -45,7 +44,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Oracle(c) => return oracle::oracle(&c),
         Command::Reproduce(a) => reproduce::reproduce(&a),
         Command::Run(a) => reproduce::run(&a),
-        Command::Rerun(a) => reproduce::rerun(&a),
+        Command::Rerun(a) => return reproduce::rerun(&a),
         Command::List { json } => list::list(json),
         Command::Completions { shell } => {
             let mut text = Vec::new();
@@ -57,6 +56,12 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
             .map_err(|e| kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()),
     };
     done.map(|()| Ending::Done)
+}
+
+/// Says something on standard error, in one line whatever it contains.
+fn say(text: &str) {
+    // Where not even this can be said, the exit code says it.
+    let _ = writeln!(std::io::stderr(), "kontig: {}", kontig_lab::error::one_line(text));
 }
 
 /// Prints to standard output; a reader that has had enough (`| head`) is no error.

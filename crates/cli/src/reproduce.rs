@@ -1,12 +1,13 @@
 //! `kontig reproduce`, `kontig run` and `kontig rerun`.
 
+use crate::Ending;
 use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::result::{REPRODUCE_SCHEMA, Reproduction, RunResult};
 use kontig_lab::session::{Outcome, Resolved, Session};
-use kontig_lab::store::{HostFacts, Store, StoredResult, check_writable, write_file};
+use kontig_lab::store::{HostFacts, Store, StoredResult, check_directory, check_writable, write_file};
+use kontig_lab::what_if::{Changes, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
-use kontig_mm::profile::ProactiveRules;
 use kontig_workload::fragmenter::Holes;
 use kontig_workload::{WORKLOADS, Workload};
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
 
 /// `kontig run`.
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
-    let mut e = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
+    let e = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
         Some((name, summary, text)) => of_workload(name, summary, text)?,
         None => catalog::experiment(&a.what).map(|(e, _)| e).map_err(|e| match e {
             LabError::Asked(AskedWrongly::Unknown { .. }) => match catalog::experiments() {
@@ -44,83 +45,22 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
             e => e,
         })?,
     };
-    let set = a.set.iter().map(|s| assignment(s)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(machine) = &a.machine {
-        e.machine.clone_from(machine);
-    }
-    for v in &mut e.variant {
-        if let Some(profile) = &a.profile {
-            // A workload's only variant is called after its profile.
-            if v.name == v.profile {
-                v.name.clone_from(profile);
-            }
-            v.profile.clone_from(profile);
-        }
-        for s in &a.switch {
-            if !v.switches.contains(s) {
-                v.switches.push(s.clone());
-            }
-        }
-    }
-    // A setting goes to the variants that have it; where none has, the run says so.
-    let takes = |v: &Variant, name: &str| {
-        name != "vm.compaction_proactiveness"
-            || catalog::profile_with(&v.profile, &v.switches).is_ok_and(|(p, _)| p.proactive != ProactiveRules::Off)
+    let changes = Changes {
+        machine: a.machine.clone(),
+        profile: a.profile.clone(),
+        switches: a.switch.clone(),
+        settings: a.set.iter().map(|s| assignment(s)).collect::<Result<_, _>>()?,
+        give_up_after: a.give_up_after.map(std::num::NonZeroU32::get),
+        holes: a.holes.as_ref().and_then(|name| Holes::NAMED.into_iter().find(|(known, _)| known == name)).map(|h| h.1),
     };
-    for (name, value) in &set {
-        let some = e.variant.iter().any(|v| takes(v, name));
-        for v in e.variant.iter_mut().filter(|v| !some || takes(v, name)) {
-            v.sysctls.insert(name.clone(), value.clone());
-        }
-    }
-    let workload_changed = change_workload(&mut e, a)?;
+    let (mut e, notes) = what_if(e, &changes)?;
     if let Some(n) = a.repetitions {
         e.repetitions = n.get();
+        e.validate().map_err(AskedWrongly::Value)?;
     }
-    // What was changed is no longer what was published, and is named after what it is.
-    if workload_changed || a.machine.is_some() || a.profile.is_some() || !set.is_empty() || !a.switch.is_empty() {
-        e.target = None;
-        e.summary = format!("What if: {} under other settings than published", e.id);
-        e.assumptions.clear();
-    }
-    for v in &mut e.variant {
-        v.name = described(v, &e.machine, a.profile.is_some());
-    }
-    e.pace = None;
-    e.validate().map_err(AskedWrongly::Value)?;
-    carry_out(vec![Resolved::new(e)?], &a.output)
-}
-
-/// Changes what is run as asked for; whether anything was.
-fn change_workload(e: &mut Experiment, a: &RunArgs) -> Result<bool, LabError> {
-    let lacks = |option: &str, what: &str| AskedWrongly::Value(format!("{option}: '{}' {what}", a.what));
-    if let Some(n) = a.give_up_after
-        && !e.workload.set_give_up_after(n.get())
-    {
-        return Err(lacks("--give-up-after", "has no driver that allocates huge pages until it gives up").into());
-    }
-    let holes = a.holes.as_ref().and_then(|name| Holes::NAMED.into_iter().find(|(known, _)| known == name));
-    if let Some((_, holes)) = holes
-        && !e.workload.set_holes(holes)
-    {
-        return Err(lacks("--holes", "has no process that fragments memory").into());
-    }
-    Ok(a.give_up_after.is_some() || holes.is_some())
-}
-
-/// A variant's name with all that was asked for: two what-ifs are told apart by their columns.
-fn described(v: &Variant, machine: &str, profile_asked: bool) -> String {
-    let mut name = format!("{} on {machine}", v.name);
-    if profile_asked && v.name != v.profile {
-        name += &format!(", profile {}", v.profile);
-    }
-    for s in v.switches.iter().filter(|s| !v.name.contains(s.as_str())) {
-        name += &format!(", {s}");
-    }
-    for (sysctl, value) in v.sysctl_texts() {
-        name += &format!(", {sysctl}={value}");
-    }
-    name
+    let resolved = Resolved { notes, ..Resolved::new(e)? };
+    resolved.notes.iter().for_each(|note| crate::say(note));
+    carry_out(vec![resolved], &a.output)
 }
 
 /// A workload as an experiment of one variant.
@@ -148,12 +88,9 @@ fn of_workload(name: &str, summary: &str, text: &str) -> Result<Experiment, LabE
     })
 }
 
-fn assignment(text: &str) -> Result<(String, toml::Value), LabError> {
+fn assignment(text: &str) -> Result<(String, String), LabError> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-            let name = if name.contains('.') { name.to_string() } else { format!("vm.{name}") };
-            Ok((name, toml::Value::String(value.into())))
-        }
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
         _ => Err(AskedWrongly::Value(format!(
             "--set {text}: write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60"
         ))
@@ -171,20 +108,20 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
         check_writable(file)?;
     }
     if let Some(dir) = &o.procfs {
-        Store::create(dir)?;
+        check_directory(dir)?;
     }
-    let hashes = Mutex::new(BTreeMap::new());
+    let files = Mutex::new(BTreeMap::new());
     let finished = |run: &RunResult| {
-        let (path, hash) = StoredResult::hash(run)?;
-        hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, hash);
+        let (path, file) = StoredResult::run_file(run)?;
+        files.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, file);
         store.as_ref().map_or(Ok(()), |s| s.keep_run(run))
     };
     let (outcomes, error) = run_session(&session, o.jobs, &finished);
-    let hashes = hashes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let runs_kept = hashes.len();
+    let files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let runs_kept = files.len();
     let host = HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
     if let (Some(store), None) = (&store, &error) {
-        let result = StoredResult::new(o.seed, session.resolved(), &outcomes, hashes)?;
+        let result = StoredResult::new(o.seed, session.resolved(), &outcomes, files)?;
         store.complete(&result, &host)?;
     }
     if !outcomes.is_empty() {
@@ -292,36 +229,44 @@ fn page(session: &Session, outcomes: &[Outcome]) -> String {
     })
 }
 
-/// `kontig rerun`.
-pub fn rerun(a: &RerunArgs) -> Result<(), LabError> {
+/// `kontig rerun`: the stored files first, then the same runs again.
+pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
+    let shown = a.result.display();
     let stored = StoredResult::read(&a.result)?;
+    let others = stored.check_runs(&a.result)?;
+    if let Some(first) = others.first() {
+        let more = match others.len() - 1 {
+            0 => "is".into(),
+            more => format!("and {more} more are"),
+        };
+        crate::say(&format!("{shown}: {first} {more} not of this result: its result.json names no such run"));
+    }
     let session = Session::new(stored.inputs.clone(), stored.seed, None)?;
-    let hashes = Mutex::new(BTreeMap::new());
+    let files = Mutex::new(BTreeMap::new());
     let finished = |run: &RunResult| {
-        let (path, hash) = StoredResult::hash(run)?;
-        hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, hash);
+        let (path, file) = StoredResult::run_file(run)?;
+        files.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, file);
         Ok(())
     };
     let (outcomes, error) = run_session(&session, a.jobs, &finished);
     if let Some(e) = error {
         return Err(e);
     }
-    let hashes = hashes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let again = StoredResult {
         version: stored.version.clone(),
-        ..StoredResult::new(stored.seed, &stored.inputs, &outcomes, hashes)?
+        ..StoredResult::new(stored.seed, &stored.inputs, &outcomes, files)?
     };
-    match stored.first_difference(&again) {
-        None => crate::print(&format!(
-            "{}: identical, {} runs byte for byte\n",
-            a.result.display(),
-            stored.run_sha256.len()
-        )),
-        Some(difference) => {
-            let reason = format!("not reproduced (written by kontig {}): {difference}", stored.version);
-            Err(Failed::Result { path: a.result.display().to_string(), reason }.into())
-        }
-    }
+    let Some(difference) = stored.first_difference(&again) else {
+        let runs = match stored.runs.len() {
+            1 => "1 run".into(),
+            n => format!("{n} runs"),
+        };
+        crate::print(&format!("{shown}: identical, {runs} byte for byte, as stored and as run again\n"))?;
+        return Ok(Ending::Done);
+    };
+    crate::say(&format!("{shown}: not reproduced (written by kontig {}): {difference}", stored.version));
+    Ok(Ending::Different)
 }
 
 /// The process's largest resident memory, bytes; 0 where the host does not say.

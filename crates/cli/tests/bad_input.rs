@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 const FAILED: i32 = 1;
 const ASKED_WRONGLY: i32 = 2;
+const DIFFERENT: i32 = 3;
 
 /// `kontig` fails with this code and one line that contains all of `says`; nothing is printed.
 #[track_caller]
@@ -55,6 +56,52 @@ fn an_unknown_name_is_answered_with_the_nearest() {
         &["sysctl 'vm.compaction_proactivness'", &mean("vm.compaction_proactiveness")],
     );
     refused(dir, &["run", "qqqqqqqqqqqqqqqqqqqqqq"], 2, &["known: ", "hugealloc"]);
+}
+
+#[test]
+fn a_setting_is_refused_for_the_reason_there_is() {
+    let d = tmp();
+    let dir = d.path();
+    let set = |more: &[&str], says: &str| {
+        let says = format!("kontig: {says}\n");
+        refused(dir, &tiny(more), ASKED_WRONGLY, &[&says]);
+    };
+    set(&["--set", "vm.defrag_mode=1"], "vm.defrag_mode: profile '6.1' does not have it; --profile 7.2 has it");
+    set(
+        &["--profile", "5.6", "--set", "compaction_proactiveness=1"],
+        "vm.compaction_proactiveness: profile '5.6' does not have it; --switch proactive-compaction adds it, \
+         --profile 5.9, 6.1 or 7.2 has it",
+    );
+    let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60";
+    for text in ["vm.extfrag_threshold", "=5", "extfrag_threshold="] {
+        set(&["--set", text], &format!("--set {text}: {form}"));
+    }
+    for value in ["1001", "-1", "60%", "0x10", "1 2", "5.0", "4294967296"] {
+        let says = format!("vm.extfrag_threshold: '{value}' is not a whole number from 0 to 1000");
+        set(&["--set", &format!("extfrag_threshold={value}")], &says);
+    }
+    let twice = ["--set", "extfrag_threshold=1", "--set", "vm.extfrag_threshold=2"];
+    set(&twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
+    let range = "vm.watermark_scale_factor: '2000' is not a whole number from 1 to 1000";
+    set(&["--profile", "5.6", "--set", "watermark_scale_factor=2000"], range);
+    set(
+        &["--set", "vm.compact_memory=1"],
+        "vm.compact_memory starts a compaction and is no setting: run the workload 'compact'",
+    );
+}
+
+#[test]
+fn an_unknown_setting_is_found_out_before_anything_is_booted() {
+    let d = tmp();
+    // To boot a terabyte takes seconds; where the host has no room for it, that is not what is said.
+    let begin = Instant::now();
+    for what in ["hugepage-latency", "hugealloc"] {
+        let args = ["run", what, "--machine", "xeon-1t", "--set", "vm.swappiness=1"];
+        refused(d.path(), &args, ASKED_WRONGLY, &["unknown sysctl 'vm.swappiness'"]);
+        let args = ["run", what, "--machine", "xeon-1t", "--profile", "6.1", "--set", "vm.defrag_mode=1"];
+        refused(d.path(), &args, ASKED_WRONGLY, &["vm.defrag_mode: profile '6.1' does not have it"]);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
 }
 
 #[test]
@@ -161,6 +208,9 @@ fn an_experiment_that_contradicts_itself_is_refused() {
         refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
     };
     contradiction("patched, 60", "vanilla", &["two variants are called 'vanilla'"]);
+    let both = "\"vm.compaction_proactiveness\" = 60, compaction_proactiveness = 20";
+    let twice = "variant 'patched, 60' sets vm.compaction_proactiveness twice";
+    contradiction("\"vm.compaction_proactiveness\" = 60", both, &[twice]);
     contradiction("\"patched, 60\"", "\"..\"", &["a variant cannot be called '..'"]);
     contradiction("\"small\"", "\"../small\"", &["id = \"../small\""]);
     contradiction("repetitions = 2", "repetitions = 0", &["repetitions = 0"]);
@@ -347,26 +397,109 @@ fn a_result_that_was_changed_is_found_out() {
     kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
     let file = dir.join("kept/result.json");
     let whole = std::fs::read_to_string(&file).unwrap();
-    let tampered = |text: String, says: &[&str]| {
+    let tampered = |text: String, code: i32, says: &[&str]| {
         assert_ne!(text, whole);
         std::fs::write(&file, text).unwrap();
-        refused(dir, &["rerun", "kept"], FAILED, &[&["kept"], says].concat());
+        refused(dir, &["rerun", "kept"], code, &[&["kept"], says].concat());
     };
     let half = whole[..whole.len() / 2].to_string();
-    tampered(half, &["not a result"]);
-    tampered(whole.replace("\"settle_s\": 1.0", "\"settle_s\": 2.0"), &["inputs of small", "hash differs"]);
-    tampered(whole.replace("\"seed\": 1,", "\"seed\": 2,"), &["not reproduced", "runs/small/", "sha256"]);
+    tampered(half, FAILED, &["not a result"]);
+    tampered(whole.replace("\"settle_s\": 1.0", "\"settle_s\": 2.0"), FAILED, &["inputs of small", "hash differs"]);
+    let other_seed = whole.replace("\"seed\": 1,", "\"seed\": 2,");
+    tampered(other_seed, DIFFERENT, &["not reproduced", "runs/small/", "sha256"]);
     let at = whole.find("\"measured\": [").unwrap() + "\"measured\": [".len();
     let digit = at + whole[at..].find(|c: char| c.is_ascii_digit()).unwrap();
     let other = if whole.as_bytes()[digit] == b'7' { "8" } else { "7" };
     let mut figure = whole.clone();
     figure.replace_range(digit..=digit, other);
-    tampered(figure, &["not reproduced", "row '", "before", "now"]);
-    let hash = whole.find("\"runs/small/").unwrap();
-    let hash = hash + whole[hash..].find(": \"").unwrap() + 3;
+    tampered(figure, DIFFERENT, &["not reproduced", "row '", "before", "now"]);
+    let hash = whole.find("\"sha256\": \"").unwrap() + "\"sha256\": \"".len();
     let mut other = whole.clone();
     other.replace_range(hash..hash + 4, "zzzz");
-    tampered(other, &["not reproduced", "sha256 zzzz"]);
+    tampered(other, FAILED, &["kept/runs/small/", "was changed", "result.json says zzzz"]);
+    for elsewhere in ["/dev/zero", "runs/../../file", "../runs/x", "host.json"] {
+        let other = whole.replacen("runs/small/patched__60/0.json", elsewhere, 1);
+        tampered(other, FAILED, &["no place for a run's file"]);
+    }
+}
+
+#[test]
+fn a_result_whose_run_files_are_missing_cut_or_changed_is_not_rerun() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    let run = |name: &str| dir.join("kept/runs/small").join(name);
+    let file = run("vanilla/1.json");
+    let whole = std::fs::read(&file).unwrap();
+    let damaged = |says: &[&str]| {
+        for result in ["kept", "kept/result.json"] {
+            refused(dir, &["rerun", result], FAILED, &[&["kontig: kept/runs/small/vanilla/1.json: "], says].concat());
+        }
+    };
+    std::fs::remove_file(&file).unwrap();
+    damaged(&["missing"]);
+    std::fs::create_dir(&file).unwrap();
+    damaged(&["none"]);
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 7]).unwrap();
+    damaged(&["is cut", &format!("{} of {} bytes", whole.len() - 7, whole.len())]);
+    std::fs::write(&file, b"").unwrap();
+    damaged(&["is cut", "0 of "]);
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    std::fs::write(&file, &flipped).unwrap();
+    damaged(&["was changed", "sha256"]);
+    std::fs::write(&file, [whole.as_slice(), b"\n"].concat()).unwrap();
+    damaged(&["was changed", &format!("{} bytes instead of {}", whole.len() + 1, whole.len())]);
+    std::fs::write(&file, &whole).unwrap();
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr("");
+
+    std::fs::remove_dir_all(dir.join("kept/runs/small/vanilla")).unwrap();
+    std::fs::remove_file(run("patched__60/0.json")).unwrap();
+    let first = ["kept/runs/small/patched__60/0.json", "missing", "(2 more of the 4 run files"];
+    refused(dir, &["rerun", "kept"], FAILED, &first);
+    std::fs::remove_dir_all(dir.join("kept/runs")).unwrap();
+    refused(dir, &["rerun", "kept"], FAILED, &["missing", "(3 more of the 4 run files"]);
+}
+
+#[test]
+fn run_files_that_are_of_no_run_of_a_result_are_said() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    std::fs::write(dir.join("kept/runs/small/vanilla/7.json"), "{}").unwrap();
+    let one = "kontig: kept: runs/small/vanilla/7.json is not of this result: its result.json names no such run\n";
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr(one);
+    std::fs::write(dir.join("kept/runs/note"), "").unwrap();
+    let two = "kontig: kept: runs/note and 1 more are not of this result: its result.json names no such run\n";
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr(two);
+    assert!(dir.join("kept/runs/note").exists(), "nothing is deleted");
+}
+
+#[test]
+fn a_result_is_never_written_over_another() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    let before = files(&dir.join("kept"));
+    let result = std::fs::read(dir.join("kept/result.json")).unwrap();
+    let again = ["reproduce", &e, "--out", "kept", "--seed", "2"];
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds result.json of an earlier result", "another directory"]);
+    std::fs::remove_file(dir.join("kept/result.json")).unwrap();
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds host.json"]);
+    std::fs::remove_file(dir.join("kept/host.json")).unwrap();
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds runs"]);
+    std::fs::write(dir.join("kept/result.json"), result).unwrap();
+    assert_eq!(before.len() - 1, files(&dir.join("kept")).len(), "all that was there still is");
+    // What is no result is left alone and not in the way.
+    std::fs::create_dir(dir.join("mine")).unwrap();
+    write(dir, "mine/notes.txt", "mine");
+    kontig(dir, &["reproduce", &e, "--out", "mine"]).assert().success();
+    assert_eq!(std::fs::read_to_string(dir.join("mine/notes.txt")).unwrap(), "mine");
+    kontig(dir, &["rerun", "mine"]).assert().success().stderr("");
 }
 
 const LONG_WATCH: &str = "measure = { kind = \"watch\", seconds = 9e8 }";

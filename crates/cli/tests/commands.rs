@@ -96,11 +96,97 @@ fn run_prints_a_table() {
         .assert()
         .success()
         .stderr("")
-        .stdout(predicate::str::starts_with("hugealloc\n"))
+        .stdout(predicate::str::starts_with("hugealloc on tiny-64m\n  A = 6.1+proactiveness=60\n"))
         .stdout(predicate::str::contains("2M hugepages allocated"))
         .stdout(predicate::str::contains("nothing was published"))
         .stdout(predicate::str::contains("seed 1; "))
         .stdout(predicate::str::contains('\u{1b}').not());
+}
+
+/// `kontig` succeeds; the variants of its first experiment, its notes, and the lines on standard error.
+fn what_if(dir: &Path, args: &[&str]) -> (Vec<String>, Vec<String>, String) {
+    let output = kontig(dir, &[args, &["--json"]].concat()).assert().success();
+    let doc: Value = serde_json::from_str(&text(&output)).unwrap();
+    let strings = |v: &Value| v.as_array().unwrap().iter().map(|s| s.as_str().unwrap().into()).collect();
+    let e = &doc["experiments"][0];
+    let stderr = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    (strings(&e["variants"]), notes(e), stderr)
+}
+
+/// An experiment's remarks on what was left out and what had no effect; the others are of how its runs went.
+fn notes(e: &Value) -> Vec<String> {
+    let kinds = ["is left out", "run once", "had no effect", "boot sets anyway"];
+    let remarks = e["remarks"].as_array().unwrap().iter().map(|r| r["text"].as_str().unwrap().to_string());
+    remarks.filter(|text| kinds.iter().any(|kind| text.contains(kind)) && !text.contains("the seed has")).collect()
+}
+
+#[test]
+fn an_experiment_runs_under_any_profile_and_its_variants_are_called_after_what_they_are() {
+    let d = tmp();
+    let dir = d.path();
+    let on = |profile: &str| {
+        what_if(dir, &["run", "hugepage-latency", "--machine", "tiny-64m", "--profile", profile, "--out", profile])
+    };
+    assert_eq!(on("5.6"), (vec!["5.6".into(), "5.6+proactive-compaction".into()], vec![], String::new()));
+    for profile in ["5.9", "6.1", "7.2"] {
+        let (variants, notes, stderr) = on(profile);
+        assert_eq!(variants, [profile]);
+        assert!(notes[0].starts_with("switch proactive-compaction of '5.6.0-rc3+proactiveness=20' is left out: "));
+        assert!(notes[1].ends_with(&format!("are both {profile} now, which is run once")), "{notes:?}");
+        assert_eq!(stderr, notes.iter().map(|n| format!("kontig: {n}\n")).collect::<String>());
+        // The same name and the same notes everywhere, and again when it is run again.
+        let run = dir.join(profile).join(format!("runs/hugepage-latency/{profile}/0.json"));
+        let run: Value = serde_json::from_slice(&std::fs::read(run).unwrap()).unwrap();
+        assert_eq!(run["variant"], profile);
+        let result: Value =
+            serde_json::from_slice(&std::fs::read(dir.join(profile).join("result.json")).unwrap()).unwrap();
+        assert_eq!(self::notes(&result["experiments"][0]), notes);
+        done(dir, &["rerun", profile]);
+    }
+    let args = ["run", "hugepage-latency", "--machine", "tiny-64m", "--profile", "7.2", "--html", "page.html"];
+    let table = text(&kontig(dir, &args).assert().success());
+    assert!(table.starts_with("hugepage-latency on tiny-64m\n  A = 7.2\n"), "{table}");
+    assert!(table.contains("\nswitch proactive-compaction of "), "{table}");
+    let page = std::fs::read_to_string(dir.join("page.html")).unwrap();
+    assert!(
+        page.contains("hugepage-latency on tiny-64m</h2>") && page.contains("is left out: profile 7.2 has its own")
+    );
+    assert!(!page.contains("7.2 on tiny-64m"));
+}
+
+#[test]
+fn a_setting_without_effect_is_said_to_have_none() {
+    let d = tmp();
+    let dir = d.path();
+    let with = |set: &[&str]| {
+        let set: Vec<&str> = set.iter().flat_map(|s| ["--set", s]).collect();
+        what_if(dir, &[&["run", "hugealloc", "--machine", "tiny-64m"], set.as_slice()].concat())
+    };
+    let (variants, notes, stderr) = with(&["extfrag_threshold=500"]);
+    assert_eq!(
+        (variants, notes),
+        (vec!["6.1".into()], vec!["vm.extfrag_threshold=500 is what boot sets anyway".into()])
+    );
+    assert_eq!(stderr, "kontig: vm.extfrag_threshold=500 is what boot sets anyway\n");
+    let (_, notes, _) = with(&["compact_unevictable_allowed=0"]);
+    assert_eq!(
+        notes,
+        [
+            "vm.compact_unevictable_allowed=0 had no effect: every decision came out as \
+          with 1, which boot sets"
+        ]
+    );
+    done(dir, &["run", "watch", "--machine", "tiny-64m", "--procfs", "proc"]);
+    let kbytes = std::fs::read_to_string(dir.join("proc/watch/6.1/0/start/sys/vm/min_free_kbytes")).unwrap();
+    let kbytes = kbytes.trim();
+    let (_, notes, _) = with(&[&format!("min_free_kbytes={kbytes}")]);
+    assert_eq!(
+        notes,
+        [format!("vm.min_free_kbytes={kbytes} had no effect: it is what boot sets on this machine")]
+    );
+    for effective in ["min_free_kbytes=4000", "extfrag_threshold=1000", "watermark_scale_factor=1000"] {
+        assert_eq!(with(&[effective]).1, [""; 0], "{effective}");
+    }
 }
 
 #[test]
@@ -123,7 +209,7 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     let experiments = doc["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 1);
     let e = &experiments[0];
-    assert_eq!(fields(e), set(["id", "target", "repetitions", "variants", "rows", "score", "remarks"]));
+    assert_eq!(fields(e), set(["id", "machine", "target", "repetitions", "variants", "rows", "score", "remarks"]));
     assert_eq!(e["repetitions"], 1);
     assert_eq!((e["id"].as_str(), e["target"].as_str()), (Some("small"), Some("small-target")));
     assert_eq!(e["variants"], serde_json::json!(["vanilla", "patched, 60"]));
@@ -185,7 +271,10 @@ fn a_stored_result_is_rerun_byte_for_byte() {
     // The result alone is enough: nothing it was made from is needed again.
     std::fs::remove_file(dir.join(&e)).unwrap();
     for result in ["new/kept", "new/kept/result.json"] {
-        assert_eq!(done(dir, &["rerun", result, "-j1"]), format!("{result}: identical, 4 runs byte for byte\n"));
+        assert_eq!(
+            done(dir, &["rerun", result, "-j1"]),
+            format!("{result}: identical, 4 runs byte for byte, as stored and as run again\n")
+        );
     }
     let kept: Vec<String> = files(&dir.join("new/kept")).iter().map(|f| f.display().to_string()).collect();
     let runs = |v: &str| [0, 1].map(|r| format!("runs/small/{v}/{r}.json"));
@@ -395,7 +484,8 @@ fn completions_and_man_pages_are_of_this_program() {
 #[test]
 fn help_names_the_exit_codes_and_the_version_is_the_packages() {
     let d = tmp();
-    let codes = "Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording differs.";
-    assert!(done(d.path(), &["--help"]).contains(codes));
+    let codes = "Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs.";
+    let help = done(d.path(), &["--help"]);
+    assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(codes), "{help}");
     assert_eq!(done(d.path(), &["--version"]), concat!("kontig ", env!("CARGO_PKG_VERSION"), "\n"));
 }

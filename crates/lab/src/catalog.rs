@@ -50,6 +50,12 @@ pub struct Switch {
     pub set: toml::Table,
 }
 
+impl Switch {
+    fn fits(&self, profile: &toml::Table) -> bool {
+        self.from.iter().all(|(field, before)| profile.get(field) == Some(before))
+    }
+}
+
 /// A text with where it came from, for messages.
 pub(crate) struct Source {
     pub(crate) path: String,
@@ -148,6 +154,39 @@ pub fn switches() -> Result<BTreeMap<String, Switch>, LabError> {
     parse(&Source { path: "profiles/switches.toml".into(), text: SWITCHES.into() })
 }
 
+/// How a switch stands to a profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fit {
+    /// The fields it sets are as they were before its patch.
+    Fits,
+    /// They are as it sets them.
+    Already,
+    /// They are otherwise: a later form of the patch.
+    Otherwise,
+}
+
+/// How a switch stands to a profile.
+pub(crate) fn switch_fit(name: &str, profile_name: &str) -> Result<Fit, LabError> {
+    let known = switches()?;
+    let switch = known.get(name).ok_or_else(|| unknown("switch", name, known.keys().map(String::as_str)))?;
+    let table: toml::Table = parse(&Source { path: profile_name.into(), text: profile(profile_name)?.1 })?;
+    let already = switch.set.iter().all(|(field, after)| table.get(field) == Some(after));
+    Ok(if switch.fits(&table) {
+        Fit::Fits
+    } else if already {
+        Fit::Already
+    } else {
+        Fit::Otherwise
+    })
+}
+
+/// What a profile is called beside others: by the name inside it, or by its file's if a built-in one has that name.
+pub(crate) fn profile_label(asked: &str, name: &str) -> Result<String, LabError> {
+    let stem = Path::new(asked).file_stem().and_then(|s| s.to_str()).unwrap_or(asked);
+    let taken = is_path(asked) && profiles()?.iter().any(|p| p.name == name);
+    Ok(if taken { stem.into() } else { name.into() })
+}
+
 /// A profile with switches thrown.
 pub fn profile_with(name: &str, switched: &[String]) -> Result<(Profile, String), LabError> {
     let (profile, mut text) = profile(name)?;
@@ -158,8 +197,10 @@ pub fn profile_with(name: &str, switched: &[String]) -> Result<(Profile, String)
     let mut table: toml::Table = parse(&Source { path: name.into(), text: text.clone() })?;
     for s in switched {
         let switch = known.get(s).ok_or_else(|| unknown("switch", s, known.keys().map(String::as_str)))?;
-        if switch.from.iter().any(|(field, before)| table.get(field) != Some(before)) {
-            let reason = format!("switch '{s}' does not fit profile '{name}', which has it already or differently");
+        if !switch.fits(&table) {
+            let reason = format!(
+                "switch '{s}' does not fit profile '{name}', which has it already or differently: leave it out"
+            );
             return Err(AskedWrongly::Value(reason).into());
         }
         table.extend(switch.set.clone());

@@ -149,6 +149,7 @@ pub fn compare(id: &str, variants: &[String], target: Option<&Target>, runs: &[R
     }
     ExperimentResult {
         id: id.into(),
+        machine: String::new(),
         target: target.map(|t| t.id.clone()).unwrap_or_default(),
         repetitions: by_variant.iter().map(Vec::len).max().unwrap_or(0) as u32,
         variants: variants.to_vec(),

@@ -117,45 +117,44 @@ fn gib(bytes: u64) -> f64 {
     bytes as f64 / (1u64 << 30) as f64
 }
 
-/// Writes text on one line: a name someone chose may hold anything.
-struct OneLine<'a, 'b>(&'a mut fmt::Formatter<'b>);
-
-impl fmt::Write for OneLine<'_, '_> {
-    fn write_str(&mut self, s: &str) -> fmt::Result {
-        let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-        s.chars().try_for_each(
-            |c| {
-                if breaks(c) { write!(self.0, "{}", c.escape_default()) } else { self.0.write_char(c) }
-            },
-        )
+/// Text as one line: a name someone chose may hold anything.
+pub fn one_line(text: &str) -> String {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if breaks(c) { line.extend(c.escape_default()) } else { line.push(c) }
     }
+    line
 }
 
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use fmt::Write;
-        let mut f = OneLine(f);
+        f.write_str(&one_line(&self.text()))
+    }
+}
+
+impl LabError {
+    fn text(&self) -> String {
         match self {
             LabError::Asked(AskedWrongly::Unknown { what, name, nearest: Some(n), .. }) => {
-                write!(f, "unknown {what} '{name}': did you mean '{n}'? ('kontig list' shows all)")
+                format!("unknown {what} '{name}': did you mean '{n}'? ('kontig list' shows all)")
             }
             LabError::Asked(AskedWrongly::Unknown { what, name, nearest: None, known }) => {
-                write!(f, "unknown {what} '{name}'; known: {known}")
+                format!("unknown {what} '{name}'; known: {known}")
             }
-            LabError::Asked(AskedWrongly::Malformed { path, line, reason }) => write!(f, "{path}:{line}: {reason}"),
-            LabError::Asked(AskedWrongly::Contradictory { path, reason }) => write!(f, "{path}: {reason}"),
-            LabError::Asked(AskedWrongly::Unreadable { path, reason }) => write!(f, "{path}: cannot be read: {reason}"),
-            LabError::Asked(AskedWrongly::Value(reason)) => f.write_str(reason),
-            LabError::Failed(Failed::HostMemory { what, needed, available }) => write!(
-                f,
+            LabError::Asked(AskedWrongly::Malformed { path, line, reason }) => format!("{path}:{line}: {reason}"),
+            LabError::Asked(AskedWrongly::Contradictory { path, reason }) => format!("{path}: {reason}"),
+            LabError::Asked(AskedWrongly::Unreadable { path, reason }) => format!("{path}: cannot be read: {reason}"),
+            LabError::Asked(AskedWrongly::Value(reason)) => reason.clone(),
+            LabError::Failed(Failed::HostMemory { what, needed, available }) => format!(
                 "{what} needs {:.1} GiB of memory, {:.1} GiB are available: choose a smaller machine with --machine",
                 gib(*needed),
                 gib(*available)
             ),
-            LabError::Failed(Failed::Run { run, reason }) => write!(f, "{run}: {reason}"),
-            LabError::Failed(Failed::Write { path, reason }) => write!(f, "{path}: cannot be written: {reason}"),
-            LabError::Failed(Failed::Result { path, reason }) => write!(f, "{path}: {reason}"),
-            LabError::Failed(Failed::Interrupted { kept }) => write!(f, "interrupted; {kept}"),
+            LabError::Failed(Failed::Run { run, reason }) => format!("{run}: {reason}"),
+            LabError::Failed(Failed::Write { path, reason }) => format!("{path}: cannot be written: {reason}"),
+            LabError::Failed(Failed::Result { path, reason }) => format!("{path}: {reason}"),
+            LabError::Failed(Failed::Interrupted { kept }) => format!("interrupted; {kept}"),
         }
     }
 }

@@ -117,6 +117,12 @@ impl Experiment {
             if self.variant[..i].iter().any(|w| w.name == v.name) {
                 return Err(format!("two variants are called '{}'", v.name));
             }
+            let short = |name: &String| name.strip_prefix("vm.").unwrap_or(name).to_string();
+            let mut sysctls: Vec<String> = v.sysctls.keys().map(short).collect();
+            sysctls.sort();
+            if let Some(twice) = sysctls.windows(2).find(|w| w[0] == w[1]) {
+                return Err(format!("variant '{}' sets vm.{} twice", v.name, twice[0]));
+            }
             if !is_file_name(&file_name(&v.name)) {
                 return Err(format!("a variant cannot be called '{}'", v.name));
             }

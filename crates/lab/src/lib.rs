@@ -6,11 +6,15 @@
 pub mod catalog;
 pub mod compare;
 pub mod error;
+mod event_log;
 pub mod experiment;
+mod notes;
 pub mod result;
 pub mod run;
 mod sampler;
 pub mod session;
 pub mod store;
+pub mod sysctls;
+pub mod what_if;
 
 pub use error::{AskedWrongly, Failed, LabError};

@@ -31,6 +31,8 @@ pub struct Reproduction {
 pub struct ExperimentResult {
     /// The experiment's name.
     pub id: String,
+    /// The machine it ran on.
+    pub machine: String,
     /// The target file its rows are held against; empty if it has none.
     pub target: String,
     /// How often each variant was run, each time with another seed.
@@ -142,6 +144,8 @@ pub struct RunResult {
     pub seed: u64,
     /// Whether anything in it depended on the seed.
     pub random: bool,
+    /// The settings that made no difference to the run, with the value boot had set: every decision came out as with that.
+    pub without_effect: BTreeMap<String, u32>,
     /// Its figures, in the order they are shown.
     pub figures: Vec<Reading>,
     /// What ended the measurement, if that was a rule of the workload's and not the end of its work.
@@ -158,10 +162,20 @@ pub struct RunResult {
     pub phases: Vec<Phase>,
     /// The pageblocks over time.
     pub map: MemoryMap,
-    /// Tracepoints of the measured phase that are few enough to keep: compaction runs and daemons.
+    /// Tracepoints of the measured phase, by time: compaction runs, kcompactd, kswapd, direct reclaim. Where there are
+    /// more than twenty thousand, the first and the last ten thousand.
     pub events: Vec<TimedEvent>,
-    /// Events that were not kept because there were too many.
-    pub events_dropped: u64,
+    /// How many there were, by the tracepoint's name.
+    pub event_counts: BTreeMap<String, EventCount>,
+}
+
+/// Events of one kind.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+pub struct EventCount {
+    /// How often it happened.
+    pub happened: u64,
+    /// How many of those are not among the events kept.
+    pub dropped: u64,
 }
 
 impl RunResult {
@@ -259,7 +273,7 @@ pub struct TaskTime {
 /// An event with its time.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct TimedEvent {
-    /// When, ns.
+    /// When it happened on the simulated machine, ns.
     pub at_ns: u64,
     /// The tracepoint in the kernel's format.
     pub event: String,

@@ -1,11 +1,11 @@
 //! One run of one variant: a machine is made, prepared, left to rest, and measured.
 
-use crate::catalog;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Variant;
-use crate::result::{Figure, Histogram, MEASURE, Merge, Phase, Reading, RunResult, TOTAL, TaskTime, TimedEvent};
+use crate::result::{Figure, Histogram, MEASURE, Merge, Phase, Reading, RunResult, TOTAL, TaskTime};
 use crate::sampler::Sampler;
-use kontig_mm::sysctl::SysctlEffect;
+use crate::sysctls;
+use kontig_mm::sysctl::Sysctl;
 use kontig_mm::{Listen, Memory, Profile};
 use kontig_sim::{CostModel, Machine, MachineFile, Placement, Program, SimError, Stop, TaskId};
 use kontig_workload::figure::{Latencies, PERCENTILES};
@@ -15,8 +15,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Events kept of a run; what comes after them is only counted.
-const EVENTS_KEPT: usize = 2000;
 /// The CPU the workload's programs run on; the kernel's own threads have CPUs of their own.
 const WORKLOAD_CPU: usize = 0;
 
@@ -56,32 +54,29 @@ impl RunPlan {
         format!("{} / {}", self.experiment, self.variant.name)
     }
 
+    /// Whether the machine could be made and the sysctls be set; nothing is booted.
+    ///
+    /// # Errors
+    /// If the machine cannot be, or a sysctl is unknown, not in the profile or out of range.
+    pub fn check(&self) -> Result<(), LabError> {
+        let machine = self.machine.spec().and_then(|spec| Memory::check_spec(&spec));
+        machine.map_err(|e| AskedWrongly::Value(format!("machine {}: {e}", self.machine.name)))?;
+        let mut settings = self.variant.sysctl_texts().into_iter();
+        settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))
+    }
+
     /// The machine's memory under the variant's profile and sysctls, as after boot.
     ///
     /// # Errors
-    /// If the machine cannot be, or a sysctl is unknown or out of range.
+    /// As [`RunPlan::check`].
     pub fn memory(&self) -> Result<Memory, LabError> {
         let asked = |reason: String| LabError::Asked(AskedWrongly::Value(reason));
         let spec = self.machine.spec().map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
         let mut mem = Memory::new(&spec, self.profile.clone())
             .map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
         for (name, value) in self.variant.sysctl_texts() {
-            let known = |n: &str| kontig_mm::sysctl::SYSCTLS.iter().any(|s| s.0.strip_prefix("vm.") == Some(n));
-            let effect = mem.sysctl_write(&name, &value).map_err(|e| match e {
-                kontig_mm::sysctl::SysctlError::Unknown { .. } if known(name.strip_prefix("vm.").unwrap_or(&name)) => {
-                    let of = &self.variant.profile;
-                    asked(format!(
-                        "{name}: profile '{of}' has no proactive compaction; --switch proactive-compaction adds it"
-                    ))
-                }
-                kontig_mm::sysctl::SysctlError::Unknown { name } => {
-                    catalog::unknown("sysctl", &name, kontig_mm::sysctl::SYSCTLS.iter().map(|s| s.0))
-                }
-                e => asked(e.to_string()),
-            })?;
-            if effect == SysctlEffect::CompactMemory {
-                return Err(asked(format!("{name} starts a compaction and is no setting: run the workload 'compact'")));
-            }
+            // Nothing is woken by it: no task runs yet.
+            mem.sysctl_write(&name, &value).map_err(|e| asked(e.to_string()))?;
         }
         Ok(mem)
     }
@@ -246,6 +241,22 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// The settings that differ from the default of every machine, and yet made no difference; with what boot had set.
+    fn without_effect(&self) -> BTreeMap<String, u32> {
+        let mem = self.machine.memory();
+        let mut found = BTreeMap::new();
+        for sysctl in self.plan.variant.sysctls.keys().filter_map(|name| Sysctl::find(name)) {
+            let changed = mem.sysctl_read(sysctl) != sysctl.default_value();
+            if let Some(at_boot) = mem.sysctl_at_boot(sysctl)
+                && changed
+                && !mem.sysctl_mattered(sysctl)
+            {
+                found.insert(sysctl.name.into(), at_boot);
+            }
+        }
+        found
+    }
+
     fn result(self, before: &Before, measured: Measured) -> RunResult {
         let m = &self.machine;
         let mut figures: Vec<Reading> = Vec::new();
@@ -265,13 +276,16 @@ impl Running<'_> {
         let vmstat = vmstat.map(|(e, v)| (e.name().to_string(), v - before.vmstat.get(e))).collect();
         let work = m.work().fields().into_iter().zip(before.work.fields());
         let work = work.map(|((n, a), (_, b))| (n.to_string(), a - b));
-        let (series, map, events, events_dropped) = self.sampler.finish();
+        let without_effect = self.without_effect();
+        let (series, map, events) = self.sampler.finish();
+        let (events, event_counts) = events.finish();
         RunResult {
             experiment: self.plan.experiment.clone(),
             variant: self.plan.variant.name.clone(),
             repetition: self.plan.repetition,
             seed: self.plan.seed,
             random: self.plan.workload.is_random(),
+            without_effect,
             figures,
             ending: measured.ending,
             vmstat,
@@ -281,7 +295,7 @@ impl Running<'_> {
             phases: self.phases,
             map,
             events,
-            events_dropped,
+            event_counts,
         }
     }
 }
@@ -378,16 +392,4 @@ pub(crate) fn proactive_runs(m: &Machine) -> u64 {
 pub(crate) fn machine_score(m: &Machine) -> f64 {
     let mem = m.memory();
     mem.nodes().iter().map(|n| mem.fragmentation_score_node(n.id)).max().unwrap_or(0) as f64
-}
-
-/// Takes the trace of a machine: what is kept, what is only counted.
-pub(crate) fn take_events(m: &mut Machine, events: &mut Vec<TimedEvent>, dropped: &mut u64) {
-    let now = m.now();
-    for e in m.memory_mut().trace().take() {
-        if events.len() < EVENTS_KEPT {
-            events.push(TimedEvent { at_ns: now, event: e.to_string() });
-        } else {
-            *dropped += 1;
-        }
-    }
 }

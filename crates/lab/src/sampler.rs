@@ -4,8 +4,9 @@
 //! and the interval doubles, so that any phase ends with a few hundred points. Pictures are taken at even steps of progress,
 //! because each costs a walk over all frames.
 
-use crate::result::{Cell, Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Series, TimedEvent};
-use crate::run::{machine_score, proactive_runs, take_events};
+use crate::event_log::EventLog;
+use crate::result::{Cell, Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
+use crate::run::{machine_score, proactive_runs};
 use base64::Engine;
 use kontig_mm::frame::{FrameKind, Tag};
 use kontig_mm::{Memory, Pfn, VmEvent};
@@ -39,8 +40,7 @@ pub(crate) struct Sampler {
     settled: usize,
     map: MemoryMap,
     next_picture: f64,
-    events: Vec<TimedEvent>,
-    dropped: u64,
+    events: EventLog,
     /// Whether the score's extremes and the gaps between proactive runs are those of the measurement already.
     measuring: bool,
     score: (f64, f64),
@@ -65,8 +65,7 @@ impl Sampler {
             settled: 0,
             map: MemoryMap::default(),
             next_picture: 0.0,
-            events: Vec::new(),
-            dropped: 0,
+            events: EventLog::new(),
             measuring: false,
             score: (f64::MAX, f64::MIN),
             proactive: None,
@@ -99,12 +98,12 @@ impl Sampler {
     pub(crate) fn last_look(&mut self, m: &mut Machine, phase: &str) {
         self.sample(m);
         self.picture(m, phase);
-        take_events(m, &mut self.events, &mut self.dropped);
+        self.events.add(m.take_events(u64::MAX));
     }
 
     /// A look at the machine.
     pub(crate) fn look(&mut self, m: &mut Machine, phase: &str, progress: f64) {
-        take_events(m, &mut self.events, &mut self.dropped);
+        self.events.add(m.take_events(m.now()));
         if m.now() >= self.next_ns {
             self.sample(m);
             self.next_ns = m.now() + self.interval_ns;
@@ -198,13 +197,13 @@ impl Sampler {
         ]
     }
 
-    pub(crate) fn finish(self) -> (Vec<Series>, MemoryMap, Vec<TimedEvent>, u64) {
+    pub(crate) fn finish(self) -> (Vec<Series>, MemoryMap, EventLog) {
         let series = SERIES.iter().zip(self.series).map(|((name, unit), points)| Series {
             name: (*name).into(),
             unit: (*unit).into(),
             points,
         });
-        (series.collect(), self.map, self.events, self.dropped)
+        (series.collect(), self.map, self.events)
     }
 }
 

@@ -7,7 +7,8 @@ use crate::catalog;
 use crate::compare::compare;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::{Experiment, Target, Variant};
-use crate::result::{ExperimentResult, MEASURE, RunResult};
+use crate::notes;
+use crate::result::{ExperimentResult, MEASURE, Remark, RunResult};
 use crate::run::{RunControl, RunPlan, file_name};
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
@@ -33,6 +34,8 @@ pub struct Resolved {
     pub target: Option<Target>,
     /// The machine of the pace sweep.
     pub pace_machine: Option<MachineFile>,
+    /// What had to be said about the request, a line each.
+    pub notes: Vec<String>,
 }
 
 impl Resolved {
@@ -56,7 +59,7 @@ impl Resolved {
         }
         let pace_machine =
             experiment.pace.as_ref().map(|p| catalog::machine(&p.machine).map(|(m, _)| m)).transpose()?;
-        Ok(Resolved { experiment, machine, profiles, target, pace_machine })
+        Ok(Resolved { experiment, machine, profiles, target, pace_machine, notes: Vec::new() })
     }
 
     /// Whether its parts fit together, as they do when they were looked up, but may not when they were stored.
@@ -182,14 +185,14 @@ impl Session {
         for (experiment, r) in resolved.iter().enumerate() {
             for plan in r.plans(seed, procfs.as_deref()) {
                 let wrong = |e: String| AskedWrongly::Contradictory { path: plan.machine.name.clone(), reason: e };
+                // Repetitions differ in nothing that can be wrong.
+                if plan.repetition == 0 {
+                    plan.check()?;
+                }
                 let needed = plan.machine.host_bytes().map_err(wrong)?;
                 if needed > available {
                     let what = format!("{} on machine {}", plan.title(), plan.machine.name);
                     return Err(Failed::HostMemory { what, needed, available }.into());
-                }
-                // Repetitions differ in nothing that can be wrong.
-                if plan.repetition == 0 {
-                    plan.memory()?;
                 }
                 let control = RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
                 jobs.push(Job { plan, control, experiment, bytes: needed });
@@ -271,7 +274,10 @@ impl Session {
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
-            let result = compare(&r.experiment.id, &variants, r.target.as_ref(), &runs);
+            let mut result = compare(&r.experiment.id, &variants, r.target.as_ref(), &runs);
+            result.machine.clone_from(&r.machine.name);
+            result.remarks.extend(r.notes.iter().map(|text| Remark { variant: None, text: text.clone() }));
+            result.remarks.extend(notes::of_runs(&r.experiment.variant, &runs));
             let pace = pace_points(r, &swept);
             outcomes.push(Outcome { result, runs, pace });
         }

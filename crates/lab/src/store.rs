@@ -2,16 +2,17 @@
 //!
 //! A result is a directory: `result.json` (what was asked for with every input in full, the tables, and a hash of
 //! each input and of each run), `runs/` with a file for each run, written as soon as it ends, and `host.json` with what
-//! differs from host to host. All but the last are the same bytes for the same inputs, anywhere.
+//! differs from host to host. All but the last are the same bytes for the same inputs, anywhere. A directory holds one
+//! result: nothing is written over an earlier one, and nothing is ever deleted.
 
-use crate::error::{Failed, LabError};
+use crate::error::{AskedWrongly, Failed, LabError};
 use crate::result::{ExperimentResult, RunResult};
 use crate::run::file_name;
 use crate::session::{Outcome, PacePoint, Resolved};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Schema of `result.json`.
 pub const RESULT_SCHEMA: &str = "kontig.result/2";
@@ -33,8 +34,17 @@ pub struct StoredResult {
     pub experiments: Vec<ExperimentResult>,
     /// The pace sweeps, by experiment.
     pub pace: BTreeMap<String, Vec<PacePoint>>,
-    /// SHA-256 of each run's file, by its path below the directory.
-    pub run_sha256: BTreeMap<String, String>,
+    /// Each run's file, by its path below the directory.
+    pub runs: BTreeMap<String, RunFile>,
+}
+
+/// What a run's file holds.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct RunFile {
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256.
+    pub sha256: String,
 }
 
 /// `host.json`.
@@ -111,26 +121,47 @@ fn json(value: &impl Serialize, path: &Path) -> Result<Vec<u8>, LabError> {
     Ok(text)
 }
 
+/// Makes a directory to write files to, and tries it, before anything runs.
+///
+/// # Errors
+/// If it cannot be made or written to.
+pub fn check_directory(dir: &Path) -> Result<(), LabError> {
+    let probe = dir.join(".kontig");
+    write_file(&probe, b"")?;
+    let _ = std::fs::remove_file(probe);
+    Ok(())
+}
+
+const RESULT: &str = "result.json";
+const HOST: &str = "host.json";
+const RUNS: &str = "runs";
+
 /// A directory a result is written to.
 pub struct Store {
     dir: PathBuf,
 }
 
 impl Store {
-    /// A result directory; it is made, and tried, before anything runs.
+    /// A directory for a new result; it is made, and tried, before anything runs.
     ///
     /// # Errors
-    /// If it cannot be made or written to.
+    /// If it holds a result or a part of one already, or cannot be made or written to.
     pub fn create(dir: &Path) -> Result<Store, LabError> {
-        let probe = dir.join(".kontig");
-        write_file(&probe, b"")?;
-        let _ = std::fs::remove_file(probe);
+        if let Some(there) = [RESULT, HOST, RUNS].iter().find(|n| dir.join(n).symlink_metadata().is_ok()) {
+            let reason = format!(
+                "{} holds {there} of an earlier result, which is never written over: give --out another directory, or \
+                 remove this one first",
+                dir.display()
+            );
+            return Err(AskedWrongly::Value(reason).into());
+        }
+        check_directory(dir)?;
         Ok(Store { dir: dir.into() })
     }
 
     /// Where a run's file is, below the directory.
     fn run_path(run: &RunResult) -> String {
-        format!("runs/{}/{}/{}.json", run.experiment, file_name(&run.variant), run.repetition)
+        format!("{RUNS}/{}/{}/{}.json", run.experiment, file_name(&run.variant), run.repetition)
     }
 
     /// Keeps a run that has just ended.
@@ -147,7 +178,7 @@ impl Store {
     /// # Errors
     /// If it cannot be written.
     pub fn complete(&self, result: &StoredResult, host: &HostFacts) -> Result<(), LabError> {
-        for (name, value) in [("result.json", json(result, &self.dir)?), ("host.json", json(host, &self.dir)?)] {
+        for (name, value) in [(RESULT, json(result, &self.dir)?), (HOST, json(host, &self.dir)?)] {
             write_file(&self.dir.join(name), &value)?;
         }
         Ok(())
@@ -161,6 +192,48 @@ fn run_bytes(run: &RunResult) -> Result<Vec<u8>, LabError> {
     Ok(text)
 }
 
+impl RunFile {
+    /// What is wrong with the file at `path`, if it is no longer as it was written.
+    fn damage(&self, path: &Path) -> Option<String> {
+        let there = match path.metadata() {
+            Ok(m) => m,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Some("this run's file is missing: it was deleted or never copied".into());
+            }
+            Err(e) => return Some(format!("this run's file cannot be read: {e}")),
+        };
+        if !there.is_file() {
+            return Some("a run's file was written here, and this is none".into());
+        }
+        if there.len() < self.bytes {
+            return Some(format!("this run's file is cut: {} of {} bytes are left", there.len(), self.bytes));
+        }
+        if there.len() > self.bytes {
+            return Some(format!("this run's file was changed: {} bytes instead of {}", there.len(), self.bytes));
+        }
+        let now = match std::fs::read(path) {
+            Ok(bytes) => sha256(&bytes),
+            Err(e) => return Some(format!("this run's file cannot be read: {e}")),
+        };
+        let before = &self.sha256;
+        (now != *before).then(|| format!("this run's file was changed: its sha256 is {now}, result.json says {before}"))
+    }
+}
+
+/// All files below a directory, as paths that begin with `prefix`; links are not followed.
+fn files_below(dir: &Path, prefix: &str, found: &mut Vec<String>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = format!("{prefix}/{}", entry.file_name().to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            files_below(&entry.path(), &name, found)?;
+        } else {
+            found.push(name);
+        }
+    }
+    Ok(())
+}
+
 impl StoredResult {
     /// The result of a session: the same bytes on every host.
     ///
@@ -170,7 +243,7 @@ impl StoredResult {
         seed: u64,
         inputs: &[Resolved],
         outcomes: &[Outcome],
-        hashes: BTreeMap<String, String>,
+        runs: BTreeMap<String, RunFile>,
     ) -> Result<StoredResult, LabError> {
         let mut input_sha256 = BTreeMap::new();
         for r in inputs {
@@ -188,16 +261,17 @@ impl StoredResult {
                 .filter(|o| !o.pace.is_empty())
                 .map(|o| (o.result.id.clone(), o.pace.clone()))
                 .collect(),
-            run_sha256: hashes,
+            runs,
         })
     }
 
-    /// A run's place and hash, for [`StoredResult::new`].
+    /// A run's place and what its file holds, for [`StoredResult::new`].
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub fn hash(run: &RunResult) -> Result<(String, String), LabError> {
-        Ok((Store::run_path(run), sha256(&run_bytes(run)?)))
+    pub fn run_file(run: &RunResult) -> Result<(String, RunFile), LabError> {
+        let bytes = run_bytes(run)?;
+        Ok((Store::run_path(run), RunFile { bytes: bytes.len() as u64, sha256: sha256(&bytes) }))
     }
 
     /// Reads a result: its directory, or `result.json` itself.
@@ -205,7 +279,7 @@ impl StoredResult {
     /// # Errors
     /// If it is missing, not a result, or of another schema version.
     pub fn read(path: &Path) -> Result<StoredResult, LabError> {
-        let file = if path.is_dir() { path.join("result.json") } else { path.to_path_buf() };
+        let file = if path.is_dir() { path.join(RESULT) } else { path.to_path_buf() };
         let shown = file.display().to_string();
         let bad = |reason: String| LabError::from(Failed::Result { path: shown.clone(), reason });
         let text = std::fs::read_to_string(&file).map_err(|e| bad(format!("no result can be read here: {e}")))?;
@@ -230,12 +304,43 @@ impl StoredResult {
         Ok(stored)
     }
 
+    /// Reads every run's file of the result at `path` and holds it against what was written. What else lies in
+    /// `runs/`, and is of no run of this result, is returned: paths below the directory, sorted.
+    ///
+    /// # Errors
+    /// The first file that is missing, cut or changed, and how many more are.
+    pub fn check_runs(&self, path: &Path) -> Result<Vec<String>, LabError> {
+        let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+        // A name in a result of unknown origin leads nowhere else.
+        let below = |name: &str| Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
+        if let Some(name) = self.runs.keys().find(|n| !n.starts_with("runs/") || !below(n)) {
+            let reason = format!("damaged: '{name}' is no place for a run's file");
+            return Err(Failed::Result { path: dir.join(RESULT).display().to_string(), reason }.into());
+        }
+        let damages: Vec<(&String, String)> =
+            self.runs.iter().filter_map(|(name, file)| Some((name, file.damage(&dir.join(name))?))).collect();
+        if let Some((name, damage)) = damages.first() {
+            let more = match damages.len() - 1 {
+                0 => String::new(),
+                more => format!(" ({more} more of the {} run files are missing, cut or changed, too)", self.runs.len()),
+            };
+            let path = dir.join(name).display().to_string();
+            return Err(Failed::Result { path, reason: format!("{damage}{more}") }.into());
+        }
+        let mut others = Vec::new();
+        files_below(&dir.join(RUNS), RUNS, &mut others)
+            .map_err(|e| Failed::Result { path: dir.join(RUNS).display().to_string(), reason: e.to_string() })?;
+        others.retain(|name| !self.runs.contains_key(name));
+        others.sort();
+        Ok(others)
+    }
+
     /// The first difference between this result and another of the same request; `None` if they are the same.
     pub fn first_difference(&self, other: &StoredResult) -> Option<String> {
-        for (path, hash) in &self.run_sha256 {
-            match other.run_sha256.get(path) {
-                Some(h) if h == hash => {}
-                Some(h) => return Some(format!("{path}: sha256 {hash} before, {h} now")),
+        for (path, file) in &self.runs {
+            match other.runs.get(path) {
+                Some(f) if f == file => {}
+                Some(f) => return Some(format!("{path}: sha256 {} before, {} now", file.sha256, f.sha256)),
                 None => return Some(format!("{path}: not produced now")),
             }
         }

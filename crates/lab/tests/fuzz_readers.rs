@@ -5,7 +5,7 @@
 
 use kontig_lab::catalog;
 use kontig_lab::session::{Resolved, Session};
-use kontig_lab::store::StoredResult;
+use kontig_lab::store::{RunFile, StoredResult};
 use kontig_lab::{Failed, LabError};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -324,7 +324,8 @@ fn small_resolved() -> Resolved {
 }
 
 fn result_text() -> String {
-    let stored = StoredResult::new(7, &[small_resolved()], &[], BTreeMap::from([("runs/x".into(), "0".into())]));
+    let runs = BTreeMap::from([("runs/x".into(), RunFile { bytes: 1, sha256: "0".into() })]);
+    let stored = StoredResult::new(7, &[small_resolved()], &[], runs);
     serde_json::to_string_pretty(&stored.unwrap()).unwrap()
 }
 

@@ -239,7 +239,7 @@ impl Memory {
         }
         let kind = self.zones[zone.index()].kind;
         self.sh.vmstat.add(PGALLOC[kind.index()], u64::from(order.pages()));
-        self.sh.trace.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype: gfp.migratetype() });
+        self.sh.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype: gfp.migratetype() });
     }
 
     /// Keeps the bitmap of huge pageblocks in step.
@@ -296,7 +296,7 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn free_untagged(&mut self, id: ZoneId, cpu: CpuId, pfn: Pfn, order: Order) {
         self.sh.vmstat.add(VmEvent::Pgfree, u64::from(order.pages()));
-        self.sh.trace.emit(Listen::KMEM, || Event::PageFree { pfn, order });
+        self.sh.emit(Listen::KMEM, || Event::PageFree { pfn, order });
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, false);
         }

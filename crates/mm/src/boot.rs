@@ -135,6 +135,8 @@ impl Memory {
             sh: Shared {
                 profile,
                 tunables: Tunables::default(),
+                at_boot: Tunables::default(),
+                mattered: 0,
                 vmstat: Vmstat::default(),
                 trace: Trace::default(),
                 work: Work::default(),
@@ -143,6 +145,7 @@ impl Memory {
             cpus: spec.cpus,
         };
         memory.sh.tunables.min_free_kbytes = memory.default_min_free_kbytes(spec.thp);
+        memory.sh.at_boot = memory.sh.tunables;
         memory.setup_watermarks();
         Ok(memory)
     }

@@ -132,7 +132,7 @@ impl Locked<'_> {
             }
             self.sh.work.buddy_blocks += 1;
             let rules = self.sh.profile.pcp;
-            self.sh.trace.emit(Listen::KMEM, || Event::PageAllocZoneLocked {
+            self.sh.emit(Listen::KMEM, || Event::PageAllocZoneLocked {
                 pfn,
                 order,
                 migratetype: t,

@@ -1,8 +1,11 @@
 //! Tracepoints, as values with the kernel's field names; their `Display` is the kernel's format.
 //!
-//! Nothing is recorded unless a host listens: an event site costs one test of a bit.
+//! Nothing is recorded unless a host listens: an event site costs one test of a bit. The engine has no clock; an event
+//! carries what had been done by then instead, in the counts a host turns into time.
 
+use crate::shared::Shared;
 use crate::types::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
+use crate::work::Work;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -301,11 +304,12 @@ impl fmt::Display for Event {
     }
 }
 
-/// Events recorded since the host last took them.
+/// Events recorded since the host last took them, each with the work that was done, and not yet taken, when it
+/// happened: a host with a clock knows from that when, in the middle of a step, it was.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     listening: u8,
-    events: Vec<Event>,
+    events: Vec<(Event, Work)>,
 }
 
 impl Trace {
@@ -313,20 +317,29 @@ impl Trace {
     pub fn listen(&mut self, what: Listen) {
         self.listening = what.0;
     }
-    /// Whether anybody wants events of this group.
-    #[inline(always)]
-    pub(crate) fn wants(&self, what: Listen) -> bool {
-        self.listening & what.0 != 0
+    /// Hands over what was recorded.
+    pub fn take(&mut self) -> Vec<Event> {
+        self.events.drain(..).map(|(event, _)| event).collect()
     }
+    /// Hands over what was recorded, each event with the work done since [`crate::Memory::take_work`] when it happened.
+    pub fn take_with_work(&mut self) -> impl Iterator<Item = (Event, Work)> {
+        self.events.drain(..)
+    }
+}
+
+impl Shared {
     /// Records an event if anybody wants its group.
     #[inline(always)]
     pub(crate) fn emit(&mut self, what: Listen, event: impl FnOnce() -> Event) {
-        if self.wants(what) {
-            self.events.push(event());
+        if self.trace.listening & what.0 != 0 {
+            self.record(event());
         }
     }
-    /// Hands over what was recorded.
-    pub fn take(&mut self) -> Vec<Event> {
-        core::mem::take(&mut self.events)
+
+    #[cold]
+    fn record(&mut self, event: Event) {
+        // A host that charges for work only where there was some has to look at the clock here, too.
+        self.work.any = true;
+        self.trace.events.push((event, self.work));
     }
 }

@@ -12,6 +12,7 @@
 use crate::event::{Event, Listen};
 use crate::gfp::AllocFlags;
 use crate::profile::{FallbackRules, FreeLists, HighAtomicRules};
+use crate::sysctl::WATERMARK_BOOST_FACTOR;
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::zone::{Locked, Zone};
 
@@ -198,7 +199,7 @@ impl Locked<'_> {
 
     pub(crate) fn emit_extfrag(&mut self, pfn: Pfn, order: Order, o: Order, t: MigrateType, from: MigrateType) {
         let change_ownership = self.blocks.migratetype(pfn.pageblock()) == t;
-        self.sh.trace.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
+        self.sh.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
             pfn,
             alloc_order: order,
             fallback_order: o,
@@ -283,17 +284,19 @@ impl Locked<'_> {
 
     /// Raises the zone's marks by one pageblock, up to a ceiling; false if the zone is too small or boosting is off.
     fn boost_watermark(&mut self) -> bool {
-        let factor = u64::from(self.sh.tunables.watermark_boost_factor);
         let pageblock = u64::from(PAGEBLOCK_PAGES);
-        if factor == 0 || self.sh.profile.boost_spares_small_zones && 4 * pageblock > self.zone.managed {
+        if self.sh.profile.boost_spares_small_zones && 4 * pageblock > self.zone.managed {
             return false;
         }
-        let ceiling = self.zone.watermarks.high * factor / 10_000;
-        if ceiling == 0 {
-            return false;
+        let (boost, high) = (self.zone.watermark_boost, self.zone.watermarks.high);
+        let raised = self.sh.decide(&WATERMARK_BOOST_FACTOR, |factor| {
+            let ceiling = high * u64::from(factor) / 10_000;
+            (ceiling > 0).then(|| (boost + pageblock).min(ceiling.max(pageblock)))
+        });
+        if let Some(raised) = raised {
+            self.zone.watermark_boost = raised;
         }
-        self.zone.watermark_boost = (self.zone.watermark_boost + pageblock).min(ceiling.max(pageblock));
-        true
+        raised.is_some()
     }
 
     /// After an atomic high-order allocation: keeps its pageblock in reserve for the next one (§2.8).

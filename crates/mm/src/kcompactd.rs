@@ -11,6 +11,7 @@ use crate::gfp::{AllocFlags, Wmark};
 use crate::kswapd::DaemonStep;
 use crate::memory::Memory;
 use crate::profile::ProactiveRules;
+use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
@@ -46,7 +47,7 @@ impl Memory {
             return;
         }
         self.nodes[node.index()].kcompactd.awake = true;
-        self.sh.trace.emit(Listen::COMPACTION, || Event::WakeupKcompactd {
+        self.sh.emit(Listen::COMPACTION, || Event::WakeupKcompactd {
             nid: node,
             order: Some(order),
             highest_zoneidx: highest,
@@ -120,14 +121,13 @@ impl Kcompactd {
     }
 
     /// How long it sleeps from now unless woken; `None` is for ever.
-    fn timeout(&self, m: &Memory) -> Option<u64> {
+    fn timeout(&self, m: &mut Memory) -> Option<u64> {
         match m.sh.profile.proactive {
             ProactiveRules::Off => None,
             ProactiveRules::Weighted => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
-            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway if m.sh.tunables.compaction_proactiveness == 0 => {
-                None
+            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway => {
+                m.sh.decide(&COMPACTION_PROACTIVENESS, |p| p != 0).then_some(self.interval)
             }
-            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway => Some(self.interval),
         }
     }
 
@@ -175,7 +175,7 @@ impl Kcompactd {
         self.job = Job::Asleep;
         m.nodes[self.node.index()].kcompactd.awake = false;
         let nid = self.node;
-        m.sh.trace.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
+        m.sh.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
         let k = &m.nodes[self.node.index()].kcompactd;
         if k.max_order > Order::ZERO || k.proactive_trigger {
             // Asked again while it worked.
@@ -191,7 +191,7 @@ impl Kcompactd {
         if k.max_order > Order::ZERO && !triggered {
             let (order, highest) = (k.max_order, k.highest.unwrap_or(ZoneType::Device));
             let nid = self.node;
-            m.sh.trace.emit(Listen::COMPACTION, || Event::KcompactdWake {
+            m.sh.emit(Listen::COMPACTION, || Event::KcompactdWake {
                 nid,
                 order: Some(order),
                 highest_zoneidx: highest,

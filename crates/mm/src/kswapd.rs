@@ -81,7 +81,7 @@ impl Memory {
             }
             return;
         }
-        self.sh.trace.emit(Listen::VMSCAN, || Event::WakeupKswapd { nid: node, order });
+        self.sh.emit(Listen::VMSCAN, || Event::WakeupKswapd { nid: node, order });
         self.nodes[node.index()].kswapd.running = true;
         self.wakes.kswapd |= 1 << node.index();
     }
@@ -151,7 +151,7 @@ impl Kswapd {
             }
             State::Napping => {
                 if self.may_sleep(m, self.order) {
-                    m.sh.trace.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
+                    m.sh.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
                     return DaemonStep::Sleep(None);
                 }
                 m.sh.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
@@ -170,7 +170,7 @@ impl Kswapd {
         self.order = core::mem::take(&mut k.order);
         self.highest = k.highest.take().unwrap_or(self.highest);
         let (nid, order) = (self.node, self.order);
-        m.sh.trace.emit(Listen::VMSCAN, || Event::KswapdWake { nid, order });
+        m.sh.emit(Listen::VMSCAN, || Event::KswapdWake { nid, order });
         m.sh.vmstat.add(VmEvent::Pageoutrun, 1);
         let boosts: Vec<u64> = self.zones(m).map(|z| m.zones[z.index()].watermark_boost).collect();
         for z in self.zones(m).collect::<Vec<_>>() {

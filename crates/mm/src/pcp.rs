@@ -327,7 +327,7 @@ impl Locked<'_> {
             FreeLists::AsFreed => sampled,
             FreeLists::AsPageblock => self.blocks.migratetype(pfn.pageblock()),
         };
-        self.sh.trace.emit(Listen::KMEM, || Event::PagePcpuDrain { pfn, order, migratetype });
+        self.sh.emit(Listen::KMEM, || Event::PagePcpuDrain { pfn, order, migratetype });
         self.frames.clear(pfn, order);
         self.free_one_block(pfn, order, migratetype, false);
         true

@@ -2,7 +2,8 @@
 //!
 //! The rule: a tool that reads a real machine's files reads these, byte for byte in shape, and each number comes from
 //! the engine's state at that moment. What this machine has no such thing of (page cache, slab, swap) is listed and 0.
-//! The formats are those of 6.1 as Debian builds it, whatever the profile. Source: kernel-behaviour §7.1–7.5, and the
+//! The formats are those of 6.1 as Debian builds it, whatever the profile; of the files under `sys/vm`, there are those
+//! the profile has ([`crate::sysctl`]). Source: kernel-behaviour §7.1–7.5, and the
 //! recordings' own files. `pagetypeinfo`, `zoneinfo` and `vmstat` have a file each; the counters the last two have in
 //! common are in `items`.
 
@@ -12,22 +13,29 @@ mod vmstat;
 mod zoneinfo;
 
 use crate::memory::{Memory, Node};
+use crate::sysctl::{SYSCTLS, Sysctl};
 use crate::types::Order;
 use crate::zone::Zone;
+use alloc::format;
 use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 impl Memory {
     /// Every file with its path below the directory a host keeps them in.
-    pub fn procfs_files(&self) -> [(&'static str, String); 6] {
-        [
-            ("buddyinfo", self.buddyinfo()),
-            ("pagetypeinfo", self.pagetypeinfo()),
-            ("zoneinfo", self.zoneinfo()),
-            ("vmstat", self.vmstat_text()),
-            ("extfrag/unusable_index", self.unusable_index()),
-            ("extfrag/extfrag_index", self.extfrag_index()),
-        ]
+    pub fn procfs_files(&self) -> Vec<(String, String)> {
+        let mut files = vec![
+            ("buddyinfo".into(), self.buddyinfo()),
+            ("pagetypeinfo".into(), self.pagetypeinfo()),
+            ("zoneinfo".into(), self.zoneinfo()),
+            ("vmstat".into(), self.vmstat_text()),
+            ("extfrag/unusable_index".into(), self.unusable_index()),
+            ("extfrag/extfrag_index".into(), self.extfrag_index()),
+        ];
+        let sysctl = |s: &&Sysctl| Some((format!("sys/vm/{}", s.short_name()), format!("{}\n", self.sysctl_read(s)?)));
+        files.extend(SYSCTLS.iter().filter_map(sysctl));
+        files
     }
 
     /// `/proc/buddyinfo`: free blocks of each order, per-CPU lists not included.

@@ -11,6 +11,10 @@ use crate::work::Work;
 pub(crate) struct Shared {
     pub(crate) profile: Profile,
     pub(crate) tunables: Tunables,
+    /// As boot set them.
+    pub(crate) at_boot: Tunables,
+    /// The settings, a bit for each, without which something would have been decided otherwise ([`crate::sysctl`]).
+    pub(crate) mattered: u8,
     pub(crate) vmstat: Vmstat,
     pub(crate) trace: Trace,
     pub(crate) work: Work,

@@ -334,7 +334,7 @@ impl AllocSlow {
         ];
         m.sh.vmstat.add(ALLOCSTALL[self.gfp.highest_zone().index()], 1);
         let order = self.order;
-        m.sh.trace.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
+        m.sh.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
         let mut ready = false;
         if self.order.is_costly() {
             for zone in self.zones(m) {
@@ -345,7 +345,7 @@ impl AllocSlow {
             // In vain: once more through all memory control groups, which counts again (6.13 and later).
             m.sh.vmstat.add(ALLOCSTALL[self.gfp.highest_zone().index()], 1);
         }
-        m.sh.trace.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });
+        m.sh.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });
         ready
     }
 

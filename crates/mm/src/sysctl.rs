@@ -1,9 +1,15 @@
 //! The tunables under `/proc/sys/vm`, by the kernel's names and ranges (kernel-behaviour §7.8).
+//!
+//! [`SYSCTLS`] is all there is to know about them: which kernels have one, what may be written, what that changes. Who
+//! writes, reads or lists them asks there. A machine also knows which of its settings made a difference: where a value
+//! decides something, the same is asked of the value boot had set ([`Memory::sysctl_mattered`]).
 
 use crate::memory::Memory;
-use crate::profile::ProactiveRules;
-use alloc::format;
+use crate::profile::{ProactiveRules, Profile};
+use crate::shared::Shared;
+use crate::watermark::Watermarks;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 
 /// The values in force.
@@ -50,13 +56,20 @@ pub enum SysctlEffect {
     WakeKcompactd,
 }
 
-/// Why a sysctl could not be written; nothing was changed.
+/// Why a sysctl could not be written or read; nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SysctlError {
-    /// No such sysctl in this profile.
+    /// No kernel this engine knows has it.
     Unknown {
         /// What was asked for.
         name: String,
+    },
+    /// Other kernels have it.
+    Absent {
+        /// The sysctl.
+        name: &'static str,
+        /// The profile that does not have it.
+        profile: String,
     },
     /// Not a number, or outside the range.
     Invalid {
@@ -75,6 +88,10 @@ impl fmt::Display for SysctlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SysctlError::Unknown { name } => write!(f, "unknown sysctl '{name}'"),
+            SysctlError::Absent { name, profile } => write!(f, "{name}: profile '{profile}' does not have it"),
+            SysctlError::Invalid { name, value, min, max } if min == max => {
+                write!(f, "{name}: '{value}' is not {min}, all that can be written to it")
+            }
             SysctlError::Invalid { name, value, min, max } if *max == u32::MAX => {
                 write!(f, "{name}: '{value}' is not a whole number of at least {min}")
             }
@@ -87,17 +104,241 @@ impl fmt::Display for SysctlError {
 
 impl core::error::Error for SysctlError {}
 
-/// The sysctls a machine has, with a line each.
-pub const SYSCTLS: &[(&str, &str)] = &[
-    ("vm.compact_memory", "write 1: compact every zone completely"),
-    ("vm.compact_unevictable_allowed", "0..1, whether mlocked pages may be migrated (default 1)"),
-    ("vm.compaction_proactiveness", "0..100, how hard kcompactd works ahead of need (default 20)"),
-    ("vm.defrag_mode", "0..1, reclaim and compact before splitting foreign pageblocks (default 0; profile 7.2)"),
-    ("vm.extfrag_threshold", "0..1000, fragmentation index up to which lack of memory is blamed (default 500)"),
-    ("vm.min_free_kbytes", "kB kept free; sets the min watermarks (default: computed)"),
-    ("vm.watermark_boost_factor", "1/10,000 of the high mark a fragmenting fallback may add (default 15000)"),
-    ("vm.watermark_scale_factor", "1/10,000 of a zone between watermarks (default 10)"),
+/// A sysctl.
+pub struct Sysctl {
+    /// Its name, with `vm.`.
+    pub name: &'static str,
+    /// What it does, without its range and default.
+    pub summary: &'static str,
+    /// What the kernel keeps of a write; `None` where a write is a deed and keeps nothing.
+    setting: Option<Setting>,
+    exists: fn(&Profile) -> bool,
+    range: fn(&Profile) -> (u32, u32),
+    effect: fn(&Profile, u32) -> SysctlEffect,
+}
+
+/// A value that is kept.
+struct Setting {
+    get: fn(&Tunables) -> u32,
+    set: fn(&mut Tunables, u32),
+    /// Boot computes it from the machine's size.
+    computed: bool,
+    /// Its bit among the settings that made a difference.
+    bit: u8,
+    decides: Decides,
+}
+
+/// What follows from a value, and so how it is known whether it made a difference.
+#[derive(Clone, Copy, PartialEq)]
+enum Decides {
+    /// The zones' marks, computed at the write.
+    Marks,
+    /// What is asked of it with [`Shared::decide`], and nothing else.
+    WhatIsAsked,
+    /// Something in every allocation.
+    Everything,
+    /// Nothing: the engine has no pages it is about.
+    Nothing,
+}
+
+const ALWAYS: fn(&Profile) -> bool = |_| true;
+const NO_EFFECT: fn(&Profile, u32) -> SysctlEffect = |_, _| SysctlEffect::None;
+
+static COMPACT_MEMORY: Sysctl = Sysctl {
+    name: "vm.compact_memory",
+    summary: "compact every zone completely",
+    setting: None,
+    exists: ALWAYS,
+    range: |_| (1, 1),
+    effect: |_, _| SysctlEffect::CompactMemory,
+};
+
+static COMPACT_UNEVICTABLE_ALLOWED: Sysctl = Sysctl {
+    name: "vm.compact_unevictable_allowed",
+    summary: "whether mlocked pages may be migrated; no page is mlocked here",
+    setting: Some(Setting {
+        get: |t| u32::from(t.compact_unevictable_allowed),
+        set: |t, n| t.compact_unevictable_allowed = n == 1,
+        computed: false,
+        bit: 0,
+        decides: Decides::Nothing,
+    }),
+    exists: ALWAYS,
+    range: |_| (0, 1),
+    effect: NO_EFFECT,
+};
+
+pub(crate) static COMPACTION_PROACTIVENESS: Sysctl = Sysctl {
+    name: "vm.compaction_proactiveness",
+    summary: "how hard kcompactd works ahead of need",
+    setting: Some(Setting {
+        get: |t| t.compaction_proactiveness,
+        set: |t, n| t.compaction_proactiveness = n,
+        computed: false,
+        bit: 1,
+        decides: Decides::WhatIsAsked,
+    }),
+    exists: |p| p.proactive != ProactiveRules::Off,
+    range: |_| (0, 100),
+    effect: |p, n| match p.proactive {
+        ProactiveRules::Unweighted | ProactiveRules::HalfLeeway if n > 0 => SysctlEffect::WakeKcompactd,
+        _ => SysctlEffect::None,
+    },
+};
+
+static DEFRAG_MODE: Sysctl = Sysctl {
+    name: "vm.defrag_mode",
+    summary: "reclaim and compact before splitting foreign pageblocks",
+    setting: Some(Setting {
+        get: |t| u32::from(t.defrag_mode),
+        set: |t, n| t.defrag_mode = n == 1,
+        computed: false,
+        bit: 2,
+        decides: Decides::Everything,
+    }),
+    exists: |p| p.defrag_mode,
+    range: |_| (0, 1),
+    effect: NO_EFFECT,
+};
+
+pub(crate) static EXTFRAG_THRESHOLD: Sysctl = Sysctl {
+    name: "vm.extfrag_threshold",
+    summary: "fragmentation index up to which lack of memory is blamed, and nothing compacted",
+    setting: Some(Setting {
+        get: |t| t.extfrag_threshold,
+        set: |t, n| t.extfrag_threshold = n,
+        computed: false,
+        bit: 3,
+        decides: Decides::WhatIsAsked,
+    }),
+    exists: ALWAYS,
+    range: |_| (0, 1000),
+    effect: NO_EFFECT,
+};
+
+static MIN_FREE_KBYTES: Sysctl = Sysctl {
+    name: "vm.min_free_kbytes",
+    summary: "kB kept free; sets the min watermarks",
+    setting: Some(Setting {
+        get: |t| t.min_free_kbytes,
+        set: |t, n| t.min_free_kbytes = n,
+        computed: true,
+        bit: 4,
+        decides: Decides::Marks,
+    }),
+    exists: ALWAYS,
+    range: |_| (0, u32::MAX),
+    effect: NO_EFFECT,
+};
+
+pub(crate) static WATERMARK_BOOST_FACTOR: Sysctl = Sysctl {
+    name: "vm.watermark_boost_factor",
+    summary: "1/10,000 of the high mark a fragmenting fallback may add",
+    setting: Some(Setting {
+        get: |t| t.watermark_boost_factor,
+        set: |t, n| t.watermark_boost_factor = n,
+        computed: false,
+        bit: 5,
+        decides: Decides::WhatIsAsked,
+    }),
+    exists: ALWAYS,
+    range: |_| (0, u32::MAX),
+    effect: NO_EFFECT,
+};
+
+static WATERMARK_SCALE_FACTOR: Sysctl = Sysctl {
+    name: "vm.watermark_scale_factor",
+    summary: "1/10,000 of a zone between watermarks",
+    setting: Some(Setting {
+        get: |t| t.watermark_scale_factor,
+        set: |t, n| t.watermark_scale_factor = n,
+        computed: false,
+        bit: 6,
+        decides: Decides::Marks,
+    }),
+    exists: ALWAYS,
+    range: |p| (1, p.watermark_scale_factor_max),
+    effect: NO_EFFECT,
+};
+
+/// All sysctls of all kernels, by name.
+pub static SYSCTLS: [&Sysctl; 8] = [
+    &COMPACT_MEMORY,
+    &COMPACT_UNEVICTABLE_ALLOWED,
+    &COMPACTION_PROACTIVENESS,
+    &DEFRAG_MODE,
+    &EXTFRAG_THRESHOLD,
+    &MIN_FREE_KBYTES,
+    &WATERMARK_BOOST_FACTOR,
+    &WATERMARK_SCALE_FACTOR,
 ];
+
+impl Sysctl {
+    /// The sysctl of this name, with or without the `vm.` prefix.
+    pub fn find(name: &str) -> Option<&'static Sysctl> {
+        let short = name.strip_prefix("vm.").unwrap_or(name);
+        SYSCTLS.iter().copied().find(|s| s.short_name() == short)
+    }
+
+    /// Its name without `vm.`: that of its file.
+    pub fn short_name(&self) -> &'static str {
+        &self.name["vm.".len()..]
+    }
+
+    /// Whether a kernel has it.
+    pub fn exists(&self, profile: &Profile) -> bool {
+        (self.exists)(profile)
+    }
+
+    /// The smallest and the largest value a kernel takes.
+    pub fn range(&self, profile: &Profile) -> (u32, u32) {
+        (self.range)(profile)
+    }
+
+    /// Whether a write is kept, as opposed to one that only starts something.
+    pub fn is_setting(&self) -> bool {
+        self.setting.is_some()
+    }
+
+    /// The value boot sets on every machine; `None` where that depends on the machine, or nothing is kept.
+    pub fn default_value(&self) -> Option<u32> {
+        self.setting.as_ref().filter(|s| !s.computed).map(|s| (s.get)(&Tunables::default()))
+    }
+
+    /// The value a text stands for, if this kernel takes it.
+    ///
+    /// # Errors
+    /// If the kernel does not have it, or the text is no number of its range.
+    pub fn parse(&self, profile: &Profile, text: &str) -> Result<u32, SysctlError> {
+        if !self.exists(profile) {
+            return Err(SysctlError::Absent { name: self.name, profile: profile.name.clone() });
+        }
+        let (min, max) = self.range(profile);
+        let number = text.trim().parse::<u32>().ok().filter(|n| (min..=max).contains(n));
+        number.ok_or_else(|| SysctlError::Invalid { name: self.name, value: text.to_string(), min, max })
+    }
+}
+
+impl Setting {
+    const fn mask(&self) -> u8 {
+        1 << self.bit
+    }
+}
+
+impl Shared {
+    /// What a sysctl's value decides; noted if the value boot had set would have decided otherwise.
+    #[inline]
+    pub(crate) fn decide<T: PartialEq>(&mut self, by: &'static Sysctl, decision: impl Fn(u32) -> T) -> T {
+        let setting = by.setting.as_ref().expect("a deed decides nothing");
+        debug_assert!(setting.decides == Decides::WhatIsAsked);
+        let (now, at_boot) = ((setting.get)(&self.tunables), (setting.get)(&self.at_boot));
+        let decided = decision(now);
+        if now != at_boot && decision(at_boot) != decided {
+            self.mattered |= setting.mask();
+        }
+        decided
+    }
+}
 
 impl Memory {
     /// The tunables in force.
@@ -106,55 +347,127 @@ impl Memory {
     }
 
     /// Writes a sysctl by its name, with or without the `vm.` prefix. An error changes nothing.
+    ///
+    /// # Errors
+    /// If there is no such sysctl in this profile, or the value is none it takes.
     pub fn sysctl_write(&mut self, name: &str, value: &str) -> Result<SysctlEffect, SysctlError> {
-        let unknown = || SysctlError::Unknown { name: name.to_string() };
-        let short = name.strip_prefix("vm.").unwrap_or(name);
-        let full = SYSCTLS.iter().map(|(n, _)| *n).find(|n| &n[3..] == short).ok_or_else(unknown)?;
-        if short == "compaction_proactiveness" && self.sh.profile.proactive == ProactiveRules::Off {
-            return Err(SysctlError::Unknown {
-                name: format!("{name}' (no proactive compaction in profile '{}", self.sh.profile.name),
-            });
+        let sysctl = Sysctl::find(name).ok_or_else(|| SysctlError::Unknown { name: name.to_string() })?;
+        let n = sysctl.parse(&self.sh.profile, value)?;
+        if let Some(setting) = &sysctl.setting {
+            (setting.set)(&mut self.sh.tunables, n);
+            if setting.decides == Decides::Marks {
+                self.note_marks();
+                self.setup_watermarks();
+            }
         }
-        if short == "defrag_mode" && !self.sh.profile.defrag_mode {
-            return Err(SysctlError::Unknown { name: format!("{name}' (not in profile '{}", self.sh.profile.name) });
+        Ok((sysctl.effect)(&self.sh.profile, n))
+    }
+
+    /// A sysctl's value in force; `None` if this kernel does not have it or it keeps none.
+    pub fn sysctl_read(&self, sysctl: &Sysctl) -> Option<u32> {
+        let setting = sysctl.setting.as_ref().filter(|_| sysctl.exists(&self.sh.profile))?;
+        Some((setting.get)(&self.sh.tunables))
+    }
+
+    /// The value boot set; `None` as for [`Memory::sysctl_read`].
+    pub fn sysctl_at_boot(&self, sysctl: &Sysctl) -> Option<u32> {
+        let setting = sysctl.setting.as_ref().filter(|_| sysctl.exists(&self.sh.profile))?;
+        Some((setting.get)(&self.sh.at_boot))
+    }
+
+    /// Whether a setting may have made a difference to what the machine did. If not, every decision so far came out as
+    /// with the value boot had set (the other settings as they are), and so did the machine.
+    pub fn sysctl_mattered(&self, sysctl: &Sysctl) -> bool {
+        let Some(setting) = &sysctl.setting else { return false };
+        match setting.decides {
+            Decides::Nothing => false,
+            Decides::Everything => (setting.get)(&self.sh.tunables) != (setting.get)(&self.sh.at_boot),
+            Decides::Marks | Decides::WhatIsAsked => self.sh.mattered & setting.mask() != 0,
         }
-        let (min, max) = match short {
-            "compact_memory" => (1, 1),
-            "compact_unevictable_allowed" | "defrag_mode" => (0, 1),
-            "compaction_proactiveness" => (0, 100),
-            "extfrag_threshold" => (0, 1000),
-            "watermark_scale_factor" => (1, self.sh.profile.watermark_scale_factor_max),
-            _ => (0, u32::MAX),
-        };
-        let n = value
-            .trim()
-            .parse::<u32>()
-            .ok()
-            .filter(|n| (min..=max).contains(n))
-            .ok_or_else(|| SysctlError::Invalid { name: full, value: value.to_string(), min, max })?;
-        let t = &mut self.sh.tunables;
-        match short {
-            "compact_memory" => return Ok(SysctlEffect::CompactMemory),
-            "compact_unevictable_allowed" => t.compact_unevictable_allowed = n == 1,
-            "compaction_proactiveness" => {
-                t.compaction_proactiveness = n;
-                let triggers = [ProactiveRules::Unweighted, ProactiveRules::HalfLeeway];
-                if n > 0 && triggers.contains(&self.sh.profile.proactive) {
-                    return Ok(SysctlEffect::WakeKcompactd);
+    }
+
+    /// Notes which of the settings behind the marks make a difference to them. On a machine at work a write always does:
+    /// it ends boosts.
+    fn note_marks(&mut self) {
+        let at_work = self.sh.vmstat.iter().any(|(_, n)| n > 0);
+        let marks = self.marks_under(&self.sh.tunables);
+        for setting in SYSCTLS.iter().filter_map(|s| s.setting.as_ref()).filter(|s| s.decides == Decides::Marks) {
+            let mut without = self.sh.tunables;
+            (setting.set)(&mut without, (setting.get)(&self.sh.at_boot));
+            if at_work || self.marks_under(&without) != marks {
+                self.sh.mattered |= setting.mask();
+            } else {
+                self.sh.mattered &= !setting.mask();
+            }
+        }
+    }
+
+    fn marks_under(&self, tunables: &Tunables) -> Vec<Watermarks> {
+        self.zones.iter().map(|z| self.marks_of(z, tunables)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profiles() -> [Profile; 3] {
+        [Profile::linux_5_6(), Profile::linux_6_1(), Profile::linux_7_2()]
+    }
+
+    #[test]
+    fn a_name_is_found_with_and_without_its_prefix_and_no_other_is() {
+        for s in SYSCTLS {
+            assert!(core::ptr::eq(Sysctl::find(s.name).unwrap(), s));
+            assert!(core::ptr::eq(Sysctl::find(s.short_name()).unwrap(), s));
+        }
+        for none in
+            ["", "vm.", "vm.vm.defrag_mode", "kernel.defrag_mode", "defrag_mod", "vm.percpu_pagelist_high_fraction"]
+        {
+            assert!(Sysctl::find(none).is_none(), "{none}");
+        }
+    }
+
+    #[test]
+    fn what_boot_sets_is_in_the_range_of_every_kernel_and_a_write_is_what_is_read() {
+        let mut bits = 0u32;
+        for s in SYSCTLS {
+            let Some(setting) = &s.setting else { continue };
+            assert_eq!(bits & 1 << setting.bit, 0, "{}: a bit of its own", s.name);
+            bits |= 1 << setting.bit;
+            for p in profiles() {
+                let (min, max) = s.range(&p);
+                assert!(s.default_value().is_none_or(|d| (min..=max).contains(&d)), "{}", s.name);
+                for n in [min, max] {
+                    let mut t = Tunables::default();
+                    (setting.set)(&mut t, n);
+                    assert_eq!((setting.get)(&t), n, "{}", s.name);
+                    (setting.set)(&mut t, (setting.get)(&Tunables::default()));
+                    assert_eq!(t, Tunables::default(), "{} sets nothing else", s.name);
                 }
             }
-            "defrag_mode" => t.defrag_mode = n == 1,
-            "extfrag_threshold" => t.extfrag_threshold = n,
-            "watermark_boost_factor" => t.watermark_boost_factor = n,
-            "min_free_kbytes" => {
-                t.min_free_kbytes = n;
-                self.setup_watermarks();
-            }
-            _ => {
-                t.watermark_scale_factor = n;
-                self.setup_watermarks();
-            }
         }
-        Ok(SysctlEffect::None)
+    }
+
+    #[test]
+    fn the_range_and_the_existence_are_the_kernels() {
+        let [old, middle, new] = profiles();
+        let refused = |s: &Sysctl, p: &Profile, text: &str| s.parse(p, text).unwrap_err().to_string();
+        assert_eq!(refused(&DEFRAG_MODE, &middle, "1"), "vm.defrag_mode: profile '6.1' does not have it");
+        assert_eq!(DEFRAG_MODE.parse(&new, "1"), Ok(1));
+        assert!(!COMPACTION_PROACTIVENESS.exists(&old) && COMPACTION_PROACTIVENESS.exists(&middle));
+        assert_eq!(WATERMARK_SCALE_FACTOR.parse(&middle, " 3000\n"), Ok(3000));
+        assert_eq!(
+            refused(&WATERMARK_SCALE_FACTOR, &old, "3000"),
+            "vm.watermark_scale_factor: '3000' is not a whole number from 1 to 1000"
+        );
+        assert_eq!(
+            refused(&MIN_FREE_KBYTES, &old, "-1"),
+            "vm.min_free_kbytes: '-1' is not a whole number of at least 0"
+        );
+        assert_eq!(
+            refused(&COMPACT_MEMORY, &old, "2"),
+            "vm.compact_memory: '2' is not 1, all that can be written to it"
+        );
     }
 }

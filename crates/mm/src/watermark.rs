@@ -6,6 +6,7 @@
 use crate::gfp::{AllocFlags, Wmark};
 use crate::memory::Memory;
 use crate::profile::{HighAtomicRules, Profile, ReserveRules};
+use crate::sysctl::Tunables;
 use crate::types::{MigrateType, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
 use crate::zone::Zone;
 
@@ -153,12 +154,11 @@ impl Memory {
     /// Computes every zone's marks from `vm.min_free_kbytes` and `vm.watermark_scale_factor`, the drift marks and the
     /// per-CPU limits that follow from them, and clears all boosts, as the kernel does on a write to either.
     pub(crate) fn setup_watermarks(&mut self) {
-        let pages_min = u64::from(self.sh.tunables.min_free_kbytes) / (PAGE_SIZE / 1024);
-        let lowmem: u64 = self.zones.iter().map(|z| z.managed).sum();
         let cpus = self.nr_cpus();
-        for z in &mut self.zones {
-            let min = (pages_min * z.managed).checked_div(lowmem).unwrap_or(0);
-            z.watermarks = Watermarks::new(min, z.managed, self.sh.tunables.watermark_scale_factor);
+        for i in 0..self.zones.len() {
+            let marks = self.marks_of(&self.zones[i], &self.sh.tunables);
+            let z = &mut self.zones[i];
+            z.watermarks = marks;
             z.watermark_boost = 0;
             z.stat_threshold = stat_threshold(cpus, z.managed);
             let drift = cpus as u64 * z.stat_threshold as u64;
@@ -167,6 +167,14 @@ impl Memory {
         }
         self.setup_lowmem_reserve();
         self.setup_pcp_limits();
+    }
+
+    /// A zone's marks under these tunables.
+    pub(crate) fn marks_of(&self, z: &Zone, t: &Tunables) -> Watermarks {
+        let pages_min = u64::from(t.min_free_kbytes) / (PAGE_SIZE / 1024);
+        let lowmem: u64 = self.zones.iter().map(|z| z.managed).sum();
+        let min = (pages_min * z.managed).checked_div(lowmem).unwrap_or(0);
+        Watermarks::new(min, z.managed, t.watermark_scale_factor)
     }
 
     /// Pages each zone keeps from requests that could have used a higher one (§1.4).

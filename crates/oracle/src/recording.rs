@@ -12,7 +12,7 @@ use crate::trace::{self, Op};
 use about::About;
 use files::Folder;
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::sysctl::SYSCTLS;
+use kontig_mm::sysctl::Sysctl;
 use kontig_mm::watermark::Watermarks;
 use kontig_mm::{CpuId, Memory, NodeId, Profile, ZoneId};
 use std::collections::HashMap;
@@ -222,7 +222,7 @@ impl Recording {
         };
         m.check().map_err(|e| bad(&file, format!("the state contradicts itself: {e}")))?;
         for (name, value) in self.about.sysctls_in_force(part) {
-            if SYSCTLS.iter().any(|(n, _)| *n == name) && !NOT_APPLIED.contains(&name.as_str()) {
+            if Sysctl::find(&name).is_some() && !NOT_APPLIED.contains(&name.as_str()) {
                 m.sysctl_write(&name, &value).map_err(|e| bad("recording.toml", e.to_string()))?;
             }
         }

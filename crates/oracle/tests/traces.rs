@@ -1,6 +1,6 @@
 //! Generated traces: the same for the same name and seed, and each goes where it says it goes.
 
-use kontig_mm::sysctl::SYSCTLS;
+use kontig_mm::sysctl::Sysctl;
 use kontig_mm::{Event, Listen, Memory, MigrateType, Order, VmEvent, Wmark, Zone};
 use kontig_oracle::Recording;
 use kontig_oracle::recording::{CPU, Part, ZONE};
@@ -26,7 +26,7 @@ fn made(name: &str) -> Vec<Op> {
 /// A fresh node with what the trace wants set, as far as the engine has it.
 fn runner(name: &str, ops: &[Op]) -> Runner {
     let mut m = fresh();
-    for (sysctl, value) in recipe(name).sysctls.iter().filter(|(n, _)| SYSCTLS.iter().any(|(known, _)| known == n)) {
+    for (sysctl, value) in recipe(name).sysctls.iter().filter(|(n, _)| Sysctl::find(n).is_some()) {
         m.sysctl_write(sysctl, value).expect("a possible value");
     }
     Runner::new(m, ops)

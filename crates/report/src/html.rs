@@ -131,9 +131,12 @@ fn navigation(page: &Page<'_>) -> String {
 }
 
 fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
-    let id = escape(&e.result.id);
+    let (id, machine) = (escape(&e.result.id), escape(&e.result.machine));
     let held = e.result.rows.iter().any(|row| !row.published.is_empty());
-    let _ = write!(out, "<section class=\"experiment\" id=\"experiment-{i}\" data-experiment=\"{i}\"><h2>{id}</h2>");
+    let _ = write!(
+        out,
+        "<section class=\"experiment\" id=\"experiment-{i}\" data-experiment=\"{i}\"><h2>{id} on {machine}</h2>"
+    );
     if !e.summary.is_empty() {
         let _ = write!(out, "<div class=\"prose\">{}</div>", paragraphs(&e.summary));
     }

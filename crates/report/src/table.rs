@@ -20,7 +20,7 @@ use kontig_lab::result::{ExperimentResult, Measured, Row, Score};
 pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> String {
     let held = e.rows.iter().any(|row| !row.published.is_empty());
     let layout = Layout::of(e);
-    let mut out = format!("{}\n", plain(&e.id));
+    let mut out = format!("{} on {}\n", plain(&e.id), plain(&e.machine));
     for (i, variant) in e.variants.iter().enumerate() {
         let role = if i == 0 && e.variants.len() > 1 { "  (baseline)" } else { "" };
         out.push_str(&format!("  {} = {}{role}\n", letter(i), plain(variant)));

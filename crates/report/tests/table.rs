@@ -7,7 +7,7 @@ use kontig_report::table::render;
 #[test]
 fn published_rows_show_both_and_a_verdict() {
     insta::assert_snapshot!(render(&common::table(), None, false), @r#"
-    hugepage-latency
+    hugepage-latency on xeon-1t
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -54,7 +54,7 @@ fn without_published_rows_only_measured_columns_remain() {
     table.rows.iter_mut().for_each(|row| row.published.clear());
     table.rows.truncate(3);
     insta::assert_snapshot!(render(&table, None, false), @r#"
-    hugepage-latency
+    hugepage-latency on xeon-1t
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
     ──────────────────────────────────────────────────────────────────────

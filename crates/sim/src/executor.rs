@@ -7,6 +7,7 @@
 use crate::cost::{CostModel, ns};
 use crate::kernel::{Context, InProgress, Kernel, SimError, Slice};
 use crate::program::{Op, Outcome, Program, Value};
+use kontig_mm::event::Event;
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::{DaemonStep, Kswapd};
 use kontig_mm::{CpuId, Memory, NodeId, Work};
@@ -135,6 +136,12 @@ impl Machine {
     /// The machine's memory, for tracing and for sysctls set from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {
         &mut self.kernel.mem
+    }
+    /// Hands over the events of the groups listened to (`memory_mut().trace().listen()`) that happened before `until`,
+    /// each with its virtual time, in order. With `until` no later than a [`Machine::run`] that came back for the time
+    /// asked for, none that is handed over afterwards is earlier.
+    pub fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
+        self.kernel.take_events(until)
     }
     /// All work charged so far.
     pub fn work(&self) -> &Work {

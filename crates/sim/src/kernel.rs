@@ -7,6 +7,7 @@
 use crate::address_space::{AddressSpaces, TABLE_PAGES};
 use crate::cost::{CostModel, ns};
 use crate::program::{Op, Region, Value};
+use kontig_mm::event::Event;
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::sysctl::{SysctlEffect, SysctlError};
 use kontig_mm::{AllocSlow, AllocStep, CpuId, Gfp, Memory, NodeId, Order, Pfn, Source, VmEvent, Work};
@@ -56,6 +57,8 @@ pub(crate) struct Kernel {
     pub(crate) work: Work,
     /// Time spent waiting for zone locks, ns.
     pub(crate) lock_wait_ns: u64,
+    /// Events with the time they happened at. A task may run past another's next turn, so they are not yet in order.
+    pub(crate) events: Vec<(u64, Event)>,
 }
 
 /// Where and for whom an operation runs, and until when.
@@ -132,7 +135,15 @@ impl InProgress {
 impl Kernel {
     pub(crate) fn new(mem: Memory, costs: CostModel) -> Kernel {
         let lock_free_at = vec![0; mem.zones().len()];
-        Kernel { mem, spaces: AddressSpaces::default(), costs, lock_free_at, work: Work::default(), lock_wait_ns: 0 }
+        Kernel {
+            mem,
+            spaces: AddressSpaces::default(),
+            costs,
+            lock_free_at,
+            work: Work::default(),
+            lock_wait_ns: 0,
+            events: Vec::new(),
+        }
     }
 
     /// Charges the engine's work since the last charge to `now`.
@@ -161,7 +172,25 @@ impl Kernel {
             zones &= zones - 1;
         }
         let shootdowns = std::mem::take(&mut self.spaces.shootdowns);
+        self.stamp(begin, &w, shootdowns);
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
+    }
+
+    /// Dates the events of a step that began at `begin`: each comes after what had been done by then. Of the step's TLB
+    /// shootdowns, that is the share of its migrations.
+    fn stamp(&mut self, begin: u64, whole: &Work, shootdowns: u64) {
+        let (costs, events) = (&self.costs, &mut self.events);
+        events.extend(self.mem.trace().take_with_work().map(|(event, done)| {
+            let shot = (shootdowns * done.migrated).checked_div(whole.migrated).unwrap_or(0);
+            (begin + costs.work_ns(&done) + ns(shot * costs.tlb_shootdown), event)
+        }));
+    }
+
+    /// Events that happened before `until`, in the order of their times, those at one time in that of their causes.
+    pub(crate) fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
+        self.events.sort_by_key(|(at, _)| *at);
+        let later = self.events.partition_point(|(at, _)| *at < until);
+        self.events.drain(..later).collect()
     }
 
     /// How many pageblocks a scanner may visit before the horizon.

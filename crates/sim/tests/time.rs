@@ -2,6 +2,7 @@
 
 mod support;
 
+use kontig_mm::sysctl::{SYSCTLS, Sysctl};
 use kontig_mm::{Event, Gfp, Listen, Order, Profile, VmEvent, Vmstat, Work};
 use kontig_sim::{CpuTime, Machine, Op, Outcome, Placement, Stop, TaskId, Value};
 use support::*;
@@ -186,7 +187,7 @@ fn moving_pages_interrupts_other_cpus_only() {
 /// All that can be seen of a run.
 #[derive(PartialEq, Debug)]
 struct Seen {
-    events: Vec<Event>,
+    events: Vec<(u64, Event)>,
     vmstat: Vmstat,
     work: Work,
     outcomes: Vec<Vec<Outcome>>,
@@ -194,15 +195,23 @@ struct Seen {
     daemons: (u64, u64, u64),
     free: Vec<(u64, u64, u64)>,
     now: u64,
+    /// Settings that may have made a difference.
+    mattered: Vec<&'static str>,
 }
 
 /// A busy machine: a fragmenter, then two drivers after huge pages, a process and one full compaction at the same
 /// time, with all daemons at work; looked at every `slice` nanoseconds.
 fn busy_run(profile: Profile, cpus: usize, slice: u64) -> Seen {
-    let mut m = machine(cpus, 64, profile);
-    m.memory_mut()
-        .trace()
-        .listen(Listen::KMEM.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL).with(Listen::VMSCAN));
+    busy_run_of(machine(cpus, 64, profile), EVERYTHING, slice)
+}
+
+const EVERYTHING: Option<Listen> =
+    Some(Listen::KMEM.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL).with(Listen::VMSCAN));
+
+fn busy_run_of(mut m: Machine, listen: Option<Listen>, slice: u64) -> Seen {
+    if let Some(groups) = listen {
+        m.memory_mut().trace().listen(groups);
+    }
     let finish = |m: &mut Machine, id: TaskId| while m.run(m.now() + slice, Some(id)) == Ok(Stop::Time) {};
     let first = m.spawn(fragmenter(384), Placement { cpu: 0 });
     finish(&mut m, first);
@@ -225,7 +234,7 @@ fn busy_run(profile: Profile, cpus: usize, slice: u64) -> Seen {
     }
     m.memory().check().unwrap();
     Seen {
-        events: m.memory_mut().trace().take(),
+        events: m.take_events(u64::MAX),
         vmstat: m.memory().vmstat().clone(),
         work: *m.work(),
         outcomes: ids.iter().map(|id| log(&m, *id).to_vec()).collect(),
@@ -233,6 +242,7 @@ fn busy_run(profile: Profile, cpus: usize, slice: u64) -> Seen {
         daemons: (m.kcompactd_ns(), m.kswapd_ns(), m.lock_wait_ns()),
         free: m.memory().zones().iter().map(|z| (z.nr_free_pages(), z.nr_free_pages_exact(), z.pcp_pages())).collect(),
         now: m.now(),
+        mattered: SYSCTLS.iter().filter(|s| m.memory().sysctl_mattered(s)).map(|s| s.name).collect(),
     }
 }
 
@@ -255,6 +265,112 @@ fn the_same_run_twice_is_the_same_to_the_nanosecond() {
         assert!(a.vmstat.get(VmEvent::CompactStall) > 0, "there was something to do");
         assert_same(&a, &b, &what);
     }
+}
+
+#[test]
+fn listening_to_events_changes_nothing() {
+    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1(), Profile::linux_7_2()] {
+        let heard = busy_run_of(machine(4, 64, profile.clone()), EVERYTHING, SECOND);
+        let unheard = busy_run_of(machine(4, 64, profile.clone()), None, SECOND);
+        assert!(heard.events.len() > 10_000 && unheard.events.is_empty());
+        let mut heard = heard;
+        heard.events.clear();
+        assert_same(&heard, &unheard, &profile.name);
+    }
+}
+
+#[test]
+fn a_setting_that_is_said_to_make_no_difference_makes_none() {
+    const SETTINGS: [(&str, &[&str]); 7] = [
+        ("vm.compact_unevictable_allowed", &["0"]),
+        ("vm.compaction_proactiveness", &["0", "1", "19", "21", "30", "95", "100"]),
+        ("vm.defrag_mode", &["1"]),
+        ("vm.extfrag_threshold", &["0", "499", "501", "900", "1000"]),
+        ("vm.min_free_kbytes", &["0", "1", "128", "5000"]),
+        ("vm.watermark_boost_factor", &["0", "1", "14999", "15001", "4294967295"]),
+        ("vm.watermark_scale_factor", &["1", "9", "11", "300"]),
+    ];
+    let mut without_effect = Vec::new();
+    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1(), Profile::linux_7_2()] {
+        let as_booted = busy_run(profile.clone(), 4, SECOND);
+        assert_eq!(as_booted.mattered, [""; 0]);
+        for (name, value) in SETTINGS.iter().flat_map(|(name, values)| values.iter().map(move |v| (*name, *v))) {
+            if !Sysctl::find(name).unwrap().exists(&profile) {
+                continue;
+            }
+            let mut set = busy_run_of(machine_with(4, 64, profile.clone(), &[(name, value)]), EVERYTHING, SECOND);
+            let what = format!("{}, {name}={value}", profile.name);
+            if set.mattered.is_empty() {
+                assert_same(&as_booted, &set, &what);
+                without_effect.push((profile.name.clone(), name, value));
+            } else {
+                assert_eq!(std::mem::take(&mut set.mattered), [name], "{what}: only what was set");
+                // Not promised, but here it is so: what is not denied to have had an effect had one.
+                let same = set.events == as_booted.events && set.vmstat == as_booted.vmstat && set.now == as_booted.now;
+                assert!(!same || name == "vm.compaction_proactiveness", "{what}");
+            }
+        }
+    }
+    let none = |name: &str, value: &str| without_effect.iter().filter(|(_, n, v)| (*n, *v) == (name, value)).count();
+    assert_eq!(none("vm.compact_unevictable_allowed", "0"), 4, "{without_effect:?}");
+    assert!(none("vm.extfrag_threshold", "501") > 0, "{without_effect:?}");
+    assert!(none("vm.compaction_proactiveness", "21") > 0, "{without_effect:?}");
+    assert_eq!(none("vm.defrag_mode", "1") + none("vm.min_free_kbytes", "5000"), 0, "{without_effect:?}");
+}
+
+#[test]
+fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
+    let mut m = machine(2, 64, Profile::linux_6_1());
+    let first = m.spawn(fragmenter(384), Placement { cpu: 0 });
+    while m.run(m.now() + SECOND, Some(first)) == Ok(Stop::Time) {}
+    m.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::COMPACTION_DETAIL));
+    let id = m.spawn(allocator(Gfp::KERNEL, HUGE, 12, 0), Placement { cpu: 0 });
+    // One look at the end: what the host does in between decides no time.
+    assert_eq!(m.run(u64::MAX, Some(id)), Ok(Stop::ProgramDone));
+    let events = m.take_events(u64::MAX);
+    assert!(events.is_sorted_by_key(|(at, _)| *at));
+    let migrated = xeon().costs.migrated.ns;
+    let (mut begun, mut moved, mut runs) = (None, 0, 0);
+    for (at, e) in &events {
+        match e {
+            // The kernel threads are still at rest: only the program compacts.
+            Event::CompactionBegin { .. } => (begun, moved) = (Some(*at), 0),
+            Event::Migratepages { nr_migrated, .. } => moved += nr_migrated,
+            Event::CompactionEnd { .. } => {
+                let begin = begun.take().expect("an end has a begin");
+                assert!(*at > begin, "something was done");
+                let least = (moved as f64 * migrated) as u64;
+                assert!(at - begin >= least, "{moved} pages take {least} ns, and not {}", at - begin);
+                // And all of it happened while the program waited for that allocation.
+                let during = |o: &&Outcome| o.start_ns <= begin && *at <= o.end_ns;
+                assert!(log(&m, id).iter().any(|o| during(&o)), "{begin} to {at} is in no operation of the program");
+                runs += usize::from(moved > 0);
+            }
+            _ => {}
+        }
+    }
+    assert!(runs >= 5, "{runs} runs that migrated");
+    let stamps: std::collections::BTreeSet<u64> = events.iter().map(|(at, _)| *at).collect();
+    assert!(stamps.len() * 4 > events.len(), "{} stamps for {} events", stamps.len(), events.len());
+}
+
+#[test]
+fn events_taken_at_every_look_are_in_order_from_look_to_look() {
+    let mut m = machine(4, 64, weighted());
+    let first = m.spawn(fragmenter(384), Placement { cpu: 0 });
+    while m.run(m.now() + SECOND, Some(first)) == Ok(Stop::Time) {}
+    m.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::COMPACTION_DETAIL).with(Listen::VMSCAN));
+    for cpu in 0..3 {
+        m.spawn(allocator(Gfp::KERNEL, HUGE, 12, 3_000 * cpu as u64), Placement { cpu });
+    }
+    let (mut all, end) = (Vec::new(), m.now() + 2 * SECOND);
+    while m.now() < end {
+        m.run(m.now() + 50_000, None).unwrap();
+        all.extend(m.take_events(m.now()));
+    }
+    all.extend(m.take_events(u64::MAX));
+    assert!(all.len() > 100, "{} events", all.len());
+    assert!(all.is_sorted_by_key(|(at, _)| *at));
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl DirectCompact {
         priority: CompactPriority,
     ) -> DirectCompact {
         let order = compact_order(request, gfp, flags, &m.sh.profile);
-        m.sh.trace.emit(Listen::COMPACTION, || Event::TryToCompactPages { order, priority: priority as u8 });
+        m.sh.emit(Listen::COMPACTION, || Event::TryToCompactPages { order, priority: priority as u8 });
         let result = CompactResult::Skipped;
         DirectCompact { gfp, request, order, flags, node, cpu, priority, next_zone: 0, run: None, result }
     }

@@ -22,7 +22,7 @@ impl CompactRun {
         let ret = self.finished_untraced(m);
         let at = m.zones[self.zone.index()].at();
         let order = self.cc.order;
-        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
+        m.sh.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
         if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret }
     }
 
@@ -47,7 +47,7 @@ impl CompactRun {
                         z.fragmentation_score()
                     }
                 };
-                if score > m.fragmentation_score_wmark_low() { CompactResult::Continue } else { CompactResult::Success }
+                if m.score_above_low(score) { CompactResult::Continue } else { CompactResult::Success }
             }
             None => return CompactResult::Continue,
             Some(_) if !self.migrate_pfn.is_pageblock_aligned() => return CompactResult::Continue,

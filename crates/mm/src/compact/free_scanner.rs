@@ -121,7 +121,7 @@ impl CompactRun {
             at = at.plus(passed + stride);
         }
         let reached = at.min(end);
-        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::IsolateFreepages {
+        m.sh.emit(Listen::COMPACTION_DETAIL, || Event::IsolateFreepages {
             start_pfn: from,
             end_pfn: reached,
             nr_scanned: scanned,

@@ -40,7 +40,7 @@ impl CompactRun {
         m.sh.work.migrated += t.moved;
         m.sh.work.migrate_failed += t.failed;
         let (nr_migrated, nr_failed) = (t.moved, u64::from(isolated) - t.moved);
-        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Migratepages { nr_migrated, nr_failed });
+        m.sh.emit(Listen::COMPACTION_DETAIL, || Event::Migratepages { nr_migrated, nr_failed });
         if nr_failed == 0 {
             return None;
         }

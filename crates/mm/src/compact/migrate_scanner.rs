@@ -180,7 +180,7 @@ impl CompactRun {
             }
             m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, low);
         }
-        m.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::IsolateMigratepages {
+        m.sh.emit(Listen::COMPACTION_DETAIL, || Event::IsolateMigratepages {
             start_pfn: from,
             end_pfn: low,
             nr_scanned: scanned,

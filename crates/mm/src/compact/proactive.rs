@@ -8,6 +8,7 @@ use crate::event::MigrateMode;
 use crate::gfp::{AllocFlags, Wmark};
 use crate::memory::Memory;
 use crate::profile::ProactiveRules;
+use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{MigrateType, NodeId, ZoneType};
 
 /// The score a proactive run stops at, for a `vm.compaction_proactiveness`: never below 5 in the older rules.
@@ -24,17 +25,20 @@ pub fn fragmentation_score_high(rules: ProactiveRules, proactiveness: u32) -> u6
 }
 
 impl Memory {
-    pub(crate) fn fragmentation_score_wmark_low(&self) -> u64 {
-        fragmentation_score_low(self.sh.profile.proactive, self.sh.tunables.compaction_proactiveness)
+    /// Whether a proactive run with this score is not done yet.
+    pub(crate) fn score_above_low(&mut self, score: u64) -> bool {
+        let rules = self.sh.profile.proactive;
+        self.sh.decide(&COMPACTION_PROACTIVENESS, |p| score > fragmentation_score_low(rules, p))
     }
 
     /// Whether the node's score calls for proactive compaction, and kswapd leaves room for it.
-    pub fn should_proactive_compact_node(&self, node: NodeId) -> bool {
-        let p = self.sh.tunables.compaction_proactiveness;
-        self.sh.profile.proactive != ProactiveRules::Off
-            && p != 0
-            && !self.nodes[node.index()].kswapd.running
-            && self.fragmentation_score_node(node) > fragmentation_score_high(self.sh.profile.proactive, p)
+    pub fn should_proactive_compact_node(&mut self, node: NodeId) -> bool {
+        let rules = self.sh.profile.proactive;
+        if rules == ProactiveRules::Off || self.nodes[node.index()].kswapd.running {
+            return false;
+        }
+        let score = self.fragmentation_score_node(node);
+        self.sh.decide(&COMPACTION_PROACTIVENESS, |p| p != 0 && score > fragmentation_score_high(rules, p))
     }
 }
 

@@ -225,7 +225,7 @@ impl CompactRun {
         }
         self.update_cached = !sync && z.compaction.cached_migrate_pfn[0] == z.compaction.cached_migrate_pfn[1];
         let (migrate_pfn, free_pfn, mode) = (self.migrate_pfn, self.free_pfn, self.cc.mode);
-        m.sh.trace.emit(Listen::COMPACTION, || Event::CompactionBegin {
+        m.sh.emit(Listen::COMPACTION, || Event::CompactionBegin {
             zone_start: start,
             migrate_pfn,
             free_pfn,
@@ -290,7 +290,7 @@ impl CompactRun {
         let z = &m.zones[self.zone.index()];
         let (zone_start, zone_end) = (z.start, z.end);
         let (migrate_pfn, free_pfn, mode) = (self.migrate_pfn, self.free_pfn, self.cc.mode);
-        m.sh.trace.emit(Listen::COMPACTION, || Event::CompactionEnd {
+        m.sh.emit(Listen::COMPACTION, || Event::CompactionEnd {
             zone_start,
             migrate_pfn,
             free_pfn,

@@ -7,6 +7,7 @@ use crate::event::{At, CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Wmark};
 use crate::memory::Memory;
 use crate::profile::CompactionRules;
+use crate::sysctl::EXTFRAG_THRESHOLD;
 use crate::types::{Order, ZoneId, ZoneType};
 use crate::zone::Zone;
 
@@ -39,7 +40,7 @@ impl Memory {
         let mut result = self.suitable_by_watermarks(zone, o, flags, highest, there, free);
         if result == CompactResult::Continue && o.is_costly() {
             let index = self.zones[zone.index()].contig_info(o).fragmentation_index(o);
-            if (0..=i64::from(self.sh.tunables.extfrag_threshold)).contains(&index) {
+            if self.sh.decide(&EXTFRAG_THRESHOLD, |t| (0..=i64::from(t)).contains(&index)) {
                 result = CompactResult::NotSuitableZone;
             }
         }
@@ -47,7 +48,7 @@ impl Memory {
             return result;
         }
         let at = self.zones[zone.index()].at();
-        self.sh.trace.emit(Listen::COMPACTION_DETAIL, || Event::Suitable { at, order, ret: result });
+        self.sh.emit(Listen::COMPACTION_DETAIL, || Event::Suitable { at, order, ret: result });
         if result == CompactResult::NotSuitableZone { CompactResult::Skipped } else { result }
     }
 

@@ -6,7 +6,7 @@
 //! --passed DIR` replays a recording and prints the numbers of the mechanisms it ran through.
 
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::sysctl::SYSCTLS;
+use kontig_mm::sysctl::Sysctl;
 use kontig_oracle::recording::{CPU, Part, Recording, ZONE};
 use kontig_oracle::replay::operations::Runner;
 use kontig_oracle::trace::{generate, recipes};
@@ -61,7 +61,7 @@ fn digest(name: &str, dir: &Path) -> Result<u64, BadRecording> {
         let state = ZoneSnapshot::parse(&rec.text("t0.snap")?.replace(&old, &limit)).expect("a possible state");
         memory = state.machine(memory.profile().clone()).expect("a possible state");
     }
-    for (sysctl, value) in recipe.sysctls.iter().filter(|(n, _)| SYSCTLS.iter().any(|(known, _)| known == n)) {
+    for (sysctl, value) in recipe.sysctls.iter().filter(|(n, _)| Sysctl::find(n).is_some()) {
         memory.sysctl_write(sysctl, value).expect("a possible value");
     }
     let mut runner = Runner::new(memory, &ops);

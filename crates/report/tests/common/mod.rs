@@ -95,6 +95,7 @@ pub fn table() -> ExperimentResult {
     ];
     ExperimentResult {
         id: "hugepage-latency".into(),
+        machine: "xeon-1t".into(),
         target: "experiments/targets/hugepage-latency.toml".into(),
         repetitions: 1,
         variants: VARIANTS.map(String::from).to_vec(),
@@ -133,6 +134,7 @@ pub fn repeated() -> ExperimentResult {
     let remark = |variant, text: &str| Remark { variant, text: text.into() };
     ExperimentResult {
         id: "five".into(),
+        machine: "xeon-1t".into(),
         target: String::new(),
         repetitions: 5,
         variants: vec!["20".into(), "100".into()],
@@ -197,6 +199,7 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
         repetition,
         seed: 1,
         random: true,
+        without_effect: BTreeMap::new(),
         figures: vec![],
         ending: None,
         vmstat: BTreeMap::new(),
@@ -206,7 +209,7 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
         phases,
         map,
         events: vec![],
-        events_dropped: 0,
+        event_counts: BTreeMap::new(),
     }
 }
 

@@ -1,0 +1,185 @@
+//! Sysctls as an experiment asks for them: what is wrong with a setting, and what would help.
+//!
+//! Which there are, what they take and what they do is the engine's to say ([`kontig_mm::sysctl`]); which of the profiles
+//! and switches have one is found by asking each.
+
+use crate::catalog;
+use crate::error::{AskedWrongly, LabError};
+use crate::experiment::Variant;
+use kontig_mm::Profile;
+use kontig_mm::sysctl::{SYSCTLS, Sysctl, SysctlError};
+
+/// The sysctl of this name, with or without `vm.`, that can be set for a run.
+///
+/// # Errors
+/// If there is none, or a write only starts something.
+pub fn setting(name: &str) -> Result<&'static Sysctl, LabError> {
+    let Some(sysctl) = Sysctl::find(name) else {
+        return Err(catalog::unknown("sysctl", name, SYSCTLS.iter().map(|s| s.name)));
+    };
+    if !sysctl.is_setting() {
+        let reason = format!("{name} starts a compaction and is no setting: run the workload 'compact'");
+        return Err(AskedWrongly::Value(reason).into());
+    }
+    Ok(sysctl)
+}
+
+/// Whether a variant can have this setting; `profile` is the variant's, switches thrown.
+///
+/// # Errors
+/// If there is no such sysctl, the profile does not have it, or does not take the value.
+pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> Result<(), LabError> {
+    let sysctl = setting(name)?;
+    match sysctl.parse(profile, value) {
+        Ok(_) => Ok(()),
+        Err(e @ SysctlError::Absent { .. }) => {
+            Err(AskedWrongly::Value(format!("{e}; {}", remedy(sysctl, variant)?)).into())
+        }
+        Err(e) => Err(AskedWrongly::Value(e.to_string()).into()),
+    }
+}
+
+/// What gives a variant a sysctl its profile does not have.
+fn remedy(sysctl: &Sysctl, variant: &Variant) -> Result<String, LabError> {
+    let mut ways = Vec::new();
+    for name in catalog::switches()?.into_keys() {
+        let switches: Vec<String> = variant.switches.iter().cloned().chain([name.clone()]).collect();
+        if catalog::profile_with(&variant.profile, &switches).is_ok_and(|(p, _)| sysctl.exists(&p)) {
+            ways.push(format!("--switch {name} adds it"));
+        }
+    }
+    let profiles = profiles_with(sysctl)?;
+    match profiles.as_slice() {
+        [] => {}
+        [one] => ways.push(format!("--profile {one} has it")),
+        several => ways.push(format!("--profile {} has it", listed(several, "or"))),
+    }
+    Ok(ways.join(", "))
+}
+
+/// The profiles that have a sysctl as they are.
+fn profiles_with(sysctl: &Sysctl) -> Result<Vec<String>, LabError> {
+    Ok(catalog::profiles()?.into_iter().filter(|p| sysctl.exists(p)).map(|p| p.name).collect())
+}
+
+/// The switches that add a sysctl to some profile.
+fn switches_with(sysctl: &Sysctl) -> Result<Vec<String>, LabError> {
+    let profiles = catalog::profiles()?;
+    let adds = |switch: &String| {
+        profiles
+            .iter()
+            .filter(|p| !sysctl.exists(p))
+            .any(|p| catalog::profile_with(&p.name, std::slice::from_ref(switch)).is_ok_and(|(p, _)| sysctl.exists(&p)))
+    };
+    Ok(catalog::switches()?.into_keys().filter(adds).collect())
+}
+
+/// A sysctl in one line: range, what it does, default, and who has it if not everybody.
+///
+/// # Errors
+/// If the data that comes along cannot be read.
+pub fn summary(sysctl: &Sysctl) -> Result<String, LabError> {
+    let profiles = catalog::profiles()?;
+    let range_of = |p: &Profile| match sysctl.range(p) {
+        (min, max) if min == max => format!("write {min}"),
+        (min, u32::MAX) => format!("{min} or more"),
+        (min, max) => format!("{min}..{max}"),
+    };
+    let mut ranges: Vec<(String, Vec<String>)> = Vec::new();
+    for p in profiles.iter().filter(|p| sysctl.exists(p)) {
+        let range = range_of(p);
+        match ranges.iter_mut().find(|(r, _)| *r == range) {
+            Some((_, of)) => of.push(p.name.clone()),
+            None => ranges.push((range, vec![p.name.clone()])),
+        }
+    }
+    let range = match ranges.as_slice() {
+        [(range, _)] => range.clone(),
+        several => several.iter().map(|(r, of)| format!("{r} in {}", listed(of, "and"))).collect::<Vec<_>>().join(", "),
+    };
+    let mut facts = Vec::new();
+    if sysctl.is_setting() {
+        facts.push(match sysctl.default_value() {
+            Some(n) => format!("default {n}"),
+            None => "default: computed".into(),
+        });
+    }
+    let having = profiles_with(sysctl)?;
+    if having.len() < profiles.len() {
+        let plural = if having.len() == 1 { "" } else { "s" };
+        let switches: String = switches_with(sysctl)?.iter().map(|s| format!(", and switch {s}")).collect();
+        facts.push(format!("profile{plural} {}{switches}", listed(&having, "and")));
+    }
+    let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
+    Ok(format!("{range}: {}{facts}", sysctl.summary))
+}
+
+/// `a, b and c`.
+fn listed(names: &[String], and: &str) -> String {
+    match names.split_last() {
+        None => String::new(),
+        Some((one, [])) => one.clone(),
+        Some((last, others)) => format!("{} {and} {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn variant(profile: &str, switches: &[&str]) -> (Variant, Profile) {
+        let switches: Vec<String> = switches.iter().map(|s| (*s).into()).collect();
+        let p = catalog::profile_with(profile, &switches).unwrap().0;
+        (Variant { name: "v".into(), profile: profile.into(), switches, sysctls: BTreeMap::new() }, p)
+    }
+
+    #[test]
+    fn a_sysctl_the_profile_does_not_have_is_refused_for_that_reason_with_a_remedy_that_works() {
+        let (v, p) = variant("6.1", &[]);
+        let message = check(&v, &p, "vm.defrag_mode", "1").unwrap_err().to_string();
+        assert_eq!(message, "vm.defrag_mode: profile '6.1' does not have it; --profile 7.2 has it");
+        // Whatever is missing anywhere: each way named leads there, and some way is named.
+        let mut missing = 0;
+        for profile in catalog::profiles().unwrap() {
+            for sysctl in SYSCTLS.iter().filter(|s| s.is_setting() && !s.exists(&profile)) {
+                missing += 1;
+                let (v, p) = variant(&profile.name, &[]);
+                let message = check(&v, &p, sysctl.name, "1").unwrap_err().to_string();
+                let words: Vec<&str> = message.split([' ', ',']).collect();
+                let mut ways = 0;
+                for pair in words.windows(2).filter(|w| w[0] == "--switch") {
+                    let (v, p) = variant(&profile.name, &[pair[1]]);
+                    check(&v, &p, sysctl.name, "1").unwrap();
+                    ways += 1;
+                }
+                for named in words.iter().filter(|w| catalog::profile(w).is_ok()) {
+                    let (v, p) = variant(named, &[]);
+                    check(&v, &p, sysctl.name, "1").unwrap();
+                    ways += 1;
+                }
+                assert!(ways > 0, "{message}");
+            }
+        }
+        assert_eq!(missing, 4, "defrag_mode in three profiles, proactiveness in one");
+    }
+
+    #[test]
+    fn a_line_says_range_default_and_who_has_it() {
+        let line = |name: &str| summary(Sysctl::find(name).unwrap()).unwrap();
+        assert_eq!(
+            line("vm.defrag_mode"),
+            "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profile 7.2)"
+        );
+        assert_eq!(
+            line("vm.compaction_proactiveness"),
+            "0..100: how hard kcompactd works ahead of need (default 20; profiles 5.9, 6.1 and 7.2, and switch \
+             proactive-compaction)"
+        );
+        assert_eq!(
+            line("vm.watermark_scale_factor"),
+            "1..1000 in 5.6 and 5.9, 1..3000 in 6.1 and 7.2: 1/10,000 of a zone between watermarks (default 10)"
+        );
+        assert_eq!(line("vm.compact_memory"), "write 1: compact every zone completely");
+    }
+}

@@ -1,0 +1,275 @@
+//! What if: an experiment under another machine, profile, switches or settings than it was published with.
+//!
+//! What does not fit the new kernel is left out, with a note, if the experiment brought it along, and refused if it was
+//! asked for. The variants are then called after what they are: their profile, switches and the settings that differ
+//! from what boot sets. Variants that have become the same run once.
+
+use crate::catalog::{self, Fit};
+use crate::error::{AskedWrongly, LabError};
+use crate::experiment::{Experiment, Variant};
+use crate::sysctls;
+use kontig_mm::Profile;
+use kontig_mm::sysctl::Sysctl;
+use kontig_workload::fragmenter::Holes;
+
+/// What is to be different.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Another machine, by name or file.
+    pub machine: Option<String>,
+    /// Another kernel generation for every variant, by name or file.
+    pub profile: Option<String>,
+    /// Patches on top, by name.
+    pub switches: Vec<String>,
+    /// Sysctls with their values.
+    pub settings: Vec<(String, String)>,
+    /// Failures in a row after which a driver gives up.
+    pub give_up_after: Option<u32>,
+    /// Which pages of a section are freed where memory is fragmented.
+    pub holes: Option<Holes>,
+}
+
+/// An experiment with changes, and what has to be said about them.
+///
+/// # Errors
+/// If something asked for does not exist, does not fit, or is asked for twice.
+pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<String>), LabError> {
+    let settings = settings(&changes.settings)?;
+    let mut notes = Vec::new();
+    if let Some(machine) = &changes.machine {
+        e.machine.clone_from(machine);
+    }
+    let mut profiles = Vec::new();
+    for v in &mut e.variant {
+        if let Some(profile) = &changes.profile {
+            let old = v.clone();
+            v.profile.clone_from(profile);
+            leave_out_what_does_not_fit(v, &old, &mut notes)?;
+        }
+        for s in &changes.switches {
+            if !v.switches.contains(s) {
+                v.switches.push(s.clone());
+            }
+        }
+        profiles.push(catalog::profile_with(&v.profile, &v.switches)?.0);
+    }
+    for (sysctl, value) in &settings {
+        let takes = |p: &Profile| sysctl.exists(p);
+        let some = profiles.iter().any(takes);
+        for (v, p) in e.variant.iter_mut().zip(&profiles) {
+            if some && !takes(p) {
+                let to = &v.profile;
+                note(
+                    &mut notes,
+                    format!("{}={value} is not set for profile {to}, which does not have it", sysctl.name),
+                );
+                continue;
+            }
+            sysctls::check(v, p, sysctl.name, value)?;
+            // The experiment may have set it under its short name.
+            v.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
+            v.sysctls.insert(sysctl.name.into(), toml::Value::String(value.clone()));
+        }
+        if is_default(sysctl, value) {
+            note(&mut notes, format!("{}={value} is what boot sets anyway", sysctl.name));
+        }
+    }
+    if changes.profile.is_some() || !changes.switches.is_empty() || !settings.is_empty() {
+        rename(&mut e, &profiles, &mut notes)?;
+    }
+    let workload_changed = change_workload(&mut e, changes)?;
+    let kernel_changed = changes.profile.is_some() || !changes.switches.is_empty() || !settings.is_empty();
+    if workload_changed || kernel_changed || changes.machine.is_some() {
+        // What was changed is no longer what was published.
+        e.target = None;
+        e.summary = format!("What if: {} under other settings than published", e.id);
+        e.assumptions.clear();
+    }
+    e.pace = None;
+    e.validate().map_err(|reason| AskedWrongly::Contradictory { path: e.id.clone(), reason })?;
+    Ok((e, notes))
+}
+
+/// Changes what is run; whether anything was.
+fn change_workload(e: &mut Experiment, changes: &Changes) -> Result<bool, LabError> {
+    let lacks = |option: &str, what: &str| AskedWrongly::Value(format!("{option}: '{}' {what}", e.id));
+    let no_driver = lacks("--give-up-after", "has no driver that allocates huge pages until it gives up");
+    let no_process = lacks("--holes", "has no process that fragments memory");
+    if changes.give_up_after.is_some_and(|n| !e.workload.set_give_up_after(n)) {
+        return Err(no_driver.into());
+    }
+    if changes.holes.is_some_and(|holes| !e.workload.set_holes(holes)) {
+        return Err(no_process.into());
+    }
+    Ok(changes.give_up_after.is_some() || changes.holes.is_some())
+}
+
+fn note(notes: &mut Vec<String>, text: String) {
+    if !notes.contains(&text) {
+        notes.push(text);
+    }
+}
+
+/// The settings by their sysctls, each once.
+fn settings(asked: &[(String, String)]) -> Result<Vec<(&'static Sysctl, String)>, LabError> {
+    let mut settings: Vec<(&Sysctl, String)> = Vec::new();
+    for (name, value) in asked {
+        let sysctl = sysctls::setting(name)?;
+        let value = value.trim();
+        if let Some((_, before)) = settings.iter().find(|(s, _)| s.name == sysctl.name) {
+            let reason = format!("{} is set twice, to '{before}' and to '{value}'", sysctl.name);
+            return Err(AskedWrongly::Value(reason).into());
+        }
+        settings.push((sysctl, value.into()));
+    }
+    Ok(settings)
+}
+
+/// Leaves out the switches and settings that the experiment gave a variant and its new profile has no place for.
+fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Vec<String>) -> Result<(), LabError> {
+    let own = catalog::profile(&v.profile)?.0;
+    let mut fitting = Vec::new();
+    for s in &old.switches {
+        let has = match catalog::switch_fit(s, &v.profile)? {
+            Fit::Fits => {
+                fitting.push(s.clone());
+                continue;
+            }
+            Fit::Already => "has it already",
+            Fit::Otherwise => "has its own form of it",
+        };
+        note(notes, format!("switch {s} of '{}' is left out: profile {} {has}", old.name, own.name));
+    }
+    v.switches = fitting;
+    let profile = catalog::profile_with(&v.profile, &v.switches)?.0;
+    for (name, value) in old.sysctl_texts() {
+        if !sysctls::setting(&name)?.exists(&profile) {
+            let reason = format!("{name}={value} of '{}' is left out: profile {} does not have it", old.name, own.name);
+            note(notes, reason);
+            v.sysctls.remove(&name);
+        }
+    }
+    Ok(())
+}
+
+fn is_default(sysctl: &Sysctl, value: &str) -> bool {
+    sysctl.default_value().is_some_and(|d| value.parse() == Ok(d))
+}
+
+/// Calls the variants after what they are; of those that are the same, the first stays.
+fn rename(e: &mut Experiment, profiles: &[Profile], notes: &mut Vec<String>) -> Result<(), LabError> {
+    let mut kept: Vec<(Variant, String)> = Vec::new();
+    for (v, p) in std::mem::take(&mut e.variant).into_iter().zip(profiles) {
+        let name = described(&v, p)?;
+        match kept.iter().find(|(k, _)| k.name == name && k.profile == v.profile) {
+            Some((_, first)) => {
+                note(notes, format!("'{first}' and '{}' are both {name} now, which is run once", v.name));
+            }
+            None => kept.push((Variant { name, ..v.clone() }, v.name)),
+        }
+    }
+    e.variant = kept.into_iter().map(|(v, _)| v).collect();
+    Ok(())
+}
+
+/// A variant's name made of what it is: `7.2`, `5.6+proactive-compaction+proactiveness=80`.
+fn described(v: &Variant, p: &Profile) -> Result<String, LabError> {
+    let mut name = catalog::profile_label(&v.profile, &p.name)?;
+    for s in &v.switches {
+        name += &format!("+{s}");
+    }
+    for (sysctl, value) in v.sysctl_texts() {
+        let sysctl = sysctls::setting(&sysctl)?;
+        if !is_default(sysctl, &value) {
+            let short = sysctl.short_name();
+            name += &format!("+{}={value}", short.strip_prefix("compaction_").unwrap_or(short));
+        }
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(name: &str, profile: &str, switches: &[&str], settings: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+        let e = catalog::experiment(name).unwrap().0;
+        let changes = Changes {
+            machine: None,
+            profile: (!profile.is_empty()).then(|| profile.into()),
+            switches: switches.iter().map(|s| (*s).into()).collect(),
+            settings: settings.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
+        };
+        let (e, notes) = what_if(e, &changes).unwrap_or_else(|e| panic!("{e}"));
+        (e.variant.into_iter().map(|v| v.name).collect(), notes)
+    }
+
+    #[test]
+    fn a_profile_that_has_a_switch_already_leaves_it_out_and_says_so() {
+        let (names, notes) = asked("hugepage-latency", "7.2", &[], &[]);
+        assert_eq!(names, ["7.2"]);
+        assert_eq!(
+            notes,
+            [
+                "switch proactive-compaction of '5.6.0-rc3+proactiveness=20' is left out: profile 7.2 has its own form of it",
+                "'5.6.0-rc3' and '5.6.0-rc3+proactiveness=20' are both 7.2 now, which is run once",
+            ]
+        );
+        let (names, notes) = asked("hugepage-latency", "5.9", &[], &[]);
+        assert_eq!((names[0].as_str(), names.len()), ("5.9", 1));
+        assert!(notes[0].ends_with("profile 5.9 has it already"), "{notes:?}");
+        assert_eq!(asked("backoff", "6.1", &[], &[]).0, ["6.1+proactiveness=40"]);
+    }
+
+    #[test]
+    fn variants_are_called_after_what_they_are() {
+        assert_eq!(asked("hugepage-latency", "", &[], &[]).0, ["5.6.0-rc3", "5.6.0-rc3+proactiveness=20"]);
+        assert_eq!(asked("hugepage-latency", "5.6", &[], &[]).0, ["5.6", "5.6+proactive-compaction"]);
+        let (names, notes) = asked("hugepage-latency", "", &[], &[("compaction_proactiveness", "80")]);
+        assert_eq!(names, ["5.6", "5.6+proactive-compaction+proactiveness=80"]);
+        assert_eq!(notes, ["vm.compaction_proactiveness=80 is not set for profile 5.6, which does not have it"]);
+        let (names, notes) =
+            asked("hugepage-latency", "7.2", &[], &[("vm.defrag_mode", "1"), ("extfrag_threshold", "500")]);
+        assert_eq!(names, ["7.2+defrag_mode=1"]);
+        assert_eq!(notes[1], "vm.extfrag_threshold=500 is what boot sets anyway");
+        assert_eq!(asked("compact-32g", "", &["proactive-compaction"], &[]).0, ["5.6+proactive-compaction"]);
+    }
+
+    #[test]
+    fn what_was_asked_for_and_does_not_fit_is_refused() {
+        let refused = |profile: &str, switches: &[&str], settings: &[(&str, &str)]| {
+            let changes = Changes {
+                machine: None,
+                profile: Some(profile.into()),
+                switches: switches.iter().map(|s| (*s).into()).collect(),
+                settings: settings.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
+            };
+            what_if(catalog::experiment("compact-32g").unwrap().0, &changes).unwrap_err().to_string()
+        };
+        assert!(refused("6.1", &["proactive-compaction"], &[]).contains("does not fit profile '6.1'"));
+        assert!(refused("6.1", &[], &[("defrag_mode", "1")]).ends_with("--profile 7.2 has it"));
+        let twice = refused("6.1", &[], &[("extfrag_threshold", "1"), ("vm.extfrag_threshold", "2")]);
+        assert_eq!(twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
+    }
+
+    #[test]
+    fn a_setting_takes_the_place_of_the_experiments_own_under_either_name() {
+        let mut e = catalog::experiment("backoff").unwrap().0;
+        let own = e.variant[0].sysctls.remove("vm.compaction_proactiveness").unwrap();
+        e.variant[0].sysctls.insert("compaction_proactiveness".into(), own);
+        let settings = vec![("vm.compaction_proactiveness".into(), "60".into())];
+        let (e, _) = what_if(e, &Changes { settings, ..Changes::default() }).unwrap();
+        assert_eq!(e.variant[0].sysctl_texts(), [("vm.compaction_proactiveness".into(), "60".into())]);
+        assert_eq!(e.variant[0].name, "5.6+proactive-compaction+proactiveness=60");
+    }
+
+    #[test]
+    fn another_machine_alone_leaves_the_published_names_but_not_the_published_figures() {
+        let e = catalog::experiment("hugepage-latency").unwrap().0;
+        let changes = Changes { machine: Some("tiny-64m".into()), ..Changes::default() };
+        let (changed, notes) = what_if(e.clone(), &changes).unwrap();
+        let names = |e: &Experiment| e.variant.iter().map(|v| v.name.clone()).collect::<Vec<_>>();
+        assert_eq!((names(&changed), notes.len()), (names(&e), 0));
+        assert_eq!((changed.machine.as_str(), changed.target), ("tiny-64m", None));
+    }
+}
