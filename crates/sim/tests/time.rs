@@ -330,12 +330,18 @@ fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
     let events = m.take_events(u64::MAX);
     assert!(events.is_sorted_by_key(|(at, _)| *at));
     let migrated = xeon().costs.migrated.ns;
-    let (mut begun, mut moved, mut runs) = (None, 0, 0);
+    let (mut begun, mut moved, mut runs, mut before) = (None, 0, 0, 0);
     for (at, e) in &events {
+        let since_last = at - std::mem::replace(&mut before, *at);
         match e {
             // The kernel threads are still at rest: only the program compacts.
             Event::CompactionBegin { .. } => (begun, moved) = (Some(*at), 0),
-            Event::Migratepages { nr_migrated, .. } => moved += nr_migrated,
+            Event::Migratepages { nr_migrated, .. } => {
+                // Within a step, too: the pages are moved between the last event and this.
+                let least = (*nr_migrated as f64 * migrated) as u64;
+                assert!(since_last >= least, "{nr_migrated} pages take {least} ns, and not {since_last}");
+                moved += nr_migrated;
+            }
             Event::CompactionEnd { .. } => {
                 let begin = begun.take().expect("an end has a begin");
                 assert!(*at > begin, "something was done");
