@@ -171,19 +171,14 @@ fn a_setting_without_effect_is_said_to_have_none() {
     let (_, notes, _) = with(&["compact_unevictable_allowed=0"]);
     assert_eq!(
         notes,
-        [
-            "vm.compact_unevictable_allowed=0 had no effect: every decision came out as \
-          with 1, which boot sets"
-        ]
+        ["vm.compact_unevictable_allowed=0 had no effect: every decision came out as \
+          with 1, which boot sets"]
     );
     done(dir, &["run", "watch", "--machine", "tiny-64m", "--procfs", "proc"]);
     let kbytes = std::fs::read_to_string(dir.join("proc/watch/6.1/0/start/sys/vm/min_free_kbytes")).unwrap();
     let kbytes = kbytes.trim();
     let (_, notes, _) = with(&[&format!("min_free_kbytes={kbytes}")]);
-    assert_eq!(
-        notes,
-        [format!("vm.min_free_kbytes={kbytes} had no effect: it is what boot sets on this machine")]
-    );
+    assert_eq!(notes, [format!("vm.min_free_kbytes={kbytes} had no effect: it is what boot sets on this machine")]);
     for effective in ["min_free_kbytes=4000", "extfrag_threshold=1000", "watermark_scale_factor=1000"] {
         assert_eq!(with(&[effective]).1, [""; 0], "{effective}");
     }

@@ -89,7 +89,8 @@ mod tests {
             of_runs(&[variant("a"), variant("b")], &runs),
             [Remark {
                 variant: Some(0),
-                text: "vm.extfrag_threshold=600 had no effect: every decision came out as with 500, which boot sets".into()
+                text: "vm.extfrag_threshold=600 had no effect: every decision came out as with 500, which boot sets"
+                    .into()
             }]
         );
     }

@@ -44,9 +44,10 @@ pub(crate) struct Sampler {
     /// Whether the score's extremes and the gaps between proactive runs are those of the measurement already.
     measuring: bool,
     score: (f64, f64),
-    /// When the first and the last proactive run of the measurement were seen to have begun, and how many there were.
-    proactive: Option<(Seen, Seen)>,
-    last_runs: u64,
+    /// For each node, when the first and the last proactive run of the measurement were seen to have begun, and how many
+    /// there were: kcompactds of different nodes know nothing of each other.
+    proactive: Vec<Option<(Seen, Seen)>>,
+    last_runs: Vec<u64>,
 }
 
 /// A number of proactive runs, and when it was first seen.
@@ -68,8 +69,8 @@ impl Sampler {
             events: EventLog::new(),
             measuring: false,
             score: (f64::MAX, f64::MIN),
-            proactive: None,
-            last_runs: 0,
+            proactive: Vec::new(),
+            last_runs: Vec::new(),
         }
     }
 
@@ -81,7 +82,8 @@ impl Sampler {
     /// The measurement begins now.
     pub(crate) fn measured_from(&mut self, m: &Machine) {
         self.measuring = true;
-        self.last_runs = proactive_runs(m);
+        self.last_runs = node_runs(m).collect();
+        self.proactive = vec![None; self.last_runs.len()];
         self.score = (machine_score(m), machine_score(m));
     }
 
@@ -135,11 +137,12 @@ impl Sampler {
         }
         if self.measuring {
             self.score = (self.score.0.min(score), self.score.1.max(score));
-            let runs = proactive_runs(m);
-            if runs > self.last_runs {
-                let seen = Seen { at_ns: m.now(), runs };
-                self.proactive = Some((self.proactive.map_or(seen, |(first, _)| first), seen));
-                self.last_runs = runs;
+            for ((runs, last), seen_of) in node_runs(m).zip(&mut self.last_runs).zip(&mut self.proactive) {
+                if runs > *last {
+                    let seen = Seen { at_ns: m.now(), runs };
+                    *seen_of = Some((seen_of.map_or(seen, |(first, _)| first), seen));
+                    *last = runs;
+                }
             }
         }
         let settled = self.settled;
@@ -185,15 +188,16 @@ impl Sampler {
     pub(crate) fn figures(&self) -> Vec<Reading> {
         let score =
             |name: &'static str, merge, value: f64| Figure::new(name, "0-100").lower().merged(merge).read(value);
-        let between = self.proactive.and_then(|(first, last)| {
-            let runs = last.runs - first.runs;
-            (runs > 0).then(|| (last.at_ns - first.at_ns) as f64 / 1e9 / runs as f64)
-        });
+        let (ns, gaps) =
+            self.proactive.iter().flatten().fold((0, 0), |(ns, gaps), (first, last)| {
+                (ns + last.at_ns - first.at_ns, gaps + last.runs - first.runs)
+            });
+        let between = (gaps > 0).then(|| ns as f64 / 1e9 / gaps as f64);
         vec![
             score("lowest fragmentation score", Merge::Min, self.score.0),
             score("highest fragmentation score", Merge::Max, self.score.1),
             Figure::new("time between proactive runs", "s")
-                .read_or(between, "fewer than two proactive runs began in the measured phase"),
+                .read_or(between, "fewer than two proactive runs of a node began in the measured phase"),
         ]
     }
 
@@ -205,6 +209,11 @@ impl Sampler {
         });
         (series.collect(), self.map, self.events)
     }
+}
+
+/// The proactive runs of each node.
+fn node_runs(m: &Machine) -> impl Iterator<Item = u64> + '_ {
+    m.memory().nodes().iter().map(|n| n.kcompactd.proactive_runs)
 }
 
 /// Frames counted together.

@@ -195,10 +195,10 @@ mod tests {
     fn asked(name: &str, profile: &str, switches: &[&str], settings: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let e = catalog::experiment(name).unwrap().0;
         let changes = Changes {
-            machine: None,
             profile: (!profile.is_empty()).then(|| profile.into()),
             switches: switches.iter().map(|s| (*s).into()).collect(),
             settings: settings.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
+            ..Changes::default()
         };
         let (e, notes) = what_if(e, &changes).unwrap_or_else(|e| panic!("{e}"));
         (e.variant.into_iter().map(|v| v.name).collect(), notes)
@@ -239,10 +239,10 @@ mod tests {
     fn what_was_asked_for_and_does_not_fit_is_refused() {
         let refused = |profile: &str, switches: &[&str], settings: &[(&str, &str)]| {
             let changes = Changes {
-                machine: None,
                 profile: Some(profile.into()),
                 switches: switches.iter().map(|s| (*s).into()).collect(),
                 settings: settings.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
+                ..Changes::default()
             };
             what_if(catalog::experiment("compact-32g").unwrap().0, &changes).unwrap_err().to_string()
         };

@@ -28,7 +28,8 @@ fn run(variant: &str, repetition: u32) -> RunResult {
         phases: vec![],
         map: Default::default(),
         events: vec![],
-        events_dropped: 0,
+        event_counts: BTreeMap::new(),
+        without_effect: BTreeMap::new(),
     }
 }
 
@@ -268,4 +269,41 @@ fn repetitions_of_a_workload_that_is_called_deterministic_are_identical() {
     assert_eq!(RunResult { repetition: 1, seed: 2, ..a.clone() }, *b);
     let runs = small("random", 2, 1).runs;
     assert_ne!(runs[0].map, runs[1].map, "other holes with another seed");
+}
+
+/// A machine of several nodes of 64 MiB each, filled with unmovable pages: how far apart a kcompactd's runs begin.
+fn time_between_proactive_runs(nodes: u32) -> f64 {
+    let text = r#"id = "gaps"
+summary = "x"
+assumptions = "x"
+machine = "tiny-64m"
+[workload]
+prepare = { kind = "fragment-unmovable", leave = "4 MiB" }
+measure = { kind = "watch", seconds = 150 }
+[[variant]]
+name = "v"
+profile = "5.6"
+switches = ["proactive-compaction"]
+sysctls = { "vm.compaction_proactiveness" = 40 }
+"#;
+    let experiment: Experiment = toml::from_str(text).unwrap();
+    let mut resolved = Resolved::new(experiment).unwrap();
+    let first = resolved.machine.zone[0].clone();
+    let zone = |node: u32| {
+        let (start, end) = (format!("{} MiB", 16 + 64 * node), format!("{} MiB", 80 + 64 * node));
+        kontig_sim::machine_file::ZoneEntry { node: node as usize, start, end, ..first.clone() }
+    };
+    resolved.machine.zone = (0..nodes).map(zone).collect();
+    resolved.machine.cpus = 2 * nodes as usize;
+    let session = Session::new(vec![resolved], 1, None).unwrap();
+    let (mut outcomes, error) = session.run(1, &|_| Ok(()));
+    assert_eq!(error, None);
+    values(row(&outcomes.remove(0).result, "time between proactive runs", MEASURE))[0].unwrap()
+}
+
+#[test]
+fn the_time_between_proactive_runs_is_that_of_each_nodes_kcompactd() {
+    let [one, three] = [1, 3].map(time_between_proactive_runs);
+    assert!((30.0..36.0).contains(&one), "one node: {one} s");
+    assert!((three - one).abs() < 1.0, "one node: {one} s, three: {three} s");
 }

@@ -72,7 +72,7 @@ fn without_published_rows_only_measured_columns_remain() {
 #[test]
 fn repetitions_show_their_spread_and_how_often_a_variant_won() {
     insta::assert_snapshot!(render(&common::repeated(), None, false), @"
-    five
+    five on xeon-1t
       A = 20  (baseline)
       B = 100
     5 repetitions, each with its own seed: percentiles are of all samples together, extremes the most extreme, other figures medians; ranges are from the lowest repetition to the highest
