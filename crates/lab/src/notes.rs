@@ -2,9 +2,8 @@
 
 use crate::event_log::{FIRST, LAST};
 use crate::experiment::Variant;
-use crate::result::{EventCount, Remark, RunResult};
+use crate::result::{Remark, RunResult};
 use kontig_mm::sysctl::Sysctl;
-use std::collections::BTreeMap;
 
 /// The notes that come from the runs.
 pub(crate) fn of_runs(variants: &[Variant], runs: &[RunResult]) -> Vec<Remark> {
@@ -32,22 +31,14 @@ fn without_effect(name: &str, value: &str, runs: &[&RunResult]) -> Option<String
     })
 }
 
-/// How many events of a variant's runs are not stored, of which kinds.
+/// How many events of a variant's runs are not stored; of which kinds, the runs' own counts say.
 fn dropped_events(runs: &[&RunResult]) -> Option<String> {
-    let mut counts: BTreeMap<&str, EventCount> = BTreeMap::new();
-    for (name, count) in runs.iter().flat_map(|r| &r.event_counts) {
-        let sum = counts.entry(name).or_default();
-        sum.happened += count.happened;
-        sum.dropped += count.dropped;
-    }
-    let (happened, dropped) = counts.values().fold((0, 0), |(h, d), c| (h + c.happened, d + c.dropped));
-    let kinds: Vec<String> =
-        counts.iter().filter(|(_, c)| c.dropped > 0).map(|(name, c)| format!("{} {name}", c.dropped)).collect();
+    let counts = runs.iter().flat_map(|r| r.event_counts.values());
+    let (happened, dropped) = counts.fold((0, 0), |(h, d), c| (h + c.happened, d + c.dropped));
     (dropped > 0).then(|| {
-        let kinds = kinds.join(", ");
         format!(
-            "{dropped} of {happened} events are counted, but not kept ({kinds}): each run keeps its first \
-             {FIRST} and last {LAST}"
+            "{dropped} of {happened} events are counted by kind, but not kept: each run keeps its first {FIRST} and last \
+             {LAST}"
         )
     })
 }
@@ -55,6 +46,7 @@ fn dropped_events(runs: &[&RunResult]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::EventCount;
 
     fn run(variant: &str, counts: &[(&str, u64, u64)]) -> RunResult {
         let text = serde_json::json!({
@@ -96,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_are_not_kept_are_said_by_kind_over_all_repetitions() {
+    fn events_that_are_not_kept_are_said_over_all_repetitions() {
         let runs = [
             run("a", &[("begin", 30_000, 9_000), ("end", 3, 0)]),
             run("a", &[("begin", 21_000, 900), ("end", 5, 2)]),
@@ -107,9 +99,10 @@ mod tests {
             notes,
             [Remark {
                 variant: Some(0),
-                text: "9902 of 51008 events are counted, but not kept (9900 begin, 2 end): each run keeps its first \
-                       10000 and last 10000"
-                    .into()
+                text:
+                    "9902 of 51008 events are counted by kind, but not kept: each run keeps its first 10000 and last \
+                       10000"
+                        .into()
             }]
         );
     }

@@ -88,7 +88,10 @@ fn events_of_a_long_run_are_kept_from_both_ends_and_the_rest_is_said() {
     assert_eq!(dropped, happened - 20_000);
     assert!(dropped > 0);
     assert_eq!(notes.len(), 1);
-    assert!(notes[0].starts_with(&format!("{dropped} of {happened} events are counted, but not kept (")), "{notes:?}");
+    assert!(
+        notes[0].starts_with(&format!("{dropped} of {happened} events are counted by kind, but not kept")),
+        "{notes:?}"
+    );
     let end = run.phases.last().unwrap().end_ns;
     assert!(end - run.events.last().unwrap().at_ns < 100_000_000, "the last ones are there");
 }

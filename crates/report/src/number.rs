@@ -26,6 +26,7 @@ pub(crate) fn factor(value: f64) -> String {
     }
     // A percent more or less is still news, a tenth of one is not; below one, two digits whatever the size.
     let digits = match value.abs() {
+        m if m >= 1e6 => format!("{value:.0e}"),
         m if m >= 100.0 => group(&format!("{value:.0}")),
         m if m >= 10.0 => format!("{value:.1}"),
         m if m >= 0.1 || m == 0.0 => format!("{value:.2}"),
@@ -89,6 +90,7 @@ mod tests {
         assert_eq!(factor(1.0006), "×1.00");
         assert_eq!(factor(12.34), "×12.3");
         assert_eq!(factor(15000.0), "×15,000");
+        assert_eq!(factor(2.6e9), "×3e9");
         assert_eq!(off(3.21), "3.2×");
     }
 }
