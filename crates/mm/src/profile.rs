@@ -205,6 +205,9 @@ pub struct Profile {
     pub proactive: ProactiveRules,
     /// What counts as a stall.
     pub compact_stall: StallCounting,
+    /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request in vain is tried again
+    /// and again (§3.5).
+    pub free_counts_as_reclaimable: bool,
     /// A costly NORETRY request bound to one node fails after one compaction and never reclaims (§0.3).
     pub thisnode_noretry_never_reclaims: bool,
 }
@@ -235,6 +238,7 @@ impl Profile {
             fast_search: FastSearch::Corrected,
             proactive: ProactiveRules::Unweighted,
             compact_stall: StallCounting::UnlessSkipped,
+            free_counts_as_reclaimable: true,
             thisnode_noretry_never_reclaims: true,
         }
     }
@@ -252,6 +256,7 @@ impl Profile {
             boost_wakes_by_kswapd_requests: true,
             boosted_runs_fail: false,
             busy_nodes_last: true,
+            free_counts_as_reclaimable: false,
             ignores_boost: IgnoresBoost::MinReserve,
             slow_path: SlowPathRules::OneLoop,
             compaction: CompactionRules::Batched,
@@ -285,6 +290,7 @@ impl Profile {
             fast_search: FastSearch::Original,
             proactive: ProactiveRules::Off,
             compact_stall: StallCounting::Always,
+            free_counts_as_reclaimable: false,
             thisnode_noretry_never_reclaims: false,
         }
     }

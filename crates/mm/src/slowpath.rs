@@ -214,12 +214,7 @@ impl AllocSlow {
 
     /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists may.
     fn after_drain(&mut self, m: &mut Memory) -> Option<Pfn> {
-        let t = self.gfp.migratetype();
-        for zone in self.zones(m) {
-            if m.locked(zone, self.cpu).unreserve_highatomic(t, false) {
-                break;
-            }
-        }
+        self.unreserve_highatomic(m, false);
         for zone in self.zones(m) {
             m.drain_all(zone);
         }
@@ -377,26 +372,36 @@ impl AllocSlow {
         } else {
             self.no_progress_loops += 1;
         }
-        if self.no_progress_loops > MAX_RECLAIM_RETRIES {
-            let t = self.gfp.migratetype();
-            return self.zones(m).any(|z| m.locked(z, self.cpu).unreserve_highatomic(t, true));
-        }
+        let worth_it = self.no_progress_loops <= MAX_RECLAIM_RETRIES && self.reclaim_could_help(m);
+        // Before giving up, whatever the reason: what is reserved for atomic requests.
+        worth_it || self.unreserve_highatomic(m, true)
+    }
+
+    /// Whether the request would be served if all that can be reclaimed were.
+    fn reclaim_could_help(&self, m: &Memory) -> bool {
         let (highest, flags, profile) = (self.gfp.highest_zone(), self.flags, &m.sh.profile);
         self.zones(m).any(|z| {
             let z = &m.zones[z.index()];
-            z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, flags, z.free_pages_snapshot(), profile)
+            let available = z.free_pages_snapshot() + z.reclaimable_pages(profile);
+            z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, flags, available, profile)
         })
+    }
+
+    /// Takes one pageblock out of the reserve for atomic requests, in the first zone where that frees any page.
+    fn unreserve_highatomic(&self, m: &mut Memory, force: bool) -> bool {
+        let t = self.gfp.migratetype();
+        self.zones(m).any(|z| m.locked(z, self.cpu).unreserve_highatomic(t, force))
     }
 
     fn should_compact_retry(&mut self, m: &mut Memory) -> bool {
         match self.compact_result {
             CompactResult::Success => self.compaction_retries += 1,
             CompactResult::Skipped => {
-                // Nothing is reclaimable, so what is available is what is free.
                 let (order, flags, highest) = (self.order, self.flags, self.gfp.highest_zone());
                 return self.zones(m).any(|z| {
                     let zone = &m.zones[z.index()];
-                    let (there, available) = (zone.free_pages, zone.free_pages_snapshot());
+                    let reclaimable = zone.reclaimable_pages(&m.sh.profile) / i64::from(order.get());
+                    let (there, available) = (zone.free_pages, zone.free_pages_snapshot() + reclaimable);
                     m.suitable_by_watermarks(z, order, flags, highest, there, available) == CompactResult::Continue
                 });
             }
