@@ -4,7 +4,7 @@
 //! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
 //! Source: kernel-behaviour §3.5 (4.8 and later), §4.5; the one loop of 7.2 from its behaviour.
 
-use crate::compact::Owner;
+use crate::compact::{Owner, Turn};
 use crate::compact::direct::{CompactPriority, DirectCompact, DirectStep, compact_order};
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
@@ -94,17 +94,17 @@ impl AllocSlow {
     /// Advances by one step that visits at most `budget` pageblocks.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
         match &mut self.state {
-            State::Entry => self.entry(m),
+            State::Entry => self.entry(m, owner),
             State::FirstCompact(c) => match c.step(m, owner, budget) {
                 DirectStep::Working => AllocStep::Working,
-                DirectStep::Done(result, captured) => self.first_compact_done(m, result, captured),
+                DirectStep::Done(result, captured) => self.first_compact_done(m, owner, result, captured),
             },
-            State::Retry => self.retry(m),
+            State::Retry => self.retry(m, owner),
             State::Compact(c) => match c.step(m, owner, budget) {
                 DirectStep::Working => AllocStep::Working,
                 DirectStep::Done(result, captured) => {
                     self.compact_result = result;
-                    match self.compacted(m, captured) {
+                    match self.compacted(m, owner, captured) {
                         Some(pfn) => AllocStep::Done(pfn),
                         None if self.compact_first => self.first_round_done(),
                         None => {
@@ -114,11 +114,11 @@ impl AllocSlow {
                     }
                 }
             },
-            State::Decide => self.decide(m),
+            State::Decide => self.decide(m, owner),
         }
     }
 
-    fn entry(&mut self, m: &mut Memory) -> AllocStep {
+    fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         let early = self.order.is_costly() || self.gfp.migratetype() != MigrateType::Movable;
         if m.sh.profile.slow_path == SlowPathRules::OneLoop {
             self.compact_first = self.can_direct_reclaim() && self.can_compact() && early;
@@ -128,7 +128,7 @@ impl AllocSlow {
             self.state = State::Retry;
             return AllocStep::Working;
         }
-        self.wake_all_kswapds(m);
+        self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {
             return AllocStep::Done(pfn);
         }
@@ -140,14 +140,15 @@ impl AllocSlow {
         AllocStep::Working
     }
 
-    fn first_compact_done(
+    fn first_compact_done<O: Owner>(
         &mut self,
         m: &mut Memory,
+        owner: &mut O,
         result: CompactResult,
         captured: Option<(Pfn, ZoneId)>,
     ) -> AllocStep {
         self.compact_result = result;
-        if let Some(pfn) = self.compacted(m, captured) {
+        if let Some(pfn) = self.compacted(m, owner, captured) {
             return AllocStep::Done(pfn);
         }
         if self.order.is_costly() && self.gfp.has(Gfp::NORETRY) {
@@ -177,15 +178,15 @@ impl AllocSlow {
     }
 
     /// kswapd again, the lists again, then reclaim; then compaction goes on.
-    fn retry(&mut self, m: &mut Memory) -> AllocStep {
-        self.wake_all_kswapds(m);
+    fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
+        self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {
             return AllocStep::Done(pfn);
         }
         if !self.can_direct_reclaim() {
             return self.without_reclaim(m);
         }
-        self.progress = !self.compact_first && self.direct_reclaim(m);
+        self.progress = !self.compact_first && self.direct_reclaim(m, owner);
         if self.progress
             && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m))
         {
@@ -222,12 +223,12 @@ impl AllocSlow {
     }
 
     /// Retry, or give up.
-    fn decide(&mut self, m: &mut Memory) -> AllocStep {
+    fn decide<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         let costly = self.order.is_costly();
         if self.gfp.has(Gfp::NORETRY) || costly && !(self.can_compact() && self.gfp.has(Gfp::RETRY_MAYFAIL)) {
             return AllocStep::Failed;
         }
-        if self.should_reclaim_retry(m) || self.progress && self.can_compact() && self.should_compact_retry(m) {
+        if self.should_reclaim_retry(m, owner) || self.progress && self.can_compact() && self.should_compact_retry(m) {
             self.state = State::Retry;
             return AllocStep::Working;
         }
@@ -259,7 +260,7 @@ impl AllocSlow {
         zones.into_iter()
     }
 
-    fn wake_all_kswapds(&self, m: &mut Memory) {
+    fn wake_all_kswapds<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
         if !self.gfp.has(Gfp::KSWAPD_RECLAIM) {
             return;
         }
@@ -272,6 +273,9 @@ impl AllocSlow {
                 m.wakeup_kswapd(zone, self.gfp, order, self.gfp.highest_zone());
             }
         }
+        if m.has_wakes() {
+            owner.turn(m, Turn::Woken);
+        }
     }
 
     fn try_freelist(&self, m: &mut Memory) -> Option<Pfn> {
@@ -283,7 +287,12 @@ impl AllocSlow {
     }
 
     /// After direct compaction: the captured block or one from the lists, and the accounts.
-    fn compacted(&self, m: &mut Memory, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
+    fn compacted<O: Owner>(
+        &self,
+        m: &mut Memory,
+        owner: &mut O,
+        captured: Option<(Pfn, ZoneId)>,
+    ) -> Option<Pfn> {
         use crate::profile::StallCounting;
         let counts = match m.sh.profile.compact_stall {
             StallCounting::Always => true,
@@ -312,14 +321,17 @@ impl AllocSlow {
                 locked.compaction_defer_reset(made, true);
                 m.sh.vmstat.add(VmEvent::CompactSuccess, 1);
             }
-            None => m.sh.vmstat.add(VmEvent::CompactFail, 1),
+            None => {
+                m.sh.vmstat.add(VmEvent::CompactFail, 1);
+                offer_cpu(m, owner);
+            }
         }
         page
     }
 
     /// Direct reclaim. There is nothing to reclaim in this engine yet (see [`crate::kswapd`]); but where a costly
     /// request finds enough free memory to compact in, that counts as progress and reclaim is not even tried.
-    fn direct_reclaim(&self, m: &mut Memory) -> bool {
+    fn direct_reclaim<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> bool {
         const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
             VmEvent::AllocstallDma,
             VmEvent::AllocstallDma32,
@@ -327,6 +339,7 @@ impl AllocSlow {
             VmEvent::AllocstallMovable,
             VmEvent::AllocstallDevice,
         ];
+        offer_cpu(m, owner);
         m.sh.vmstat.add(ALLOCSTALL[self.gfp.highest_zone().index()], 1);
         let order = self.order;
         m.sh.trace.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
@@ -366,13 +379,17 @@ impl AllocSlow {
         }
     }
 
-    fn should_reclaim_retry(&mut self, m: &mut Memory) -> bool {
+    fn should_reclaim_retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> bool {
         if self.progress && self.order <= PAGE_ALLOC_COSTLY_ORDER {
             self.no_progress_loops = 0;
         } else {
             self.no_progress_loops += 1;
         }
-        let worth_it = self.no_progress_loops <= MAX_RECLAIM_RETRIES && self.reclaim_could_help(m);
+        let mut worth_it = false;
+        if self.no_progress_loops <= MAX_RECLAIM_RETRIES {
+            worth_it = self.reclaim_could_help(m);
+            offer_cpu(m, owner);
+        }
         // Before giving up, whatever the reason: what is reserved for atomic requests.
         worth_it || self.unreserve_highatomic(m, true)
     }
@@ -429,6 +446,13 @@ impl AllocSlow {
     }
 }
 
+/// Where a request that may wait offers the CPU to whom it has woken.
+fn offer_cpu<O: Owner>(m: &mut Memory, owner: &mut O) {
+    if m.has_wakes() {
+        owner.turn(m, Turn::Offered);
+    }
+}
+
 /// The slow path's allocation flags (§3.1).
 fn slow_flags(gfp: Gfp, order: Order, m: &Memory) -> AllocFlags {
     let rules = m.sh.profile.reserves;
@@ -439,7 +463,8 @@ fn slow_flags(gfp: Gfp, order: Order, m: &Memory) -> AllocFlags {
     if gfp.has(Gfp::HIGH) {
         flags = flags.with(AllocFlags::MIN_RESERVE);
     }
-    if gfp.has(Gfp::ATOMIC_MARK) {
+    // A request that may wait is not atomic, whatever it says.
+    if gfp.has(Gfp::ATOMIC_MARK) && !gfp.has(Gfp::DIRECT_RECLAIM) {
         flags = flags.with(AllocFlags::ATOMIC_MARK);
     }
     let atomic = gfp.has(Gfp::HIGH) || rules == ReserveRules::MinReserveNonBlock;

@@ -3,7 +3,7 @@
 //! Source: kernel-behaviour §5.4. Walking from block to block is done on bitmaps, sixty-four blocks a step, but every
 //! block passed is counted: on a terabyte it is this walk that a request pays for.
 
-use super::run::{CompactRun, Owner};
+use super::run::{CompactRun, Owner, Turn};
 use crate::event::{Event, Listen, MigrateMode};
 use crate::frame::FrameKind;
 use crate::memory::Memory;
@@ -93,8 +93,19 @@ impl CompactRun {
 
     fn isolate_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) -> Isolate {
         self.walking = false;
+        if m.has_wakes() {
+            self.offer_cpu(m, owner);
+        }
         self.isolate_migratepages_block(m, owner, from);
         if self.migrate_count > 0 { Isolate::Success } else { Isolate::None }
+    }
+
+    /// Lets a daemon run that has been woken; what it frees is not captured for this run's request.
+    #[cold]
+    fn offer_cpu<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
+        let claim = core::mem::take(&mut m.zones[self.zone.index()].compaction.capture);
+        owner.turn(m, Turn::Offered);
+        m.zones[self.zone.index()].compaction.capture = claim;
     }
 
     /// Isolates pages of one pageblock from `from` on: a cluster, or all of the block when it is scanned again.

@@ -51,8 +51,20 @@ pub enum MigrateOutcome {
     Failed,
 }
 
+/// A moment at which a task in the kernel may lose the CPU to a daemon it has woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// It has just woken kswapd.
+    Woken,
+    /// It offers the CPU of its own accord (`cond_resched`).
+    Offered,
+}
+
 /// Who owns pages: the host's side of migration.
 pub trait Owner {
+    /// A task that allocates has woken a daemon and may lose its CPU now. Hosts on which daemons run beside it, between
+    /// its steps, have nothing to do here.
+    fn turn(&mut self, _: &mut Memory, _: Turn) {}
     /// Whether the movable page may be taken off the LRU now (it is not pinned).
     fn may_isolate(&mut self, pfn: Pfn) -> bool;
     /// Moves the contents and mappings of `from`, whose two stored words are `owner`, to `to`.

@@ -1,7 +1,8 @@
 //! Allocations and frees: every block must have the kernel's pfn.
 //!
 //! A request the fast path cannot serve goes the slow way, as in the kernel, with whatever rights its flags give it.
-//! The recorded machine has one CPU: daemons that are woken run when the request waits, or once it is done.
+//! The recorded machine has one CPU: daemons that are woken run when they get it from the request (the profile says
+//! when), or once it is done.
 
 use super::events::{self, Recorded};
 use super::{Care, Compared, Moves, Replayed, outcome};
@@ -10,9 +11,10 @@ use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use crate::trace::{BlockId, FAILED, Op, Request, SKIPPED};
 use crate::view;
-use kontig_mm::compact::{MigrateOutcome, Owner};
+use kontig_mm::compact::{MigrateOutcome, Owner, Turn};
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::profile::Preemption;
 use kontig_mm::{AllocSlow, AllocStep, Event, Gfp, Listen, Memory, Order, Pfn};
 
 /// Pageblocks a step of the slow path visits at most; it does not change what happens.
@@ -63,6 +65,9 @@ struct Held {
     /// By id; [`FAILED`] where nothing is held.
     blocks: Vec<(u32, Order)>,
     moves: Moves,
+    /// The node's daemons; none while one of them runs.
+    daemons: Option<Daemons>,
+    preemption: Preemption,
 }
 
 impl Held {
@@ -72,7 +77,45 @@ impl Held {
     }
 }
 
+/// The node's daemons.
+#[derive(Clone)]
+struct Daemons {
+    kswapd: Kswapd,
+    kcompactd: Kcompactd,
+}
+
+impl Held {
+    /// Lets the node's daemons run until both sleep.
+    #[cold]
+    fn run_daemons(&mut self, m: &mut Memory) {
+        let Some(mut daemons) = self.daemons.take() else {
+            return;
+        };
+        let node = 1 << NODE.index();
+        while m.has_wakes() {
+            let woken = m.take_wakes();
+            if woken.kswapd & node != 0 {
+                while daemons.kswapd.step(m, false) == DaemonStep::Working {}
+            }
+            if woken.kcompactd & node != 0 {
+                let again = [DaemonStep::Working, DaemonStep::Sleep(Some(0))];
+                while again.contains(&daemons.kcompactd.step(m, self, BUDGET, false)) {}
+            }
+        }
+        self.daemons = Some(daemons);
+    }
+}
+
 impl Owner for Held {
+    fn turn(&mut self, m: &mut Memory, turn: Turn) {
+        let theirs = match self.preemption {
+            Preemption::Voluntary => Turn::Offered,
+            Preemption::Immediate => Turn::Woken,
+        };
+        if turn == theirs {
+            self.run_daemons(m);
+        }
+    }
     fn may_isolate(&mut self, pfn: Pfn) -> bool {
         self.moves.may_isolate(pfn)
     }
@@ -91,8 +134,6 @@ pub struct Runner {
     /// The machine.
     pub memory: Memory,
     held: Held,
-    kswapd: Kswapd,
-    kcompactd: Kcompactd,
     /// Blocks are kept as the single pages they are to the scanners: the requests were not for compound pages.
     loose: bool,
 }
@@ -104,8 +145,13 @@ impl Runner {
         // Only where something may be compacted does anybody look.
         let compacts = |r: &Request| r.has(Request::DIRECT) || r.has(Request::KSWAPD);
         let loose = ops.iter().any(|op| matches!(op, Op::Alloc { request, .. } if compacts(request)));
-        let held = Held { blocks: vec![(FAILED, Order::ZERO); ids], moves: Moves::default() };
-        Runner { memory, held, kswapd: Kswapd::new(NODE), kcompactd: Kcompactd::new(NODE, CPU), loose }
+        let held = Held {
+            blocks: vec![(FAILED, Order::ZERO); ids],
+            moves: Moves::default(),
+            daemons: Some(Daemons { kswapd: Kswapd::new(NODE), kcompactd: Kcompactd::new(NODE, CPU) }),
+            preemption: memory.profile().preemption,
+        };
+        Runner { memory, held, loose }
     }
 
     /// Carries out operations until one has another result than the kernel's: its number, and the engine's result.
@@ -165,7 +211,7 @@ impl Runner {
             }
         };
         if self.memory.has_wakes() {
-            self.run_daemons();
+            self.held.run_daemons(&mut self.memory);
         }
         result
     }
@@ -183,35 +229,15 @@ impl Runner {
         pfn.get()
     }
 
-    /// The slow path. A request that may wait lets the daemons run at each turn; another has the CPU to itself.
+    /// The slow path. The daemons it wakes run when they get the CPU, and at the latest when it is done.
     #[cold]
     fn alloc_slowly(&mut self, gfp: Gfp, order: Order) -> Option<Pfn> {
         let mut slow = AllocSlow::new(&self.memory, CPU, NODE, gfp, order);
         loop {
-            let step = slow.step(&mut self.memory, &mut self.held, BUDGET);
-            if gfp.has(Gfp::DIRECT_RECLAIM) && self.memory.has_wakes() {
-                self.run_daemons();
-            }
-            match step {
+            match slow.step(&mut self.memory, &mut self.held, BUDGET) {
                 AllocStep::Working => {}
                 AllocStep::Done(pfn) => return Some(pfn),
                 AllocStep::Failed | AllocStep::OutOfMemory => return None,
-            }
-        }
-    }
-
-    /// Lets the node's daemons run until both sleep.
-    #[cold]
-    fn run_daemons(&mut self) {
-        let (m, node) = (&mut self.memory, 1 << NODE.index());
-        while m.has_wakes() {
-            let woken = m.take_wakes();
-            if woken.kswapd & node != 0 {
-                while self.kswapd.step(m, false) == DaemonStep::Working {}
-            }
-            if woken.kcompactd & node != 0 {
-                let again = [DaemonStep::Working, DaemonStep::Sleep(Some(0))];
-                while again.contains(&self.kcompactd.step(m, &mut self.held, BUDGET, false)) {}
             }
         }
     }

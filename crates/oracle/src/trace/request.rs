@@ -30,8 +30,8 @@ impl Request {
     pub const OWNED: Request = Request(32);
     /// Neither NORETRY nor NOMEMALLOC: tries again.
     pub const RETRY: Request = Request(64);
-    /// Marked atomic, on kernels that have such a mark. None there is a profile for has one: it went when the kernel
-    /// began to tell by the other flags.
+    /// Marked atomic, on kernels that have such a mark; it means nothing on the others
+    /// ([`Profile::has_atomic_mark`](kontig_mm::Profile::has_atomic_mark)).
     pub const ATOMIC: Request = Request(128);
 
     /// What every request says: this node or none, and no warning.
@@ -60,6 +60,12 @@ impl Request {
     #[must_use]
     pub const fn with(self, o: Request) -> Request {
         Request(self.0 | o.0)
+    }
+
+    /// Without these flags.
+    #[must_use]
+    pub const fn without(self, o: Request) -> Request {
+        Request(self.0 & !o.0)
     }
 
     /// Whether all of these flags are set.
