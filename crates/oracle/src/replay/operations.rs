@@ -77,43 +77,69 @@ impl Held {
     }
 }
 
-/// The node's daemons.
+/// The node's daemons, and which of them have been woken and wait for the CPU.
 #[derive(Clone)]
 struct Daemons {
     kswapd: Kswapd,
+    kswapd_waits: bool,
     kcompactd: Kcompactd,
+    kcompactd_waits: bool,
+}
+
+impl Daemons {
+    fn new() -> Daemons {
+        let (kswapd, kcompactd) = (Kswapd::new(NODE), Kcompactd::new(NODE, CPU));
+        Daemons { kswapd, kswapd_waits: false, kcompactd, kcompactd_waits: false }
+    }
+
+    fn take_wakes(&mut self, m: &mut Memory) {
+        let (woken, node) = (m.take_wakes(), 1 << NODE.index());
+        self.kswapd_waits |= woken.kswapd & node != 0;
+        self.kcompactd_waits |= woken.kcompactd & node != 0;
+    }
+
+    fn run_kswapd(&mut self, m: &mut Memory) {
+        self.take_wakes(m);
+        while std::mem::take(&mut self.kswapd_waits) {
+            while self.kswapd.step(m, false) == DaemonStep::Working {}
+            self.take_wakes(m);
+        }
+    }
+
+    fn run_both(&mut self, m: &mut Memory, owner: &mut Held) {
+        self.run_kswapd(m);
+        while std::mem::take(&mut self.kcompactd_waits) {
+            let again = [DaemonStep::Working, DaemonStep::Sleep(Some(0))];
+            while again.contains(&self.kcompactd.step(m, owner, BUDGET, false)) {}
+            self.run_kswapd(m);
+        }
+    }
 }
 
 impl Held {
+    /// Gives the CPU to daemons that wait for it. One that runs already is not interrupted.
+    #[cold]
+    fn give_cpu(&mut self, run: impl FnOnce(&mut Daemons, &mut Held)) {
+        if let Some(mut daemons) = self.daemons.take() {
+            run(&mut daemons, self);
+            self.daemons = Some(daemons);
+        }
+    }
+
     /// Lets the node's daemons run until both sleep.
     #[cold]
     fn run_daemons(&mut self, m: &mut Memory) {
-        let Some(mut daemons) = self.daemons.take() else {
-            return;
-        };
-        let node = 1 << NODE.index();
-        while m.has_wakes() {
-            let woken = m.take_wakes();
-            if woken.kswapd & node != 0 {
-                while daemons.kswapd.step(m, false) == DaemonStep::Working {}
-            }
-            if woken.kcompactd & node != 0 {
-                let again = [DaemonStep::Working, DaemonStep::Sleep(Some(0))];
-                while again.contains(&daemons.kcompactd.step(m, self, BUDGET, false)) {}
-            }
-        }
-        self.daemons = Some(daemons);
+        self.give_cpu(|daemons, held| daemons.run_both(m, held));
     }
 }
 
 impl Owner for Held {
     fn turn(&mut self, m: &mut Memory, turn: Turn) {
-        let theirs = match self.preemption {
-            Preemption::Voluntary => Turn::Offered,
-            Preemption::Immediate => Turn::Woken,
-        };
-        if turn == theirs {
-            self.run_daemons(m);
+        match (self.preemption, turn) {
+            (Preemption::Voluntary, Turn::Offered) => self.run_daemons(m),
+            // Only kswapd is of a real-time class; kcompactd waits for the request's end.
+            (Preemption::Immediate, Turn::Woken) => self.give_cpu(|daemons, _| daemons.run_kswapd(m)),
+            (Preemption::Voluntary, Turn::Woken) | (Preemption::Immediate, Turn::Offered) => {}
         }
     }
     fn may_isolate(&mut self, pfn: Pfn) -> bool {
@@ -148,7 +174,7 @@ impl Runner {
         let held = Held {
             blocks: vec![(FAILED, Order::ZERO); ids],
             moves: Moves::default(),
-            daemons: Some(Daemons { kswapd: Kswapd::new(NODE), kcompactd: Kcompactd::new(NODE, CPU) }),
+            daemons: Some(Daemons::new()),
             preemption: memory.profile().preemption,
         };
         Runner { memory, held, loose }
@@ -233,13 +259,15 @@ impl Runner {
     #[cold]
     fn alloc_slowly(&mut self, gfp: Gfp, order: Order) -> Option<Pfn> {
         let mut slow = AllocSlow::new(&self.memory, CPU, NODE, gfp, order);
-        loop {
+        let got = loop {
             match slow.step(&mut self.memory, &mut self.held, BUDGET) {
                 AllocStep::Working => {}
-                AllocStep::Done(pfn) => return Some(pfn),
-                AllocStep::Failed | AllocStep::OutOfMemory => return None,
+                AllocStep::Done(pfn) => break Some(pfn),
+                AllocStep::Failed | AllocStep::OutOfMemory => break None,
             }
-        }
+        };
+        self.held.run_daemons(&mut self.memory);
+        got
     }
 }
 
