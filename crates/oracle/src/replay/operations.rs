@@ -15,7 +15,7 @@ use kontig_mm::compact::{MigrateOutcome, Owner, Turn};
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::{DaemonStep, Kswapd};
 use kontig_mm::profile::Preemption;
-use kontig_mm::{AllocSlow, AllocStep, Event, Gfp, Listen, Memory, Order, Pfn};
+use kontig_mm::{AllocSlow, AllocStep, Event, Listen, Memory, Order, Pfn};
 
 /// Pageblocks a step of the slow path visits at most; it does not change what happens.
 const BUDGET: u64 = 64;
@@ -217,10 +217,7 @@ impl Runner {
             Op::Alloc { id, .. } if self.held.blocks[id.0 as usize].0 != FAILED => SKIPPED,
             Op::Alloc { order, request, id } => match self.memory.alloc(CPU, NODE, request.gfp(), order) {
                 Ok(pfn) => self.hold(pfn, order, request, id),
-                Err(_) => match self.alloc_slowly(request.gfp(), order) {
-                    Some(pfn) => self.hold(pfn, order, request, id),
-                    None => FAILED,
-                },
+                Err(_) => self.alloc_slowly(order, request, id),
             },
             Op::Free { id } => {
                 let block = &mut self.held.blocks[id.0 as usize];
@@ -257,17 +254,17 @@ impl Runner {
 
     /// The slow path. The daemons it wakes run when they get the CPU, and at the latest when it is done.
     #[cold]
-    fn alloc_slowly(&mut self, gfp: Gfp, order: Order) -> Option<Pfn> {
-        let mut slow = AllocSlow::new(&self.memory, CPU, NODE, gfp, order);
-        let got = loop {
+    fn alloc_slowly(&mut self, order: Order, request: Request, id: BlockId) -> u32 {
+        let mut slow = AllocSlow::new(&self.memory, CPU, NODE, request.gfp(), order);
+        let result = loop {
             match slow.step(&mut self.memory, &mut self.held, BUDGET) {
                 AllocStep::Working => {}
-                AllocStep::Done(pfn) => break Some(pfn),
-                AllocStep::Failed | AllocStep::OutOfMemory => break None,
+                AllocStep::Done(pfn) => break self.hold(pfn, order, request, id),
+                AllocStep::Failed | AllocStep::OutOfMemory => break FAILED,
             }
         };
         self.held.run_daemons(&mut self.memory);
-        got
+        result
     }
 }
 
