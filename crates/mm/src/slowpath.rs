@@ -4,8 +4,8 @@
 //! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
 //! Source: kernel-behaviour §3.5 (4.8 and later), §4.5; the one loop of 7.2 from its behaviour.
 
-use crate::compact::{Owner, Turn};
 use crate::compact::direct::{CompactPriority, DirectCompact, DirectStep, compact_order};
+use crate::compact::{Owner, Turn};
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::memory::Memory;
@@ -273,7 +273,7 @@ impl AllocSlow {
                 m.wakeup_kswapd(zone, self.gfp, order, self.gfp.highest_zone());
             }
         }
-        if m.has_wakes() {
+        if owner.is_awaited(m) {
             owner.turn(m, Turn::Woken);
         }
     }
@@ -287,12 +287,7 @@ impl AllocSlow {
     }
 
     /// After direct compaction: the captured block or one from the lists, and the accounts.
-    fn compacted<O: Owner>(
-        &self,
-        m: &mut Memory,
-        owner: &mut O,
-        captured: Option<(Pfn, ZoneId)>,
-    ) -> Option<Pfn> {
+    fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
         use crate::profile::StallCounting;
         let counts = match m.sh.profile.compact_stall {
             StallCounting::Always => true,
@@ -448,7 +443,7 @@ impl AllocSlow {
 
 /// Where a request that may wait offers the CPU to whom it has woken.
 fn offer_cpu<O: Owner>(m: &mut Memory, owner: &mut O) {
-    if m.has_wakes() {
+    if owner.is_awaited(m) {
         owner.turn(m, Turn::Offered);
     }
 }

@@ -62,10 +62,22 @@ impl CompactRun {
         }
         let from = low.pageblock();
         let to = end_block.min(from.saturating_add(usize::try_from(budget.max(1)).unwrap_or(usize::MAX)));
-        let (found, unsuitable) = m.blocks.first(from, to, &filter);
-        if let Some(b) = unsuitable {
-            m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
-        }
+        let mut at = from;
+        let found = loop {
+            // The walk offers the CPU once a cluster of blocks: hints may change there.
+            if at.is_multiple_of(CLUSTER_MAX as usize) {
+                self.offer_cpu(m, owner);
+            }
+            let stop = if owner.is_awaited(m) { to.min((at + 1).next_multiple_of(CLUSTER_MAX as usize)) } else { to };
+            let (found, unsuitable) = m.blocks.first(at, stop, &filter);
+            if let Some(b) = unsuitable {
+                m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
+            }
+            if found.is_some() || stop == to {
+                break found;
+            }
+            at = stop;
+        };
         m.sh.work.blocks_visited += (found.map_or(to, |b| b + 1) - from) as u64;
         match found {
             Some(b) => self.isolate_block(m, owner, Pfn::of_pageblock(b)),
@@ -93,19 +105,19 @@ impl CompactRun {
 
     fn isolate_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) -> Isolate {
         self.walking = false;
-        if m.has_wakes() {
-            self.offer_cpu(m, owner);
-        }
+        self.offer_cpu(m, owner);
         self.isolate_migratepages_block(m, owner, from);
         if self.migrate_count > 0 { Isolate::Success } else { Isolate::None }
     }
 
-    /// Lets a daemon run that has been woken; what it frees is not captured for this run's request.
-    #[cold]
+    /// Offers the CPU to a daemon that waits for it; what that frees is not captured for this run's request.
+    #[inline(always)]
     fn offer_cpu<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
-        let claim = core::mem::take(&mut m.zones[self.zone.index()].compaction.capture);
-        owner.turn(m, Turn::Offered);
-        m.zones[self.zone.index()].compaction.capture = claim;
+        if owner.is_awaited(m) {
+            let claim = core::mem::take(&mut m.zones[self.zone.index()].compaction.capture);
+            owner.turn(m, Turn::Offered);
+            m.zones[self.zone.index()].compaction.capture = claim;
+        }
     }
 
     /// Isolates pages of one pageblock from `from` on: a cluster, or all of the block when it is scanned again.

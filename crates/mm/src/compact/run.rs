@@ -62,8 +62,13 @@ pub enum Turn {
 
 /// Who owns pages: the host's side of migration.
 pub trait Owner {
-    /// A task that allocates has woken a daemon and may lose its CPU now. Hosts on which daemons run beside it, between
-    /// its steps, have nothing to do here.
+    /// Whether a daemon that was woken waits for the CPU of the task that allocates. On hosts where daemons run beside
+    /// it, between its steps, none ever does.
+    #[inline(always)]
+    fn is_awaited(&self, _: &Memory) -> bool {
+        false
+    }
+    /// The task may lose its CPU now, to a daemon that waits for it.
     fn turn(&mut self, _: &mut Memory, _: Turn) {}
     /// Whether the movable page may be taken off the LRU now (it is not pinned).
     fn may_isolate(&mut self, pfn: Pfn) -> bool;

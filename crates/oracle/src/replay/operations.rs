@@ -92,6 +92,10 @@ impl Daemons {
         Daemons { kswapd, kswapd_waits: false, kcompactd, kcompactd_waits: false }
     }
 
+    fn wait(&self) -> bool {
+        self.kswapd_waits || self.kcompactd_waits
+    }
+
     fn take_wakes(&mut self, m: &mut Memory) {
         let (woken, node) = (m.take_wakes(), 1 << NODE.index());
         self.kswapd_waits |= woken.kswapd & node != 0;
@@ -134,11 +138,22 @@ impl Held {
 }
 
 impl Owner for Held {
+    fn is_awaited(&self, m: &Memory) -> bool {
+        m.has_wakes() || self.daemons.as_ref().is_some_and(Daemons::wait)
+    }
     fn turn(&mut self, m: &mut Memory, turn: Turn) {
         match (self.preemption, turn) {
             (Preemption::Voluntary, Turn::Offered) => self.run_daemons(m),
-            // Only kswapd is of a real-time class; kcompactd waits for the request's end.
-            (Preemption::Immediate, Turn::Woken) => self.give_cpu(|daemons, _| daemons.run_kswapd(m)),
+            // Only kswapd is of a real-time class. When it goes to sleep, the kcompactd it has woken goes before the
+            // request; one that the request has woken itself waits for its end.
+            (Preemption::Immediate, Turn::Woken) => self.give_cpu(|daemons, held| {
+                daemons.take_wakes(m);
+                if daemons.kswapd_waits && !daemons.kcompactd_waits {
+                    daemons.run_both(m, held);
+                } else {
+                    daemons.run_kswapd(m);
+                }
+            }),
             (Preemption::Voluntary, Turn::Woken) | (Preemption::Immediate, Turn::Offered) => {}
         }
     }

@@ -34,6 +34,19 @@ impl Request {
     /// ([`Profile::has_atomic_mark`](kontig_mm::Profile::has_atomic_mark)).
     pub const ATOMIC: Request = Request(128);
 
+    /// The types, as they are written.
+    pub const TYPES: [(Request, &str); 3] =
+        [(Request::UNMOVABLE, "unmovable"), (Request::RECLAIMABLE, "reclaimable"), (Request::MOVABLE, "movable")];
+    /// What a request may have besides, as it is written.
+    pub const RIGHTS: [(Request, &str); 6] = [
+        (Request::KSWAPD, "kswapd"),
+        (Request::DIRECT, "direct"),
+        (Request::HIGH, "high"),
+        (Request::OWNED, "owned"),
+        (Request::RETRY, "retry"),
+        (Request::ATOMIC, "atomic"),
+    ];
+
     /// What every request says: this node or none, and no warning.
     const ALWAYS: Gfp = Gfp::THISNODE.with(Gfp::NOWARN);
 
@@ -124,20 +137,9 @@ impl Request {
 
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const RIGHTS: [(Request, &str); 6] = [
-            (Request::KSWAPD, "kswapd"),
-            (Request::DIRECT, "direct"),
-            (Request::HIGH, "high"),
-            (Request::OWNED, "owned"),
-            (Request::RETRY, "retry"),
-            (Request::ATOMIC, "atomic"),
-        ];
-        f.write_str(match self.0 & TYPE {
-            0 => "unmovable",
-            1 => "reclaimable",
-            _ => "movable",
-        })?;
-        RIGHTS.iter().filter(|(r, _)| self.has(*r)).try_for_each(|(_, name)| write!(f, " {name}"))
+        let of_type = Request::TYPES.iter().find(|(t, _)| t.0 == self.0 & TYPE);
+        f.write_str(of_type.map_or("", |(_, name)| name))?;
+        Request::RIGHTS.iter().filter(|(r, _)| self.has(*r)).try_for_each(|(_, name)| write!(f, " {name}"))
     }
 }
 
