@@ -336,12 +336,13 @@ impl AllocSlow {
         ];
         offer_cpu(m, owner);
         m.sh.vmstat.add(ALLOCSTALL[self.gfp.highest_zone().index()], 1);
-        let order = self.order;
+        // For a whole pageblock, where compaction is to make one.
+        let order = compact_order(self.order, self.gfp, self.flags, &m.sh.profile);
         m.sh.trace.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
         let mut ready = false;
-        if self.order.is_costly() {
+        if order.is_costly() {
             for zone in self.zones(m) {
-                ready |= self.compaction_ready(m, zone);
+                ready |= self.compaction_ready(m, zone, order);
             }
         }
         if !ready && m.sh.profile.slow_path == SlowPathRules::OneLoop {
@@ -353,22 +354,21 @@ impl AllocSlow {
     }
 
     /// Whether the zone has room enough above its high mark for compaction to work in.
-    fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
+    fn compaction_ready(&self, m: &mut Memory, zone: ZoneId, order: Order) -> bool {
         let highest = self.gfp.highest_zone();
         let plain = AllocFlags::mark(Wmark::Min);
         if m.sh.profile.compaction == CompactionRules::Batched {
             let z = &m.zones[zone.index()];
-            let there = z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
+            let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
             let high = AllocFlags::mark(Wmark::High);
-            return there
-                || m.compaction_suitable(zone, Some(self.order), high, highest, false) == CompactResult::Continue;
+            return there || m.compaction_suitable(zone, Some(order), high, highest, false) == CompactResult::Continue;
         }
-        match m.compaction_suitable(zone, Some(self.order), plain, highest, false) {
+        match m.compaction_suitable(zone, Some(order), plain, highest, false) {
             CompactResult::Success => true,
             CompactResult::Skipped => false,
             _ => {
                 let z = &m.zones[zone.index()];
-                let mark = z.wmark(Wmark::High) + m.sh.profile.compaction.gap(self.order);
+                let mark = z.wmark(Wmark::High) + m.sh.profile.compaction.gap(order);
                 z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.sh.profile)
             }
         }

@@ -295,7 +295,7 @@ impl Plan {
         let mut sysctls: BTreeMap<String, String> = owned(s.sysctls).collect();
         sysctls.extend(asked.sysctls.clone());
         Ok(Plan {
-            name: s.name.into(),
+            name: given.map_or(s.name.into(), |given| format!("{}-{}", s.name, name_of(&given.file))),
             seed: (s.random || at_random).then_some(asked.seed),
             order: (s.sized && generated).then_some(order.get()),
             sysctls,
@@ -341,7 +341,8 @@ impl Plan {
 
     /// A name for the recording's folder: the kernel, the experiment and what is not as usual.
     pub fn folder_name(&self, series: Series) -> String {
-        let usual = SCENARIOS.iter().find(|s| s.name == self.name).map_or(&[][..], |s| s.sysctls);
+        let is_of = |s: &&Scenario| self.name.strip_prefix(s.name).is_some_and(|r| r.is_empty() || r.starts_with('-'));
+        let usual = SCENARIOS.iter().find(is_of).map_or(&[][..], |s| s.sysctls);
         let mut name = format!("{series}-{}", self.name);
         if let Some(o) = self.order.filter(|o| *o != HUGE.get()) {
             name += &format!("-order{o}");
@@ -475,6 +476,9 @@ mod tests {
         let given = Given::read("/tmp/my trace.txt", b"alloc a 2 movable kswapd direct\nfree a\n").expect("a trace");
         let plan = Plan::new(&Asked { trace: Some(given), ..asked(GIVEN) }, Series::V7_2).expect("an experiment");
         assert_eq!((plan.folder_name(Series::V7_2).as_str(), plan.ops(), plan.seed), ("7.2-my-trace", Some(2), None));
+        let given = Given::read("waves.txt", b"alloc a 2 movable kswapd direct\n").expect("a trace");
+        let plan = Plan::new(&Asked { trace: Some(given), ..asked("direct-movable") }, Series::V6_1).expect("one");
+        assert_eq!(plan.folder_name(Series::V6_1), "6.1-direct-movable-waves");
     }
 
     #[test]
