@@ -394,7 +394,8 @@ impl AllocSlow {
         let (highest, flags, profile) = (self.gfp.highest_zone(), self.flags, &m.sh.profile);
         self.zones(m).any(|z| {
             let z = &m.zones[z.index()];
-            let available = z.free_pages_snapshot() + z.reclaimable_pages(profile);
+            // Exact: counted with what CPUs have not folded in, unlike where the lists are tried.
+            let available = z.nr_free_pages_exact() as i64 + z.reclaimable_pages(profile);
             z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, flags, available, profile)
         })
     }
@@ -413,8 +414,8 @@ impl AllocSlow {
                 return self.zones(m).any(|z| {
                     let zone = &m.zones[z.index()];
                     let reclaimable = zone.reclaimable_pages(&m.sh.profile) / i64::from(order.get());
-                    let (there, available) = (zone.free_pages, zone.free_pages_snapshot() + reclaimable);
-                    m.suitable_by_watermarks(z, order, flags, highest, there, available) == CompactResult::Continue
+                    let free = zone.nr_free_pages_exact() as i64;
+                    m.worth_reclaiming_for(z, order, flags, highest, free + reclaimable)
                 });
             }
             CompactResult::Complete

@@ -28,7 +28,9 @@ pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed
     let ops = rec.trace()?;
     let results = rec.results(ops.len())?;
     let start = rec.machine(part)?;
-    let mut runner = Runner::new(start.clone(), &ops);
+    let mut runner = Runner::new(start, &ops);
+    runner.held.kcompactd_is_real_time = rec.about.kcompactd_is_real_time();
+    let untouched = runner.clone();
     // In front of a sweep the tracepoints are the sweep's.
     let recorded = if part == Part::Direct || !rec.has("f0.snap") { Recorded::open(rec, part)? } else { None };
     if recorded.is_some() {
@@ -36,7 +38,7 @@ pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed
     }
     if let Some(mut d) = runner.run(&ops, &results, care) {
         if let At::Operation(at) = d.at {
-            d.around = around(start, &ops, &results, at);
+            d.around = around(untouched, &ops, &results, at);
         }
         return Ok(Err(d));
     }
@@ -68,6 +70,7 @@ struct Held {
     /// The node's daemons; none while one of them runs.
     daemons: Option<Daemons>,
     preemption: Preemption,
+    kcompactd_is_real_time: bool,
 }
 
 impl Held {
@@ -144,11 +147,12 @@ impl Owner for Held {
     fn turn(&mut self, m: &mut Memory, turn: Turn) {
         match (self.preemption, turn) {
             (Preemption::Voluntary, Turn::Offered) => self.run_daemons(m),
-            // Only kswapd is of a real-time class. When it goes to sleep, the kcompactd it has woken goes before the
-            // request; one that the request has woken itself waits for its end.
+            // In older recordings only kswapd is of a real-time class. When it goes to sleep, the kcompactd it has
+            // woken mostly goes before the request; one that the request has woken itself waits for its end.
             (Preemption::Immediate, Turn::Woken) => self.give_cpu(|daemons, held| {
                 daemons.take_wakes(m);
-                if daemons.kswapd_waits && !daemons.kcompactd_waits {
+                let kcompactd_too = daemons.kswapd_waits && !daemons.kcompactd_waits;
+                if held.kcompactd_is_real_time || kcompactd_too {
                     daemons.run_both(m, held);
                 } else {
                     daemons.run_kswapd(m);
@@ -191,6 +195,7 @@ impl Runner {
             moves: Moves::default(),
             daemons: Some(Daemons::new()),
             preemption: memory.profile().preemption,
+            kcompactd_is_real_time: false,
         };
         Runner { memory, held, loose }
     }
@@ -304,8 +309,7 @@ fn returned(op: Op, result: u32) -> String {
 
 /// What led to a differing operation, what the engine did in it, and its zone just before: the trace is replayed up to
 /// there once more.
-fn around(start: Memory, ops: &[Op], results: &[u32], at: usize) -> Vec<Section> {
-    let mut runner = Runner::new(start, ops);
+fn around(mut runner: Runner, ops: &[Op], results: &[u32], at: usize) -> Vec<Section> {
     ops[..at].iter().for_each(|op| {
         runner.carry_out(op);
     });
