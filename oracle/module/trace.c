@@ -315,8 +315,9 @@ int trace_run(const char *before, const char *after, bool timed)
 	if (error)
 		return error;
 
-	/* Whoever wakes kswapd waits for it; otherwise the scheduler's arithmetic would say when it runs. */
+	/* Whoever wakes a daemon waits for it; otherwise the scheduler's arithmetic would say when it runs. */
 	sched_set_fifo(NODE_DATA(observed_node())->kswapd);
+	sched_set_fifo(NODE_DATA(observed_node())->kcompactd);
 	snapshot_take(&first);
 	execute_all();
 	snapshot_take(&last);

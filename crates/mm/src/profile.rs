@@ -157,6 +157,16 @@ pub enum SlowPathRules {
     OneLoop,
 }
 
+/// When a daemon gets the CPU of the task that has woken it (§4.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum Preemption {
+    /// Where the task offers it: no sooner than its request waits, and else when it is done.
+    Voluntary,
+    /// At once, if the daemon is of a real-time class, as kswapd is made for recordings.
+    Immediate,
+}
+
 /// A kernel generation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
@@ -205,11 +215,22 @@ pub struct Profile {
     pub proactive: ProactiveRules,
     /// What counts as a stall.
     pub compact_stall: StallCounting,
+    /// When a daemon gets the CPU of the task that has woken it: for hosts on which the two share one.
+    pub preemption: Preemption,
+    /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request in vain is tried again
+    /// and again (§3.5).
+    pub free_counts_as_reclaimable: bool,
     /// A costly NORETRY request bound to one node fails after one compaction and never reclaims (§0.3).
     pub thisnode_noretry_never_reclaims: bool,
 }
 
 impl Profile {
+    /// Whether requests can be marked atomic. The mark went when the right to ignore a boost came to follow
+    /// `__GFP_HIGH` (6.3).
+    pub fn has_atomic_mark(&self) -> bool {
+        self.ignores_boost != IgnoresBoost::MinReserve
+    }
+
     /// 6.1.192 as Debian builds it; the one the recordings were made on. The files under `profiles/` are the
     /// source for hosts; this copy serves the engine's own tests and benchmarks.
     pub fn linux_6_1() -> Profile {
@@ -235,6 +256,8 @@ impl Profile {
             fast_search: FastSearch::Corrected,
             proactive: ProactiveRules::Unweighted,
             compact_stall: StallCounting::UnlessSkipped,
+            preemption: Preemption::Voluntary,
+            free_counts_as_reclaimable: true,
             thisnode_noretry_never_reclaims: true,
         }
     }
@@ -252,6 +275,8 @@ impl Profile {
             boost_wakes_by_kswapd_requests: true,
             boosted_runs_fail: false,
             busy_nodes_last: true,
+            preemption: Preemption::Immediate,
+            free_counts_as_reclaimable: false,
             ignores_boost: IgnoresBoost::MinReserve,
             slow_path: SlowPathRules::OneLoop,
             compaction: CompactionRules::Batched,
@@ -285,6 +310,8 @@ impl Profile {
             fast_search: FastSearch::Original,
             proactive: ProactiveRules::Off,
             compact_stall: StallCounting::Always,
+            preemption: Preemption::Voluntary,
+            free_counts_as_reclaimable: false,
             thisnode_noretry_never_reclaims: false,
         }
     }

@@ -4,8 +4,8 @@
 //! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
 //! Source: kernel-behaviour §3.5 (4.8 and later), §4.5; the one loop of 7.2 from its behaviour.
 
-use crate::compact::Owner;
 use crate::compact::direct::{CompactPriority, DirectCompact, DirectStep, compact_order};
+use crate::compact::{Owner, Turn};
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::memory::Memory;
@@ -94,17 +94,17 @@ impl AllocSlow {
     /// Advances by one step that visits at most `budget` pageblocks.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
         match &mut self.state {
-            State::Entry => self.entry(m),
+            State::Entry => self.entry(m, owner),
             State::FirstCompact(c) => match c.step(m, owner, budget) {
                 DirectStep::Working => AllocStep::Working,
-                DirectStep::Done(result, captured) => self.first_compact_done(m, result, captured),
+                DirectStep::Done(result, captured) => self.first_compact_done(m, owner, result, captured),
             },
-            State::Retry => self.retry(m),
+            State::Retry => self.retry(m, owner),
             State::Compact(c) => match c.step(m, owner, budget) {
                 DirectStep::Working => AllocStep::Working,
                 DirectStep::Done(result, captured) => {
                     self.compact_result = result;
-                    match self.compacted(m, captured) {
+                    match self.compacted(m, owner, captured) {
                         Some(pfn) => AllocStep::Done(pfn),
                         None if self.compact_first => self.first_round_done(),
                         None => {
@@ -114,11 +114,11 @@ impl AllocSlow {
                     }
                 }
             },
-            State::Decide => self.decide(m),
+            State::Decide => self.decide(m, owner),
         }
     }
 
-    fn entry(&mut self, m: &mut Memory) -> AllocStep {
+    fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         let early = self.order.is_costly() || self.gfp.migratetype() != MigrateType::Movable;
         if m.sh.profile.slow_path == SlowPathRules::OneLoop {
             self.compact_first = self.can_direct_reclaim() && self.can_compact() && early;
@@ -128,7 +128,7 @@ impl AllocSlow {
             self.state = State::Retry;
             return AllocStep::Working;
         }
-        self.wake_all_kswapds(m);
+        self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {
             return AllocStep::Done(pfn);
         }
@@ -140,14 +140,15 @@ impl AllocSlow {
         AllocStep::Working
     }
 
-    fn first_compact_done(
+    fn first_compact_done<O: Owner>(
         &mut self,
         m: &mut Memory,
+        owner: &mut O,
         result: CompactResult,
         captured: Option<(Pfn, ZoneId)>,
     ) -> AllocStep {
         self.compact_result = result;
-        if let Some(pfn) = self.compacted(m, captured) {
+        if let Some(pfn) = self.compacted(m, owner, captured) {
             return AllocStep::Done(pfn);
         }
         if self.order.is_costly() && self.gfp.has(Gfp::NORETRY) {
@@ -177,15 +178,15 @@ impl AllocSlow {
     }
 
     /// kswapd again, the lists again, then reclaim; then compaction goes on.
-    fn retry(&mut self, m: &mut Memory) -> AllocStep {
-        self.wake_all_kswapds(m);
+    fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
+        self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {
             return AllocStep::Done(pfn);
         }
         if !self.can_direct_reclaim() {
             return self.without_reclaim(m);
         }
-        self.progress = !self.compact_first && self.direct_reclaim(m);
+        self.progress = !self.compact_first && self.direct_reclaim(m, owner);
         if self.progress
             && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m))
         {
@@ -214,12 +215,7 @@ impl AllocSlow {
 
     /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists may.
     fn after_drain(&mut self, m: &mut Memory) -> Option<Pfn> {
-        let t = self.gfp.migratetype();
-        for zone in self.zones(m) {
-            if m.locked(zone, self.cpu).unreserve_highatomic(t, false) {
-                break;
-            }
-        }
+        self.unreserve_highatomic(m, false);
         for zone in self.zones(m) {
             m.drain_all(zone);
         }
@@ -227,12 +223,12 @@ impl AllocSlow {
     }
 
     /// Retry, or give up.
-    fn decide(&mut self, m: &mut Memory) -> AllocStep {
+    fn decide<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         let costly = self.order.is_costly();
         if self.gfp.has(Gfp::NORETRY) || costly && !(self.can_compact() && self.gfp.has(Gfp::RETRY_MAYFAIL)) {
             return AllocStep::Failed;
         }
-        if self.should_reclaim_retry(m) || self.progress && self.can_compact() && self.should_compact_retry(m) {
+        if self.should_reclaim_retry(m, owner) || self.progress && self.can_compact() && self.should_compact_retry(m) {
             self.state = State::Retry;
             return AllocStep::Working;
         }
@@ -264,7 +260,7 @@ impl AllocSlow {
         zones.into_iter()
     }
 
-    fn wake_all_kswapds(&self, m: &mut Memory) {
+    fn wake_all_kswapds<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
         if !self.gfp.has(Gfp::KSWAPD_RECLAIM) {
             return;
         }
@@ -277,6 +273,9 @@ impl AllocSlow {
                 m.wakeup_kswapd(zone, self.gfp, order, self.gfp.highest_zone());
             }
         }
+        if owner.is_awaited(m) {
+            owner.turn(m, Turn::Woken);
+        }
     }
 
     fn try_freelist(&self, m: &mut Memory) -> Option<Pfn> {
@@ -288,7 +287,7 @@ impl AllocSlow {
     }
 
     /// After direct compaction: the captured block or one from the lists, and the accounts.
-    fn compacted(&self, m: &mut Memory, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
+    fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
         use crate::profile::StallCounting;
         let counts = match m.sh.profile.compact_stall {
             StallCounting::Always => true,
@@ -317,14 +316,17 @@ impl AllocSlow {
                 locked.compaction_defer_reset(made, true);
                 m.sh.vmstat.add(VmEvent::CompactSuccess, 1);
             }
-            None => m.sh.vmstat.add(VmEvent::CompactFail, 1),
+            None => {
+                m.sh.vmstat.add(VmEvent::CompactFail, 1);
+                offer_cpu(m, owner);
+            }
         }
         page
     }
 
     /// Direct reclaim. There is nothing to reclaim in this engine yet (see [`crate::kswapd`]); but where a costly
     /// request finds enough free memory to compact in, that counts as progress and reclaim is not even tried.
-    fn direct_reclaim(&self, m: &mut Memory) -> bool {
+    fn direct_reclaim<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> bool {
         const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
             VmEvent::AllocstallDma,
             VmEvent::AllocstallDma32,
@@ -332,13 +334,15 @@ impl AllocSlow {
             VmEvent::AllocstallMovable,
             VmEvent::AllocstallDevice,
         ];
+        offer_cpu(m, owner);
         m.sh.vmstat.add(ALLOCSTALL[self.gfp.highest_zone().index()], 1);
-        let order = self.order;
+        // For a whole pageblock, where compaction is to make one.
+        let order = compact_order(self.order, self.gfp, self.flags, &m.sh.profile);
         m.sh.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
         let mut ready = false;
-        if self.order.is_costly() {
+        if order.is_costly() {
             for zone in self.zones(m) {
-                ready |= self.compaction_ready(m, zone);
+                ready |= self.compaction_ready(m, zone, order);
             }
         }
         if !ready && m.sh.profile.slow_path == SlowPathRules::OneLoop {
@@ -350,54 +354,68 @@ impl AllocSlow {
     }
 
     /// Whether the zone has room enough above its high mark for compaction to work in.
-    fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
+    fn compaction_ready(&self, m: &mut Memory, zone: ZoneId, order: Order) -> bool {
         let highest = self.gfp.highest_zone();
         let plain = AllocFlags::mark(Wmark::Min);
         if m.sh.profile.compaction == CompactionRules::Batched {
             let z = &m.zones[zone.index()];
-            let there = z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
+            let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
             let high = AllocFlags::mark(Wmark::High);
-            return there
-                || m.compaction_suitable(zone, Some(self.order), high, highest, false) == CompactResult::Continue;
+            return there || m.compaction_suitable(zone, Some(order), high, highest, false) == CompactResult::Continue;
         }
-        match m.compaction_suitable(zone, Some(self.order), plain, highest, false) {
+        match m.compaction_suitable(zone, Some(order), plain, highest, false) {
             CompactResult::Success => true,
             CompactResult::Skipped => false,
             _ => {
                 let z = &m.zones[zone.index()];
-                let mark = z.wmark(Wmark::High) + m.sh.profile.compaction.gap(self.order);
+                let mark = z.wmark(Wmark::High) + m.sh.profile.compaction.gap(order);
                 z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.sh.profile)
             }
         }
     }
 
-    fn should_reclaim_retry(&mut self, m: &mut Memory) -> bool {
+    fn should_reclaim_retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> bool {
         if self.progress && self.order <= PAGE_ALLOC_COSTLY_ORDER {
             self.no_progress_loops = 0;
         } else {
             self.no_progress_loops += 1;
         }
-        if self.no_progress_loops > MAX_RECLAIM_RETRIES {
-            let t = self.gfp.migratetype();
-            return self.zones(m).any(|z| m.locked(z, self.cpu).unreserve_highatomic(t, true));
+        let mut worth_it = false;
+        if self.no_progress_loops <= MAX_RECLAIM_RETRIES {
+            worth_it = self.reclaim_could_help(m);
+            offer_cpu(m, owner);
         }
+        // Before giving up, whatever the reason: what is reserved for atomic requests.
+        worth_it || self.unreserve_highatomic(m, true)
+    }
+
+    /// Whether the request would be served if all that can be reclaimed were.
+    fn reclaim_could_help(&self, m: &Memory) -> bool {
         let (highest, flags, profile) = (self.gfp.highest_zone(), self.flags, &m.sh.profile);
         self.zones(m).any(|z| {
             let z = &m.zones[z.index()];
-            z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, flags, z.free_pages_snapshot(), profile)
+            // Exact: counted with what CPUs have not folded in, unlike where the lists are tried.
+            let available = z.nr_free_pages_exact() as i64 + z.reclaimable_pages(profile);
+            z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, flags, available, profile)
         })
+    }
+
+    /// Takes one pageblock out of the reserve for atomic requests, in the first zone where that frees any page.
+    fn unreserve_highatomic(&self, m: &mut Memory, force: bool) -> bool {
+        let t = self.gfp.migratetype();
+        self.zones(m).any(|z| m.locked(z, self.cpu).unreserve_highatomic(t, force))
     }
 
     fn should_compact_retry(&mut self, m: &mut Memory) -> bool {
         match self.compact_result {
             CompactResult::Success => self.compaction_retries += 1,
             CompactResult::Skipped => {
-                // Nothing is reclaimable, so what is available is what is free.
                 let (order, flags, highest) = (self.order, self.flags, self.gfp.highest_zone());
                 return self.zones(m).any(|z| {
                     let zone = &m.zones[z.index()];
-                    let (there, available) = (zone.free_pages, zone.free_pages_snapshot());
-                    m.suitable_by_watermarks(z, order, flags, highest, there, available) == CompactResult::Continue
+                    let reclaimable = zone.reclaimable_pages(&m.sh.profile) / i64::from(order.get());
+                    let free = zone.nr_free_pages_exact() as i64;
+                    m.worth_reclaiming_for(z, order, flags, highest, free + reclaimable)
                 });
             }
             CompactResult::Complete
@@ -424,6 +442,13 @@ impl AllocSlow {
     }
 }
 
+/// Where a request that may wait offers the CPU to whom it has woken.
+fn offer_cpu<O: Owner>(m: &mut Memory, owner: &mut O) {
+    if owner.is_awaited(m) {
+        owner.turn(m, Turn::Offered);
+    }
+}
+
 /// The slow path's allocation flags (§3.1).
 fn slow_flags(gfp: Gfp, order: Order, m: &Memory) -> AllocFlags {
     let rules = m.sh.profile.reserves;
@@ -434,7 +459,8 @@ fn slow_flags(gfp: Gfp, order: Order, m: &Memory) -> AllocFlags {
     if gfp.has(Gfp::HIGH) {
         flags = flags.with(AllocFlags::MIN_RESERVE);
     }
-    if gfp.has(Gfp::ATOMIC_MARK) {
+    // A request that may wait is not atomic, whatever it says.
+    if gfp.has(Gfp::ATOMIC_MARK) && !gfp.has(Gfp::DIRECT_RECLAIM) {
         flags = flags.with(AllocFlags::ATOMIC_MARK);
     }
     let atomic = gfp.has(Gfp::HIGH) || rules == ReserveRules::MinReserveNonBlock;

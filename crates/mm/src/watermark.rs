@@ -148,6 +148,12 @@ impl Zone {
             self.free_pages
         }
     }
+
+    /// What reclaim could free, as the slow path reckons it. User pages without swap cannot be reclaimed, and there
+    /// is no page cache; some kernels then take the zone's free pages for reclaimable (§3.5).
+    pub(crate) fn reclaimable_pages(&self, profile: &Profile) -> i64 {
+        if profile.free_counts_as_reclaimable { self.nr_free_pages_exact() as i64 } else { 0 }
+    }
 }
 
 impl Memory {

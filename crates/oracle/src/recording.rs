@@ -8,7 +8,7 @@ pub mod about;
 pub mod files;
 
 use crate::error::BadRecording;
-use crate::trace::{self, Op};
+use crate::trace::{self, Op, Request};
 use about::About;
 use files::Folder;
 use kontig_mm::snapshot::ZoneSnapshot;
@@ -153,15 +153,23 @@ impl Recording {
         Ok(parts)
     }
 
-    /// The trace.
+    /// The trace, as this kernel understands it: what it has no mark for goes unmarked.
     ///
     /// # Errors
     /// If it is missing or malformed.
     pub fn trace(&self) -> Result<Vec<Op>, BadRecording> {
-        trace::decode(&self.bytes("trace.bin")?).map_err(|e| match e.op {
+        let mut ops = trace::decode(&self.bytes("trace.bin")?).map_err(|e| match e.op {
             Some(op) => BadRecording::operation(self.path("trace.bin"), op, e.reason),
             None => BadRecording::whole(self.path("trace.bin"), e.reason),
-        })
+        })?;
+        if !self.profile.has_atomic_mark() {
+            for op in &mut ops {
+                if let Op::Alloc { request, .. } = op {
+                    *request = request.without(Request::ATOMIC);
+                }
+            }
+        }
+        Ok(ops)
     }
 
     /// What the kernel returned for each of `ops` operations.

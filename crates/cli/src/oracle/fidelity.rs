@@ -64,7 +64,7 @@ fn as_json(page: &Page) -> Value {
         "kernels": kernels,
         "mechanisms": page.rows.iter().map(mechanism).collect::<Vec<_>>(),
         "recordings": page.recordings.iter().map(recording_as_json).collect::<Vec<_>>(),
-        "differing": page.differing.iter().map(recording_as_json).collect::<Vec<_>>(),
+        "differing": page.differing.iter().map(|(r, why)| differing_as_json(r, why.as_deref())).collect::<Vec<_>>(),
         "limits": limits,
         "mistakes": page.mistakes,
         "unnoticed": unnoticed,
@@ -84,6 +84,13 @@ fn standing_as_json(standing: &Standing) -> Value {
         Standing::Unverified => json!({ "standing": "not-verified" }),
         Standing::Absent => json!({ "standing": "absent" }),
     }
+}
+
+/// One that is not reproduced, with the reason where it is established.
+fn differing_as_json(r: &Replayed, why: Option<&str>) -> Value {
+    let mut value = recording_as_json(r);
+    value["why"] = why.into();
+    value
 }
 
 fn recording_as_json(r: &Replayed) -> Value {

@@ -6,6 +6,7 @@ use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_oracle::record::experiment::{Asked, Plan};
 use kontig_oracle::record::kernel::{Kernel, Series};
 use kontig_oracle::record::{self, Control, Made, RecordError, Stage};
+use kontig_oracle::trace::given::Given;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -18,12 +19,21 @@ use std::time::Duration;
 #[command(after_help = "Examples:\n  \
     kontig oracle record mixed\n  \
     kontig oracle record direct-movable --order 4\n  \
-    kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/trixie --set vm.defrag_mode=1\n\n\
-    'kontig oracle doctor' shows what is missing to make recordings.")]
+    kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/trixie --set vm.defrag_mode=1\n  \
+    kontig oracle record trace mine.txt && kontig oracle verify recordings/6.1-mine\n\n\
+A trace FILE is text, an operation a line ('#' starts a comment), or a recording's trace.bin, unpacked:\n  \
+    alloc NAME ORDER TYPE [RIGHT ...]   ORDER 0 to 10; TYPE unmovable, reclaimable or movable;\n                                      \
+    RIGHT kswapd, direct, retry, high, atomic, owned\n  \
+    free NAME\n\
+docs/traces.md says what each means to the kernel.\n\n\
+'kontig oracle doctor' shows what is missing to make recordings.")]
 pub struct RecordArgs {
-    /// What to do: mixed, stress, module-compact, direct-movable, ... (an unknown name lists them all)
+    /// What to do: mixed, direct-movable, ... (an unknown name lists them all), or trace for one of your own
     #[arg(value_name = "EXPERIMENT")]
     experiment: String,
+    /// A trace: that of 'trace', or instead of the experiment's own
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
     /// The kernel: 6.1 or 7.2
     #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1)]
     kernel: Series,
@@ -36,9 +46,6 @@ pub struct RecordArgs {
     /// Size of the requests of direct-* and kcompactd-order (default: 9)
     #[arg(long, value_name = "ORDER")]
     order: Option<u8>,
-    /// Execute this trace.bin instead of the experiment's own
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
     /// Write down compaction's tracepoints also for traces and direct-*
     #[arg(long)]
     events: bool,
@@ -78,11 +85,13 @@ fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
         })?;
         sysctls.insert(name.to_string(), value.to_string());
     }
-    let read = |path: &PathBuf| {
-        std::fs::read(path)
-            .map_err(|e| AskedWrongly::Unreadable { path: path.display().to_string(), reason: e.to_string() })
+    let read = |path: &PathBuf| -> Result<Given, LabError> {
+        let file = path.display().to_string();
+        let content =
+            std::fs::read(path).map_err(|e| AskedWrongly::Unreadable { path: file.clone(), reason: e.to_string() })?;
+        Ok(Given::read(&file, &content).map_err(AskedWrongly::Value)?)
     };
-    let trace = a.trace.as_ref().map(read).transpose()?;
+    let trace = a.file.as_ref().map(read).transpose()?;
     Ok(Asked {
         experiment: a.experiment.clone(),
         ops: a.ops,

@@ -166,13 +166,13 @@ impl CompactRun {
                     }
                     Found::Nothing => {}
                 }
-                if self.stock.pages >= self.wanted {
+                // Later kernels leave the search as soon as it has found enough, without choosing the next order.
+                if self.batched && self.stock.pages >= self.wanted {
                     break;
                 }
             }
-            if page.is_none() {
-                o = self.next_search_order(at, order);
-            }
+            // Chosen also after a block was found: a search that ends at its last order moves where the next starts.
+            o = self.next_search_order(at, order);
         }
         if page.is_none() {
             self.fast_search_fail += 1;

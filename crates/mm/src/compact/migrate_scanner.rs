@@ -3,7 +3,7 @@
 //! Source: kernel-behaviour §5.4. Walking from block to block is done on bitmaps, sixty-four blocks a step, but every
 //! block passed is counted: on a terabyte it is this walk that a request pays for.
 
-use super::run::{CompactRun, Owner};
+use super::run::{CompactRun, Owner, Turn};
 use crate::event::{Event, Listen, MigrateMode};
 use crate::frame::FrameKind;
 use crate::memory::Memory;
@@ -62,14 +62,26 @@ impl CompactRun {
         }
         let from = low.pageblock();
         let to = end_block.min(from.saturating_add(usize::try_from(budget.max(1)).unwrap_or(usize::MAX)));
-        let (found, unsuitable) = m.blocks.first(from, to, &filter);
-        if let Some(b) = unsuitable {
-            m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
-        }
-        let end = found.unwrap_or(to);
-        let hinted = if filter.honour_skip { m.blocks.count_skip(from, end) } else { 0 };
-        m.sh.work.blocks_hinted += hinted;
-        m.sh.work.blocks_visited += (end - from) as u64 - hinted + u64::from(found.is_some());
+        let mut at = from;
+        let found = loop {
+            // The walk offers the CPU once a cluster of blocks: hints may change there.
+            if at.is_multiple_of(CLUSTER_MAX as usize) {
+                self.offer_cpu(m, owner);
+            }
+            let stop = if owner.is_awaited(m) { to.min((at + 1).next_multiple_of(CLUSTER_MAX as usize)) } else { to };
+            let (found, unsuitable) = m.blocks.first(at, stop, &filter);
+            if let Some(b) = unsuitable {
+                m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
+            }
+            let end = found.unwrap_or(stop);
+            let hinted = if filter.honour_skip { m.blocks.count_skip(at, end) } else { 0 };
+            m.sh.work.blocks_hinted += hinted;
+            m.sh.work.blocks_visited += (end - at) as u64 - hinted + u64::from(found.is_some());
+            if found.is_some() || stop == to {
+                break found;
+            }
+            at = stop;
+        };
         match found {
             Some(b) => self.isolate_block(m, owner, Pfn::of_pageblock(b)),
             None => {
@@ -96,8 +108,19 @@ impl CompactRun {
 
     fn isolate_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) -> Isolate {
         self.walking = false;
+        self.offer_cpu(m, owner);
         self.isolate_migratepages_block(m, owner, from);
         if self.migrate_count > 0 { Isolate::Success } else { Isolate::None }
+    }
+
+    /// Offers the CPU to a daemon that waits for it; what that frees is not captured for this run's request.
+    #[inline(always)]
+    fn offer_cpu<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
+        if owner.is_awaited(m) {
+            let claim = core::mem::take(&mut m.zones[self.zone.index()].compaction.capture);
+            owner.turn(m, Turn::Offered);
+            m.zones[self.zone.index()].compaction.capture = claim;
+        }
     }
 
     /// Isolates pages of one pageblock from `from` on: a cluster, or all of the block when it is scanned again.

@@ -22,7 +22,7 @@ use crate::profile::CompactionRules;
 use crate::types::{MigrateType, Order, Pfn};
 use crate::zone::Locked;
 
-pub use run::{CompactControl, CompactRun, MigrateOutcome, Owner, RunStep};
+pub use run::{CompactControl, CompactRun, MigrateOutcome, Owner, RunStep, Turn};
 
 /// What a zone remembers between compaction runs.
 #[derive(Clone, Debug, Default)]

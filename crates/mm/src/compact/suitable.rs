@@ -54,7 +54,7 @@ impl Memory {
 
     /// The watermark part of the test: the page is there if `there` pages are enough, and compaction may work if `free`
     /// are.
-    pub(crate) fn suitable_by_watermarks(
+    fn suitable_by_watermarks(
         &self,
         zone: ZoneId,
         order: Order,
@@ -69,15 +69,42 @@ impl Memory {
         if z.watermark_ok(order, z.wmark(mark), highest, flags, there, profile) {
             return CompactResult::Success;
         }
+        if self.has_room_to_compact(zone, order, mark, highest, free) {
+            CompactResult::Continue
+        } else {
+            CompactResult::Skipped
+        }
+    }
+
+    /// Whether `free` pages are enough to move pages about in for `order`.
+    fn has_room_to_compact(&self, zone: ZoneId, order: Order, mark: Wmark, highest: ZoneType, free: i64) -> bool {
+        let z = &self.zones[zone.index()];
+        let profile = &self.sh.profile;
         let base = match profile.compaction {
             CompactionRules::OneByOne => z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min }),
             CompactionRules::Batched if order.is_costly() => z.wmark(mark) + (z.watermarks.low - z.watermarks.min),
             CompactionRules::Batched => z.wmark(mark),
         };
         let plain = AllocFlags::mark(Wmark::Min);
-        if !z.watermark_ok(Order::ZERO, base + profile.compaction.gap(order), highest, plain, free, profile) {
-            return CompactResult::Skipped;
+        z.watermark_ok(Order::ZERO, base + profile.compaction.gap(order), highest, plain, free, profile)
+    }
+
+    /// Whether reclaim could make room to compact the zone in for a request, `free` pages being free or to be had.
+    /// Up to 6.4 that the page is there already is no reason to go on; later kernels do not ask.
+    pub(crate) fn worth_reclaiming_for(
+        &self,
+        zone: ZoneId,
+        order: Order,
+        flags: AllocFlags,
+        highest: ZoneType,
+        free: i64,
+    ) -> bool {
+        match self.sh.profile.compaction {
+            CompactionRules::OneByOne => {
+                let there = self.zones[zone.index()].free_pages;
+                self.suitable_by_watermarks(zone, order, flags, highest, there, free) == CompactResult::Continue
+            }
+            CompactionRules::Batched => self.has_room_to_compact(zone, order, Wmark::Min, highest, free),
         }
-        CompactResult::Continue
     }
 }

@@ -67,6 +67,9 @@ pub struct Mechanisms {
     /// What is not verified, or not there, as a whole.
     #[serde(default)]
     pub limit: Vec<Limit>,
+    /// Why a recording is not reproduced, where that is established.
+    #[serde(default)]
+    pub differing: BTreeMap<String, String>,
     /// What an experiment does, in a few words.
     #[serde(default)]
     pub experiments: BTreeMap<String, String>,

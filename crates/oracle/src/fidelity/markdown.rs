@@ -80,16 +80,15 @@ fn differing(p: &Page) -> String {
     if p.differing.is_empty() {
         return String::new();
     }
-    let mut text = "## Where it differs\n\nThese recordings, under `oracle/differing`, are not reproduced; which rule is missing is not \
-         established.\n\n"
-        .to_string();
-    for r in &p.differing {
+    let mut text = "## Where it differs\n\nUnder `oracle/differing` is what is not reproduced.\n\n".to_string();
+    for (r, why) in &p.differing {
         let result = match &r.outcome {
             Outcome::Different(d) => format!("differs at {}: the kernel {}, the engine {}", d.at, d.kernel, d.engine),
             Outcome::Reproduced(_) => "is reproduced now: it belongs under `oracle/golden`".into(),
             Outcome::NotReplayed(why) => format!("is not replayed: {why}"),
         };
-        text += &format!("* {} ({}) {result}.\n", r.name, r.what);
+        let why = why.as_deref().unwrap_or("Which rule is missing is not established.");
+        text += &format!("* {} ({}) {result}. {why}\n", r.name, r.what);
     }
     text
 }

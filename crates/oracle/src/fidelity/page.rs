@@ -100,8 +100,8 @@ pub struct Page {
     pub rows: Vec<Row>,
     /// The recordings.
     pub recordings: Vec<Replayed>,
-    /// Recordings that are known not to be reproduced.
-    pub differing: Vec<Replayed>,
+    /// Recordings that are known not to be reproduced, each with the reason if that is established.
+    pub differing: Vec<(Replayed, Option<String>)>,
     /// What no recording can say anything about.
     pub limits: Vec<Limit>,
     /// Planted mistakes, and how many of them no recording notices.
@@ -127,7 +127,9 @@ impl Page {
         let differing = root.join(DIFFERING);
         if differing.is_dir() {
             for dir in folders(&differing)? {
-                page.differing.push(replayed(&dir, &evidence)?);
+                let of = replayed(&dir, &evidence)?;
+                let why = evidence.mechanisms.differing.get(&of.name).cloned();
+                page.differing.push((of, why));
             }
         }
         for dir in further {

@@ -107,7 +107,14 @@ fn check_kernel(place: &Path, series: Series, installed: &Installed, d: &mut Dia
     };
     let Some(newest) = found.last() else {
         d.missing(format!("a {series} kernel of the cloud flavour"));
-        return KERNEL.iter().map(|p| p.to_string()).collect();
+        return match series.apt_target() {
+            None => KERNEL.iter().map(|p| p.to_string()).collect(),
+            // What those packages stand for there moves on to the next series.
+            Some(_) => {
+                d.remedies.push(format!("oracle/make-root {} {series}", place.display()));
+                Vec::new()
+            }
+        };
     };
     let version = |package: &str| installed.version(&format!("{package}-{newest}"));
     match (version("linux-image"), version("linux-headers")) {
@@ -268,10 +275,7 @@ mod tests {
         let root = debian("trixie", &TOOLS[2..], None);
         let d = examine_host(host.path(), Series::V7_2, Some(root.path()));
         let shown = root.path().display();
-        let line = format!(
-            "chroot {shown} apt-get install -t trixie-backports linux-image-cloud-amd64 linux-headers-cloud-amd64"
-        );
-        assert_eq!(d.remedies, [line]);
+        assert_eq!(d.remedies, [format!("oracle/make-root {shown} 7.2")], "no other series' kernel is installed");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::RecordError;
 use super::kernel::Series;
-use crate::trace::{self, BlockId, Op, Request, prng::Random};
+use crate::trace::{self, BlockId, Op, Request, given::Given, prng::Random};
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
 use std::collections::BTreeMap;
@@ -122,6 +122,8 @@ pub const SCENARIOS: &[Scenario] = &[
     },
 ];
 
+/// What somebody's own trace is asked for by.
+pub const GIVEN: &str = "trace";
 /// Where compaction's tracepoints are written down.
 const EVENTS_FILE: &str = "trace.txt";
 /// The script that executes a trace, and what it sends.
@@ -180,8 +182,8 @@ pub struct Asked {
     pub order: Option<u8>,
     /// Sysctls.
     pub sysctls: BTreeMap<String, String>,
-    /// A trace to execute instead of the experiment's own.
-    pub trace: Option<Vec<u8>>,
+    /// A trace to execute: that of [`GIVEN`], or one instead of the experiment's own.
+    pub trace: Option<Given>,
     /// Whether compaction's tracepoints are written down also where they are no part of the experiment.
     pub events: bool,
 }
@@ -218,60 +220,55 @@ impl Plan {
         for (name, value) in &asked.sysctls {
             check_sysctl(name, value)?;
         }
-        let given = asked.trace.as_deref().map(check_trace).transpose()?;
-        if given.is_some() && asked.ops.is_some() {
-            return refuse("--ops and --trace exclude each other: a trace has the operations it has".into());
+        if let Some(given) = &asked.trace {
+            check_given(given, asked, series)?;
         }
-        let plan = match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
-            Some(scenario) => Plan::of_scenario(asked, scenario, series, given),
-            None => Plan::of_trace(asked, given),
-        }?;
-        // A page can only be made migratable by this module where any module can do it.
-        match plan.trace.as_deref().map(first_owned).transpose()?.flatten() {
-            Some(op) if series != Series::V6_1 => {
-                refuse(format!("{}: operation {op}: kernel {series} lets no module own a migratable page", plan.name))
-            }
-            _ => Ok(plan),
+        match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
+            Some(scenario) => Plan::of_scenario(asked, scenario, series),
+            None => Plan::of_trace(asked),
         }
     }
 
-    /// A trace and nothing else: generated under the name asked for, or given.
-    fn of_trace(asked: &Asked, given: Option<Vec<u8>>) -> Result<Plan, RecordError> {
+    /// A trace and nothing else: generated under the name asked for, or somebody's own.
+    fn of_trace(asked: &Asked) -> Result<Plan, RecordError> {
+        let refuse = |reason: String| Err(RecordError::Asked(reason));
         if asked.order.is_some() {
-            return Err(RecordError::Asked("--order: a trace says the sizes of its requests itself".into()));
+            return refuse("--order: a trace says the sizes of its requests itself".into());
         }
-        check_name(&asked.experiment)?;
         let mut sysctls = BTreeMap::new();
-        let (trace, seed) = match given {
-            Some(trace) => (trace, None),
-            None => {
+        let (name, ops, seed) = match &asked.trace {
+            Some(given) if asked.experiment == GIVEN => (name_of(&given.file), given.ops.clone(), None),
+            None if asked.experiment == GIVEN => {
+                return refuse(format!("{GIVEN}: which one? write '{GIVEN} FILE'; docs/traces.md says what is in it"));
+            }
+            given => {
                 let recipe = trace::recipes().find(|r| r.name == asked.experiment);
                 let recipe = recipe.ok_or_else(|| unknown(&asked.experiment))?;
+                if let Some(given) = given {
+                    let (name, file) = (recipe.name, &given.file);
+                    return refuse(format!("{name} is a trace of its own; for {file} write '{GIVEN} {file}'"));
+                }
                 sysctls.extend(owned(recipe.sysctls));
                 let ops = asked.ops.unwrap_or(recipe.ops);
                 let ops = trace::generate(recipe.name, asked.seed, ops).ok_or_else(|| unknown(recipe.name))?;
-                (trace::encode(&ops), Some(asked.seed))
+                (recipe.name.into(), ops, Some(asked.seed))
             }
         };
         sysctls.extend(asked.sysctls.clone());
         Ok(Plan {
-            name: asked.experiment.clone(),
+            name,
             seed,
             order: None,
             sysctls,
-            trace: Some(trace),
+            trace: Some(trace::encode(&ops)),
             events: asked.events,
             script: TRACE_SCRIPT,
             expected: TRACE_EXPECTED,
         })
     }
 
-    fn of_scenario(
-        asked: &Asked,
-        s: &'static Scenario,
-        series: Series,
-        given: Option<Vec<u8>>,
-    ) -> Result<Plan, RecordError> {
+    fn of_scenario(asked: &Asked, s: &'static Scenario, series: Series) -> Result<Plan, RecordError> {
+        let given = asked.trace.as_ref();
         let refuse = |reason: String| Err(RecordError::Asked(reason));
         if !s.kernels.contains(&series) {
             return refuse(format!("{}: kernel {series} does not let a module own migratable pages; 6.1 does", s.name));
@@ -280,7 +277,7 @@ impl Plan {
             return refuse(format!("--order: the size of {}'s requests cannot be chosen", s.name));
         }
         if s.trace.is_none() && (given.is_some() || asked.ops.is_some()) {
-            return refuse(format!("{}: executes no trace: neither --ops nor --trace means anything", s.name));
+            return refuse(format!("{}: executes no trace: neither --ops nor a FILE means anything", s.name));
         }
         if let Some(o) = asked.order.filter(|o| *o > MAX_ORDER.get()) {
             return refuse(format!("--order {o}: the largest is {}", MAX_ORDER.get()));
@@ -289,15 +286,16 @@ impl Plan {
         let generated = given.is_none();
         // Three quarters of a pageblock in one piece hold plenty of anything smaller.
         let at_random = s.script == DIRECT_SCRIPT && order < HUGE;
-        let trace = given.or_else(|| {
-            s.trace.map(|(ops, make)| {
+        let trace = match (given, s.trace) {
+            (Some(given), _) => Some(trace::encode(&given.ops)),
+            (None, own) => own.map(|(ops, make)| {
                 trace::encode(&make(asked.ops.unwrap_or(enough_requests(ops, order)), asked.seed, order))
-            })
-        });
+            }),
+        };
         let mut sysctls: BTreeMap<String, String> = owned(s.sysctls).collect();
         sysctls.extend(asked.sysctls.clone());
         Ok(Plan {
-            name: s.name.into(),
+            name: given.map_or(s.name.into(), |given| format!("{}-{}", s.name, name_of(&given.file))),
             seed: (s.random || at_random).then_some(asked.seed),
             order: (s.sized && generated).then_some(order.get()),
             sysctls,
@@ -343,7 +341,8 @@ impl Plan {
 
     /// A name for the recording's folder: the kernel, the experiment and what is not as usual.
     pub fn folder_name(&self, series: Series) -> String {
-        let usual = SCENARIOS.iter().find(|s| s.name == self.name).map_or(&[][..], |s| s.sysctls);
+        let is_of = |s: &&Scenario| self.name.strip_prefix(s.name).is_some_and(|r| r.is_empty() || r.starts_with('-'));
+        let usual = SCENARIOS.iter().find(is_of).map_or(&[][..], |s| s.sysctls);
         let mut name = format!("{series}-{}", self.name);
         if let Some(o) = self.order.filter(|o| *o != HUGE.get()) {
             name += &format!("-order{o}");
@@ -362,13 +361,15 @@ impl Plan {
 
 fn unknown(name: &str) -> RecordError {
     let known: Vec<&str> = SCENARIOS.iter().map(|s| s.name).chain(trace::recipes().map(|r| r.name)).collect();
-    RecordError::Asked(format!("no experiment '{name}'; known: {}", known.join(", ")))
+    RecordError::Asked(format!("no experiment '{name}'; known: {}, and {GIVEN} FILE", known.join(", ")))
 }
 
-/// The name becomes part of a file's.
-fn check_name(name: &str) -> Result<(), RecordError> {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.starts_with('.') || !name.chars().all(fine) { Err(unknown(name)) } else { Ok(()) }
+/// What a recording of somebody's own trace is called: as its file, in letters that a file's name may have.
+fn name_of(file: &str) -> String {
+    let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let fine = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' };
+    let name: String = stem.chars().map(fine).collect();
+    if name.is_empty() { GIVEN.into() } else { name }
 }
 
 /// Names and values go through a shell, and under /proc/sys.
@@ -384,25 +385,23 @@ fn check_sysctl(name: &str, value: &str) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// The first operation whose page is to be made migratable.
-fn first_owned(trace: &[u8]) -> Result<Option<usize>, RecordError> {
+/// Whether somebody's trace can be carried out on a kernel of this series.
+fn check_given(given: &Given, asked: &Asked, series: Series) -> Result<(), RecordError> {
+    let refuse = |reason: String| Err(RecordError::Asked(reason));
+    if asked.ops.is_some() {
+        return refuse(format!("--ops: {} has the operations it has", given.file));
+    }
+    if given.ops.len() > MOST_OPS {
+        return refuse(format!("{}: {} operations are more than {MOST_OPS}", given.file, given.ops.len()));
+    }
+    // A page can only be made migratable by this module where any module can do it.
     let owned = |op: &Op| matches!(op, Op::Alloc { request, .. } if request.has(Request::OWNED));
-    Ok(decode(trace)?.iter().position(owned))
-}
-
-fn decode(bytes: &[u8]) -> Result<Vec<Op>, RecordError> {
-    trace::decode(bytes).map_err(|e| {
-        let at = e.op.map(|n| format!("operation {n}: ")).unwrap_or_default();
-        RecordError::Asked(format!("--trace: {at}{}", e.reason))
-    })
-}
-
-fn check_trace(bytes: &[u8]) -> Result<Vec<u8>, RecordError> {
-    let ops = decode(bytes)?;
-    match ops.len() {
-        0 => Err(RecordError::Asked("--trace: holds no operation".into())),
-        n if n > MOST_OPS => Err(RecordError::Asked(format!("--trace: {n} operations are more than {MOST_OPS}"))),
-        _ => Ok(bytes.to_vec()),
+    match given.ops.iter().position(owned) {
+        Some(op) if series != Series::V6_1 => {
+            let place = given.place(op);
+            refuse(format!("{place}: kernel {series} lets no module own a page; leave 'owned' out, or record on 6.1"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -454,15 +453,32 @@ mod tests {
         assert!(refused(&asked("nonsense")).contains("known: module-compact"));
         assert!(refused(&asked("../x")).contains("no experiment"));
         assert!(refused(&asked("module-compact")).contains("6.1 does"));
-        let owned = Some(vec![1, 0, 34, 0, 0, 0, 0, 0]);
-        assert!(refused(&Asked { trace: owned, ..asked("x") }).contains("operation 0: kernel 7.2 lets no module"));
+        let mine = |text: &str| Some(Given::read("mine.txt", text.as_bytes()).expect("a trace"));
+        let owned = mine("alloc a 3 movable direct\nalloc b 0 movable owned\n");
+        assert!(refused(&Asked { trace: owned, ..asked(GIVEN) }).starts_with("mine.txt:2: kernel 7.2 lets no module"));
+        let one = mine("alloc a 3 movable direct\n");
+        assert!(
+            refused(&Asked { trace: one.clone(), ops: Some(9), ..asked(GIVEN) })
+                .contains("mine.txt has the operations")
+        );
+        assert!(refused(&Asked { trace: one.clone(), ..asked("mixed") }).contains("write 'trace mine.txt'"));
+        assert!(refused(&Asked { trace: one, ..asked("thp") }).contains("executes no trace"));
+        assert!(refused(&asked(GIVEN)).contains("write 'trace FILE'"));
         assert!(refused(&Asked { order: Some(11), ..asked("direct-movable") }).contains("largest"));
         assert!(refused(&Asked { ops: Some(0), ..asked("mixed") }).contains("between 1 and"));
         assert!(refused(&Asked { ops: Some(1), ..asked("thp") }).contains("no trace"));
-        assert!(refused(&Asked { trace: Some(vec![9; 8]), ..asked("mixed") }).contains("operation 0"));
-        assert!(refused(&Asked { trace: Some(vec![]), ..asked("mixed") }).contains("no operation"));
         assert!(refused(&Asked { sysctls: set("vm.x;reboot", "1"), ..asked("thp") }).contains("no sysctl's name"));
         assert!(refused(&Asked { sysctls: set("vm.x", "$(x)"), ..asked("thp") }).contains("not a number"));
+    }
+
+    #[test]
+    fn anybodys_trace_is_an_experiment() {
+        let given = Given::read("/tmp/my trace.txt", b"alloc a 2 movable kswapd direct\nfree a\n").expect("a trace");
+        let plan = Plan::new(&Asked { trace: Some(given), ..asked(GIVEN) }, Series::V7_2).expect("an experiment");
+        assert_eq!((plan.folder_name(Series::V7_2).as_str(), plan.ops(), plan.seed), ("7.2-my-trace", Some(2), None));
+        let given = Given::read("waves.txt", b"alloc a 2 movable kswapd direct\n").expect("a trace");
+        let plan = Plan::new(&Asked { trace: Some(given), ..asked("direct-movable") }, Series::V6_1).expect("one");
+        assert_eq!(plan.folder_name(Series::V6_1), "6.1-direct-movable-waves");
     }
 
     #[test]

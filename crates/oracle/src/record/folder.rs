@@ -4,7 +4,7 @@ use super::experiment::Plan;
 use super::kernel::Kernel;
 use super::qemu::{Machine, Qemu};
 use super::{Control, RecordError, about_file};
-use crate::recording::about::SCHEMA;
+use crate::recording::about::{KCOMPACTD, SCHEMA};
 use lzma_rust2::{XzOptions, XzWriter};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub(super) struct About {
     seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     order: Option<u8>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    real_time: Vec<&'static str>,
     qemu: String,
     command_line: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -56,6 +58,8 @@ impl About {
             ops: plan.ops(),
             seed: plan.seed,
             order: plan.order,
+            // The module sees to it while it carries out a trace.
+            real_time: plan.trace.iter().map(|_| KCOMPACTD).collect(),
             qemu: qemu.version.clone(),
             command_line: Machine::shown_command_line(),
             sysctls: plan.sysctls.clone(),

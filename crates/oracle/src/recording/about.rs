@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 /// The version of `recording.toml` this crate reads and writes.
 pub const SCHEMA: &str = "kontig.recording/1";
 
+/// The daemon [`About::real_time`] may name.
+pub const KCOMPACTD: &str = "kcompactd";
+
 /// The kernel series there is a profile for.
 const SERIES: [&str; 2] = ["6.1", "7.2"];
 
@@ -44,6 +47,9 @@ pub struct About {
     /// What was set before the experiment.
     #[serde(default)]
     pub sysctls: BTreeMap<String, toml::Value>,
+    /// Daemons that were of a real-time class, beside kswapd.
+    #[serde(default)]
+    pub real_time: Vec<String>,
     /// How a process's page faults were made.
     #[serde(default)]
     pub faults: Faults,
@@ -109,6 +115,11 @@ impl About {
     pub(super) fn profile(&self, name: &str) -> Result<Profile, BadRecording> {
         let unknown = || format!("no profile for kernel {}; known: {}", self.series, SERIES.join(", "));
         profile_of(&self.series).ok_or_else(|| BadRecording::whole(name, unknown()))
+    }
+
+    /// Whether kcompactd was of a real-time class, as kswapd always is: then whoever wakes it waits for it.
+    pub fn kcompactd_is_real_time(&self) -> bool {
+        self.real_time.iter().any(|daemon| daemon == KCOMPACTD)
     }
 
     /// `vm.compaction_proactiveness` during the experiment; recorded machines have it off unless said.

@@ -1,7 +1,8 @@
 //! Allocations and frees: every block must have the kernel's pfn.
 //!
 //! A request the fast path cannot serve goes the slow way, as in the kernel, with whatever rights its flags give it.
-//! The recorded machine has one CPU: daemons that are woken run when the request waits, or once it is done.
+//! The recorded machine has one CPU: daemons that are woken run when they get it from the request (the profile says
+//! when), or once it is done.
 
 use super::events::{self, Recorded};
 use super::{Care, Compared, Moves, Replayed, outcome};
@@ -10,10 +11,11 @@ use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use crate::trace::{BlockId, FAILED, Op, Request, SKIPPED};
 use crate::view;
-use kontig_mm::compact::{MigrateOutcome, Owner};
+use kontig_mm::compact::{MigrateOutcome, Owner, Turn};
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::{DaemonStep, Kswapd};
-use kontig_mm::{AllocSlow, AllocStep, Event, Gfp, Listen, Memory, Order, Pfn};
+use kontig_mm::profile::Preemption;
+use kontig_mm::{AllocSlow, AllocStep, Event, Listen, Memory, Order, Pfn};
 
 /// Pageblocks a step of the slow path visits at most; it does not change what happens.
 const BUDGET: u64 = 64;
@@ -26,7 +28,9 @@ pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed
     let ops = rec.trace()?;
     let results = rec.results(ops.len())?;
     let start = rec.machine(part)?;
-    let mut runner = Runner::new(start.clone(), &ops);
+    let mut runner = Runner::new(start, &ops);
+    runner.held.kcompactd_is_real_time = rec.about.kcompactd_is_real_time();
+    let untouched = runner.clone();
     // In front of a sweep the tracepoints are the sweep's.
     let recorded = if part == Part::Direct || !rec.has("f0.snap") { Recorded::open(rec, part)? } else { None };
     if recorded.is_some() {
@@ -34,7 +38,7 @@ pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed
     }
     if let Some(mut d) = runner.run(&ops, &results, care) {
         if let At::Operation(at) = d.at {
-            d.around = around(start, &ops, &results, at);
+            d.around = around(untouched, &ops, &results, at);
         }
         return Ok(Err(d));
     }
@@ -63,6 +67,10 @@ struct Held {
     /// By id; [`FAILED`] where nothing is held.
     blocks: Vec<(u32, Order)>,
     moves: Moves,
+    /// The node's daemons; none while one of them runs.
+    daemons: Option<Daemons>,
+    preemption: Preemption,
+    kcompactd_is_real_time: bool,
 }
 
 impl Held {
@@ -72,7 +80,87 @@ impl Held {
     }
 }
 
+/// The node's daemons, and which of them have been woken and wait for the CPU.
+#[derive(Clone)]
+struct Daemons {
+    kswapd: Kswapd,
+    kswapd_waits: bool,
+    kcompactd: Kcompactd,
+    kcompactd_waits: bool,
+}
+
+impl Daemons {
+    fn new() -> Daemons {
+        let (kswapd, kcompactd) = (Kswapd::new(NODE), Kcompactd::new(NODE, CPU));
+        Daemons { kswapd, kswapd_waits: false, kcompactd, kcompactd_waits: false }
+    }
+
+    fn wait(&self) -> bool {
+        self.kswapd_waits || self.kcompactd_waits
+    }
+
+    fn take_wakes(&mut self, m: &mut Memory) {
+        let (woken, node) = (m.take_wakes(), 1 << NODE.index());
+        self.kswapd_waits |= woken.kswapd & node != 0;
+        self.kcompactd_waits |= woken.kcompactd & node != 0;
+    }
+
+    fn run_kswapd(&mut self, m: &mut Memory) {
+        self.take_wakes(m);
+        while std::mem::take(&mut self.kswapd_waits) {
+            while self.kswapd.step(m, false) == DaemonStep::Working {}
+            self.take_wakes(m);
+        }
+    }
+
+    fn run_both(&mut self, m: &mut Memory, owner: &mut Held) {
+        self.run_kswapd(m);
+        while std::mem::take(&mut self.kcompactd_waits) {
+            let again = [DaemonStep::Working, DaemonStep::Sleep(Some(0))];
+            while again.contains(&self.kcompactd.step(m, owner, BUDGET, false)) {}
+            self.run_kswapd(m);
+        }
+    }
+}
+
+impl Held {
+    /// Gives the CPU to daemons that wait for it. One that runs already is not interrupted.
+    #[cold]
+    fn give_cpu(&mut self, run: impl FnOnce(&mut Daemons, &mut Held)) {
+        if let Some(mut daemons) = self.daemons.take() {
+            run(&mut daemons, self);
+            self.daemons = Some(daemons);
+        }
+    }
+
+    /// Lets the node's daemons run until both sleep.
+    #[cold]
+    fn run_daemons(&mut self, m: &mut Memory) {
+        self.give_cpu(|daemons, held| daemons.run_both(m, held));
+    }
+}
+
 impl Owner for Held {
+    fn is_awaited(&self, m: &Memory) -> bool {
+        m.has_wakes() || self.daemons.as_ref().is_some_and(Daemons::wait)
+    }
+    fn turn(&mut self, m: &mut Memory, turn: Turn) {
+        match (self.preemption, turn) {
+            (Preemption::Voluntary, Turn::Offered) => self.run_daemons(m),
+            // In older recordings only kswapd is of a real-time class. When it goes to sleep, the kcompactd it has
+            // woken mostly goes before the request; one that the request has woken itself waits for its end.
+            (Preemption::Immediate, Turn::Woken) => self.give_cpu(|daemons, held| {
+                daemons.take_wakes(m);
+                let kcompactd_too = daemons.kswapd_waits && !daemons.kcompactd_waits;
+                if held.kcompactd_is_real_time || kcompactd_too {
+                    daemons.run_both(m, held);
+                } else {
+                    daemons.run_kswapd(m);
+                }
+            }),
+            (Preemption::Voluntary, Turn::Woken) | (Preemption::Immediate, Turn::Offered) => {}
+        }
+    }
     fn may_isolate(&mut self, pfn: Pfn) -> bool {
         self.moves.may_isolate(pfn)
     }
@@ -91,8 +179,6 @@ pub struct Runner {
     /// The machine.
     pub memory: Memory,
     held: Held,
-    kswapd: Kswapd,
-    kcompactd: Kcompactd,
     /// Blocks are kept as the single pages they are to the scanners: the requests were not for compound pages.
     loose: bool,
 }
@@ -104,8 +190,14 @@ impl Runner {
         // Only where something may be compacted does anybody look.
         let compacts = |r: &Request| r.has(Request::DIRECT) || r.has(Request::KSWAPD);
         let loose = ops.iter().any(|op| matches!(op, Op::Alloc { request, .. } if compacts(request)));
-        let held = Held { blocks: vec![(FAILED, Order::ZERO); ids], moves: Moves::default() };
-        Runner { memory, held, kswapd: Kswapd::new(NODE), kcompactd: Kcompactd::new(NODE, CPU), loose }
+        let held = Held {
+            blocks: vec![(FAILED, Order::ZERO); ids],
+            moves: Moves::default(),
+            daemons: Some(Daemons::new()),
+            preemption: memory.profile().preemption,
+            kcompactd_is_real_time: false,
+        };
+        Runner { memory, held, loose }
     }
 
     /// Carries out operations until one has another result than the kernel's: its number, and the engine's result.
@@ -145,10 +237,7 @@ impl Runner {
             Op::Alloc { id, .. } if self.held.blocks[id.0 as usize].0 != FAILED => SKIPPED,
             Op::Alloc { order, request, id } => match self.memory.alloc(CPU, NODE, request.gfp(), order) {
                 Ok(pfn) => self.hold(pfn, order, request, id),
-                Err(_) => match self.alloc_slowly(request.gfp(), order) {
-                    Some(pfn) => self.hold(pfn, order, request, id),
-                    None => FAILED,
-                },
+                Err(_) => self.alloc_slowly(order, request, id),
             },
             Op::Free { id } => {
                 let block = &mut self.held.blocks[id.0 as usize];
@@ -165,7 +254,7 @@ impl Runner {
             }
         };
         if self.memory.has_wakes() {
-            self.run_daemons();
+            self.held.run_daemons(&mut self.memory);
         }
         result
     }
@@ -183,37 +272,19 @@ impl Runner {
         pfn.get()
     }
 
-    /// The slow path. A request that may wait lets the daemons run at each turn; another has the CPU to itself.
+    /// The slow path. The daemons it wakes run when they get the CPU, and at the latest when it is done.
     #[cold]
-    fn alloc_slowly(&mut self, gfp: Gfp, order: Order) -> Option<Pfn> {
-        let mut slow = AllocSlow::new(&self.memory, CPU, NODE, gfp, order);
-        loop {
-            let step = slow.step(&mut self.memory, &mut self.held, BUDGET);
-            if gfp.has(Gfp::DIRECT_RECLAIM) && self.memory.has_wakes() {
-                self.run_daemons();
-            }
-            match step {
+    fn alloc_slowly(&mut self, order: Order, request: Request, id: BlockId) -> u32 {
+        let mut slow = AllocSlow::new(&self.memory, CPU, NODE, request.gfp(), order);
+        let result = loop {
+            match slow.step(&mut self.memory, &mut self.held, BUDGET) {
                 AllocStep::Working => {}
-                AllocStep::Done(pfn) => return Some(pfn),
-                AllocStep::Failed | AllocStep::OutOfMemory => return None,
+                AllocStep::Done(pfn) => break self.hold(pfn, order, request, id),
+                AllocStep::Failed | AllocStep::OutOfMemory => break FAILED,
             }
-        }
-    }
-
-    /// Lets the node's daemons run until both sleep.
-    #[cold]
-    fn run_daemons(&mut self) {
-        let (m, node) = (&mut self.memory, 1 << NODE.index());
-        while m.has_wakes() {
-            let woken = m.take_wakes();
-            if woken.kswapd & node != 0 {
-                while self.kswapd.step(m, false) == DaemonStep::Working {}
-            }
-            if woken.kcompactd & node != 0 {
-                let again = [DaemonStep::Working, DaemonStep::Sleep(Some(0))];
-                while again.contains(&self.kcompactd.step(m, &mut self.held, BUDGET, false)) {}
-            }
-        }
+        };
+        self.held.run_daemons(&mut self.memory);
+        result
     }
 }
 
@@ -238,8 +309,7 @@ fn returned(op: Op, result: u32) -> String {
 
 /// What led to a differing operation, what the engine did in it, and its zone just before: the trace is replayed up to
 /// there once more.
-fn around(start: Memory, ops: &[Op], results: &[u32], at: usize) -> Vec<Section> {
-    let mut runner = Runner::new(start, ops);
+fn around(mut runner: Runner, ops: &[Op], results: &[u32], at: usize) -> Vec<Section> {
     ops[..at].iter().for_each(|op| {
         runner.carry_out(op);
     });

@@ -30,9 +30,22 @@ impl Request {
     pub const OWNED: Request = Request(32);
     /// Neither NORETRY nor NOMEMALLOC: tries again.
     pub const RETRY: Request = Request(64);
-    /// Marked atomic, on kernels that have such a mark. None there is a profile for has one: it went when the kernel
-    /// began to tell by the other flags.
+    /// Marked atomic, on kernels that have such a mark; it means nothing on the others
+    /// ([`Profile::has_atomic_mark`](kontig_mm::Profile::has_atomic_mark)).
     pub const ATOMIC: Request = Request(128);
+
+    /// The types, as they are written.
+    pub const TYPES: [(Request, &str); 3] =
+        [(Request::UNMOVABLE, "unmovable"), (Request::RECLAIMABLE, "reclaimable"), (Request::MOVABLE, "movable")];
+    /// What a request may have besides, as it is written.
+    pub const RIGHTS: [(Request, &str); 6] = [
+        (Request::KSWAPD, "kswapd"),
+        (Request::DIRECT, "direct"),
+        (Request::HIGH, "high"),
+        (Request::OWNED, "owned"),
+        (Request::RETRY, "retry"),
+        (Request::ATOMIC, "atomic"),
+    ];
 
     /// What every request says: this node or none, and no warning.
     const ALWAYS: Gfp = Gfp::THISNODE.with(Gfp::NOWARN);
@@ -60,6 +73,12 @@ impl Request {
     #[must_use]
     pub const fn with(self, o: Request) -> Request {
         Request(self.0 | o.0)
+    }
+
+    /// Without these flags.
+    #[must_use]
+    pub const fn without(self, o: Request) -> Request {
+        Request(self.0 & !o.0)
     }
 
     /// Whether all of these flags are set.
@@ -118,20 +137,9 @@ impl Request {
 
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const RIGHTS: [(Request, &str); 6] = [
-            (Request::KSWAPD, "kswapd"),
-            (Request::DIRECT, "direct"),
-            (Request::HIGH, "high"),
-            (Request::OWNED, "owned"),
-            (Request::RETRY, "retry"),
-            (Request::ATOMIC, "atomic"),
-        ];
-        f.write_str(match self.0 & TYPE {
-            0 => "unmovable",
-            1 => "reclaimable",
-            _ => "movable",
-        })?;
-        RIGHTS.iter().filter(|(r, _)| self.has(*r)).try_for_each(|(_, name)| write!(f, " {name}"))
+        let of_type = Request::TYPES.iter().find(|(t, _)| t.0 == self.0 & TYPE);
+        f.write_str(of_type.map_or("", |(_, name)| name))?;
+        Request::RIGHTS.iter().filter(|(r, _)| self.has(*r)).try_for_each(|(_, name)| write!(f, " {name}"))
     }
 }
 
