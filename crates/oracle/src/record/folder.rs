@@ -154,6 +154,7 @@ mod tests {
             ops: Some(3),
             seed: Some(1),
             order: None,
+            real_time: Vec::new(),
             qemu: "7.2.22".into(),
             command_line: Machine::shown_command_line(),
             sysctls: BTreeMap::from([("vm.defrag_mode".into(), "1".into())]),
