@@ -47,15 +47,39 @@ fn map(layout: Layout) -> *mut u8 {
     }
 }
 
+/// The allocation, or the end of the program with one line and the exit code of a failure: what has been written so far
+/// is kept, and there is nothing else that could be done without memory.
+#[inline]
+fn there(ptr: *mut u8, layout: Layout) -> *mut u8 {
+    if ptr.is_null() {
+        out_of_memory(layout.size());
+    }
+    ptr
+}
+
+#[cold]
+fn out_of_memory(bytes: usize) -> ! {
+    use std::io::Write;
+    // Standard error has no buffer, and formatting numbers takes no memory.
+    let _ = writeln!(
+        std::io::stderr(),
+        "kontig: the host has no {} KiB of memory left: choose a smaller machine with --machine, or fewer runs side by \
+         side with -j 1",
+        bytes.div_ceil(1024)
+    );
+    // SAFETY: ending the process at once runs no code that could need memory.
+    unsafe { libc::_exit(1) }
+}
+
 // SAFETY: small layouts are passed through to `System` unchanged, in every method by the same test. Large ones get a
 // mapping of their own of at least their size, aligned to 2 MiB, zeroed by the kernel, and returned whole.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if is_large(layout) { map(layout) } else { unsafe { System.alloc(layout) } }
+        there(if is_large(layout) { map(layout) } else { unsafe { System.alloc(layout) } }, layout)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if is_large(layout) { map(layout) } else { unsafe { System.alloc_zeroed(layout) } }
+        there(if is_large(layout) { map(layout) } else { unsafe { System.alloc_zeroed(layout) } }, layout)
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {

@@ -58,9 +58,9 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
         e.repetitions = n.get();
         e.validate().map_err(AskedWrongly::Value)?;
     }
-    let resolved = Resolved { notes, ..Resolved::new(e)? };
-    resolved.notes.iter().for_each(|note| crate::say(note));
-    carry_out(vec![resolved], &a.output)
+    notes.iter().for_each(|note| crate::say(note));
+    let notes = notes.into_iter().chain(changes.of_the_workload()).collect();
+    carry_out(vec![Resolved { notes, ..Resolved::new(e)? }], &a.output)
 }
 
 /// A workload as an experiment of one variant.

@@ -116,8 +116,10 @@ fn judge(mut row: Row) -> Row {
     let (Some(measured), [first, .., last]) = (measured, row.published.as_slice()) else { return row };
     let published_change = if *first != 0.0 { (last - first).abs() / first.abs() } else { f64::INFINITY };
     if published_change >= CHANGE_THAT_COUNTS && first != last {
+        // A measured change that would not count if it were published agrees with nothing.
         let (a, b) = (measured[0], measured[measured.len() - 1]);
-        row.direction_agrees = Some((b > a) == (last > first) && a != b);
+        let counts = (b - a).abs() >= CHANGE_THAT_COUNTS * a.abs() && a != b;
+        row.direction_agrees = Some(counts && (b > a) == (last > first));
     }
     if let (Some(m), Some(p)) = (change(&measured), change(&row.published)) {
         let off = m / p;

@@ -347,7 +347,7 @@ fn phase_figures(phases: &[Phase]) -> Vec<Reading> {
             time("user").read(seconds(&|p| workload(p).user_ns)),
             time("system").read(seconds(&|p| workload(p).system_ns)),
             time("kcompactd CPU time").read(kcompactd),
-            Figure::new("kcompactd CPU share", "%").lower().read_or(share, "the phase took no time"),
+            Figure::new("kcompactd CPU share", "% of a CPU").lower().read_or(share, "the phase took no time"),
             time("kswapd CPU time").read(seconds(&|p| threads(p, "kswapd"))),
             time("zone lock wait").read(seconds(&|p| p.lock_wait_ns)),
             Figure::new("proactive compaction runs", "runs").read(runs as f64),

@@ -91,12 +91,17 @@ impl Resolved {
         }
     }
 
+    /// How often each variant runs: once where nothing is random, because a copy of a run is no evidence.
+    fn repetitions(&self) -> u32 {
+        if self.experiment.workload.is_random() { self.experiment.repetitions } else { 1 }
+    }
+
     /// All runs: variants × repetitions, then the pace sweep's points for each variant.
     fn plans(&self, seed: u64, procfs: Option<&Path>) -> Vec<RunPlan> {
         let mut plans = Vec::new();
         for (i, v) in self.experiment.variant.iter().enumerate() {
             let base = procfs.map(|d| d.join(&self.experiment.id).join(file_name(&v.name)));
-            for repetition in 0..self.experiment.repetitions {
+            for repetition in 0..self.repetitions() {
                 let procfs = base.as_ref().map(|d| d.join(repetition.to_string()));
                 plans.push(RunPlan {
                     repetition,

@@ -147,15 +147,24 @@ impl Store {
     /// # Errors
     /// If it holds a result or a part of one already, or cannot be made or written to.
     pub fn create(dir: &Path) -> Result<Store, LabError> {
-        if let Some(there) = [RESULT, HOST, RUNS].iter().find(|n| dir.join(n).symlink_metadata().is_ok()) {
+        let taken = |there: &str| {
             let reason = format!(
                 "{} holds {there} of an earlier result, which is never written over: give --out another directory, or \
                  remove this one first",
                 dir.display()
             );
-            return Err(AskedWrongly::Value(reason).into());
+            LabError::from(AskedWrongly::Value(reason))
+        };
+        if let Some(there) = [RESULT, HOST, RUNS].iter().find(|n| dir.join(n).symlink_metadata().is_ok()) {
+            return Err(taken(there));
         }
         check_directory(dir)?;
+        // Of two sessions that were given the same directory at once, one makes it and so has the place.
+        let runs = dir.join(RUNS);
+        std::fs::create_dir(&runs).map_err(|e| match e.kind() {
+            std::io::ErrorKind::AlreadyExists => taken(RUNS),
+            _ => Failed::Write { path: runs.display().to_string(), reason: e.to_string() }.into(),
+        })?;
         Ok(Store { dir: dir.into() })
     }
 
@@ -182,6 +191,13 @@ impl Store {
             write_file(&self.dir.join(name), &value)?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Store {
+    /// A session that kept nothing leaves the directory as it found it.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(self.dir.join(RUNS));
     }
 }
 

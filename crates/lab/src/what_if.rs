@@ -29,6 +29,15 @@ pub struct Changes {
     pub holes: Option<Holes>,
 }
 
+impl Changes {
+    /// What is different in the workload, a line each: the variants' names do not say it.
+    pub fn of_the_workload(&self) -> Vec<String> {
+        let holes = self.holes.map(|holes| format!("memory is fragmented with holes = \"{}\"", holes.name()));
+        let tries = self.give_up_after.map(|n| format!("the driver gives up after {n} failures in a row"));
+        holes.into_iter().chain(tries).collect()
+    }
+}
+
 /// An experiment with changes, and what has to be said about them.
 ///
 /// # Errors

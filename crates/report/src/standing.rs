@@ -27,12 +27,14 @@ pub(crate) fn against_baseline(row: &Row, variant: usize) -> Option<String> {
     if lower == 0 && higher == 0 {
         return Some("equal".into());
     }
+    let equal = of - lower - higher;
+    let ties = if equal > 0 { format!(", {equal} equal") } else { String::new() };
     let count = match row.better {
         Better::Lower => format!("won {lower} of {of}"),
         Better::Higher => format!("won {higher} of {of}"),
         Better::Neither if higher >= lower => format!("higher {higher} of {of}"),
         Better::Neither => format!("lower {lower} of {of}"),
-    };
+    } + &ties;
     Some(if overlap { format!("{count}, ranges overlap") } else { count })
 }
 

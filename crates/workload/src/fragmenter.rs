@@ -27,6 +27,11 @@ impl Holes {
     /// Every pattern with its name.
     pub const NAMED: [(&str, Holes); 4] =
         [("first", Holes::First), ("last", Holes::Last), ("random", Holes::Random), ("spread", Holes::Spread)];
+
+    /// The pattern's name.
+    pub fn name(self) -> &'static str {
+        Holes::NAMED.into_iter().find(|(_, h)| *h == self).map_or("", |(name, _)| name)
+    }
 }
 
 /// Fills memory, makes holes, and keeps the rest.

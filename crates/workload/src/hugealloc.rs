@@ -96,7 +96,10 @@ impl Benchmark for HugeAlloc {
             1 => "the first failed allocation".to_owned(),
             n => format!("{n} failed allocations in a row"),
         };
-        let remedy = "to go on after a failure, until N come in a row: --give-up-after N".into();
+        let remedy =
+            "latencies are of successful allocations; to go on until N failures come in a row: give_up_after = N in the workload, or --give-up-after N with \
+                      'kontig run'"
+                .into();
         let ended = self.failures_in_a_row >= self.give_up_after;
         let ending = ended.then(|| Ending { rule, reached: share, goal: "the free memory".into(), remedy });
         Measured { figures, latencies: vec![self.succeeded.clone()], ending }
