@@ -59,7 +59,17 @@ impl Resolved {
         }
         let pace_machine =
             experiment.pace.as_ref().map(|p| catalog::machine(&p.machine).map(|(m, _)| m)).transpose()?;
-        Ok(Resolved { experiment, machine, profiles, target, pace_machine, notes: Vec::new() })
+        let resolved = Resolved { experiment, machine, profiles, target, pace_machine, notes: Vec::new() };
+        resolved
+            .fits()
+            .map_err(|reason| AskedWrongly::Contradictory { path: resolved.experiment.id.clone(), reason })?;
+        Ok(resolved)
+    }
+
+    /// Whether the workload fits the machine.
+    fn fits(&self) -> Result<(), String> {
+        let pages = self.machine.spec()?.zones.iter().map(|z| z.managed).sum();
+        self.experiment.workload.fits(pages)
     }
 
     /// Whether its parts fit together, as they do when they were looked up, but may not when they were stored.
@@ -70,7 +80,8 @@ impl Resolved {
         }
         self.profiles.iter().try_for_each(catalog::check_profile)?;
         self.target.as_ref().map_or(Ok(()), Target::validate)?;
-        [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten().try_for_each(catalog::check_machine)
+        [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten().try_for_each(catalog::check_machine)?;
+        self.fits()
     }
 
     /// The variants' names, baseline first.

@@ -376,6 +376,19 @@ impl StoredResult {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_one_sessions_and_is_left_as_it_was_if_nothing_was_kept() {
+        let dir = std::env::temp_dir().join(format!("kontig-store-{}", std::process::id()));
+        let first = Store::create(&dir).expect("nobody has it");
+        let second = Store::create(&dir).err().expect("taken").to_string();
+        assert!(second.contains("which is never written over"), "{second}");
+        drop(first);
+        Store::create(&dir).expect("free again");
+        std::fs::remove_dir(&dir).expect("empty");
+    }
+
     #[test]
     fn a_figure_read_back_is_the_figure_that_was_written() {
         for i in 1..20_000u32 {

@@ -110,7 +110,7 @@ pub const WORKLOADS: &[(&str, &str, &str)] = &[
     (
         "watch-unmovable",
         "fragment memory with unmovable pages, then watch kcompactd for three minutes",
-        "prepare = { kind = \"fragment-unmovable\", leave = \"64 MiB\" }\nmeasure = { kind = \"watch\", seconds = 180 }",
+        "prepare = { kind = \"fragment-unmovable\", leave = \"16 MiB\" }\nmeasure = { kind = \"watch\", seconds = 180 }",
     ),
 ];
 
@@ -122,6 +122,21 @@ impl Workload {
     pub fn validate(&self) -> Result<(), String> {
         self.preparation(0)?;
         self.measurement(0).map(|_| ())
+    }
+
+    /// Whether the preparation has anything to prepare on a machine with so many pages.
+    ///
+    /// # Errors
+    /// If it is to leave alone all that there is.
+    pub fn fits(&self, pages: u64) -> Result<(), String> {
+        match &self.prepare {
+            Prepare::FragmentUnmovable { leave, .. }
+                if parse_size(leave).is_some_and(|bytes| bytes / 4096 >= pages) =>
+            {
+                Err(format!("leave = \"{leave}\" leaves nothing to fragment: the machine has {} MiB", pages / 256))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The program that prepares memory, with this seed.
