@@ -220,6 +220,11 @@ pub struct Profile {
     /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request in vain is tried again
     /// and again (§3.5).
     pub free_counts_as_reclaimable: bool,
+    /// Whether a request that gives up in the retry loop, for whatever reason, takes a pageblock out of the HIGHATOMIC
+    /// reserve first (6.8, and 6.1.192 by backport). Before, only one that has retried often enough does.
+    pub gives_up_reserve_last: bool,
+    /// Whether a kernel of this generation was recorded and is reproduced; the others are followed from descriptions.
+    pub recorded: bool,
     /// A costly NORETRY request bound to one node fails after one compaction and never reclaims (§0.3).
     pub thisnode_noretry_never_reclaims: bool,
 }
@@ -258,6 +263,8 @@ impl Profile {
             compact_stall: StallCounting::UnlessSkipped,
             preemption: Preemption::Voluntary,
             free_counts_as_reclaimable: true,
+            gives_up_reserve_last: true,
+            recorded: true,
             thisnode_noretry_never_reclaims: true,
         }
     }
@@ -277,6 +284,8 @@ impl Profile {
             busy_nodes_last: true,
             preemption: Preemption::Immediate,
             free_counts_as_reclaimable: false,
+            gives_up_reserve_last: true,
+            recorded: true,
             ignores_boost: IgnoresBoost::MinReserve,
             slow_path: SlowPathRules::OneLoop,
             compaction: CompactionRules::Batched,
@@ -312,6 +321,8 @@ impl Profile {
             compact_stall: StallCounting::Always,
             preemption: Preemption::Voluntary,
             free_counts_as_reclaimable: false,
+            gives_up_reserve_last: false,
+            recorded: false,
             thisnode_noretry_never_reclaims: false,
         }
     }

@@ -385,8 +385,9 @@ impl AllocSlow {
             worth_it = self.reclaim_could_help(m);
             offer_cpu(m, owner);
         }
-        // Before giving up, whatever the reason: what is reserved for atomic requests.
-        worth_it || self.unreserve_highatomic(m, true)
+        // Before giving up: what is reserved for atomic requests.
+        let last = m.sh.profile.gives_up_reserve_last || self.no_progress_loops > MAX_RECLAIM_RETRIES;
+        worth_it || last && self.unreserve_highatomic(m, true)
     }
 
     /// Whether the request would be served if all that can be reclaimed were.

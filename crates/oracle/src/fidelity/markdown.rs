@@ -30,8 +30,8 @@ fn intro(p: &Page) -> String {
     format!(
         "# What to believe\n\n\
          Kontig's engine is held against {all} recordings of real kernels ({kernels}, as Debian builds them): it starts from \
-         the recorded state, is asked the same, and has to return the same pfns, go through the same compaction events and \
-         end with the same lists in the same order. In {equal} it does; {close} are within {TOLERANCE} %; {others} it does not \
+         the recorded state, is asked the same, and has to return the same pfns, go through the same compaction events \
+         (begin, end, finished, and what was isolated and migrated) and end with the same lists in the same order. In {equal} it does; {close} are within {TOLERANCE} %; {others} it does not \
          reproduce. To see whether the recordings would notice a mistake, {planted} rules are \
          done wrongly, one at a time: {noticed} are noticed.\n\n\
          This page is made by `{MAKE}`, from the replays; the tests fail where it is not what they say. `kontig oracle \
