@@ -61,6 +61,13 @@ impl PerCpuPages {
         }
     }
 
+    /// An allocation ends a row of frees: the share that the next overflow gives back is halved.
+    #[inline(always)]
+    fn note_alloc(&mut self) {
+        self.free_factor >>= 1;
+        self.tuning.free_count >>= 1;
+    }
+
     /// The list with the kernel's index: type + 3 × order up to order 3, then huge pages, then movable huge pages.
     /// Head first.
     pub fn list(&self, pindex: usize) -> impl DoubleEndedIterator<Item = Pfn> + '_ {
@@ -148,8 +155,7 @@ impl Locked<'_> {
     pub(crate) fn pcp_alloc(&mut self, order: Order, migratetype: MigrateType, flags: AllocFlags) -> Option<Pfn> {
         let pindex = index_of(order, migratetype);
         let pcp = &mut self.zone.pcps[self.cpu.index()];
-        pcp.free_factor >>= 1;
-        pcp.tuning.free_count >>= 1;
+        pcp.note_alloc();
         let pfn = match pcp.lists[pindex].pop_front() {
             Some(pfn) => pfn,
             None => self.pcp_refill_and_pop(order, migratetype, pindex, flags)?,
@@ -163,8 +169,7 @@ impl Locked<'_> {
     pub(crate) fn pcp_pop(&mut self, migratetype: MigrateType) -> Option<Pfn> {
         let pcp = &mut self.zone.pcps[self.cpu.index()];
         let pfn = pcp.lists[index_of(Order::ZERO, migratetype)].pop_front()?;
-        pcp.free_factor >>= 1;
-        pcp.tuning.free_count >>= 1;
+        pcp.note_alloc();
         pcp.count -= 1;
         Some(Pfn::new(pfn))
     }
