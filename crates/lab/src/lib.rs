@@ -8,6 +8,7 @@ pub mod compare;
 pub mod error;
 mod event_log;
 pub mod experiment;
+mod figures;
 mod notes;
 pub mod result;
 pub mod run;
