@@ -9,7 +9,7 @@ pub mod error;
 mod event_log;
 pub mod experiment;
 mod figures;
-mod notes;
+mod remarks;
 pub mod result;
 pub mod run;
 mod sampler;

@@ -7,8 +7,7 @@ use crate::catalog;
 use crate::compare::compare;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::{Experiment, Target, Variant};
-use crate::notes;
-use crate::result::{ExperimentResult, MEASURE, Remark, RunResult};
+use crate::result::{ExperimentResult, MEASURE, RunResult};
 use crate::run::{RunControl, RunPlan, file_name};
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
@@ -274,10 +273,8 @@ impl Session {
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
-            let mut result = compare(&r.experiment.id, &variants, r.target.as_ref(), &runs);
-            result.machine.clone_from(&r.machine.name);
-            result.remarks.extend(r.notes.iter().map(|text| Remark { variant: None, text: text.clone() }));
-            result.remarks.extend(notes::of_runs(&r.experiment.variant, &runs));
+            let Experiment { id, variant, .. } = &r.experiment;
+            let result = compare(id, &r.machine.name, variant, r.target.as_ref(), &r.notes, &runs);
             let pace = pace_points(r, &swept);
             outcomes.push(Outcome { result, runs, pace });
         }
