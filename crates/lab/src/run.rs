@@ -2,8 +2,8 @@
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Variant;
-use crate::figures::{distribution_figures, gib, histogram, phase_figures};
-use crate::result::{Figure, Histogram, MEASURE, Phase, Reading, RunResult, TaskTime};
+use crate::figures::{Counters, Stretch, distribution_figures, gib, histogram, phase_figures};
+use crate::result::{Figure, Histogram, MEASURE, Reading, RunResult, TaskTime};
 use crate::sampler::{Sampler, node_runs};
 use crate::sysctls;
 use kontig_mm::sysctl::Sysctl;
@@ -113,7 +113,7 @@ struct Running<'a> {
     control: &'a RunControl,
     /// The workload's programs, whether done or not.
     programs: Vec<TaskId>,
-    phases: Vec<Phase>,
+    phases: Vec<Stretch>,
     phase_began: Counters,
     sampler: Sampler,
 }
@@ -159,8 +159,7 @@ impl Running<'_> {
     fn phase(&mut self, name: &str) {
         self.end_phase();
         let now = self.machine.now();
-        let (cpu, lock_wait_ns, proactive_runs) = Default::default();
-        self.phases.push(Phase { name: name.into(), start_ns: now, end_ns: now, cpu, lock_wait_ns, proactive_runs });
+        self.phases.push(Stretch { name: name.into(), start_ns: now, end_ns: now, counted: Counters::default() });
         self.sampler.phase_begins(&self.machine, name);
     }
 
@@ -171,28 +170,22 @@ impl Running<'_> {
         let ended = &self.phase_began;
         let Some(phase) = self.phases.last_mut() else { return };
         phase.end_ns = self.machine.now();
-        phase.lock_wait_ns = ended.lock_wait_ns - began.lock_wait_ns;
-        phase.proactive_runs = ended.proactive_runs - began.proactive_runs;
-        phase.cpu = (ended.cpu.iter())
-            .map(|(task, time)| {
-                let before = began.cpu.get(task).copied().unwrap_or_default();
-                let user_ns = time.user_ns - before.user_ns;
-                (task.clone(), TaskTime { user_ns, system_ns: time.system_ns - before.system_ns })
-            })
-            .collect();
+        phase.counted = ended.since(&began);
     }
 
     fn counters(&self) -> Counters {
         let m = &self.machine;
-        let threads = m.kernel_threads().into_iter();
-        let mut cpu: BTreeMap<String, TaskTime> =
-            threads.map(|(name, system_ns)| (name, TaskTime { user_ns: 0, system_ns })).collect();
-        let workload = cpu.entry(WORKLOAD.into()).or_default();
+        let mut workload = TaskTime::default();
         for time in self.programs.iter().map(|task| m.cpu_time(*task)) {
             workload.user_ns += time.user_ns;
             workload.system_ns += time.system_ns;
         }
-        Counters { cpu, lock_wait_ns: m.lock_wait_ns(), proactive_runs: node_runs(m).sum() }
+        Counters {
+            threads: m.kernel_threads(),
+            workload,
+            lock_wait_ns: m.lock_wait_ns(),
+            proactive_runs: node_runs(m).sum(),
+        }
     }
 
     fn spawn(&mut self, program: Box<dyn Program>) -> TaskId {
@@ -291,23 +284,12 @@ impl Running<'_> {
             work: work.collect(),
             histograms,
             series,
-            phases: self.phases,
+            phases: self.phases.into_iter().map(Stretch::kept).collect(),
             map,
             events,
             event_counts,
         }
     }
-}
-
-/// The workload's programs among the tasks of a phase.
-pub(crate) const WORKLOAD: &str = "workload";
-
-/// What is counted phase by phase, since the machine's start.
-#[derive(Default)]
-struct Counters {
-    cpu: BTreeMap<String, TaskTime>,
-    lock_wait_ns: u64,
-    proactive_runs: u64,
 }
 
 /// The machine when the measurement began.
