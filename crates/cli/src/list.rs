@@ -13,7 +13,7 @@ pub fn list(json: bool) -> Result<(), LabError> {
         ("machines", catalog::machines()?.iter().map(|m| line(&m.name, &m.summary)).collect()),
         ("profiles", catalog::profiles()?.iter().map(|p| line(&p.name, &p.summary)).collect()),
         ("switches", catalog::switches()?.iter().map(|(name, s)| line(name, &s.summary)).collect()),
-        ("sysctls", SYSCTLS.iter().map(|s| Ok(line(s.name, &sysctls::summary(s)?))).collect::<Result<_, LabError>>()?),
+        ("sysctls", SYSCTLS.iter().map(|s| Ok(line(s.name, &sysctls::listing(s)?))).collect::<Result<_, LabError>>()?),
     ];
     if json {
         let entries = |e: &[(String, String)]| {

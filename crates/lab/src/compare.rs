@@ -3,10 +3,10 @@
 //! How a figure's repetitions become one value is said by the figure itself (see [`kontig_workload::figure`]);
 //! percentiles come from all repetitions' samples put together. Every figure any run has becomes a row.
 
-use crate::experiment::Target;
+use crate::experiment::{Target, Variant};
+use crate::remarks::remarks;
 use crate::result::{
-    ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Remark, Row, RunResult, Score, Tally,
-    samples_needed,
+    ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Row, RunResult, Score, Tally, samples_needed,
 };
 
 /// A published change counts for direction from this ratio on.
@@ -15,7 +15,7 @@ const CHANGE_THAT_COUNTS: f64 = 0.10;
 const HEADLINE_FACTOR: f64 = 2.0;
 
 /// The runs of a variant's repetitions, by their seeds.
-type Repetitions<'a> = Vec<&'a RunResult>;
+pub(crate) type Repetitions<'a> = Vec<&'a RunResult>;
 
 /// A figure's own value in each repetition that has one, with the repetition.
 fn values(figure: &Figure, runs: &Repetitions<'_>) -> Vec<(u32, f64)> {
@@ -27,7 +27,7 @@ fn values(figure: &Figure, runs: &Repetitions<'_>) -> Vec<(u32, f64)> {
 }
 
 /// A figure over all repetitions of a variant; none where none of them has it.
-fn merged(figure: &Figure, runs: &Repetitions<'_>) -> Option<Measured> {
+pub(crate) fn merged(figure: &Figure, runs: &Repetitions<'_>) -> Option<Measured> {
     let mut sorted: Vec<f64> = values(figure, runs).into_iter().map(|(_, value)| value).collect();
     sorted.sort_by(f64::total_cmp);
     let (&low, &high) = (sorted.first()?, sorted.last()?);
@@ -130,9 +130,18 @@ fn judge(mut row: Row) -> Row {
 
 /// The table of an experiment's runs against its target, or on its own. With a target, the target's rows come first;
 /// figures it does not have follow, in the order the runs have them.
-pub fn compare(id: &str, variants: &[String], target: Option<&Target>, runs: &[RunResult]) -> ExperimentResult {
+///
+/// `notes` is what had to be said about the request.
+pub fn compare(
+    id: &str,
+    machine: &str,
+    variants: &[Variant],
+    target: Option<&Target>,
+    notes: &[String],
+    runs: &[RunResult],
+) -> ExperimentResult {
     let by_variant: Vec<Repetitions<'_>> =
-        variants.iter().map(|v| runs.iter().filter(|r| r.variant == *v).collect()).collect();
+        variants.iter().map(|v| runs.iter().filter(|r| r.variant == v.name).collect()).collect();
     let mut rows: Vec<Row> = Vec::new();
     for t in target.iter().flat_map(|t| &t.row) {
         let figure = published_figure(&t.name, &t.unit, runs);
@@ -151,83 +160,14 @@ pub fn compare(id: &str, variants: &[String], target: Option<&Target>, runs: &[R
     }
     ExperimentResult {
         id: id.into(),
-        machine: String::new(),
+        machine: machine.into(),
         target: target.map(|t| t.id.clone()).unwrap_or_default(),
         repetitions: by_variant.iter().map(Vec::len).max().unwrap_or(0) as u32,
-        variants: variants.to_vec(),
+        variants: variants.iter().map(|v| v.name.clone()).collect(),
         score: score(&rows),
-        remarks: remarks(&by_variant),
+        remarks: remarks(variants, &by_variant, notes),
         rows,
     }
-}
-
-/// What a reader must know of the runs to read the rows rightly.
-fn remarks(by_variant: &[Repetitions<'_>]) -> Vec<Remark> {
-    let mut remarks = Vec::new();
-    if by_variant.iter().flatten().all(|run| !run.random) {
-        let repeated = by_variant.iter().any(|runs| runs.len() > 1);
-        let text = if repeated {
-            "nothing in this workload is random: the seed has no effect, and the repetitions are identical"
-        } else {
-            "nothing in this workload is random: the seed has no effect"
-        };
-        remarks.push(Remark { variant: None, text: text.into() });
-    }
-    let mut say = |variant, text: String| remarks.push(Remark { variant: Some(variant), text });
-    for (variant, runs) in by_variant.iter().enumerate() {
-        endings(runs).into_iter().for_each(|text| say(variant, text));
-    }
-    for (variant, runs) in by_variant.iter().enumerate() {
-        for (why, names) in missing(runs) {
-            say(variant, format!("{why}: no {}", names.join(", ")));
-        }
-    }
-    let remedies = by_variant.iter().flatten().find_map(|run| run.ending.as_ref());
-    remarks.extend(remedies.map(|ending| Remark { variant: None, text: ending.remedy.clone() }));
-    remarks
-}
-
-/// By which rules the runs ended, and how far they had come.
-fn endings(runs: &Repetitions<'_>) -> Option<String> {
-    let endings: Vec<_> = runs.iter().filter_map(|run| run.ending.as_ref()).collect();
-    let first = endings.first()?;
-    let mut text = format!("ended at {}", first.rule);
-    let all = |f: fn(f64, f64) -> f64, start| endings.iter().filter_map(|e| e.reached).fold(start, f);
-    let (low, high) = (all(f64::min, f64::INFINITY), all(f64::max, f64::NEG_INFINITY));
-    let percent = |x: f64| format!("{x:.1}");
-    if low <= high {
-        let range = if percent(low) == percent(high) { percent(low) } else { format!("{low:.1} to {high:.1}") };
-        text += &format!(", with {range} % of {} taken", first.goal);
-    }
-    Some(text)
-}
-
-/// The figures that no repetition has a value for, by the reason.
-fn missing(runs: &Repetitions<'_>) -> Vec<(String, Vec<String>)> {
-    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
-    let Some(first) = runs.first() else { return by_reason };
-    for reading in &first.figures {
-        let figure = &reading.figure;
-        if merged(figure, runs).is_some() {
-            continue;
-        }
-        let why = reading.missing.to_string();
-        // Of a distribution's figures, all of which are missing, it is named.
-        let name = match &figure.merge {
-            Merge::Percentile { of, .. } => of.to_string(),
-            _ if figure.phase != MEASURE => format!("{} of {}", figure.name, figure.phase),
-            _ => figure.name.to_string(),
-        };
-        let at = by_reason.iter().position(|(reason, _)| *reason == why).unwrap_or_else(|| {
-            by_reason.push((why, Vec::new()));
-            by_reason.len() - 1
-        });
-        let names = &mut by_reason[at].1;
-        if !names.iter().any(|known| name.starts_with(known.as_str())) {
-            names.push(name);
-        }
-    }
-    by_reason
 }
 
 fn score(rows: &[Row]) -> Score {

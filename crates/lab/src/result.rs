@@ -306,7 +306,7 @@ pub struct MapFrame {
     pub phase: String,
     /// Free pages at that moment.
     pub free_pages: u64,
-    /// The node score (machine-wide share of free memory not in huge blocks, 0–100).
+    /// The highest of the nodes' scores (share of a node's free memory not in huge blocks, 0–100).
     pub score: f64,
     /// The cells, `base64(deflate_raw(bytes))`.
     pub cells: String,

@@ -2,13 +2,13 @@
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Variant;
-use crate::result::{Figure, Histogram, MEASURE, Merge, Phase, Reading, RunResult, TOTAL, TaskTime};
-use crate::sampler::Sampler;
+use crate::figures::{Counters, Stretch, distribution_figures, gib, histogram, phase_figures};
+use crate::result::{Figure, Histogram, MEASURE, Reading, RunResult, TaskTime};
+use crate::sampler::{Sampler, node_runs};
 use crate::sysctls;
 use kontig_mm::sysctl::Sysctl;
 use kontig_mm::{Listen, Memory, Profile};
 use kontig_sim::{CostModel, Machine, MachineFile, Placement, Program, SimError, Stop, TaskId};
-use kontig_workload::figure::{Latencies, PERCENTILES};
 use kontig_workload::{Measured, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -113,7 +113,7 @@ struct Running<'a> {
     control: &'a RunControl,
     /// The workload's programs, whether done or not.
     programs: Vec<TaskId>,
-    phases: Vec<Phase>,
+    phases: Vec<Stretch>,
     phase_began: Counters,
     sampler: Sampler,
 }
@@ -159,8 +159,7 @@ impl Running<'_> {
     fn phase(&mut self, name: &str) {
         self.end_phase();
         let now = self.machine.now();
-        let (cpu, lock_wait_ns, proactive_runs) = Default::default();
-        self.phases.push(Phase { name: name.into(), start_ns: now, end_ns: now, cpu, lock_wait_ns, proactive_runs });
+        self.phases.push(Stretch { name: name.into(), start_ns: now, end_ns: now, counted: Counters::default() });
         self.sampler.phase_begins(&self.machine, name);
     }
 
@@ -171,28 +170,22 @@ impl Running<'_> {
         let ended = &self.phase_began;
         let Some(phase) = self.phases.last_mut() else { return };
         phase.end_ns = self.machine.now();
-        phase.lock_wait_ns = ended.lock_wait_ns - began.lock_wait_ns;
-        phase.proactive_runs = ended.proactive_runs - began.proactive_runs;
-        phase.cpu = (ended.cpu.iter())
-            .map(|(task, time)| {
-                let before = began.cpu.get(task).copied().unwrap_or_default();
-                let user_ns = time.user_ns - before.user_ns;
-                (task.clone(), TaskTime { user_ns, system_ns: time.system_ns - before.system_ns })
-            })
-            .collect();
+        phase.counted = ended.since(&began);
     }
 
     fn counters(&self) -> Counters {
         let m = &self.machine;
-        let threads = m.kernel_threads().into_iter();
-        let mut cpu: BTreeMap<String, TaskTime> =
-            threads.map(|(name, system_ns)| (name, TaskTime { user_ns: 0, system_ns })).collect();
-        let workload = cpu.entry(WORKLOAD.into()).or_default();
+        let mut workload = TaskTime::default();
         for time in self.programs.iter().map(|task| m.cpu_time(*task)) {
             workload.user_ns += time.user_ns;
             workload.system_ns += time.system_ns;
         }
-        Counters { cpu, lock_wait_ns: m.lock_wait_ns(), proactive_runs: proactive_runs(m) }
+        Counters {
+            threads: m.kernel_threads(),
+            workload,
+            lock_wait_ns: m.lock_wait_ns(),
+            proactive_runs: node_runs(m).sum(),
+        }
     }
 
     fn spawn(&mut self, program: Box<dyn Program>) -> TaskId {
@@ -241,7 +234,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The settings that differ from the default of every machine, and yet made no difference; with what boot had set.
+    /// The settings that differ from the built-in default, and yet made no difference; with what boot had set.
     fn without_effect(&self) -> BTreeMap<String, u32> {
         let mem = self.machine.memory();
         let mut found = BTreeMap::new();
@@ -262,14 +255,13 @@ impl Running<'_> {
         let mut figures: Vec<Reading> = Vec::new();
         let histograms: Vec<Histogram> = measured.latencies.iter().map(histogram).collect();
         for (h, of) in histograms.iter().zip(&measured.latencies) {
-            figures.extend(distribution_figures(h, of.name));
+            figures.extend(distribution_figures(h, of));
         }
         figures.extend(measured.figures);
-        let score = |name: &'static str| Figure::new(name, "0-100").lower();
+        let score = |name: &'static str| Figure::new(name, "0-100, highest node").lower();
         figures.push(score("fragmentation score before").read(before.score));
         figures.push(score("fragmentation score after").read(machine_score(m)));
         figures.extend(self.sampler.figures());
-        let gib = |pages: u64| pages as f64 * 4096.0 / (1u64 << 30) as f64;
         figures.push(Figure::new("free memory before", "GiB").read(gib(before.free_pages)));
         figures.extend(phase_figures(&self.phases));
         let vmstat = m.memory().vmstat().iter();
@@ -292,77 +284,12 @@ impl Running<'_> {
             work: work.collect(),
             histograms,
             series,
-            phases: self.phases,
+            phases: self.phases.into_iter().map(Stretch::kept).collect(),
             map,
             events,
             event_counts,
         }
     }
-}
-
-/// The workload's programs among the tasks of a phase.
-const WORKLOAD: &str = "workload";
-/// Unit of latencies.
-const MICROSECONDS: &str = "us";
-
-/// A distribution as it is kept: bounds in µs, the last one exact.
-fn histogram(of: &Latencies) -> Histogram {
-    let longest = of.longest_ns.unwrap_or(0);
-    let bound = |upper: u64| of.histogram.highest_equivalent(upper).min(longest) as f64 / 1000.0;
-    let buckets = of.histogram.iter_recorded().map(|b| (bound(b.value_iterated_to()), b.count_at_value()));
-    Histogram { name: of.name.into(), unit: MICROSECONDS.into(), buckets: buckets.collect() }
-}
-
-/// What is shown of every distribution: percentiles, the longest, and of how many.
-fn distribution_figures(h: &Histogram, name: &'static str) -> Vec<Reading> {
-    let none = "nothing was obtained";
-    let mut figures: Vec<Reading> =
-        PERCENTILES.iter().map(|&p| Figure::percentile(name, MICROSECONDS, p).read_or(h.percentile(p), none)).collect();
-    let longest = Figure::new(format!("{name} max"), MICROSECONDS).lower().merged(Merge::Max);
-    figures.push(longest.read_or(h.percentile(100.0), none));
-    let samples = Figure::new(format!("{name} samples"), "samples").merged(Merge::Sum);
-    figures.push(samples.read(h.samples() as f64));
-    figures
-}
-
-/// Figures of every phase, and of all together.
-fn phase_figures(phases: &[Phase]) -> Vec<Reading> {
-    let mut figures = Vec::new();
-    let whole = [(TOTAL.to_owned(), phases)];
-    let single = phases.iter().map(|p| (p.name.clone(), std::slice::from_ref(p)));
-    for (phase, of) in single.chain(whole) {
-        let seconds = |ns: &dyn Fn(&Phase) -> u64| of.iter().map(ns).sum::<u64>() as f64 / 1e9;
-        let threads = |p: &Phase, name: &str| {
-            let of = p.cpu.iter().filter(|(task, _)| task.trim_end_matches(|c: char| c.is_ascii_digit()) == name);
-            of.map(|(_, time)| time.user_ns + time.system_ns).sum::<u64>()
-        };
-        let workload = |p: &Phase| p.cpu.get(WORKLOAD).copied().unwrap_or_default();
-        let elapsed = seconds(&|p| p.end_ns - p.start_ns);
-        let kcompactd = seconds(&|p| threads(p, "kcompactd"));
-        let share = (elapsed > 0.0).then(|| 100.0 * kcompactd / elapsed);
-        let time = |name: &'static str| Figure::new(name, "s").lower();
-        let runs: u64 = of.iter().map(|p| p.proactive_runs).sum();
-        let of_phase = [
-            time("elapsed").read(elapsed),
-            time("user").read(seconds(&|p| workload(p).user_ns)),
-            time("system").read(seconds(&|p| workload(p).system_ns)),
-            time("kcompactd CPU time").read(kcompactd),
-            Figure::new("kcompactd CPU share", "% of a CPU").lower().read_or(share, "the phase took no time"),
-            time("kswapd CPU time").read(seconds(&|p| threads(p, "kswapd"))),
-            time("zone lock wait").read(seconds(&|p| p.lock_wait_ns)),
-            Figure::new("proactive compaction runs", "runs").read(runs as f64),
-        ];
-        figures.extend(of_phase.map(|r| Reading { figure: r.figure.of_phase(phase.clone()), ..r }));
-    }
-    figures
-}
-
-/// What is counted phase by phase, since the machine's start.
-#[derive(Default)]
-struct Counters {
-    cpu: BTreeMap<String, TaskTime>,
-    lock_wait_ns: u64,
-    proactive_runs: u64,
 }
 
 /// The machine when the measurement began.
@@ -382,10 +309,6 @@ impl Before {
             work: *m.work(),
         }
     }
-}
-
-pub(crate) fn proactive_runs(m: &Machine) -> u64 {
-    m.memory().nodes().iter().map(|n| n.kcompactd.proactive_runs).sum()
 }
 
 /// The highest of the nodes' fragmentation scores.

@@ -5,8 +5,9 @@
 //! because each costs a walk over all frames.
 
 use crate::event_log::EventLog;
-use crate::result::{Cell, Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
-use crate::run::{machine_score, proactive_runs};
+use crate::figures::gib;
+use crate::result::{Cell, Figure, MEASURE, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
+use crate::run::machine_score;
 use base64::Engine;
 use kontig_mm::frame::{FrameKind, Tag};
 use kontig_mm::{Memory, Pfn, VmEvent};
@@ -21,7 +22,7 @@ const MAX_POINTS: usize = 600;
 const PICTURES: f64 = 20.0;
 
 const SERIES: [(&str, &str); 7] = [
-    ("fragmentation score", "0-100"),
+    ("fragmentation score", "0-100, highest node"),
     ("free huge pages", "huge pages"),
     ("free memory", "GiB"),
     ("pages migrated", "pages"),
@@ -90,7 +91,7 @@ impl Sampler {
     /// A phase begins: short looks again, since it may be short.
     pub(crate) fn phase_begins(&mut self, m: &Machine, phase: &str) {
         self.picture(m, phase);
-        self.next_picture = if phase == "measure" { 1.0 / PICTURES } else { f64::MAX };
+        self.next_picture = if phase == MEASURE { 1.0 / PICTURES } else { f64::MAX };
         self.settled = self.series[0].len();
         self.interval_ns = FIRST_INTERVAL_NS;
         self.sample(m);
@@ -123,9 +124,9 @@ impl Sampler {
         let values = [
             score,
             huge as f64,
-            mem.nr_free_pages() as f64 * 4096.0 / (1u64 << 30) as f64,
+            gib(mem.nr_free_pages()),
             mem.vmstat().get(VmEvent::PgmigrateSuccess) as f64,
-            proactive_runs(m) as f64,
+            node_runs(m).sum::<u64>() as f64,
             m.kcompactd_ns() as f64 / 1e9,
             m.kswapd_ns() as f64 / 1e9,
         ];
@@ -186,8 +187,9 @@ impl Sampler {
 
     /// Figures that come from watching: the score's extremes, and the time between proactive runs.
     pub(crate) fn figures(&self) -> Vec<Reading> {
-        let score =
-            |name: &'static str, merge, value: f64| Figure::new(name, "0-100").lower().merged(merge).read(value);
+        let score = |name: &'static str, merge, value: f64| {
+            Figure::new(name, "0-100, highest node").lower().merged(merge).read(value)
+        };
         let (ns, gaps) =
             self.proactive.iter().flatten().fold((0, 0), |(ns, gaps), (first, last)| {
                 (ns + last.at_ns - first.at_ns, gaps + last.runs - first.runs)
@@ -212,7 +214,7 @@ impl Sampler {
 }
 
 /// The proactive runs of each node.
-fn node_runs(m: &Machine) -> impl Iterator<Item = u64> + '_ {
+pub(crate) fn node_runs(m: &Machine) -> impl Iterator<Item = u64> + '_ {
     m.memory().nodes().iter().map(|n| n.kcompactd.proactive_runs)
 }
 

@@ -7,8 +7,7 @@ use crate::catalog;
 use crate::compare::compare;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::{Experiment, Target, Variant};
-use crate::notes;
-use crate::result::{ExperimentResult, MEASURE, Remark, RunResult};
+use crate::result::{ExperimentResult, MEASURE, RunResult};
 use crate::run::{RunControl, RunPlan, file_name};
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
@@ -82,6 +81,15 @@ impl Resolved {
         self.target.as_ref().map_or(Ok(()), Target::validate)?;
         [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten().try_for_each(catalog::check_machine)?;
         self.fits()
+    }
+
+    /// The kernels of this experiment that nothing but a description stands for, a line.
+    fn not_recorded(&self) -> Option<String> {
+        let mut names: Vec<&str> = self.profiles.iter().filter(|p| !p.recorded).map(|p| p.name.as_str()).collect();
+        names.dedup();
+        let are = if names.len() == 1 { "profile" } else { "profiles" };
+        (!names.is_empty())
+            .then(|| format!("{are} {}: followed from descriptions of the kernel, none was recorded", names.join(", ")))
     }
 
     /// The variants' names, baseline first.
@@ -290,10 +298,9 @@ impl Session {
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
-            let mut result = compare(&r.experiment.id, &variants, r.target.as_ref(), &runs);
-            result.machine.clone_from(&r.machine.name);
-            result.remarks.extend(r.notes.iter().map(|text| Remark { variant: None, text: text.clone() }));
-            result.remarks.extend(notes::of_runs(&r.experiment.variant, &runs));
+            let Experiment { id, variant, .. } = &r.experiment;
+            let notes: Vec<String> = r.notes.iter().cloned().chain(r.not_recorded()).collect();
+            let result = compare(id, &r.machine.name, variant, r.target.as_ref(), &notes, &runs);
             let pace = pace_points(r, &swept);
             outcomes.push(Outcome { result, runs, pace });
         }

@@ -78,7 +78,7 @@ fn switches_with(sysctl: &Sysctl) -> Result<Vec<String>, LabError> {
 ///
 /// # Errors
 /// If the data that comes along cannot be read.
-pub fn summary(sysctl: &Sysctl) -> Result<String, LabError> {
+pub fn listing(sysctl: &Sysctl) -> Result<String, LabError> {
     let profiles = catalog::profiles()?;
     let range_of = |p: &Profile| match sysctl.range(p) {
         (min, max) if min == max => format!("write {min}"),
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_line_says_range_default_and_who_has_it() {
-        let line = |name: &str| summary(Sysctl::find(name).unwrap()).unwrap();
+        let line = |name: &str| listing(Sysctl::find(name).unwrap()).unwrap();
         assert_eq!(
             line("vm.defrag_mode"),
             "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profile 7.2)"

@@ -2,7 +2,8 @@
 //!
 //! What does not fit the new kernel is left out, with a note, if the experiment brought it along, and refused if it was
 //! asked for. The variants are then called after what they are: their profile, switches and the settings that differ
-//! from what boot sets. Variants that have become the same run once.
+//! from what boot sets. Variants that have become the same run once. Of the workload, a driver's `give_up_after` and the
+//! fragmenter's holes can be changed.
 
 use crate::catalog::{self, Fit};
 use crate::error::{AskedWrongly, LabError};
@@ -83,17 +84,18 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
             note(&mut notes, format!("{}={value} is what boot sets anyway", sysctl.name));
         }
     }
-    if changes.profile.is_some() || !changes.switches.is_empty() || !settings.is_empty() {
-        rename(&mut e, &profiles, &mut notes)?;
+    let kernel_changed = changes.profile.is_some() || !changes.switches.is_empty() || !settings.is_empty();
+    if kernel_changed {
+        rename_and_drop_same(&mut e, &profiles, &mut notes)?;
     }
     let workload_changed = change_workload(&mut e, changes)?;
-    let kernel_changed = changes.profile.is_some() || !changes.switches.is_empty() || !settings.is_empty();
     if workload_changed || kernel_changed || changes.machine.is_some() {
         // What was changed is no longer what was published.
-        e.target = None;
-        e.summary = format!("What if: {} under other settings than published", e.id);
+        let than = if e.target.take().is_some() { "published" } else { "its own" };
+        e.summary = format!("What if: {} under other settings than {than}", e.id);
         e.assumptions.clear();
     }
+    // A sweep is many runs more, on a machine of its own: it goes with the published table, not with the question.
     e.pace = None;
     e.validate().map_err(|reason| AskedWrongly::Contradictory { path: e.id.clone(), reason })?;
     Ok((e, notes))
@@ -102,13 +104,11 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
 /// Changes what is run; whether anything was.
 fn change_workload(e: &mut Experiment, changes: &Changes) -> Result<bool, LabError> {
     let lacks = |option: &str, what: &str| AskedWrongly::Value(format!("{option}: '{}' {what}", e.id));
-    let no_driver = lacks("--give-up-after", "has no driver that allocates huge pages until it gives up");
-    let no_process = lacks("--holes", "has no process that fragments memory");
     if changes.give_up_after.is_some_and(|n| !e.workload.set_give_up_after(n)) {
-        return Err(no_driver.into());
+        return Err(lacks("--give-up-after", "has no driver that allocates huge pages until it gives up").into());
     }
     if changes.holes.is_some_and(|holes| !e.workload.set_holes(holes)) {
-        return Err(no_process.into());
+        return Err(lacks("--holes", "has no process that fragments memory").into());
     }
     Ok(changes.give_up_after.is_some() || changes.holes.is_some())
 }
@@ -166,7 +166,7 @@ fn is_default(sysctl: &Sysctl, value: &str) -> bool {
 }
 
 /// Calls the variants after what they are; of those that are the same, the first stays.
-fn rename(e: &mut Experiment, profiles: &[Profile], notes: &mut Vec<String>) -> Result<(), LabError> {
+fn rename_and_drop_same(e: &mut Experiment, profiles: &[Profile], notes: &mut Vec<String>) -> Result<(), LabError> {
     let mut kept: Vec<(Variant, String)> = Vec::new();
     for (v, p) in std::mem::take(&mut e.variant).into_iter().zip(profiles) {
         let name = described(&v, p)?;

@@ -1,7 +1,7 @@
 //! From runs to rows: what a table says is what the runs measured, over the phase and the repetitions it names.
 
 use kontig_lab::compare::compare;
-use kontig_lab::experiment::{Experiment, Target, TargetRow};
+use kontig_lab::experiment::{Experiment, Target, TargetRow, Variant};
 use kontig_lab::result::{
     Better, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row, RunResult, TOTAL,
 };
@@ -53,7 +53,12 @@ fn with(variant: &str, repetition: u32, reading: Reading) -> RunResult {
 }
 
 fn table(variants: &[&str], runs: &[RunResult]) -> ExperimentResult {
-    compare("e", &variants.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>(), None, runs)
+    let variants: Vec<Variant> = variants.iter().map(|v| variant(v)).collect();
+    compare("e", "m", &variants, None, &[], runs)
+}
+
+fn variant(name: &str) -> Variant {
+    Variant { name: name.into(), profile: "6.1".into(), switches: Vec::new(), sysctls: BTreeMap::new() }
 }
 
 fn row<'a>(e: &'a ExperimentResult, name: &str, phase: &str) -> &'a Row {
@@ -84,7 +89,7 @@ fn a_target_may_name_any_percentile_of_a_distribution() {
     let rows = vec![row_of("hugepage alloc latency p30"), row_of("hugepage alloc latency p101"), row_of("something")];
     let target = Target { id: "t".into(), seed: "s".into(), variants: vec!["a".into()], row: rows };
     let runs = [timed("a", 0, &[(1.0, 29), (2.0, 71)])];
-    let e = compare("e", &["a".into()], Some(&target), &runs);
+    let e = compare("e", "m", &[variant("a")], Some(&target), &[], &runs);
     assert_eq!(values(&e.rows[0]), [Some(2.0)], "p30 is the thirtieth of a hundred");
     assert_eq!((values(&e.rows[1]), values(&e.rows[2])), (vec![None], vec![None]));
 }

@@ -20,11 +20,11 @@ pub struct NoPage;
 
 /// Where the walk over the zones found a page: what [`Memory::alloc_again`] needs to find the next one there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Source {
+pub struct PageSource {
     zone: ZoneId,
     /// Zones the walk considered beyond the first: what each page from this source costs in [`crate::Work::zones_tried`].
     pub zones_tried: u64,
-    /// The zone has been found above the mark since it gave its last page that came with a refill.
+    /// Checked since the first page, which may have come with a refill.
     above_mark: bool,
 }
 
@@ -59,11 +59,11 @@ impl Memory {
     /// # Errors
     /// [`NoPage`] if no zone has a page to spare.
     #[inline(always)]
-    pub fn alloc_from(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp) -> Result<(Pfn, Source), NoPage> {
+    pub fn alloc_from(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp) -> Result<(Pfn, PageSource), NoPage> {
         let before = self.sh.work.zones_tried;
         let pfn = self.alloc(cpu, node, gfp, Order::ZERO)?;
         let zones_tried = self.sh.work.zones_tried - before;
-        Ok((pfn, Source { zone: self.blocks.zone_of(pfn), zones_tried, above_mark: false }))
+        Ok((pfn, PageSource { zone: self.blocks.zone_of(pfn), zones_tried, above_mark: false }))
     }
 
     /// Another page for the same request as the one that came from `source`, as long as this CPU's list there has
@@ -73,9 +73,9 @@ impl Memory {
     /// first page may have come with a refill, which lowers the zone's free pages, so its mark is looked at once
     /// more; after that nothing moves. Taking a page off a per-CPU list changes no zone's free pages, so the zones
     /// before this one still have none to spare, and this one still has. The walk's cost is the caller's to count
-    /// ([`Source::zones_tried`]).
+    /// ([`PageSource::zones_tried`]).
     #[inline(always)]
-    pub fn alloc_again(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp, source: &mut Source) -> Option<Pfn> {
+    pub fn alloc_again(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp, source: &mut PageSource) -> Option<Pfn> {
         if !source.above_mark {
             let flags = self.fast_path_flags(node, gfp);
             source.above_mark = self.above_mark(source.zone, gfp, Order::ZERO, flags);
@@ -434,10 +434,11 @@ mod tests {
         while let Ok((pfn, mut source)) = m.alloc_from(cpu, node, gfp) {
             pfns.push(pfn);
             let alone = pfns.len().is_multiple_of(97);
-            while runs && !alone {
-                let Some(pfn) = m.alloc_again(cpu, node, gfp, &mut source) else { break };
-                pfns.push(pfn);
-                zones_tried += source.zones_tried;
+            if runs && !alone {
+                while let Some(pfn) = m.alloc_again(cpu, node, gfp, &mut source) {
+                    pfns.push(pfn);
+                    zones_tried += source.zones_tried;
+                }
             }
         }
         zones_tried += m.take_work().zones_tried;

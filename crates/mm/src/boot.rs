@@ -136,7 +136,7 @@ impl Memory {
                 profile,
                 tunables: Tunables::default(),
                 at_boot: Tunables::default(),
-                mattered: 0,
+                mattered: Default::default(),
                 vmstat: Vmstat::default(),
                 trace: Trace::default(),
                 work: Work::default(),

@@ -317,6 +317,11 @@ impl Trace {
     pub fn listen(&mut self, what: Listen) {
         self.listening = what.0;
     }
+    /// Whether anything of this is recorded.
+    #[inline(always)]
+    pub fn listens_to(&self, what: Listen) -> bool {
+        self.listening & what.0 != 0
+    }
     /// Hands over what was recorded.
     pub fn take(&mut self) -> Vec<Event> {
         self.events.drain(..).map(|(event, _)| event).collect()
@@ -331,14 +336,14 @@ impl Shared {
     /// Records an event if anybody wants its group.
     #[inline(always)]
     pub(crate) fn emit(&mut self, what: Listen, event: impl FnOnce() -> Event) {
-        if self.trace.listening & what.0 != 0 {
+        if self.trace.listens_to(what) {
             self.record(event());
         }
     }
 
     #[cold]
     fn record(&mut self, event: Event) {
-        // A host that charges for work only where there was some has to look at the clock here, too.
+        // Make sure the next charge happens, so that this event gets a time.
         self.work.any = true;
         self.trace.events.push((event, self.work));
     }

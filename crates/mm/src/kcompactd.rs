@@ -115,6 +115,11 @@ impl Kcompactd {
         Kcompactd { node, cpu, job: Job::Asleep, checks_deferred: 0, interval: HPAGE_FRAG_CHECK_INTERVAL_NS }
     }
 
+    /// The node it is of.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
     /// Whether it is at work on the score.
     pub fn is_proactive(&self) -> bool {
         matches!(self.job, Job::Proactive { .. })

@@ -138,6 +138,11 @@ impl Kswapd {
         Kswapd { node, state: State::Asleep, order: Order::ZERO, highest: ZoneType::Device }
     }
 
+    /// The node it is of.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
     /// Advances by one step; called when it was woken, when its nap is over, and while it says `Working`.
     /// `timed_out` says the nap ended by itself.
     pub fn step(&mut self, m: &mut Memory, timed_out: bool) -> DaemonStep {

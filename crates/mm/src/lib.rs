@@ -40,7 +40,7 @@ mod slowpath;
 mod testing;
 mod zone;
 
-pub use allocate::{NoPage, Source};
+pub use allocate::{NoPage, PageSource};
 pub use boot::{MachineSpec, ZoneSpec};
 pub use event::{Event, Listen};
 pub use gfp::{AllocFlags, Gfp, Wmark};

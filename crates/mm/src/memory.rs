@@ -93,6 +93,7 @@ impl Memory {
     /// Whether any work was done since last asked beyond hits in per-CPU lists.
     #[inline(always)]
     pub fn has_work(&self) -> bool {
+        debug_assert!(self.sh.work.any || self.sh.work == Work::default(), "uncharged: {:?}", self.sh.work);
         self.sh.work.any
     }
     /// Free pages of the machine, exact.

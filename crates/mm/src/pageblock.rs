@@ -8,8 +8,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 const NO_ZONE: u8 = u8::MAX;
-/// Words looked at together where nothing is expected to be found.
+/// Words of a bitmap taken together: where nothing is expected to be found, and where set hints are counted.
 const STRETCH: usize = 16;
+/// Pageblocks of a stretch.
+const STRETCH_BLOCKS: usize = 64 * STRETCH;
 
 /// The state of all pageblocks.
 #[derive(Clone)]
@@ -33,7 +35,7 @@ fn put(bits: &mut [u64], block: usize, value: bool) {
     if value { *word |= bit } else { *word &= !bit }
 }
 
-/// Which blocks a scanner stops at: those of the wanted types, less those hinted at skipping, huge, or starting
+/// Which blocks a scanner stops at: those of the wanted types, less those with the skip hint set, huge, or starting
 /// a large free block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockFilter {
@@ -90,7 +92,7 @@ impl Pageblocks {
     }
     #[inline(always)]
     pub(crate) fn set_skip(&mut self, block: usize, value: bool) {
-        let set = &mut self.skip_set[block / (64 * STRETCH)];
+        let set = &mut self.skip_set[block / STRETCH_BLOCKS];
         match (get(&self.skip, block), value) {
             (false, true) => *set += 1,
             (true, false) => *set -= 1,
@@ -98,9 +100,8 @@ impl Pageblocks {
         }
         put(&mut self.skip, block, value);
     }
-    /// How many blocks of `[from, to)` are hinted at skipping.
+    /// How many blocks of `[from, to)` have the skip hint set.
     pub(crate) fn count_skip(&self, from: usize, to: usize) -> u64 {
-        const BLOCKS: usize = 64 * STRETCH;
         let bits = |from: usize, to: usize| -> u64 {
             let mut n = 0;
             let mut at = from;
@@ -112,12 +113,12 @@ impl Pageblocks {
             }
             n
         };
-        let (first, last) = (from.div_ceil(BLOCKS), to / BLOCKS);
+        let (first, last) = (from.div_ceil(STRETCH_BLOCKS), to / STRETCH_BLOCKS);
         if first >= last {
             return bits(from, to);
         }
         let whole: u64 = self.skip_set[first..last].iter().map(|&n| u64::from(n)).sum();
-        bits(from, first * BLOCKS) + whole + bits(last * BLOCKS, to)
+        bits(from, first * STRETCH_BLOCKS) + whole + bits(last * STRETCH_BLOCKS, to)
     }
     /// Whether the block is one allocated huge page (or half of a larger one).
     #[inline(always)]
@@ -252,8 +253,8 @@ impl Pageblocks {
         last_of(from, to, |w| self.word(w, f))
     }
 
-    /// The first block of `[from, to)` that a reset of the hints has to sample for pages to move: one that is hinted
-    /// at skipping and not huge or, while none has been `found`, any that is not huge.
+    /// The first block of `[from, to)` that a reset of the hints has to sample for pages to move: one with the skip
+    /// hint set and not huge or, while none has been `found`, any that is not huge.
     pub(crate) fn first_to_sample(&self, from: usize, to: usize, found: bool) -> Option<usize> {
         first_of(from, to, |w| if found { self.skip[w] & !self.huge[w] } else { !self.huge[w] })
     }

@@ -2,7 +2,7 @@
 
 use crate::event::Trace;
 use crate::profile::Profile;
-use crate::sysctl::Tunables;
+use crate::sysctl::{SYSCTL_COUNT, Tunables};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
 
@@ -13,8 +13,8 @@ pub(crate) struct Shared {
     pub(crate) tunables: Tunables,
     /// As boot set them.
     pub(crate) at_boot: Tunables,
-    /// The settings, a bit for each, without which something would have been decided otherwise ([`crate::sysctl`]).
-    pub(crate) mattered: u8,
+    /// Whether something would have been decided otherwise without the setting, for each of [`crate::sysctl::SYSCTLS`].
+    pub(crate) mattered: [bool; SYSCTL_COUNT],
     pub(crate) vmstat: Vmstat,
     pub(crate) trace: Trace,
     pub(crate) work: Work,

@@ -123,8 +123,6 @@ struct Setting {
     set: fn(&mut Tunables, u32),
     /// Boot computes it from the machine's size.
     computed: bool,
-    /// Its bit among the settings that made a difference.
-    bit: u8,
     decides: Decides,
 }
 
@@ -160,7 +158,6 @@ static COMPACT_UNEVICTABLE_ALLOWED: Sysctl = Sysctl {
         get: |t| u32::from(t.compact_unevictable_allowed),
         set: |t, n| t.compact_unevictable_allowed = n == 1,
         computed: false,
-        bit: 0,
         decides: Decides::Nothing,
     }),
     exists: ALWAYS,
@@ -175,7 +172,6 @@ pub(crate) static COMPACTION_PROACTIVENESS: Sysctl = Sysctl {
         get: |t| t.compaction_proactiveness,
         set: |t, n| t.compaction_proactiveness = n,
         computed: false,
-        bit: 1,
         decides: Decides::WhatIsAsked,
     }),
     exists: |p| p.proactive != ProactiveRules::Off,
@@ -193,7 +189,6 @@ static DEFRAG_MODE: Sysctl = Sysctl {
         get: |t| u32::from(t.defrag_mode),
         set: |t, n| t.defrag_mode = n == 1,
         computed: false,
-        bit: 2,
         decides: Decides::Everything,
     }),
     exists: |p| p.defrag_mode,
@@ -208,7 +203,6 @@ pub(crate) static EXTFRAG_THRESHOLD: Sysctl = Sysctl {
         get: |t| t.extfrag_threshold,
         set: |t, n| t.extfrag_threshold = n,
         computed: false,
-        bit: 3,
         decides: Decides::WhatIsAsked,
     }),
     exists: ALWAYS,
@@ -223,7 +217,6 @@ static MIN_FREE_KBYTES: Sysctl = Sysctl {
         get: |t| t.min_free_kbytes,
         set: |t, n| t.min_free_kbytes = n,
         computed: true,
-        bit: 4,
         decides: Decides::Marks,
     }),
     exists: ALWAYS,
@@ -238,7 +231,6 @@ pub(crate) static WATERMARK_BOOST_FACTOR: Sysctl = Sysctl {
         get: |t| t.watermark_boost_factor,
         set: |t, n| t.watermark_boost_factor = n,
         computed: false,
-        bit: 5,
         decides: Decides::WhatIsAsked,
     }),
     exists: ALWAYS,
@@ -253,7 +245,6 @@ static WATERMARK_SCALE_FACTOR: Sysctl = Sysctl {
         get: |t| t.watermark_scale_factor,
         set: |t, n| t.watermark_scale_factor = n,
         computed: false,
-        bit: 6,
         decides: Decides::Marks,
     }),
     exists: ALWAYS,
@@ -261,8 +252,11 @@ static WATERMARK_SCALE_FACTOR: Sysctl = Sysctl {
     effect: NO_EFFECT,
 };
 
+/// How many there are.
+pub(crate) const SYSCTL_COUNT: usize = 8;
+
 /// All sysctls of all kernels, by name.
-pub static SYSCTLS: [&Sysctl; 8] = [
+pub static SYSCTLS: [&Sysctl; SYSCTL_COUNT] = [
     &COMPACT_MEMORY,
     &COMPACT_UNEVICTABLE_ALLOWED,
     &COMPACTION_PROACTIVENESS,
@@ -283,6 +277,11 @@ impl Sysctl {
     /// Its name without `vm.`: that of its file.
     pub fn short_name(&self) -> &'static str {
         &self.name["vm.".len()..]
+    }
+
+    /// Its place in [`SYSCTLS`].
+    fn position(&self) -> usize {
+        SYSCTLS.iter().position(|s| core::ptr::eq(*s, self)).expect("every sysctl is listed")
     }
 
     /// Whether a kernel has it.
@@ -319,12 +318,6 @@ impl Sysctl {
     }
 }
 
-impl Setting {
-    const fn mask(&self) -> u8 {
-        1 << self.bit
-    }
-}
-
 impl Shared {
     /// What a sysctl's value decides; noted if the value boot had set would have decided otherwise.
     #[inline]
@@ -334,7 +327,7 @@ impl Shared {
         let (now, at_boot) = ((setting.get)(&self.tunables), (setting.get)(&self.at_boot));
         let decided = decision(now);
         if now != at_boot && decision(at_boot) != decided {
-            self.mattered |= setting.mask();
+            self.mattered[by.position()] = true;
         }
         decided
     }
@@ -355,9 +348,16 @@ impl Memory {
         let n = sysctl.parse(&self.sh.profile, value)?;
         if let Some(setting) = &sysctl.setting {
             (setting.set)(&mut self.sh.tunables, n);
-            if setting.decides == Decides::Marks {
-                self.note_marks();
-                self.setup_watermarks();
+            match setting.decides {
+                Decides::Marks => {
+                    self.note_marks(sysctl);
+                    self.setup_watermarks();
+                }
+                Decides::Everything => {
+                    let differs = n != (setting.get)(&self.sh.at_boot);
+                    self.note(sysctl, differs);
+                }
+                Decides::WhatIsAsked | Decides::Nothing => {}
             }
         }
         Ok((sysctl.effect)(&self.sh.profile, n))
@@ -378,27 +378,33 @@ impl Memory {
     /// Whether a setting may have made a difference to what the machine did. If not, every decision so far came out as
     /// with the value boot had set (the other settings as they are), and so did the machine.
     pub fn sysctl_mattered(&self, sysctl: &Sysctl) -> bool {
-        let Some(setting) = &sysctl.setting else { return false };
-        match setting.decides {
-            Decides::Nothing => false,
-            Decides::Everything => (setting.get)(&self.sh.tunables) != (setting.get)(&self.sh.at_boot),
-            Decides::Marks | Decides::WhatIsAsked => self.sh.mattered & setting.mask() != 0,
-        }
+        self.sh.mattered[sysctl.position()]
     }
 
-    /// Notes which of the settings behind the marks make a difference to them. On a machine at work a write always does:
-    /// it ends boosts.
-    fn note_marks(&mut self) {
-        let at_work = self.sh.vmstat.iter().any(|(_, n)| n > 0);
+    /// Whether anything has been done with the memory since boot.
+    fn is_at_work(&self) -> bool {
+        self.sh.vmstat.iter().any(|(_, n)| n > 0)
+    }
+
+    /// Notes whether a setting makes a difference from now on. What it did to a machine at work is not forgotten.
+    fn note(&mut self, sysctl: &Sysctl, differs: bool) {
+        let forget = !self.is_at_work();
+        let mattered = &mut self.sh.mattered[sysctl.position()];
+        *mattered = differs || *mattered && !forget;
+    }
+
+    /// Notes which of the settings behind the marks make a difference to them now that one was written. On a machine at
+    /// work the write itself does: it ends boosts.
+    fn note_marks(&mut self, written: &Sysctl) {
+        let at_work = self.is_at_work();
         let marks = self.marks_under(&self.sh.tunables);
-        for setting in SYSCTLS.iter().filter_map(|s| s.setting.as_ref()).filter(|s| s.decides == Decides::Marks) {
+        for sysctl in SYSCTLS {
+            let Some(setting) = sysctl.setting.as_ref().filter(|s| s.decides == Decides::Marks) else { continue };
             let mut without = self.sh.tunables;
             (setting.set)(&mut without, (setting.get)(&self.sh.at_boot));
-            if at_work || self.marks_under(&without) != marks {
-                self.sh.mattered |= setting.mask();
-            } else {
-                self.sh.mattered &= !setting.mask();
-            }
+            let ends_boosts = at_work && core::ptr::eq(sysctl, written);
+            let differs = ends_boosts || self.marks_under(&without) != marks;
+            self.note(sysctl, differs);
         }
     }
 
@@ -430,11 +436,8 @@ mod tests {
 
     #[test]
     fn what_boot_sets_is_in_the_range_of_every_kernel_and_a_write_is_what_is_read() {
-        let mut bits = 0u32;
         for s in SYSCTLS {
             let Some(setting) = &s.setting else { continue };
-            assert_eq!(bits & 1 << setting.bit, 0, "{}: a bit of its own", s.name);
-            bits |= 1 << setting.bit;
             for p in profiles() {
                 let (min, max) = s.range(&p);
                 assert!(s.default_value().is_none_or(|d| (min..=max).contains(&d)), "{}", s.name);
@@ -446,6 +449,44 @@ mod tests {
                     assert_eq!(t, Tunables::default(), "{} sets nothing else", s.name);
                 }
             }
+        }
+    }
+
+    fn mattered(m: &Memory) -> Vec<&'static str> {
+        SYSCTLS.iter().filter(|s| m.sysctl_mattered(s)).map(|s| s.name).collect()
+    }
+
+    /// A machine that has given out a page and taken it back.
+    fn at_work(profile: Profile) -> Memory {
+        let mut m = crate::testing::machine_with(64, profile);
+        let (cpu, node) = (crate::CpuId::new(0), crate::NodeId::default());
+        let pfn = m.alloc(cpu, node, crate::Gfp::KERNEL, crate::Order::ZERO).expect("a page");
+        m.free(cpu, pfn, crate::Order::ZERO);
+        m
+    }
+
+    #[test]
+    fn on_a_machine_at_work_the_setting_behind_the_marks_that_was_written_matters_and_the_other_does_not() {
+        for written in [&MIN_FREE_KBYTES, &WATERMARK_SCALE_FACTOR] {
+            let mut m = at_work(Profile::linux_6_1());
+            let as_it_is = m.sysctl_read(written).expect("a setting").to_string();
+            assert_eq!(mattered(&m), [""; 0]);
+            m.sysctl_write(written.name, &as_it_is).expect("a value it has");
+            assert_eq!(mattered(&m), [written.name]);
+        }
+    }
+
+    #[test]
+    fn a_setting_that_was_in_force_at_work_mattered_even_if_it_is_set_back() {
+        let mut m = at_work(Profile::linux_7_2());
+        m.sysctl_write("vm.defrag_mode", "1").expect("7.2 has it");
+        m.sysctl_write("vm.defrag_mode", "0").expect("7.2 has it");
+        assert_eq!(mattered(&m), ["vm.defrag_mode"]);
+        // Before anything was done, nothing was decided by it.
+        let mut m = crate::testing::machine_with(64, Profile::linux_7_2());
+        for (value, then) in [("1", &["vm.defrag_mode"][..]), ("0", &[])] {
+            m.sysctl_write("vm.defrag_mode", value).expect("7.2 has it");
+            assert_eq!(mattered(&m), then);
         }
     }
 

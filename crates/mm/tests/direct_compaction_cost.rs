@@ -78,10 +78,8 @@ fn median_of_blocks_visited(gib: u32, gfp: Gfp) -> u64 {
         };
         if let Some(pfn) = got {
             m.split_page(pfn, HUGE);
-            {
-                let work = m.take_work();
-                visited.push(work.blocks_visited + work.blocks_hinted);
-            }
+            let work = m.take_work();
+            visited.push(work.blocks_visited + work.blocks_hinted);
         }
     }
     m.check().expect("a consistent machine");

@@ -1,17 +1,18 @@
 //! Published percentiles, to be drawn beside the distribution of the same operation.
 //!
-//! Published rows name the distribution and the percentile (`hugepage alloc latency p95`). Their figures are drawn
-//! only if their unit can be turned into the distribution's.
+//! A row says itself of which distribution it is a percentile. Its figures are drawn only if their unit can be turned
+//! into the distribution's.
 
-use kontig_lab::result::Row;
+use kontig_lab::result::{Merge, Row};
 
 /// Published (percentile, value) pairs for the distribution called `name`, for the variant in column `variant`.
 pub(crate) fn published(rows: &[Row], name: &str, unit: &str, variant: usize) -> Vec<(f64, f64)> {
     rows.iter()
         .filter_map(|row| {
-            let percentile: f64 = row.name.strip_prefix(name)?.strip_prefix(" p")?.parse().ok()?;
+            let Merge::Percentile { of, p: percentile } = &row.merge else { return None };
+            let percentile = *percentile;
             let value = row.published.get(variant)? * scale(&row.unit, unit)?;
-            (value.is_finite() && (0.0..=100.0).contains(&percentile)).then_some((percentile, value))
+            (of == name && value.is_finite() && (0.0..=100.0).contains(&percentile)).then_some((percentile, value))
         })
         .collect()
 }
@@ -34,24 +35,30 @@ fn scale(from: &str, to: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_lab::result::{Better, MEASURE, Merge};
+    use kontig_lab::result::{Better, MEASURE};
 
     #[test]
     fn published_percentiles_are_found_and_scaled() {
-        let row = |name: &str, unit: &str| Row {
-            name: name.into(),
+        let percentile = |of: &'static str, p| Merge::Percentile { of: of.into(), p };
+        let row = |merge: Merge, unit: &str| Row {
+            name: "x".into(),
             unit: unit.into(),
             headline: false,
             published: vec![7894.0, 2.0],
             phase: MEASURE.into(),
             better: Better::Lower,
-            merge: Merge::Median,
+            merge,
             measured: vec![],
             pairs: vec![],
             direction_agrees: None,
             ratio_off: None,
         };
-        let rows = [row("alloc p5", "us"), row("alloc p99.9", "pages"), row("alloc pages", "us"), row("p5", "us")];
+        let rows = [
+            row(percentile("alloc", 5.0), "us"),
+            row(percentile("alloc", 99.9), "pages"),
+            row(Merge::Median, "us"),
+            row(percentile("free", 5.0), "us"),
+        ];
         let found = published(&rows, "alloc", "ms", 0);
         assert_eq!(found.len(), 1);
         assert!(found[0].0 == 5.0 && (found[0].1 - 7.894).abs() < 1e-9);

@@ -65,15 +65,18 @@ pub fn render(points: &[PacePoint]) -> String {
     for (i, (name, _)) in sweep.variants.iter().enumerate() {
         out.push_str(&format!("  {} = {}\n", letter(i), plain(name)));
     }
-    out.push_str(&rows(&sweep));
+    let (rows, any_unresolved) = rows(&sweep);
+    out.push_str(&rows);
     out.push_str("\npages/s: huge pages obtained a second, pauses and stalls included; every point is one run\n");
-    if out.contains(UNRESOLVED) {
+    if any_unresolved {
         out.push_str(&format!("{UNRESOLVED} too few huge pages were obtained to tell this percentile\n"));
     }
     out
 }
 
-fn rows(sweep: &Sweep<'_>) -> String {
+/// The table, and whether a percentile in it is from too few samples.
+fn rows(sweep: &Sweep<'_>) -> (String, bool) {
+    let mut any_unresolved = false;
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
     table.style_mut().row_separator = LineStyle::none();
@@ -92,7 +95,9 @@ fn rows(sweep: &Sweep<'_>) -> String {
             cells.push(points[i].and_then(rate).map_or_else(none, number::rounded));
             for p in PERCENTILES {
                 let point = points[i].filter(|point| latency(point, p).is_some());
-                let mark = if point.is_some_and(|point| point.samples < samples_needed(p)) { UNRESOLVED } else { "" };
+                let unresolved = point.is_some_and(|point| point.samples < samples_needed(p));
+                any_unresolved |= unresolved;
+                let mark = if unresolved { UNRESOLVED } else { "" };
                 cells
                     .push(point.and_then(|point| latency(point, p)).map_or_else(none, |us| number::rounded(us) + mark));
             }
@@ -108,5 +113,5 @@ fn rows(sweep: &Sweep<'_>) -> String {
             column.set_padding((gap, 1));
         }
     }
-    table.trim_fmt()
+    (table.trim_fmt(), any_unresolved)
 }

@@ -45,10 +45,18 @@ pub(crate) fn has_pairs(e: &ExperimentResult) -> bool {
 
 /// How the figures of several repetitions became one; nothing to say of a single one.
 pub(crate) fn how_merged(e: &ExperimentResult) -> Option<String> {
+    let merged = |is: fn(&Merge) -> bool| e.rows.iter().any(|row| is(&row.merge));
+    let ways = [
+        (merged(|m| matches!(m, Merge::Percentile { .. })), "percentiles are of all samples together"),
+        (merged(|m| matches!(m, Merge::Sum)), "counts of samples are sums"),
+        (merged(|m| matches!(m, Merge::Min | Merge::Max)), "extremes are the most extreme"),
+    ];
+    let ways: String = ways.iter().filter(|(some, _)| *some).map(|(_, way)| format!("{way}, ")).collect();
+    let other = if ways.is_empty() { "" } else { "other " };
     (e.repetitions > 1).then(|| {
         format!(
-            "{} repetitions, each with its own seed: percentiles are of all samples together, extremes the most extreme, \
-             other figures medians; ranges are from the lowest repetition to the highest",
+            "{} repetitions, each with its own seed: {ways}{other}figures are medians; ranges are from the lowest \
+             repetition to the highest",
             e.repetitions
         )
     })

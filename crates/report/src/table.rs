@@ -162,7 +162,7 @@ impl Paint<'_> {
                 }
             }
             if variants > 1 {
-                let over = if wide || variants == 1 { *group } else { "" };
+                let over = if wide { *group } else { "" };
                 header.push(format!("{over}\nchange"));
             }
         }

@@ -75,7 +75,7 @@ fn repetitions_show_their_spread_and_how_often_a_variant_won() {
     five on xeon-1t
       A = 20  (baseline)
       B = 100
-    5 repetitions, each with its own seed: percentiles are of all samples together, extremes the most extreme, other figures medians; ranges are from the lowest repetition to the highest
+    5 repetitions, each with its own seed: percentiles are of all samples together, other figures are medians; ranges are from the lowest repetition to the highest
     ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
      row                          unit   measured   range         measured   range   measured   B against
                                                 A   A                    B   B         change   A, by seed

@@ -11,6 +11,7 @@ use kontig_mm::event::Event;
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::{DaemonStep, Kswapd};
 use kontig_mm::{CpuId, Memory, NodeId, Work};
+use std::fmt;
 
 /// A task of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +64,44 @@ enum Body {
     Kswapd(Kswapd),
     Kcompactd(Box<Kcompactd>),
     Program { program: Box<dyn Program>, process: usize, current: Option<InProgress>, last: Outcome },
+}
+
+impl Body {
+    fn kernel_thread(&self) -> Option<KernelThread> {
+        match self {
+            Body::Kcompactd(k) => Some(KernelThread { kind: KernelThreadKind::Kcompactd, node: k.node() }),
+            Body::Kswapd(k) => Some(KernelThread { kind: KernelThreadKind::Kswapd, node: k.node() }),
+            Body::Program { .. } => None,
+        }
+    }
+}
+
+/// A kernel thread. It is written as the kernel names it: `kcompactd0`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelThread {
+    /// What it does.
+    pub kind: KernelThreadKind,
+    /// The node it does it for.
+    pub node: NodeId,
+}
+
+/// What kernel threads there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KernelThreadKind {
+    /// Compacts.
+    Kcompactd,
+    /// Reclaims.
+    Kswapd,
+}
+
+impl fmt::Display for KernelThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            KernelThreadKind::Kcompactd => "kcompactd",
+            KernelThreadKind::Kswapd => "kswapd",
+        };
+        write!(f, "{kind}{}", self.node.index())
+    }
 }
 
 /// A simulated machine with its tasks.
@@ -166,16 +205,9 @@ impl Machine {
         self.tasks.iter().map(of).sum()
     }
 
-    /// Every kernel thread, node by node, by its name in the kernel (`kcompactd0`) with its time on a CPU, ns.
-    pub fn kernel_threads(&self) -> Vec<(String, u64)> {
-        let (mut kcompactds, mut kswapds) = (self.kernel.mem.nodes().iter(), self.kernel.mem.nodes().iter());
-        let mut name = |t: &Task| match t.body {
-            Body::Kcompactd(_) => kcompactds.next().map(|n| format!("kcompactd{}", n.id.index())),
-            Body::Kswapd(_) => kswapds.next().map(|n| format!("kswapd{}", n.id.index())),
-            Body::Program { .. } => None,
-        };
-        let names: Vec<Option<String>> = self.tasks.iter().map(&mut name).collect();
-        names.into_iter().zip(&self.tasks).filter_map(|(name, t)| Some((name?, t.time.system_ns))).collect()
+    /// Every kernel thread, node by node, with its time on a CPU, ns.
+    pub fn kernel_threads(&self) -> Vec<(KernelThread, u64)> {
+        self.tasks.iter().filter_map(|t| Some((t.body.kernel_thread()?, t.time.system_ns))).collect()
     }
 
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.
@@ -304,20 +336,14 @@ impl Machine {
         }
         let wakes = self.kernel.mem.take_wakes();
         let at = now + ns(self.kernel.costs.wakeup);
-        let mut node_of_kcompactd = 0;
-        let mut node_of_kswapd = 0;
         for t in &mut self.tasks {
-            let woken = match t.body {
-                Body::Kcompactd(_) => {
-                    node_of_kcompactd += 1;
-                    wakes.kcompactd >> (node_of_kcompactd - 1) & 1 != 0
-                }
-                Body::Kswapd(_) => {
-                    node_of_kswapd += 1;
-                    wakes.kswapd >> (node_of_kswapd - 1) & 1 != 0
-                }
-                Body::Program { .. } => false,
-            };
+            let woken = t.body.kernel_thread().is_some_and(|thread| {
+                let of_kind = match thread.kind {
+                    KernelThreadKind::Kcompactd => wakes.kcompactd,
+                    KernelThreadKind::Kswapd => wakes.kswapd,
+                };
+                of_kind >> thread.node.index() & 1 != 0
+            });
             if woken && matches!(t.state, State::Waiting | State::Sleeping) {
                 t.state = State::Runnable;
                 t.clock = at;

@@ -7,10 +7,10 @@
 use crate::address_space::{AddressSpaces, TABLE_PAGES};
 use crate::cost::{CostModel, ns};
 use crate::program::{Op, Region, Value};
-use kontig_mm::event::Event;
+use kontig_mm::event::{Event, Listen};
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::sysctl::{SysctlEffect, SysctlError};
-use kontig_mm::{AllocSlow, AllocStep, CpuId, Gfp, Memory, NodeId, Order, Pfn, Source, VmEvent, Work};
+use kontig_mm::{AllocSlow, AllocStep, CpuId, Gfp, Memory, NodeId, Order, PageSource, Pfn, VmEvent, Work};
 use std::fmt;
 
 const HUGE: Order = kontig_mm::types::PAGEBLOCK_ORDER;
@@ -176,8 +176,8 @@ impl Kernel {
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
     }
 
-    /// Dates the events of a step that began at `begin`: each comes after what had been done by then. Of the step's TLB
-    /// shootdowns, that is the share of its migrations.
+    /// Dates the events of a step. An event's time is `begin` plus the cost of the work done before it, with TLB
+    /// shootdowns in proportion to pages migrated.
     fn stamp(&mut self, begin: u64, whole: &Work, shootdowns: u64) {
         let (costs, events) = (&self.costs, &mut self.events);
         events.extend(self.mem.trace().take_with_work().map(|(event, done)| {
@@ -318,8 +318,14 @@ impl Kernel {
 
     /// Faults in the pages that follow one that came from `source`, one by one as [`Kernel::touch`] would, while they
     /// are of the same page table, not there, and this CPU's list has pages. The next page to touch.
+    ///
+    /// Nothing is charged on the way, so that no event would get its own time: while somebody listens to these
+    /// allocations there are no runs, and every page goes through [`Kernel::touch`], which comes to the same.
     #[inline(always)]
-    fn fault_run(&mut self, c: &mut Context, r: Region, mut source: Source) -> u32 {
+    fn fault_run(&mut self, c: &mut Context, r: Region, mut source: PageSource) -> u32 {
+        if self.mem.trace().listens_to(Listen::KMEM) {
+            return r.first;
+        }
         let end = (r.first.next_multiple_of(TABLE_PAGES)).min(r.first + r.pages);
         let walk = Work { zones_tried: source.zones_tried, ..Work::default() };
         let touch_ns = ns(self.costs.touch);

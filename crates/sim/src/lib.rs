@@ -13,7 +13,7 @@ pub mod machine_file;
 pub mod program;
 
 pub use cost::CostModel;
-pub use executor::{CpuTime, Machine, Placement, Stop, TaskId};
+pub use executor::{CpuTime, KernelThread, KernelThreadKind, Machine, Placement, Stop, TaskId};
 pub use kernel::SimError;
 pub use machine_file::MachineFile;
 pub use program::{Op, Outcome, Program, Region, Value};

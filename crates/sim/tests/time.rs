@@ -3,7 +3,7 @@
 mod support;
 
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
-use kontig_mm::{Event, Gfp, Listen, Order, Profile, VmEvent, Vmstat, Work};
+use kontig_mm::{Event, Gfp, Listen, MigrateType, Order, Profile, VmEvent, Vmstat, Work};
 use kontig_sim::{CpuTime, Machine, Op, Outcome, Placement, Stop, TaskId, Value};
 use support::*;
 
@@ -358,6 +358,23 @@ fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
     assert!(runs >= 5, "{runs} runs that migrated");
     let stamps: std::collections::BTreeSet<u64> = events.iter().map(|(at, _)| *at).collect();
     assert!(stamps.len() * 4 > events.len(), "{} stamps for {} events", stamps.len(), events.len());
+}
+
+#[test]
+fn pages_faulted_in_one_after_the_other_are_allocated_at_times_of_their_own() {
+    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1(), Profile::linux_7_2()] {
+        let mut m = machine(2, 64, profile);
+        m.memory_mut().trace().listen(Listen::KMEM);
+        let id = m.spawn(toucher(3000), Placement { cpu: 0 });
+        assert_eq!(m.run(u64::MAX, Some(id)), Ok(Stop::ProgramDone));
+        let user_page = |e: &Event| matches!(e, Event::PageAlloc { migratetype: MigrateType::Movable, .. });
+        let events = m.take_events(u64::MAX);
+        let times: Vec<u64> = events.iter().filter(|(_, e)| user_page(e)).map(|(at, _)| *at).collect();
+        assert_eq!(times.len(), 3000);
+        let fault = (xeon().costs.fault.ns + xeon().costs.touch.ns) as u64;
+        let least = times.windows(2).map(|w| w[1] - w[0]).min().unwrap();
+        assert!(least >= fault, "a fault takes {fault} ns, and two pages came within {least}");
+    }
 }
 
 #[test]

@@ -127,7 +127,7 @@ pub struct Reading {
 pub fn samples_needed(p: f64) -> u64 {
     let below = (p / 100.0).clamp(0.0, 1.0);
     let one_side = |n: f64| below.powf(n) + (1.0 - below).powf(n);
-    // The rarer side decides; the other adds next to nothing but around the median, where a step or two is missing.
+    // The likelier side decides; the other adds next to nothing but around the median, where a step or two is missing.
     let first = (0.05f64.ln() / below.max(1.0 - below).ln()).ceil();
     if !first.is_finite() || first < 1.0 {
         return 1;
@@ -140,6 +140,8 @@ pub fn samples_needed(p: f64) -> u64 {
 pub struct Latencies {
     /// The operation.
     pub name: &'static str,
+    /// Why there are no figures of it where nothing was recorded.
+    pub missing: &'static str,
     /// The times, ns, in buckets of three significant figures.
     pub histogram: Histogram<u64>,
     /// The longest time, exactly; none where nothing was recorded.
@@ -148,10 +150,10 @@ pub struct Latencies {
 
 impl Latencies {
     /// Nothing recorded yet. Holds 1 ns to ten hours.
-    pub fn new(name: &'static str) -> Latencies {
+    pub fn new(name: &'static str, missing: &'static str) -> Latencies {
         let histogram =
             Histogram::new_with_bounds(1, 36_000_000_000_000, 3).expect("the bounds are within the library's");
-        Latencies { name, histogram, longest_ns: None }
+        Latencies { name, missing, histogram, longest_ns: None }
     }
     /// One operation took so long.
     pub fn record(&mut self, ns: u64) {
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_longest_time_is_exact_where_a_bucket_is_not() {
-        let mut l = Latencies::new("x");
+        let mut l = Latencies::new("x", "nothing was done");
         assert_eq!(l.longest_ns, None);
         l.record(5_009_123);
         l.record(7);

@@ -31,7 +31,7 @@ impl Heap {
             region: Region { mapping: 0, first: 0, pages: 0 },
             touched: 0,
             stage: Stage::Map,
-            faults: Latencies::new("2 MiB of heap touched"),
+            faults: Latencies::new("2 MiB of heap touched", "nothing was touched"),
         }
     }
 }

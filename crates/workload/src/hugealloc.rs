@@ -37,7 +37,7 @@ impl HugeAlloc {
             allocated: 0,
             failures_in_a_row: 0,
             failures: 0,
-            succeeded: Latencies::new("hugepage alloc latency"),
+            succeeded: Latencies::new("hugepage alloc latency", "nothing was obtained"),
             started: false,
             allocating: false,
         }

@@ -75,6 +75,7 @@ impl CompactRun {
             }
             let end = found.unwrap_or(stop);
             let hinted = if filter.honour_skip { m.blocks.count_skip(at, end) } else { 0 };
+            m.sh.work.any = true;
             m.sh.work.blocks_hinted += hinted;
             m.sh.work.blocks_visited += (end - at) as u64 - hinted + u64::from(found.is_some());
             if found.is_some() || stop == to {

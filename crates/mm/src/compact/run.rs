@@ -25,7 +25,7 @@ pub struct CompactControl {
     pub direct: bool,
     /// Start at the zone's ends.
     pub whole_zone: bool,
-    /// Scan pageblocks hinted at skipping too.
+    /// Scan pageblocks with the skip hint set, too.
     pub ignore_skip_hint: bool,
     /// Move to pageblocks of any type.
     pub ignore_block_suitable: bool,

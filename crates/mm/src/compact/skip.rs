@@ -70,14 +70,16 @@ impl Memory {
             };
             let offset = step as u32 * PAGEBLOCK_PAGES;
             let migrate = first.plus(offset);
-            if up == Some(low + step) && self.reset_isolation_pfn(migrate, true, source.is_some()) && source.is_none() {
+            let useful = up == Some(low + step) && self.reset_isolation_pfn(migrate, true, source.is_some());
+            if useful && source.is_none() {
                 source = Some(migrate);
                 let c = &mut self.zones[zone.index()].compaction;
                 c.init_migrate_pfn = migrate;
                 c.cached_migrate_pfn = [migrate, migrate];
             }
             let free = last.minus(offset);
-            if down == Some(high - step) && self.reset_isolation_pfn(free, target.is_some(), true) && target.is_none() {
+            let useful = down == Some(high - step) && self.reset_isolation_pfn(free, target.is_some(), true);
+            if useful && target.is_none() {
                 target = Some(free);
                 let c = &mut self.zones[zone.index()].compaction;
                 c.init_free_pfn = free;
@@ -140,6 +142,7 @@ mod tests {
         let (mut reset_migrate, mut reset_free) = (free, migrate);
         let (mut source_set, mut free_set) = (false, false);
         while migrate < free {
+            m.sh.work.blocks_visited += 2;
             if m.reset_isolation_pfn(migrate, true, source_set) && migrate < reset_migrate {
                 (source_set, reset_migrate) = (true, migrate);
                 let c = &mut m.zones[zone.index()].compaction;
@@ -161,7 +164,7 @@ mod tests {
         }
     }
 
-    /// A zone whose blocks are huge pages, user or kernel pages with holes, or free, hinted at and typed at random.
+    /// A zone whose blocks are huge pages, user or kernel pages with holes, or free, with skip hints and types at random.
     fn machine(blocks: u32, random: &mut impl FnMut(u32) -> u32) -> Memory {
         let mut m = crate::testing::machine(blocks);
         let (cpu, node) = (CpuId::new(0), NodeId::default());
@@ -213,7 +216,8 @@ mod tests {
                 let hints: alloc::vec::Vec<bool> = (0..blocks as usize).map(|b| m.blocks.skip(b)).collect();
                 let c = &m.zones[0].compaction;
                 let positions = (c.cached_migrate_pfn, c.cached_free_pfn, c.init_migrate_pfn, c.init_free_pfn);
-                (hints, positions, m.take_work().reset_sampled)
+                let work = m.take_work();
+                (hints, positions, work.blocks_visited, work.reset_sampled)
             };
             assert_eq!(of(&mut by_words), of(&mut by_blocks), "round {round}, {blocks} blocks");
         }

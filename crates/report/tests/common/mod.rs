@@ -78,7 +78,8 @@ pub fn once(value: f64) -> Measured {
 /// A table with every verdict in it.
 pub fn table() -> ExperimentResult {
     let latency = |p: u32, headline, published: [f64; 2], measured: [f64; 2]| {
-        row(&format!("hugepage alloc latency p{p}"), "us", headline, &published, &measured.map(Some))
+        let merge = Merge::Percentile { of: "hugepage alloc latency".into(), p: f64::from(p) };
+        Row { merge, ..row(&format!("hugepage alloc latency p{p}"), "us", headline, &published, &measured.map(Some)) }
     };
     let rows = vec![
         latency(5, false, [7894.0, 2.0], [6012.4, 2.1]),

@@ -1,0 +1,183 @@
+//! What has to be known to read an experiment's table rightly, beyond its figures.
+//!
+//! Each remark is of one variant or of all. [`remarks`] owns their order: the workload, what became of the runs, what
+//! was said about the request, and what the runs show of their settings and events.
+
+use crate::compare::{Repetitions, merged};
+use crate::event_log::{FIRST, LAST};
+use crate::experiment::Variant;
+use crate::result::{MEASURE, Merge, Remark};
+use kontig_mm::sysctl::Sysctl;
+
+/// All remarks on the runs of these variants, in the order they are shown. `notes` is about the request.
+pub(crate) fn remarks(variants: &[Variant], by_variant: &[Repetitions<'_>], notes: &[String]) -> Vec<Remark> {
+    let of_all = |text: String| Remark { variant: None, text };
+    let each = |of: &dyn Fn(usize, &Repetitions<'_>) -> Vec<String>| -> Vec<Remark> {
+        let of = |(i, runs)| of(i, runs).into_iter().map(move |text| Remark { variant: Some(i), text });
+        by_variant.iter().enumerate().flat_map(of).collect()
+    };
+    let mut remarks: Vec<Remark> = not_random(by_variant).map(of_all).into_iter().collect();
+    remarks.extend(each(&|_, runs| endings(runs).into_iter().collect()));
+    remarks.extend(each(&|_, runs| missing(runs)));
+    remarks.extend(remedy(by_variant).map(of_all));
+    remarks.extend(notes.iter().cloned().map(of_all));
+    remarks.extend(each(&|i, runs| {
+        let settings = variants[i].sysctl_texts();
+        let without_effect = settings.iter().filter_map(|(name, value)| without_effect(name, value, runs));
+        without_effect.chain(dropped_events(runs)).collect()
+    }));
+    remarks
+}
+
+/// That the seed has no effect.
+fn not_random(by_variant: &[Repetitions<'_>]) -> Option<String> {
+    if by_variant.iter().flatten().any(|run| run.random) {
+        return None;
+    }
+    Some("nothing in this workload is random: the seed has no effect, and every variant runs once".into())
+}
+
+/// How to have runs end otherwise than by a rule.
+fn remedy(by_variant: &[Repetitions<'_>]) -> Option<String> {
+    by_variant.iter().flatten().find_map(|run| run.ending.as_ref()).map(|ending| ending.remedy.clone())
+}
+
+/// By which rules the runs ended, and how far they had come.
+fn endings(runs: &Repetitions<'_>) -> Option<String> {
+    let endings: Vec<_> = runs.iter().filter_map(|run| run.ending.as_ref()).collect();
+    let first = endings.first()?;
+    let mut text = format!("ended at {}", first.rule);
+    let all = |f: fn(f64, f64) -> f64, start| endings.iter().filter_map(|e| e.reached).fold(start, f);
+    let (low, high) = (all(f64::min, f64::INFINITY), all(f64::max, f64::NEG_INFINITY));
+    let percent = |x: f64| format!("{x:.1}");
+    if low <= high {
+        let range = if percent(low) == percent(high) { percent(low) } else { format!("{low:.1} to {high:.1}") };
+        text += &format!(", with {range} % of {} taken", first.goal);
+    }
+    Some(text)
+}
+
+/// The figures that no repetition has a value for: a remark for each reason.
+fn missing(runs: &Repetitions<'_>) -> Vec<String> {
+    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
+    let Some(first) = runs.first() else { return Vec::new() };
+    for reading in &first.figures {
+        let figure = &reading.figure;
+        if merged(figure, runs).is_some() {
+            continue;
+        }
+        let why = reading.missing.to_string();
+        // If a whole distribution is missing, name it once.
+        let name = match &figure.merge {
+            Merge::Percentile { of, .. } => of.to_string(),
+            _ if figure.phase != MEASURE => format!("{} of {}", figure.name, figure.phase),
+            _ => figure.name.to_string(),
+        };
+        let at = by_reason.iter().position(|(reason, _)| *reason == why).unwrap_or_else(|| {
+            by_reason.push((why, Vec::new()));
+            by_reason.len() - 1
+        });
+        let names = &mut by_reason[at].1;
+        if !names.iter().any(|known| name.starts_with(known.as_str())) {
+            names.push(name);
+        }
+    }
+    by_reason.into_iter().map(|(why, names)| format!("{why}: no {}", names.join(", "))).collect()
+}
+
+/// That a setting made no difference to any of a variant's runs.
+fn without_effect(name: &str, value: &str, runs: &Repetitions<'_>) -> Option<String> {
+    let name = Sysctl::find(name)?.name;
+    let at_boot = *runs.first()?.without_effect.get(name)?;
+    if !runs.iter().all(|r| r.without_effect.contains_key(name)) {
+        return None;
+    }
+    Some(if value.parse() == Ok(at_boot) {
+        format!("{name}={value} had no effect: it is what boot sets on this machine")
+    } else {
+        format!("{name}={value} had no effect: every decision came out as with {at_boot}, which boot sets")
+    })
+}
+
+/// How many events of a variant's runs are not stored; of which kinds, the runs' own counts say.
+fn dropped_events(runs: &Repetitions<'_>) -> Option<String> {
+    let counts = runs.iter().flat_map(|r| r.event_counts.values());
+    let (happened, dropped) = counts.fold((0, 0), |(h, d), c| (h + c.happened, d + c.dropped));
+    (dropped > 0).then(|| {
+        format!(
+            "{dropped} of {happened} events are counted by kind, but not kept: each run keeps its first {FIRST} and last \
+             {LAST}"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{EventCount, RunResult};
+
+    fn run(variant: &str, counts: &[(&str, u64, u64)]) -> RunResult {
+        let text = serde_json::json!({
+            "experiment": "e", "variant": variant, "repetition": 0, "seed": 1,
+            "random": true, "without_effect": {}, "figures": [], "ending": null, "vmstat": {},
+            "work": {}, "histograms": [], "series": [], "phases": [], "map": { "zones": [], "frames": [] },
+            "events": [], "event_counts": {},
+        });
+        let mut run: RunResult = serde_json::from_value(text).expect("a run");
+        let counts = counts.iter();
+        run.event_counts = counts
+            .map(|(n, happened, dropped)| ((*n).into(), EventCount { happened: *happened, dropped: *dropped }))
+            .collect();
+        run
+    }
+
+    fn variant(name: &str) -> Variant {
+        toml::from_str(&format!("name = '{name}'\nprofile = '6.1'\nsysctls = {{ extfrag_threshold = 600 }}"))
+            .expect("one")
+    }
+
+    fn of(variants: &[Variant], runs: &[RunResult]) -> Vec<Remark> {
+        let by_variant: Vec<Repetitions<'_>> =
+            variants.iter().map(|v| runs.iter().filter(|r| r.variant == v.name).collect()).collect();
+        remarks(variants, &by_variant, &[])
+    }
+
+    #[test]
+    fn a_setting_had_no_effect_if_it_had_none_in_any_run() {
+        let with = |variant: &str, names: &[&str]| {
+            let mut run = run(variant, &[]);
+            run.without_effect = names.iter().map(|n| ((*n).into(), 500)).collect();
+            run
+        };
+        let none = ["vm.extfrag_threshold"];
+        let runs = [with("a", &none), with("a", &none), with("b", &none), with("b", &[])];
+        assert_eq!(
+            of(&[variant("a"), variant("b")], &runs),
+            [Remark {
+                variant: Some(0),
+                text: "vm.extfrag_threshold=600 had no effect: every decision came out as with 500, which boot sets"
+                    .into()
+            }]
+        );
+    }
+
+    #[test]
+    fn events_that_are_not_kept_are_said_over_all_repetitions() {
+        let runs = [
+            run("a", &[("begin", 30_000, 9_000), ("end", 3, 0)]),
+            run("a", &[("begin", 21_000, 900), ("end", 5, 2)]),
+            run("b", &[("begin", 5, 0)]),
+        ];
+        let notes = of(&[variant("a"), variant("b")], &runs);
+        assert_eq!(
+            notes,
+            [Remark {
+                variant: Some(0),
+                text:
+                    "9902 of 51008 events are counted by kind, but not kept: each run keeps its first 10000 and last \
+                       10000"
+                        .into()
+            }]
+        );
+    }
+}
