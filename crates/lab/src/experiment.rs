@@ -1,6 +1,7 @@
 //! Experiments and targets, as data.
 
 use crate::run::file_name;
+use kontig_mm::sysctl::Sysctl;
 use kontig_workload::Workload;
 use kontig_workload::spec::Measure;
 use serde::{Deserialize, Serialize};
@@ -117,7 +118,7 @@ impl Experiment {
             if self.variant[..i].iter().any(|w| w.name == v.name) {
                 return Err(format!("two variants are called '{}'", v.name));
             }
-            let short = |name: &String| name.strip_prefix("vm.").unwrap_or(name).to_string();
+            let short = |name: &String| Sysctl::find(name).map_or(name.as_str(), |s| s.short_name()).to_string();
             let mut sysctls: Vec<String> = v.sysctls.keys().map(short).collect();
             sysctls.sort();
             if let Some(twice) = sysctls.windows(2).find(|w| w[0] == w[1]) {

@@ -8,7 +8,7 @@ use kontig_workload::figure::{Latencies, PERCENTILES};
 
 /// Pages in GiB.
 pub(crate) fn gib(pages: u64) -> f64 {
-    pages as f64 * 4096.0 / (1u64 << 30) as f64
+    (pages * kontig_mm::types::PAGE_SIZE) as f64 / (1u64 << 30) as f64
 }
 
 /// The workload's programs among the tasks of a phase.

@@ -11,7 +11,7 @@ use crate::run::machine_score;
 use base64::Engine;
 use kontig_mm::frame::{FrameKind, Tag};
 use kontig_mm::{Memory, Pfn, VmEvent};
-use kontig_sim::Machine;
+use kontig_sim::{KernelThreadKind, Machine};
 use std::io::Write;
 
 /// Virtual time between two looks at the machine at the start of a phase; doubled as the phase gets longer.
@@ -127,8 +127,8 @@ impl Sampler {
             gib(mem.nr_free_pages()),
             mem.vmstat().get(VmEvent::PgmigrateSuccess) as f64,
             node_runs(m).sum::<u64>() as f64,
-            m.kcompactd_ns() as f64 / 1e9,
-            m.kswapd_ns() as f64 / 1e9,
+            m.kernel_thread_ns(KernelThreadKind::Kcompactd) as f64 / 1e9,
+            m.kernel_thread_ns(KernelThreadKind::Kswapd) as f64 / 1e9,
         ];
         for (s, v) in self.series.iter_mut().zip(values) {
             // Two looks at one moment show the same machine.

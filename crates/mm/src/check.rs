@@ -7,7 +7,7 @@ use crate::frame::{FrameKind, List, Tag};
 use crate::memory::Memory;
 use crate::pcp::{self, NR_LISTS};
 use crate::profile::FreeLists;
-use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 use crate::zone::Zone;
 use alloc::format;
 use alloc::string::String;
@@ -91,7 +91,7 @@ impl Memory {
                         tag.kind(),
                         tag.order()
                     );
-                    ensure!(!self.has_free_buddy(z, pfn, o), "{pfn} and its buddy are both free at {o:?}");
+                    ensure!(!self.has_free_buddy(z, pfn, o, t), "{pfn} and its buddy are both free at {o:?}");
                     self.check_list_type(pfn, o, t)?;
                     Ok(())
                 })?;
@@ -117,11 +117,17 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether a block's buddy is free at the same order and should have merged with it. Whole pageblocks need not have:
-    /// one that was reserved for atomic requests does not merge, and stays as it is when it gets its buddy's type.
-    fn has_free_buddy(&self, z: &Zone, pfn: Pfn, o: Order) -> bool {
+    /// Whether a block's buddy is free at the same order and should have merged with it. A whole pageblock that was
+    /// reserved for atomic requests did not merge, and stays as it is when it gets its buddy's type back.
+    fn has_free_buddy(&self, z: &Zone, pfn: Pfn, o: Order, t: MigrateType) -> bool {
         let buddy = pfn.buddy(o);
-        o < PAGEBLOCK_ORDER && z.spans(buddy) && self.frames.tag(buddy).is_buddy_of(o)
+        if o == MAX_ORDER || !z.spans(buddy) || !self.frames.tag(buddy).is_buddy_of(o) {
+            return false;
+        }
+        // Across pageblocks only mergeable types merge; a type may also have changed after both were freed.
+        let (a, b) = (self.blocks.migratetype(pfn.pageblock()), self.blocks.migratetype(buddy.pageblock()));
+        let reserved = [pfn, buddy].iter().any(|p| self.blocks.was_highatomic(p.pageblock()));
+        o < PAGEBLOCK_ORDER || a == b && a.is_mergeable() && t.is_mergeable() && !reserved
     }
 
     fn check_pcp_lists(&self, z: &Zone) -> Result<u64, String> {

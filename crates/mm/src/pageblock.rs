@@ -17,6 +17,8 @@ const STRETCH_BLOCKS: usize = 64 * STRETCH;
 #[derive(Clone)]
 pub struct Pageblocks {
     types: [Vec<u64>; MigrateType::COUNT],
+    /// Blocks that are or were HIGHATOMIC: those alone may lie free beside a free buddy, because they did not merge.
+    ever_highatomic: Vec<u64>,
     skip: Vec<u64>,
     /// How many hints are set in each stretch of `skip`, so that a walk can count those it passed without reading them.
     skip_set: Vec<u16>,
@@ -50,6 +52,7 @@ impl Pageblocks {
         let words = blocks.div_ceil(64);
         Pageblocks {
             types: [vec![0; words], vec![0; words], vec![0; words], vec![0; words]],
+            ever_highatomic: vec![0; words],
             skip: vec![0; words],
             skip_set: vec![0; words.div_ceil(STRETCH)],
             huge: vec![0; words],
@@ -84,6 +87,13 @@ impl Pageblocks {
         for t in MigrateType::ALL {
             put(&mut self.types[t.index()], block, t == to);
         }
+        if to == MigrateType::HighAtomic {
+            put(&mut self.ever_highatomic, block, true);
+        }
+    }
+    /// Whether the block is or was HIGHATOMIC.
+    pub(crate) fn was_highatomic(&self, block: usize) -> bool {
+        get(&self.ever_highatomic, block)
     }
     /// Compaction's hint that the block is not worth scanning.
     #[inline(always)]

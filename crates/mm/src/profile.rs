@@ -222,7 +222,7 @@ pub struct Profile {
     pub free_counts_as_reclaimable: bool,
     /// Whether a request that gives up in the retry loop, for whatever reason, takes a pageblock out of the HIGHATOMIC
     /// reserve first (6.8, and 6.1.192 by backport). Before, only one that has retried often enough does.
-    pub gives_up_reserve_last: bool,
+    pub unreserves_for_any_reason: bool,
     /// Whether a kernel of this generation was recorded and is reproduced; the others are followed from descriptions.
     pub recorded: bool,
     /// A costly NORETRY request bound to one node fails after one compaction and never reclaims (§0.3).
@@ -263,7 +263,7 @@ impl Profile {
             compact_stall: StallCounting::UnlessSkipped,
             preemption: Preemption::Voluntary,
             free_counts_as_reclaimable: true,
-            gives_up_reserve_last: true,
+            unreserves_for_any_reason: true,
             recorded: true,
             thisnode_noretry_never_reclaims: true,
         }
@@ -284,7 +284,7 @@ impl Profile {
             busy_nodes_last: true,
             preemption: Preemption::Immediate,
             free_counts_as_reclaimable: false,
-            gives_up_reserve_last: true,
+            unreserves_for_any_reason: true,
             recorded: true,
             ignores_boost: IgnoresBoost::MinReserve,
             slow_path: SlowPathRules::OneLoop,
@@ -321,7 +321,7 @@ impl Profile {
             compact_stall: StallCounting::Always,
             preemption: Preemption::Voluntary,
             free_counts_as_reclaimable: false,
-            gives_up_reserve_last: false,
+            unreserves_for_any_reason: false,
             recorded: false,
             thisnode_noretry_never_reclaims: false,
         }

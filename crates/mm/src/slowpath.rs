@@ -386,7 +386,7 @@ impl AllocSlow {
             offer_cpu(m, owner);
         }
         // Before giving up: what is reserved for atomic requests.
-        let last = m.sh.profile.gives_up_reserve_last || self.no_progress_loops > MAX_RECLAIM_RETRIES;
+        let last = m.sh.profile.unreserves_for_any_reason || self.no_progress_loops > MAX_RECLAIM_RETRIES;
         worth_it || last && self.unreserve_highatomic(m, true)
     }
 

@@ -194,20 +194,13 @@ impl Machine {
     pub fn cpu_time(&self, id: TaskId) -> CpuTime {
         self.tasks[id.0].time
     }
-    /// Time all kcompactds have been on a CPU, ns.
-    pub fn kcompactd_ns(&self) -> u64 {
-        let of = |t: &Task| if matches!(t.body, Body::Kcompactd(_)) { t.time.system_ns } else { 0 };
-        self.tasks.iter().map(of).sum()
-    }
-    /// Time all kswapds have been on a CPU, ns.
-    pub fn kswapd_ns(&self) -> u64 {
-        let of = |t: &Task| if matches!(t.body, Body::Kswapd(_)) { t.time.system_ns } else { 0 };
-        self.tasks.iter().map(of).sum()
-    }
-
     /// Every kernel thread, node by node, with its time on a CPU, ns.
     pub fn kernel_threads(&self) -> Vec<(KernelThread, u64)> {
         self.tasks.iter().filter_map(|t| Some((t.body.kernel_thread()?, t.time.system_ns))).collect()
+    }
+    /// Time all kernel threads of a kind have been on a CPU, ns.
+    pub fn kernel_thread_ns(&self, kind: KernelThreadKind) -> u64 {
+        self.kernel_threads().iter().filter(|(thread, _)| thread.kind == kind).map(|(_, ns)| ns).sum()
     }
 
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.

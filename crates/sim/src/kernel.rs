@@ -186,7 +186,7 @@ impl Kernel {
         }));
     }
 
-    /// Events that happened before `until`, in the order of their times, those at one time in that of their causes.
+    /// Events that happened before `until`, in the order of their times; ties stay in the order recorded.
     pub(crate) fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
         self.events.sort_by_key(|(at, _)| *at);
         let later = self.events.partition_point(|(at, _)| *at < until);

@@ -3,7 +3,7 @@
 mod support;
 
 use kontig_mm::{Event, Gfp, Listen, Profile, VmEvent};
-use kontig_sim::{Machine, Op, Placement};
+use kontig_sim::{KernelThreadKind, Machine, Op, Placement};
 use support::*;
 
 /// Without the boosts that would make kswapd ask kcompactd for pageblocks.
@@ -32,9 +32,9 @@ fn without_proactive_compaction_kcompactd_never_runs_by_itself() {
     let mut m = machine_with(2, 64, Profile::linux_5_6(), &[NO_BOOST]);
     run(&mut m, 0, fragmenter(384));
     assert!(score(&m) > 90);
-    let at_boot = m.kcompactd_ns();
+    let at_boot = m.kernel_thread_ns(KernelThreadKind::Kcompactd);
     pass(&mut m, 300 * SECOND);
-    assert_eq!(m.kcompactd_ns(), at_boot);
+    assert_eq!(m.kernel_thread_ns(KernelThreadKind::Kcompactd), at_boot);
     assert!(at_boot < 1000, "at boot it only goes to sleep: {at_boot} ns");
     assert_eq!(proactive_runs(&m), 0);
     assert_eq!(event(&m, VmEvent::CompactDaemonWake), 0);
@@ -54,13 +54,14 @@ fn proactive_compaction_brings_the_score_from_above_90_to_80_and_rests() {
         assert!(runs[0] - start <= 501 * MS, "at the next check: {} ns", runs[0] - start);
         // A little below: when a per-CPU list gives back what was freed, several blocks are joined at once.
         assert!((77..=80).contains(&score(&m)), "{}", score(&m));
-        let (migrated, spent, at) = (event(&m, VmEvent::PgmigrateSuccess), m.kcompactd_ns(), score(&m));
+        let (migrated, spent, at) =
+            (event(&m, VmEvent::PgmigrateSuccess), m.kernel_thread_ns(KernelThreadKind::Kcompactd), score(&m));
         assert!(migrated > 0);
         pass(&mut m, 100 * SECOND);
         assert_eq!((event(&m, VmEvent::PgmigrateSuccess), score(&m), proactive_runs(&m)), (migrated, at, 1));
         // Only the checks, twice a second, a test each.
         let per_check = xeon().costs.tests.ns as u64;
-        assert_eq!(m.kcompactd_ns() - spent, 200 * per_check);
+        assert_eq!(m.kernel_thread_ns(KernelThreadKind::Kcompactd) - spent, 200 * per_check);
         m.memory().check().unwrap();
     }
 }
@@ -159,7 +160,7 @@ fn kswapd_sleeps_while_memory_is_plentiful() {
     let mut m = machine_with(2, 64, Profile::linux_6_1(), &[NO_BOOST]);
     run(&mut m, 0, fragmenter(384));
     pass(&mut m, 10 * SECOND);
-    assert_eq!((m.kswapd_ns(), event(&m, VmEvent::Pageoutrun)), (0, 0));
+    assert_eq!((m.kernel_thread_ns(KernelThreadKind::Kswapd), event(&m, VmEvent::Pageoutrun)), (0, 0));
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn kswapd_is_woken_by_an_order_9_request_that_finds_no_block() {
     let events: Vec<Event> = m.take_events(u64::MAX).into_iter().map(|(_, e)| e).collect();
     assert!(events.iter().any(|e| matches!(e, Event::WakeupKswapd { order, .. } if *order == HUGE)), "{events:?}");
     assert!(events.iter().any(|e| matches!(e, Event::KswapdWake { order, .. } if *order == HUGE)), "{events:?}");
-    assert!(m.kswapd_ns() > 0);
+    assert!(m.kernel_thread_ns(KernelThreadKind::Kswapd) > 0);
     assert!(m.memory().nodes()[0].kswapd.failures > 0);
 }
 

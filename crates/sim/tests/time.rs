@@ -4,7 +4,7 @@ mod support;
 
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
 use kontig_mm::{Event, Gfp, Listen, MigrateType, Order, Profile, VmEvent, Vmstat, Work};
-use kontig_sim::{CpuTime, Machine, Op, Outcome, Placement, Stop, TaskId, Value};
+use kontig_sim::{CpuTime, KernelThreadKind, Machine, Op, Outcome, Placement, Stop, TaskId, Value};
 use support::*;
 
 /// A process that maps and touches so many pages.
@@ -239,7 +239,11 @@ fn busy_run_of(mut m: Machine, listen: Option<Listen>, slice: u64) -> Seen {
         work: *m.work(),
         outcomes: ids.iter().map(|id| log(&m, *id).to_vec()).collect(),
         times: ids.iter().map(|id| m.cpu_time(*id)).collect(),
-        daemons: (m.kcompactd_ns(), m.kswapd_ns(), m.lock_wait_ns()),
+        daemons: (
+            m.kernel_thread_ns(KernelThreadKind::Kcompactd),
+            m.kernel_thread_ns(KernelThreadKind::Kswapd),
+            m.lock_wait_ns(),
+        ),
         free: m.memory().zones().iter().map(|z| (z.nr_free_pages(), z.nr_free_pages_exact(), z.pcp_pages())).collect(),
         now: m.now(),
         mattered: SYSCTLS.iter().filter(|s| m.memory().sysctl_mattered(s)).map(|s| s.name).collect(),
