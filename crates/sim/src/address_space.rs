@@ -6,7 +6,7 @@
 
 use crate::program::Region;
 use kontig_mm::Pfn;
-use kontig_mm::compact::{MigrateOutcome, Owner};
+use kontig_mm::{MigrateOutcome, Owner};
 
 /// Host bytes for each page that was ever mapped.
 pub const BYTES_PER_PAGE: u64 = 4;

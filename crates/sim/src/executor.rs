@@ -9,7 +9,8 @@ use crate::kernel::{Context, InProgress, Kernel, SimError, Slice};
 use crate::program::{Op, Outcome, Program, Value};
 use kontig_mm::event::Event;
 use kontig_mm::kcompactd::Kcompactd;
-use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::kswapd::Kswapd;
+use kontig_mm::step::DaemonStep;
 use kontig_mm::{CpuId, Memory, NodeId, Work};
 use std::fmt;
 
