@@ -1,7 +1,7 @@
 //! Two short programs: one full compaction, and watching the machine for a while.
 
-use crate::figure::Figure;
 use crate::{Benchmark, Measured};
+use kontig_results::Figure;
 use kontig_sim::{Op, Outcome, Program};
 
 /// Writes 1 to `vm.compact_memory`, once.
