@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The packages the recordings are of, a line each: also what `oracle/make-root` installs.
-const KERNELS: &str = include_str!("../../../../oracle/kernels");
+const KERNELS: &str = include_str!("../../../oracle/kernels");
 
 /// A series of kernels that is recorded, as profiles are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
