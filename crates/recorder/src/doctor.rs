@@ -118,7 +118,8 @@ fn check_kernel(place: &Path, series: Series, installed: &Installed, in_root: bo
     match (version("linux-image"), version("linux-headers")) {
         (Some(image), Some(headers)) if image == headers => {
             let recorded = series.package().version;
-            let other = if image == recorded { String::new() } else { format!(" (the project's recordings: {recorded})") };
+            let other =
+                if image == recorded { String::new() } else { format!(" (the project's recordings: {recorded})") };
             d.fine(format!("kernel {newest}, image and headers {image}{other}"));
             Vec::new()
         }
