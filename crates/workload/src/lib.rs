@@ -14,7 +14,7 @@ pub mod unmovable;
 pub use spec::{Measurement, WORKLOADS, Workload};
 
 use figure::{Latencies, Reading};
-use kontig_sim::Program;
+use kontig_program::Program;
 use serde::{Deserialize, Serialize};
 
 /// What a program has measured.
