@@ -6,9 +6,9 @@ use crate::options::{Options, size};
 use crate::random::Random;
 use crate::subject::{CPU, Kontig, NODE, Subject};
 use crate::table::{Row, Unit};
-use kontig_mm::compact::{MigrateOutcome, Owner};
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::{Memory, Order, Pfn, Work};
+use kontig_mm::{MigrateOutcome, Owner};
 
 /// Follows every move in a table, as an address space does.
 struct Places(Vec<u32>);

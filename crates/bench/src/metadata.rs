@@ -4,7 +4,7 @@ use crate::measure::Samples;
 use crate::options::{Options, size};
 use crate::subject::{Kontig, Subject};
 use crate::table::{Row, Target, Unit};
-use kontig_mm::frame::Frames;
+use kontig_mm::state::Frames;
 
 /// What the kernel keeps for a frame: one `struct page`.
 const STRUCT_PAGE: f64 = 64.0;

@@ -6,7 +6,7 @@ use crate::options::{Options, size};
 use crate::random::Random;
 use crate::subject::one_zone;
 use crate::table::{Row, Unit};
-use kontig_mm::frame::Frames;
+use kontig_mm::state::Frames;
 use kontig_mm::{Memory, Profile};
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::address_space::BYTES_PER_PAGE;

@@ -1,10 +1,10 @@
 //! What is measured: an allocator of page frames, reduced to what all of them can do.
 
 use buddy_system_allocator::FrameAllocator;
-use kontig_mm::compact::{MigrateOutcome, Owner};
 use kontig_mm::{
     AllocSlow, AllocStep, CpuId, Gfp, MachineSpec, Memory, NoPage, NodeId, Order, Pfn, Profile, ZoneSpec, ZoneType,
 };
+use kontig_mm::{MigrateOutcome, Owner};
 
 /// An allocator of page frames. Orders are at most 10.
 pub trait Subject: Sized {

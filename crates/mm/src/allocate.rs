@@ -5,14 +5,12 @@
 
 use crate::event::{Event, Listen};
 use crate::fallback::RmqueueMode;
-use crate::frame::{FrameKind, Tag};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::memory::Memory;
 use crate::pcp;
 use crate::profile::{HighAtomicRules, PcpRules};
+use crate::state::{FrameKind, Locked, Memory, Tag};
 use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
-use crate::zone::Locked;
 
 /// The fast path had no page; the request has to go the slow way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -405,7 +403,7 @@ mod tests {
     use super::*;
     use crate::boot::{MachineSpec, ZoneSpec};
     use crate::profile::Profile;
-    use crate::zone::Zone;
+    use crate::state::Zone;
     use alloc::vec::Vec;
 
     /// Three nodes, the first with a DMA32 zone below its Normal one.

@@ -1,21 +1,15 @@
 //! A machine as boot leaves it: its zones and nodes made, all its memory free, all marks computed.
 
-use crate::compact::ZoneCompaction;
 use crate::event::Trace;
-use crate::frame::{FrameKind, Frames, List};
-use crate::kcompactd::KcompactdState;
-use crate::kswapd::{KswapdState, Wakes};
-use crate::memory::{Memory, Node};
-use crate::pageblock::Pageblocks;
-use crate::pcp::PerCpuPages;
 use crate::profile::Profile;
-use crate::shared::Shared;
-use crate::sysctl::Tunables;
+use crate::state::{
+    FrameKind, Frames, KcompactdState, KswapdState, List, Memory, Node, Pageblocks, PerCpuPages, Shared, Tunables,
+    Watermarks, Zone, ZoneCompaction,
+};
+use crate::step::Wakes;
 use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::Vmstat;
-use crate::watermark::Watermarks;
 use crate::work::Work;
-use crate::zone::Zone;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;

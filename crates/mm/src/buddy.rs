@@ -9,11 +9,10 @@
 //! type. From 6.10 on its list is always its pageblock's: what merges across pageblocks takes the freed one's type.
 
 use crate::event::{Event, Listen};
-use crate::frame::FrameKind;
 use crate::pcp;
 use crate::profile::FreeLists;
+use crate::state::{FrameKind, Locked};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::zone::Locked;
 
 impl Locked<'_> {
     #[inline(always)]

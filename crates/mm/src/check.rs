@@ -3,12 +3,10 @@
 //! The invariants are written here once; property tests call this after every operation on small machines, and
 //! hosts call it on demand on large ones. Source: kernel-behaviour §12, and the engine's own data structures.
 
-use crate::frame::{FrameKind, List, Tag};
-use crate::memory::Memory;
-use crate::pcp::{self, NR_LISTS};
 use crate::profile::FreeLists;
+use crate::state::pcp_lists;
+use crate::state::{FrameKind, List, Memory, NR_LISTS, Tag, Zone};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::zone::Zone;
 use alloc::format;
 use alloc::string::String;
 
@@ -135,7 +133,7 @@ impl Memory {
         for (cpu, p) in z.pcps.iter().enumerate() {
             let mut count = 0u64;
             for i in 0..NR_LISTS {
-                let order = pcp::order_of(i);
+                let order = pcp_lists::order_of(i);
                 for pfn in p.list(i) {
                     ensure!(
                         z.spans(pfn) && pfn.is_aligned(order),
@@ -144,8 +142,10 @@ impl Memory {
                     let tag = self.frames.tag(pfn);
                     let on_its_list = match tag.kind() {
                         // HIGHATOMIC has no lists of its own here.
-                        FrameKind::Pcp(MigrateType::HighAtomic) => pcp::index_of(order, MigrateType::Movable) == i,
-                        FrameKind::Pcp(t) => pcp::index_of(order, t) == i,
+                        FrameKind::Pcp(MigrateType::HighAtomic) => {
+                            pcp_lists::index_of(order, MigrateType::Movable) == i
+                        }
+                        FrameKind::Pcp(t) => pcp_lists::index_of(order, t) == i,
                         _ => false,
                     };
                     let ok = on_its_list && tag.order() == order;

@@ -3,7 +3,6 @@
 //! Nothing is recorded unless a host listens: an event site costs one test of a bit. The engine has no clock; an event
 //! carries what had been done by then instead, in the counts a host turns into time.
 
-use crate::shared::Shared;
 use crate::types::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -322,6 +321,10 @@ impl Trace {
     pub fn listens_to(&self, what: Listen) -> bool {
         self.listening & what.0 != 0
     }
+    /// Records an event that happened after `work`.
+    pub(crate) fn push(&mut self, event: Event, work: Work) {
+        self.events.push((event, work));
+    }
     /// Hands over what was recorded.
     pub fn take(&mut self) -> Vec<Event> {
         self.events.drain(..).map(|(event, _)| event).collect()
@@ -329,22 +332,5 @@ impl Trace {
     /// Hands over what was recorded, each event with the work done since [`crate::Memory::take_work`] when it happened.
     pub fn take_with_work(&mut self) -> impl Iterator<Item = (Event, Work)> {
         self.events.drain(..)
-    }
-}
-
-impl Shared {
-    /// Records an event if anybody wants its group.
-    #[inline(always)]
-    pub(crate) fn emit(&mut self, what: Listen, event: impl FnOnce() -> Event) {
-        if self.trace.listens_to(what) {
-            self.record(event());
-        }
-    }
-
-    #[cold]
-    fn record(&mut self, event: Event) {
-        // Make sure the next charge happens, so that this event gets a time.
-        self.work.any = true;
-        self.trace.events.push((event, self.work));
     }
 }

@@ -12,9 +12,9 @@
 use crate::event::{Event, Listen};
 use crate::gfp::AllocFlags;
 use crate::profile::{FallbackRules, FreeLists, HighAtomicRules};
+use crate::state::{Locked, Zone};
 use crate::sysctl::WATERMARK_BOOST_FACTOR;
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
-use crate::zone::{Locked, Zone};
 
 /// Types to take from, in this order (§1.2).
 const FALLBACKS: [[MigrateType; 2]; MigrateType::PCP_TYPES] = [

@@ -2,9 +2,8 @@
 //!
 //! Source: kernel-behaviour §5.2, §5.10, and seed 000. Divisions truncate as the kernel's do.
 
-use crate::memory::Memory;
+use crate::state::{Memory, Zone};
 use crate::types::{NR_ORDERS, NodeId, Order, PAGEBLOCK_ORDER};
-use crate::zone::Zone;
 
 /// Free memory of a zone as an order sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,12 +5,13 @@
 //! §5.14.
 
 use crate::compact::proactive::whole_zone_control;
-use crate::compact::{CompactControl, CompactRun, Owner, RunStep};
+use crate::compact::{CompactControl, CompactRun, RunStep};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
-use crate::kswapd::DaemonStep;
-use crate::memory::Memory;
+use crate::host::Owner;
 use crate::profile::ProactiveRules;
+use crate::state::Memory;
+use crate::step::DaemonStep;
 use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
@@ -19,18 +20,6 @@ use crate::vmstat::VmEvent;
 pub const HPAGE_FRAG_CHECK_INTERVAL_NS: u64 = 500_000_000;
 /// Checks put off, or the power of two the interval is stretched by, after a run that gained nothing.
 const MAX_DEFER_SHIFT: u32 = 6;
-
-/// What a node's kcompactd is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KcompactdState {
-    max_order: Order,
-    highest: Option<ZoneType>,
-    awake: bool,
-    /// Proactive runs so far.
-    pub proactive_runs: u64,
-    /// The sysctl was written: check now.
-    proactive_trigger: bool,
-}
 
 impl Memory {
     /// Asks the node's kcompactd for a block of `order`, if it sleeps and compaction could give one.

@@ -7,7 +7,8 @@
 
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::memory::Memory;
+use crate::state::{KswapdState, Memory};
+use crate::step::{DaemonStep, Wakes};
 use crate::types::{NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 use alloc::vec::Vec;
@@ -17,40 +18,11 @@ const DEF_PRIORITY: u8 = 12;
 /// kswapd first only naps: 100 ms.
 const NAP_NS: u64 = 100_000_000;
 
-/// What a node's kswapd is asked for, and how it fared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KswapdState {
-    /// Awake: reclaiming, or about to.
-    pub running: bool,
-    /// Balance runs in a row that reclaimed nothing.
-    pub failures: u32,
-    order: Order,
-    highest: Option<ZoneType>,
-}
-
 impl KswapdState {
     /// Whether reclaim has failed so often that kswapd leaves the node alone.
     pub fn hopeless(&self) -> bool {
         self.failures >= MAX_RECLAIM_RETRIES
     }
-}
-
-/// Daemons to wake, a bit for each node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wakes {
-    /// Nodes whose kswapd has been woken.
-    pub kswapd: u64,
-    /// Nodes whose kcompactd has been woken.
-    pub kcompactd: u64,
-}
-
-/// What a daemon wants after a step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DaemonStep {
-    /// To run on.
-    Working,
-    /// To sleep until woken, or for so many nanoseconds.
-    Sleep(Option<u64>),
 }
 
 impl Memory {

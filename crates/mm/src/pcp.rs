@@ -10,84 +10,24 @@ mod auto_tuned;
 
 use crate::event::{Event, Listen};
 use crate::fallback::RmqueueMode;
-use crate::frame::FrameKind;
 use crate::gfp::AllocFlags;
-use crate::memory::Memory;
 use crate::profile::{FreeLists, HighAtomicRules, PcpRules};
+use crate::state::pcp_lists::{LOW_ORDER_LISTS, index_of, order_of};
+use crate::state::{FrameKind, Locked, Memory, NR_LISTS, PerCpuPages};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
-use crate::zone::Locked;
-use alloc::collections::VecDeque;
-pub use auto_tuned::AutoTuning;
 
 /// How many blocks ahead a drain fetches a block's frame, and then its buddy's neighbours.
 const FRAME_AHEAD: usize = 8;
 const BUDDY_AHEAD: usize = 4;
-/// Lists per CPU and zone: three types for each of the orders 0–3, and two for huge pages.
-pub(crate) const NR_LISTS: usize = 14;
-const LOW_ORDER_LISTS: usize = 12;
 /// Frees in a row raise the share given back up to this power of two (PCP_BATCH_SCALE_MAX).
 pub(crate) const FREE_FACTOR_MAX: u8 = 5;
 
-/// One CPU's lists in one zone.
-#[derive(Clone, Debug)]
-pub struct PerCpuPages {
-    /// Pages on all the lists.
-    pub count: u32,
-    /// Blocks a refill brings (at order 0).
-    pub batch: u32,
-    /// A free that lifts `count` to this gives some back.
-    pub high: u32,
-    /// How often frees in a row overflowed: the share given back is `batch << free_factor`.
-    pub free_factor: u8,
-    /// What moves where sizes follow use.
-    pub tuning: AutoTuning,
-    /// This CPU's part of the zone's free-page counter, not yet folded in.
-    pub free_diff: i64,
-    /// The blocks by pfn, head first. Arrays, not links through the frames: a hit touches no frame but its tag, and a
-    /// drain sees far enough ahead to fetch what it will need. A list's memory grows to its largest size once.
-    pub(crate) lists: [VecDeque<u32>; NR_LISTS],
-}
-
 impl PerCpuPages {
-    pub(crate) fn new() -> PerCpuPages {
-        PerCpuPages {
-            count: 0,
-            batch: 1,
-            high: 0,
-            free_factor: 0,
-            tuning: AutoTuning::default(),
-            free_diff: 0,
-            lists: Default::default(),
-        }
-    }
-
     /// An allocation ends a row of frees: the share that the next overflow gives back is halved.
     #[inline(always)]
     fn note_alloc(&mut self) {
         self.free_factor >>= 1;
         self.tuning.free_count >>= 1;
-    }
-
-    /// The list with the kernel's index: type + 3 × order up to order 3, then huge pages, then movable huge pages.
-    /// Head first.
-    pub fn list(&self, pindex: usize) -> impl DoubleEndedIterator<Item = Pfn> + '_ {
-        self.lists[pindex].iter().map(|&pfn| Pfn::new(pfn))
-    }
-}
-
-/// Order of the blocks on list `pindex`.
-#[inline(always)]
-pub const fn order_of(pindex: usize) -> Order {
-    if pindex < LOW_ORDER_LISTS { Order::new((pindex / 3) as u8) } else { PAGEBLOCK_ORDER }
-}
-
-/// Index of the list for blocks of this order and (per-CPU) type.
-#[inline(always)]
-pub(crate) const fn index_of(order: Order, migratetype: MigrateType) -> usize {
-    if order.is_costly() {
-        LOW_ORDER_LISTS + matches!(migratetype, MigrateType::Movable) as usize
-    } else {
-        migratetype.index() + MigrateType::PCP_TYPES * order.index()
     }
 }
 

@@ -12,10 +12,9 @@ mod pagetypeinfo;
 mod vmstat;
 mod zoneinfo;
 
-use crate::memory::{Memory, Node};
+use crate::state::{Memory, Node, Zone};
 use crate::sysctl::{SYSCTLS, Sysctl};
 use crate::types::Order;
-use crate::zone::Zone;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;

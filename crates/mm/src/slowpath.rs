@@ -5,11 +5,11 @@
 //! Source: kernel-behaviour §3.5 (4.8 and later), §4.5; the one loop of 7.2 from its behaviour.
 
 use crate::compact::direct::{CompactPriority, DirectCompact, DirectStep, compact_order};
-use crate::compact::{Owner, Turn};
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::memory::Memory;
+use crate::host::{Owner, Turn};
 use crate::profile::{CompactionRules, ReserveRules, SlowPathRules};
+use crate::state::Memory;
 use crate::types::{
     CpuId, MigrateType, NodeId, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType,
 };

@@ -5,14 +5,12 @@
 //! recordings under `oracle/golden`. What the allocated frames are is in a second text, a character a frame.
 
 use crate::boot::{MachineSpec, ZoneSpec};
-use crate::compact::ZoneCompaction;
 use crate::compact::defer::COMPACT_MAX_DEFER_SHIFT;
-use crate::frame::FrameKind;
-use crate::memory::Memory;
-use crate::pcp::{self, AutoTuning, NR_LISTS};
+use crate::pcp;
 use crate::profile::{FreeLists, PcpRules, Profile};
+use crate::state::pcp_lists;
+use crate::state::{AutoTuning, FrameKind, Memory, NR_LISTS, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
-use crate::watermark::Watermarks;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -297,7 +295,7 @@ impl ZoneSnapshot {
             .pcps
             .iter()
             .flat_map(|p| p.lists.iter().enumerate())
-            .flat_map(|(i, l)| l.iter().map(move |&pfn| (pcp::order_of(i), pfn)));
+            .flat_map(|(i, l)| l.iter().map(move |&pfn| (pcp_lists::order_of(i), pfn)));
         free.chain(pcp)
     }
 
@@ -325,7 +323,7 @@ impl ZoneSnapshot {
 
     fn machine_of(&self, profile: Profile, pages: Option<&[u8]>) -> Result<Memory, String> {
         for (i, _) in self.pcps.iter().flat_map(|p| p.lists.iter().enumerate()).filter(|(_, l)| !l.is_empty()) {
-            if !pcp::allows(profile.pcp, pcp::order_of(i)) {
+            if !pcp::allows(profile.pcp, pcp_lists::order_of(i)) {
                 return Err(format!("profile '{}' has no per-CPU list {i}", profile.name));
             }
         }
@@ -389,7 +387,7 @@ impl ZoneSnapshot {
             for (i, list) in pcp.lists.iter().enumerate() {
                 for &pfn in list {
                     let t = pcp::type_on(i, locked.blocks.migratetype(at(pfn).pageblock()));
-                    locked.frames.set(at(pfn), FrameKind::Pcp(t), pcp::order_of(i));
+                    locked.frames.set(at(pfn), FrameKind::Pcp(t), pcp_lists::order_of(i));
                     p.lists[i].push_back(at(pfn).get());
                 }
             }

@@ -4,46 +4,11 @@
 //! writes, reads or lists them asks there. A machine also knows which of its settings made a difference: where a value
 //! decides something, the same is asked of the value boot had set ([`Memory::sysctl_mattered`]).
 
-use crate::memory::Memory;
 use crate::profile::{ProactiveRules, Profile};
-use crate::shared::Shared;
-use crate::watermark::Watermarks;
+use crate::state::{Memory, SYSCTL_COUNT, Shared, Tunables, Watermarks};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-
-/// The values in force.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tunables {
-    /// `vm.min_free_kbytes`, kB.
-    pub min_free_kbytes: u32,
-    /// `vm.watermark_scale_factor`, in 1/10,000 of a zone.
-    pub watermark_scale_factor: u32,
-    /// `vm.watermark_boost_factor`, in 1/10,000 of the high mark.
-    pub watermark_boost_factor: u32,
-    /// `vm.extfrag_threshold`: up to this fragmentation index, lack of memory is to blame.
-    pub extfrag_threshold: u32,
-    /// `vm.compaction_proactiveness`, 0 (off) to 100.
-    pub compaction_proactiveness: u32,
-    /// `vm.defrag_mode`: keep pageblocks whole before anything else.
-    pub defrag_mode: bool,
-    /// `vm.compact_unevictable_allowed`: whether mlocked pages may be migrated.
-    pub compact_unevictable_allowed: bool,
-}
-
-impl Default for Tunables {
-    fn default() -> Self {
-        Tunables {
-            min_free_kbytes: 0,
-            watermark_scale_factor: 10,
-            watermark_boost_factor: 15_000,
-            extfrag_threshold: 500,
-            compaction_proactiveness: 20,
-            defrag_mode: false,
-            compact_unevictable_allowed: true,
-        }
-    }
-}
 
 /// What a write asks the host to do beyond the engine's own state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -251,9 +216,6 @@ static WATERMARK_SCALE_FACTOR: Sysctl = Sysctl {
     range: |p| (1, p.watermark_scale_factor_max),
     effect: NO_EFFECT,
 };
-
-/// How many there are.
-pub(crate) const SYSCTL_COUNT: usize = 8;
 
 /// All sysctls of all kernels, by name.
 pub static SYSCTLS: [&Sysctl; SYSCTL_COUNT] = [

@@ -1,8 +1,8 @@
 //! Small machines for the engine's own tests.
 
 use crate::boot::{MachineSpec, ZoneSpec};
-use crate::memory::Memory;
 use crate::profile::Profile;
+use crate::state::Memory;
 use crate::types::ZoneType;
 use alloc::vec;
 

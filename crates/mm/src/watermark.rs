@@ -4,40 +4,15 @@
 //! min included, count with the zone's boost on top; only the boost's own ceiling uses the raw high mark.
 
 use crate::gfp::{AllocFlags, Wmark};
-use crate::memory::Memory;
 use crate::profile::{HighAtomicRules, Profile, ReserveRules};
-use crate::sysctl::Tunables;
+use crate::state::{Memory, Tunables, Watermarks, Zone};
 use crate::types::{MigrateType, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
-use crate::zone::Zone;
-
-/// The marks of a zone, in pages, without boost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Watermarks {
-    /// Below it only those with a right to reserves may allocate.
-    pub min: u64,
-    /// Below it kswapd is woken.
-    pub low: u64,
-    /// Above it kswapd sleeps.
-    pub high: u64,
-    /// Above it kswapd stops promoting for memory tiers.
-    pub promo: u64,
-}
 
 impl Watermarks {
     /// The marks for a zone of `managed` pages whose share of min_free_kbytes is `min` pages.
     pub fn new(min: u64, managed: u64, watermark_scale_factor: u32) -> Watermarks {
         let d = (min / 4).max(managed * u64::from(watermark_scale_factor) / 10_000);
         Watermarks { min, low: min + d, high: min + 2 * d, promo: min + 3 * d }
-    }
-
-    /// The mark by its index.
-    #[inline(always)]
-    pub const fn get(&self, mark: Wmark) -> u64 {
-        match mark {
-            Wmark::Min => self.min,
-            Wmark::Low => self.low,
-            Wmark::High => self.high,
-        }
     }
 }
 

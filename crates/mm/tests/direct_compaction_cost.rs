@@ -3,11 +3,12 @@
 //! successful ones among 4,000 requests on a node filled and freed by three quarters: movable 823–831 µs in a zone of
 //! 2 GiB and 823 in one of 8; unmovable 956 and 1,302, 115–145 instructions for each pageblock more.
 
-use kontig_mm::compact::{MigrateOutcome, Owner};
-use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::kswapd::Kswapd;
+use kontig_mm::step::DaemonStep;
 use kontig_mm::{
     AllocSlow, AllocStep, CpuId, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, Profile, ZoneSpec, ZoneType,
 };
+use kontig_mm::{MigrateOutcome, Owner};
 
 const CPU: CpuId = CpuId::new(0);
 const NODE: NodeId = NodeId::new(0);

@@ -16,7 +16,7 @@ use crate::error::BadRecording;
 use crate::recording::{Part, Recording};
 use faults::Closeness;
 use kontig_mm::Pfn;
-use kontig_mm::compact::{MigrateOutcome, Owner};
+use kontig_mm::{MigrateOutcome, Owner};
 
 /// How many things were compared and found equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

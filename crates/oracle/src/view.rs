@@ -1,7 +1,7 @@
 //! A zone of the engine in a dozen lines: what decides which block the next request gets.
 
 use crate::recording::{CPU, ZONE};
-use kontig_mm::frame::FrameKind;
+use kontig_mm::state::FrameKind;
 use kontig_mm::{Memory, MigrateType, Order, Pfn};
 
 /// Per-CPU lists a zone has at most: three types of the orders 0 to 3, and two of huge pages.

@@ -5,7 +5,7 @@
 //! 2 MiB, as real ones do.
 
 use kontig_mm::Pfn;
-use kontig_mm::compact::{MigrateOutcome, Owner};
+use kontig_mm::{MigrateOutcome, Owner};
 use kontig_program::Region;
 
 /// Host bytes for each page that was ever mapped.

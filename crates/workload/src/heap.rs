@@ -1,6 +1,6 @@
 //! Seed 000's Java heap: one process touches a large heap page by page, on huge pages it asked for by `madvise`.
 
-use crate::figure::Latencies;
+use crate::latencies::Latencies;
 use crate::{Benchmark, Measured};
 use kontig_program::{Batch, Op, Outcome, Program, Region, Value};
 

@@ -3,9 +3,10 @@
 //! When that is, is a rule of the driver's: so many failures in a row. How far it came under that rule is part of what
 //! it measured, for a kernel may fail once with much memory free and do better at the next attempt.
 
-use crate::figure::{Figure, Latencies};
-use crate::{Benchmark, Ending, Measured};
+use crate::latencies::Latencies;
+use crate::{Benchmark, Measured};
 use kontig_program::{Batch, Gfp, Op, Order, Outcome, Program, Value};
+use kontig_results::{Ending, Figure};
 
 const HUGE_PAGES: u64 = 512;
 

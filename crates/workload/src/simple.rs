@@ -1,8 +1,8 @@
 //! Two short programs: one full compaction, and watching the machine for a while.
 
-use crate::figure::Figure;
 use crate::{Benchmark, Measured};
 use kontig_program::{Batch, Op, Outcome, Program};
+use kontig_results::Figure;
 
 /// Writes 1 to `vm.compact_memory`, once.
 pub struct CompactMemory {

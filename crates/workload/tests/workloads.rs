@@ -1,7 +1,7 @@
 //! The workloads, run on small machines: each does to memory exactly what it says.
 
-use kontig_mm::frame::FrameKind;
 use kontig_mm::profile::ProactiveRules;
+use kontig_mm::state::FrameKind;
 use kontig_mm::{MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 use kontig_program::{Gfp, Placement, Program};
 use kontig_sim::{CostModel, Machine, MachineFile, Stop, TaskId};

@@ -4,8 +4,8 @@
 //! covered the zone before, starts from cleared skip hints.
 
 use crate::event::{Event, Listen};
+use crate::state::Locked;
 use crate::types::Order;
-use crate::zone::Locked;
 
 /// At most 2 to this power attempts are put off.
 pub(crate) const COMPACT_MAX_DEFER_SHIFT: u8 = 6;

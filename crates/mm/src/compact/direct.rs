@@ -2,11 +2,12 @@
 //!
 //! Source: kernel-behaviour §3.5 ("direct compact wrapper"), §5.9.1, §5.9.4.
 
-use super::run::{CompactControl, CompactRun, Owner, RunStep};
+use super::run::{CompactControl, CompactRun, RunStep};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Gfp};
-use crate::memory::Memory;
+use crate::host::Owner;
 use crate::profile::Profile;
+use crate::state::Memory;
 use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
 /// How hard direct compaction tries; the number is the kernel's, smaller is harder.

@@ -6,8 +6,8 @@
 use super::run::CompactRun;
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::Wmark;
-use crate::memory::Memory;
 use crate::profile::ProactiveRules;
+use crate::state::Memory;
 
 impl CompactRun {
     /// Whether the scanners' pageblocks have met.

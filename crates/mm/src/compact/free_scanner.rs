@@ -5,11 +5,9 @@
 
 use super::run::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
-use crate::frame::Tag;
 use crate::gfp::{AllocFlags, Wmark};
-use crate::memory::Memory;
-use crate::pageblock::BlockFilter;
 use crate::profile::{CompactionRules, FastSearch, FreeLists};
+use crate::state::{BlockFilter, Memory, Tag};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 
 /// Above every page there is.

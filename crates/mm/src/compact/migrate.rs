@@ -4,11 +4,11 @@
 //! batch are found first, and the pages moved after that: what a batch frees is no target for it. Pages that are busy
 //! are tried again, and put back in the end. Source: kernel-behaviour §5.11; the batch, from the recordings of 7.2.
 
-use super::run::{CompactRun, MigrateOutcome, Owner};
+use super::run::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
-use crate::frame::FrameKind;
-use crate::memory::Memory;
+use crate::host::{MigrateOutcome, Owner};
 use crate::profile::CompactionRules;
+use crate::state::{FrameKind, Memory};
 use crate::types::{Order, Pfn};
 use crate::vmstat::VmEvent;
 

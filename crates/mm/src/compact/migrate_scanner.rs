@@ -3,12 +3,11 @@
 //! Source: kernel-behaviour §5.4. Walking from block to block is done on bitmaps, sixty-four blocks a step, but every
 //! block passed is counted: on a terabyte it is this walk that a request pays for.
 
-use super::run::{CompactRun, Owner, Turn};
+use super::run::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
-use crate::frame::FrameKind;
-use crate::memory::Memory;
-use crate::pageblock::BlockFilter;
+use crate::host::{Owner, Turn};
 use crate::profile::FastSearch;
+use crate::state::{BlockFilter, FrameKind, Memory};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
 use crate::vmstat::VmEvent;
 
@@ -132,7 +131,7 @@ impl CompactRun {
         // Direct async compaction wants one block of its order: a page that stays makes the rest pointless.
         let unit = self.cc.order.filter(|_| self.cc.direct && self.cc.mode == MigrateMode::Async);
         let mut next_unit = unit.map_or(end, |o| from.block_end(o));
-        let whole = m.frames.block_tag(block) != crate::frame::Tag::SPLIT;
+        let whole = m.frames.block_tag(block) != crate::state::Tag::SPLIT;
         let may_set_skip = from.is_pageblock_aligned();
         let mut skip_updated = false;
         let (mut scanned, mut isolated) = (0u64, 0u32);

@@ -6,8 +6,8 @@
 use super::run::CompactControl;
 use crate::event::MigrateMode;
 use crate::gfp::{AllocFlags, Wmark};
-use crate::memory::Memory;
 use crate::profile::ProactiveRules;
+use crate::state::Memory;
 use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{MigrateType, NodeId, ZoneType};
 

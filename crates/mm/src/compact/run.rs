@@ -7,8 +7,9 @@ use super::migrate_scanner::Isolate;
 use super::targets::Targets;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::AllocFlags;
-use crate::memory::Memory;
+use crate::host::Owner;
 use crate::profile::CompactionRules;
+use crate::state::Memory;
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
@@ -38,42 +39,6 @@ pub struct CompactControl {
     /// The order of the request itself, where a larger block is made for it; a block of this order is claimed as soon
     /// as it merges.
     pub request_order: Option<Order>,
-}
-
-/// How moving one page went.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MigrateOutcome {
-    /// The page's contents and mappings are at the new place.
-    Moved,
-    /// Not now: locked or referenced for the moment.
-    Busy,
-    /// Not at all.
-    Failed,
-}
-
-/// A moment at which a task in the kernel may lose the CPU to a daemon it has woken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
-    /// It has just woken kswapd.
-    Woken,
-    /// It offers the CPU of its own accord (`cond_resched`).
-    Offered,
-}
-
-/// Who owns pages: the host's side of migration.
-pub trait Owner {
-    /// Whether a daemon that was woken waits for the CPU of the task that allocates. On hosts where daemons run beside
-    /// it, between its steps, none ever does.
-    #[inline(always)]
-    fn is_awaited(&self, _: &Memory) -> bool {
-        false
-    }
-    /// The task may lose its CPU now, to a daemon that waits for it.
-    fn turn(&mut self, _: &mut Memory, _: Turn) {}
-    /// Whether the movable page may be taken off the LRU now (it is not pinned).
-    fn may_isolate(&mut self, pfn: Pfn) -> bool;
-    /// Moves the contents and mappings of `from`, whose two stored words are `owner`, to `to`.
-    fn migrate(&mut self, from: Pfn, to: Pfn, owner: (u32, u32)) -> MigrateOutcome;
 }
 
 /// What a step of a run came to.

@@ -4,10 +4,8 @@
 //! where a sample finds something to move or somewhere to move it to. Source: kernel-behaviour §5.7 (5.1 and later).
 
 use crate::event::MigrateMode;
-use crate::frame::Tag;
-use crate::memory::Memory;
+use crate::state::{Memory, Tag, Zone};
 use crate::types::{MigrateType, NodeId, PAGEBLOCK_PAGES, Pfn, ZoneId};
-use crate::zone::Zone;
 
 /// Every how many frames a block is sampled.
 const SAMPLE_STRIDE: usize = 8;

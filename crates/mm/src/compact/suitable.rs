@@ -5,11 +5,10 @@
 
 use crate::event::{At, CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Wmark};
-use crate::memory::Memory;
 use crate::profile::CompactionRules;
+use crate::state::{Memory, Zone};
 use crate::sysctl::EXTFRAG_THRESHOLD;
 use crate::types::{Order, ZoneId, ZoneType};
-use crate::zone::Zone;
 
 impl Zone {
     /// The zone's place, for events.

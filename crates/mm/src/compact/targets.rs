@@ -6,9 +6,8 @@
 //! Source: kernel-behaviour §5.5.2.
 
 use super::run::CompactRun;
-use crate::frame::{FrameKind, List, NIL};
-use crate::memory::Memory;
 use crate::profile::CompactionRules;
+use crate::state::{FrameKind, List, Memory, NIL};
 use crate::types::{NR_ORDERS, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::vmstat::VmEvent;
 

@@ -5,31 +5,13 @@
 //! give-back that lifts it over again), lists only shrink. Source: kernel-behaviour §2.4, 6.7 and later; that a
 //! give-back goes in portions of a batch, each starting with the list just freed to, is from the recordings of 7.2.
 
-use super::{FREE_FACTOR_MAX, PerCpuPages};
+use super::FREE_FACTOR_MAX;
 use crate::gfp::{AllocFlags, Wmark};
+use crate::state::{Locked, PerCpuPages};
 use crate::types::{Order, PAGE_ALLOC_COSTLY_ORDER, ZoneType};
-use crate::zone::Locked;
 
 /// `high` never grows beyond the zone's pages over this, shared by its CPUs (MIN_PERCPU_PAGELIST_HIGH_FRACTION).
 pub(crate) const HIGH_MAX_FRACTION: u64 = 8;
-
-/// What moves in a CPU's lists whose size follows use; all zero elsewhere.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AutoTuning {
-    /// `high` is at least this: the CPU's share of the low watermark.
-    pub high_min: u32,
-    /// And at most this.
-    pub high_max: u32,
-    /// Pages freed in a row; every allocation halves it. A give-back is this large.
-    pub free_count: u32,
-    /// Refills of single pages in a row: the next is `batch << alloc_factor`. Every free halves it.
-    pub alloc_factor: u8,
-    /// The last block freed had an order from 1 to 3.
-    pub prev_free_high_order: bool,
-    /// The CPU's cache is large enough to keep a batch before such blocks are given back
-    /// (`PCPF_FREE_HIGH_BATCH`).
-    pub free_high_batch: bool,
-}
 
 impl PerCpuPages {
     /// Pages a refill is to bring, before they are divided into blocks (`nr_pcp_alloc`).
@@ -167,6 +149,7 @@ impl Locked<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::AutoTuning;
 
     fn lists(high: u32) -> PerCpuPages {
         let tuning = AutoTuning { high_min: 1685, high_max: 64_289, ..AutoTuning::default() };

@@ -4,9 +4,8 @@
 //! reclaim nothing ever activates it (the recordings show 127,139 user pages inactive, none active). The `numa_*`
 //! counters read 0, as on a kernel with `vm.numa_stat` off. Source: kernel-behaviour §7.3, §7.4.
 
-use crate::frame::{FrameKind, Frames};
+use crate::state::{FrameKind, Frames, Zone};
 use crate::types::PAGEBLOCK_PAGES;
-use crate::zone::Zone;
 
 /// Counters kept for each zone, then those of NUMA placement.
 pub(super) const OF_ZONE: [&str; 17] = [

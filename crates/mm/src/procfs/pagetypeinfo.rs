@@ -4,9 +4,8 @@
 //! here is ever of that type; CMA is not, because Debian's 6.1 is built without it. Source: kernel-behaviour §7.2.
 
 use super::text;
-use crate::memory::{Memory, Node};
+use crate::state::{Memory, Node, Zone};
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
-use crate::zone::Zone;
 use alloc::string::String;
 use core::fmt::{self, Write};
 

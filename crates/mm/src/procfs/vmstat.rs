@@ -5,7 +5,7 @@
 
 use super::items::{self, Counters};
 use super::text;
-use crate::memory::Memory;
+use crate::state::Memory;
 use crate::vmstat::VmEvent;
 use alloc::string::String;
 use core::fmt::Write;

@@ -5,9 +5,8 @@
 use super::items::{self, Counters};
 use super::text;
 use crate::gfp::Wmark;
-use crate::memory::{Memory, Node};
+use crate::state::{Memory, Node, Zone};
 use crate::types::ZoneType;
-use crate::zone::Zone;
 use alloc::string::String;
 use core::fmt::{self, Write};
 

@@ -10,10 +10,11 @@ pub mod owner;
 pub mod strategy;
 pub mod text;
 
-use kontig_mm::compact::Owner;
-use kontig_mm::frame::FrameKind;
+use kontig_mm::Owner;
 use kontig_mm::kcompactd::{Kcompactd, NodeSweep};
-use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::kswapd::Kswapd;
+use kontig_mm::state::FrameKind;
+use kontig_mm::step::DaemonStep;
 use kontig_mm::sysctl::SysctlEffect;
 use kontig_mm::*;
 use owner::{Book, Mood};

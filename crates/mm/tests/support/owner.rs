@@ -3,9 +3,9 @@
 //! Every block has a number, which is also the first of its two owner words. Migration must carry the words along
 //! and tell the book where a page has gone; nothing else may change them.
 
-use kontig_mm::compact::{MigrateOutcome, Owner};
-use kontig_mm::frame::FrameKind;
+use kontig_mm::state::FrameKind;
 use kontig_mm::{Memory, Order, Pfn};
+use kontig_mm::{MigrateOutcome, Owner};
 use std::collections::BTreeMap;
 
 /// Second owner word of every block: survives splitting and migration unchanged.

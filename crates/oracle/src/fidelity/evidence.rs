@@ -26,7 +26,7 @@ pub struct Mechanism {
     pub name: Spanned<String>,
     /// Its files below `crates/mm/src`.
     pub engine: Vec<String>,
-    /// Its sections of `docs/kernel-behaviour.md`.
+    /// Its sections of `docs/kernel-behaviour/`.
     pub rules: String,
     /// Where it begins: whoever comes by one of these places runs through it.
     pub begins: Vec<Place>,

@@ -49,7 +49,7 @@ fn mechanisms(p: &Page) -> String {
          * **equal** *r*: the same, but no planted mistake is noticed by this kernel's recordings: believe it less.\n\
          * **within {TOLERANCE} %**, *r / m*: only recordings that no replay can equal run through it; their totals agree.\n\
          * **not verified**: no recording runs through it. **–**: the kernel does not have it.\n\n\
-         § are sections of [kernel-behaviour.md](kernel-behaviour.md), files those of [`crates/mm/src`](../crates/mm/src).\n\n"
+         § are sections of [kernel-behaviour](kernel-behaviour/README.md), files those of [`crates/mm/src`](../crates/mm/src).\n\n"
     );
     let kernels: Vec<&str> = p.kernels.iter().map(|k| k.version.as_str()).collect();
     text += &line(["mechanism"].into_iter().chain(kernels.iter().copied()).chain(["§", "engine"]));

@@ -13,11 +13,12 @@ use crate::difference::{At, Difference};
 use crate::error::BadRecording;
 use crate::recording::about::Faults;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
-use kontig_mm::compact::{MigrateOutcome, Owner};
 use kontig_mm::kcompactd::Kcompactd;
-use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::kswapd::Kswapd;
+use kontig_mm::step::DaemonStep;
 use kontig_mm::types::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
 use kontig_mm::{AllocSlow, AllocStep, Gfp, Memory, Order, Pfn, VmEvent};
+use kontig_mm::{MigrateOutcome, Owner};
 use std::collections::HashMap;
 
 /// How far the totals may be from the kernel's, in percent.

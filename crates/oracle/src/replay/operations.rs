@@ -11,11 +11,12 @@ use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use crate::trace::{BlockId, FAILED, Op, Request, SKIPPED};
 use crate::view;
-use kontig_mm::compact::{MigrateOutcome, Owner, Turn};
 use kontig_mm::kcompactd::Kcompactd;
-use kontig_mm::kswapd::{DaemonStep, Kswapd};
+use kontig_mm::kswapd::Kswapd;
 use kontig_mm::profile::Preemption;
+use kontig_mm::step::DaemonStep;
 use kontig_mm::{AllocSlow, AllocStep, Event, Listen, Memory, Order, Pfn};
+use kontig_mm::{MigrateOutcome, Owner, Turn};
 
 /// Pageblocks a step of the slow path visits at most; it does not change what happens.
 const BUDGET: u64 = 64;

@@ -1,8 +1,8 @@
 //! Small machines, scripted programs, and a prompt at which operations are given one by one.
 #![allow(dead_code)] // every test file uses its part
 
-use kontig_mm::frame::FrameKind;
 use kontig_mm::profile::ProactiveRules;
+use kontig_mm::state::FrameKind;
 use kontig_mm::{CpuId, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::{CostModel, Machine, MachineFile, SimError, Stop, TaskId};

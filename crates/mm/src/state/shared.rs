@@ -1,8 +1,8 @@
 //! What every zone shares: the profile, the tunables, the counters and the trace.
 
-use crate::event::Trace;
+use super::{SYSCTL_COUNT, Tunables};
+use crate::event::{Event, Listen, Trace};
 use crate::profile::Profile;
-use crate::sysctl::{SYSCTL_COUNT, Tunables};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
 
@@ -18,4 +18,21 @@ pub(crate) struct Shared {
     pub(crate) vmstat: Vmstat,
     pub(crate) trace: Trace,
     pub(crate) work: Work,
+}
+
+impl Shared {
+    /// Records an event if anybody wants its group.
+    #[inline(always)]
+    pub(crate) fn emit(&mut self, what: Listen, event: impl FnOnce() -> Event) {
+        if self.trace.listens_to(what) {
+            self.record(event());
+        }
+    }
+
+    #[cold]
+    fn record(&mut self, event: Event) {
+        // Make sure the next charge happens, so that this event gets a time.
+        self.work.any = true;
+        self.trace.push(event, self.work);
+    }
 }

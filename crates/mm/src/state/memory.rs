@@ -1,36 +1,13 @@
 //! The machine's memory: all state of the engine, and what a host may look at.
 
+use super::{Frames, Locked, Node, Pageblocks, Shared, Zone};
 use crate::event::Trace;
-use crate::frame::Frames;
-use crate::kcompactd::KcompactdState;
-use crate::kswapd::{KswapdState, Wakes};
-use crate::pageblock::Pageblocks;
 use crate::profile::Profile;
-use crate::shared::Shared;
+use crate::step::Wakes;
 use crate::types::{CpuId, NodeId, ZoneId};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
-use crate::zone::{Locked, Zone};
 use alloc::vec::Vec;
-
-/// A node: its zones and its daemons' state.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// The node's number.
-    pub id: NodeId,
-    /// Its zones, lowest first.
-    pub zones: Vec<ZoneId>,
-    /// Its CPUs.
-    pub cpus: Vec<CpuId>,
-    /// Pages present.
-    pub present: u64,
-    /// What kswapd is asked for and how it fared.
-    pub kswapd: KswapdState,
-    /// What kcompactd is asked for and how it fared.
-    pub kcompactd: KcompactdState,
-    /// All zones a request starting here may use, in order of preference.
-    pub(crate) zonelist: Vec<ZoneId>,
-}
 
 /// All memory of a machine.
 #[derive(Clone)]

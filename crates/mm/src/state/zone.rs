@@ -1,13 +1,7 @@
 //! A zone: its free lists, marks, per-CPU lists, and what compaction remembers of it.
 
-use crate::compact::ZoneCompaction;
-use crate::frame::{Frames, List};
-use crate::pageblock::Pageblocks;
-use crate::pcp::PerCpuPages;
-use crate::profile::FreeLists;
-use crate::shared::Shared;
+use super::{List, PerCpuPages, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneType};
-use crate::watermark::Watermarks;
 use alloc::vec::Vec;
 
 /// A populated zone.
@@ -113,55 +107,5 @@ impl Zone {
     /// The last pageblock's first frame.
     pub fn last_pageblock(&self) -> Pfn {
         self.end.minus(1).pageblock_start()
-    }
-}
-
-/// A zone with its lock held by `cpu`, and everything that may be touched under it.
-pub(crate) struct Locked<'a> {
-    pub(crate) zone: &'a mut Zone,
-    pub(crate) frames: &'a mut Frames,
-    pub(crate) blocks: &'a mut Pageblocks,
-    pub(crate) sh: &'a mut Shared,
-    pub(crate) cpu: CpuId,
-}
-
-impl Locked<'_> {
-    /// Counts the taking of the zone's lock.
-    #[inline(always)]
-    pub(crate) fn count_lock(&mut self) {
-        self.sh.work.any = true;
-        self.sh.work.zone_locks += 1;
-        self.sh.work.zones |= 1 << self.zone.id.index();
-    }
-
-    /// Changes the free-page counter, through this CPU's part of it (kernel-behaviour §1.6).
-    #[inline(always)]
-    pub(crate) fn mod_free_pages(&mut self, delta: i64) {
-        let t = self.zone.stat_threshold;
-        let diff = &mut self.zone.pcps[self.cpu.index()].free_diff;
-        let x = *diff + delta;
-        if x > t || x < -t {
-            self.zone.free_pages += x;
-            *diff = 0;
-        } else {
-            *diff = x;
-        }
-    }
-
-    /// Counts pages that join (or leave) the free lists of one type, where every block counts on its own.
-    #[inline(always)]
-    pub(crate) fn mod_free_pages_of(&mut self, t: MigrateType, delta: i64) {
-        self.mod_free_pages(delta);
-        if t == MigrateType::HighAtomic && self.sh.profile.free_lists == FreeLists::AsPageblock {
-            self.zone.nr_free_highatomic = self.zone.nr_free_highatomic.saturating_add_signed(delta);
-        }
-    }
-
-    /// Counts pages that left the free lists during one hold of the lock, where they are counted together.
-    #[inline(always)]
-    pub(crate) fn account_taken(&mut self, pages: u32) {
-        if pages > 0 && self.sh.profile.free_lists == FreeLists::AsFreed {
-            self.mod_free_pages(-i64::from(pages));
-        }
     }
 }

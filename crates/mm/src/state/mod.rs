@@ -1,0 +1,37 @@
+//! What there is: all state of the engine, and nothing of what happens to it.
+//!
+//! [`Memory`] holds the nodes, the zones, every frame and pageblock, and what all of them share. Mechanisms (every
+//! other module) import from here; nothing here imports a mechanism.
+
+mod compaction;
+mod frames;
+mod list;
+mod locked;
+mod marks;
+mod memory;
+mod node;
+mod pageblock;
+pub mod pcp_lists;
+mod shared;
+mod tag;
+mod tunables;
+mod zone;
+
+pub use compaction::ZoneCompaction;
+pub use frames::Frames;
+pub use list::List;
+pub use marks::Watermarks;
+pub use memory::Memory;
+pub use node::{KcompactdState, KswapdState, Node};
+pub use pageblock::Pageblocks;
+pub use pcp_lists::{AutoTuning, PerCpuPages};
+pub use tag::{FrameKind, Tag};
+pub use tunables::Tunables;
+pub use zone::Zone;
+
+pub(crate) use list::NIL;
+pub(crate) use locked::Locked;
+pub(crate) use pageblock::BlockFilter;
+pub(crate) use pcp_lists::NR_LISTS;
+pub(crate) use shared::Shared;
+pub(crate) use tunables::SYSCTL_COUNT;

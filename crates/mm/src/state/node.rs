@@ -1,0 +1,46 @@
+//! A node: its zones, its CPUs, and what its daemons are asked for.
+
+use crate::types::{CpuId, NodeId, Order, ZoneId, ZoneType};
+use alloc::vec::Vec;
+
+/// A node: its zones and its daemons' state.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The node's number.
+    pub id: NodeId,
+    /// Its zones, lowest first.
+    pub zones: Vec<ZoneId>,
+    /// Its CPUs.
+    pub cpus: Vec<CpuId>,
+    /// Pages present.
+    pub present: u64,
+    /// What kswapd is asked for and how it fared.
+    pub kswapd: KswapdState,
+    /// What kcompactd is asked for and how it fared.
+    pub kcompactd: KcompactdState,
+    /// All zones a request starting here may use, in order of preference.
+    pub(crate) zonelist: Vec<ZoneId>,
+}
+
+/// What a node's kswapd is asked for, and how it fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KswapdState {
+    /// Awake: reclaiming, or about to.
+    pub running: bool,
+    /// Balance runs in a row that reclaimed nothing.
+    pub failures: u32,
+    pub(crate) order: Order,
+    pub(crate) highest: Option<ZoneType>,
+}
+
+/// What a node's kcompactd is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KcompactdState {
+    pub(crate) max_order: Order,
+    pub(crate) highest: Option<ZoneType>,
+    pub(crate) awake: bool,
+    /// Proactive runs so far.
+    pub proactive_runs: u64,
+    /// The sysctl was written: check now.
+    pub(crate) proactive_trigger: bool,
+}

@@ -1,0 +1,82 @@
+//! One CPU's lists of free blocks in one zone, as the allocator keeps them. How they are used is in [`crate::pcp`].
+
+use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
+use alloc::collections::VecDeque;
+
+/// Lists per CPU and zone: three types for each of the orders 0–3, and two for huge pages.
+pub(crate) const NR_LISTS: usize = 14;
+pub(crate) const LOW_ORDER_LISTS: usize = 12;
+
+/// What moves in a CPU's lists whose size follows use; all zero elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AutoTuning {
+    /// `high` is at least this: the CPU's share of the low watermark.
+    pub high_min: u32,
+    /// And at most this.
+    pub high_max: u32,
+    /// Pages freed in a row; every allocation halves it. A give-back is this large.
+    pub free_count: u32,
+    /// Refills of single pages in a row: the next is `batch << alloc_factor`. Every free halves it.
+    pub alloc_factor: u8,
+    /// The last block freed had an order from 1 to 3.
+    pub prev_free_high_order: bool,
+    /// The CPU's cache is large enough to keep a batch before such blocks are given back
+    /// (`PCPF_FREE_HIGH_BATCH`).
+    pub free_high_batch: bool,
+}
+
+/// One CPU's lists in one zone.
+#[derive(Clone, Debug)]
+pub struct PerCpuPages {
+    /// Pages on all the lists.
+    pub count: u32,
+    /// Blocks a refill brings (at order 0).
+    pub batch: u32,
+    /// A free that lifts `count` to this gives some back.
+    pub high: u32,
+    /// How often frees in a row overflowed: the share given back is `batch << free_factor`.
+    pub free_factor: u8,
+    /// What moves where sizes follow use.
+    pub tuning: AutoTuning,
+    /// This CPU's part of the zone's free-page counter, not yet folded in.
+    pub free_diff: i64,
+    /// The blocks by pfn, head first. Arrays, not links through the frames: a hit touches no frame but its tag, and a
+    /// drain sees far enough ahead to fetch what it will need. A list's memory grows to its largest size once.
+    pub(crate) lists: [VecDeque<u32>; NR_LISTS],
+}
+
+impl PerCpuPages {
+    pub(crate) fn new() -> PerCpuPages {
+        PerCpuPages {
+            count: 0,
+            batch: 1,
+            high: 0,
+            free_factor: 0,
+            tuning: AutoTuning::default(),
+            free_diff: 0,
+            lists: Default::default(),
+        }
+    }
+
+    /// The list with the kernel's index: type + 3 × order up to order 3, then huge pages, then movable huge pages.
+    /// Head first.
+    pub fn list(&self, pindex: usize) -> impl DoubleEndedIterator<Item = Pfn> + '_ {
+        self.lists[pindex].iter().map(|&pfn| Pfn::new(pfn))
+    }
+}
+
+/// Order of the blocks on list `pindex`.
+#[inline(always)]
+pub const fn order_of(pindex: usize) -> Order {
+    if pindex < LOW_ORDER_LISTS { Order::new((pindex / 3) as u8) } else { PAGEBLOCK_ORDER }
+}
+
+/// Index of the list for blocks of this order and (per-CPU) type.
+#[inline(always)]
+pub(crate) const fn index_of(order: Order, migratetype: MigrateType) -> usize {
+    if order.is_costly() {
+        LOW_ORDER_LISTS + matches!(migratetype, MigrateType::Movable) as usize
+    } else {
+        migratetype.index() + MigrateType::PCP_TYPES * order.index()
+    }
+}
