@@ -1,11 +1,11 @@
 //! From runs to a table: repetitions merged, variants paired seed by seed, and held against what was published.
 //!
-//! How a figure's repetitions become one value is said by the figure itself (see [`kontig_workload::figure`]);
+//! How a figure's repetitions become one value is said by the figure itself (see [`kontig_results::figure`]);
 //! percentiles come from all repetitions' samples put together. Every figure any run has becomes a row.
 
 use crate::experiment::{Target, Variant};
 use crate::remarks::remarks;
-use crate::result::{
+use kontig_results::{
     ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Row, RunResult, Score, Tally, samples_needed,
 };
 
@@ -186,7 +186,7 @@ fn score(rows: &[Row]) -> Score {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Better;
+    use kontig_results::Better;
 
     fn once(value: f64) -> Measured {
         Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }

@@ -3,8 +3,8 @@
 //! A run may have millions. The first show how it began, the last how it ended; what lies between is dropped once there
 //! are too many, and how many of which kind were is part of the result.
 
-use crate::result::{EventCount, TimedEvent};
 use kontig_mm::Event;
+use kontig_results::{EventCount, TimedEvent};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Events kept from the beginning.

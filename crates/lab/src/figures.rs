@@ -2,9 +2,10 @@
 //!
 //! A figure is of the window it names: a phase's is what was counted between the phase's begin and end.
 
-use crate::result::{Figure, Histogram, Merge, Phase, Reading, TOTAL, TaskTime};
+use kontig_results::figure::PERCENTILES;
+use kontig_results::{Figure, Histogram, Merge, Phase, Reading, TOTAL, TaskTime};
 use kontig_sim::{KernelThread, KernelThreadKind};
-use kontig_workload::figure::{Latencies, PERCENTILES};
+use kontig_workload::latencies::Latencies;
 
 /// Pages in GiB.
 pub(crate) fn gib(pages: u64) -> f64 {

@@ -10,7 +10,6 @@ mod event_log;
 pub mod experiment;
 mod figures;
 mod remarks;
-pub mod result;
 pub mod run;
 mod sampler;
 pub mod session;

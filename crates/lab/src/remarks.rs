@@ -6,8 +6,8 @@
 use crate::compare::{Repetitions, merged};
 use crate::event_log::{FIRST, LAST};
 use crate::experiment::Variant;
-use crate::result::{MEASURE, Merge, Remark};
 use kontig_mm::sysctl::Sysctl;
+use kontig_results::{MEASURE, Merge, Remark};
 
 /// All remarks on the runs of these variants, in the order they are shown. `notes` is about the request.
 pub(crate) fn remarks(variants: &[Variant], by_variant: &[Repetitions<'_>], notes: &[String]) -> Vec<Remark> {
@@ -114,7 +114,7 @@ fn dropped_events(runs: &Repetitions<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{EventCount, RunResult};
+    use kontig_results::{EventCount, RunResult};
 
     fn run(variant: &str, counts: &[(&str, u64, u64)]) -> RunResult {
         let text = serde_json::json!({

@@ -3,12 +3,13 @@
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Variant;
 use crate::figures::{Counters, Stretch, distribution_figures, gib, histogram, phase_figures};
-use crate::result::{Figure, Histogram, MEASURE, Reading, RunResult, TaskTime};
 use crate::sampler::{Sampler, node_runs};
 use crate::sysctls;
 use kontig_mm::sysctl::Sysctl;
 use kontig_mm::{Listen, Memory, Profile};
-use kontig_sim::{CostModel, Machine, MachineFile, Placement, Program, SimError, Stop, TaskId};
+use kontig_program::{Placement, Program};
+use kontig_results::{Figure, Histogram, MEASURE, Reading, RunResult, TaskTime};
+use kontig_sim::{CostModel, Machine, MachineFile, SimError, Stop, TaskId};
 use kontig_workload::{Measured, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -6,11 +6,11 @@
 
 use crate::event_log::EventLog;
 use crate::figures::gib;
-use crate::result::{Cell, Figure, MEASURE, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
 use crate::run::machine_score;
 use base64::Engine;
 use kontig_mm::state::{FrameKind, Tag};
 use kontig_mm::{Memory, Pfn, VmEvent};
+use kontig_results::{Cell, Figure, MEASURE, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
 use kontig_sim::{KernelThreadKind, Machine};
 use std::io::Write;
 

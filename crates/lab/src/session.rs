@@ -7,9 +7,9 @@ use crate::catalog;
 use crate::compare::compare;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::{Experiment, Target, Variant};
-use crate::result::{ExperimentResult, MEASURE, RunResult};
 use crate::run::{RunControl, RunPlan, file_name};
 use kontig_mm::Profile;
+use kontig_results::{ExperimentResult, MEASURE, PacePoint, RunResult};
 use kontig_sim::MachineFile;
 use kontig_workload::spec::Measure;
 use serde::{Deserialize, Serialize};
@@ -152,21 +152,6 @@ impl Resolved {
 /// The name under which a point of the pace sweep is kept.
 fn pace_name(variant: &str, pause_us: f64) -> String {
     format!("{variant}, pause {pause_us} us")
-}
-
-/// One point of a pace sweep: percentiles of the allocation latency at a pause.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub struct PacePoint {
-    /// The variant.
-    pub variant: String,
-    /// Pause after each allocation, µs.
-    pub pause_us: f64,
-    /// Huge pages obtained per second, pauses and stalls included; null where none was.
-    pub per_second: Option<f64>,
-    /// How many were obtained: the samples behind the percentiles.
-    pub samples: u64,
-    /// Percentile and latency in µs; empty where nothing was obtained.
-    pub latency_us: Vec<(f64, f64)>,
 }
 
 /// What became of one experiment.

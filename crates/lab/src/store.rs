@@ -6,9 +6,10 @@
 //! result: nothing is written over an earlier one, and nothing is ever deleted.
 
 use crate::error::{AskedWrongly, Failed, LabError};
-use crate::result::{ExperimentResult, RunResult};
 use crate::run::file_name;
-use crate::session::{Outcome, PacePoint, Resolved};
+use crate::session::{Outcome, Resolved};
+use kontig_results::PacePoint;
+use kontig_results::{ExperimentResult, RunResult};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -439,7 +440,7 @@ fn first_difference_of_tables(before: &ExperimentResult, now: &ExperimentResult)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Remark;
+    use kontig_results::Remark;
 
     #[test]
     fn a_directory_is_one_sessions_and_is_left_as_it_was_if_nothing_was_kept() {

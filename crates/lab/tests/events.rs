@@ -2,8 +2,8 @@
 
 use kontig_lab::catalog;
 use kontig_lab::experiment::Experiment;
-use kontig_lab::result::RunResult;
 use kontig_lab::session::{Resolved, Session};
+use kontig_results::RunResult;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Huge pages taken on 64 MiB, again and again, until one fails.

@@ -2,11 +2,11 @@
 
 use kontig_lab::compare::compare;
 use kontig_lab::experiment::{Experiment, Target, TargetRow, Variant};
-use kontig_lab::result::{
+use kontig_lab::session::{Outcome, Resolved, Session};
+use kontig_results::Ending;
+use kontig_results::{
     Better, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row, RunResult, TOTAL,
 };
-use kontig_lab::session::{Outcome, Resolved, Session};
-use kontig_workload::Ending;
 use std::collections::BTreeMap;
 
 const LATENCY: &str = "hugepage alloc latency";

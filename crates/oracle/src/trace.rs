@@ -2,9 +2,8 @@
 //!
 //! A record is eight bytes, little-endian: `{u8 op, u8 order, u16 flags, u32 id}`. Requests are for the recorded node
 //! alone and give up quietly; their flags ([`Request`]) say the migratetype and what more they may do. [`random`] and
-//! [`targeted`] make traces; the same name and seed always make the same one. [`given`] reads anybody's.
+//! [`targeted`] make traces; the same name and seed always make the same one.
 
-pub mod given;
 pub mod prng;
 pub mod random;
 pub mod request;

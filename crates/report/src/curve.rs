@@ -3,7 +3,7 @@
 //! A row says itself of which distribution it is a percentile. Its figures are drawn only if their unit can be turned
 //! into the distribution's.
 
-use kontig_lab::result::{Merge, Row};
+use kontig_results::{Merge, Row};
 
 /// Published (percentile, value) pairs for the distribution called `name`, for the variant in column `variant`.
 pub(crate) fn published(rows: &[Row], name: &str, unit: &str, variant: usize) -> Vec<(f64, f64)> {
@@ -35,7 +35,7 @@ fn scale(from: &str, to: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_lab::result::{Better, MEASURE};
+    use kontig_results::{Better, MEASURE};
 
     #[test]
     fn published_percentiles_are_found_and_scaled() {

@@ -6,8 +6,8 @@
 use crate::html::PageExperiment;
 use crate::pace::{self, Sweep};
 use crate::{curve, palette, thin};
-use kontig_lab::result::{Histogram, MemoryMap, Phase, RunResult, Series};
-use kontig_lab::session::PacePoint;
+use kontig_results::PacePoint;
+use kontig_results::{Histogram, MemoryMap, Phase, RunResult, Series};
 use serde::Serialize;
 
 /// Points of a series that can still be told apart on a screen.
@@ -219,7 +219,7 @@ fn map<'a>(runs: &[&'a RunResult]) -> Map<'a> {
     let Some(map) = runs.iter().map(|run| &run.map).find(|map: &&MemoryMap| !map.frames.is_empty()) else {
         return Map { zones: vec![], frames: vec![] };
     };
-    let frame = |f: &'a kontig_lab::result::MapFrame| Frame {
+    let frame = |f: &'a kontig_results::MapFrame| Frame {
         at: seconds(f.at_ns),
         phase: &f.phase,
         free: f.free_pages,

@@ -8,8 +8,8 @@ use crate::data::Data;
 use crate::number;
 use crate::standing::{self, Layout};
 use crate::verdict::{self, Verdict};
-use kontig_lab::result::{ExperimentResult, Row, RunResult};
-use kontig_lab::session::PacePoint;
+use kontig_results::PacePoint;
+use kontig_results::{ExperimentResult, Row, RunResult};
 use std::fmt::Write;
 
 /// What a page shows.

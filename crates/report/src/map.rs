@@ -5,7 +5,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use kontig_lab::result::{MapFrame, MemoryMap};
+use kontig_results::{MapFrame, MemoryMap};
 use std::fmt;
 
 /// Why a frame could not be unpacked.

@@ -7,8 +7,8 @@ use crate::number;
 use crate::standing::UNRESOLVED;
 use crate::table::{letter, none, plain};
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
-use kontig_lab::result::samples_needed;
-use kontig_lab::session::PacePoint;
+use kontig_results::PacePoint;
+use kontig_results::samples_needed;
 
 /// The percentiles shown, of those a sweep has.
 pub(crate) const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];

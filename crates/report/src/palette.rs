@@ -2,9 +2,9 @@
 //!
 //! One hue for each kind of content and lightness for fullness, so that the map still reads without hue: blue is a
 //! huge page, amber movable pages, green reclaimable ones, purple a block that something unmovable sits in. The hues
-//! are apart under the common colour blindnesses. Bytes are [`Cell`](kontig_lab::result::Cell)'s.
+//! are apart under the common colour blindnesses. Bytes are [`Cell`](kontig_results::Cell)'s.
 
-use kontig_lab::result::CELL_HAS_UNMOVABLE;
+use kontig_results::CELL_HAS_UNMOVABLE;
 
 /// One entry of the legend and its colours.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ pub fn level_of(shade: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_lab::result::Cell;
+    use kontig_results::Cell;
 
     #[test]
     fn bytes_find_their_shade() {

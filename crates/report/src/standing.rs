@@ -4,7 +4,7 @@
 //! of the two overlap, that is said: a run with another seed could have come out the other way.
 
 use crate::number;
-use kontig_lab::result::{Better, ExperimentResult, Measured, Merge, Pairs, Row};
+use kontig_results::{Better, ExperimentResult, Measured, Merge, Pairs, Row};
 
 /// The mark of a percentile from too few samples.
 pub(crate) const UNRESOLVED: &str = "†";

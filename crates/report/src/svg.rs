@@ -7,7 +7,7 @@
 use crate::data::by_variant;
 use crate::map::{self, MapError};
 use crate::palette::{self, SHADES};
-use kontig_lab::result::{MapFrame, MemoryMap, RunResult};
+use kontig_results::{MapFrame, MemoryMap, RunResult};
 use std::fmt::Write;
 
 /// What a picture shows.

@@ -9,7 +9,7 @@ use crate::verdict::{self, Verdict};
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, presets,
 };
-use kontig_lab::result::{ExperimentResult, Measured, Row, Score};
+use kontig_results::{ExperimentResult, Measured, Row, Score};
 
 /// The table of `e`, with a line for each variant above and the score and remarks below, ending in a newline.
 ///

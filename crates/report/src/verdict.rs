@@ -4,7 +4,7 @@
 //! is *missed* and says so in that word; nothing is rounded in the experiment's favour.
 
 use crate::number;
-use kontig_lab::result::Row;
+use kontig_results::Row;
 
 /// How far off a change ratio may be and still count as agreeing (the headline score's bound).
 const WITHIN: f64 = 2.0;
@@ -99,7 +99,7 @@ fn change(baseline: Option<f64>, patched: Option<f64>, variants: usize) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_lab::result::{Better, MEASURE, Measured, Merge};
+    use kontig_results::{Better, MEASURE, Measured, Merge};
 
     fn once(value: f64) -> Measured {
         Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }

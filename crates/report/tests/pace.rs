@@ -2,8 +2,8 @@
 
 mod common;
 
-use kontig_lab::session::PacePoint;
 use kontig_report::pace::render;
+use kontig_results::PacePoint;
 
 #[test]
 fn pauses_are_rows_and_percentiles_columns() {

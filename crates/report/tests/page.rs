@@ -2,11 +2,11 @@
 
 mod common;
 
-use kontig_lab::result::{ExperimentResult, RunResult};
-use kontig_lab::session::PacePoint;
 use kontig_report::html::{Page, PageExperiment, page};
 use kontig_report::map::{self, MapError};
 use kontig_report::svg::{Picture, memory_map_svg};
+use kontig_results::PacePoint;
+use kontig_results::{ExperimentResult, RunResult};
 
 fn html(result: &ExperimentResult, runs: &[RunResult], text: &str) -> String {
     html_with_pace(result, runs, &common::pace(), text)

@@ -6,13 +6,14 @@
 
 use crate::address_space::{AddressSpaces, TABLE_PAGES};
 use crate::cost::{CostModel, ns};
-use crate::program::{Op, Region, Value};
+use crate::translate;
 use kontig_mm::event::{Event, Listen};
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::sysctl::{SysctlEffect, SysctlError};
 use kontig_mm::{
     AllocFailure, AllocSlow, CpuId, Gfp, Memory, NodeId, Order, PageSource, Pfn, Request, Step, VmEvent, Work,
 };
+use kontig_program::{Op, Region, Value};
 use std::fmt;
 
 const HUGE: Order = kontig_mm::types::PAGEBLOCK_ORDER;
@@ -220,12 +221,17 @@ impl Kernel {
             }
             Op::Touch(r) => self.touch(p, c, r),
             Op::Munmap(r) => self.munmap(p, c, r),
-            Op::AllocPages { gfp, order } => self.alloc_pages(p, c, gfp, order),
-            Op::SplitPages { pfn, order } => {
-                self.mem.split_page(pfn, order);
+            Op::AllocPages { gfp, order } => match translate::order(order) {
+                Some(order) => self.alloc_pages(p, c, translate::gfp(gfp), order),
+                None => Ok(Slice::Done(Value::Block(None))),
+            },
+            Op::SplitPages { block, order } => {
+                let bad = || SimError::BadAddress { op: format!("{:?}", p.op) };
+                self.mem.split_page(translate::pfn(block, &p.op)?, translate::order(order).ok_or_else(bad)?);
                 Ok(Slice::Done(Value::Unit))
             }
-            Op::FreePages { pfn, pages } => {
+            Op::FreePages { first, pages } => {
+                let pfn = translate::pfn(first, &p.op)?;
                 for i in 0..pages {
                     self.mem.free(c.cpu, pfn.plus(i), Order::ZERO);
                     c.now += ns(self.costs.kernel_alloc);
@@ -241,7 +247,7 @@ impl Kernel {
                 Ok(Slice::Done(Value::Pages(above.sum())))
             }
             Op::Sysctl { .. } => self.sysctl(p, c),
-            Op::Sleep(_) | Op::Done => unreachable!("the executor handles waiting"),
+            Op::Sleep(_) => unreachable!("the executor handles waiting"),
         }
     }
 
@@ -577,7 +583,7 @@ impl Kernel {
     /// A driver has its block: what making its pages ready takes.
     fn block_ready(&self, pfn: Pfn, order: Order, c: &mut Context) -> Slice {
         c.now += ns(self.costs.prepare_page * u64::from(order.pages()));
-        Slice::Done(Value::Block(Some(pfn)))
+        Slice::Done(Value::Block(Some(translate::frame(pfn))))
     }
 
     fn sysctl(&mut self, p: &mut InProgress, c: &mut Context) -> Result<Slice, SimError> {

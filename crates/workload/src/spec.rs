@@ -6,9 +6,7 @@ use crate::hugealloc::HugeAlloc;
 use crate::simple::{CompactMemory, Watch};
 use crate::unmovable::UnmovableFragmenter;
 use crate::{Benchmark, Measured};
-use kontig_mm::Gfp;
-use kontig_sim::Program;
-use kontig_sim::machine_file::parse_size;
+use kontig_program::{Gfp, Program, parse_size};
 use serde::{Deserialize, Serialize};
 
 /// A workload.

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use kontig_lab::{Failed, LabError};
-use kontig_oracle::record::doctor::examine;
-use kontig_oracle::record::kernel::Series;
+use kontig_recorder::doctor::examine;
+use kontig_recorder::kernel::Series;
 use std::path::PathBuf;
 
 /// What it is asked.

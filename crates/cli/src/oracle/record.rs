@@ -3,10 +3,10 @@
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_lab::{AskedWrongly, Failed, LabError};
-use kontig_oracle::record::experiment::{Asked, Plan};
-use kontig_oracle::record::kernel::{Kernel, Series};
-use kontig_oracle::record::{self, Control, Made, RecordError, Stage};
-use kontig_oracle::trace::given::Given;
+use kontig_recorder::experiment::{Asked, Plan};
+use kontig_recorder::given::Given;
+use kontig_recorder::kernel::{Kernel, Series};
+use kontig_recorder::{Control, Made, RecordError, Stage};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ pub fn record(a: &RecordArgs) -> Result<(), LabError> {
     let _ = ctrlc::set_handler(move || raised.store(true, Ordering::Relaxed));
     let bar = progress_bar();
     let progress = |stage| bar.set_message(message(stage, &kernel.release));
-    let made = record::record(&plan, &kernel, &out, &Control { stop: &stop, progress: &progress });
+    let made = kontig_recorder::record(&plan, &kernel, &out, &Control { stop: &stop, progress: &progress });
     bar.finish_and_clear();
     crate::print(&summary(&made.map_err(told)?))
 }

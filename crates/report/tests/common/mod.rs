@@ -5,8 +5,8 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use kontig_lab::result::*;
-use kontig_lab::session::PacePoint;
+use kontig_results::PacePoint;
+use kontig_results::*;
 use std::collections::BTreeMap;
 
 /// Names of the two variants.

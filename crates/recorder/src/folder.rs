@@ -4,7 +4,7 @@ use super::experiment::Plan;
 use super::kernel::Kernel;
 use super::qemu::{Machine, Qemu};
 use super::{Control, RecordError, about_file};
-use crate::recording::about::{KCOMPACTD, SCHEMA};
+use kontig_oracle::recording::about::{KCOMPACTD, SCHEMA};
 use lzma_rust2::{XzOptions, XzWriter};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -175,7 +175,7 @@ mod tests {
         let mut text = String::new();
         lzma_rust2::XzReader::new(packed.as_slice(), true).read_to_string(&mut text).expect("xz");
         assert_eq!(text, "hello");
-        let opened = crate::Recording::open(&out).expect("a recording");
+        let opened = kontig_oracle::Recording::open(&out).expect("a recording");
         assert_eq!((opened.about.version.as_str(), opened.about.seed), ("6.1.192", Some(1)));
         assert_eq!(std::fs::read_dir(dir.path().join("a")).expect("there").count(), 1);
     }

@@ -9,9 +9,9 @@
 //! A name is any word; it stands for the block until it is freed. What a line asks for is in `docs/traces.md`. Whatever
 //! is wrong is told with the file, the line and what to write instead.
 
-use super::{BlockId, Op, Request, decode};
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
+use kontig_oracle::trace::{BlockId, Op, Request, decode};
 use std::collections::HashMap;
 
 const ALLOC: &str = "alloc NAME ORDER TYPE [RIGHT ...]";
@@ -112,7 +112,7 @@ fn request(order: &str, kind: &str, rights: &[&str]) -> Result<(Order, Request),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::encode;
+    use kontig_oracle::trace::encode;
 
     fn refused(text: &str) -> String {
         Given::read("mine.txt", text.as_bytes()).expect_err("refused")

@@ -10,15 +10,15 @@ use std::process::{Command, Stdio};
 
 /// The module's sources: the only part of the project under the GPL, and only text to this program.
 const MODULE: [(&str, &str); 7] = [
-    ("Makefile", include_str!("../../../../oracle/module/Makefile")),
-    ("kontig.h", include_str!("../../../../oracle/module/kontig.h")),
-    ("main.c", include_str!("../../../../oracle/module/main.c")),
-    ("zone.c", include_str!("../../../../oracle/module/zone.c")),
-    ("trace.c", include_str!("../../../../oracle/module/trace.c")),
-    ("watch.c", include_str!("../../../../oracle/module/watch.c")),
-    ("out.c", include_str!("../../../../oracle/module/out.c")),
+    ("Makefile", include_str!("../../../oracle/module/Makefile")),
+    ("kontig.h", include_str!("../../../oracle/module/kontig.h")),
+    ("main.c", include_str!("../../../oracle/module/main.c")),
+    ("zone.c", include_str!("../../../oracle/module/zone.c")),
+    ("trace.c", include_str!("../../../oracle/module/trace.c")),
+    ("watch.c", include_str!("../../../oracle/module/watch.c")),
+    ("out.c", include_str!("../../../oracle/module/out.c")),
 ];
-const FRAGMENTER: &str = include_str!("../../../../oracle/guest/fragmenter.c");
+const FRAGMENTER: &str = include_str!("../../../oracle/guest/fragmenter.c");
 
 /// Lines of a failed build that are shown.
 const SHOWN_LINES: usize = 5;

@@ -10,15 +10,15 @@ use std::path::Path;
 /// A shell and everything it calls, in one file without libraries.
 const BUSYBOX: &str = "/bin/busybox";
 
-const INIT: &str = include_str!("../../../../oracle/guest/init");
+const INIT: &str = include_str!("../../../oracle/guest/init");
 const EXPERIMENTS: [(&str, &str); 7] = [
-    ("trace", include_str!("../../../../oracle/guest/experiments/trace.sh")),
-    ("module-compact", include_str!("../../../../oracle/guest/experiments/module-compact.sh")),
-    ("anon-compact", include_str!("../../../../oracle/guest/experiments/anon-compact.sh")),
-    ("anon-proactive", include_str!("../../../../oracle/guest/experiments/anon-proactive.sh")),
-    ("direct", include_str!("../../../../oracle/guest/experiments/direct.sh")),
-    ("kcompactd", include_str!("../../../../oracle/guest/experiments/kcompactd.sh")),
-    ("thp", include_str!("../../../../oracle/guest/experiments/thp.sh")),
+    ("trace", include_str!("../../../oracle/guest/experiments/trace.sh")),
+    ("module-compact", include_str!("../../../oracle/guest/experiments/module-compact.sh")),
+    ("anon-compact", include_str!("../../../oracle/guest/experiments/anon-compact.sh")),
+    ("anon-proactive", include_str!("../../../oracle/guest/experiments/anon-proactive.sh")),
+    ("direct", include_str!("../../../oracle/guest/experiments/direct.sh")),
+    ("kcompactd", include_str!("../../../oracle/guest/experiments/kcompactd.sh")),
+    ("thp", include_str!("../../../oracle/guest/experiments/thp.sh")),
 ];
 
 /// Puts the file system together for one experiment.

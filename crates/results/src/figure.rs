@@ -4,7 +4,6 @@
 //! of several repetitions become one. Tables and pages show whatever figures runs bring along; there is no other list
 //! of them. A [`Reading`] is a figure with its value, or with the reason why there is none: nothing measured is not 0.
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -135,33 +134,6 @@ pub fn samples_needed(p: f64) -> u64 {
     (0..4).map(|more| first + f64::from(more)).find(|n| one_side(*n) <= 0.05).unwrap_or(first) as u64
 }
 
-/// How long one kind of operation took, each time it was done.
-#[derive(Clone)]
-pub struct Latencies {
-    /// The operation.
-    pub name: &'static str,
-    /// Why there are no figures of it where nothing was recorded.
-    pub missing: &'static str,
-    /// The times, ns, in buckets of three significant figures.
-    pub histogram: Histogram<u64>,
-    /// The longest time, exactly; none where nothing was recorded.
-    pub longest_ns: Option<u64>,
-}
-
-impl Latencies {
-    /// Nothing recorded yet. Holds 1 ns to ten hours.
-    pub fn new(name: &'static str, missing: &'static str) -> Latencies {
-        let histogram =
-            Histogram::new_with_bounds(1, 36_000_000_000_000, 3).expect("the bounds are within the library's");
-        Latencies { name, missing, histogram, longest_ns: None }
-    }
-    /// One operation took so long.
-    pub fn record(&mut self, ns: u64) {
-        self.histogram.saturating_record(ns.max(1));
-        self.longest_ns = self.longest_ns.max(Some(ns));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,15 +144,5 @@ mod tests {
         assert_eq!([needed(50.0), needed(90.0), needed(95.0), needed(99.0), needed(99.9)], [6, 29, 59, 299, 2995]);
         assert_eq!([needed(5.0), needed(10.0), needed(25.0), needed(75.0)], [59, 29, 11, 11]);
         assert_eq!([needed(0.0), needed(100.0)], [1, 1]);
-    }
-
-    #[test]
-    fn the_longest_time_is_exact_where_a_bucket_is_not() {
-        let mut l = Latencies::new("x", "nothing was done");
-        assert_eq!(l.longest_ns, None);
-        l.record(5_009_123);
-        l.record(7);
-        assert_eq!(l.longest_ns, Some(5_009_123));
-        assert!(l.histogram.max() > 5_009_123);
     }
 }

@@ -1,4 +1,5 @@
-//! Makes recordings: boots a Debian kernel under emulation and takes what it did out of it.
+//! Makes recordings: boots a Debian kernel under emulation and takes what it did out of it, in the form that
+//! `kontig-oracle` replays.
 //!
 //! The rule: the same experiment recorded twice gives the same bytes. The emulated machine counts instructions instead
 //! of time, has one CPU, no disk, no network and no source of chance ([`qemu`]); its file system is put together here
@@ -9,6 +10,7 @@
 pub mod doctor;
 pub mod experiment;
 mod folder;
+pub mod given;
 mod initramfs;
 pub mod kernel;
 mod module;

@@ -2,10 +2,10 @@
 //!
 //! Booting one needs packages that not every machine has; where they are missing, the test says so and passes.
 
-use kontig_oracle::record::experiment::{Asked, Plan};
-use kontig_oracle::record::kernel::{Kernel, Series};
-use kontig_oracle::record::{Control, doctor, record};
 use kontig_oracle::{Verdict, verify};
+use kontig_recorder::experiment::{Asked, Plan};
+use kontig_recorder::kernel::{Kernel, Series};
+use kontig_recorder::{Control, doctor, record};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

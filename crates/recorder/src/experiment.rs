@@ -2,9 +2,10 @@
 
 use super::RecordError;
 use super::kernel::Series;
-use crate::trace::{self, BlockId, Op, Request, given::Given, prng::Random};
+use crate::given::Given;
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
+use kontig_oracle::trace::{self, BlockId, Op, Request, prng::Random};
 use std::collections::BTreeMap;
 
 /// Proactive compaction is off while memory is prepared; this experiment switches it on when it is.

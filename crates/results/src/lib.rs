@@ -1,0 +1,27 @@
+//! What Kontig's experiments leave behind, as it is stored and shown.
+//!
+//! A [`RunResult`] is everything one run of one variant left: figures, distributions, values over time, events, and
+//! pictures of memory. An [`ExperimentResult`] is the table made of all runs. Whoever makes results and whoever shows
+//! them share these types and nothing else. The JSON of each is its fields, under their names.
+
+pub mod ending;
+pub mod event_log;
+pub mod figure;
+pub mod histogram;
+pub mod map;
+pub mod pace;
+pub mod run;
+pub mod score;
+pub mod series;
+pub mod table;
+
+pub use ending::Ending;
+pub use event_log::{EventCount, TimedEvent};
+pub use figure::{Better, Figure, MEASURE, Merge, Reading, TOTAL, samples_needed};
+pub use histogram::Histogram;
+pub use map::{CELL_HAS_UNMOVABLE, Cell, MapFrame, MapZone, MemoryMap};
+pub use pace::PacePoint;
+pub use run::{Phase, RunResult, TaskTime};
+pub use score::{Score, Tally};
+pub use series::Series;
+pub use table::{ExperimentResult, Measured, Pairs, REPRODUCE_SCHEMA, Remark, Reproduction, Row};

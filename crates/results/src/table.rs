@@ -1,0 +1,112 @@
+//! Tables: what an experiment's runs say together, each figure a row, beside what was published.
+//!
+//! [`Reproduction`] is the JSON of `kontig reproduce --json`.
+
+use crate::figure::{Better, Merge};
+use crate::score::Score;
+use serde::{Deserialize, Serialize};
+
+/// Schema of [`Reproduction`].
+pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/2";
+
+/// The answer of `kontig reproduce`: every experiment with its rows and score.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Reproduction {
+    /// [`REPRODUCE_SCHEMA`].
+    pub schema: String,
+    /// The seed of the first repetition; each further one has the next.
+    pub seed: u64,
+    /// Wall-clock time of the whole command, seconds.
+    pub wall_s: f64,
+    /// Largest resident memory of the process, bytes.
+    pub peak_rss_bytes: u64,
+    /// One entry for each experiment, in the order asked for.
+    pub experiments: Vec<ExperimentResult>,
+}
+
+/// One experiment's table.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct ExperimentResult {
+    /// The experiment's name.
+    pub id: String,
+    /// The machine it ran on.
+    pub machine: String,
+    /// The target file its rows are held against; empty if it has none.
+    pub target: String,
+    /// How often each variant was run, each time with another seed.
+    pub repetitions: u32,
+    /// The variants, baseline first: the columns of every row.
+    pub variants: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// How many rows agree.
+    pub score: Score,
+    /// What a reader must know to read the rows rightly.
+    pub remarks: Vec<Remark>,
+}
+
+/// A sentence about a variant, or about all of them.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct Remark {
+    /// The variant's column; null for all.
+    pub variant: Option<usize>,
+    /// The sentence.
+    pub text: String,
+}
+
+/// One row: a figure for each variant, published and measured.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Row {
+    /// What is measured.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// The phase of the run it is of: `measure` unless the figure says otherwise, `total` for all together.
+    pub phase: String,
+    /// Which way is better.
+    pub better: Better,
+    /// How repetitions were merged.
+    pub merge: Merge,
+    /// Whether the row counts for the headline score.
+    pub headline: bool,
+    /// Published figures, one a variant; empty where nothing was published.
+    pub published: Vec<f64>,
+    /// Measured figures, one a variant; null where nothing was measured.
+    pub measured: Vec<Option<Measured>>,
+    /// Each variant against the baseline, seed by seed; null for the baseline and where fewer than two seeds pair up.
+    pub pairs: Vec<Option<Pairs>>,
+    /// Whether baseline to patched moves the same way; null where the published change is below 10 % or missing.
+    pub direction_agrees: Option<bool>,
+    /// (measured change ratio) / (published change ratio), folded to be at least 1; null where undefined.
+    pub ratio_off: Option<f64>,
+}
+
+/// A figure of a variant, over all repetitions that have it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Measured {
+    /// The repetitions merged as the row says.
+    pub value: f64,
+    /// The lowest of the repetitions' own values.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+    /// How many repetitions have it.
+    pub repetitions: u32,
+    /// The samples behind a percentile, of all repetitions together; null for other figures.
+    pub samples: Option<u64>,
+    /// How many it would take to tell this percentile (see [`samples_needed`]); null where there are enough.
+    pub samples_needed: Option<u64>,
+}
+
+/// A variant against the baseline, each repetition with the same seed's.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct Pairs {
+    /// Seeds that both have a value for.
+    pub of: u32,
+    /// Seeds for which the variant's value is lower.
+    pub lower: u32,
+    /// Seeds for which it is higher.
+    pub higher: u32,
+    /// Whether the two ranges over the seeds have a value in common.
+    pub overlap: bool,
+}

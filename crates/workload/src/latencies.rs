@@ -1,0 +1,45 @@
+//! Latencies: how long one kind of operation took, each time it was done.
+
+use hdrhistogram::Histogram;
+
+/// How long one kind of operation took, each time it was done.
+#[derive(Clone)]
+pub struct Latencies {
+    /// The operation.
+    pub name: &'static str,
+    /// Why there are no figures of it where nothing was recorded.
+    pub missing: &'static str,
+    /// The times, ns, in buckets of three significant figures.
+    pub histogram: Histogram<u64>,
+    /// The longest time, exactly; none where nothing was recorded.
+    pub longest_ns: Option<u64>,
+}
+
+impl Latencies {
+    /// Nothing recorded yet. Holds 1 ns to ten hours.
+    pub fn new(name: &'static str, missing: &'static str) -> Latencies {
+        let histogram =
+            Histogram::new_with_bounds(1, 36_000_000_000_000, 3).expect("the bounds are within the library's");
+        Latencies { name, missing, histogram, longest_ns: None }
+    }
+    /// One operation took so long.
+    pub fn record(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns.max(1));
+        self.longest_ns = self.longest_ns.max(Some(ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_time_is_exact_where_a_bucket_is_not() {
+        let mut l = Latencies::new("x", "nothing was done");
+        assert_eq!(l.longest_ns, None);
+        l.record(5_009_123);
+        l.record(7);
+        assert_eq!(l.longest_ns, Some(5_009_123));
+        assert!(l.histogram.max() > 5_009_123);
+    }
+}
