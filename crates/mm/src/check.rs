@@ -321,11 +321,11 @@ mod tests {
         let mut m = crate::testing::machine(6);
         m.sysctl_write("min_free_kbytes", "0").expect("valid");
         let (cpu, node) = (CpuId::new(0), NodeId::new(0));
-        let kernel = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(5)).expect("memory is free");
-        let lru = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0)).expect("memory is free");
+        let kernel = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(5))).expect("memory is free");
+        let lru = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0))).expect("memory is free");
         m.lru_add(lru, order(0));
-        let huge = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(9)).expect("memory is free");
-        let pcp = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0)).expect("memory is free");
+        let huge = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(9))).expect("memory is free");
+        let pcp = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0))).expect("memory is free");
         m.free(cpu, pcp, order(0));
         m.check().expect("nothing is damaged yet");
         Sample { m, kernel, lru, huge }

@@ -5,13 +5,13 @@
 //! §5.14.
 
 use crate::compact::proactive::whole_zone_control;
-use crate::compact::{CompactControl, CompactRun, RunStep};
+use crate::compact::{CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
 use crate::host::Owner;
 use crate::profile::ProactiveRules;
 use crate::state::Memory;
-use crate::step::DaemonStep;
+use crate::step::{Daemon, DaemonStep, Step, Wait};
 use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
@@ -41,14 +41,14 @@ impl Memory {
             order: Some(order),
             highest_zoneidx: highest,
         });
-        self.wakes.kcompactd |= 1 << node.index();
+        self.wakes.add(Daemon::Kcompactd(node));
     }
 
     /// Wakes every node's kcompactd for a proactive check, as a write to the sysctl does in 5.15 and later.
     pub fn trigger_proactive_compaction(&mut self) {
         for n in &mut self.nodes {
             n.kcompactd.proactive_trigger = true;
-            self.wakes.kcompactd |= 1 << n.id.index();
+            self.wakes.add(Daemon::Kcompactd(n.id));
         }
     }
 
@@ -133,27 +133,27 @@ impl Kcompactd {
             Job::Work { order, highest, next, run } => {
                 let (order, highest) = (*order, *highest);
                 if let Some(r) = run {
-                    let RunStep::Done(result) = r.step(m, owner, budget) else {
-                        return DaemonStep::Working;
+                    let Step::Done(result) = r.step(m, owner, budget) else {
+                        return Step::Working;
                     };
                     let (zone, scanned) = (r.zone(), r.scanned());
                     *run = None;
                     settle(m, zone, order, self.cpu, result, scanned);
-                    return DaemonStep::Working;
+                    return Step::Working;
                 }
                 let zones = &m.nodes[self.node.index()].zones;
                 match zones.get(*next).copied().filter(|z| m.zones[z.index()].kind <= highest) {
                     Some(zone) => {
                         *next += 1;
                         *run = work_on(m, zone, order, highest, self.cpu);
-                        DaemonStep::Working
+                        Step::Working
                     }
                     None => self.work_done(m, order),
                 }
             }
             Job::Proactive { score, sweep } => {
-                if !sweep.step(m, owner, budget) {
-                    return DaemonStep::Working;
+                if sweep.step(m, owner, budget) == Step::Working {
+                    return Step::Working;
                 }
                 let before = *score;
                 let gained = m.fragmentation_score_node(self.node) < before;
@@ -173,9 +173,9 @@ impl Kcompactd {
         let k = &m.nodes[self.node.index()].kcompactd;
         if k.max_order > Order::ZERO || k.proactive_trigger {
             // Asked again while it worked.
-            return DaemonStep::Sleep(Some(0));
+            return Step::Wait(Wait::Time(0));
         }
-        DaemonStep::Sleep(self.timeout(m))
+        Step::Wait(self.timeout(m).map_or(Wait::Wakeup, Wait::Time))
     }
 
     fn wake(&mut self, m: &mut Memory, timed_out: bool) -> DaemonStep {
@@ -193,7 +193,7 @@ impl Kcompactd {
             m.sh.vmstat.add(VmEvent::CompactDaemonWake, 1);
             self.interval = HPAGE_FRAG_CHECK_INTERVAL_NS;
             self.job = Job::Work { order, highest, next: 0, run: None };
-            return DaemonStep::Working;
+            return Step::Working;
         }
         if !timed_out && !triggered {
             return self.sleep(m);
@@ -212,7 +212,7 @@ impl Kcompactd {
         m.nodes[self.node.index()].kcompactd.proactive_runs += 1;
         let score = m.fragmentation_score_node(self.node);
         self.job = Job::Proactive { score, sweep: NodeSweep::new(self.node, self.cpu, true) };
-        DaemonStep::Working
+        Step::Working
     }
 
     fn work_done(&mut self, m: &mut Memory, order: Order) -> DaemonStep {
@@ -287,22 +287,22 @@ impl NodeSweep {
         NodeSweep { node, cpu, proactive, next: 0, run: None }
     }
 
-    /// Advances by one step that visits at most `budget` pageblocks; true when all zones are done.
-    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> bool {
+    /// Advances by one step that visits at most `budget` pageblocks, until all zones are done.
+    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<()> {
         if let Some(run) = &mut self.run {
-            if let RunStep::Done(_) = run.step(m, owner, budget) {
+            if let Step::Done(_) = run.step(m, owner, budget) {
                 if self.proactive && m.sh.profile.proactive == ProactiveRules::HalfLeeway {
                     count_daemon(m, run.scanned());
                 }
                 self.run = None;
             }
-            return false;
+            return Step::Working;
         }
         let Some(&zone) = m.nodes[self.node.index()].zones.get(self.next) else {
-            return true;
+            return Step::Done(());
         };
         self.next += 1;
         self.run = Some(CompactRun::new(whole_zone_control(self.proactive), zone, self.cpu));
-        false
+        Step::Working
     }
 }

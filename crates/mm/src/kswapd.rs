@@ -8,7 +8,7 @@
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::state::{KswapdState, Memory};
-use crate::step::{DaemonStep, Wakes};
+use crate::step::{Daemon, DaemonStep, Step, Wait};
 use crate::types::{NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 use alloc::vec::Vec;
@@ -26,17 +26,6 @@ impl KswapdState {
 }
 
 impl Memory {
-    /// The daemons woken since last asked.
-    #[inline(always)]
-    pub fn take_wakes(&mut self) -> Wakes {
-        core::mem::take(&mut self.wakes)
-    }
-    /// Whether any daemon has been woken since last asked.
-    #[inline(always)]
-    pub fn has_wakes(&self) -> bool {
-        self.wakes != Wakes::default()
-    }
-
     /// Asks the kswapd of a zone's node for free pages of `order`; if reclaim cannot help, asks kcompactd.
     pub(crate) fn wakeup_kswapd(&mut self, zone: ZoneId, gfp: Gfp, order: Order, highest: ZoneType) {
         let node = self.zones[zone.index()].node;
@@ -55,7 +44,7 @@ impl Memory {
         }
         self.sh.emit(Listen::VMSCAN, || Event::WakeupKswapd { nid: node, order });
         self.nodes[node.index()].kswapd.running = true;
-        self.wakes.kswapd |= 1 << node.index();
+        self.wakes.add(Daemon::Kswapd(node));
     }
 
     /// Whether some zone of the node has `order` pages to spare above its high mark; in defrag_mode, where a block is
@@ -129,7 +118,7 @@ impl Kswapd {
             State::Napping => {
                 if self.may_sleep(m, self.order) {
                     m.sh.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
-                    return DaemonStep::Sleep(None);
+                    return Step::Wait(Wait::Wakeup);
                 }
                 m.sh.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
                 self.wake(m)
@@ -155,7 +144,7 @@ impl Kswapd {
         }
         let boosting = boosts.iter().any(|b| *b > 0);
         self.state = State::Balancing { priority: DEF_PRIORITY, order, boosts, boosting };
-        DaemonStep::Working
+        Step::Working
     }
 
     fn zones<'m>(&self, m: &'m Memory) -> impl Iterator<Item = ZoneId> + 'm {
@@ -168,7 +157,7 @@ impl Kswapd {
         let balanced = m.pgdat_balanced(self.node, order, self.highest);
         if !balanced && boosting {
             self.state = State::Balancing { priority: DEF_PRIORITY, order, boosts, boosting: false };
-            return DaemonStep::Working;
+            return Step::Working;
         }
         if balanced && !boosting {
             return self.balanced(m, order, &boosts);
@@ -180,7 +169,7 @@ impl Kswapd {
         }
         if priority > 1 {
             self.state = State::Balancing { priority: priority - 1, order, boosts, boosting };
-            return DaemonStep::Working;
+            return Step::Working;
         }
         self.count_failure(m, &boosts);
         self.balanced(m, order, &boosts)
@@ -222,7 +211,7 @@ impl Kswapd {
         m.nodes[self.node.index()].kswapd.running = false;
         self.state = State::Napping;
         self.order = order;
-        DaemonStep::Sleep(Some(NAP_NS))
+        Step::Wait(Wait::Time(NAP_NS))
     }
 
     fn may_sleep(&self, m: &mut Memory, order: Order) -> bool {

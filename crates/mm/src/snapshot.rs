@@ -360,13 +360,14 @@ impl ZoneSnapshot {
         while let Some(pfn) = (next..taken.len()).find(|p| taken[*p]) {
             let kind = match pages.map(|p| p[pfn]) {
                 None | Some(b'r') => FrameKind::Reserved,
-                Some(b'l') => FrameKind::Lru,
                 Some(b'm') => FrameKind::MovableOps,
                 Some(_) => FrameKind::Kernel,
             };
             let order = pages.map_or(Order::ZERO, |p| compound_order(self.start, pfn, p));
             m.frames.set(at(pfn as u32), kind, order);
-            m.zones[id.index()].nr_lru += u64::from(kind == FrameKind::Lru);
+            if pages.is_some_and(|p| p[pfn] == b'l') {
+                m.lru_add(at(pfn as u32), order);
+            }
             next = pfn + order.pages() as usize;
         }
         let mut locked = m.locked(id, CpuId::new(0));

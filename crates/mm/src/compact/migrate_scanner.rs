@@ -217,11 +217,8 @@ impl CompactRun {
     }
 
     fn isolate_page(&mut self, m: &mut Memory, pfn: Pfn, kind: FrameKind) {
-        let z = &mut m.zones[self.zone.index()];
         if kind == FrameKind::Lru {
-            m.frames.set(pfn, FrameKind::IsolatedLru, Order::ZERO);
-            z.nr_lru -= 1;
-            z.nr_isolated += 1;
+            m.lru_isolate(self.zone, pfn);
         }
         self.migrate_pages[self.migrate_count] = pfn;
         self.migrate_count += 1;
@@ -237,10 +234,7 @@ impl CompactRun {
 
     pub(super) fn putback_page(&self, m: &mut Memory, pfn: Pfn) {
         if m.frames.tag(pfn).kind() == FrameKind::IsolatedLru {
-            m.frames.set(pfn, FrameKind::Lru, Order::ZERO);
-            let z = &mut m.zones[self.zone.index()];
-            z.nr_lru += 1;
-            z.nr_isolated -= 1;
+            m.lru_putback(self.zone, pfn);
         }
     }
 

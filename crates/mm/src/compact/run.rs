@@ -10,6 +10,7 @@ use crate::gfp::AllocFlags;
 use crate::host::Owner;
 use crate::profile::CompactionRules;
 use crate::state::Memory;
+use crate::step::Step;
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
@@ -39,15 +40,6 @@ pub struct CompactControl {
     /// The order of the request itself, where a larger block is made for it; a block of this order is claimed as soon
     /// as it merges.
     pub request_order: Option<Order>,
-}
-
-/// What a step of a run came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RunStep {
-    /// There is more to do.
-    Working,
-    /// The run has ended.
-    Done(CompactResult),
 }
 
 /// A run in progress. It holds isolated pages between its steps: step it until it is done, or they are lost.
@@ -137,7 +129,7 @@ impl CompactRun {
     ///
     /// A direct run claims a block of its order that merges while it frees pages itself; what others free between
     /// its steps goes to the lists.
-    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> RunStep {
+    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         loop {
             if let (true, Some(order)) = (self.cc.direct, self.cc.request_order.or(self.cc.order)) {
                 // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
@@ -150,20 +142,20 @@ impl CompactRun {
                 self.captured = Some(page);
             }
             // A captured block is nobody's until the run is over, so nobody else runs before that.
-            if step != RunStep::Working || !self.has_captured(m) {
+            if step != Step::Working || !self.has_captured(m) {
                 return step;
             }
         }
     }
 
-    fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> RunStep {
+    fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         if !self.started {
             self.started = true;
             self.batched = m.sh.profile.compaction == CompactionRules::Batched;
             let (flags, highest, daemon) = (self.cc.alloc_flags, self.cc.highest, !self.cc.direct);
             let result = m.compaction_suitable(self.zone, self.cc.order, flags, highest, daemon);
             if matches!(result, CompactResult::Success | CompactResult::Skipped) {
-                return RunStep::Done(result);
+                return Step::Done(result);
             }
             self.begin(m);
         }
@@ -179,7 +171,7 @@ impl CompactRun {
         let done = self.iteration(m, owner, budget);
         match done {
             None if self.has_captured(m) && !self.batched => self.end(m, CompactResult::Success),
-            None => RunStep::Working,
+            None => Step::Working,
             Some(result) => self.end(m, result),
         }
     }
@@ -264,7 +256,7 @@ impl CompactRun {
     }
 
     /// Returns what is left and settles the accounts.
-    fn end(&mut self, m: &mut Memory, status: CompactResult) -> RunStep {
+    fn end(&mut self, m: &mut Memory, status: CompactResult) -> Step<CompactResult> {
         self.putback_migratepages(m);
         self.release_freepages(m);
         m.sh.vmstat.add(VmEvent::CompactMigrateScanned, self.migrate_scanned);
@@ -280,7 +272,7 @@ impl CompactRun {
             mode,
             status,
         });
-        RunStep::Done(status)
+        Step::Done(status)
     }
 
     /// The block a direct run has captured for its request.

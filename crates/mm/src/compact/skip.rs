@@ -166,7 +166,7 @@ mod tests {
     fn machine(blocks: u32, random: &mut impl FnMut(u32) -> u32) -> Memory {
         let mut m = crate::testing::machine(blocks);
         let (cpu, node) = (CpuId::new(0), NodeId::default());
-        while let Ok(pfn) = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE | Gfp::COMP, Order::new(9)) {
+        while let Ok(pfn) = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE | Gfp::COMP, Order::new(9))) {
             match random(4) {
                 0 => m.lru_add(pfn, Order::new(9)),
                 1 => m.free(cpu, pfn, Order::new(9)),

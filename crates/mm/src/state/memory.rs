@@ -3,7 +3,7 @@
 use super::{Frames, Locked, Node, Pageblocks, Shared, Zone};
 use crate::event::Trace;
 use crate::profile::Profile;
-use crate::step::Wakes;
+use crate::step::{Daemon, Wakes};
 use crate::types::{CpuId, NodeId, ZoneId};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
@@ -72,6 +72,15 @@ impl Memory {
     pub fn has_work(&self) -> bool {
         debug_assert!(self.sh.work.any || self.sh.work == Work::default(), "uncharged: {:?}", self.sh.work);
         self.sh.work.any
+    }
+    /// The daemons woken since last asked, in the order they were woken.
+    pub fn take_wakes(&mut self) -> impl Iterator<Item = Daemon> {
+        self.wakes.take()
+    }
+    /// Whether any daemon has been woken since last asked.
+    #[inline(always)]
+    pub fn has_wakes(&self) -> bool {
+        !self.wakes.is_empty()
     }
     /// Free pages of the machine, exact.
     pub fn nr_free_pages(&self) -> u64 {
