@@ -20,7 +20,7 @@ use core::fmt;
 /// What moves in one CPU's lists, which differs between kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tuning {
-    /// Up to 6.6.
+    /// 5.14 to 6.6; always 0 before.
     FreeFactor(u8),
     /// 6.7 and later.
     Auto(AutoTuning),
@@ -546,6 +546,9 @@ fn tuning(words: &[&str]) -> Result<Tuning, String> {
     let get = |name| named(words, name).and_then(number::<u32>);
     if words.contains(&"free_factor") {
         return Ok(Tuning::FreeFactor(number(named(words, "free_factor")?)?));
+    }
+    if !words.contains(&"alloc_factor") {
+        return Ok(Tuning::FreeFactor(0));
     }
     let flags = get("flags")?;
     Ok(Tuning::Auto(AutoTuning {

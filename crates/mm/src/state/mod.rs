@@ -4,6 +4,7 @@
 //! other module) import from here; nothing here imports a mechanism.
 
 mod compaction;
+mod content;
 mod frames;
 mod list;
 mod locked;
@@ -19,6 +20,7 @@ mod tunables;
 mod zone;
 
 pub use compaction::ZoneCompaction;
+pub use content::{BlockContent, PagesInUse};
 pub use frames::Frames;
 pub use list::List;
 pub use marks::Watermarks;
