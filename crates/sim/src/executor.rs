@@ -9,8 +9,7 @@ use crate::kernel::{Context, InProgress, Kernel, SimError, Slice};
 use kontig_mm::event::Event;
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::Kswapd;
-use kontig_mm::step::DaemonStep;
-use kontig_mm::{CpuId, Memory, NodeId, Work};
+use kontig_mm::{CpuId, Daemon, DaemonStep, Memory, NodeId, Step, Wait, Work};
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Value};
 use std::fmt;
 
@@ -278,7 +277,7 @@ impl Machine {
                     let step = kcompactd.step(&mut self.kernel.mem, &mut self.kernel.spaces, budget, timed_out);
                     self.kernel.charge(&mut c.now);
                     timed_out = false;
-                    if step != DaemonStep::Working || c.is_over() || self.kernel.mem.has_wakes() {
+                    if step != Step::Working || c.is_over() || self.kernel.mem.has_wakes() {
                         break step;
                     }
                 };
@@ -341,15 +340,14 @@ impl Machine {
         if !self.kernel.mem.has_wakes() {
             return;
         }
-        let wakes = self.kernel.mem.take_wakes();
+        let woken: Vec<Daemon> = self.kernel.mem.take_wakes().collect();
         let at = now + ns(self.kernel.costs.wakeup);
         for t in &mut self.tasks {
             let woken = t.body.kernel_thread().is_some_and(|thread| {
-                let of_kind = match thread.kind {
-                    KernelThreadKind::Kcompactd => wakes.kcompactd,
-                    KernelThreadKind::Kswapd => wakes.kswapd,
-                };
-                of_kind >> thread.node.index() & 1 != 0
+                woken.contains(&match thread.kind {
+                    KernelThreadKind::Kcompactd => Daemon::Kcompactd(thread.node),
+                    KernelThreadKind::Kswapd => Daemon::Kswapd(thread.node),
+                })
             });
             if woken && matches!(t.state, State::Waiting | State::Sleeping) {
                 t.state = State::Runnable;
@@ -363,8 +361,8 @@ impl Machine {
 fn daemon_turn(task: &mut Task, c: &mut Context, start: u64, step: DaemonStep) {
     task.time.system_ns += c.now - start;
     (task.state, task.clock) = match step {
-        DaemonStep::Working => (State::Runnable, c.now),
-        DaemonStep::Sleep(None) => (State::Waiting, c.now),
-        DaemonStep::Sleep(Some(ns)) => (State::Sleeping, c.now + ns),
+        Step::Working => (State::Runnable, c.now),
+        Step::Wait(Wait::Time(ns)) => (State::Sleeping, c.now + ns),
+        Step::Wait(_) => (State::Waiting, c.now),
     };
 }

@@ -163,6 +163,15 @@ impl Workload {
         true
     }
 
+    /// Sets the pause after each allocation of a driver of huge pages; false if nothing here is one.
+    pub fn set_pause_us(&mut self, pause: f64) -> bool {
+        match &mut self.measure {
+            Measure::Hugealloc { pause_us, .. } => *pause_us = pause,
+            _ => return false,
+        }
+        true
+    }
+
     /// Sets which pages of a section the fragmenter frees; false if nothing here is one.
     pub fn set_holes(&mut self, pattern: Holes) -> bool {
         match &mut self.prepare {
