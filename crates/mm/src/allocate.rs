@@ -95,10 +95,10 @@ impl Memory {
         let Some(first) = self.preferred_zone(r) else {
             return false;
         };
-        let zone = &self.zones[first.index()];
+        let zone = &self.zones[first];
         zone.kind == ZoneType::Normal
             && (self.nodes.len() == 1
-                || self.nodes[zone.node.index()].zones.iter().any(|z| self.zones[z.index()].kind == ZoneType::Dma32))
+                || self.nodes[zone.node].zones.iter().any(|z| self.zones[*z].kind == ZoneType::Dma32))
     }
 
     /// Walks the zones and takes a block from the first that can spare one (§3.4).
@@ -116,9 +116,7 @@ impl Memory {
     /// Whether kswapd is at work on the zone's node, and another node should be asked first.
     #[inline(always)]
     fn leave_for_last(&self, zone: ZoneId) -> bool {
-        self.sh.profile.busy_nodes_last
-            && self.nodes.len() > 1
-            && self.nodes[self.zones[zone.index()].node.index()].kswapd.running
+        self.sh.profile.busy_nodes_last && self.nodes.len() > 1 && self.nodes[self.zones[zone].node].kswapd.running
     }
 
     /// The rest of the walk, after the preferred zone had nothing.
@@ -137,7 +135,7 @@ impl Memory {
                 if flags.any(AllocFlags::NOFRAGMENT)
                     && !defrag_mode
                     && id != first
-                    && self.zones[id.index()].node != self.zones[first.index()].node
+                    && self.zones[id].node != self.zones[first].node
                 {
                     flags = flags.without(AllocFlags::NOFRAGMENT);
                     continue 'walk;
@@ -171,9 +169,9 @@ impl Memory {
         }
         let pfn = self.locked(id, r.cpu).rmqueue(r.order, r.gfp.migratetype(), flags);
         let may_wake = flags.any(AllocFlags::KSWAPD) || !self.sh.profile.boost_wakes_by_kswapd_requests;
-        if self.zones[id.index()].boosted_flag && may_wake {
-            self.zones[id.index()].boosted_flag = false;
-            let highest = self.zones[id.index()].kind;
+        if self.zones[id].boosted_flag && may_wake {
+            self.zones[id].boosted_flag = false;
+            let highest = self.zones[id].kind;
             self.wakeup_kswapd(id, Gfp::NONE, Order::ZERO, highest);
         }
         let pfn = pfn?;
@@ -188,7 +186,7 @@ impl Memory {
     /// looked at first: a zone below it is remembered as such.
     #[inline(always)]
     fn above_mark(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> bool {
-        let zone = &mut self.zones[id.index()];
+        let zone = &mut self.zones[id];
         let (profile, highest, order) = (&self.sh.profile, r.gfp.highest_zone(), r.order);
         if profile.pcp == PcpRules::AutoTuned && !zone.below_high {
             if zone.watermark_fast(order, zone.wmark(Wmark::High), highest, flags, profile) {
@@ -207,7 +205,7 @@ impl Memory {
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, true);
         }
-        let kind = self.zones[zone.index()].kind;
+        let kind = self.zones[zone].kind;
         self.sh.vmstat.add(PGALLOC[kind.index()], u64::from(order.pages()));
         self.sh.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
     }

@@ -4,7 +4,7 @@
 
 use crate::profile::PcpRules;
 use crate::state::Memory;
-use crate::types::{CpuId, ZoneId};
+use crate::types::CpuId;
 
 impl Memory {
     /// What a CPU's vmstat worker does once a second: folds its parts of the free-page counters in, and shrinks
@@ -12,8 +12,8 @@ impl Memory {
     pub fn vmstat_update(&mut self, cpu: CpuId) {
         self.fold_vmstat(cpu);
         if self.sh.profile.pcp == PcpRules::AutoTuned {
-            for z in 0..self.zones.len() {
-                self.locked(ZoneId::new(z), cpu).pcp_decay();
+            for zone in self.zones.ids() {
+                self.locked(zone, cpu).pcp_decay();
             }
         }
     }
@@ -21,7 +21,7 @@ impl Memory {
     /// Folds a CPU's parts of the free-page counters in, as it does before it idles.
     pub fn fold_vmstat(&mut self, cpu: CpuId) {
         for zone in &mut self.zones {
-            zone.free_pages += core::mem::take(&mut zone.pcps[cpu.index()].free_diff);
+            zone.free_pages += core::mem::take(&mut zone.pcps[cpu].free_diff);
         }
     }
 }

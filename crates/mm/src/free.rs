@@ -53,8 +53,8 @@ impl Memory {
 
     /// Gives back what this CPU's lists of all zones hold.
     pub fn drain_cpu(&mut self, cpu: CpuId) {
-        for z in 0..self.zones.len() {
-            self.locked(ZoneId::new(z), cpu).pcp_drain();
+        for zone in self.zones.ids() {
+            self.locked(zone, cpu).pcp_drain();
         }
     }
 }

@@ -289,7 +289,7 @@ impl AllocSlow {
         // A node's zones follow each other in the list: its kswapd is asked once, for the first of them.
         let (mut at, mut asked) = (0, None);
         while let Some(zone) = m.next_zone(&self.request, &mut at) {
-            let node = Some(m.zones[zone.index()].node);
+            let node = Some(m.zones[zone].node);
             if asked != node {
                 asked = node;
                 m.wakeup_kswapd(zone, self.request.gfp, order, self.request.gfp.highest_zone());
@@ -381,7 +381,7 @@ impl AllocSlow {
         let highest = self.request.gfp.highest_zone();
         let plain = AllocFlags::mark(Wmark::Min);
         if m.sh.profile.compaction == CompactionRules::Batched {
-            let z = &m.zones[zone.index()];
+            let z = &m.zones[zone];
             let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
             let high = AllocFlags::mark(Wmark::High);
             return there || m.compaction_suitable(zone, Some(order), high, highest, false) == CompactResult::Continue;
@@ -390,7 +390,7 @@ impl AllocSlow {
             CompactResult::Success => true,
             CompactResult::Skipped => false,
             _ => {
-                let z = &m.zones[zone.index()];
+                let z = &m.zones[zone];
                 let mark = z.wmark(Wmark::High) + m.sh.profile.compaction.gap(order);
                 z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.sh.profile)
             }
@@ -417,7 +417,7 @@ impl AllocSlow {
     fn reclaim_could_help(&self, m: &Memory) -> bool {
         let (highest, flags, profile) = (self.request.gfp.highest_zone(), self.flags, &m.sh.profile);
         m.zones_for(&self.request).any(|z| {
-            let z = &m.zones[z.index()];
+            let z = &m.zones[z];
             // Exact: counted with what CPUs have not folded in, unlike where the lists are tried.
             let available = z.nr_free_pages_exact() as i64 + z.reclaimable_pages(profile);
             z.watermark_ok(self.request.order, z.wmark(Wmark::Min), highest, flags, available, profile)
@@ -443,7 +443,7 @@ impl AllocSlow {
                 let (order, flags, highest) = (self.request.order, self.flags, self.request.gfp.highest_zone());
                 let mut at = 0;
                 while let Some(z) = m.next_zone(&self.request, &mut at) {
-                    let zone = &m.zones[z.index()];
+                    let zone = &m.zones[z];
                     let reclaimable = zone.reclaimable_pages(&m.sh.profile) / i64::from(order.get());
                     let free = zone.nr_free_pages_exact() as i64;
                     if m.worth_reclaiming_for(z, order, flags, highest, free + reclaimable) {

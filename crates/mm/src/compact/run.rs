@@ -134,11 +134,11 @@ impl CompactRun {
             if let (true, Some(order)) = (self.cc.direct, self.cc.request_order.or(self.cc.order)) {
                 // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
                 if self.captured.is_none() {
-                    m.zones[self.zone.index()].compaction.capture.arm(order, self.cc.migratetype);
+                    m.zones[self.zone].compaction.capture.arm(order, self.cc.migratetype);
                 }
             }
             let step = self.advance(m, owner, budget);
-            if let Some(page) = m.zones[self.zone.index()].compaction.capture.disarm() {
+            if let Some(page) = m.zones[self.zone].compaction.capture.disarm() {
                 self.captured = Some(page);
             }
             // A captured block is nobody's until the run is over, so nobody else runs before that.
@@ -182,7 +182,7 @@ impl CompactRun {
             m.reset_isolation_suitable(self.zone);
         }
         let sync = self.cc.mode != MigrateMode::Async;
-        let z = &mut m.zones[self.zone.index()];
+        let z = &mut m.zones[self.zone];
         let (start, end, last) = (z.start, z.end, z.last_pageblock());
         if self.whole_zone {
             (self.migrate_pfn, self.free_pfn) = (start, last);
@@ -214,7 +214,7 @@ impl CompactRun {
             Isolate::Paused => return None,
             Isolate::None => {
                 if self.update_cached {
-                    let cached = &mut m.zones[self.zone.index()].compaction.cached_migrate_pfn;
+                    let cached = &mut m.zones[self.zone].compaction.cached_migrate_pfn;
                     cached[1] = cached[0];
                 }
             }
@@ -222,7 +222,7 @@ impl CompactRun {
                 self.update_cached = false;
                 self.last_migrated_pfn = Some(match self.batched {
                     false => self.iteration_start,
-                    true => self.migrate_pfn.minus(1).pageblock_start().max(m.zones[self.zone.index()].start),
+                    true => self.migrate_pfn.minus(1).pageblock_start().max(m.zones[self.zone].start),
                 });
                 if let Some(result) = self.migrate_batch(m, owner) {
                     return Some(result);
@@ -240,7 +240,7 @@ impl CompactRun {
     }
 
     fn has_captured(&self, m: &Memory) -> bool {
-        self.captured.is_some() || m.zones[self.zone.index()].compaction.capture.has_page()
+        self.captured.is_some() || m.zones[self.zone].compaction.capture.has_page()
     }
 
     /// Once the scanner has left the block of the wanted order it migrated from, the pages freed there are flushed
@@ -261,7 +261,7 @@ impl CompactRun {
         self.release_freepages(m);
         m.sh.vmstat.add(VmEvent::CompactMigrateScanned, self.migrate_scanned);
         m.sh.vmstat.add(VmEvent::CompactFreeScanned, self.free_scanned);
-        let z = &m.zones[self.zone.index()];
+        let z = &m.zones[self.zone];
         let (zone_start, zone_end) = (z.start, z.end);
         let (migrate_pfn, free_pfn, mode) = (self.migrate_pfn, self.free_pfn, self.cc.mode);
         m.sh.emit(Listen::COMPACTION, || Event::CompactionEnd {
