@@ -2,9 +2,10 @@
 
 use buddy_system_allocator::FrameAllocator;
 use kontig_mm::{
-    AllocSlow, AllocStep, CpuId, Gfp, MachineSpec, Memory, NoPage, NodeId, Order, Pfn, Profile, ZoneSpec, ZoneType,
+    AllocSlow, AllocStep, CpuId, Gfp, MachineSpec, Memory, NoPage, NodeId, Order, Pfn, ZoneSpec, ZoneType,
 };
 use kontig_mm::{MigrateOutcome, Owner};
+use kontig_profiles::linux;
 
 /// An allocator of page frames. Orders are at most 10.
 pub trait Subject: Sized {
@@ -88,7 +89,7 @@ impl Subject for Kontig {
     const NAME: &'static str = "Kontig";
 
     fn new(frames: u32) -> Kontig {
-        let mut memory = Memory::new(&one_zone(frames, 1), Profile::linux_6_1()).expect("a valid machine");
+        let mut memory = Memory::new(&one_zone(frames, 1), linux("6.1")).expect("a valid machine");
         memory.sysctl_write("vm.min_free_kbytes", "0").expect("a known sysctl");
         Kontig { memory }
     }

@@ -7,7 +7,7 @@ use crate::event::{Event, Listen};
 use crate::fallback::RmqueueMode;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::pcp;
-use crate::profile::{HighAtomicRules, PcpRules};
+use crate::rules::PcpLists;
 use crate::state::{FrameKind, Locked, Memory, Tag};
 use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
@@ -132,7 +132,7 @@ impl Memory {
     /// Whether kswapd is at work on the zone's node, and another node should be asked first.
     #[inline(always)]
     fn leave_for_last(&self, zone: ZoneId) -> bool {
-        self.sh.profile.busy_nodes_last
+        self.sh.profile.zonelist.busy_nodes_last
             && self.nodes.len() > 1
             && self.nodes[self.zones[zone.index()].node.index()].kswapd.running
     }
@@ -199,7 +199,7 @@ impl Memory {
             return None;
         }
         let pfn = self.locked(id, cpu).rmqueue(order, gfp.migratetype(), flags);
-        let may_wake = flags.any(AllocFlags::KSWAPD) || !self.sh.profile.boost_wakes_by_kswapd_requests;
+        let may_wake = flags.any(AllocFlags::KSWAPD) || !self.sh.profile.boost.woken_for_by_kswapd_requests;
         if self.zones[id.index()].boosted_flag && may_wake {
             self.zones[id.index()].boosted_flag = false;
             let highest = self.zones[id.index()].kind;
@@ -207,7 +207,7 @@ impl Memory {
         }
         let pfn = pfn?;
         self.account_alloc(id, pfn, order, gfp);
-        if flags.any(AllocFlags::HIGHATOMIC) && self.sh.profile.highatomic == HighAtomicRules::ReservedCounts {
+        if flags.any(AllocFlags::HIGHATOMIC) && !self.sh.profile.highatomic.bypasses_pcp {
             self.locked(id, cpu).reserve_highatomic(pfn, order);
         }
         Some(pfn)
@@ -219,7 +219,7 @@ impl Memory {
     fn above_mark(&mut self, id: ZoneId, gfp: Gfp, order: Order, flags: AllocFlags) -> bool {
         let zone = &mut self.zones[id.index()];
         let (profile, highest) = (&self.sh.profile, gfp.highest_zone());
-        if profile.pcp == PcpRules::AutoTuned && !zone.below_high {
+        if profile.pcp.lists == PcpLists::AutoTuned && !zone.below_high {
             if zone.watermark_fast(order, zone.wmark(Wmark::High), highest, flags, profile) {
                 return true;
             }
@@ -298,7 +298,7 @@ impl Memory {
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, false);
         }
-        let pcp_allowed = pcp::allows(self.sh.profile.pcp, order);
+        let pcp_allowed = pcp::allows(self.sh.profile.pcp.lists, order);
         let mut locked = self.locked(id, cpu);
         if pcp_allowed {
             locked.pcp_free(pfn, order);
@@ -335,7 +335,7 @@ impl Memory {
     /// lists that follow use.
     pub fn vmstat_update(&mut self, cpu: CpuId) {
         self.fold_vmstat(cpu);
-        if self.sh.profile.pcp == PcpRules::AutoTuned {
+        if self.sh.profile.pcp.lists == PcpLists::AutoTuned {
             for z in 0..self.zones.len() {
                 self.locked(ZoneId::new(z), cpu).pcp_decay();
             }
@@ -369,7 +369,7 @@ impl Locked<'_> {
     /// Takes a block from the per-CPU lists or the free lists (§2.4, §2.8).
     #[inline(always)]
     fn rmqueue(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
-        if pcp::allows(self.sh.profile.pcp, order)
+        if pcp::allows(self.sh.profile.pcp.lists, order)
             && let Some(pfn) = self.pcp_alloc(order, t, flags)
         {
             return Some(pfn);
@@ -391,7 +391,7 @@ impl Locked<'_> {
         }
         let pfn = pfn?;
         self.account_taken(order.pages());
-        if flags.any(AllocFlags::HIGHATOMIC) && self.sh.profile.highatomic == HighAtomicRules::FreeCounts {
+        if flags.any(AllocFlags::HIGHATOMIC) && self.sh.profile.highatomic.bypasses_pcp {
             self.reserve_highatomic(pfn, order);
         }
         Some(pfn)
@@ -402,8 +402,9 @@ impl Locked<'_> {
 mod tests {
     use super::*;
     use crate::boot::{MachineSpec, ZoneSpec};
-    use crate::profile::Profile;
+    use crate::rules::Profile;
     use crate::state::Zone;
+    use crate::testing::linux;
     use alloc::vec::Vec;
 
     /// Three nodes, the first with a DMA32 zone below its Normal one.
@@ -445,7 +446,7 @@ mod tests {
 
     #[test]
     fn a_page_allocated_again_is_the_page_a_new_walk_would_find() {
-        for profile in [Profile::linux_5_6(), Profile::linux_6_1(), Profile::linux_7_2()] {
+        for profile in ["5.6", "6.1", "7.2"].map(linux) {
             let (mut runs, mut singly) = (three_nodes(profile.clone()), three_nodes(profile));
             let (of_runs, of_single) = (fill(&mut runs, true), fill(&mut singly, false));
             // The walk that fails at the end tries every zone, in both.

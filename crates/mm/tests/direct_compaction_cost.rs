@@ -5,10 +5,9 @@
 
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::step::DaemonStep;
-use kontig_mm::{
-    AllocSlow, AllocStep, CpuId, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, Profile, ZoneSpec, ZoneType,
-};
+use kontig_mm::{AllocSlow, AllocStep, CpuId, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, ZoneSpec, ZoneType};
 use kontig_mm::{MigrateOutcome, Owner};
+use kontig_profiles::linux;
 
 const CPU: CpuId = CpuId::new(0);
 const NODE: NodeId = NodeId::new(0);
@@ -41,7 +40,7 @@ fn fragmented(gib: u32) -> Memory {
         managed: u64::from(pages),
     };
     let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false };
-    let mut m = Memory::new(&spec, Profile::linux_6_1()).expect("a possible machine");
+    let mut m = Memory::new(&spec, linux("6.1")).expect("a possible machine");
     m.sysctl_write("vm.watermark_boost_factor", "0").expect("a known sysctl");
     let filled: Vec<Pfn> = std::iter::from_fn(|| m.alloc(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO).ok()).collect();
     for &pfn in &filled {

@@ -6,7 +6,7 @@ use super::run::{CompactControl, CompactRun, RunStep};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Owner;
-use crate::profile::Profile;
+use crate::rules::Profile;
 use crate::state::Memory;
 use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
@@ -41,7 +41,7 @@ pub(crate) struct DirectCompact {
 /// The order compaction makes for a request: in defrag_mode a request that is not movable gets a pageblock of its own.
 pub(crate) fn compact_order(request: Order, gfp: Gfp, flags: AllocFlags, profile: &Profile) -> Order {
     let own_block =
-        profile.defrag_mode && flags.any(AllocFlags::NOFRAGMENT) && gfp.migratetype() != MigrateType::Movable;
+        profile.fallback.defrag_mode && flags.any(AllocFlags::NOFRAGMENT) && gfp.migratetype() != MigrateType::Movable;
     if own_block { request.max(PAGEBLOCK_ORDER) } else { request }
 }
 
