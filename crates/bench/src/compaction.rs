@@ -6,6 +6,7 @@ use crate::options::{Options, size};
 use crate::random::Random;
 use crate::subject::{CPU, Kontig, NODE, Subject};
 use crate::table::{Row, Unit};
+use kontig_mm::Step;
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::{Memory, Order, Pfn, Work};
 use kontig_mm::{MigrateOutcome, Owner};
@@ -47,7 +48,7 @@ fn half_free(frames: u32, movable: bool) -> (Memory, Places) {
 /// `echo 1 > /proc/sys/vm/compact_memory`; what was done and how long it took, ns.
 fn sweep(memory: &mut Memory, places: &mut Places) -> (Work, f64) {
     let mut sweep = NodeSweep::new(NODE, CPU, false);
-    let ns = ns_each(1, || while !sweep.step(memory, places, 1024) {});
+    let ns = ns_each(1, || while sweep.step(memory, places, 1024) == Step::Working {});
     (memory.take_work(), ns)
 }
 

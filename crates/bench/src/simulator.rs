@@ -9,9 +9,10 @@ use crate::table::{Row, Unit};
 use kontig_mm::Memory;
 use kontig_mm::state::Frames;
 use kontig_profiles::linux;
+use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::address_space::BYTES_PER_PAGE;
 use kontig_sim::cost::Costs;
-use kontig_sim::{CostModel, Machine, Op, Outcome, Placement, Program, Region, Value};
+use kontig_sim::{CostModel, Machine};
 use kontig_workload::fragmenter::{Fragmenter, Holes};
 use std::any::Any;
 use std::time::Instant;
@@ -71,6 +72,45 @@ impl Toucher {
         Region { first, pages, ..self.region }
     }
 
+    fn decide(&mut self, last: &Outcome) -> Option<Op> {
+        match self.stage {
+            Stage::Map => {
+                self.stage = Stage::Fill;
+                return Some(Op::Mmap { pages: self.pages });
+            }
+            Stage::Fill => {
+                let Value::Region(region) = last.value else { return None };
+                self.region = region;
+                self.stage = Stage::Events;
+                let half = (self.pages / 2) & !63;
+                self.mapped[..half as usize / 64].fill(!0);
+                self.left = 0;
+                return Some(Op::Touch(self.at(0, half)));
+            }
+            Stage::Events | Stage::Unmap => {}
+        }
+        if self.left == 0 && !self.next_repetition() {
+            return None;
+        }
+        if self.stretches {
+            self.left -= STRETCH;
+            let region = self.at(self.pages - STRETCH, STRETCH);
+            if self.stage == Stage::Unmap {
+                self.stage = Stage::Events;
+                return Some(Op::Munmap(region));
+            }
+            self.stage = Stage::Unmap;
+            return Some(Op::Touch(region));
+        }
+        self.left -= 1;
+        let page = self.random.below(self.pages);
+        let (word, bit) = (&mut self.mapped[page as usize / 64], 1 << (page % 64));
+        *word ^= bit;
+        let mapped_now = *word & bit != 0;
+        let region = self.at(page, 1);
+        Some(if mapped_now { Op::Touch(region) } else { Op::Munmap(region) })
+    }
+
     /// Ends a repetition whose events are over; false after the last.
     fn next_repetition(&mut self) -> bool {
         if let Some(started) = self.started.take() {
@@ -84,43 +124,8 @@ impl Toucher {
 }
 
 impl Program for Toucher {
-    fn next(&mut self, last: &Outcome) -> Op {
-        match self.stage {
-            Stage::Map => {
-                self.stage = Stage::Fill;
-                return Op::Mmap { pages: self.pages };
-            }
-            Stage::Fill => {
-                let Value::Region(region) = last.value else { return Op::Done };
-                self.region = region;
-                self.stage = Stage::Events;
-                let half = (self.pages / 2) & !63;
-                self.mapped[..half as usize / 64].fill(!0);
-                self.left = 0;
-                return Op::Touch(self.at(0, half));
-            }
-            Stage::Events | Stage::Unmap => {}
-        }
-        if self.left == 0 && !self.next_repetition() {
-            return Op::Done;
-        }
-        if self.stretches {
-            self.left -= STRETCH;
-            let region = self.at(self.pages - STRETCH, STRETCH);
-            if self.stage == Stage::Unmap {
-                self.stage = Stage::Events;
-                return Op::Munmap(region);
-            }
-            self.stage = Stage::Unmap;
-            return Op::Touch(region);
-        }
-        self.left -= 1;
-        let page = self.random.below(self.pages);
-        let (word, bit) = (&mut self.mapped[page as usize / 64], 1 << (page % 64));
-        *word ^= bit;
-        let mapped_now = *word & bit != 0;
-        let region = self.at(page, 1);
-        if mapped_now { Op::Touch(region) } else { Op::Munmap(region) }
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        todo.extend(done.last().and_then(|last| self.decide(last)));
     }
 
     fn progress(&self) -> f64 {

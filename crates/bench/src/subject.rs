@@ -2,9 +2,8 @@
 
 use buddy_system_allocator::FrameAllocator;
 use kontig_mm::{
-    AllocSlow, AllocStep, CpuId, Gfp, MachineSpec, Memory, NoPage, NodeId, Order, Pfn, ZoneSpec, ZoneType,
+    CpuId, Gfp, MachineSpec, Memory, MigrateOutcome, NodeId, Order, Owner, Pfn, Request, ZoneSpec, ZoneType,
 };
-use kontig_mm::{MigrateOutcome, Owner};
 use kontig_profiles::linux;
 
 /// An allocator of page frames. Orders are at most 10.
@@ -69,22 +68,6 @@ pub fn one_zone(frames: u32, cpus: usize) -> MachineSpec {
     MachineSpec { cpus, zones: vec![zone], thp: false }
 }
 
-impl Kontig {
-    /// What the kernel does when the lists had nothing above the low mark.
-    #[cold]
-    #[inline(never)]
-    fn alloc_slow(&mut self, order: Order) -> Option<u32> {
-        let mut slow = AllocSlow::new(&self.memory, CPU, NODE, GFP, order);
-        loop {
-            match slow.step(&mut self.memory, &mut Nobody, 64) {
-                AllocStep::Done(pfn) => return Some(pfn.get()),
-                AllocStep::Working => {}
-                AllocStep::Failed | AllocStep::OutOfMemory => return None,
-            }
-        }
-    }
-}
-
 impl Subject for Kontig {
     const NAME: &'static str = "Kontig";
 
@@ -96,11 +79,8 @@ impl Subject for Kontig {
 
     #[inline(always)]
     fn alloc(&mut self, order: u8) -> Option<u32> {
-        let order = Order::new(order);
-        match self.memory.alloc(CPU, NODE, GFP, order) {
-            Ok(pfn) => Some(pfn.get()),
-            Err(NoPage) => self.alloc_slow(order),
-        }
+        let request = Request::new(CPU, NODE, GFP, Order::new(order));
+        self.memory.alloc_pages(&mut Nobody, request).ok().map(Pfn::get)
     }
 
     #[inline(always)]

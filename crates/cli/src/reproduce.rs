@@ -3,8 +3,10 @@
 use crate::Ending;
 use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
-use kontig_lab::session::{Outcome, Resolved, Session};
-use kontig_lab::store::{HostFacts, Store, StoredResult, check_directory, check_writable, write_file};
+use kontig_lab::files::{check_directory, check_writable, write_file};
+use kontig_lab::resolved::Resolved;
+use kontig_lab::session::{Outcome, Session};
+use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_results::{REPRODUCE_SCHEMA, Reproduction, RunResult};

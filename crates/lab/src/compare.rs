@@ -5,71 +5,13 @@
 
 use crate::experiment::{Target, Variant};
 use crate::remarks::remarks;
-use kontig_results::{
-    ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Row, RunResult, Score, Tally, samples_needed,
-};
+use crate::repetitions::{Repetitions, merged, pairs};
+use kontig_results::{ExperimentResult, Figure, Histogram, MEASURE, Row, RunResult, Score, Tally};
 
 /// A published change counts for direction from this ratio on.
 const CHANGE_THAT_COUNTS: f64 = 0.10;
 /// A headline row is within reach if its change ratio is off by at most this factor.
 const HEADLINE_FACTOR: f64 = 2.0;
-
-/// The runs of a variant's repetitions, by their seeds.
-pub(crate) type Repetitions<'a> = Vec<&'a RunResult>;
-
-/// A figure's own value in each repetition that has one, with the repetition.
-fn values(figure: &Figure, runs: &Repetitions<'_>) -> Vec<(u32, f64)> {
-    let of = |run: &RunResult| match &figure.merge {
-        Merge::Percentile { of, p } => run.histograms.iter().find(|h| h.name == *of)?.percentile(*p),
-        _ => run.figure(&figure.name, &figure.phase),
-    };
-    runs.iter().filter_map(|run| Some((run.repetition, of(run)?))).collect()
-}
-
-/// A figure over all repetitions of a variant; none where none of them has it.
-pub(crate) fn merged(figure: &Figure, runs: &Repetitions<'_>) -> Option<Measured> {
-    let mut sorted: Vec<f64> = values(figure, runs).into_iter().map(|(_, value)| value).collect();
-    sorted.sort_by(f64::total_cmp);
-    let (&low, &high) = (sorted.first()?, sorted.last()?);
-    let n = sorted.len();
-    let (mut samples, mut needed) = (None, None);
-    let value = match &figure.merge {
-        Merge::Percentile { of, p } => {
-            let same = |h: &&Histogram| h.name == *of;
-            let pooled = Histogram::pooled(runs.iter().flat_map(|run| &run.histograms).filter(same))?;
-            samples = Some(pooled.samples());
-            needed = Some(samples_needed(*p)).filter(|needed| pooled.samples() < *needed);
-            pooled.percentile(*p)?
-        }
-        Merge::Median => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
-        Merge::Sum => sorted.iter().sum(),
-        Merge::Min => low,
-        Merge::Max => high,
-    };
-    Some(Measured { value, low, high, repetitions: n as u32, samples, samples_needed: needed })
-}
-
-/// A variant against the baseline; none where fewer than two seeds pair up, which say nothing of a spread, and for
-/// counts that repetitions add to.
-fn pairs(figure: &Figure, baseline: &Repetitions<'_>, variant: &Repetitions<'_>) -> Option<Pairs> {
-    if figure.merge == Merge::Sum {
-        return None;
-    }
-    let (a, b) = (values(figure, baseline), values(figure, variant));
-    let both: Vec<(f64, f64)> = (a.iter())
-        .filter_map(|(repetition, x)| Some((*x, b.iter().find(|(other, _)| other == repetition)?.1)))
-        .collect();
-    let range = |of: &[(u32, f64)]| {
-        of.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (_, x)| (low.min(*x), high.max(*x)))
-    };
-    let ((a_low, a_high), (b_low, b_high)) = (range(&a), range(&b));
-    (both.len() > 1).then(|| Pairs {
-        of: both.len() as u32,
-        lower: both.iter().filter(|(x, y)| y < x).count() as u32,
-        higher: both.iter().filter(|(x, y)| y > x).count() as u32,
-        overlap: a_low <= b_high && b_low <= a_high,
-    })
-}
 
 /// A row without anything published.
 fn row(figure: &Figure, by_variant: &[Repetitions<'_>]) -> Row {
@@ -186,7 +128,7 @@ fn score(rows: &[Row]) -> Score {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_results::Better;
+    use kontig_results::{Better, Measured, Merge};
 
     fn once(value: f64) -> Measured {
         Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }

@@ -1,6 +1,6 @@
 //! Experiments and targets, as data.
 
-use crate::run::file_name;
+use crate::files::{file_name, is_file_name};
 use kontig_mm::sysctl::Sysctl;
 use kontig_workload::Workload;
 use kontig_workload::spec::Measure;
@@ -185,9 +185,4 @@ const LONGEST_PAUSE_US: f64 = 1e9;
 
 fn within(name: &str, value: f64, most: f64) -> Result<(), String> {
     if (0.0..=most).contains(&value) { Ok(()) } else { Err(format!("{name} = {value} is not from 0 to {most}")) }
-}
-
-/// Whether a name can stand for a file as it is.
-fn is_file_name(name: &str) -> bool {
-    !name.is_empty() && name != "." && name != ".." && file_name(name) == name
 }

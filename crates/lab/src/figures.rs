@@ -7,11 +7,6 @@ use kontig_results::{Figure, Histogram, Merge, Phase, Reading, TOTAL, TaskTime};
 use kontig_sim::{KernelThread, KernelThreadKind};
 use kontig_workload::latencies::Latencies;
 
-/// Pages in GiB.
-pub(crate) fn gib(pages: u64) -> f64 {
-    (pages * kontig_mm::types::PAGE_SIZE) as f64 / (1u64 << 30) as f64
-}
-
 /// The workload's programs among the tasks of a phase.
 const WORKLOAD: &str = "workload";
 

@@ -1,19 +1,30 @@
 //! Kontig's laboratory: experiments, their runs, and how they compare with what was published.
 //!
-//! [`catalog`] holds the data that comes along, [`session::Session`] resolves what was asked for and runs it in
-//! parallel, [`compare`] makes the table, [`store`] keeps results and finds them again.
+//! From what is asked for to what is kept, each module uses those before it and none after:
+//! [`catalog`] holds the data that comes along; [`resolved`] looks up what an experiment names; [`plan`] is what decides
+//! one run; [`run`] carries it out, with `sampler` looking at what `observe` reads off the machine; [`compare`] makes the
+//! table of all runs; `sweep` varies the pace; [`session`] does it all in parallel; [`store`] keeps results and finds
+//! them again.
 
 pub mod catalog;
 pub mod compare;
+mod difference;
 pub mod error;
 mod event_log;
 pub mod experiment;
 mod figures;
+pub mod files;
+mod gate;
+mod observe;
+pub mod plan;
 mod remarks;
+mod repetitions;
+pub mod resolved;
 pub mod run;
 mod sampler;
 pub mod session;
 pub mod store;
+mod sweep;
 pub mod sysctls;
 pub mod what_if;
 

@@ -3,9 +3,9 @@
 //! Each remark is of one variant or of all. [`remarks`] owns their order: the workload, what became of the runs, what
 //! was said about the request, and what the runs show of their settings and events.
 
-use crate::compare::{Repetitions, merged};
 use crate::event_log::{FIRST, LAST};
 use crate::experiment::Variant;
+use crate::repetitions::{Repetitions, merged};
 use kontig_mm::sysctl::Sysctl;
 use kontig_results::{MEASURE, Merge, Remark};
 

@@ -1,43 +1,23 @@
 //! One run of one variant: a machine is made, prepared, left to rest, and measured.
 
 use crate::error::{AskedWrongly, Failed, LabError};
-use crate::experiment::Variant;
-use crate::figures::{Counters, Stretch, distribution_figures, gib, histogram, phase_figures};
-use crate::sampler::{Sampler, node_runs};
-use crate::sysctls;
+use crate::figures::{Counters, Stretch, distribution_figures, histogram, phase_figures};
+use crate::files::write_file;
+use crate::observe::{gib, machine_score, node_runs};
+use crate::plan::RunPlan;
+use crate::sampler::Sampler;
+use kontig_mm::Listen;
 use kontig_mm::sysctl::Sysctl;
-use kontig_mm::{Listen, Memory, Profile};
+use kontig_program::{Placement, Program};
 use kontig_results::{Figure, Histogram, MEASURE, Reading, RunResult, TaskTime};
-use kontig_sim::{CostModel, Machine, MachineFile, Placement, Program, SimError, Stop, TaskId};
-use kontig_workload::{Measured, Workload};
+use kontig_sim::{CostModel, Machine, SimError, Stop, TaskId};
+use kontig_workload::Measured;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The CPU the workload's programs run on; the kernel's own threads have CPUs of their own.
 const WORKLOAD_CPU: usize = 0;
-
-/// Everything that decides a run's outcome.
-#[derive(Clone)]
-pub struct RunPlan {
-    /// The experiment it belongs to.
-    pub experiment: String,
-    /// The variant.
-    pub variant: Variant,
-    /// Its profile, switches thrown.
-    pub profile: Profile,
-    /// The machine.
-    pub machine: MachineFile,
-    /// The workload.
-    pub workload: Workload,
-    /// Which repetition.
-    pub repetition: u32,
-    /// The seed of its randomness.
-    pub seed: u64,
-    /// Where to write the machine's proc files at the start and the end of the measurement.
-    pub procfs: Option<PathBuf>,
-}
 
 /// A run's share of the progress bar, and the user's wish to stop.
 #[derive(Clone, Default)]
@@ -48,62 +28,23 @@ pub struct RunControl {
     pub stop: Arc<AtomicBool>,
 }
 
-impl RunPlan {
-    /// A short name for messages.
-    pub fn title(&self) -> String {
-        format!("{} / {}", self.experiment, self.variant.name)
-    }
-
-    /// Whether the machine could be made and the sysctls be set; nothing is booted.
-    ///
-    /// # Errors
-    /// If the machine cannot be, or a sysctl is unknown, not in the profile or out of range.
-    pub fn check(&self) -> Result<(), LabError> {
-        let machine = self.machine.spec().and_then(|spec| Memory::check_spec(&spec));
-        machine.map_err(|e| AskedWrongly::Value(format!("machine {}: {e}", self.machine.name)))?;
-        let mut settings = self.variant.sysctl_texts().into_iter();
-        settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))
-    }
-
-    /// The machine's memory under the variant's profile and sysctls, as after boot.
-    ///
-    /// # Errors
-    /// As [`RunPlan::check`].
-    pub fn memory(&self) -> Result<Memory, LabError> {
-        let asked = |reason: String| LabError::Asked(AskedWrongly::Value(reason));
-        let spec = self.machine.spec().map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
-        let mut mem = Memory::new(&spec, self.profile.clone())
-            .map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
-        for (name, value) in self.variant.sysctl_texts() {
-            // Nothing is woken by it: no task runs yet.
-            mem.sysctl_write(&name, &value).map_err(|e| asked(e.to_string()))?;
-        }
-        Ok(mem)
-    }
-
-    /// Carries the plan out.
-    ///
-    /// # Errors
-    /// If the run cannot go on, or was asked to stop.
-    pub fn run(&self, control: &RunControl) -> Result<RunResult, LabError> {
-        let machine = Machine::new(self.memory()?, CostModel::new(&self.machine.costs));
-        let mut run = Running {
-            plan: self,
-            machine,
-            control,
-            programs: Vec::new(),
-            phases: Vec::new(),
-            phase_began: Counters::default(),
-            sampler: Sampler::new(),
-        };
-        run.prepare()?;
-        run.measure()
-    }
-}
-
-/// A variant's name as part of a path.
-pub(crate) fn file_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || ".-_=+".contains(c) { c } else { '_' }).collect()
+/// Carries a plan out.
+///
+/// # Errors
+/// If the run cannot go on, or was asked to stop.
+pub fn run(plan: &RunPlan, control: &RunControl) -> Result<RunResult, LabError> {
+    let machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs));
+    let mut run = Running {
+        plan,
+        machine,
+        control,
+        programs: Vec::new(),
+        phases: Vec::new(),
+        phase_began: Counters::default(),
+        sampler: Sampler::new(),
+    };
+    run.prepare()?;
+    run.measure()
 }
 
 /// A run in progress.
@@ -229,7 +170,7 @@ impl Running<'_> {
         let Some(dir) = &self.plan.procfs else { return Ok(()) };
         for (name, text) in self.machine.memory().procfs_files() {
             let path = dir.join(when).join(name);
-            crate::store::write_file(&path, text.as_bytes())?;
+            write_file(&path, text.as_bytes())?;
         }
         Ok(())
     }
@@ -309,10 +250,4 @@ impl Before {
             work: *m.work(),
         }
     }
-}
-
-/// The highest of the nodes' fragmentation scores.
-pub(crate) fn machine_score(m: &Machine) -> f64 {
-    let mem = m.memory();
-    mem.nodes().iter().map(|n| mem.fragmentation_score_node(n.id)).max().unwrap_or(0) as f64
 }

@@ -5,12 +5,10 @@
 //! because each costs a walk over all frames.
 
 use crate::event_log::EventLog;
-use crate::figures::gib;
-use crate::run::machine_score;
+use crate::observe::{cells, gib, machine_score, node_runs};
 use base64::Engine;
-use kontig_mm::state::{FrameKind, Tag};
-use kontig_mm::{Memory, Pfn, VmEvent};
-use kontig_results::{Cell, Figure, MEASURE, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
+use kontig_mm::VmEvent;
+use kontig_results::{Figure, MEASURE, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
 use kontig_sim::{KernelThreadKind, Machine};
 use std::io::Write;
 
@@ -211,73 +209,4 @@ impl Sampler {
         });
         (series.collect(), self.map, self.events)
     }
-}
-
-/// The proactive runs of each node.
-pub(crate) fn node_runs(m: &Machine) -> impl Iterator<Item = u64> + '_ {
-    m.memory().nodes().iter().map(|n| n.kcompactd.proactive_runs)
-}
-
-/// Frames counted together.
-const GROUP: usize = 16;
-
-/// A byte for each pageblock of each zone.
-fn cells(mem: &Memory) -> Vec<u8> {
-    let mut out = Vec::new();
-    for z in mem.zones() {
-        for b in z.start.pageblock()..=z.last_pageblock().pageblock() {
-            out.push(cell(mem, b));
-        }
-    }
-    out
-}
-
-fn cell(mem: &Memory, block: usize) -> u8 {
-    let frames = mem.frames();
-    let t = mem.pageblocks().migratetype(block) as u8;
-    let mut tag = frames.block_tag(block);
-    if tag == Tag::SECOND_HALF {
-        tag = frames.block_tag(block - 1);
-    }
-    if tag != Tag::SPLIT {
-        return match tag.kind() {
-            FrameKind::Buddy(_) | FrameKind::Pcp(_) | FrameKind::IsolatedFree => Cell::Free.byte(t, false),
-            FrameKind::Lru | FrameKind::IsolatedLru => Cell::HugeUser.byte(t, false),
-            FrameKind::Reserved | FrameKind::Tail => Cell::Reserved.byte(t, true),
-            FrameKind::Kernel | FrameKind::MovableOps => Cell::HugeKernel.byte(t, true),
-        };
-    }
-    // By far most frames are single user pages or inside free blocks: those are counted sixteen at a time, and only a
-    // group with anything else in it is looked at frame by frame.
-    let (mut used, mut unmovable, mut reserved) = (0, 0, 0);
-    for (g, group) in frames.split_block_tags(block).chunks_exact(GROUP).enumerate() {
-        let lru = group.iter().map(|t| u8::from(*t == Tag::LRU_PAGE.raw())).sum::<u8>();
-        let tails = group.iter().map(|t| u8::from(*t == Tag::TAIL.raw())).sum::<u8>();
-        used += u32::from(lru);
-        if usize::from(lru + tails) == GROUP {
-            continue;
-        }
-        for i in (0..GROUP).filter(|i| group[*i] != Tag::TAIL.raw() && group[*i] != Tag::LRU_PAGE.raw()) {
-            let tag = frames.tag(Pfn::of_pageblock(block).plus((g * GROUP + i) as u32));
-            let pages = tag.order().pages();
-            match tag.kind() {
-                FrameKind::Kernel | FrameKind::Pcp(_) => {
-                    used += pages;
-                    unmovable += pages;
-                }
-                FrameKind::Reserved => reserved += pages,
-                FrameKind::Buddy(_) | FrameKind::IsolatedFree | FrameKind::Tail => {}
-                _ => used += pages,
-            }
-        }
-    }
-    let class = match used + reserved {
-        _ if reserved == 512 => Cell::Reserved,
-        0..=128 => Cell::Quarter,
-        129..=256 => Cell::Half,
-        257..=384 => Cell::ThreeQuarters,
-        385..=511 => Cell::Nearly,
-        _ => Cell::Full,
-    };
-    class.byte(t, unmovable > 0 || reserved > 0)
 }

@@ -2,7 +2,8 @@
 
 use kontig_lab::catalog;
 use kontig_lab::experiment::Experiment;
-use kontig_lab::session::{Resolved, Session};
+use kontig_lab::resolved::Resolved;
+use kontig_lab::session::Session;
 use kontig_results::RunResult;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,8 @@
 
 use kontig_lab::compare::compare;
 use kontig_lab::experiment::{Experiment, Target, TargetRow, Variant};
-use kontig_lab::session::{Outcome, Resolved, Session};
+use kontig_lab::resolved::Resolved;
+use kontig_lab::session::{Outcome, Session};
 use kontig_results::Ending;
 use kontig_results::{
     Better, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row, RunResult, TOTAL,

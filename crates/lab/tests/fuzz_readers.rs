@@ -4,7 +4,8 @@
 //! format in the wrong place, bytes that are no text. What is still accepted must also be fit to be planned.
 
 use kontig_lab::catalog;
-use kontig_lab::session::{Resolved, Session};
+use kontig_lab::resolved::Resolved;
+use kontig_lab::session::Session;
 use kontig_lab::store::{RunFile, StoredResult};
 use kontig_lab::{Failed, LabError};
 use proptest::prelude::*;

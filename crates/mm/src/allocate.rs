@@ -7,9 +7,10 @@ use crate::event::{Event, Listen};
 use crate::fallback::RmqueueMode;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::pcp;
+use crate::request::Request;
 use crate::rules::PcpLists;
-use crate::state::{FrameKind, Locked, Memory, Tag};
-use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::state::{FrameKind, Locked, Memory};
+use crate::types::{MigrateType, Order, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
 /// The fast path had no page; the request has to go the slow way.
@@ -35,18 +36,18 @@ impl Memory {
     /// # Errors
     /// [`NoPage`] if no zone has a page to spare; [`crate::AllocSlow`] goes on from there.
     #[inline(always)]
-    pub fn alloc(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp, order: Order) -> Result<Pfn, NoPage> {
-        let flags = self.fast_path_flags(node, gfp);
-        self.get_page_from_freelist(cpu, node, gfp, order, flags).ok_or(NoPage)
+    pub fn alloc(&mut self, r: Request) -> Result<Pfn, NoPage> {
+        let flags = self.fast_path_flags(&r);
+        self.get_page_from_freelist(&r, flags).ok_or(NoPage)
     }
 
     #[inline(always)]
-    fn fast_path_flags(&self, node: NodeId, gfp: Gfp) -> AllocFlags {
+    fn fast_path_flags(&self, r: &Request) -> AllocFlags {
         let mut flags = AllocFlags::mark(Wmark::Low);
-        if gfp.has(Gfp::KSWAPD_RECLAIM) {
+        if r.gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);
         }
-        if self.sh.tunables.defrag_mode || self.may_avoid_fragmentation(node, gfp) {
+        if self.sh.tunables.defrag_mode || self.may_avoid_fragmentation(r) {
             flags = flags.with(AllocFlags::NOFRAGMENT);
         }
         flags
@@ -57,9 +58,10 @@ impl Memory {
     /// # Errors
     /// [`NoPage`] if no zone has a page to spare.
     #[inline(always)]
-    pub fn alloc_from(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp) -> Result<(Pfn, PageSource), NoPage> {
+    pub fn alloc_from(&mut self, r: Request) -> Result<(Pfn, PageSource), NoPage> {
+        debug_assert!(r.order == Order::ZERO);
         let before = self.sh.work.zones_tried;
-        let pfn = self.alloc(cpu, node, gfp, Order::ZERO)?;
+        let pfn = self.alloc(r)?;
         let zones_tried = self.sh.work.zones_tried - before;
         Ok((pfn, PageSource { zone: self.blocks.zone_of(pfn), zones_tried, above_mark: false }))
     }
@@ -73,60 +75,42 @@ impl Memory {
     /// before this one still have none to spare, and this one still has. The walk's cost is the caller's to count
     /// ([`PageSource::zones_tried`]).
     #[inline(always)]
-    pub fn alloc_again(&mut self, cpu: CpuId, node: NodeId, gfp: Gfp, source: &mut PageSource) -> Option<Pfn> {
+    pub fn alloc_again(&mut self, r: Request, source: &mut PageSource) -> Option<Pfn> {
         if !source.above_mark {
-            let flags = self.fast_path_flags(node, gfp);
-            source.above_mark = self.above_mark(source.zone, gfp, Order::ZERO, flags);
+            let flags = self.fast_path_flags(&r);
+            source.above_mark = self.above_mark(source.zone, &r, flags);
             if !source.above_mark {
                 return None;
             }
         }
-        let pfn = self.locked(source.zone, cpu).pcp_pop(gfp.migratetype())?;
-        self.account_alloc(source.zone, pfn, Order::ZERO, gfp);
+        let pfn = self.locked(source.zone, r.cpu).pcp_pop(r.gfp.migratetype())?;
+        self.account_alloc(source.zone, pfn, &r);
         Some(pfn)
     }
 
     /// Whether a request should rather take a lower zone than split a foreign pageblock (§3.3): only where the
     /// preferred zone is Normal and the node has, or on a single node is assumed to have, a DMA32 zone below it.
     #[inline(always)]
-    fn may_avoid_fragmentation(&self, node: NodeId, gfp: Gfp) -> bool {
-        let Some(first) = self.preferred_zone(node, gfp) else {
+    fn may_avoid_fragmentation(&self, r: &Request) -> bool {
+        let Some(first) = self.preferred_zone(r) else {
             return false;
         };
-        let zone = &self.zones[first.index()];
+        let zone = &self.zones[first];
         zone.kind == ZoneType::Normal
             && (self.nodes.len() == 1
-                || self.nodes[zone.node.index()].zones.iter().any(|z| self.zones[z.index()].kind == ZoneType::Dma32))
-    }
-
-    /// The first zone of the node's list that the request may use.
-    #[inline(always)]
-    pub(crate) fn preferred_zone(&self, node: NodeId, gfp: Gfp) -> Option<ZoneId> {
-        let highest = gfp.highest_zone();
-        let this_node = gfp.has(Gfp::THISNODE);
-        self.nodes[node.index()].zonelist.iter().copied().find(|z| {
-            let z = &self.zones[z.index()];
-            z.kind <= highest && (!this_node || z.node == node)
-        })
+                || self.nodes[zone.node].zones.iter().any(|z| self.zones[*z].kind == ZoneType::Dma32))
     }
 
     /// Walks the zones and takes a block from the first that can spare one (§3.4).
     #[inline(always)]
-    pub(crate) fn get_page_from_freelist(
-        &mut self,
-        cpu: CpuId,
-        node: NodeId,
-        gfp: Gfp,
-        order: Order,
-        flags: AllocFlags,
-    ) -> Option<Pfn> {
-        let first = self.preferred_zone(node, gfp)?;
+    pub(crate) fn get_page_from_freelist(&mut self, r: &Request, flags: AllocFlags) -> Option<Pfn> {
+        let first = self.preferred_zone(r)?;
         if !self.leave_for_last(first)
-            && let Some(pfn) = self.try_zone(first, cpu, gfp, order, flags)
+            && let Some(pfn) = self.try_zone(first, r, flags)
         {
             return Some(pfn);
         }
-        self.walk_zonelist(first, cpu, node, gfp, order, flags)
+        self.walk_zonelist(first, r, flags)
     }
 
     /// Whether kswapd is at work on the zone's node, and another node should be asked first.
@@ -134,39 +118,26 @@ impl Memory {
     fn leave_for_last(&self, zone: ZoneId) -> bool {
         self.sh.profile.zonelist.busy_nodes_last
             && self.nodes.len() > 1
-            && self.nodes[self.zones[zone.index()].node.index()].kswapd.running
+            && self.nodes[self.zones[zone].node].kswapd.running
     }
 
     /// The rest of the walk, after the preferred zone had nothing.
     #[inline(never)]
-    fn walk_zonelist(
-        &mut self,
-        first: ZoneId,
-        cpu: CpuId,
-        node: NodeId,
-        gfp: Gfp,
-        order: Order,
-        mut flags: AllocFlags,
-    ) -> Option<Pfn> {
-        let highest = gfp.highest_zone();
+    fn walk_zonelist(&mut self, first: ZoneId, r: &Request, mut flags: AllocFlags) -> Option<Pfn> {
         let defrag_mode = self.sh.tunables.defrag_mode;
         let mut skip_busy = true;
         let mut tried_first = !self.leave_for_last(first);
         'walk: loop {
             let mut skipped = false;
-            for i in 0..self.nodes[node.index()].zonelist.len() {
-                let id = self.nodes[node.index()].zonelist[i];
-                let zone = &self.zones[id.index()];
-                if zone.kind > highest || gfp.has(Gfp::THISNODE) && zone.node != node {
-                    continue;
-                }
+            let mut at = 0;
+            while let Some(id) = self.next_zone(r, &mut at) {
                 if core::mem::take(&mut tried_first) && id == first {
                     continue;
                 }
                 if flags.any(AllocFlags::NOFRAGMENT)
                     && !defrag_mode
                     && id != first
-                    && zone.node != self.zones[first.index()].node
+                    && self.zones[id].node != self.zones[first].node
                 {
                     flags = flags.without(AllocFlags::NOFRAGMENT);
                     continue 'walk;
@@ -177,7 +148,7 @@ impl Memory {
                 }
                 self.sh.work.any = true;
                 self.sh.work.zones_tried += 1;
-                if let Some(pfn) = self.try_zone(id, cpu, gfp, order, flags) {
+                if let Some(pfn) = self.try_zone(id, r, flags) {
                     return Some(pfn);
                 }
             }
@@ -194,21 +165,21 @@ impl Memory {
 
     /// One zone of the walk: the watermark, then the lists.
     #[inline(always)]
-    fn try_zone(&mut self, id: ZoneId, cpu: CpuId, gfp: Gfp, order: Order, flags: AllocFlags) -> Option<Pfn> {
-        if !self.above_mark(id, gfp, order, flags) {
+    fn try_zone(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> Option<Pfn> {
+        if !self.above_mark(id, r, flags) {
             return None;
         }
-        let pfn = self.locked(id, cpu).rmqueue(order, gfp.migratetype(), flags);
+        let pfn = self.locked(id, r.cpu).rmqueue(r.order, r.gfp.migratetype(), flags);
         let may_wake = flags.any(AllocFlags::KSWAPD) || !self.sh.profile.boost.woken_for_by_kswapd_requests;
-        if self.zones[id.index()].boosted_flag && may_wake {
-            self.zones[id.index()].boosted_flag = false;
-            let highest = self.zones[id.index()].kind;
+        if self.zones[id].boosted_flag && may_wake {
+            self.zones[id].boosted_flag = false;
+            let highest = self.zones[id].kind;
             self.wakeup_kswapd(id, Gfp::NONE, Order::ZERO, highest);
         }
         let pfn = pfn?;
-        self.account_alloc(id, pfn, order, gfp);
+        self.account_alloc(id, pfn, r);
         if flags.any(AllocFlags::HIGHATOMIC) && !self.sh.profile.highatomic.bypasses_pcp {
-            self.locked(id, cpu).reserve_highatomic(pfn, order);
+            self.locked(id, r.cpu).reserve_highatomic(pfn, r.order);
         }
         Some(pfn)
     }
@@ -216,9 +187,9 @@ impl Memory {
     /// Whether the zone has enough free pages for the request. Where per-CPU lists follow use, the high mark is
     /// looked at first: a zone below it is remembered as such.
     #[inline(always)]
-    fn above_mark(&mut self, id: ZoneId, gfp: Gfp, order: Order, flags: AllocFlags) -> bool {
-        let zone = &mut self.zones[id.index()];
-        let (profile, highest) = (&self.sh.profile, gfp.highest_zone());
+    fn above_mark(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> bool {
+        let zone = &mut self.zones[id];
+        let (profile, highest, order) = (&self.sh.profile, r.gfp.highest_zone(), r.order);
         if profile.pcp.lists == PcpLists::AutoTuned && !zone.below_high {
             if zone.watermark_fast(order, zone.wmark(Wmark::High), highest, flags, profile) {
                 return true;
@@ -230,130 +201,15 @@ impl Memory {
 
     /// Tags and counts a block that has just been taken from the lists.
     #[inline(always)]
-    pub(crate) fn account_alloc(&mut self, zone: ZoneId, pfn: Pfn, order: Order, gfp: Gfp) {
+    pub(crate) fn account_alloc(&mut self, zone: ZoneId, pfn: Pfn, r: &Request) {
+        let (order, migratetype) = (r.order, r.gfp.migratetype());
         self.frames.set(pfn, FrameKind::Kernel, order);
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, true);
         }
-        let kind = self.zones[zone.index()].kind;
+        let kind = self.zones[zone].kind;
         self.sh.vmstat.add(PGALLOC[kind.index()], u64::from(order.pages()));
-        self.sh.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype: gfp.migratetype() });
-    }
-
-    /// Keeps the bitmap of huge pageblocks in step.
-    pub(crate) fn mark_huge(&mut self, pfn: Pfn, order: Order, huge: bool) {
-        for b in 0..(order.pages() / PAGEBLOCK_PAGES) as usize {
-            self.blocks.set_huge(pfn.pageblock() + b, huge);
-        }
-    }
-
-    /// Makes an allocated page or huge page one of a user's, on the LRU: from now on compaction may move it.
-    #[inline(always)]
-    pub fn lru_add(&mut self, pfn: Pfn, order: Order) {
-        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, order));
-        self.frames.set(pfn, FrameKind::Lru, order);
-        self.zones[self.blocks.zone_of(pfn).index()].nr_lru += u64::from(order.pages());
-    }
-
-    /// Makes an allocated order-0 page movable through operations of its owner, not on the LRU.
-    pub fn set_movable_ops(&mut self, pfn: Pfn) {
-        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, Order::ZERO));
-        self.frames.set(pfn, FrameKind::MovableOps, Order::ZERO);
-    }
-
-    /// Stores the owner's two words with an allocated block.
-    #[inline(always)]
-    pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: (u32, u32)) {
-        self.frames.set_owner(pfn, order, owner);
-    }
-
-    /// Frees an allocated block.
-    ///
-    /// # Panics
-    /// If the block is not allocated with exactly this order: a double free, or a free of something else.
-    #[inline(always)]
-    pub fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
-        let tag = self.frames.tag_of(pfn, order);
-        if !tag.is_allocated_of(order) {
-            self.bad_free(pfn, order);
-        }
-        let id = self.blocks.zone_of(pfn);
-        if tag.is_lru() {
-            self.zones[id.index()].nr_lru -= u64::from(order.pages());
-        }
-        self.free_untagged(id, cpu, pfn, order);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn bad_free(&self, pfn: Pfn, order: Order) -> ! {
-        panic!("free of {pfn} {order:?}, which is {:?}", self.frames.tag(pfn).kind())
-    }
-
-    /// Frees a block whose tag says nothing of value any more.
-    #[inline(always)]
-    pub(crate) fn free_untagged(&mut self, id: ZoneId, cpu: CpuId, pfn: Pfn, order: Order) {
-        self.sh.vmstat.add(VmEvent::Pgfree, u64::from(order.pages()));
-        self.sh.emit(Listen::KMEM, || Event::PageFree { pfn, order });
-        if order.is_whole_pageblock() {
-            self.mark_huge(pfn, order, false);
-        }
-        let pcp_allowed = pcp::allows(self.sh.profile.pcp.lists, order);
-        let mut locked = self.locked(id, cpu);
-        if pcp_allowed {
-            locked.pcp_free(pfn, order);
-        } else {
-            locked.count_lock();
-            locked.frames.clear(pfn, order);
-            locked.free_by_pageblock(pfn, order);
-        }
-    }
-
-    /// Splits an allocated block into single pages, each to be freed on its own.
-    pub fn split_page(&mut self, pfn: Pfn, order: Order) {
-        let tag = self.frames.tag(pfn);
-        assert!(tag.is_allocated() && tag.order() == order, "split of {pfn} {order:?}, which is {:?}", tag.kind());
-        if order.is_whole_pageblock() {
-            self.mark_huge(pfn, order, false);
-        }
-        self.frames.split_allocated(pfn, order);
-    }
-
-    /// Joins the single pages of an allocated block again, so that it can be freed as one: the other way of
-    /// [`Memory::split_page`], for hosts whose blocks are not compound pages.
-    ///
-    /// # Panics
-    /// If they are not allocated single pages of one kind.
-    pub fn join_page(&mut self, pfn: Pfn, order: Order) {
-        self.frames.join_allocated(pfn, order);
-        if order.is_whole_pageblock() {
-            self.mark_huge(pfn, order, true);
-        }
-    }
-
-    /// What a CPU's vmstat worker does once a second: folds its parts of the free-page counters in, and shrinks
-    /// lists that follow use.
-    pub fn vmstat_update(&mut self, cpu: CpuId) {
-        self.fold_vmstat(cpu);
-        if self.sh.profile.pcp.lists == PcpLists::AutoTuned {
-            for z in 0..self.zones.len() {
-                self.locked(ZoneId::new(z), cpu).pcp_decay();
-            }
-        }
-    }
-
-    /// Folds a CPU's parts of the free-page counters in, as it does before it idles.
-    pub fn fold_vmstat(&mut self, cpu: CpuId) {
-        for zone in &mut self.zones {
-            zone.free_pages += core::mem::take(&mut zone.pcps[cpu.index()].free_diff);
-        }
-    }
-
-    /// Gives back what this CPU's lists of all zones hold.
-    pub fn drain_cpu(&mut self, cpu: CpuId) {
-        for z in 0..self.zones.len() {
-            self.locked(ZoneId::new(z), cpu).pcp_drain();
-        }
+        self.sh.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
     }
 }
 
@@ -405,6 +261,7 @@ mod tests {
     use crate::rules::Profile;
     use crate::state::Zone;
     use crate::testing::linux;
+    use crate::types::{CpuId, NodeId};
     use alloc::vec::Vec;
 
     /// Three nodes, the first with a DMA32 zone below its Normal one.
@@ -430,11 +287,11 @@ mod tests {
     fn fill(m: &mut Memory, runs: bool) -> (Vec<Pfn>, u64, Vec<u64>) {
         let (cpu, node, gfp) = (CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE);
         let (mut pfns, mut zones_tried) = (Vec::new(), 0);
-        while let Ok((pfn, mut source)) = m.alloc_from(cpu, node, gfp) {
+        while let Ok((pfn, mut source)) = m.alloc_from(Request::new(cpu, node, gfp, Order::ZERO)) {
             pfns.push(pfn);
             let alone = pfns.len().is_multiple_of(97);
             if runs && !alone {
-                while let Some(pfn) = m.alloc_again(cpu, node, gfp, &mut source) {
+                while let Some(pfn) = m.alloc_again(Request::new(cpu, node, gfp, Order::ZERO), &mut source) {
                     pfns.push(pfn);
                     zones_tried += source.zones_tried;
                 }

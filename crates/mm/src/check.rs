@@ -321,18 +321,21 @@ mod tests {
         let mut m = crate::testing::machine(6);
         m.sysctl_write("min_free_kbytes", "0").expect("valid");
         let (cpu, node) = (CpuId::new(0), NodeId::new(0));
-        let kernel = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(5)).expect("memory is free");
-        let lru = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0)).expect("memory is free");
+        let kernel = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(5))).expect("memory is free");
+        let lru = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0))).expect("memory is free");
         m.lru_add(lru, order(0));
-        let huge = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(9)).expect("memory is free");
-        let pcp = m.alloc(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0)).expect("memory is free");
+        let huge = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(9))).expect("memory is free");
+        let pcp = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0))).expect("memory is free");
         m.free(cpu, pcp, order(0));
         m.check().expect("nothing is damaged yet");
         Sample { m, kernel, lru, huge }
     }
 
     fn free(m: &Memory, o: u8) -> Pfn {
-        m.zones[0].free_list(order(o), MigrateType::Movable).first().expect("the sample has blocks of this order")
+        m.zones[ZoneId::new(0)]
+            .free_list(order(o), MigrateType::Movable)
+            .first()
+            .expect("the sample has blocks of this order")
     }
 
     #[track_caller]
@@ -360,28 +363,31 @@ mod tests {
             },
             "does not point back",
         );
-        damage(|s| s.m.zones[0].lists[6][1].tail = free(&s.m, 7).get(), "its tail is");
-        damage(|s| s.m.zones[0].lists[6][1] = List::EMPTY, "0 blocks listed at order 6");
-        damage(|s| s.m.zones[0].lists[6][0] = s.m.zones[0].lists[6][1], "is tagged Buddy(Movable) order 6");
+        damage(|s| s.m.zones[ZoneId::new(0)].lists[6][1].tail = free(&s.m, 7).get(), "its tail is");
+        damage(|s| s.m.zones[ZoneId::new(0)].lists[6][1] = List::EMPTY, "0 blocks listed at order 6");
+        damage(
+            |s| s.m.zones[ZoneId::new(0)].lists[6][0] = s.m.zones[ZoneId::new(0)].lists[6][1],
+            "is tagged Buddy(Movable) order 6",
+        );
     }
 
     #[test]
     fn damaged_counts_are_named() {
-        damage(|s| s.m.zones[0].nr_free[6] += 1, "nr_free is 2");
-        damage(|s| s.m.zones[0].nr_free[9] += 1, "nr_free is");
-        damage(|s| s.m.zones[0].free_pages -= 1, "NR_FREE_PAGES is");
-        damage(|s| s.m.zones[0].free_pages = i64::MIN, "NR_FREE_PAGES is");
-        damage(|s| s.m.zones[0].pcps[0].count += 1, "CPU 0 lists");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_free[6] += 1, "nr_free is 2");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_free[9] += 1, "nr_free is");
+        damage(|s| s.m.zones[ZoneId::new(0)].free_pages -= 1, "NR_FREE_PAGES is");
+        damage(|s| s.m.zones[ZoneId::new(0)].free_pages = i64::MIN, "NR_FREE_PAGES is");
+        damage(|s| s.m.zones[ZoneId::new(0)].pcps[CpuId::new(0)].count += 1, "CPU 0 lists");
         damage(
             |s| {
-                s.m.zones[0].pcps[1].free_diff += 1000;
-                s.m.zones[0].free_pages -= 1000;
+                s.m.zones[ZoneId::new(0)].pcps[CpuId::new(1)].free_diff += 1000;
+                s.m.zones[ZoneId::new(0)].free_pages -= 1000;
             },
             "holds back 1000 free pages",
         );
-        damage(|s| s.m.zones[0].nr_lru += 1, "1 LRU pages, counted 2");
-        damage(|s| s.m.zones[0].nr_isolated += 1, "0 isolated pages, counted 1");
-        damage(|s| s.m.zones[0].nr_reserved_highatomic += 5120, "5120 pages counted");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_lru += 1, "1 LRU pages, counted 2");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_isolated += 1, "0 isolated pages, counted 1");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_reserved_highatomic += 5120, "5120 pages counted");
     }
 
     #[test]
@@ -407,7 +413,8 @@ mod tests {
         );
         damage(
             |s| {
-                let on_list = s.m.zones[0].pcps[0].list(1).next().expect("the sample has such a page");
+                let on_list =
+                    s.m.zones[ZoneId::new(0)].pcps[CpuId::new(0)].list(1).next().expect("the sample has such a page");
                 s.m.frames.set(on_list, FrameKind::Pcp(MigrateType::Unmovable), order(0));
             },
             "on CPU 0's list 1 is tagged Pcp(Unmovable)",
@@ -441,9 +448,9 @@ mod tests {
 
     #[test]
     fn impossible_memories_of_a_zone_are_named() {
-        damage(|s| s.m.zones[0].watermarks.min = 1 << 40, "out of order");
-        damage(|s| s.m.zones[0].compaction.defer_shift = 7, "deferral");
-        damage(|s| s.m.zones[0].compaction.considered = 65, "deferral");
+        damage(|s| s.m.zones[ZoneId::new(0)].watermarks.min = 1 << 40, "out of order");
+        damage(|s| s.m.zones[ZoneId::new(0)].compaction.defer_shift = 7, "deferral");
+        damage(|s| s.m.zones[ZoneId::new(0)].compaction.considered = 65, "deferral");
         damage(
             |s| {
                 // A whole pageblock is captured and never given to anybody.

@@ -4,6 +4,7 @@
 //! a question to the [`Owner`].
 
 use crate::state::Memory;
+use crate::step::Wait;
 use crate::types::Pfn;
 
 /// How moving one page went.
@@ -36,6 +37,8 @@ pub trait Owner {
     }
     /// The task may lose its CPU now, to a daemon that waits for it.
     fn turn(&mut self, _: &mut Memory, _: Turn) {}
+    /// Lets happen what the task waits for, where it is the only one: its next step comes at once after this.
+    fn wait(&mut self, _: &mut Memory, _: Wait) {}
     /// Whether the movable page may be taken off the LRU now (it is not pinned).
     fn may_isolate(&mut self, pfn: Pfn) -> bool;
     /// Moves the contents and mappings of `from`, whose two stored words are `owner`, to `to`.

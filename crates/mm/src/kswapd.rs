@@ -8,7 +8,7 @@
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::state::{KswapdState, Memory};
-use crate::step::{DaemonStep, Wakes};
+use crate::step::{Daemon, DaemonStep, Step, Wait};
 use crate::types::{NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 use alloc::vec::Vec;
@@ -26,21 +26,10 @@ impl KswapdState {
 }
 
 impl Memory {
-    /// The daemons woken since last asked.
-    #[inline(always)]
-    pub fn take_wakes(&mut self) -> Wakes {
-        core::mem::take(&mut self.wakes)
-    }
-    /// Whether any daemon has been woken since last asked.
-    #[inline(always)]
-    pub fn has_wakes(&self) -> bool {
-        self.wakes != Wakes::default()
-    }
-
     /// Asks the kswapd of a zone's node for free pages of `order`; if reclaim cannot help, asks kcompactd.
     pub(crate) fn wakeup_kswapd(&mut self, zone: ZoneId, gfp: Gfp, order: Order, highest: ZoneType) {
-        let node = self.zones[zone.index()].node;
-        let k = &mut self.nodes[node.index()].kswapd;
+        let node = self.zones[zone].node;
+        let k = &mut self.nodes[node].kswapd;
         k.order = k.order.max(order);
         k.highest = k.highest.max(Some(highest));
         if k.running {
@@ -54,8 +43,8 @@ impl Memory {
             return;
         }
         self.sh.emit(Listen::VMSCAN, || Event::WakeupKswapd { nid: node, order });
-        self.nodes[node.index()].kswapd.running = true;
-        self.wakes.kswapd |= 1 << node.index();
+        self.nodes[node].kswapd.running = true;
+        self.wakes.add(Daemon::Kswapd(node));
     }
 
     /// Whether some zone of the node has `order` pages to spare above its high mark; in defrag_mode, where a block is
@@ -64,10 +53,10 @@ impl Memory {
         let profile = &self.sh.profile;
         let plain = AllocFlags::mark(Wmark::High);
         let in_blocks = self.sh.tunables.defrag_mode && order > Order::ZERO;
-        let mut managed = self.nodes[node.index()]
+        let mut managed = self.nodes[node]
             .zones
             .iter()
-            .map(|z| &self.zones[z.index()])
+            .map(|z| &self.zones[*z])
             .filter(|z| z.managed > 0 && z.kind <= highest)
             .peekable();
         managed.peek().is_none()
@@ -78,10 +67,7 @@ impl Memory {
     }
 
     fn pgdat_boosted(&self, node: NodeId, highest: ZoneType) -> bool {
-        self.nodes[node.index()]
-            .zones
-            .iter()
-            .any(|z| self.zones[z.index()].kind <= highest && self.zones[z.index()].watermark_boost > 0)
+        self.nodes[node].zones.iter().any(|z| self.zones[*z].kind <= highest && self.zones[*z].watermark_boost > 0)
     }
 }
 
@@ -122,14 +108,14 @@ impl Kswapd {
         match core::mem::replace(&mut self.state, State::Asleep) {
             State::Asleep => self.wake(m),
             // Woken at the very moment the nap ended counts as woken: nobody would wake it a second time.
-            State::Napping if !timed_out || m.nodes[self.node.index()].kswapd.running => {
+            State::Napping if !timed_out || m.nodes[self.node].kswapd.running => {
                 m.sh.vmstat.add(VmEvent::KswapdLowWmarkHitQuickly, 1);
                 self.wake(m)
             }
             State::Napping => {
                 if self.may_sleep(m, self.order) {
                     m.sh.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
-                    return DaemonStep::Sleep(None);
+                    return Step::Wait(Wait::Wakeup);
                 }
                 m.sh.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
                 self.wake(m)
@@ -142,25 +128,25 @@ impl Kswapd {
 
     /// Starts a balance run for what has been asked for.
     fn wake(&mut self, m: &mut Memory) -> DaemonStep {
-        let k = &mut m.nodes[self.node.index()].kswapd;
+        let k = &mut m.nodes[self.node].kswapd;
         k.running = true;
         self.order = core::mem::take(&mut k.order);
         self.highest = k.highest.take().unwrap_or(self.highest);
         let (nid, order) = (self.node, self.order);
         m.sh.emit(Listen::VMSCAN, || Event::KswapdWake { nid, order });
         m.sh.vmstat.add(VmEvent::Pageoutrun, 1);
-        let boosts: Vec<u64> = self.zones(m).map(|z| m.zones[z.index()].watermark_boost).collect();
+        let boosts: Vec<u64> = self.zones(m).map(|z| m.zones[z].watermark_boost).collect();
         for z in self.zones(m).collect::<Vec<_>>() {
-            m.zones[z.index()].reclaim_active = true;
+            m.zones[z].reclaim_active = true;
         }
         let boosting = boosts.iter().any(|b| *b > 0);
         self.state = State::Balancing { priority: DEF_PRIORITY, order, boosts, boosting };
-        DaemonStep::Working
+        Step::Working
     }
 
     fn zones<'m>(&self, m: &'m Memory) -> impl Iterator<Item = ZoneId> + 'm {
         let highest = self.highest;
-        m.nodes[self.node.index()].zones.iter().copied().filter(move |z| m.zones[z.index()].kind <= highest)
+        m.nodes[self.node].zones.iter().copied().filter(move |z| m.zones[*z].kind <= highest)
     }
 
     /// One priority of a balance run.
@@ -168,7 +154,7 @@ impl Kswapd {
         let balanced = m.pgdat_balanced(self.node, order, self.highest);
         if !balanced && boosting {
             self.state = State::Balancing { priority: DEF_PRIORITY, order, boosts, boosting: false };
-            return DaemonStep::Working;
+            return Step::Working;
         }
         if balanced && !boosting {
             return self.balanced(m, order, &boosts);
@@ -180,7 +166,7 @@ impl Kswapd {
         }
         if priority > 1 {
             self.state = State::Balancing { priority: priority - 1, order, boosts, boosting };
-            return DaemonStep::Working;
+            return Step::Working;
         }
         self.count_failure(m, &boosts);
         self.balanced(m, order, &boosts)
@@ -189,7 +175,7 @@ impl Kswapd {
     /// A run that reclaimed nothing; whether one that a boost had started counts is the profile's to say.
     fn count_failure(&self, m: &mut Memory, boosts: &[u64]) {
         if !m.sh.profile.kswapd.boosted_runs_never_fail || boosts.iter().all(|b| *b == 0) {
-            m.nodes[self.node.index()].kswapd.failures += 1;
+            m.nodes[self.node].kswapd.failures += 1;
         }
     }
 
@@ -203,7 +189,7 @@ impl Kswapd {
     fn balanced(&mut self, m: &mut Memory, reclaim_order: Order, boosts: &[u64]) -> DaemonStep {
         let zones: Vec<ZoneId> = self.zones(m).collect();
         for (z, boost) in zones.iter().zip(boosts) {
-            let z = &mut m.zones[z.index()];
+            let z = &mut m.zones[*z];
             z.reclaim_active = false;
             z.watermark_boost -= z.watermark_boost.min(*boost);
         }
@@ -211,7 +197,7 @@ impl Kswapd {
             m.wakeup_kcompactd(self.node, PAGEBLOCK_ORDER, self.highest);
         }
         // A run that reclaimed less than it was asked for goes on only if asked again.
-        let pending = m.nodes[self.node.index()].kswapd.order;
+        let pending = m.nodes[self.node].kswapd.order;
         let order = if reclaim_order < self.order { reclaim_order } else { pending };
         if !self.may_sleep(m, order) {
             m.sh.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
@@ -219,13 +205,13 @@ impl Kswapd {
         }
         m.reset_isolation_suitable_node(self.node);
         m.wakeup_kcompactd(self.node, order, self.highest);
-        m.nodes[self.node.index()].kswapd.running = false;
+        m.nodes[self.node].kswapd.running = false;
         self.state = State::Napping;
         self.order = order;
-        DaemonStep::Sleep(Some(NAP_NS))
+        Step::Wait(Wait::Time(NAP_NS))
     }
 
     fn may_sleep(&self, m: &mut Memory, order: Order) -> bool {
-        m.nodes[self.node.index()].kswapd.hopeless() || m.pgdat_balanced(self.node, order, self.highest)
+        m.nodes[self.node].kswapd.hopeless() || m.pgdat_balanced(self.node, order, self.highest)
     }
 }

@@ -71,7 +71,7 @@ impl Memory {
         let all_cpus = self.nr_cpus();
         for z in &mut self.zones {
             let batch = batch_size(z.managed);
-            let local = self.nodes[z.node.index()].cpus.len();
+            let local = self.nodes[z.node].cpus.len();
             let cpus = if local == 0 { all_cpus } else { local } as u64;
             let share = |pages: u64| ((pages / cpus) as u32).max(batch << 2);
             for p in &mut z.pcps {
@@ -94,20 +94,20 @@ impl Locked<'_> {
     #[inline(always)]
     pub(crate) fn pcp_alloc(&mut self, order: Order, migratetype: MigrateType, flags: AllocFlags) -> Option<Pfn> {
         let pindex = index_of(order, migratetype);
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         pcp.note_alloc();
         let pfn = match pcp.lists[pindex].pop_front() {
             Some(pfn) => pfn,
             None => self.pcp_refill_and_pop(order, migratetype, pindex, flags)?,
         };
-        self.zone.pcps[self.cpu.index()].count -= order.pages();
+        self.zone.pcps[self.cpu].count -= order.pages();
         Some(Pfn::new(pfn))
     }
 
     /// Takes a single page from this CPU's list, if there is one.
     #[inline(always)]
     pub(crate) fn pcp_pop(&mut self, migratetype: MigrateType) -> Option<Pfn> {
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         let pfn = pcp.lists[index_of(Order::ZERO, migratetype)].pop_front()?;
         pcp.note_alloc();
         pcp.count -= 1;
@@ -123,7 +123,7 @@ impl Locked<'_> {
         flags: AllocFlags,
     ) -> Option<u32> {
         let below_high = self.zone.below_high;
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         let pages = match self.sh.profile.pcp.lists {
             PcpLists::AutoTuned => pcp.pages_to_refill(order, below_high),
             PcpLists::OrderZero | PcpLists::MultiOrder => pcp.batch,
@@ -140,11 +140,11 @@ impl Locked<'_> {
                 break;
             };
             self.frames.set(pfn, FrameKind::Pcp(migratetype), order);
-            self.zone.pcps[self.cpu.index()].lists[pindex].push_back(pfn.get());
+            self.zone.pcps[self.cpu].lists[pindex].push_back(pfn.get());
             got += 1;
         }
         self.account_taken(got << order.get());
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         pcp.count += got << order.get();
         pcp.lists[pindex].pop_front()
     }
@@ -157,7 +157,7 @@ impl Locked<'_> {
         let pindex = index_of(order, list_type);
         self.frames.set(pfn, FrameKind::Pcp(block_type), order);
         let auto_tuned = self.sh.profile.pcp.lists == PcpLists::AutoTuned;
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         pcp.lists[pindex].push_front(pfn.get());
         pcp.count += order.pages();
         if auto_tuned {
@@ -175,7 +175,7 @@ impl Locked<'_> {
     #[inline(never)]
     fn pcp_overflow(&mut self, order: Order, pindex: usize) {
         let reclaim_active = self.zone.reclaim_active;
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         match self.sh.profile.pcp.lists {
             PcpLists::OrderZero => {
                 if pcp.count >= pcp.high {
@@ -214,13 +214,13 @@ impl Locked<'_> {
     /// Gives back `count` pages: lists in turn, each visit taking one page more for every list found empty.
     fn pcp_free_bulk_shares(&mut self, count: u32) {
         self.count_lock();
-        let mut left = count.min(self.zone.pcps[self.cpu.index()].count);
+        let mut left = count.min(self.zone.pcps[self.cpu].count);
         let (mut list, mut share) = (0, 0);
         while left > 0 {
             loop {
                 share += 1;
                 list = (list + 1) % MigrateType::PCP_TYPES;
-                if !self.zone.pcps[self.cpu.index()].lists[list].is_empty() {
+                if !self.zone.pcps[self.cpu].lists[list].is_empty() {
                     break;
                 }
             }
@@ -237,7 +237,7 @@ impl Locked<'_> {
     /// Gives back at least `count` pages, emptying one list after the other from `first` on.
     fn pcp_free_bulk_rounds(&mut self, count: u32, first: usize) {
         self.count_lock();
-        let mut left = i64::from(count.min(self.zone.pcps[self.cpu.index()].count));
+        let mut left = i64::from(count.min(self.zone.pcps[self.cpu].count));
         let mut list = first;
         while left > 0 {
             let order = order_of(list);
@@ -251,7 +251,7 @@ impl Locked<'_> {
     /// Gives back the oldest block of one list; false if it is empty.
     #[inline(always)]
     fn pcp_drain_one(&mut self, list: usize, order: Order) -> bool {
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         let Some(pfn) = pcp.lists[list].pop_back() else {
             return false;
         };
@@ -280,7 +280,7 @@ impl Locked<'_> {
 
     /// Gives back everything on this CPU's lists.
     pub(crate) fn pcp_drain(&mut self) {
-        let count = self.zone.pcps[self.cpu.index()].count;
+        let count = self.zone.pcps[self.cpu].count;
         if count == 0 {
             return;
         }

@@ -4,39 +4,36 @@
 //! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
 //! Source: kernel-behaviour §3.5 (4.8 and later), §4.5; the one loop of 7.2 from its behaviour.
 
-use crate::compact::direct::{CompactPriority, DirectCompact, DirectStep, compact_order};
+use crate::allocate::NoPage;
+use crate::compact::direct::{CompactPriority, Compacted, DirectCompact, compact_order};
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::{Owner, Turn};
+use crate::request::Request;
 use crate::rules::{Attempts, CompactStall, Reserves};
 use crate::state::Memory;
-use crate::types::{
-    CpuId, MigrateType, NodeId, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType,
-};
+use crate::step::Step;
+use crate::types::{MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
 const MAX_RECLAIM_RETRIES: u32 = 16;
 const MAX_COMPACT_RETRIES: u32 = 16;
 
-/// What a step of the slow path came to.
+/// Why a request got no block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AllocStep {
-    /// The request has its block.
-    Done(Pfn),
-    /// The request fails, as its flags allow.
+pub enum AllocFailure {
+    /// It fails, as its flags allow.
     Failed,
-    /// The request may not fail this way and nothing can be reclaimed: the kernel would look for a process to kill.
+    /// It may not fail this way and nothing can be reclaimed: the kernel would look for a process to kill.
     OutOfMemory,
-    /// There is more to do.
-    Working,
 }
+
+/// What a step of the slow path says.
+type AllocStep = Step<Result<Pfn, AllocFailure>>;
 
 /// A request on the slow path.
 pub struct AllocSlow {
-    cpu: CpuId,
-    node: NodeId,
-    gfp: Gfp,
-    order: Order,
+    request: Request,
     flags: AllocFlags,
     state: State,
     priority: CompactPriority,
@@ -60,15 +57,35 @@ enum State {
     Decide,
 }
 
+impl Memory {
+    /// Allocates a block for a host that just wants it: the fast path, then the slow path to its end.
+    ///
+    /// # Errors
+    /// Why there is no block.
+    #[inline(always)]
+    pub fn alloc_pages<O: Owner>(&mut self, owner: &mut O, r: Request) -> Result<Pfn, AllocFailure> {
+        match self.alloc(r) {
+            Ok(pfn) => Ok(pfn),
+            Err(NoPage) => self.alloc_slow(owner, r),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow<O: Owner>(&mut self, owner: &mut O, r: Request) -> Result<Pfn, AllocFailure> {
+        AllocSlow::new(self, r).finish(self, owner)
+    }
+}
+
+/// Pageblocks a step visits at most where no other CPU waits for its end; it does not change what happens.
+const BUDGET: u64 = 64;
+
 impl AllocSlow {
     /// A request that [`Memory::alloc`] could not serve; nothing happens before its first step.
-    pub fn new(m: &Memory, cpu: CpuId, node: NodeId, gfp: Gfp, order: Order) -> AllocSlow {
+    pub fn new(m: &Memory, request: Request) -> AllocSlow {
         AllocSlow {
-            cpu,
-            node,
-            gfp,
-            order,
-            flags: slow_flags(gfp, order, m),
+            request,
+            flags: slow_flags(&request, m),
             state: State::Entry,
             priority: CompactPriority::SyncLight,
             compact_result: CompactResult::Skipped,
@@ -80,15 +97,29 @@ impl AllocSlow {
         }
     }
 
+    /// Takes all steps at once; what they wait for, `owner` lets happen.
+    ///
+    /// # Errors
+    /// Why there is no block.
+    pub fn finish<O: Owner>(mut self, m: &mut Memory, owner: &mut O) -> Result<Pfn, AllocFailure> {
+        loop {
+            match self.step(m, owner, BUDGET) {
+                Step::Working => {}
+                Step::Wait(wait) => owner.wait(m, wait),
+                Step::Done(result) => return result,
+            }
+        }
+    }
+
     fn can_direct_reclaim(&self) -> bool {
-        self.gfp.has(Gfp::DIRECT_RECLAIM)
+        self.request.gfp.has(Gfp::DIRECT_RECLAIM)
     }
     fn can_compact(&self) -> bool {
-        self.order > Order::ZERO && self.gfp.has(Gfp::IO)
+        self.request.order > Order::ZERO && self.request.gfp.has(Gfp::IO)
     }
     /// Whether there is anything to compact for: in defrag_mode a single page may be worth a pageblock.
     fn compacts(&self, m: &Memory) -> bool {
-        self.gfp.has(Gfp::IO) && compact_order(self.order, self.gfp, self.flags, &m.sh.profile) > Order::ZERO
+        self.request.gfp.has(Gfp::IO) && compact_order(&self.request, self.flags, &m.sh.profile) > Order::ZERO
     }
 
     /// Advances by one step that visits at most `budget` pageblocks.
@@ -96,20 +127,22 @@ impl AllocSlow {
         match &mut self.state {
             State::Entry => self.entry(m, owner),
             State::FirstCompact(c) => match c.step(m, owner, budget) {
-                DirectStep::Working => AllocStep::Working,
-                DirectStep::Done(result, captured) => self.first_compact_done(m, owner, result, captured),
+                Step::Working => Step::Working,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(Compacted { result, captured }) => self.first_compact_done(m, owner, result, captured),
             },
             State::Retry => self.retry(m, owner),
             State::Compact(c) => match c.step(m, owner, budget) {
-                DirectStep::Working => AllocStep::Working,
-                DirectStep::Done(result, captured) => {
+                Step::Working => Step::Working,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(Compacted { result, captured }) => {
                     self.compact_result = result;
                     match self.compacted(m, owner, captured) {
-                        Some(pfn) => AllocStep::Done(pfn),
+                        Some(pfn) => Step::Done(Ok(pfn)),
                         None if self.compact_first => self.first_round_done(),
                         None => {
                             self.state = State::Decide;
-                            AllocStep::Working
+                            Step::Working
                         }
                     }
                 }
@@ -119,25 +152,25 @@ impl AllocSlow {
     }
 
     fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
-        let early = self.order.is_costly() || self.gfp.migratetype() != MigrateType::Movable;
+        let early = self.request.order.is_costly() || self.request.gfp.migratetype() != MigrateType::Movable;
         if m.sh.profile.slow_path.attempts == Attempts::OneLoop {
             self.compact_first = self.can_direct_reclaim() && self.can_compact() && early;
             if self.compact_first {
                 self.priority = CompactPriority::Async;
             }
             self.state = State::Retry;
-            return AllocStep::Working;
+            return Step::Working;
         }
         self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {
-            return AllocStep::Done(pfn);
+            return Step::Done(Ok(pfn));
         }
         if self.can_direct_reclaim() && self.can_compact() && early {
             self.state = State::FirstCompact(self.direct_compact(m, CompactPriority::Async));
         } else {
             self.state = State::Retry;
         }
-        AllocStep::Working
+        Step::Working
     }
 
     fn first_compact_done<O: Owner>(
@@ -149,39 +182,39 @@ impl AllocSlow {
     ) -> AllocStep {
         self.compact_result = result;
         if let Some(pfn) = self.compacted(m, owner, captured) {
-            return AllocStep::Done(pfn);
+            return Step::Done(Ok(pfn));
         }
-        if self.order.is_costly() && self.gfp.has(Gfp::NORETRY) {
-            let never = m.sh.profile.slow_path.thisnode_noretry_never_reclaims && self.gfp.has(Gfp::THISNODE);
+        if self.request.order.is_costly() && self.request.gfp.has(Gfp::NORETRY) {
+            let never = m.sh.profile.slow_path.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
             if never || matches!(result, CompactResult::Skipped | CompactResult::Deferred) {
-                return AllocStep::Failed;
+                return Step::Done(Err(AllocFailure::Failed));
             }
             // Worth a try, but only the cheap kind.
             self.priority = CompactPriority::Async;
         }
         self.state = State::Retry;
-        AllocStep::Working
+        Step::Working
     }
 
     /// The loop's first round, without reclaim, gave no page.
     fn first_round_done(&mut self) -> AllocStep {
-        let noretry = self.gfp.has(Gfp::NORETRY);
-        if noretry && self.gfp.has(Gfp::THISNODE) {
-            return AllocStep::Failed;
+        let noretry = self.request.gfp.has(Gfp::NORETRY);
+        if noretry && self.request.gfp.has(Gfp::THISNODE) {
+            return Step::Done(Err(AllocFailure::Failed));
         }
         if !noretry {
             self.priority = CompactPriority::SyncLight;
         }
         self.compact_first = false;
         self.state = State::Retry;
-        AllocStep::Working
+        Step::Working
     }
 
     /// kswapd again, the lists again, then reclaim; then compaction goes on.
     fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {
-            return AllocStep::Done(pfn);
+            return Step::Done(Ok(pfn));
         }
         if !self.can_direct_reclaim() {
             return self.without_reclaim(m);
@@ -190,33 +223,34 @@ impl AllocSlow {
         if self.progress
             && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m))
         {
-            return AllocStep::Done(pfn);
+            return Step::Done(Ok(pfn));
         }
         self.state =
             if self.compacts(m) { State::Compact(self.direct_compact(m, self.priority)) } else { State::Decide };
-        AllocStep::Working
+        Step::Working
     }
 
     /// What is left to a request that may not wait. In 7.2 one that may use reserves looks a second time, and in
     /// defrag_mode one that may wake kswapd gives up on keeping pageblocks whole.
     fn without_reclaim(&mut self, m: &Memory) -> AllocStep {
         if m.sh.profile.slow_path.attempts == Attempts::CompactThenLoop {
-            return AllocStep::Failed;
+            return Step::Done(Err(AllocFailure::Failed));
         }
-        if self.gfp.has(Gfp::HIGH) && !core::mem::replace(&mut self.looked_twice, true) {
-            return AllocStep::Working;
+        if self.request.gfp.has(Gfp::HIGH) && !core::mem::replace(&mut self.looked_twice, true) {
+            return Step::Working;
         }
-        if self.flags.any(AllocFlags::NOFRAGMENT) && self.gfp.has(Gfp::KSWAPD_RECLAIM) {
+        if self.flags.any(AllocFlags::NOFRAGMENT) && self.request.gfp.has(Gfp::KSWAPD_RECLAIM) {
             self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
-            return AllocStep::Working;
+            return Step::Working;
         }
-        AllocStep::Failed
+        Step::Done(Err(AllocFailure::Failed))
     }
 
     /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists may.
     fn after_drain(&mut self, m: &mut Memory) -> Option<Pfn> {
         self.unreserve_highatomic(m, false);
-        for zone in self.zones(m) {
+        let mut at = 0;
+        while let Some(zone) = m.next_zone(&self.request, &mut at) {
             m.drain_all(zone);
         }
         self.try_freelist(m)
@@ -224,53 +258,41 @@ impl AllocSlow {
 
     /// Retry, or give up.
     fn decide<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
-        let costly = self.order.is_costly();
-        if self.gfp.has(Gfp::NORETRY) || costly && !(self.can_compact() && self.gfp.has(Gfp::RETRY_MAYFAIL)) {
-            return AllocStep::Failed;
+        let costly = self.request.order.is_costly();
+        if self.request.gfp.has(Gfp::NORETRY)
+            || costly && !(self.can_compact() && self.request.gfp.has(Gfp::RETRY_MAYFAIL))
+        {
+            return Step::Done(Err(AllocFailure::Failed));
         }
         if self.should_reclaim_retry(m, owner) || self.progress && self.can_compact() && self.should_compact_retry(m) {
             self.state = State::Retry;
-            return AllocStep::Working;
+            return Step::Working;
         }
         if self.flags.any(AllocFlags::NOFRAGMENT) {
             // In defrag_mode: better a mixed pageblock than none.
             self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
             self.state = State::Retry;
-            return AllocStep::Working;
+            return Step::Working;
         }
-        if costly || self.gfp.has(Gfp::RETRY_MAYFAIL) || self.gfp.has(Gfp::THISNODE) {
-            return AllocStep::Failed;
+        if costly || self.request.gfp.has(Gfp::RETRY_MAYFAIL) || self.request.gfp.has(Gfp::THISNODE) {
+            return Step::Done(Err(AllocFailure::Failed));
         }
-        AllocStep::OutOfMemory
-    }
-
-    /// The zones the request may use, in order of preference.
-    fn zones(&self, m: &Memory) -> impl Iterator<Item = ZoneId> + use<> {
-        let highest = self.gfp.highest_zone();
-        let this_node = self.gfp.has(Gfp::THISNODE).then_some(self.node);
-        let zones: alloc::vec::Vec<ZoneId> = m.nodes[self.node.index()]
-            .zonelist
-            .iter()
-            .copied()
-            .filter(|z| {
-                let z = &m.zones[z.index()];
-                z.kind <= highest && this_node.is_none_or(|n| n == z.node)
-            })
-            .collect();
-        zones.into_iter()
+        Step::Done(Err(AllocFailure::OutOfMemory))
     }
 
     fn wake_all_kswapds<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
-        if !self.gfp.has(Gfp::KSWAPD_RECLAIM) {
+        if !self.request.gfp.has(Gfp::KSWAPD_RECLAIM) {
             return;
         }
-        let order = if m.sh.tunables.defrag_mode { self.order.max(PAGEBLOCK_ORDER) } else { self.order };
-        let mut woken = 0u64;
-        for zone in self.zones(m) {
-            let bit = 1 << m.zones[zone.index()].node.index();
-            if woken & bit == 0 {
-                woken |= bit;
-                m.wakeup_kswapd(zone, self.gfp, order, self.gfp.highest_zone());
+        let order =
+            if m.sh.tunables.defrag_mode { self.request.order.max(PAGEBLOCK_ORDER) } else { self.request.order };
+        // A node's zones follow each other in the list: its kswapd is asked once, for the first of them.
+        let (mut at, mut asked) = (0, None);
+        while let Some(zone) = m.next_zone(&self.request, &mut at) {
+            let node = Some(m.zones[zone].node);
+            if asked != node {
+                asked = node;
+                m.wakeup_kswapd(zone, self.request.gfp, order, self.request.gfp.highest_zone());
             }
         }
         if owner.is_awaited(m) {
@@ -279,11 +301,11 @@ impl AllocSlow {
     }
 
     fn try_freelist(&self, m: &mut Memory) -> Option<Pfn> {
-        m.get_page_from_freelist(self.cpu, self.node, self.gfp, self.order, self.flags)
+        m.get_page_from_freelist(&self.request, self.flags)
     }
 
     fn direct_compact(&self, m: &mut Memory, priority: CompactPriority) -> DirectCompact {
-        DirectCompact::new(m, self.cpu, self.node, self.gfp, self.order, self.flags, priority)
+        DirectCompact::new(m, self.request, self.flags, priority)
     }
 
     /// After direct compaction: the captured block or one from the lists, and the accounts.
@@ -301,16 +323,16 @@ impl AllocSlow {
         m.sh.vmstat.add(VmEvent::CompactStall, 1);
         let page = match captured {
             Some((pfn, zone)) => {
-                m.account_alloc(zone, pfn, self.order, self.gfp);
+                m.account_alloc(zone, pfn, &self.request);
                 Some(pfn)
             }
             None => self.try_freelist(m),
         };
         match page {
             Some(pfn) => {
-                let made = compact_order(self.order, self.gfp, self.flags, &m.sh.profile);
+                let made = compact_order(&self.request, self.flags, &m.sh.profile);
                 let zone = m.blocks.zone_of(pfn);
-                let mut locked = m.locked(zone, self.cpu);
+                let mut locked = m.locked(zone, self.request.cpu);
                 locked.zone.compaction.blockskip_flush = false;
                 locked.compaction_defer_reset(made, true);
                 m.sh.vmstat.add(VmEvent::CompactSuccess, 1);
@@ -334,19 +356,20 @@ impl AllocSlow {
             VmEvent::AllocstallDevice,
         ];
         offer_cpu(m, owner);
-        m.sh.vmstat.add(ALLOCSTALL[self.gfp.highest_zone().index()], 1);
+        m.sh.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
         // For a whole pageblock, where compaction is to make one.
-        let order = compact_order(self.order, self.gfp, self.flags, &m.sh.profile);
+        let order = compact_order(&self.request, self.flags, &m.sh.profile);
         m.sh.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
         let mut ready = false;
         if order.is_costly() {
-            for zone in self.zones(m) {
+            let mut at = 0;
+            while let Some(zone) = m.next_zone(&self.request, &mut at) {
                 ready |= self.compaction_ready(m, zone, order);
             }
         }
         if !ready && m.sh.profile.reclaim.stalls_twice {
             // In vain: once more through all memory control groups, which counts again (6.13 and later).
-            m.sh.vmstat.add(ALLOCSTALL[self.gfp.highest_zone().index()], 1);
+            m.sh.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
         }
         m.sh.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });
         ready
@@ -354,10 +377,10 @@ impl AllocSlow {
 
     /// Whether the zone has room enough above its high mark for compaction to work in.
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId, order: Order) -> bool {
-        let highest = self.gfp.highest_zone();
+        let highest = self.request.gfp.highest_zone();
         let plain = AllocFlags::mark(Wmark::Min);
         if m.sh.profile.reclaim.compaction_ready_by_high_mark {
-            let z = &m.zones[zone.index()];
+            let z = &m.zones[zone];
             let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
             let high = AllocFlags::mark(Wmark::High);
             return there || m.compaction_suitable(zone, Some(order), high, highest, false) == CompactResult::Continue;
@@ -366,7 +389,7 @@ impl AllocSlow {
             CompactResult::Success => true,
             CompactResult::Skipped => false,
             _ => {
-                let z = &m.zones[zone.index()];
+                let z = &m.zones[zone];
                 let mark = z.wmark(Wmark::High) + m.sh.profile.compaction.gap(order);
                 z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.sh.profile)
             }
@@ -374,7 +397,7 @@ impl AllocSlow {
     }
 
     fn should_reclaim_retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> bool {
-        if self.progress && self.order <= PAGE_ALLOC_COSTLY_ORDER {
+        if self.progress && self.request.order <= PAGE_ALLOC_COSTLY_ORDER {
             self.no_progress_loops = 0;
         } else {
             self.no_progress_loops += 1;
@@ -391,32 +414,42 @@ impl AllocSlow {
 
     /// Whether the request would be served if all that can be reclaimed were.
     fn reclaim_could_help(&self, m: &Memory) -> bool {
-        let (highest, flags, profile) = (self.gfp.highest_zone(), self.flags, &m.sh.profile);
-        self.zones(m).any(|z| {
-            let z = &m.zones[z.index()];
+        let (highest, flags, profile) = (self.request.gfp.highest_zone(), self.flags, &m.sh.profile);
+        m.zones_for(&self.request).any(|z| {
+            let z = &m.zones[z];
             // Exact: counted with what CPUs have not folded in, unlike where the lists are tried.
             let available = z.nr_free_pages_exact() as i64 + z.reclaimable_pages(profile);
-            z.watermark_ok(self.order, z.wmark(Wmark::Min), highest, flags, available, profile)
+            z.watermark_ok(self.request.order, z.wmark(Wmark::Min), highest, flags, available, profile)
         })
     }
 
     /// Takes one pageblock out of the reserve for atomic requests, in the first zone where that frees any page.
     fn unreserve_highatomic(&self, m: &mut Memory, force: bool) -> bool {
-        let t = self.gfp.migratetype();
-        self.zones(m).any(|z| m.locked(z, self.cpu).unreserve_highatomic(t, force))
+        let t = self.request.gfp.migratetype();
+        let mut at = 0;
+        while let Some(zone) = m.next_zone(&self.request, &mut at) {
+            if m.locked(zone, self.request.cpu).unreserve_highatomic(t, force) {
+                return true;
+            }
+        }
+        false
     }
 
     fn should_compact_retry(&mut self, m: &mut Memory) -> bool {
         match self.compact_result {
             CompactResult::Success => self.compaction_retries += 1,
             CompactResult::Skipped => {
-                let (order, flags, highest) = (self.order, self.flags, self.gfp.highest_zone());
-                return self.zones(m).any(|z| {
-                    let zone = &m.zones[z.index()];
+                let (order, flags, highest) = (self.request.order, self.flags, self.request.gfp.highest_zone());
+                let mut at = 0;
+                while let Some(z) = m.next_zone(&self.request, &mut at) {
+                    let zone = &m.zones[z];
                     let reclaimable = zone.reclaimable_pages(&m.sh.profile) / i64::from(order.get());
                     let free = zone.nr_free_pages_exact() as i64;
-                    m.worth_reclaiming_for(z, order, flags, highest, free + reclaimable)
-                });
+                    if m.worth_reclaiming_for(z, order, flags, highest, free + reclaimable) {
+                        return true;
+                    }
+                }
+                return false;
             }
             CompactResult::Complete
             | CompactResult::Deferred
@@ -424,12 +457,12 @@ impl AllocSlow {
             | CompactResult::Contended => return self.raise_priority(),
             _ => {}
         }
-        let max = if self.order.is_costly() { MAX_COMPACT_RETRIES / 4 } else { MAX_COMPACT_RETRIES };
+        let max = if self.request.order.is_costly() { MAX_COMPACT_RETRIES / 4 } else { MAX_COMPACT_RETRIES };
         self.compaction_retries <= max || self.raise_priority()
     }
 
     fn raise_priority(&mut self) -> bool {
-        let floor = if self.order.is_costly() { CompactPriority::SyncLight } else { CompactPriority::SyncFull };
+        let floor = if self.request.order.is_costly() { CompactPriority::SyncLight } else { CompactPriority::SyncFull };
         if self.priority <= floor {
             return false;
         }
@@ -450,23 +483,23 @@ fn offer_cpu<O: Owner>(m: &mut Memory, owner: &mut O) {
 }
 
 /// The slow path's allocation flags (§3.1).
-fn slow_flags(gfp: Gfp, order: Order, m: &Memory) -> AllocFlags {
+fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
     let rules = m.sh.profile.watermark.reserves;
     let mut flags = AllocFlags::mark(Wmark::Min);
-    if gfp.has(Gfp::KSWAPD_RECLAIM) {
+    if r.gfp.has(Gfp::KSWAPD_RECLAIM) {
         flags = flags.with(AllocFlags::KSWAPD);
     }
-    if gfp.has(Gfp::HIGH) {
+    if r.gfp.has(Gfp::HIGH) {
         flags = flags.with(AllocFlags::MIN_RESERVE);
     }
     // A request that may wait is not atomic, whatever it says.
-    if gfp.has(Gfp::ATOMIC_MARK) && !gfp.has(Gfp::DIRECT_RECLAIM) {
+    if r.gfp.has(Gfp::ATOMIC_MARK) && !r.gfp.has(Gfp::DIRECT_RECLAIM) {
         flags = flags.with(AllocFlags::ATOMIC_MARK);
     }
-    let atomic = gfp.has(Gfp::HIGH) || rules == Reserves::MinReserveNonBlock;
-    if !gfp.has(Gfp::DIRECT_RECLAIM) && !gfp.has(Gfp::NOMEMALLOC) && atomic {
+    let atomic = r.gfp.has(Gfp::HIGH) || rules == Reserves::MinReserveNonBlock;
+    if !r.gfp.has(Gfp::DIRECT_RECLAIM) && !r.gfp.has(Gfp::NOMEMALLOC) && atomic {
         flags = flags.with(AllocFlags::NON_BLOCK);
-        if order > Order::ZERO && gfp.has(Gfp::HIGH) {
+        if r.order > Order::ZERO && r.gfp.has(Gfp::HIGH) {
             flags = flags.with(AllocFlags::HIGHATOMIC);
         }
     }

@@ -20,7 +20,7 @@ use core::fmt;
 /// What moves in one CPU's lists, which differs between kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tuning {
-    /// Up to 6.6.
+    /// 5.14 to 6.6; always 0 before.
     FreeFactor(u8),
     /// 6.7 and later.
     Auto(AutoTuning),
@@ -360,13 +360,14 @@ impl ZoneSnapshot {
         while let Some(pfn) = (next..taken.len()).find(|p| taken[*p]) {
             let kind = match pages.map(|p| p[pfn]) {
                 None | Some(b'r') => FrameKind::Reserved,
-                Some(b'l') => FrameKind::Lru,
                 Some(b'm') => FrameKind::MovableOps,
                 Some(_) => FrameKind::Kernel,
             };
             let order = pages.map_or(Order::ZERO, |p| compound_order(self.start, pfn, p));
             m.frames.set(at(pfn as u32), kind, order);
-            m.zones[id.index()].nr_lru += u64::from(kind == FrameKind::Lru);
+            if pages.is_some_and(|p| p[pfn] == b'l') {
+                m.lru_add(at(pfn as u32), order);
+            }
             next = pfn + order.pages() as usize;
         }
         let mut locked = m.locked(id, CpuId::new(0));
@@ -545,6 +546,9 @@ fn tuning(words: &[&str]) -> Result<Tuning, String> {
     let get = |name| named(words, name).and_then(number::<u32>);
     if words.contains(&"free_factor") {
         return Ok(Tuning::FreeFactor(number(named(words, "free_factor")?)?));
+    }
+    if !words.contains(&"alloc_factor") {
+        return Ok(Tuning::FreeFactor(0));
     }
     let flags = get("flags")?;
     Ok(Tuning::Auto(AutoTuning {

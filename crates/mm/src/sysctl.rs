@@ -423,7 +423,7 @@ mod tests {
     fn at_work(profile: Profile) -> Memory {
         let mut m = crate::testing::machine_with(64, profile);
         let (cpu, node) = (crate::CpuId::new(0), crate::NodeId::default());
-        let pfn = m.alloc(cpu, node, crate::Gfp::KERNEL, crate::Order::ZERO).expect("a page");
+        let pfn = m.alloc(crate::Request::new(cpu, node, crate::Gfp::KERNEL, crate::Order::ZERO)).expect("a page");
         m.free(cpu, pfn, crate::Order::ZERO);
         m
     }

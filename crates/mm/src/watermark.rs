@@ -136,7 +136,7 @@ impl Memory {
     /// per-CPU limits that follow from them, and clears all boosts, as the kernel does on a write to either.
     pub(crate) fn setup_watermarks(&mut self) {
         let cpus = self.nr_cpus();
-        for i in 0..self.zones.len() {
+        for i in self.zones.ids() {
             let marks = self.marks_of(&self.zones[i], &self.sh.tunables);
             let z = &mut self.zones[i];
             z.watermarks = marks;
@@ -161,7 +161,7 @@ impl Memory {
     /// Pages each zone keeps from requests that could have used a higher one (§1.4).
     fn setup_lowmem_reserve(&mut self) {
         const RATIO: [u64; ZoneType::COUNT] = [256, 256, 32, 0, 0];
-        for i in 0..self.zones.len() {
+        for i in self.zones.ids() {
             let (node, kind) = (self.zones[i].node, self.zones[i].kind.index());
             let mut above = 0;
             let mut reserve = [0; ZoneType::COUNT];

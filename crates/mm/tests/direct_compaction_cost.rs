@@ -4,8 +4,9 @@
 //! 2 GiB and 823 in one of 8; unmovable 956 and 1,302, 115–145 instructions for each pageblock more.
 
 use kontig_mm::kswapd::Kswapd;
-use kontig_mm::step::DaemonStep;
-use kontig_mm::{AllocSlow, AllocStep, CpuId, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, ZoneSpec, ZoneType};
+use kontig_mm::{
+    AllocSlow, CpuId, Daemon, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, Request, Step, ZoneSpec, ZoneType,
+};
 use kontig_mm::{MigrateOutcome, Owner};
 use kontig_profiles::linux;
 
@@ -42,7 +43,8 @@ fn fragmented(gib: u32) -> Memory {
     let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false };
     let mut m = Memory::new(&spec, linux("6.1")).expect("a possible machine");
     m.sysctl_write("vm.watermark_boost_factor", "0").expect("a known sysctl");
-    let filled: Vec<Pfn> = std::iter::from_fn(|| m.alloc(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO).ok()).collect();
+    let filled: Vec<Pfn> =
+        std::iter::from_fn(|| m.alloc(Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO)).ok()).collect();
     for &pfn in &filled {
         m.lru_add(pfn, Order::ZERO);
     }
@@ -57,23 +59,25 @@ fn fragmented(gib: u32) -> Memory {
 fn median_of_blocks_visited(gib: u32, gfp: Gfp) -> u64 {
     let mut m = fragmented(gib);
     let gfp = gfp.with(Gfp::THISNODE).with(Gfp::NOWARN);
+    let request = Request::new(CPU, NODE, gfp, HUGE);
     let mut kswapd = Kswapd::new(NODE);
     let mut visited = Vec::new();
     for _ in 0..REQUESTS {
         m.take_work();
-        if m.alloc(CPU, NODE, gfp, HUGE).is_ok() {
+        if m.alloc(request).is_ok() {
             continue;
         }
-        let mut slow = AllocSlow::new(&m, CPU, NODE, gfp, HUGE);
+        let mut slow = AllocSlow::new(&m, request);
         let got = loop {
             let step = slow.step(&mut m, &mut Willing, 64);
-            if m.take_wakes().kswapd != 0 {
-                while kswapd.step(&mut m, false) == DaemonStep::Working {}
+            let kswapd_woken = m.take_wakes().any(|d| d == Daemon::Kswapd(NODE));
+            if kswapd_woken {
+                while kswapd.step(&mut m, false) == Step::Working {}
             }
             match step {
-                AllocStep::Working => {}
-                AllocStep::Done(pfn) => break Some(pfn),
-                AllocStep::Failed | AllocStep::OutOfMemory => break None,
+                Step::Working => {}
+                Step::Wait(wait) => panic!("{wait:?}: no request waits yet"),
+                Step::Done(got) => break got.ok(),
             }
         };
         if let Some(pfn) = got {

@@ -19,7 +19,8 @@ fn tail<'a>(text: &'a str, from: &str) -> &'a str {
 fn vmstat_shows_state_and_events() {
     let mut m = fresh(1, &[(0, ZoneType::Normal, 0, 16 * 512)]);
     for _ in 0..2 {
-        let pfn = m.alloc(CPU, NodeId::new(0), Gfp::MOVABLE, Order::new(9)).expect("all is free");
+        let pfn =
+            m.alloc(kontig_mm::Request::new(CPU, NodeId::new(0), Gfp::MOVABLE, Order::new(9))).expect("all is free");
         m.lru_add(pfn, Order::new(9));
     }
     m.vmstat_mut().add(VmEvent::ThpFaultAlloc, 2);
@@ -76,8 +77,10 @@ fn a_zone_that_spans_a_hole_only_has_no_counters_and_is_in_no_other_file() {
 #[test]
 fn free_blocks_are_counted_up_to_100_000() {
     let mut m = fresh(1, &[(0, ZoneType::Normal, 0, 512 * 512)]);
-    let taken: Vec<Pfn> =
-        std::iter::from_fn(|| m.alloc(CPU, NodeId::new(0), Gfp::MOVABLE | Gfp::THISNODE, Order::ZERO).ok()).collect();
+    let taken: Vec<Pfn> = std::iter::from_fn(|| {
+        m.alloc(kontig_mm::Request::new(CPU, NodeId::new(0), Gfp::MOVABLE | Gfp::THISNODE, Order::ZERO)).ok()
+    })
+    .collect();
     for pfn in taken.iter().filter(|p| p.get() % 2 == 1) {
         m.free(CPU, *pfn, Order::ZERO);
     }

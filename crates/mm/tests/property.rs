@@ -12,7 +12,7 @@ use kontig_profiles::linux;
 use proptest::prelude::*;
 use support::strategy::{any_kernel, cases, history, one_zone_plan, plan, request};
 use support::text::{edit, mutate};
-use support::{Area, Kernel, Op, Plan, Request, Use, World, play};
+use support::{Area, Ask, Kernel, Op, Plan, Use, World, play};
 
 /// Switches off everything that keeps pages from a request: marks and boosts.
 const NO_MARKS: [Op; 3] = [
@@ -56,7 +56,7 @@ proptest! {
             };
             let mut got = 0;
             // What a refill leaves on the CPU's list is free, but not to the watermark check: it goes back each time.
-            while let Some(id) = w.alloc_to_end(Request { cpu: 0, node, gfp, order: 9 }, 8) {
+            while let Some(id) = w.alloc_to_end(Ask { cpu: 0, node, gfp, order: 9 }, 8) {
                 let at = w.book.get(id).pfn;
                 got += u64::from(w.m.pageblocks().zone_of(at).index() == z);
                 w.apply(&Op::DrainCpu { cpu: 0 });
@@ -112,6 +112,42 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn a_batch_does_what_its_requests_and_frees_do_one_by_one(
+        plan in plan(),
+        ops in history(40),
+        order in 0u8..=9,
+        pages in 1usize..3000,
+        backwards in any::<bool>(),
+    ) {
+        let together = &mut play(&plan, &ops).m;
+        let singly = &mut together.clone();
+        let cpu = CpuId::new(plan.cpus - 1);
+        let r = Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::new(order));
+        let mut blocks = vec![Pfn::default(); pages >> order | 1];
+        let got = together.alloc_batch(r, &mut blocks);
+        blocks.truncate(got);
+        let alone: Vec<Pfn> = (0..pages >> order | 1).map_while(|_| singly.alloc(r).ok()).collect();
+        prop_assert_eq!(&blocks, &alone);
+        if backwards {
+            blocks.reverse();
+        }
+        together.free_batch(cpu, &blocks, r.order);
+        blocks.iter().for_each(|pfn| singly.free(cpu, *pfn, r.order));
+        prop_assert_eq!(together.take_work(), singly.take_work());
+        prop_assert_eq!(together.vmstat(), singly.vmstat());
+        for zone in 0..together.zones().len() {
+            let of = |m: &Memory| ZoneSnapshot::of(m, ZoneId::new(zone)).to_string();
+            prop_assert_eq!(of(together), of(singly));
+        }
+        prop_assert!(together.take_wakes().eq(singly.take_wakes()));
+        together.check().expect("consistent after a batch");
+    }
+}
+
+proptest! {
     #![proptest_config(cases(4000))]
 
     #[test]
@@ -153,7 +189,7 @@ fn survive(text: &str, kernel: Kernel) {
     for i in 0..600u32 {
         let order = Order::new([0, 0, 1, 0, 3, 9][i as usize % 6]);
         let gfp = [Gfp::HIGHUSER_MOVABLE, Gfp::KERNEL][(i / 7 % 2) as usize];
-        held.extend(m.alloc(cpu, node, gfp, order).ok().map(|pfn| (pfn, order)));
+        held.extend(m.alloc(Request::new(cpu, node, gfp, order)).ok().map(|pfn| (pfn, order)));
         if i % 3 == 0
             && let Some((pfn, order)) = held.pop()
         {
@@ -162,7 +198,7 @@ fn survive(text: &str, kernel: Kernel) {
     }
     let mut sweep = kontig_mm::kcompactd::NodeSweep::new(node, cpu, false);
     let mut book = support::owner::Book::new(0);
-    while !sweep.step(&mut m, &mut book, 8) {}
+    while sweep.step(&mut m, &mut book, 8) == Step::Working {}
     held.into_iter().for_each(|(pfn, order)| m.free(cpu, pfn, order));
     m.drain_cpu(cpu);
     m.check().unwrap_or_else(|e| panic!("a machine that was consistent is not any more: {e}\n{text}"));
@@ -174,8 +210,8 @@ fn small(cpus: usize, blocks: u32, kernel: Kernel) -> Plan {
     Plan { cpus, areas: vec![area], kernel, thp: false }
 }
 
-fn kernel(order: u8) -> Request {
-    Request { cpu: 0, node: 0, gfp: Gfp::KERNEL, order }
+fn kernel(order: u8) -> Ask {
+    Ask { cpu: 0, node: 0, gfp: Gfp::KERNEL, order }
 }
 
 #[test]
@@ -184,9 +220,9 @@ fn a_request_bound_to_its_node_gets_nothing_where_the_node_has_no_zone_low_enoug
     let areas = vec![area(0, ZoneType::Dma32), area(1, ZoneType::Normal)];
     let mut w = World::new(&Plan { cpus: 2, areas, kernel: Kernel::Linux6_1, thp: false });
     for order in [0, 4, 9] {
-        let bound = Request { cpu: 1, node: 1, gfp: Gfp::KERNEL | Gfp::DMA32 | Gfp::THISNODE, order };
+        let bound = Ask { cpu: 1, node: 1, gfp: Gfp::KERNEL | Gfp::DMA32 | Gfp::THISNODE, order };
         assert_eq!(w.alloc_to_end(bound, 8), None, "only node 0 has a zone below 4 GiB");
-        let free_to_go = Request { gfp: Gfp::KERNEL | Gfp::DMA32, ..bound };
+        let free_to_go = Ask { gfp: Gfp::KERNEL | Gfp::DMA32, ..bound };
         assert!(w.alloc(free_to_go).is_some(), "unbound, it goes there");
     }
 }
@@ -220,7 +256,7 @@ fn hints_of_a_zone_of_one_pageblock_at_the_start_of_memory_can_be_reset() {
 fn a_boost_outlives_the_factor_it_was_made_with() {
     let ops = [
         Op::Sysctl { name: "watermark_boost_factor", value: "100000" },
-        Op::Fill(Request { gfp: Gfp::HIGHUSER_MOVABLE, ..kernel(0) }, u16::MAX, Use::User),
+        Op::Fill(Ask { gfp: Gfp::HIGHUSER_MOVABLE, ..kernel(0) }, u16::MAX, Use::User),
         Op::FreeSome { stride: 8, phase: 5, cpu: 0 },
         Op::DrainCpu { cpu: 0 },
         Op::Fill(kernel(0), 1000, Use::Kernel),
@@ -235,15 +271,15 @@ fn a_boost_outlives_the_factor_it_was_made_with() {
 fn a_reserved_pageblock_that_merges_into_a_foreign_block_stays_counted() {
     let mut w = World::new(&small(1, 4, Kernel::Linux5_6));
     NO_MARKS.iter().for_each(|op| w.apply(op));
-    let user = |order| Request { gfp: Gfp::HIGHUSER_MOVABLE, ..kernel(order) };
+    let user = |order| Ask { gfp: Gfp::HIGHUSER_MOVABLE, ..kernel(order) };
     let (cpu, node) = (CpuId::new(0), NodeId::new(0));
-    let elsewhere = w.m.alloc(cpu, node, user(10).gfp, Order::new(10)).expect("all is free");
-    let first_half = w.m.alloc(cpu, node, user(9).gfp, Order::new(9)).expect("half is free");
-    let page = w.m.alloc(cpu, node, user(0).gfp, Order::ZERO).expect("a quarter is free");
+    let elsewhere = w.m.alloc(Request::new(cpu, node, user(10).gfp, Order::new(10))).expect("all is free");
+    let first_half = w.m.alloc(Request::new(cpu, node, user(9).gfp, Order::new(9))).expect("half is free");
+    let page = w.m.alloc(Request::new(cpu, node, user(0).gfp, Order::ZERO)).expect("a quarter is free");
     // On a per-CPU list, the page keeps the type its pageblock has now; then an atomic request reserves the block.
     w.m.free(cpu, page, Order::ZERO);
-    let mut path = AllocSlow::new(&w.m, cpu, node, Gfp::ATOMIC, Order::new(1));
-    let AllocStep::Done(atomic) = path.step(&mut w.m, &mut w.book, 1) else { panic!("a quarter is free") };
+    let mut path = AllocSlow::new(&w.m, Request::new(cpu, node, Gfp::ATOMIC, Order::new(1)));
+    let Step::Done(Ok(atomic)) = path.step(&mut w.m, &mut w.book, 1) else { panic!("a quarter is free") };
     assert_eq!(w.m.pageblocks().migratetype(atomic.pageblock()), MigrateType::HighAtomic);
     w.m.free(cpu, atomic, Order::new(1));
     w.m.free(cpu, first_half, Order::new(9));
@@ -251,7 +287,7 @@ fn a_reserved_pageblock_that_merges_into_a_foreign_block_stays_counted() {
     w.m.drain_cpu(cpu);
     assert_eq!(w.m.zones()[0].nr_free(Order::new(10)), 2, "the last page joins both halves");
     w.m.check().expect("a reserved half of a movable block is consistent");
-    w.m.alloc(cpu, node, Gfp::KERNEL, Order::new(10)).expect("all is free");
+    w.m.alloc(Request::new(cpu, node, Gfp::KERNEL, Order::new(10))).expect("all is free");
     assert_eq!(w.m.pageblocks().migratetype(atomic.pageblock()), MigrateType::Unmovable);
     assert_eq!(w.m.zones()[0].nr_reserved_highatomic, 512);
     w.m.check().expect("the count may run ahead of the pageblocks");

@@ -234,7 +234,7 @@ impl Recording {
                 m.sysctl_write(&name, &value).map_err(|e| bad("recording.toml", e.to_string()))?;
             }
         }
-        m.take_wakes();
+        m.take_wakes().for_each(drop);
         Ok(m)
     }
 

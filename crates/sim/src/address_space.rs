@@ -4,9 +4,9 @@
 //! within its mapping, and mapping. Page tables themselves take kernel pages of the simulated machine, one for each
 //! 2 MiB, as real ones do.
 
-use crate::program::Region;
 use kontig_mm::Pfn;
 use kontig_mm::{MigrateOutcome, Owner};
+use kontig_program::Region;
 
 /// Host bytes for each page that was ever mapped.
 pub const BYTES_PER_PAGE: u64 = 4;

@@ -6,24 +6,16 @@
 
 use crate::cost::{CostModel, ns};
 use crate::kernel::{Context, InProgress, Kernel, SimError, Slice};
-use crate::program::{Op, Outcome, Program, Value};
 use kontig_mm::event::Event;
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::Kswapd;
-use kontig_mm::step::DaemonStep;
-use kontig_mm::{CpuId, Memory, NodeId, Work};
+use kontig_mm::{CpuId, Daemon, DaemonStep, Memory, NodeId, Step, Wait, Work};
+use kontig_program::{Batch, Op, Outcome, Placement, Program, Value};
 use std::fmt;
 
 /// A task of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskId(usize);
-
-/// Where a program runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Placement {
-    /// Its CPU.
-    pub cpu: usize,
-}
 
 /// Time a task has been on a CPU, ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,7 +56,14 @@ enum State {
 enum Body {
     Kswapd(Kswapd),
     Kcompactd(Box<Kcompactd>),
-    Program { program: Box<dyn Program>, process: usize, current: Option<InProgress>, last: Outcome },
+    Program {
+        program: Box<dyn Program>,
+        process: usize,
+        current: Option<InProgress>,
+        /// What it handed over and is not yet begun, and how the operations of the same batch before went.
+        todo: Batch,
+        done: Vec<Outcome>,
+    },
 }
 
 impl Body {
@@ -152,9 +151,9 @@ impl Machine {
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
         let process = self.kernel.spaces.add_process();
-        let last = Outcome { value: Value::Unit, start_ns: self.now, end_ns: self.now };
         let cpu = placement.cpu.min(self.cpu_free_at.len() - 1);
-        self.add(Body::Program { program, process, current: None, last }, cpu, State::Runnable)
+        let (todo, done) = (Batch::new(), vec![Outcome::at_start(self.now)]);
+        self.add(Body::Program { program, process, current: None, todo, done }, cpu, State::Runnable)
     }
 
     /// The program of a task started with [`Machine::spawn`].
@@ -207,7 +206,7 @@ impl Machine {
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.
     ///
     /// # Errors
-    /// If a program asks for something the machine cannot give.
+    /// If a program asks for something the machine cannot give. The program is then done.
     pub fn run(&mut self, until: u64, done: Option<TaskId>) -> Result<Stop, SimError> {
         // Time never goes back, whatever is asked for, and whoever lags behind.
         let entered = self.now;
@@ -278,13 +277,13 @@ impl Machine {
                     let step = kcompactd.step(&mut self.kernel.mem, &mut self.kernel.spaces, budget, timed_out);
                     self.kernel.charge(&mut c.now);
                     timed_out = false;
-                    if step != DaemonStep::Working || c.is_over() || self.kernel.mem.has_wakes() {
+                    if step != Step::Working || c.is_over() || self.kernel.mem.has_wakes() {
                         break step;
                     }
                 };
                 daemon_turn(task, &mut c, start, step);
             }
-            Body::Program { program, process, current, last } => {
+            Body::Program { program, process, current, todo, done } => {
                 c.process = *process;
                 task.state = State::Runnable;
                 // Its own pages it moves without interrupting another CPU.
@@ -292,17 +291,28 @@ impl Machine {
                 while !c.is_over() && !self.kernel.mem.has_wakes() {
                     let mut op = match current.take() {
                         Some(op) => op,
-                        None => InProgress::new(program.next(last), c.now),
+                        None => {
+                            if todo.is_empty() {
+                                program.next(done, todo);
+                                done.clear();
+                            }
+                            let Some(op) = todo.pop() else {
+                                task.state = State::Done;
+                                break;
+                            };
+                            InProgress::new(op, c.now)
+                        }
                     };
                     match op.op {
                         Op::Sleep(ns) => {
-                            *last = Outcome { value: Value::Unit, start_ns: c.now, end_ns: c.now + ns };
+                            let end_ns = c.now + ns;
+                            done.push(Outcome { value: Value::Unit, start_ns: c.now, end_ns });
                             task.state = State::Sleeping;
+                            task.clock = end_ns;
                         }
-                        Op::Done => task.state = State::Done,
-                        _ => match self.kernel.slice(&mut op, &mut c)? {
+                        _ => match self.kernel.slice(&mut op, &mut c).inspect_err(|_| task.state = State::Done)? {
                             Slice::More => *current = Some(op),
-                            Slice::Done(value) => *last = Outcome { value, start_ns: op.start, end_ns: c.now },
+                            Slice::Done(value) => done.push(Outcome { value, start_ns: op.start, end_ns: c.now }),
                         },
                     }
                     if task.state != State::Runnable {
@@ -313,7 +323,9 @@ impl Machine {
                 task.time.user_ns += c.user_ns;
                 task.time.system_ns += c.now - start - c.user_ns;
                 self.cpu_free_at[task.cpu] = c.now;
-                task.clock = if task.state == State::Sleeping { last.end_ns } else { c.now };
+                if task.state != State::Sleeping {
+                    task.clock = c.now;
+                }
                 self.now = c.now;
                 return Ok(());
             }
@@ -328,15 +340,14 @@ impl Machine {
         if !self.kernel.mem.has_wakes() {
             return;
         }
-        let wakes = self.kernel.mem.take_wakes();
+        let woken: Vec<Daemon> = self.kernel.mem.take_wakes().collect();
         let at = now + ns(self.kernel.costs.wakeup);
         for t in &mut self.tasks {
             let woken = t.body.kernel_thread().is_some_and(|thread| {
-                let of_kind = match thread.kind {
-                    KernelThreadKind::Kcompactd => wakes.kcompactd,
-                    KernelThreadKind::Kswapd => wakes.kswapd,
-                };
-                of_kind >> thread.node.index() & 1 != 0
+                woken.contains(&match thread.kind {
+                    KernelThreadKind::Kcompactd => Daemon::Kcompactd(thread.node),
+                    KernelThreadKind::Kswapd => Daemon::Kswapd(thread.node),
+                })
             });
             if woken && matches!(t.state, State::Waiting | State::Sleeping) {
                 t.state = State::Runnable;
@@ -350,8 +361,8 @@ impl Machine {
 fn daemon_turn(task: &mut Task, c: &mut Context, start: u64, step: DaemonStep) {
     task.time.system_ns += c.now - start;
     (task.state, task.clock) = match step {
-        DaemonStep::Working => (State::Runnable, c.now),
-        DaemonStep::Sleep(None) => (State::Waiting, c.now),
-        DaemonStep::Sleep(Some(ns)) => (State::Sleeping, c.now + ns),
+        Step::Working => (State::Runnable, c.now),
+        Step::Wait(Wait::Time(ns)) => (State::Sleeping, c.now + ns),
+        Step::Wait(_) => (State::Waiting, c.now),
     };
 }

@@ -6,11 +6,14 @@
 
 use crate::address_space::{AddressSpaces, TABLE_PAGES};
 use crate::cost::{CostModel, ns};
-use crate::program::{Op, Region, Value};
+use crate::translate;
 use kontig_mm::event::{Event, Listen};
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::sysctl::{SysctlEffect, SysctlError};
-use kontig_mm::{AllocSlow, AllocStep, CpuId, Gfp, Memory, NodeId, Order, PageSource, Pfn, VmEvent, Work};
+use kontig_mm::{
+    AllocFailure, AllocSlow, CpuId, Gfp, Memory, NodeId, Order, PageSource, Pfn, Request, Step, VmEvent, Work,
+};
+use kontig_program::{Op, Region, Value};
 use std::fmt;
 
 const HUGE: Order = kontig_mm::types::PAGEBLOCK_ORDER;
@@ -79,6 +82,12 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// A request of the task.
+    #[inline(always)]
+    pub(crate) fn request(&self, gfp: Gfp, order: Order) -> Request {
+        Request::new(self.cpu, self.node, gfp, order)
+    }
+
     /// Whether the turn has to end.
     #[inline(always)]
     pub(crate) fn is_over(&self) -> bool {
@@ -212,12 +221,17 @@ impl Kernel {
             }
             Op::Touch(r) => self.touch(p, c, r),
             Op::Munmap(r) => self.munmap(p, c, r),
-            Op::AllocPages { gfp, order } => self.alloc_pages(p, c, gfp, order),
-            Op::SplitPages { pfn, order } => {
-                self.mem.split_page(pfn, order);
+            Op::AllocPages { gfp, order } => match translate::order(order) {
+                Some(order) => self.alloc_pages(p, c, translate::gfp(gfp), order),
+                None => Ok(Slice::Done(Value::Block(None))),
+            },
+            Op::SplitPages { block, order } => {
+                let bad = || SimError::BadAddress { op: format!("{:?}", p.op) };
+                self.mem.split_page(translate::pfn(block, &p.op)?, translate::order(order).ok_or_else(bad)?);
                 Ok(Slice::Done(Value::Unit))
             }
-            Op::FreePages { pfn, pages } => {
+            Op::FreePages { first, pages } => {
+                let pfn = translate::pfn(first, &p.op)?;
                 for i in 0..pages {
                     self.mem.free(c.cpu, pfn.plus(i), Order::ZERO);
                     c.now += ns(self.costs.kernel_alloc);
@@ -233,7 +247,7 @@ impl Kernel {
                 Ok(Slice::Done(Value::Pages(above.sum())))
             }
             Op::Sysctl { .. } => self.sysctl(p, c),
-            Op::Sleep(_) | Op::Done => unreachable!("the executor handles waiting"),
+            Op::Sleep(_) => unreachable!("the executor handles waiting"),
         }
     }
 
@@ -301,7 +315,7 @@ impl Kernel {
                 continue;
             }
             if m.pte(page).is_none() {
-                let Ok((pfn, source)) = self.mem.alloc_from(c.cpu, c.node, Gfp::HIGHUSER_MOVABLE) else {
+                let Ok((pfn, source)) = self.mem.alloc_from(c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO)) else {
                     return self.start_fault(p, c, FaultFor::Small, page, Gfp::HIGHUSER_MOVABLE);
                 };
                 self.map_small(r.mapping, page, pfn);
@@ -332,7 +346,9 @@ impl Kernel {
         let fault_ns = ns(self.costs.fault) + touch_ns + self.costs.work_ns(&walk);
         let mut page = r.first;
         while page < end && !self.must_yield(c) && self.spaces.mapping(r.mapping).pte(page).is_none() {
-            let Some(pfn) = self.mem.alloc_again(c.cpu, c.node, Gfp::HIGHUSER_MOVABLE, &mut source) else { break };
+            let Some(pfn) = self.mem.alloc_again(c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO), &mut source) else {
+                break;
+            };
             self.map_small(r.mapping, page, pfn);
             c.now += fault_ns;
             c.user_ns += touch_ns;
@@ -360,7 +376,7 @@ impl Kernel {
         r: Region,
         huge: bool,
     ) -> Result<Option<Slice>, SimError> {
-        match self.mem.alloc(c.cpu, c.node, Gfp::KERNEL, Order::ZERO) {
+        match self.mem.alloc(c.request(Gfp::KERNEL, Order::ZERO)) {
             Ok(pfn) => {
                 c.now += ns(self.costs.kernel_alloc);
                 self.finish_fault(FaultFor::Table, page, pfn, c, r);
@@ -371,7 +387,7 @@ impl Kernel {
             return Ok(None);
         }
         let gfp = Gfp::TRANSHUGE | Gfp::THISNODE | Gfp::NORETRY;
-        match self.mem.alloc(c.cpu, c.node, gfp, HUGE) {
+        match self.mem.alloc(c.request(gfp, HUGE)) {
             Ok(pfn) => {
                 self.finish_fault(FaultFor::HugeLocal, page, pfn, c, r);
                 Ok(None)
@@ -381,7 +397,7 @@ impl Kernel {
     }
 
     fn small_fault(&mut self, p: &mut InProgress, c: &mut Context, page: u32, r: Region) -> Result<Slice, SimError> {
-        match self.mem.alloc(c.cpu, c.node, Gfp::HIGHUSER_MOVABLE, Order::ZERO) {
+        match self.mem.alloc(c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO)) {
             Ok(pfn) => {
                 let next = self.finish_fault(FaultFor::Small, page, pfn, c, r);
                 p.stage = Stage::Page(next);
@@ -401,7 +417,7 @@ impl Kernel {
     ) -> Result<Slice, SimError> {
         let order = if matches!(what, FaultFor::HugeLocal | FaultFor::HugeAny) { HUGE } else { Order::ZERO };
         self.charge(&mut c.now);
-        p.stage = Stage::FaultSlow(what, page, Box::new(AllocSlow::new(&self.mem, c.cpu, c.node, gfp, order)));
+        p.stage = Stage::FaultSlow(what, page, Box::new(AllocSlow::new(&self.mem, c.request(gfp, order))));
         Ok(Slice::More)
     }
 
@@ -418,12 +434,11 @@ impl Kernel {
         self.charge(&mut c.now);
         let huge = matches!(what, FaultFor::HugeLocal | FaultFor::HugeAny);
         match step {
-            AllocStep::Working => Ok(None),
-            AllocStep::Done(pfn) => Ok(Some(Ok(pfn))),
-            AllocStep::Failed if huge => Ok(Some(Err(()))),
-            AllocStep::Failed | AllocStep::OutOfMemory => {
-                Err(SimError::OutOfMemory { what: format!("a fault on page {page} of a process") })
-            }
+            Step::Working => Ok(None),
+            Step::Wait(wait) => unreachable!("{wait:?}: no request waits yet"),
+            Step::Done(Ok(pfn)) => Ok(Some(Ok(pfn))),
+            Step::Done(Err(AllocFailure::Failed)) if huge => Ok(Some(Err(()))),
+            Step::Done(Err(_)) => Err(SimError::OutOfMemory { what: format!("a fault on page {page} of a process") }),
         }
     }
 
@@ -539,13 +554,13 @@ impl Kernel {
     /// A driver's `alloc_pages`.
     fn alloc_pages(&mut self, p: &mut InProgress, c: &mut Context, gfp: Gfp, order: Order) -> Result<Slice, SimError> {
         if let Stage::Start = p.stage {
-            let got = self.mem.alloc(c.cpu, c.node, gfp, order);
+            let got = self.mem.alloc(c.request(gfp, order));
             c.now += ns(self.costs.kernel_alloc);
             self.charge(&mut c.now);
             match got {
                 Ok(pfn) => return Ok(self.block_ready(pfn, order, c)),
                 Err(_) => {
-                    p.stage = Stage::AllocSlow(Box::new(AllocSlow::new(&self.mem, c.cpu, c.node, gfp, order)));
+                    p.stage = Stage::AllocSlow(Box::new(AllocSlow::new(&self.mem, c.request(gfp, order))));
                     return Ok(Slice::More);
                 }
             }
@@ -555,17 +570,20 @@ impl Kernel {
         let step = slow.step(&mut self.mem, &mut self.spaces, budget);
         self.charge(&mut c.now);
         match step {
-            AllocStep::Working => Ok(Slice::More),
-            AllocStep::Done(pfn) => Ok(self.block_ready(pfn, order, c)),
-            AllocStep::Failed => Ok(Slice::Done(Value::Block(None))),
-            AllocStep::OutOfMemory => Err(SimError::OutOfMemory { what: format!("a driver's {order:?} allocation") }),
+            Step::Working => Ok(Slice::More),
+            Step::Wait(wait) => unreachable!("{wait:?}: no request waits yet"),
+            Step::Done(Ok(pfn)) => Ok(self.block_ready(pfn, order, c)),
+            Step::Done(Err(AllocFailure::Failed)) => Ok(Slice::Done(Value::Block(None))),
+            Step::Done(Err(AllocFailure::OutOfMemory)) => {
+                Err(SimError::OutOfMemory { what: format!("a driver's {order:?} allocation") })
+            }
         }
     }
 
     /// A driver has its block: what making its pages ready takes.
     fn block_ready(&self, pfn: Pfn, order: Order, c: &mut Context) -> Slice {
         c.now += ns(self.costs.prepare_page * u64::from(order.pages()));
-        Slice::Done(Value::Block(Some(pfn)))
+        Slice::Done(Value::Block(Some(translate::frame(pfn))))
     }
 
     fn sysctl(&mut self, p: &mut InProgress, c: &mut Context) -> Result<Slice, SimError> {
@@ -573,7 +591,7 @@ impl Kernel {
         if let Stage::Sweep(node, sweep) = &mut p.stage {
             let done = sweep.step(&mut self.mem, &mut self.spaces, budget);
             let next = *node + 1;
-            if done {
+            if done == Step::Done(()) {
                 if next == self.mem.nodes().len() {
                     self.charge(&mut c.now);
                     return Ok(Slice::Done(Value::Unit));

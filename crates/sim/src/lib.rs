@@ -1,7 +1,7 @@
 //! A simulated machine: virtual time, CPUs, processes and kernel threads over the engine.
 //!
 //! Nothing here depends on the host: the same machine file, profile and programs give the same run to the
-//! nanosecond. [`Machine`] runs [`Program`]s (user processes and kernel drivers, as streams of system calls) beside
+//! nanosecond. [`Machine`] runs [`Program`](kontig_program::Program)s (user processes and kernel drivers, as streams of system calls) beside
 //! the machine's kswapd and kcompactd; the engine counts the work each does, and one cost model
 //! ([`CostModel`]) turns the counts into time.
 
@@ -10,10 +10,9 @@ pub mod cost;
 mod executor;
 mod kernel;
 pub mod machine_file;
-pub mod program;
+mod translate;
 
 pub use cost::CostModel;
-pub use executor::{CpuTime, KernelThread, KernelThreadKind, Machine, Placement, Stop, TaskId};
+pub use executor::{CpuTime, KernelThread, KernelThreadKind, Machine, Stop, TaskId};
 pub use kernel::SimError;
 pub use machine_file::MachineFile;
-pub use program::{Op, Outcome, Program, Region, Value};

@@ -2,8 +2,9 @@
 
 mod support;
 
-use kontig_mm::{Gfp, Order, Pfn, VmEvent};
-use kontig_sim::{Machine, Op, Placement, Region, Value};
+use kontig_mm::{Order, Pfn, VmEvent};
+use kontig_program::{Gfp, Op, Placement, Region, Value};
+use kontig_sim::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 use support::*;
 
@@ -123,8 +124,8 @@ fn while_one_cpu_compacts_another_takes_the_blocks_it_has_freed() {
     // The thief compacts nothing itself: what it gets has been joined by the other CPU, and not long ago.
     let thief = m.spawn(
         script(move |log| match log.iter().filter(|o| matches!(o.value, Value::Block(Some(_)))).count() {
-            5 => Op::Done,
-            _ => Op::AllocPages { gfp: Gfp::KERNEL.without(Gfp::RECLAIM), order: HUGE },
+            5 => None,
+            _ => Some(alloc_pages(Gfp::KERNEL.without(Gfp::RECLAIM), HUGE)),
         }),
         Placement { cpu: 1 },
     );

@@ -3,7 +3,8 @@
 mod support;
 
 use kontig_mm::VmEvent;
-use kontig_sim::{Machine, Op, Region, SimError};
+use kontig_program::{Op, Region};
+use kontig_sim::{Machine, SimError};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use support::*;

@@ -2,8 +2,9 @@
 
 mod support;
 
-use kontig_mm::{Event, Gfp, Listen, Profile, VmEvent};
-use kontig_sim::{KernelThreadKind, Machine, Op, Placement};
+use kontig_mm::{Event, Listen, Profile, VmEvent};
+use kontig_program::{Gfp, Op, Placement};
+use kontig_sim::{KernelThreadKind, Machine};
 use support::*;
 
 /// Without the boosts that would make kswapd ask kcompactd for pageblocks.
@@ -209,7 +210,7 @@ fn a_kcompactd_that_kswapd_asks_starts_at_once_and_not_after_kswapds_nap() {
     take_huge(&mut m);
     m.memory_mut().trace().listen(Listen::VMSCAN.with(Listen::COMPACTION));
     // Many of them, so that one comes while kswapd is at work on the first: what it could not do is kcompactd's then.
-    let request = Op::AllocPages { gfp: Gfp::KERNEL.without(Gfp::DIRECT_RECLAIM), order: HUGE };
+    let request = alloc_pages(Gfp::KERNEL.without(Gfp::DIRECT_RECLAIM), HUGE);
     let start = m.now();
     m.spawn(ops(vec![request; 1000]), Placement { cpu: 0 });
     let (mut asked, mut woken) = (None, None);

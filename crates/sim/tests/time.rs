@@ -3,19 +3,20 @@
 mod support;
 
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
-use kontig_mm::{Event, Gfp, Listen, MigrateType, Order, Profile, VmEvent, Vmstat, Work};
-use kontig_sim::{CpuTime, KernelThreadKind, Machine, Op, Outcome, Placement, Stop, TaskId, Value};
+use kontig_mm::{Event, Listen, MigrateType, Order, Profile, VmEvent, Vmstat, Work};
+use kontig_program::{Gfp, Op, Outcome, Placement, Value};
+use kontig_sim::{CpuTime, KernelThreadKind, Machine, Stop, TaskId};
 use support::*;
 
 /// A process that maps and touches so many pages.
 fn toucher(pages: u32) -> Box<Script> {
     script(move |log| match log {
-        [] => Op::Mmap { pages },
+        [] => Some(Op::Mmap { pages }),
         [map] => {
             let Value::Region(r) = map.value else { panic!("{map:?}") };
-            Op::Touch(r)
+            Some(Op::Touch(r))
         }
-        _ => Op::Done,
+        _ => None,
     })
 }
 
@@ -147,13 +148,13 @@ fn moving_pages_interrupts_other_cpus_only() {
     let fragmented = |and_then: Vec<Op>| {
         let mut then = and_then.into_iter();
         script(move |log| match log {
-            [] => Op::Mmap { pages: 20 * 512 },
+            [] => Some(Op::Mmap { pages: 20 * 512 }),
             [map, rest @ ..] => {
                 let Value::Region(r) = map.value else { panic!("{map:?}") };
                 match rest.len() as u32 {
-                    0 => Op::Touch(r),
-                    n @ 1..=20 => Op::Munmap(part(r, (n - 1) * 512, 384)),
-                    _ => then.next().unwrap_or(Op::Done),
+                    0 => Some(Op::Touch(r)),
+                    n @ 1..=20 => Some(Op::Munmap(part(r, (n - 1) * 512, 384))),
+                    _ => then.next(),
                 }
             }
         })

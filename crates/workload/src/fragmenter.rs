@@ -3,7 +3,7 @@
 //! Which pages of a section go is not published for the user-space tool; the pattern is a parameter. The seed frees
 //! three quarters.
 
-use kontig_sim::{Op, Outcome, Program, Region, Value};
+use kontig_program::{Batch, Op, Outcome, Program, Region, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
 const SECTION: u32 = 512;
@@ -38,11 +38,9 @@ impl Holes {
 pub struct Fragmenter {
     holes: Holes,
     freed_per_section: u32,
-    rng: u64,
+    random: SplitMix64,
     region: Region,
     section: u32,
-    /// Runs of pages of the current section still to be unmapped, last first.
-    runs: Vec<(u32, u32)>,
     stage: Stage,
 }
 
@@ -60,10 +58,9 @@ impl Fragmenter {
         Fragmenter {
             holes,
             freed_per_section: freed_per_section.min(SECTION),
-            rng: seed ^ 0x9e37_79b9_7f4a_7c15,
+            random: SplitMix64::new(seed ^ 0x9e37_79b9_7f4a_7c15),
             region: Region { mapping: 0, first: 0, pages: 0 },
             section: 0,
-            runs: Vec::new(),
             stage: Stage::Size,
         }
     }
@@ -72,7 +69,7 @@ impl Fragmenter {
         self.region.pages / SECTION
     }
 
-    /// The runs of a section's pages to free, last first.
+    /// The runs of a section's pages to free, first to last.
     fn choose(&mut self) -> Vec<(u32, u32)> {
         let n = self.freed_per_section;
         match self.holes {
@@ -81,21 +78,18 @@ impl Fragmenter {
             Holes::Spread => runs_of(|i| (i + 1) * n / SECTION > i * n / SECTION),
             Holes::Random => {
                 let mut left = n;
-                let mut rng = self.rng;
-                let runs = runs_of(|i| {
+                runs_of(|i| {
                     // Each page with the chance that makes exactly n of them.
-                    let free = below(&mut rng, SECTION - i) < left;
+                    let free = self.random.below(SECTION - i) < left;
                     left -= u32::from(free);
                     free
-                });
-                self.rng = rng;
-                runs
+                })
             }
         }
     }
 }
 
-/// The runs of chosen pages of a section, last first.
+/// The runs of chosen pages of a section, first to last.
 fn runs_of(mut chosen: impl FnMut(u32) -> bool) -> Vec<(u32, u32)> {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for i in (0..SECTION).filter(|i| chosen(*i)) {
@@ -104,51 +98,39 @@ fn runs_of(mut chosen: impl FnMut(u32) -> bool) -> Vec<(u32, u32)> {
             _ => runs.push((i, 1)),
         }
     }
-    runs.reverse();
     runs
 }
 
-/// A number below `n`, from splitmix64.
-fn below(state: &mut u64, n: u32) -> u32 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^= z >> 31;
-    ((u128::from(z) * u128::from(n)) >> 64) as u32
-}
-
 impl Program for Fragmenter {
-    fn next(&mut self, last: &Outcome) -> Op {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let Some(last) = done.last() else { return };
         match self.stage {
             Stage::Size => {
                 self.stage = Stage::Map;
-                Op::FreeAboveHigh
+                todo.push(Op::FreeAboveHigh);
             }
             Stage::Map => {
-                let Value::Pages(free) = last.value else { return Op::Done };
+                let Value::Pages(free) = last.value else { return };
                 self.stage = Stage::Fill;
                 // One page in 513 is a page table. The rest is touched, in whole sections.
                 let sections = free / u64::from(SECTION + 1);
-                Op::Mmap { pages: u32::try_from(sections).unwrap_or(u32::MAX / SECTION) * SECTION }
+                todo.push(Op::Mmap { pages: u32::try_from(sections).unwrap_or(u32::MAX / SECTION) * SECTION });
             }
             Stage::Fill => {
-                let Value::Region(region) = last.value else { return Op::Done };
+                let Value::Region(region) = last.value else { return };
                 self.region = region;
                 self.stage = Stage::Unmap;
-                Op::Touch(region)
+                todo.push(Op::Touch(region));
             }
+            // A section at a time.
             Stage::Unmap => {
-                while self.runs.is_empty() {
-                    if self.section == self.sections() {
-                        return Op::Done;
-                    }
+                while todo.is_empty() && self.section < self.sections() {
                     let start = self.section * SECTION;
-                    self.runs = self.choose().iter().map(|(at, len)| (start + at, *len)).collect();
+                    let region = self.region;
+                    let holes = self.choose().into_iter();
+                    todo.extend(holes.map(|(at, pages)| Op::Munmap(Region { first: start + at, pages, ..region })));
                     self.section += 1;
                 }
-                let (first, pages) = self.runs.pop().expect("not empty");
-                Op::Munmap(Region { first, pages, ..self.region })
             }
         }
     }

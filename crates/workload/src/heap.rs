@@ -2,7 +2,7 @@
 
 use crate::latencies::Latencies;
 use crate::{Benchmark, Measured};
-use kontig_sim::{Op, Outcome, Program, Region, Value};
+use kontig_program::{Batch, Op, Outcome, Program, Region, Value};
 
 /// Pages touched by one operation: a huge page's worth.
 const CHUNK: u32 = 512;
@@ -37,28 +37,29 @@ impl Heap {
 }
 
 impl Program for Heap {
-    fn next(&mut self, last: &Outcome) -> Op {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let Some(last) = done.last() else { return };
         match self.stage {
             Stage::Map => {
                 self.stage = Stage::Advise;
-                Op::Mmap { pages: self.pages }
+                todo.push(Op::Mmap { pages: self.pages });
             }
             Stage::Advise => {
-                let Value::Region(region) = last.value else { return Op::Done };
+                let Value::Region(region) = last.value else { return };
                 self.region = region;
                 self.stage = Stage::Touch;
-                Op::AdviseHuge(region)
+                todo.push(Op::AdviseHuge(region));
             }
             Stage::Touch => {
                 if self.touched > 0 {
                     self.faults.record(last.latency_ns());
                 }
                 if self.touched == self.pages {
-                    return Op::Done;
+                    return;
                 }
                 let (first, pages) = (self.touched, CHUNK.min(self.pages - self.touched));
                 self.touched += pages;
-                Op::Touch(Region { first, pages, ..self.region })
+                todo.push(Op::Touch(Region { first, pages, ..self.region }));
             }
         }
     }

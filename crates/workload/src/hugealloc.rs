@@ -5,11 +5,9 @@
 
 use crate::latencies::Latencies;
 use crate::{Benchmark, Measured};
-use kontig_mm::{Gfp, Order};
+use kontig_program::{Batch, Gfp, Op, Order, Outcome, Program, Value};
 use kontig_results::{Ending, Figure};
-use kontig_sim::{Op, Outcome, Program, Value};
 
-const HUGE: Order = Order::new(9);
 const HUGE_PAGES: u64 = 512;
 
 /// The driver.
@@ -22,7 +20,6 @@ pub struct HugeAlloc {
     failures_in_a_row: u32,
     failures: u64,
     succeeded: Latencies,
-    started: bool,
     allocating: bool,
 }
 
@@ -39,7 +36,6 @@ impl HugeAlloc {
             failures_in_a_row: 0,
             failures: 0,
             succeeded: Latencies::new("hugepage alloc latency", "nothing was obtained"),
-            started: false,
             allocating: false,
         }
     }
@@ -61,21 +57,21 @@ impl HugeAlloc {
 }
 
 impl Program for HugeAlloc {
-    fn next(&mut self, last: &Outcome) -> Op {
-        if self.started && self.allocating {
-            self.take_in(last);
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        if self.allocating {
+            done.iter().for_each(|last| self.take_in(last));
         }
-        self.started = true;
         if self.failures_in_a_row >= self.give_up_after {
             self.allocating = false;
-            return Op::Done;
+            return;
         }
         if self.allocating && self.pause_ns > 0 {
             self.allocating = false;
-            return Op::Sleep(self.pause_ns);
+            todo.push(Op::Sleep(self.pause_ns));
+            return;
         }
         self.allocating = true;
-        Op::AllocPages { gfp: self.gfp, order: HUGE }
+        todo.push(Op::AllocPages { gfp: self.gfp, order: Order::HUGE });
     }
 
     fn progress(&self) -> f64 {

@@ -13,8 +13,8 @@ pub mod unmovable;
 
 pub use spec::{Measurement, WORKLOADS, Workload};
 
+use kontig_program::Program;
 use kontig_results::{Ending, Reading};
-use kontig_sim::Program;
 use latencies::Latencies;
 
 /// What a program has measured.

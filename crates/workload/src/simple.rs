@@ -1,8 +1,8 @@
 //! Two short programs: one full compaction, and watching the machine for a while.
 
 use crate::{Benchmark, Measured};
+use kontig_program::{Batch, Op, Outcome, Program};
 use kontig_results::Figure;
-use kontig_sim::{Op, Outcome, Program};
 
 /// Writes 1 to `vm.compact_memory`, once.
 pub struct CompactMemory {
@@ -20,14 +20,15 @@ impl CompactMemory {
 }
 
 impl Program for CompactMemory {
-    fn next(&mut self, last: &Outcome) -> Op {
-        if !self.asked {
-            self.asked = true;
-            self.start_ns = last.end_ns;
-            return Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() };
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let now = done.last().map_or(0, |last| last.end_ns);
+        if self.asked {
+            self.took_ns = Some(now - self.start_ns);
+            return;
         }
-        self.took_ns = Some(last.end_ns - self.start_ns);
-        Op::Done
+        self.asked = true;
+        self.start_ns = now;
+        todo.push(Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() });
     }
     fn progress(&self) -> f64 {
         if self.took_ns.is_some() { 1.0 } else { 0.0 }
@@ -59,12 +60,11 @@ impl Watch {
 }
 
 impl Program for Watch {
-    fn next(&mut self, _last: &Outcome) -> Op {
-        if self.slept == SLICES {
-            return Op::Done;
+    fn next(&mut self, _done: &[Outcome], todo: &mut Batch) {
+        if self.slept < SLICES {
+            self.slept += 1;
+            todo.push(Op::Sleep(self.slice_ns));
         }
-        self.slept += 1;
-        Op::Sleep(self.slice_ns)
     }
     fn progress(&self) -> f64 {
         f64::from(self.slept) / f64::from(SLICES)

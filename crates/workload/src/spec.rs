@@ -6,9 +6,7 @@ use crate::hugealloc::HugeAlloc;
 use crate::simple::{CompactMemory, Watch};
 use crate::unmovable::UnmovableFragmenter;
 use crate::{Benchmark, Measured};
-use kontig_mm::Gfp;
-use kontig_sim::Program;
-use kontig_sim::machine_file::parse_size;
+use kontig_program::{Gfp, Program, parse_size};
 use serde::{Deserialize, Serialize};
 
 /// A workload.
@@ -160,6 +158,15 @@ impl Workload {
     pub fn set_give_up_after(&mut self, failures: u32) -> bool {
         match &mut self.measure {
             Measure::Hugealloc { give_up_after, .. } => *give_up_after = failures,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Sets the pause after each allocation of a driver of huge pages; false if nothing here is one.
+    pub fn set_pause_us(&mut self, pause: f64) -> bool {
+        match &mut self.measure {
+            Measure::Hugealloc { pause_us, .. } => *pause_us = pause,
             _ => return false,
         }
         true

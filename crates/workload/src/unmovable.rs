@@ -2,17 +2,16 @@
 //!
 //! What is left cannot be moved, so compaction has nothing to gain anywhere.
 
-use kontig_mm::{Gfp, Order, Pfn};
-use kontig_sim::{Op, Outcome, Program, Value};
+use kontig_program::{Batch, Frame, Gfp, Op, Order, Outcome, Program, Value};
 
-const HUGE: Order = Order::new(9);
+const HUGE_PAGES: u32 = 512;
 
 /// The driver.
 pub struct UnmovableFragmenter {
     freed_per_section: u32,
     leave_pages: u64,
     target: u64,
-    blocks: Vec<Pfn>,
+    blocks: Vec<Frame>,
     freed: usize,
     splitting: bool,
     stage: Stage,
@@ -29,7 +28,7 @@ impl UnmovableFragmenter {
     /// Leaves `leave_pages` free, takes the rest, and frees the first `freed_per_section` of every 512 pages.
     pub fn new(freed_per_section: u32, leave_pages: u64) -> UnmovableFragmenter {
         UnmovableFragmenter {
-            freed_per_section: freed_per_section.min(HUGE.pages()),
+            freed_per_section: freed_per_section.min(HUGE_PAGES),
             leave_pages,
             target: 0,
             blocks: Vec::new(),
@@ -41,31 +40,31 @@ impl UnmovableFragmenter {
 }
 
 impl Program for UnmovableFragmenter {
-    fn next(&mut self, last: &Outcome) -> Op {
-        match (&self.stage, last.value) {
-            (Stage::Size, Value::Pages(free)) => {
-                self.target = free.saturating_sub(self.leave_pages) / u64::from(HUGE.pages());
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        match (&self.stage, done.last().map(|last| last.value)) {
+            (Stage::Size, Some(Value::Pages(free))) => {
+                self.target = free.saturating_sub(self.leave_pages) / u64::from(HUGE_PAGES);
                 self.stage = Stage::Alloc;
             }
-            (Stage::Size, _) => return Op::FreeAboveHigh,
-            (Stage::Alloc, Value::Block(Some(pfn))) => self.blocks.push(pfn),
+            (Stage::Size, _) => return todo.push(Op::FreeAboveHigh),
+            (Stage::Alloc, Some(Value::Block(Some(block)))) => self.blocks.push(block),
             // Without reclaim a failure means that there are no more.
-            (Stage::Alloc, Value::Block(None)) => self.target = self.blocks.len() as u64,
+            (Stage::Alloc, Some(Value::Block(None))) => self.target = self.blocks.len() as u64,
             _ => {}
         }
         if self.stage == Stage::Alloc {
             if (self.blocks.len() as u64) < self.target {
-                return Op::AllocPages { gfp: Gfp::KERNEL.without(Gfp::RECLAIM), order: HUGE };
+                return todo.push(Op::AllocPages { gfp: Gfp::KERNEL.without(Gfp::RECLAIM), order: Order::HUGE });
             }
             self.stage = Stage::Free;
         }
-        let Some(&pfn) = self.blocks.get(self.freed) else { return Op::Done };
+        let Some(&block) = self.blocks.get(self.freed) else { return };
         if std::mem::replace(&mut self.splitting, false) {
-            return Op::SplitPages { pfn, order: HUGE };
+            return todo.push(Op::SplitPages { block, order: Order::HUGE });
         }
         self.splitting = true;
         self.freed += 1;
-        Op::FreePages { pfn, pages: self.freed_per_section }
+        todo.push(Op::FreePages { first: block, pages: self.freed_per_section });
     }
 
     fn progress(&self) -> f64 {

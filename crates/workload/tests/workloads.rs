@@ -2,9 +2,10 @@
 
 use kontig_mm::rules::ProactiveScore;
 use kontig_mm::state::FrameKind;
-use kontig_mm::{Gfp, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
+use kontig_mm::{MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 use kontig_profiles::linux;
-use kontig_sim::{CostModel, Machine, MachineFile, Placement, Program, Stop, TaskId};
+use kontig_program::{Gfp, Placement, Program};
+use kontig_sim::{CostModel, Machine, MachineFile, Stop, TaskId};
 use kontig_workload::fragmenter::{Fragmenter, Holes};
 use kontig_workload::heap::Heap;
 use kontig_workload::hugealloc::HugeAlloc;

@@ -22,7 +22,7 @@ impl CompactRun {
         if self.stock.pages > 0 {
             return;
         }
-        let zone_end = m.zones[self.zone.index()].end;
+        let zone_end = m.zones[self.zone].end;
         let filter = BlockFilter {
             types: match self.cc.ignore_block_suitable {
                 true => [true; MigrateType::COUNT],
@@ -135,9 +135,8 @@ impl CompactRun {
         let Some(order) = self.cc.order.filter(|o| *o > Order::ZERO) else {
             return;
         };
-        let zone = self.zone.index();
         let mut limit = (self.free_list_scan_limit() >> 1).max(1);
-        let scan_start = self.free_pfn >= m.zones[zone].compaction.init_free_pfn;
+        let scan_start = self.free_pfn >= m.zones[self.zone].compaction.init_free_pfn;
         if scan_start {
             limit = PAGEBLOCK_PAGES >> 1;
         }
@@ -154,7 +153,7 @@ impl CompactRun {
         let mut o = Some(self.search_order);
         while let (None, Some(at)) = (page, o) {
             let here = Order::new(at);
-            if m.zones[zone].nr_free(here) != 0 {
+            if m.zones[self.zone].nr_free(here) != 0 {
                 match self.search_order_for_target(m, here, &mut search) {
                     Found::Block(pfn) => page = Some(pfn),
                     Found::Refused => {
@@ -188,8 +187,8 @@ impl CompactRun {
                 }
             }
         }
-        if let Some(highest) = search.highest.filter(|h| *h >= m.zones[zone].compaction.cached_free_pfn) {
-            m.zones[zone].compaction.cached_free_pfn = highest.minus(PAGEBLOCK_PAGES.min(highest.get()));
+        if let Some(highest) = search.highest.filter(|h| *h >= m.zones[self.zone].compaction.cached_free_pfn) {
+            m.zones[self.zone].compaction.cached_free_pfn = highest.minus(PAGEBLOCK_PAGES.min(highest.get()));
         }
         self.free_scanned += u64::from(search.scanned);
         m.sh.work.list_scanned += u64::from(search.scanned);
@@ -200,14 +199,14 @@ impl CompactRun {
 
     /// One order of the quick search, from the tail of the movable list.
     fn search_order_for_target(&mut self, m: &mut Memory, o: Order, s: &mut Search) -> Found {
-        let (zone, t) = (self.zone.index(), MigrateType::Movable);
-        let start = m.zones[zone].start;
+        let t = MigrateType::Movable;
+        let start = m.zones[self.zone].start;
         if m.sh.profile.compaction.fast_isolate_best_by_order {
             s.best = None;
         }
         let mut order_scanned = 0;
         let mut preferred = None;
-        let mut at = m.zones[zone].free_list(o, t).last();
+        let mut at = m.zones[self.zone].free_list(o, t).last();
         let mut stopped_at = None;
         while let Some(pfn) = at {
             order_scanned += 1;
@@ -243,7 +242,7 @@ impl CompactRun {
         let best = s.best.filter(|b| m.frames.tag(*b).is_buddy_of(o));
         let page = preferred.or(best);
         if let Some(first) = page.or(stopped_at) {
-            let list = &mut m.zones[zone].lists[o.index()][t.index()];
+            let list = &mut m.zones[self.zone].lists[o.index()][t.index()];
             m.frames.rotate_to_front(list, first, o);
         }
         let found = match page {
@@ -278,7 +277,7 @@ impl CompactRun {
         if self.stock.pages >= self.wanted || self.cc.direct && self.cc.mode == MigrateMode::Async {
             return;
         }
-        let z = &m.zones[self.zone.index()];
+        let z = &m.zones[self.zone];
         let start = pfn.pageblock_start().max(z.start);
         let mut end = pfn.pageblock_end().min(z.end);
         if !m.sh.profile.compaction.fast_isolate_to_last_page {
@@ -332,7 +331,7 @@ impl Memory {
         order: Order,
         t: MigrateType,
     ) -> bool {
-        let z = &self.zones[zone.index()];
+        let z = &self.zones[zone];
         let mark = z.watermarks.min + u64::from(order.pages());
         let plain = AllocFlags::mark(Wmark::Min);
         if !z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, z.free_pages, &self.sh.profile) {

@@ -195,10 +195,7 @@ impl CompactRun {
         let kind = m.frames.tag(from).kind();
         let words = m.frames.owner(from, Order::ZERO);
         if kind == FrameKind::IsolatedLru {
-            m.frames.set(to, FrameKind::Lru, Order::ZERO);
-            let z = &mut m.zones[self.zone.index()];
-            z.nr_lru += 1;
-            z.nr_isolated -= 1;
+            m.lru_migrated(self.zone, to);
         } else {
             m.frames.set(to, kind, Order::ZERO);
         }

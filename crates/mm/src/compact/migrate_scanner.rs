@@ -56,7 +56,7 @@ impl CompactRun {
             if self.suitable_source(m, low.pageblock()) {
                 return self.isolate_block(m, owner, low);
             }
-            m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, low.pageblock_end());
+            m.zones[self.zone].update_cached_migrate(self.cc.mode, low.pageblock_end());
             low = low.pageblock_end();
         }
         let from = low.pageblock();
@@ -70,7 +70,7 @@ impl CompactRun {
             let stop = if owner.is_awaited(m) { to.min((at + 1).next_multiple_of(CLUSTER_MAX as usize)) } else { to };
             let (found, unsuitable) = m.blocks.first(at, stop, &filter);
             if let Some(b) = unsuitable {
-                m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
+                m.zones[self.zone].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
             }
             let end = found.unwrap_or(stop);
             let hinted = if filter.honour_skip { m.blocks.count_skip(at, end) } else { 0 };
@@ -118,9 +118,9 @@ impl CompactRun {
     #[inline(always)]
     fn offer_cpu<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
         if owner.is_awaited(m) {
-            let claim = core::mem::take(&mut m.zones[self.zone.index()].compaction.capture);
+            let claim = core::mem::take(&mut m.zones[self.zone].compaction.capture);
             owner.turn(m, Turn::Offered);
-            m.zones[self.zone.index()].compaction.capture = claim;
+            m.zones[self.zone].compaction.capture = claim;
         }
     }
 
@@ -204,7 +204,7 @@ impl CompactRun {
             if may_set_skip && !skip_updated {
                 m.blocks.set_skip(block, true);
             }
-            m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, low);
+            m.zones[self.zone].update_cached_migrate(self.cc.mode, low);
         }
         m.sh.emit(Listen::COMPACTION_DETAIL, || Event::IsolateMigratepages {
             start_pfn: from,
@@ -220,11 +220,8 @@ impl CompactRun {
     }
 
     fn isolate_page(&mut self, m: &mut Memory, pfn: Pfn, kind: FrameKind) {
-        let z = &mut m.zones[self.zone.index()];
         if kind == FrameKind::Lru {
-            m.frames.set(pfn, FrameKind::IsolatedLru, Order::ZERO);
-            z.nr_lru -= 1;
-            z.nr_isolated += 1;
+            m.lru_isolate(self.zone, pfn);
         }
         self.migrate_pages[self.migrate_count] = pfn;
         self.migrate_count += 1;
@@ -240,17 +237,14 @@ impl CompactRun {
 
     pub(super) fn putback_page(&self, m: &mut Memory, pfn: Pfn) {
         if m.frames.tag(pfn).kind() == FrameKind::IsolatedLru {
-            m.frames.set(pfn, FrameKind::Lru, Order::ZERO);
-            let z = &mut m.zones[self.zone.index()];
-            z.nr_lru += 1;
-            z.nr_isolated -= 1;
+            m.lru_putback(self.zone, pfn);
         }
     }
 
     /// Looks through the movable free lists for a pageblock that is already partly free (§5.4.3). Returns where to
     /// scan: the block found, or the migration scanner's own position.
     fn fast_find_migrateblock(&mut self, m: &mut Memory) -> Pfn {
-        let start = m.zones[self.zone.index()].start;
+        let start = m.zones[self.zone].start;
         let pfn = self.migrate_pfn;
         let Some(order) = self.cc.order else {
             return pfn;
@@ -304,7 +298,7 @@ impl CompactRun {
         original: bool,
         scanned: &mut u32,
     ) -> Option<Pfn> {
-        let (zone, t) = (self.zone.index(), MigrateType::Movable);
+        let (zone, t) = (self.zone, MigrateType::Movable);
         let mut at = m.zones[zone].free_list(o, t).first();
         while let Some(free) = at {
             if !original && *scanned >= limit {
@@ -355,7 +349,7 @@ impl Memory {
     /// Turns a free list so that `last` is its last entry.
     fn rotate_list_to_tail(&mut self, zone: crate::types::ZoneId, o: Order, t: MigrateType, last: Pfn) {
         if let Some(first) = self.frames.next(last, o) {
-            let list = &mut self.zones[zone.index()].lists[o.index()][t.index()];
+            let list = &mut self.zones[zone].lists[o.index()][t.index()];
             self.frames.rotate_to_front(list, first, o);
         }
     }

@@ -21,7 +21,7 @@ pub mod targets;
 use crate::state::Locked;
 use crate::types::{MigrateType, Order, Pfn};
 
-pub use run::{CompactControl, CompactRun, RunStep};
+pub use run::{CompactControl, CompactRun};
 
 impl Locked<'_> {
     /// Captures a freed block instead of listing it. A block below pageblock size is left to its movable pageblock,

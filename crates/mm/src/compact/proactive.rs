@@ -34,7 +34,7 @@ impl Memory {
     /// Whether the node's score calls for proactive compaction, and kswapd leaves room for it.
     pub fn should_proactive_compact_node(&mut self, node: NodeId) -> bool {
         let rules = self.sh.profile.proactive;
-        if rules.score == ProactiveScore::Off || self.nodes[node.index()].kswapd.running {
+        if rules.score == ProactiveScore::Off || self.nodes[node].kswapd.running {
             return false;
         }
         let score = self.fragmentation_score_node(node);

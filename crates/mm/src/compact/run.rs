@@ -9,6 +9,7 @@ use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::AllocFlags;
 use crate::host::Owner;
 use crate::state::Memory;
+use crate::step::Step;
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
@@ -38,15 +39,6 @@ pub struct CompactControl {
     /// The order of the request itself, where a larger block is made for it; a block of this order is claimed as soon
     /// as it merges.
     pub request_order: Option<Order>,
-}
-
-/// What a step of a run came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RunStep {
-    /// There is more to do.
-    Working,
-    /// The run has ended.
-    Done(CompactResult),
 }
 
 /// A run in progress. It holds isolated pages between its steps: step it until it is done, or they are lost.
@@ -133,32 +125,32 @@ impl CompactRun {
     ///
     /// A direct run claims a block of its order that merges while it frees pages itself; what others free between
     /// its steps goes to the lists.
-    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> RunStep {
+    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         loop {
             if let (true, Some(order)) = (self.cc.direct, self.cc.request_order.or(self.cc.order)) {
                 // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
                 if self.captured.is_none() {
-                    m.zones[self.zone.index()].compaction.capture.arm(order, self.cc.migratetype);
+                    m.zones[self.zone].compaction.capture.arm(order, self.cc.migratetype);
                 }
             }
             let step = self.advance(m, owner, budget);
-            if let Some(page) = m.zones[self.zone.index()].compaction.capture.disarm() {
+            if let Some(page) = m.zones[self.zone].compaction.capture.disarm() {
                 self.captured = Some(page);
             }
             // A captured block is nobody's until the run is over, so nobody else runs before that.
-            if step != RunStep::Working || !self.has_captured(m) {
+            if step != Step::Working || !self.has_captured(m) {
                 return step;
             }
         }
     }
 
-    fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> RunStep {
+    fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         if !self.started {
             self.started = true;
             let (flags, highest, daemon) = (self.cc.alloc_flags, self.cc.highest, !self.cc.direct);
             let result = m.compaction_suitable(self.zone, self.cc.order, flags, highest, daemon);
             if matches!(result, CompactResult::Success | CompactResult::Skipped) {
-                return RunStep::Done(result);
+                return Step::Done(result);
             }
             self.begin(m);
         }
@@ -176,7 +168,7 @@ impl CompactRun {
             None if self.has_captured(m) && !m.sh.profile.compaction.capture_before_drain => {
                 self.end(m, CompactResult::Success)
             }
-            None => RunStep::Working,
+            None => Step::Working,
             Some(result) => self.end(m, result),
         }
     }
@@ -187,7 +179,7 @@ impl CompactRun {
             m.reset_isolation_suitable(self.zone);
         }
         let sync = self.cc.mode != MigrateMode::Async;
-        let z = &mut m.zones[self.zone.index()];
+        let z = &mut m.zones[self.zone];
         let (start, end, last) = (z.start, z.end, z.last_pageblock());
         if self.whole_zone {
             (self.migrate_pfn, self.free_pfn) = (start, last);
@@ -219,7 +211,7 @@ impl CompactRun {
             Isolate::Paused => return None,
             Isolate::None => {
                 if self.update_cached {
-                    let cached = &mut m.zones[self.zone.index()].compaction.cached_migrate_pfn;
+                    let cached = &mut m.zones[self.zone].compaction.cached_migrate_pfn;
                     cached[1] = cached[0];
                 }
             }
@@ -227,7 +219,7 @@ impl CompactRun {
                 self.update_cached = false;
                 self.last_migrated_pfn = Some(match m.sh.profile.compaction.remembers_last_pageblock {
                     false => self.iteration_start,
-                    true => self.migrate_pfn.minus(1).pageblock_start().max(m.zones[self.zone.index()].start),
+                    true => self.migrate_pfn.minus(1).pageblock_start().max(m.zones[self.zone].start),
                 });
                 if let Some(result) = self.migrate_batch(m, owner) {
                     return Some(result);
@@ -245,7 +237,7 @@ impl CompactRun {
     }
 
     fn has_captured(&self, m: &Memory) -> bool {
-        self.captured.is_some() || m.zones[self.zone.index()].compaction.capture.has_page()
+        self.captured.is_some() || m.zones[self.zone].compaction.capture.has_page()
     }
 
     /// Once the scanner has left the block of the wanted order it migrated from, the pages freed there are flushed
@@ -261,12 +253,12 @@ impl CompactRun {
     }
 
     /// Returns what is left and settles the accounts.
-    fn end(&mut self, m: &mut Memory, status: CompactResult) -> RunStep {
+    fn end(&mut self, m: &mut Memory, status: CompactResult) -> Step<CompactResult> {
         self.putback_migratepages(m);
         self.release_freepages(m);
         m.sh.vmstat.add(VmEvent::CompactMigrateScanned, self.migrate_scanned);
         m.sh.vmstat.add(VmEvent::CompactFreeScanned, self.free_scanned);
-        let z = &m.zones[self.zone.index()];
+        let z = &m.zones[self.zone];
         let (zone_start, zone_end) = (z.start, z.end);
         let (migrate_pfn, free_pfn, mode) = (self.migrate_pfn, self.free_pfn, self.cc.mode);
         m.sh.emit(Listen::COMPACTION, || Event::CompactionEnd {
@@ -277,7 +269,7 @@ impl CompactRun {
             mode,
             status,
         });
-        RunStep::Done(status)
+        Step::Done(status)
     }
 
     /// The block a direct run has captured for its request.

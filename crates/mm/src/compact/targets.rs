@@ -103,7 +103,7 @@ impl CompactRun {
         }
         self.stock.pages = 0;
         if let Some(highest) = highest {
-            let cached = &mut m.zones[self.zone.index()].compaction.cached_free_pfn;
+            let cached = &mut m.zones[self.zone].compaction.cached_free_pfn;
             *cached = (*cached).max(highest.pageblock_start());
         }
     }

@@ -100,7 +100,7 @@ impl Frames {
 
     /// The 512 tags of a split pageblock.
     #[inline]
-    pub fn split_block_tags(&self, block: usize) -> &[u8] {
+    pub(crate) fn split_block_tags(&self, block: usize) -> &[u8] {
         &self.tags[block << 9..(block + 1) << 9]
     }
 

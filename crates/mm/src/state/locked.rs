@@ -29,7 +29,7 @@ impl Locked<'_> {
     #[inline(always)]
     pub(crate) fn mod_free_pages(&mut self, delta: i64) {
         let t = self.zone.stat_threshold;
-        let diff = &mut self.zone.pcps[self.cpu.index()].free_diff;
+        let diff = &mut self.zone.pcps[self.cpu].free_diff;
         let x = *diff + delta;
         if x > t || x < -t {
             self.zone.free_pages += x;

@@ -4,6 +4,7 @@
 //! other module) import from here; nothing here imports a mechanism.
 
 mod compaction;
+mod content;
 mod frames;
 mod list;
 mod locked;
@@ -13,11 +14,13 @@ mod node;
 mod pageblock;
 pub mod pcp_lists;
 mod shared;
+mod table;
 mod tag;
 mod tunables;
 mod zone;
 
 pub use compaction::ZoneCompaction;
+pub use content::{BlockContent, PagesInUse};
 pub use frames::Frames;
 pub use list::List;
 pub use marks::Watermarks;
@@ -25,6 +28,7 @@ pub use memory::Memory;
 pub use node::{KcompactdState, KswapdState, Node};
 pub use pageblock::Pageblocks;
 pub use pcp_lists::{AutoTuning, PerCpuPages};
+pub use table::{Id, Table};
 pub use tag::{FrameKind, Tag};
 pub use tunables::Tunables;
 pub use zone::Zone;

@@ -129,7 +129,7 @@ impl Tag {
     }
     /// The byte as stored.
     #[inline(always)]
-    pub const fn raw(self) -> u8 {
+    pub(crate) const fn raw(self) -> u8 {
         self.0
     }
     /// The tag that is stored as this byte.

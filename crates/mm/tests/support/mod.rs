@@ -14,7 +14,6 @@ use kontig_mm::Owner;
 use kontig_mm::kcompactd::{Kcompactd, NodeSweep};
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::state::FrameKind;
-use kontig_mm::step::DaemonStep;
 use kontig_mm::sysctl::SysctlEffect;
 use kontig_mm::*;
 use kontig_profiles::linux;
@@ -88,7 +87,7 @@ impl Plan {
 
 /// A request, by numbers that always mean something.
 #[derive(Clone, Copy, Debug)]
-pub struct Request {
+pub struct Ask {
     pub cpu: usize,
     pub node: usize,
     pub gfp: Gfp,
@@ -107,13 +106,13 @@ pub enum Use {
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// The fast path alone.
-    Alloc(Request),
+    Alloc(Ask),
     /// The fast path, then the slow path to its end with this budget a step.
-    AllocToEnd(Request, u64),
+    AllocToEnd(Ask, u64),
     /// So many requests by the fast path, all for the same use.
-    Fill(Request, u16, Use),
+    Fill(Ask, u16, Use),
     /// A request starts on the slow path and is left there.
-    SlowStart(Request),
+    SlowStart(Ask),
     SlowStep {
         which: usize,
         budget: u64,
@@ -174,12 +173,12 @@ pub enum Op {
 
 struct Slow {
     path: AllocSlow,
-    request: Request,
+    request: Ask,
 }
 
 /// When a daemon runs next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Daemon {
+enum Rest {
     Asleep,
     Napping,
     Runnable { woken: bool },
@@ -192,8 +191,8 @@ pub struct World {
     reserved: Vec<u32>,
     slow: Vec<Slow>,
     sweeps: Vec<NodeSweep>,
-    kswapds: Vec<(Kswapd, Daemon)>,
-    kcompactds: Vec<(Kcompactd, Daemon)>,
+    kswapds: Vec<(Kswapd, Rest)>,
+    kcompactds: Vec<(Kcompactd, Rest)>,
     last_vmstat: Vmstat,
     /// The largest boost factor since the marks were last computed: what boosts may have been made with.
     boost_factor: u64,
@@ -210,8 +209,8 @@ impl World {
             reserved: plan.areas.iter().map(|a| a.reserved).collect(),
             slow: Vec::new(),
             sweeps: Vec::new(),
-            kswapds: (0..nodes).map(|n| (Kswapd::new(NodeId::new(n)), Daemon::Asleep)).collect(),
-            kcompactds: (0..nodes).map(|n| (Kcompactd::new(NodeId::new(n), cpu_of(n)), Daemon::Asleep)).collect(),
+            kswapds: (0..nodes).map(|n| (Kswapd::new(NodeId::new(n)), Rest::Asleep)).collect(),
+            kcompactds: (0..nodes).map(|n| (Kcompactd::new(NodeId::new(n), cpu_of(n)), Rest::Asleep)).collect(),
             last_vmstat: m.vmstat().clone(),
             boost_factor: u64::from(m.tunables().watermark_boost_factor),
             m,
@@ -223,6 +222,10 @@ impl World {
     }
     fn node(&self, i: usize) -> NodeId {
         NodeId::new(i % self.m.nodes().len())
+    }
+
+    fn asked_for(&self, r: Ask) -> Request {
+        Request::new(self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order))
     }
 
     /// Does one operation.
@@ -242,7 +245,7 @@ impl World {
             }
             Op::SlowStart(r) => {
                 if self.slow.len() < 4 {
-                    let path = AllocSlow::new(&self.m, self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order));
+                    let path = AllocSlow::new(&self.m, self.asked_for(r));
                     self.slow.push(Slow { path, request: r });
                 }
             }
@@ -274,7 +277,7 @@ impl World {
                         break;
                     }
                     let i = which % self.sweeps.len();
-                    if self.sweeps[i].step(&mut self.m, &mut self.book, budget) {
+                    if self.sweeps[i].step(&mut self.m, &mut self.book, budget) == Step::Done(()) {
                         self.sweeps.remove(i);
                     }
                 }
@@ -334,18 +337,18 @@ impl World {
     }
 
     /// The fast path; the block's number in the book if it gave one.
-    pub fn alloc(&mut self, r: Request) -> Option<u32> {
-        let got = self.m.alloc(self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order));
+    pub fn alloc(&mut self, r: Ask) -> Option<u32> {
+        let got = self.m.alloc(self.asked_for(r));
         self.deliver_wakes();
         Some(self.received(r, got.ok()?))
     }
 
     /// The fast path, then the slow path to its end.
-    pub fn alloc_to_end(&mut self, r: Request, budget: u64) -> Option<u32> {
+    pub fn alloc_to_end(&mut self, r: Ask, budget: u64) -> Option<u32> {
         if let Some(id) = self.alloc(r) {
             return Some(id);
         }
-        let path = AllocSlow::new(&self.m, self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order));
+        let path = AllocSlow::new(&self.m, self.asked_for(r));
         self.slow.push(Slow { path, request: r });
         let i = self.slow.len() - 1;
         for _ in 0..STEPS_MAX {
@@ -360,10 +363,11 @@ impl World {
     fn slow_step(&mut self, i: usize, budget: u64) -> Option<Option<u32>> {
         let step = self.slow[i].path.step(&mut self.m, &mut self.book, budget);
         let end = match step {
-            AllocStep::Working => return None,
-            AllocStep::Done(pfn) => Some(self.received(self.slow[i].request, pfn)),
-            AllocStep::Failed => None,
-            AllocStep::OutOfMemory => {
+            Step::Working => return None,
+            Step::Wait(wait) => panic!("{wait:?}: no request waits yet"),
+            Step::Done(Ok(pfn)) => Some(self.received(self.slow[i].request, pfn)),
+            Step::Done(Err(AllocFailure::Failed)) => None,
+            Step::Done(Err(AllocFailure::OutOfMemory)) => {
                 let r = self.slow[i].request;
                 let may_fail = Gfp::NORETRY.with(Gfp::RETRY_MAYFAIL);
                 assert!(
@@ -378,7 +382,7 @@ impl World {
     }
 
     /// A request has been given `pfn`: it must be entitled to it, and nobody else may have it.
-    fn received(&mut self, r: Request, pfn: Pfn) -> u32 {
+    fn received(&mut self, r: Ask, pfn: Pfn) -> u32 {
         let order = Order::new(r.order);
         assert!(pfn.is_aligned(order), "{r:?} got {pfn}, which is misaligned");
         let id = self.m.pageblocks().zone_of(pfn);
@@ -441,15 +445,14 @@ impl World {
     }
 
     fn deliver_wakes(&mut self) {
-        let wakes = self.m.take_wakes();
-        let wake = |d: &mut Daemon, bits: u64, n: usize| {
-            if bits >> n & 1 != 0 && !matches!(d, Daemon::Runnable { .. }) {
-                *d = Daemon::Runnable { woken: true };
+        for woken in self.m.take_wakes() {
+            let state = match woken {
+                Daemon::Kswapd(node) => &mut self.kswapds[node.index()].1,
+                Daemon::Kcompactd(node) => &mut self.kcompactds[node.index()].1,
+            };
+            if !matches!(state, Rest::Runnable { .. }) {
+                *state = Rest::Runnable { woken: true };
             }
-        };
-        for n in 0..self.m.nodes().len() {
-            wake(&mut self.kswapds[n].1, wakes.kswapd, n);
-            wake(&mut self.kcompactds[n].1, wakes.kcompactd, n);
         }
     }
 
@@ -457,28 +460,28 @@ impl World {
     fn kswapd_step(&mut self, n: usize, nap_over: bool) {
         let (daemon, state) = &mut self.kswapds[n];
         let timed_out = match *state {
-            Daemon::Asleep => return,
-            Daemon::Napping if !nap_over => return,
-            Daemon::Napping => true,
-            Daemon::Runnable { woken } => woken && nap_over,
+            Rest::Asleep => return,
+            Rest::Napping if !nap_over => return,
+            Rest::Napping => true,
+            Rest::Runnable { woken } => woken && nap_over,
         };
         *state = match daemon.step(&mut self.m, timed_out) {
-            DaemonStep::Working => Daemon::Runnable { woken: false },
-            DaemonStep::Sleep(Some(_)) => Daemon::Napping,
-            DaemonStep::Sleep(None) => Daemon::Asleep,
+            Step::Working => Rest::Runnable { woken: false },
+            Step::Wait(Wait::Time(_)) => Rest::Napping,
+            Step::Wait(_) => Rest::Asleep,
         };
         self.deliver_wakes();
     }
 
     fn kcompactd_step(&mut self, n: usize, budget: u64, timed_out: bool) {
         let (daemon, state) = &mut self.kcompactds[n];
-        if *state == Daemon::Asleep && !timed_out {
+        if *state == Rest::Asleep && !timed_out {
             return;
         }
-        let timed_out = timed_out && !matches!(state, Daemon::Runnable { .. });
+        let timed_out = timed_out && !matches!(state, Rest::Runnable { .. });
         *state = match daemon.step(&mut self.m, &mut self.book, budget, timed_out) {
-            DaemonStep::Working | DaemonStep::Sleep(Some(0)) => Daemon::Runnable { woken: false },
-            DaemonStep::Sleep(_) => Daemon::Asleep,
+            Step::Working | Step::Wait(Wait::Time(0)) => Rest::Runnable { woken: false },
+            Step::Wait(_) => Rest::Asleep,
         };
         self.deliver_wakes();
     }
@@ -495,20 +498,20 @@ impl World {
             limit("a slow allocation", &mut steps);
         }
         while let Some(s) = self.sweeps.last_mut() {
-            if s.step(&mut self.m, &mut self.book, 64) {
+            if s.step(&mut self.m, &mut self.book, 64) == Step::Done(()) {
                 self.sweeps.pop();
             }
             limit("a sweep", &mut steps);
         }
         self.deliver_wakes();
         for n in 0..self.m.nodes().len() {
-            while self.kswapds[n].1 != Daemon::Asleep {
+            while self.kswapds[n].1 != Rest::Asleep {
                 self.kswapd_step(n, true);
                 limit("kswapd", &mut steps);
             }
         }
         for n in 0..self.m.nodes().len() {
-            while self.kcompactds[n].1 != Daemon::Asleep {
+            while self.kcompactds[n].1 != Rest::Asleep {
                 self.kcompactd_step(n, 64, false);
                 limit("kcompactd", &mut steps);
             }
@@ -555,7 +558,7 @@ impl World {
             return Err(format!("{stalls} compaction stalls, {ends} successes and failures"));
         }
         for (node, (_, state)) in self.m.nodes().iter().zip(&self.kswapds) {
-            let runnable = matches!(state, Daemon::Runnable { .. });
+            let runnable = matches!(state, Rest::Runnable { .. });
             if node.kswapd.running != runnable {
                 return Err(format!("kswapd of node {}: running {}, {state:?}", node.id.index(), node.kswapd.running));
             }

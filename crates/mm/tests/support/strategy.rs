@@ -1,7 +1,7 @@
 //! What histories are made of: machines, requests, operations.
 
 use super::owner::Mood;
-use super::{Area, Kernel, Op, Plan, Request, Use};
+use super::{Area, Ask, Kernel, Op, Plan, Use};
 use kontig_mm::{Gfp, ZoneType};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -98,8 +98,8 @@ fn order() -> impl Strategy<Value = u8> {
     prop_oneof![4 => Just(0u8), 3 => 1u8..4, 2 => 4u8..9, 3 => Just(9u8), 1 => Just(10u8)]
 }
 
-pub fn request() -> impl Strategy<Value = Request> {
-    (0usize..4, 0usize..2, gfp(), order()).prop_map(|(cpu, node, gfp, order)| Request { cpu, node, gfp, order })
+pub fn request() -> impl Strategy<Value = Ask> {
+    (0usize..4, 0usize..2, gfp(), order()).prop_map(|(cpu, node, gfp, order)| Ask { cpu, node, gfp, order })
 }
 
 fn budget() -> impl Strategy<Value = u64> {
@@ -170,8 +170,8 @@ fn shortage_of_large_blocks() -> impl Strategy<Value = Vec<Op>> {
     let large = prop_oneof![2 => 1u8..9, 3 => Just(9u8), 1 => Just(10u8)];
     (filler, 0usize..4, 0usize..2, what_for(), 2usize..9, request(), large, any::<bool>()).prop_map(
         |(gfp, cpu, node, use_, stride, wanted, order, settle)| {
-            let fill = Request { cpu, node, gfp, order: 0 };
-            let wanted = Request { node, order, ..wanted };
+            let fill = Ask { cpu, node, gfp, order: 0 };
+            let wanted = Ask { node, order, ..wanted };
             let mut ops = vec![
                 Op::Fill(fill, u16::MAX, use_),
                 Op::FreeSome { stride, phase: cpu, cpu },
@@ -194,18 +194,18 @@ fn shortage_of_large_blocks() -> impl Strategy<Value = Vec<Op>> {
 fn atomic_shortage() -> impl Strategy<Value = Vec<Op>> {
     let what = (0usize..4, 0usize..2, 1u8..11, what_for(), 1usize..9, request(), 1u16..600);
     what.prop_map(|(cpu, node, order, use_, stride, after, n)| {
-        let fill = Request { cpu, node, gfp: Gfp::HIGHUSER_MOVABLE, order: 0 };
-        let atomic = Request { gfp: Gfp::ATOMIC, order, ..fill };
+        let fill = Ask { cpu, node, gfp: Gfp::HIGHUSER_MOVABLE, order: 0 };
+        let atomic = Ask { gfp: Gfp::ATOMIC, order, ..fill };
         vec![
             Op::Fill(fill, u16::MAX, use_),
             Op::FreeSome { stride, phase: cpu, cpu },
             Op::DrainCpu { cpu },
-            Op::Fill(Request { order: order.min(3), ..atomic }, u16::MAX, Use::Kernel),
+            Op::Fill(Ask { order: order.min(3), ..atomic }, u16::MAX, Use::Kernel),
             Op::AllocToEnd(atomic, 10),
             Op::AllocToEnd(atomic, 10),
             Op::FreeSome { stride: 1, phase: 0, cpu },
             Op::DrainCpu { cpu },
-            Op::Fill(Request { cpu, node, ..after }, n, Use::Kernel),
+            Op::Fill(Ask { cpu, node, ..after }, n, Use::Kernel),
         ]
     })
 }

@@ -15,10 +15,8 @@ use crate::recording::about::Faults;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::Kswapd;
-use kontig_mm::step::DaemonStep;
 use kontig_mm::types::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
-use kontig_mm::{AllocSlow, AllocStep, Gfp, Memory, Order, Pfn, VmEvent};
-use kontig_mm::{MigrateOutcome, Owner};
+use kontig_mm::{AllocSlow, Daemon, Gfp, Memory, MigrateOutcome, Order, Owner, Pfn, Request, Step, VmEvent};
 use std::collections::HashMap;
 
 /// How far the totals may be from the kernel's, in percent.
@@ -249,16 +247,10 @@ impl World {
     /// Allocates for the process; kswapd runs when the request is through, it being the only one on the CPU.
     fn allocate(&mut self, gfp: Gfp, order: Order) -> Option<Pfn> {
         let m = &mut self.memory;
-        let mut got = m.alloc(CPU, NODE, gfp, order).ok();
+        let request = Request::new(CPU, NODE, gfp, order);
+        let mut got = m.alloc(request).ok();
         if got.is_none() {
-            let mut slow = AllocSlow::new(m, CPU, NODE, gfp, order);
-            got = loop {
-                match slow.step(m, &mut self.process, BUDGET) {
-                    AllocStep::Working => {}
-                    AllocStep::Done(pfn) => break Some(pfn),
-                    AllocStep::Failed | AllocStep::OutOfMemory => break None,
-                }
-            };
+            got = AllocSlow::new(m, request).finish(m, &mut self.process).ok();
             self.run_woken();
         }
         let pfn = got?;
@@ -269,12 +261,17 @@ impl World {
     }
 
     fn run_woken(&mut self) {
-        let mut wakes = self.memory.take_wakes();
-        if wakes.kswapd != 0 {
-            while self.kswapd.step(&mut self.memory, false) == DaemonStep::Working {}
-            wakes.kcompactd |= self.memory.take_wakes().kcompactd;
+        let mut kswapd_woken = false;
+        for woken in self.memory.take_wakes() {
+            match woken {
+                Daemon::Kswapd(_) => kswapd_woken = true,
+                Daemon::Kcompactd(_) => self.kcompactd_runs = true,
+            }
         }
-        self.kcompactd_runs |= wakes.kcompactd != 0;
+        if kswapd_woken {
+            while self.kswapd.step(&mut self.memory, false) == Step::Working {}
+            self.kcompactd_runs |= self.memory.take_wakes().any(|d| matches!(d, Daemon::Kcompactd(_)));
+        }
     }
 
     /// Lets kcompactd run as long as it has credit; what it does not need is lost.
@@ -283,7 +280,7 @@ impl World {
             let on_lists = |m: &Memory| m.zone(ZONE).pcp(CPU).count;
             let (migrated, listed) = (self.process.migrated, on_lists(&self.memory));
             let step = self.kcompactd.step(&mut self.memory, &mut self.process, BUDGET, false);
-            self.kcompactd_runs = step == DaemonStep::Working;
+            self.kcompactd_runs = step == Step::Working;
             self.credit -= (MIGRATION + self.page()) * (self.process.migrated - migrated) as f64;
             self.credit -= DRAINED_PAGE * f64::from(listed.saturating_sub(on_lists(&self.memory)));
         }

@@ -14,9 +14,7 @@ use crate::view;
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::rules::Preemption;
-use kontig_mm::step::DaemonStep;
-use kontig_mm::{AllocSlow, AllocStep, Event, Listen, Memory, Order, Pfn};
-use kontig_mm::{MigrateOutcome, Owner, Turn};
+use kontig_mm::{AllocSlow, Daemon, Event, Listen, Memory, MigrateOutcome, Order, Owner, Pfn, Step, Turn, Wait};
 
 /// Pageblocks a step of the slow path visits at most; it does not change what happens.
 const BUDGET: u64 = 64;
@@ -101,15 +99,18 @@ impl Daemons {
     }
 
     fn take_wakes(&mut self, m: &mut Memory) {
-        let (woken, node) = (m.take_wakes(), 1 << NODE.index());
-        self.kswapd_waits |= woken.kswapd & node != 0;
-        self.kcompactd_waits |= woken.kcompactd & node != 0;
+        for woken in m.take_wakes() {
+            match woken {
+                Daemon::Kswapd(_) => self.kswapd_waits = true,
+                Daemon::Kcompactd(_) => self.kcompactd_waits = true,
+            }
+        }
     }
 
     fn run_kswapd(&mut self, m: &mut Memory) {
         self.take_wakes(m);
         while std::mem::take(&mut self.kswapd_waits) {
-            while self.kswapd.step(m, false) == DaemonStep::Working {}
+            while self.kswapd.step(m, false) == Step::Working {}
             self.take_wakes(m);
         }
     }
@@ -117,7 +118,7 @@ impl Daemons {
     fn run_both(&mut self, m: &mut Memory, owner: &mut Held) {
         self.run_kswapd(m);
         while std::mem::take(&mut self.kcompactd_waits) {
-            let again = [DaemonStep::Working, DaemonStep::Sleep(Some(0))];
+            let again = [Step::Working, Step::Wait(Wait::Time(0))];
             while again.contains(&self.kcompactd.step(m, owner, BUDGET, false)) {}
             self.run_kswapd(m);
         }
@@ -236,7 +237,7 @@ impl Runner {
     pub fn carry_out(&mut self, op: &Op) -> u32 {
         let result = match *op {
             Op::Alloc { id, .. } if self.held.blocks[id.0 as usize].0 != FAILED => SKIPPED,
-            Op::Alloc { order, request, id } => match self.memory.alloc(CPU, NODE, request.gfp(), order) {
+            Op::Alloc { order, request, id } => match self.memory.alloc(asked_for(order, request)) {
                 Ok(pfn) => self.hold(pfn, order, request, id),
                 Err(_) => self.alloc_slowly(order, request, id),
             },
@@ -276,17 +277,20 @@ impl Runner {
     /// The slow path. The daemons it wakes run when they get the CPU, and at the latest when it is done.
     #[cold]
     fn alloc_slowly(&mut self, order: Order, request: Request, id: BlockId) -> u32 {
-        let mut slow = AllocSlow::new(&self.memory, CPU, NODE, request.gfp(), order);
-        let result = loop {
-            match slow.step(&mut self.memory, &mut self.held, BUDGET) {
-                AllocStep::Working => {}
-                AllocStep::Done(pfn) => break self.hold(pfn, order, request, id),
-                AllocStep::Failed | AllocStep::OutOfMemory => break FAILED,
-            }
+        let slow = AllocSlow::new(&self.memory, asked_for(order, request));
+        let result = match slow.finish(&mut self.memory, &mut self.held) {
+            Ok(pfn) => self.hold(pfn, order, request, id),
+            Err(_) => FAILED,
         };
         self.held.run_daemons(&mut self.memory);
         result
     }
+}
+
+/// What a trace's request says to the allocator.
+#[inline(always)]
+fn asked_for(order: Order, request: Request) -> kontig_mm::Request {
+    kontig_mm::Request::new(CPU, NODE, request.gfp(), order)
 }
 
 /// An operation in words, a request with what it says to the allocator.

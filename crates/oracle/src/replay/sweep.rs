@@ -6,6 +6,7 @@ use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use crate::view;
+use kontig_mm::Step;
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::{Event, Memory, Order, Pfn};
 
@@ -69,7 +70,7 @@ impl Sweep {
 
     /// Advances; false when all is done.
     fn step(&mut self) -> bool {
-        let done = self.sweep.step(&mut self.memory, &mut self.moves, BUDGET);
+        let done = self.sweep.step(&mut self.memory, &mut self.moves, BUDGET) == Step::Done(());
         self.events.extend(self.memory.trace().take());
         !done || self.again()
     }

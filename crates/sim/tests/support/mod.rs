@@ -3,11 +3,10 @@
 
 use kontig_mm::rules::ProactiveScore;
 use kontig_mm::state::FrameKind;
-use kontig_mm::{CpuId, Gfp, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
+use kontig_mm::{CpuId, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 pub use kontig_profiles::linux;
-use kontig_sim::{
-    CostModel, Machine, MachineFile, Op, Outcome, Placement, Program, Region, SimError, Stop, TaskId, Value,
-};
+use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Program, Region, Value};
+use kontig_sim::{CostModel, Machine, MachineFile, SimError, Stop, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -56,31 +55,31 @@ pub fn weighted() -> Profile {
     profile
 }
 
-/// A program given as a function from what has happened so far to the next operation.
+/// A program given as a function from what has happened so far to the next operation; `None` ends it.
 pub struct Script {
     next: Next,
     pub log: Vec<Outcome>,
     started: bool,
 }
 
-type Next = Box<dyn FnMut(&[Outcome]) -> Op + Send>;
+type Next = Box<dyn FnMut(&[Outcome]) -> Option<Op> + Send>;
 
-pub fn script(next: impl FnMut(&[Outcome]) -> Op + Send + 'static) -> Box<Script> {
+pub fn script(next: impl FnMut(&[Outcome]) -> Option<Op> + Send + 'static) -> Box<Script> {
     Box::new(Script { next: Box::new(next), log: Vec::new(), started: false })
 }
 
 /// A program of fixed operations.
 pub fn ops(list: Vec<Op>) -> Box<Script> {
     let mut list = list.into_iter();
-    script(move |_| list.next().unwrap_or(Op::Done))
+    script(move |_| list.next())
 }
 
 impl Program for Script {
-    fn next(&mut self, last: &Outcome) -> Op {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
         if std::mem::replace(&mut self.started, true) {
-            self.log.push(*last);
+            self.log.extend_from_slice(done);
         }
-        (self.next)(&self.log)
+        todo.extend((self.next)(&self.log));
     }
     fn progress(&self) -> f64 {
         0.0
@@ -115,21 +114,21 @@ pub fn pass(m: &mut Machine, ns: u64) {
 pub fn fragmenter(freed: u32) -> Box<Script> {
     let mut section = 0;
     script(move |log| match log {
-        [] => Op::FreeAboveHigh,
+        [] => Some(Op::FreeAboveHigh),
         [free] => {
             let Value::Pages(free) = free.value else { panic!("{free:?}") };
-            Op::Mmap { pages: (free / 513) as u32 * 512 }
+            Some(Op::Mmap { pages: (free / 513) as u32 * 512 })
         }
         [_, map, rest @ ..] => {
             let Value::Region(region) = map.value else { panic!("{map:?}") };
             if rest.is_empty() {
-                return Op::Touch(region);
+                return Some(Op::Touch(region));
             }
             if section * 512 == region.pages {
-                return Op::Done;
+                return None;
             }
             section += 1;
-            Op::Munmap(Region { first: (section - 1) * 512, pages: freed, ..region })
+            Some(Op::Munmap(Region { first: (section - 1) * 512, pages: freed, ..region }))
         }
     })
 }
@@ -154,7 +153,7 @@ pub fn take_huge(m: &mut Machine) {
 
 /// Takes all huge pages it can get and frees the first `freed` of each: what stays cannot be moved.
 pub fn unmovable_fragmenter(freed: u32) -> Box<Script> {
-    let mut blocks: Vec<Pfn> = Vec::new();
+    let mut blocks: Vec<Frame> = Vec::new();
     let mut full = false;
     let mut queue: VecDeque<Op> = VecDeque::new();
     script(move |log| {
@@ -162,21 +161,17 @@ pub fn unmovable_fragmenter(freed: u32) -> Box<Script> {
             && !full
         {
             match got {
-                Some(pfn) => blocks.push(*pfn),
+                Some(block) => blocks.push(*block),
                 None => {
                     full = true;
-                    for &pfn in &blocks {
-                        queue.push_back(Op::SplitPages { pfn, order: HUGE });
-                        queue.push_back(Op::FreePages { pfn, pages: freed });
+                    for &block in &blocks {
+                        queue.push_back(Op::SplitPages { block, order: kontig_program::Order::HUGE });
+                        queue.push_back(Op::FreePages { first: block, pages: freed });
                     }
                 }
             }
         }
-        if full {
-            queue.pop_front().unwrap_or(Op::Done)
-        } else {
-            Op::AllocPages { gfp: Gfp::KERNEL.without(Gfp::RECLAIM), order: HUGE }
-        }
+        if full { queue.pop_front() } else { Some(alloc_pages(Gfp::KERNEL.without(Gfp::RECLAIM), HUGE)) }
     })
 }
 
@@ -187,17 +182,22 @@ pub fn allocator(gfp: Gfp, order: Order, most: usize, pause: u64) -> Box<Script>
         let failed = log.iter().any(|o| o.value == Value::Block(None));
         let got = log.iter().filter(|o| matches!(o.value, Value::Block(Some(_)))).count();
         if failed || got == most {
-            return Op::Done;
+            return None;
         }
         paused = !paused && !log.is_empty() && pause > 0;
-        if paused { Op::Sleep(pause) } else { Op::AllocPages { gfp, order } }
+        Some(if paused { Op::Sleep(pause) } else { alloc_pages(gfp, order) })
     })
+}
+
+/// A driver's allocation of a block that the engine has an order for.
+pub fn alloc_pages(gfp: Gfp, order: Order) -> Op {
+    Op::AllocPages { gfp, order: kontig_program::Order::new(order.get()) }
 }
 
 /// The blocks a script has been given.
 pub fn blocks(log: &[Outcome]) -> Vec<Pfn> {
     let of = |o: &Outcome| if let Value::Block(b) = o.value { b } else { None };
-    log.iter().filter_map(of).collect()
+    log.iter().filter_map(of).map(|block| Pfn::new(block.get() as u32)).collect()
 }
 
 pub fn event(m: &Machine, e: VmEvent) -> u64 {
@@ -254,18 +254,14 @@ struct Obedient(Arc<Mutex<Inbox>>);
 const POLL_NS: u64 = 10_000;
 
 impl Program for Obedient {
-    fn next(&mut self, last: &Outcome) -> Op {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
         let mut inbox = self.0.lock().expect("nobody panics with it");
         if std::mem::take(&mut inbox.busy) {
-            inbox.done = Some(*last);
+            inbox.done = done.last().copied();
         }
-        match inbox.todo.take() {
-            Some(op) => {
-                inbox.busy = true;
-                op
-            }
-            None => Op::Sleep(POLL_NS),
-        }
+        let op = inbox.todo.take();
+        inbox.busy = op.is_some();
+        todo.push(op.unwrap_or(Op::Sleep(POLL_NS)));
     }
     fn progress(&self) -> f64 {
         0.0

@@ -1,0 +1,64 @@
+//! Plans: everything that decides a run's outcome, checked before anything runs.
+
+use crate::error::{AskedWrongly, LabError};
+use crate::experiment::Variant;
+use crate::sysctls;
+use kontig_mm::{Memory, Profile};
+use kontig_sim::MachineFile;
+use kontig_workload::Workload;
+use std::path::PathBuf;
+
+/// Everything that decides a run's outcome.
+#[derive(Clone)]
+pub struct RunPlan {
+    /// The experiment it belongs to.
+    pub experiment: String,
+    /// The variant.
+    pub variant: Variant,
+    /// Its profile, switches thrown.
+    pub profile: Profile,
+    /// The machine.
+    pub machine: MachineFile,
+    /// The workload.
+    pub workload: Workload,
+    /// Which repetition.
+    pub repetition: u32,
+    /// The seed of its randomness.
+    pub seed: u64,
+    /// Where to write the machine's proc files at the start and the end of the measurement.
+    pub procfs: Option<PathBuf>,
+}
+
+impl RunPlan {
+    /// A short name for messages.
+    pub fn title(&self) -> String {
+        format!("{} / {}", self.experiment, self.variant.name)
+    }
+
+    /// Whether the machine could be made and the sysctls be set; nothing is booted.
+    ///
+    /// # Errors
+    /// If the machine cannot be, or a sysctl is unknown, not in the profile or out of range.
+    pub fn check(&self) -> Result<(), LabError> {
+        let machine = self.machine.spec().and_then(|spec| Memory::check_spec(&spec));
+        machine.map_err(|e| AskedWrongly::Value(format!("machine {}: {e}", self.machine.name)))?;
+        let mut settings = self.variant.sysctl_texts().into_iter();
+        settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))
+    }
+
+    /// The machine's memory under the variant's profile and sysctls, as after boot.
+    ///
+    /// # Errors
+    /// As [`RunPlan::check`].
+    pub fn memory(&self) -> Result<Memory, LabError> {
+        let asked = |reason: String| LabError::Asked(AskedWrongly::Value(reason));
+        let spec = self.machine.spec().map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
+        let mut mem = Memory::new(&spec, self.profile.clone())
+            .map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
+        for (name, value) in self.variant.sysctl_texts() {
+            // Nothing is woken by it: no task runs yet.
+            mem.sysctl_write(&name, &value).map_err(|e| asked(e.to_string()))?;
+        }
+        Ok(mem)
+    }
+}

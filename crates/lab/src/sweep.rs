@@ -1,0 +1,39 @@
+//! The pace sweep: the same workload with other pauses between its allocations, on a smaller machine.
+
+use crate::experiment::{Pace, Variant};
+use crate::plan::RunPlan;
+use kontig_results::{MEASURE, PacePoint, RunResult};
+use kontig_sim::MachineFile;
+
+const PERCENTILES: [f64; 6] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
+
+/// The name under which a point of the sweep is kept.
+fn name(variant: &str, pause_us: f64) -> String {
+    format!("{variant}, pause {pause_us} us")
+}
+
+/// The plan of a point of the sweep: another one's with another pause, on the sweep's machine.
+pub(crate) fn plan(of: RunPlan, machine: &MachineFile, pause_us: f64) -> RunPlan {
+    let variant = Variant { name: name(&of.variant.name, pause_us), ..of.variant };
+    let mut plan = RunPlan { variant, machine: machine.clone(), ..of };
+    plan.workload.set_pause_us(pause_us);
+    plan
+}
+
+/// The sweep's runs as points.
+pub(crate) fn points(variants: &[String], pace: Option<&Pace>, swept: &[RunResult]) -> Vec<PacePoint> {
+    let mut points = Vec::new();
+    for variant in variants {
+        for &pause_us in pace.iter().flat_map(|p| &p.pause_us) {
+            let name = name(variant, pause_us);
+            let Some(run) = swept.iter().find(|s| s.variant == name) else { continue };
+            let Some(h) = run.histograms.first() else { continue };
+            let samples = h.samples();
+            let elapsed = run.figure("elapsed", MEASURE).filter(|s| *s > 0.0 && samples > 0);
+            let per_second = elapsed.map(|s| samples as f64 / s);
+            let latency_us = PERCENTILES.iter().filter_map(|&p| Some((p, h.percentile(p)?))).collect();
+            points.push(PacePoint { variant: variant.clone(), pause_us, per_second, samples, latency_us });
+        }
+    }
+    points
+}

@@ -1,0 +1,27 @@
+//! The free-page counters' parts that CPUs keep to themselves, and what the once-a-second worker does with them.
+//!
+//! Source: kernel-behaviour §1.6.
+
+use crate::rules::PcpLists;
+use crate::state::Memory;
+use crate::types::CpuId;
+
+impl Memory {
+    /// What a CPU's vmstat worker does once a second: folds its parts of the free-page counters in, and shrinks
+    /// lists that follow use.
+    pub fn vmstat_update(&mut self, cpu: CpuId) {
+        self.fold_vmstat(cpu);
+        if self.sh.profile.pcp.lists == PcpLists::AutoTuned {
+            for zone in self.zones.ids() {
+                self.locked(zone, cpu).pcp_decay();
+            }
+        }
+    }
+
+    /// Folds a CPU's parts of the free-page counters in, as it does before it idles.
+    pub fn fold_vmstat(&mut self, cpu: CpuId) {
+        for zone in &mut self.zones {
+            zone.free_pages += core::mem::take(&mut zone.pcps[cpu].free_diff);
+        }
+    }
+}

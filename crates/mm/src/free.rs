@@ -1,0 +1,60 @@
+//! Giving blocks back: onto the CPU's lists where those keep their order, else to the free lists.
+//!
+//! Source: kernel-behaviour §2.3, §2.4.
+
+use crate::event::{Event, Listen};
+use crate::pcp;
+use crate::state::Memory;
+use crate::types::{CpuId, Order, Pfn, ZoneId};
+use crate::vmstat::VmEvent;
+
+impl Memory {
+    /// Frees an allocated block.
+    ///
+    /// # Panics
+    /// If the block is not allocated with exactly this order: a double free, or a free of something else.
+    #[inline(always)]
+    pub fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+        let tag = self.frames.tag_of(pfn, order);
+        if !tag.is_allocated_of(order) {
+            self.bad_free(pfn, order);
+        }
+        let id = self.blocks.zone_of(pfn);
+        if tag.is_lru() {
+            self.lru_del(id, order);
+        }
+        self.free_untagged(id, cpu, pfn, order);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bad_free(&self, pfn: Pfn, order: Order) -> ! {
+        panic!("free of {pfn} {order:?}, which is {:?}", self.frames.tag(pfn).kind())
+    }
+
+    /// Frees a block whose tag says nothing of value any more.
+    #[inline(always)]
+    pub(crate) fn free_untagged(&mut self, id: ZoneId, cpu: CpuId, pfn: Pfn, order: Order) {
+        self.sh.vmstat.add(VmEvent::Pgfree, u64::from(order.pages()));
+        self.sh.emit(Listen::KMEM, || Event::PageFree { pfn, order });
+        if order.is_whole_pageblock() {
+            self.mark_huge(pfn, order, false);
+        }
+        let pcp_allowed = pcp::allows(self.sh.profile.pcp.lists, order);
+        let mut locked = self.locked(id, cpu);
+        if pcp_allowed {
+            locked.pcp_free(pfn, order);
+        } else {
+            locked.count_lock();
+            locked.frames.clear(pfn, order);
+            locked.free_by_pageblock(pfn, order);
+        }
+    }
+
+    /// Gives back what this CPU's lists of all zones hold.
+    pub fn drain_cpu(&mut self, cpu: CpuId) {
+        for zone in self.zones.ids() {
+            self.locked(zone, cpu).pcp_drain();
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What an allocated block's owner tells the engine of it: how it moves, and whose it is.
+
+use crate::state::{FrameKind, Memory, Tag};
+use crate::types::{Order, Pfn};
+
+impl Memory {
+    /// Makes an allocated order-0 page movable through operations of its owner, not on the LRU.
+    pub fn set_movable_ops(&mut self, pfn: Pfn) {
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, Order::ZERO));
+        self.frames.set(pfn, FrameKind::MovableOps, Order::ZERO);
+    }
+
+    /// Stores the owner's two words with an allocated block.
+    #[inline(always)]
+    pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: (u32, u32)) {
+        self.frames.set_owner(pfn, order, owner);
+    }
+}

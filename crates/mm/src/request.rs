@@ -1,0 +1,65 @@
+//! Who asks for how much memory, of what kind and on which CPU, and the zones the request may use.
+//!
+//! A request may use the zones of its node's list, nearest node first and highest zone first, up to the highest zone
+//! its flags allow, and with `__GFP_THISNODE` those of its own node only. [`Memory::next_zone`] is the only walk over
+//! them: the fast path, the slow path and direct compaction all take their zones from it.
+//! Source: kernel-behaviour §3.3, §3.4.
+
+use crate::gfp::Gfp;
+use crate::state::{Memory, Zone};
+use crate::types::{CpuId, NodeId, Order, ZoneId};
+
+/// A request for one block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The CPU it runs on.
+    pub cpu: CpuId,
+    /// The node it prefers.
+    pub node: NodeId,
+    /// What it is for, and what it may do to get it.
+    pub gfp: Gfp,
+    /// The order of the block.
+    pub order: Order,
+}
+
+impl Request {
+    /// A request that runs on `cpu` and prefers `node`.
+    #[inline(always)]
+    pub const fn new(cpu: CpuId, node: NodeId, gfp: Gfp, order: Order) -> Request {
+        Request { cpu, node, gfp, order }
+    }
+
+    /// Whether it may use the zone.
+    #[inline(always)]
+    pub(crate) fn may_use(&self, zone: &Zone) -> bool {
+        zone.kind <= self.gfp.highest_zone() && (!self.gfp.has(Gfp::THISNODE) || zone.node == self.node)
+    }
+}
+
+impl Memory {
+    /// The next zone the request may use, in order of preference. `at` is how far the walk has come: 0 at its start.
+    #[inline(always)]
+    pub(crate) fn next_zone(&self, r: &Request, at: &mut usize) -> Option<ZoneId> {
+        let zonelist = &self.nodes[r.node].zonelist;
+        while let Some(&id) = zonelist.get(*at) {
+            *at += 1;
+            if r.may_use(&self.zones[id]) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// The zones the request may use, in order of preference.
+    #[inline(always)]
+    pub(crate) fn zones_for(&self, r: &Request) -> impl Iterator<Item = ZoneId> {
+        let mut at = 0;
+        core::iter::from_fn(move || self.next_zone(r, &mut at))
+    }
+
+    /// The zone the request prefers.
+    #[inline(always)]
+    pub(crate) fn preferred_zone(&self, r: &Request) -> Option<ZoneId> {
+        self.next_zone(r, &mut 0)
+    }
+}

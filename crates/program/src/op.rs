@@ -1,0 +1,104 @@
+//! Operations: a process's system calls and memory accesses, and what a kernel driver does with blocks of pages.
+
+use crate::gfp::Gfp;
+use std::fmt;
+
+/// A stretch of a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Region {
+    /// The mapping, as numbered by the machine.
+    pub mapping: u32,
+    /// Its first page, counted from the mapping's start.
+    pub first: u32,
+    /// Its length in pages.
+    pub pages: u32,
+}
+
+/// The first page frame of a driver's block, as the machine numbers it. A program keeps it to give it back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Frame(u64);
+
+impl Frame {
+    /// The frame with this number.
+    pub const fn new(number: u64) -> Frame {
+        Frame(number)
+    }
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// log2 of a block's size in pages. Whether a block of that order can exist is for the machine to say.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Order(u8);
+
+impl Order {
+    /// One page.
+    pub const ZERO: Order = Order(0);
+    /// 2 MiB, a huge page on x86-64.
+    pub const HUGE: Order = Order(9);
+
+    /// The order `n`.
+    pub const fn new(n: u8) -> Order {
+        Order(n)
+    }
+    /// The number.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "order {}", self.0)
+    }
+}
+
+/// Something a program asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Map so many anonymous pages, aligned to 2 MiB; gives [`Value::Region`](crate::Value::Region).
+    Mmap {
+        /// Length in pages.
+        pages: u32,
+    },
+    /// `madvise(MADV_HUGEPAGE)` on the region.
+    AdviseHuge(Region),
+    /// Write to every page of the range once, in address order.
+    Touch(Region),
+    /// Unmap the range.
+    Munmap(Region),
+    /// A kernel driver's allocation; gives [`Value::Block`](crate::Value::Block).
+    AllocPages {
+        /// Its flags.
+        gfp: Gfp,
+        /// Its order.
+        order: Order,
+    },
+    /// A kernel driver splits its block into single pages.
+    SplitPages {
+        /// The block.
+        block: Frame,
+        /// Its order.
+        order: Order,
+    },
+    /// A kernel driver frees so many single pages from `first` on.
+    FreePages {
+        /// The first page.
+        first: Frame,
+        /// How many.
+        pages: u32,
+    },
+    /// Read `MemFree`; gives [`Value::Pages`](crate::Value::Pages), less what must stay above the high watermarks.
+    FreeAboveHigh,
+    /// Write a sysctl; `vm.compact_memory` returns when the compaction is done.
+    Sysctl {
+        /// Its name.
+        name: String,
+        /// The value.
+        value: String,
+    },
+    /// Do nothing for so many nanoseconds.
+    Sleep(u64),
+}

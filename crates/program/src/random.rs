@@ -1,0 +1,51 @@
+//! The randomness of workloads: a small generator whose numbers are the same on every machine.
+
+/// splitmix64 (Steele, Lea and Flood, 2014): 64 bits of state, every seed is good.
+#[derive(Clone, Debug)]
+pub struct SplitMix64 {
+    state: u64,
+}
+
+/// 2⁶⁴ divided by the golden ratio, odd.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl SplitMix64 {
+    /// The generator of this seed.
+    pub const fn new(seed: u64) -> SplitMix64 {
+        SplitMix64 { state: seed }
+    }
+    /// The next number.
+    pub fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(STEP);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    /// The next number below `n`; 0 if `n` is 0.
+    pub fn below(&mut self, n: u32) -> u32 {
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_of_the_published_generator() {
+        // The first numbers of seed 1234567, as the generator's test vectors give them.
+        let mut random = SplitMix64::new(1_234_567);
+        let first = [random.next_u64(), random.next_u64(), random.next_u64()];
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn numbers_below_a_bound_reach_all_of_it() {
+        let mut random = SplitMix64::new(7);
+        let mut seen = [0u32; 10];
+        (0..10_000).for_each(|_| seen[random.below(10) as usize] += 1);
+        assert!(seen.iter().all(|n| (900..1100).contains(n)), "{seen:?}");
+        assert_eq!(random.below(0), 0);
+    }
+}
