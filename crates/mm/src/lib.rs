@@ -17,7 +17,6 @@ pub mod gfp;
 pub mod index;
 pub mod kcompactd;
 pub mod kswapd;
-pub mod procfs;
 pub mod rules;
 pub mod snapshot;
 pub mod state;
