@@ -31,6 +31,9 @@ mechanism! {
         /// their pageblock.
         #[rule(since = "by 7.2", section = "2.6.1")]
         pub bypasses_pcp: bool,
+        /// A request that may not wait takes from the reserve what it finds nowhere else.
+        #[rule(since = "6.12, stable 6.1", section = "2.8")]
+        pub serves_whoever_cannot_wait: bool,
         /// Whoever gives up in the retry loop, for whatever reason, takes a pageblock out of the reserve first; before,
         /// only who had retried often enough did.
         #[rule(since = "6.8, stable 6.1", section = "3.5")]
