@@ -1,7 +1,7 @@
 //! A machine as boot leaves it: its zones and nodes made, all its memory free, all marks computed.
 
 use crate::event::Trace;
-use crate::profile::Profile;
+use crate::rules::Profile;
 use crate::state::{
     FrameKind, Frames, KcompactdState, KswapdState, List, Memory, Node, Pageblocks, PerCpuPages, Shared, Table,
     Tunables, Watermarks, Zone, ZoneCompaction,
@@ -162,7 +162,7 @@ impl Memory {
 
     /// Frees `[from, to)` in blocks as large as alignment allows, in ascending order.
     fn free_range(&mut self, zone: ZoneId, from: Pfn, to: Pfn) {
-        let to_tail = self.sh.profile.boot_frees_to_tail;
+        let to_tail = self.sh.profile.boot.frees_to_tail;
         let mut locked = self.locked(zone, CpuId::new(0));
         let mut at = from;
         while at < to {

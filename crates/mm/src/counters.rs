@@ -2,7 +2,7 @@
 //!
 //! Source: kernel-behaviour §1.6.
 
-use crate::profile::PcpRules;
+use crate::rules::PcpLists;
 use crate::state::Memory;
 use crate::types::CpuId;
 
@@ -11,7 +11,7 @@ impl Memory {
     /// lists that follow use.
     pub fn vmstat_update(&mut self, cpu: CpuId) {
         self.fold_vmstat(cpu);
-        if self.sh.profile.pcp == PcpRules::AutoTuned {
+        if self.sh.profile.pcp.lists == PcpLists::AutoTuned {
             for zone in self.zones.ids() {
                 self.locked(zone, cpu).pcp_decay();
             }

@@ -40,7 +40,7 @@ impl Memory {
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, false);
         }
-        let pcp_allowed = pcp::allows(self.sh.profile.pcp, order);
+        let pcp_allowed = pcp::allows(self.sh.profile.pcp.lists, order);
         let mut locked = self.locked(id, cpu);
         if pcp_allowed {
             locked.pcp_free(pfn, order);

@@ -9,7 +9,7 @@ use crate::compact::{CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
 use crate::host::Owner;
-use crate::profile::ProactiveRules;
+use crate::rules::{ProactiveBackoff, ProactiveScore};
 use crate::state::Memory;
 use crate::step::{Daemon, DaemonStep, Step, Wait};
 use crate::sysctl::COMPACTION_PROACTIVENESS;
@@ -116,12 +116,11 @@ impl Kcompactd {
 
     /// How long it sleeps from now unless woken; `None` is for ever.
     fn timeout(&self, m: &mut Memory) -> Option<u64> {
-        match m.sh.profile.proactive {
-            ProactiveRules::Off => None,
-            ProactiveRules::Weighted => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
-            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway => {
-                m.sh.decide(&COMPACTION_PROACTIVENESS, |p| p != 0).then_some(self.interval)
-            }
+        let rules = m.sh.profile.proactive;
+        match rules.backoff {
+            _ if rules.score == ProactiveScore::Off => None,
+            ProactiveBackoff::SkipChecks => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
+            ProactiveBackoff::LongSleep => m.sh.decide(&COMPACTION_PROACTIVENESS, |p| p != 0).then_some(self.interval),
         }
     }
 
@@ -205,7 +204,7 @@ impl Kcompactd {
             m.nodes[self.node].kcompactd.proactive_trigger = false;
             return self.sleep(m);
         }
-        if m.sh.profile.proactive == ProactiveRules::Weighted && self.checks_deferred > 0 {
+        if m.sh.profile.proactive.backoff == ProactiveBackoff::SkipChecks && self.checks_deferred > 0 {
             self.checks_deferred -= 1;
             return self.sleep(m);
         }
@@ -291,7 +290,7 @@ impl NodeSweep {
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<()> {
         if let Some(run) = &mut self.run {
             if let Step::Done(_) = run.step(m, owner, budget) {
-                if self.proactive && m.sh.profile.proactive == ProactiveRules::HalfLeeway {
+                if self.proactive && m.sh.profile.proactive.counts_as_daemon {
                     count_daemon(m, run.scanned());
                 }
                 self.run = None;

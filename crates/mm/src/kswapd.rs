@@ -174,7 +174,7 @@ impl Kswapd {
 
     /// A run that reclaimed nothing; whether one that a boost had started counts is the profile's to say.
     fn count_failure(&self, m: &mut Memory, boosts: &[u64]) {
-        if m.sh.profile.boosted_runs_fail || boosts.iter().all(|b| *b == 0) {
+        if !m.sh.profile.kswapd.boosted_runs_never_fail || boosts.iter().all(|b| *b == 0) {
             m.nodes[self.node].kswapd.failures += 1;
         }
     }

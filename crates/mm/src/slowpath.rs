@@ -9,8 +9,8 @@ use crate::compact::direct::{CompactPriority, Compacted, DirectCompact, compact_
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::{Owner, Turn};
-use crate::profile::{CompactionRules, ReserveRules, SlowPathRules};
 use crate::request::Request;
+use crate::rules::{Attempts, CompactStall, Reserves};
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
@@ -153,7 +153,7 @@ impl AllocSlow {
 
     fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         let early = self.request.order.is_costly() || self.request.gfp.migratetype() != MigrateType::Movable;
-        if m.sh.profile.slow_path == SlowPathRules::OneLoop {
+        if m.sh.profile.slow_path.attempts == Attempts::OneLoop {
             self.compact_first = self.can_direct_reclaim() && self.can_compact() && early;
             if self.compact_first {
                 self.priority = CompactPriority::Async;
@@ -185,7 +185,7 @@ impl AllocSlow {
             return Step::Done(Ok(pfn));
         }
         if self.request.order.is_costly() && self.request.gfp.has(Gfp::NORETRY) {
-            let never = m.sh.profile.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
+            let never = m.sh.profile.slow_path.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
             if never || matches!(result, CompactResult::Skipped | CompactResult::Deferred) {
                 return Step::Done(Err(AllocFailure::Failed));
             }
@@ -233,7 +233,7 @@ impl AllocSlow {
     /// What is left to a request that may not wait. In 7.2 one that may use reserves looks a second time, and in
     /// defrag_mode one that may wake kswapd gives up on keeping pageblocks whole.
     fn without_reclaim(&mut self, m: &Memory) -> AllocStep {
-        if m.sh.profile.slow_path == SlowPathRules::CompactThenLoop {
+        if m.sh.profile.slow_path.attempts == Attempts::CompactThenLoop {
             return Step::Done(Err(AllocFailure::Failed));
         }
         if self.request.gfp.has(Gfp::HIGH) && !core::mem::replace(&mut self.looked_twice, true) {
@@ -310,11 +310,10 @@ impl AllocSlow {
 
     /// After direct compaction: the captured block or one from the lists, and the accounts.
     fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
-        use crate::profile::StallCounting;
-        let counts = match m.sh.profile.compact_stall {
-            StallCounting::Always => true,
-            StallCounting::UnlessSkipped => self.compact_result != CompactResult::Skipped,
-            StallCounting::UnlessSkippedOrDeferred => {
+        let counts = match m.sh.profile.slow_path.compact_stall {
+            CompactStall::Always => true,
+            CompactStall::UnlessSkipped => self.compact_result != CompactResult::Skipped,
+            CompactStall::UnlessSkippedOrDeferred => {
                 !matches!(self.compact_result, CompactResult::Skipped | CompactResult::Deferred)
             }
         };
@@ -368,7 +367,7 @@ impl AllocSlow {
                 ready |= self.compaction_ready(m, zone, order);
             }
         }
-        if !ready && m.sh.profile.slow_path == SlowPathRules::OneLoop {
+        if !ready && m.sh.profile.reclaim.stalls_twice {
             // In vain: once more through all memory control groups, which counts again (6.13 and later).
             m.sh.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
         }
@@ -380,7 +379,7 @@ impl AllocSlow {
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId, order: Order) -> bool {
         let highest = self.request.gfp.highest_zone();
         let plain = AllocFlags::mark(Wmark::Min);
-        if m.sh.profile.compaction == CompactionRules::Batched {
+        if m.sh.profile.reclaim.compaction_ready_by_high_mark {
             let z = &m.zones[zone];
             let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
             let high = AllocFlags::mark(Wmark::High);
@@ -409,7 +408,7 @@ impl AllocSlow {
             offer_cpu(m, owner);
         }
         // Before giving up: what is reserved for atomic requests.
-        let last = m.sh.profile.unreserves_for_any_reason || self.no_progress_loops > MAX_RECLAIM_RETRIES;
+        let last = m.sh.profile.highatomic.unreserves_for_any_reason || self.no_progress_loops > MAX_RECLAIM_RETRIES;
         worth_it || last && self.unreserve_highatomic(m, true)
     }
 
@@ -485,7 +484,7 @@ fn offer_cpu<O: Owner>(m: &mut Memory, owner: &mut O) {
 
 /// The slow path's allocation flags (§3.1).
 fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
-    let rules = m.sh.profile.reserves;
+    let rules = m.sh.profile.watermark.reserves;
     let mut flags = AllocFlags::mark(Wmark::Min);
     if r.gfp.has(Gfp::KSWAPD_RECLAIM) {
         flags = flags.with(AllocFlags::KSWAPD);
@@ -497,7 +496,7 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
     if r.gfp.has(Gfp::ATOMIC_MARK) && !r.gfp.has(Gfp::DIRECT_RECLAIM) {
         flags = flags.with(AllocFlags::ATOMIC_MARK);
     }
-    let atomic = r.gfp.has(Gfp::HIGH) || rules == ReserveRules::MinReserveNonBlock;
+    let atomic = r.gfp.has(Gfp::HIGH) || rules == Reserves::MinReserveNonBlock;
     if !r.gfp.has(Gfp::DIRECT_RECLAIM) && !r.gfp.has(Gfp::NOMEMALLOC) && atomic {
         flags = flags.with(AllocFlags::NON_BLOCK);
         if r.order > Order::ZERO && r.gfp.has(Gfp::HIGH) {

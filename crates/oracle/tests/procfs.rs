@@ -3,12 +3,13 @@
 //! What the recorded machine had and this one has not (slab, kernel stacks, NUMA counters) is set to 0 in the real
 //! text first, by name: every other byte must be the same.
 
+use kontig_mm::Memory;
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::{Memory, Profile};
 use kontig_oracle::Recording;
 use kontig_oracle::recording::Part;
 use kontig_oracle::replay::operations::Runner;
 use kontig_procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneInfo};
+use kontig_profiles::linux;
 use std::path::Path;
 
 const BOOSTED: &str = include_str!("data/procfs/6.1-boosted.zoneinfo");
@@ -151,5 +152,5 @@ fn each_kernel_has_its_own_fields() {
 
 fn machine(snapshot: &str) -> Memory {
     let snapshot = ZoneSnapshot::parse(snapshot).unwrap_or_else(|e| panic!("{e}"));
-    snapshot.machine(Profile::linux_6_1()).expect("a possible zone")
+    snapshot.machine(linux("6.1")).expect("a possible zone")
 }

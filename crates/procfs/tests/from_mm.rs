@@ -3,9 +3,10 @@
 //! (Against those of a real kernel, byte for byte, they are held where the recordings are: in kontig-oracle.)
 
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::{CpuId, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
+use kontig_mm::{CpuId, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, VmEvent, ZoneSpec, ZoneType};
 use kontig_procfs::from_mm::files;
 use kontig_procfs::{BuddyInfo, ExtfragIndex, PageTypeInfo, UnusableIndex, VmStat, ZoneInfo};
+use kontig_profiles::linux;
 use std::fmt::Write;
 
 const CPU: CpuId = CpuId::new(0);
@@ -66,7 +67,7 @@ fn a_zone_that_spans_a_hole_only_has_no_counters_and_is_in_no_other_file() {
     let hole = ZoneSpec { node: 0, kind: ZoneType::Dma, start: 0, end: 512, present: 0, managed: 0 };
     let rest = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 512, end: 1024, present: 512, managed: 512 };
     let spec = MachineSpec { cpus: 1, zones: vec![hole, rest], thp: false };
-    let m = Memory::new(&spec, Profile::linux_6_1()).expect("a possible machine");
+    let m = Memory::new(&spec, linux("6.1")).expect("a possible machine");
     let zoneinfo = ZoneInfo::of(&m).to_string();
     let of_the_hole: Vec<&str> = zoneinfo.lines().take_while(|l| *l != "Node 0, zone    DMA32").collect();
     assert_eq!((of_the_hole.len(), of_the_hole[6]), (11, "        spanned  512"));
@@ -182,7 +183,7 @@ fn columns(line: &str, pad: usize) -> Vec<&str> {
 
 fn machine(snapshot: &str) -> Memory {
     let snapshot = ZoneSnapshot::parse(snapshot).unwrap_or_else(|e| panic!("{e}"));
-    snapshot.machine(Profile::linux_6_1()).expect("a possible zone")
+    snapshot.machine(linux("6.1")).expect("a possible zone")
 }
 
 /// A machine of these zones (node, type, first frame, end), all free.
@@ -192,7 +193,7 @@ fn fresh(cpus: usize, zones: &[(usize, ZoneType, u32, u32)]) -> Memory {
         ZoneSpec { node, kind, start, end, present: pages, managed: pages }
     });
     let spec = MachineSpec { cpus, zones: zones.collect(), thp: false };
-    Memory::new(&spec, Profile::linux_6_1()).expect("a possible machine")
+    Memory::new(&spec, linux("6.1")).expect("a possible machine")
 }
 
 /// A zone with so many free blocks of each order, each without its buddy, in the recordings' form.

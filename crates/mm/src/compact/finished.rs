@@ -6,7 +6,7 @@
 use super::run::CompactRun;
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::Wmark;
-use crate::profile::ProactiveRules;
+use crate::rules::ProactiveScore;
 use crate::state::Memory;
 
 impl CompactRun {
@@ -41,11 +41,9 @@ impl CompactRun {
                 if m.nodes[z.node].kswapd.running {
                     return CompactResult::PartialSkipped;
                 }
-                let score = match m.sh.profile.proactive {
-                    ProactiveRules::Weighted => m.fragmentation_score_weighted(z),
-                    ProactiveRules::Unweighted | ProactiveRules::HalfLeeway | ProactiveRules::Off => {
-                        z.fragmentation_score()
-                    }
+                let score = match m.sh.profile.proactive.score {
+                    ProactiveScore::Weighted => m.fragmentation_score_weighted(z),
+                    ProactiveScore::Own | ProactiveScore::Off => z.fragmentation_score(),
                 };
                 if m.score_above_low(score) { CompactResult::Continue } else { CompactResult::Success }
             }

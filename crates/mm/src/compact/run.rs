@@ -4,11 +4,10 @@
 //! other CPUs run, and may take what this run has freed. Source: kernel-behaviour §5.3, §5.11.
 
 use super::migrate_scanner::Isolate;
-use super::targets::Targets;
+use super::targets::Stock;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::AllocFlags;
 use crate::host::Owner;
-use crate::profile::CompactionRules;
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -50,8 +49,6 @@ pub struct CompactRun {
     pub(super) cpu: CpuId,
     pub(super) migrate_pfn: Pfn,
     pub(super) free_pfn: Pfn,
-    /// The rules are those of 7.2.
-    pub(super) batched: bool,
     pub(super) whole_zone: bool,
     pub(super) contended: bool,
     /// This batch comes from the pageblock of the last one, or of one that failed: take all of it.
@@ -68,7 +65,7 @@ pub struct CompactRun {
     pub(super) migrate_pages: [Pfn; PAGEBLOCK_PAGES as usize],
     pub(super) migrate_count: usize,
     pub(super) targets: [Pfn; PAGEBLOCK_PAGES as usize],
-    pub(super) stock: Targets,
+    pub(super) stock: Stock,
     /// How many targets the free scanner looks for: the batch's size, less what has found one where batches look for
     /// all of theirs first.
     pub(super) wanted: u32,
@@ -90,7 +87,6 @@ impl CompactRun {
             cpu,
             migrate_pfn: Pfn::default(),
             free_pfn: Pfn::default(),
-            batched: false,
             whole_zone: cc.whole_zone,
             contended: false,
             finish_pageblock: false,
@@ -103,7 +99,7 @@ impl CompactRun {
             migrate_pages: [Pfn::default(); PAGEBLOCK_PAGES as usize],
             migrate_count: 0,
             targets: [Pfn::default(); PAGEBLOCK_PAGES as usize],
-            stock: Targets::NONE,
+            stock: Stock::NONE,
             wanted: 0,
             migrate_scanned: 0,
             free_scanned: 0,
@@ -151,7 +147,6 @@ impl CompactRun {
     fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         if !self.started {
             self.started = true;
-            self.batched = m.sh.profile.compaction == CompactionRules::Batched;
             let (flags, highest, daemon) = (self.cc.alloc_flags, self.cc.highest, !self.cc.direct);
             let result = m.compaction_suitable(self.zone, self.cc.order, flags, highest, daemon);
             if matches!(result, CompactResult::Success | CompactResult::Skipped) {
@@ -170,7 +165,9 @@ impl CompactRun {
         }
         let done = self.iteration(m, owner, budget);
         match done {
-            None if self.has_captured(m) && !self.batched => self.end(m, CompactResult::Success),
+            None if self.has_captured(m) && !m.sh.profile.compaction.capture_before_drain => {
+                self.end(m, CompactResult::Success)
+            }
             None => Step::Working,
             Some(result) => self.end(m, result),
         }
@@ -220,17 +217,17 @@ impl CompactRun {
             }
             Isolate::Success => {
                 self.update_cached = false;
-                self.last_migrated_pfn = Some(match self.batched {
+                self.last_migrated_pfn = Some(match m.sh.profile.compaction.remembers_last_pageblock {
                     false => self.iteration_start,
                     true => self.migrate_pfn.minus(1).pageblock_start().max(m.zones[self.zone].start),
                 });
                 if let Some(result) = self.migrate_batch(m, owner) {
                     return Some(result);
                 }
-                if self.batched && self.again_at_once {
+                if self.again_at_once {
                     return None;
                 }
-                if self.batched && self.has_captured(m) {
+                if m.sh.profile.compaction.capture_before_drain && self.has_captured(m) {
                     return Some(CompactResult::Success);
                 }
             }

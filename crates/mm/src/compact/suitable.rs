@@ -5,7 +5,6 @@
 
 use crate::event::{At, CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Wmark};
-use crate::profile::CompactionRules;
 use crate::state::{Memory, Zone};
 use crate::sysctl::EXTFRAG_THRESHOLD;
 use crate::types::{Order, ZoneId, ZoneType};
@@ -43,7 +42,7 @@ impl Memory {
                 result = CompactResult::NotSuitableZone;
             }
         }
-        if result == CompactResult::Success && self.sh.profile.compaction == CompactionRules::Batched {
+        if result == CompactResult::Success && self.sh.profile.compaction.success_is_untraced {
             return result;
         }
         let at = self.zones[zone].at();
@@ -79,10 +78,10 @@ impl Memory {
     fn has_room_to_compact(&self, zone: ZoneId, order: Order, mark: Wmark, highest: ZoneType, free: i64) -> bool {
         let z = &self.zones[zone];
         let profile = &self.sh.profile;
-        let base = match profile.compaction {
-            CompactionRules::OneByOne => z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min }),
-            CompactionRules::Batched if order.is_costly() => z.wmark(mark) + (z.watermarks.low - z.watermarks.min),
-            CompactionRules::Batched => z.wmark(mark),
+        let base = match profile.compaction.room_above_callers_mark {
+            false => z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min }),
+            true if order.is_costly() => z.wmark(mark) + (z.watermarks.low - z.watermarks.min),
+            true => z.wmark(mark),
         };
         let plain = AllocFlags::mark(Wmark::Min);
         z.watermark_ok(Order::ZERO, base + profile.compaction.gap(order), highest, plain, free, profile)
@@ -98,12 +97,10 @@ impl Memory {
         highest: ZoneType,
         free: i64,
     ) -> bool {
-        match self.sh.profile.compaction {
-            CompactionRules::OneByOne => {
-                let there = self.zones[zone].free_pages;
-                self.suitable_by_watermarks(zone, order, flags, highest, there, free) == CompactResult::Continue
-            }
-            CompactionRules::Batched => self.has_room_to_compact(zone, order, Wmark::Min, highest, free),
+        if self.sh.profile.compaction.retry_asks_room_only {
+            return self.has_room_to_compact(zone, order, Wmark::Min, highest, free);
         }
+        let there = self.zones[zone].free_pages;
+        self.suitable_by_watermarks(zone, order, flags, highest, there, free) == CompactResult::Continue
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Frames, Locked, Node, Pageblocks, Shared, Table, Zone};
 use crate::event::Trace;
-use crate::profile::Profile;
+use crate::rules::Profile;
 use crate::step::{Daemon, Wakes};
 use crate::types::{CpuId, NodeId, ZoneId};
 use crate::vmstat::Vmstat;

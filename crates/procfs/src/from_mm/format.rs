@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_profile_has_the_format_of_its_own_kernel_or_of_the_next_one_known() {
         let of = |name: &str| {
-            let profile = Profile { name: name.into(), ..Profile::linux_6_1() };
+            let profile = Profile { name: name.into(), ..kontig_profiles::linux("6.1") };
             Format::of(&profile).kernel
         };
         assert_eq!(["5.6", "5.9", "5.10"].map(of), ["5.10"; 3]);
