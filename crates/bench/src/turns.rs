@@ -9,7 +9,8 @@ use crate::options::Options;
 use crate::simulator::costs;
 use crate::subject::one_zone;
 use crate::table::{Row, Target, Unit};
-use kontig_mm::{Memory, Profile};
+use kontig_mm::Memory;
+use kontig_profiles::linux;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::Machine;
 use std::time::Instant;
@@ -45,7 +46,7 @@ impl Program for Sleeper {
 
 /// A machine with so many tasks, each asleep for a time of its own.
 fn machine(tasks: usize) -> Machine {
-    let memory = Memory::new(&one_zone(1 << 15, CPUS), Profile::linux_6_1()).expect("a valid machine");
+    let memory = Memory::new(&one_zone(1 << 15, CPUS), linux("6.1")).expect("a valid machine");
     let mut machine = Machine::new(memory, costs());
     for task in 0..tasks {
         let sleeper = Sleeper { region: None, sleep_ns: 10_000 + (task as u64 * 37) % 977 };

@@ -137,7 +137,8 @@ mod tests {
     use crate::cost::CostModel;
     use crate::kernel::Kernel;
     use crate::task::Body;
-    use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, Profile, ZoneSpec, ZoneType};
+    use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, ZoneSpec, ZoneType};
+    use kontig_profiles::linux;
     use std::sync::mpsc::{Receiver, channel};
 
     const NODE: NodeId = NodeId::new(0);
@@ -148,7 +149,7 @@ mod tests {
         let spec = MachineSpec { cpus: 4, zones: vec![zone], thp: false };
         let file: toml::Table = include_str!("../../../machines/xeon-1t.toml").parse().expect("a machine file");
         let costs = file["costs"].clone().try_into().expect("it has costs");
-        Machine::new(Memory::new(&spec, Profile::linux_6_1()).expect("a valid machine"), CostModel::new(&costs))
+        Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), CostModel::new(&costs))
     }
 
     /// A task that takes these steps, each of so many nanoseconds; when each began.
