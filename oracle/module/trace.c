@@ -85,10 +85,10 @@ static gfp_t gfp_of(u16 flags)
 }
 
 /*
- * Pages this module lets the kernel move. Later kernels only allow that to balloons and the like: there, a trace that
- * asks for it is refused.
+ * Pages this module lets the kernel move. The latest kernels only allow that to balloons and the like: there, a trace
+ * that asks for it is refused. Before 6.0 the owner's functions are those of an address space.
  */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define CAN_OWN 1
 
 static bool owner_isolate(struct page *page, isolate_mode_t mode)
@@ -97,18 +97,33 @@ static bool owner_isolate(struct page *page, isolate_mode_t mode)
 	return true;
 }
 
-static int owner_migrate(struct page *to, struct page *from, enum migrate_mode mode);
-
 static void owner_put_back(struct page *page)
 {
 	nr_put_back++;
 }
 
+static int owner_migrate(struct page *to, struct page *from, enum migrate_mode mode);
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 0, 0)
+static int owner_migrate_in(struct address_space *space, struct page *to, struct page *from, enum migrate_mode mode)
+{
+	return owner_migrate(to, from, mode);
+}
+
+static const struct address_space_operations owner_functions = {
+	.isolate_page = owner_isolate,
+	.migratepage = owner_migrate_in,
+	.putback_page = owner_put_back,
+};
+
+static struct address_space owner = { .a_ops = &owner_functions };
+#else
 static const struct movable_operations owner = {
 	.isolate_page = owner_isolate,
 	.migrate_page = owner_migrate,
 	.putback_page = owner_put_back,
 };
+#endif
 
 static int owner_migrate(struct page *to, struct page *from, enum migrate_mode mode)
 {
@@ -130,9 +145,10 @@ static int owner_migrate(struct page *to, struct page *from, enum migrate_mode m
 	return MIGRATEPAGE_SUCCESS;
 }
 
+/* In compound pages and slabs, the word that says so is about something else. */
 bool trace_owns(struct page *page)
 {
-	return __PageMovable(page);
+	return __PageMovable(page) && !PageCompound(page) && !PageSlab(page);
 }
 
 static void own(struct page *page, u32 id)

@@ -14,6 +14,10 @@
 
 #define OBSERVED_NODE 1
 
+/* The kernel from which on per-CPU lists and counters are two things, and the lists hold more than single pages. */
+#define PCP_APART (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0))
+/* The kernel from which on there is a mark above high, for promotion. */
+#define HAS_PROMO (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0))
 /* The kernel from which on the per-CPU lists size themselves. */
 #define SELF_SIZING_PCP (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0))
 /* The kernel from which on the free part of the high-atomic reserve is counted. */
@@ -61,7 +65,11 @@ static int block_type(unsigned long pfn)
 /* A CPU's part of a counter that has not been added to the zone's yet. */
 static long unfolded(struct zone *zone, int cpu, enum zone_stat_item item)
 {
+#if PCP_APART
 	return per_cpu_ptr(zone->per_cpu_zonestats, cpu)->vm_stat_diff[item];
+#else
+	return per_cpu_ptr(zone->pageset, cpu)->vm_stat_diff[item];
+#endif
 }
 
 static void put_list(struct buffer *b, struct zone *zone, struct list_head *list)
@@ -77,9 +85,12 @@ static void put_list(struct buffer *b, struct zone *zone, struct list_head *list
 
 static void put_watermarks(struct buffer *b, struct zone *zone)
 {
-	put(b, "WM min %lu low %lu high %lu promo %lu boost %lu highatomic %lu", zone->_watermark[WMARK_MIN],
-	    zone->_watermark[WMARK_LOW], zone->_watermark[WMARK_HIGH], zone->_watermark[WMARK_PROMO],
-	    zone->watermark_boost, zone->nr_reserved_highatomic);
+	put(b, "WM min %lu low %lu high %lu", zone->_watermark[WMARK_MIN], zone->_watermark[WMARK_LOW],
+	    zone->_watermark[WMARK_HIGH]);
+#if HAS_PROMO
+	put(b, " promo %lu", zone->_watermark[WMARK_PROMO]);
+#endif
+	put(b, " boost %lu highatomic %lu", zone->watermark_boost, zone->nr_reserved_highatomic);
 #if COUNTS_FREE_HIGHATOMIC
 	put(b, " nr_free_highatomic %lu", zone->nr_free_highatomic);
 #endif
@@ -112,14 +123,18 @@ static void put_counters(struct buffer *b, struct zone *zone)
 
 static void put_cpu_lists(struct buffer *b, struct zone *zone, int cpu)
 {
+#if PCP_APART
 	struct per_cpu_pages *pcp = per_cpu_ptr(zone->per_cpu_pageset, cpu);
+#else
+	struct per_cpu_pages *pcp = &per_cpu_ptr(zone->pageset, cpu)->pcp;
+#endif
 	int i;
 
 	put(b, "PCP cpu %d count %d batch %d high %d", cpu, pcp->count, pcp->batch, pcp->high);
 #if SELF_SIZING_PCP
 	put(b, " hmin %d hmax %d free_count %d alloc_factor %d expire %d flags %d", pcp->high_min, pcp->high_max,
 	    pcp->free_count, pcp->alloc_factor, pcp->expire, pcp->flags);
-#else
+#elif PCP_APART
 	put(b, " free_factor %d expire %d", pcp->free_factor, pcp->expire);
 #endif
 	put(b, " diff %ld\n", unfolded(zone, cpu, NR_FREE_PAGES));

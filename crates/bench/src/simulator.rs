@@ -6,8 +6,9 @@ use crate::options::{Options, size};
 use crate::random::Random;
 use crate::subject::one_zone;
 use crate::table::{Row, Unit};
+use kontig_mm::Memory;
 use kontig_mm::state::Frames;
-use kontig_mm::{Memory, Profile};
+use kontig_profiles::linux;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::address_space::BYTES_PER_PAGE;
 use kontig_sim::cost::Costs;
@@ -140,7 +141,7 @@ fn costs() -> CostModel {
 }
 
 fn machine(frames: u32) -> Machine {
-    Machine::new(Memory::new(&one_zone(frames, 2), Profile::linux_6_1()).expect("a valid machine"), costs())
+    Machine::new(Memory::new(&one_zone(frames, 2), linux("6.1")).expect("a valid machine"), costs())
 }
 
 fn events(number: &'static str, frames: u32, stretches: bool, o: &Options) -> Row {

@@ -2,8 +2,9 @@
 
 use buddy_system_allocator::FrameAllocator;
 use kontig_mm::{
-    CpuId, Gfp, MachineSpec, Memory, MigrateOutcome, NodeId, Order, Owner, Pfn, Profile, Request, ZoneSpec, ZoneType,
+    CpuId, Gfp, MachineSpec, Memory, MigrateOutcome, NodeId, Order, Owner, Pfn, Request, ZoneSpec, ZoneType,
 };
+use kontig_profiles::linux;
 
 /// An allocator of page frames. Orders are at most 10.
 pub trait Subject: Sized {
@@ -71,7 +72,7 @@ impl Subject for Kontig {
     const NAME: &'static str = "Kontig";
 
     fn new(frames: u32) -> Kontig {
-        let mut memory = Memory::new(&one_zone(frames, 1), Profile::linux_6_1()).expect("a valid machine");
+        let mut memory = Memory::new(&one_zone(frames, 1), linux("6.1")).expect("a valid machine");
         memory.sysctl_write("vm.min_free_kbytes", "0").expect("a known sysctl");
         Kontig { memory }
     }

@@ -11,9 +11,9 @@ pub fn list(json: bool) -> Result<(), LabError> {
         ("experiments", catalog::experiments()?.iter().map(|e| line(&e.id, &e.summary)).collect()),
         ("workloads", WORKLOADS.iter().map(|(name, summary, _)| line(name, summary)).collect()),
         ("machines", catalog::machines()?.iter().map(|m| line(&m.name, &m.summary)).collect()),
-        ("profiles", catalog::profiles()?.iter().map(|p| line(&p.name, &p.summary)).collect()),
-        ("switches", catalog::switches()?.iter().map(|(name, s)| line(name, &s.summary)).collect()),
-        ("sysctls", SYSCTLS.iter().map(|s| Ok(line(s.name, &sysctls::listing(s)?))).collect::<Result<_, LabError>>()?),
+        ("profiles", catalog::profiles().iter().map(|p| line(&p.name, &p.summary)).collect()),
+        ("switches", kontig_profiles::switches().iter().map(|(name, s)| line(name, &s.summary)).collect()),
+        ("sysctls", SYSCTLS.iter().map(|s| line(s.name, &sysctls::listing(s))).collect()),
     ];
     if json {
         let entries = |e: &[(String, String)]| {

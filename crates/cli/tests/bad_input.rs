@@ -298,11 +298,19 @@ fn a_machine_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_profile_that_cannot_be_is_refused() {
+fn a_profile_that_cannot_be_is_refused_with_its_line() {
     let d = tmp();
-    let text = include_str!("../../../profiles/linux-6.1.toml");
-    let p = write(d.path(), "p.toml", &changed(text, &[("cap = 262144", "cap = 2")]));
-    refused(d.path(), &tiny(&["--profile", &p]), ASKED_WRONGLY, &["./p.toml: min_free_kbytes_cap = 2"]);
+    for (lines, said) in [
+        ("base = \"6.1\"\n[watermark]\nmin_free_kbytes_cap = 2\n", "./p.toml:5: min_free_kbytes_cap = 2: at least 128"),
+        ("base = \"6.11\"\n", "./p.toml:3: unknown base '6.11': did you mean '6.1'?"),
+        ("base = \"q.toml\"\n", "./q.toml:3: base 'p.toml' leads back to ./p.toml: a profile is not its own base"),
+        ("base = \"none.toml\"\n", "./p.toml:3: base: ./none.toml: cannot be read"),
+        ("[boot]\nfrees_to_tail = true\n", "./p.toml:1: rule buddy.free_lists is missing"),
+    ] {
+        let p = write(d.path(), "p.toml", &format!("name = \"x\"\nsummary = \"mine\"\n{lines}"));
+        write(d.path(), "q.toml", "name = \"y\"\nsummary = \"its\"\nbase = \"p.toml\"\n");
+        refused(d.path(), &tiny(&["--profile", &p]), ASKED_WRONGLY, &[said]);
+    }
 }
 
 #[test]
@@ -398,8 +406,8 @@ fn a_result_that_is_none_cannot_be_rerun() {
         ("[]", "names no schema"),
         ("{}", "names no schema"),
         (r#"{"schema": 1}"#, "names no schema"),
-        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/2"),
-        (r#"{"schema": "kontig.result/2"}"#, "damaged: missing field"),
+        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/3"),
+        (r#"{"schema": "kontig.result/3"}"#, "damaged: missing field"),
     ] {
         write(dir, "result.json", text);
         refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);

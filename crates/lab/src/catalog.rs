@@ -1,4 +1,5 @@
-//! The data that comes with Kontig: profiles, switches, machines, experiments and the published targets.
+//! The data that comes with Kontig: machines, experiments and the published targets, beside the kernel generations of
+//! [`kontig_profiles`].
 //!
 //! They are compiled in, so that one binary is enough; a path to a file works wherever a name does. An unknown name
 //! is answered with the nearest known one.
@@ -6,10 +7,9 @@
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Experiment, Target};
 use kontig_mm::Profile;
+use kontig_profiles::{Switch, is_path};
 use kontig_sim::MachineFile;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 macro_rules! data {
@@ -18,9 +18,6 @@ macro_rules! data {
     };
 }
 
-const PROFILES: &[(&str, &str)] =
-    data!["profiles/linux-5.6.toml", "profiles/linux-5.9.toml", "profiles/linux-6.1.toml", "profiles/linux-7.2.toml"];
-const SWITCHES: &str = include_str!("../../../profiles/switches.toml");
 const MACHINES: &[(&str, &str)] =
     data!["machines/xeon-1t.toml", "machines/xeon-64g.toml", "machines/desktop-32g.toml", "machines/tiny-64m.toml",];
 const EXPERIMENTS: &[(&str, &str)] = data![
@@ -35,26 +32,6 @@ const TARGETS: &[(&str, &str)] = data![
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",
 ];
-
-/// A named switch: the profile fields one seed's patch changes.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Switch {
-    /// One line: what it does.
-    pub summary: String,
-    /// The seed that describes it.
-    pub seed: String,
-    /// What those fields must be before: elsewhere the patch is in already, or does not fit.
-    pub from: toml::Table,
-    /// The profile fields it sets.
-    pub set: toml::Table,
-}
-
-impl Switch {
-    fn fits(&self, profile: &toml::Table) -> bool {
-        self.from.iter().all(|(field, before)| profile.get(field) == Some(before))
-    }
-}
 
 /// A text with where it came from, for messages.
 pub(crate) struct Source {
@@ -75,11 +52,6 @@ fn builtin(list: &[(&'static str, &'static str)]) -> impl Iterator<Item = Source
     list.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into() })
 }
 
-/// Whether a name is meant as a path.
-fn is_path(name: &str) -> bool {
-    name.ends_with(".toml") || name.contains('/')
-}
-
 fn read(path: &str) -> Result<Source, LabError> {
     let text = std::fs::read_to_string(Path::new(path))
         .map_err(|e| AskedWrongly::Unreadable { path: path.into(), reason: e.to_string() })?;
@@ -89,12 +61,7 @@ fn read(path: &str) -> Result<Source, LabError> {
 /// The error for a name nobody knows, with the nearest known one.
 pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> LabError {
     let known: Vec<&str> = known.into_iter().collect();
-    let nearest = known
-        .iter()
-        .map(|k| (strsim::damerau_levenshtein(k, name), k.starts_with(name) || name.starts_with(*k), *k))
-        .filter(|(d, prefix, k)| *prefix || *d <= k.len().max(name.len()) / 2)
-        .min_by_key(|(d, prefix, _)| (!*prefix, *d))
-        .map(|(_, _, k)| k.to_string());
+    let nearest = kontig_profiles::nearest(name, &known);
     AskedWrongly::Unknown { what, name: name.into(), nearest, known: known.join(", ") }.into()
 }
 
@@ -127,92 +94,39 @@ fn find<T>(
     }
 }
 
-/// A profile by name or file, with the text it came from.
-pub fn profile(name: &str) -> Result<(Profile, String), LabError> {
-    let (p, source) = find("profile", PROFILES, name, parse, |p: &Profile| &p.name)?;
-    check_profile(&p).map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
-    Ok((p, source.text))
-}
-
-/// Whether the kernel's own lower bounds fit below a profile's upper ones.
-pub(crate) fn check_profile(p: &Profile) -> Result<(), String> {
-    /// The least the kernel computes for `vm.min_free_kbytes`.
-    const LEAST_KBYTES: u32 = 128;
-    if p.min_free_kbytes_cap < LEAST_KBYTES {
-        return Err(format!("min_free_kbytes_cap = {}: at least {LEAST_KBYTES}", p.min_free_kbytes_cap));
-    }
-    Ok(())
+/// A profile by name or file.
+pub fn profile(name: &str) -> Result<Profile, LabError> {
+    Ok(kontig_profiles::open(name)?)
 }
 
 /// All profiles.
-pub fn profiles() -> Result<Vec<Profile>, LabError> {
-    builtin(PROFILES).map(|s| parse(&s)).collect()
+pub fn profiles() -> Vec<Profile> {
+    kontig_profiles::all().collect()
 }
 
-/// All switches by name.
-pub fn switches() -> Result<BTreeMap<String, Switch>, LabError> {
-    parse(&Source { path: "profiles/switches.toml".into(), text: SWITCHES.into() })
-}
-
-/// How a switch stands to a profile.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fit {
-    /// The fields it sets are as they were before its patch.
-    Fits,
-    /// They are as it sets them.
-    Already,
-    /// They are otherwise: a later form of the patch.
-    Otherwise,
-}
-
-/// How a switch stands to a profile.
-pub(crate) fn switch_fit(name: &str, profile_name: &str) -> Result<Fit, LabError> {
-    let known = switches()?;
-    let switch = known.get(name).ok_or_else(|| unknown("switch", name, known.keys().map(String::as_str)))?;
-    let table: toml::Table = parse(&Source { path: profile_name.into(), text: profile(profile_name)?.1 })?;
-    let already = switch.set.iter().all(|(field, after)| table.get(field) == Some(after));
-    Ok(if switch.fits(&table) {
-        Fit::Fits
-    } else if already {
-        Fit::Already
-    } else {
-        Fit::Otherwise
-    })
+/// A switch by name.
+pub(crate) fn switch(name: &str) -> Result<Switch, LabError> {
+    let mut known = kontig_profiles::switches();
+    known.remove(name).ok_or_else(|| unknown("switch", name, known.keys().map(String::as_str)))
 }
 
 /// What a profile is called beside others: by the name inside it, or by its file's if a built-in one has that name.
-pub(crate) fn profile_label(asked: &str, name: &str) -> Result<String, LabError> {
+pub(crate) fn profile_label(asked: &str, name: &str) -> String {
     let stem = Path::new(asked).file_stem().and_then(|s| s.to_str()).unwrap_or(asked);
-    let taken = is_path(asked) && profiles()?.iter().any(|p| p.name == name);
-    Ok(if taken { stem.into() } else { name.into() })
+    let taken = is_path(asked) && kontig_profiles::names().any(|n| n == name);
+    if taken { stem.into() } else { name.into() }
 }
 
 /// A profile with switches thrown.
-pub fn profile_with(name: &str, switched: &[String]) -> Result<(Profile, String), LabError> {
-    let (profile, mut text) = profile(name)?;
-    if switched.is_empty() {
-        return Ok((profile, text));
-    }
-    let known = switches()?;
-    let mut table: toml::Table = parse(&Source { path: name.into(), text: text.clone() })?;
-    for s in switched {
-        let switch = known.get(s).ok_or_else(|| unknown("switch", s, known.keys().map(String::as_str)))?;
-        if !switch.fits(&table) {
+pub fn profile_with(name: &str, switched: &[String]) -> Result<Profile, LabError> {
+    switched.iter().try_fold(profile(name)?, |profile, s| {
+        switch(s)?.throw(&profile).ok_or_else(|| {
             let reason = format!(
                 "switch '{s}' does not fit profile '{name}', which has it already or differently: leave it out"
             );
-            return Err(AskedWrongly::Value(reason).into());
-        }
-        table.extend(switch.set.clone());
-        text += &format!("# switch {s}: {}\n", switch.set);
-    }
-    let path = format!("profile {name} with {}", switched.join(", "));
-    let changed = table.try_into().map_err(|e: toml::de::Error| AskedWrongly::Malformed {
-        path,
-        line: 1,
-        reason: e.message().into(),
-    })?;
-    Ok((changed, text))
+            AskedWrongly::Value(reason).into()
+        })
+    })
 }
 
 /// Reads a machine file; `costs = "NAME"` stands for the costs of another.
@@ -276,10 +190,10 @@ mod tests {
         for m in machines().unwrap() {
             machine(&m.name).unwrap();
         }
-        for p in profiles().unwrap() {
-            for s in switches().unwrap().keys() {
-                let fits = p.proactive == kontig_mm::profile::ProactiveRules::Off;
-                assert_eq!(profile_with(&p.name, std::slice::from_ref(s)).is_ok(), fits, "{} with {s}", p.name);
+        for p in profiles() {
+            for (name, switch) in kontig_profiles::switches() {
+                let fits = switch.fit(&p) == kontig_profiles::Fit::Fits;
+                assert_eq!(profile_with(&p.name, std::slice::from_ref(&name)).is_ok(), fits, "{} with {name}", p.name);
             }
         }
         for e in experiments().unwrap() {
@@ -311,21 +225,5 @@ mod tests {
         let message = parse::<MachineFile>(&source).unwrap_err().to_string();
         assert!(message.starts_with("x.toml:2: "), "{message}");
         assert_eq!(message.lines().count(), 1);
-    }
-
-    #[test]
-    fn the_engines_own_profiles_are_those_of_the_files() {
-        assert_eq!(
-            profile("6.1").unwrap().0,
-            Profile { summary: profile("6.1").unwrap().0.summary, ..Profile::linux_6_1() }
-        );
-        assert_eq!(
-            profile("7.2").unwrap().0,
-            Profile { summary: profile("7.2").unwrap().0.summary, ..Profile::linux_7_2() }
-        );
-        assert_eq!(
-            profile("5.6").unwrap().0,
-            Profile { summary: profile("5.6").unwrap().0.summary, ..Profile::linux_5_6() }
-        );
     }
 }

@@ -107,6 +107,18 @@ impl From<AskedWrongly> for LabError {
         LabError::Asked(e)
     }
 }
+impl From<kontig_profiles::ProfileError> for LabError {
+    fn from(e: kontig_profiles::ProfileError) -> Self {
+        use kontig_profiles::ProfileError;
+        LabError::Asked(match e {
+            ProfileError::Unknown { name, nearest, known } => {
+                AskedWrongly::Unknown { what: "profile", name, nearest, known }
+            }
+            ProfileError::Unreadable { path, reason } => AskedWrongly::Unreadable { path, reason },
+            ProfileError::Malformed { path, line, reason } => AskedWrongly::Malformed { path, line, reason },
+        })
+    }
+}
 impl From<Failed> for LabError {
     fn from(e: Failed) -> Self {
         LabError::Failed(e)

@@ -39,10 +39,9 @@ impl Drop for Room<'_> {
 
 /// Memory the host can give without swapping, bytes; unlimited where that cannot be known.
 pub(crate) fn available_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text
-        .lines()
-        .find_map(|l| l.strip_prefix("MemAvailable:")?.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    let file = "/proc/meminfo";
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let kib = kontig_procfs::MemInfo::parse(file, &text).ok().and_then(|info| info.kb("MemAvailable"));
     kib.map_or(u64::MAX, |kib| kib * 1024)
 }
 

@@ -38,7 +38,7 @@ impl Resolved {
         let profiles = experiment
             .variant
             .iter()
-            .map(|v| catalog::profile_with(&v.profile, &v.switches).map(|(p, _)| p))
+            .map(|v| catalog::profile_with(&v.profile, &v.switches))
             .collect::<Result<_, _>>()?;
         let target = experiment.target.as_deref().map(|t| catalog::target(t).map(|(t, _)| t)).transpose()?;
         if let Some(t) = &target
@@ -68,7 +68,7 @@ impl Resolved {
         if self.profiles.len() != self.experiment.variant.len() {
             return Err(format!("{} variants, {} profiles", self.experiment.variant.len(), self.profiles.len()));
         }
-        self.profiles.iter().try_for_each(catalog::check_profile)?;
+        self.profiles.iter().try_for_each(kontig_profiles::check)?;
         self.target.as_ref().map_or(Ok(()), Target::validate)?;
         [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten().try_for_each(catalog::check_machine)?;
         self.fits()

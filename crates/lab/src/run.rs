@@ -225,7 +225,7 @@ impl Running<'_> {
 
     fn write_procfs(&self, when: &str) -> Result<(), LabError> {
         let Some(dir) = &self.plan.procfs else { return Ok(()) };
-        for (name, text) in self.machine.memory().procfs_files() {
+        for (name, text) in kontig_procfs::from_mm::files(self.machine.memory()) {
             let path = dir.join(when).join(name);
             write_file(&path, text.as_bytes())?;
         }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 /// Schema of `result.json`.
-pub const RESULT_SCHEMA: &str = "kontig.result/2";
+pub const RESULT_SCHEMA: &str = "kontig.result/3";
 
 /// `result.json`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

@@ -8,6 +8,7 @@ use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
 use kontig_mm::Profile;
 use kontig_mm::sysctl::{SYSCTLS, Sysctl, SysctlError};
+use kontig_profiles::Switch;
 
 /// The sysctl of this name, with or without `vm.`, that can be set for a run.
 ///
@@ -33,53 +34,48 @@ pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> R
     match sysctl.parse(profile, value) {
         Ok(_) => Ok(()),
         Err(e @ SysctlError::Absent { .. }) => {
-            Err(AskedWrongly::Value(format!("{e}; {}", remedy(sysctl, variant)?)).into())
+            Err(AskedWrongly::Value(format!("{e}; {}", remedy(sysctl, variant))).into())
         }
         Err(e) => Err(AskedWrongly::Value(e.to_string()).into()),
     }
 }
 
 /// What gives a variant a sysctl its profile does not have.
-fn remedy(sysctl: &Sysctl, variant: &Variant) -> Result<String, LabError> {
+fn remedy(sysctl: &Sysctl, variant: &Variant) -> String {
     let mut ways = Vec::new();
-    for name in catalog::switches()?.into_keys() {
+    for name in kontig_profiles::switches().into_keys() {
         let switches: Vec<String> = variant.switches.iter().cloned().chain([name.clone()]).collect();
-        if catalog::profile_with(&variant.profile, &switches).is_ok_and(|(p, _)| sysctl.exists(&p)) {
+        if catalog::profile_with(&variant.profile, &switches).is_ok_and(|p| sysctl.exists(&p)) {
             ways.push(format!("--switch {name} adds it"));
         }
     }
-    let profiles = profiles_with(sysctl)?;
+    let profiles = profiles_with(sysctl);
     match profiles.as_slice() {
         [] => {}
         [one] => ways.push(format!("--profile {one} has it")),
         several => ways.push(format!("--profile {} has it", listed(several, "or"))),
     }
-    Ok(ways.join(", "))
+    ways.join(", ")
 }
 
 /// The profiles that have a sysctl as they are.
-fn profiles_with(sysctl: &Sysctl) -> Result<Vec<String>, LabError> {
-    Ok(catalog::profiles()?.into_iter().filter(|p| sysctl.exists(p)).map(|p| p.name).collect())
+fn profiles_with(sysctl: &Sysctl) -> Vec<String> {
+    kontig_profiles::all().filter(|p| sysctl.exists(p)).map(|p| p.name).collect()
 }
 
 /// The switches that add a sysctl to some profile.
-fn switches_with(sysctl: &Sysctl) -> Result<Vec<String>, LabError> {
-    let profiles = catalog::profiles()?;
-    let adds = |switch: &String| {
-        profiles
-            .iter()
+fn switches_with(sysctl: &Sysctl) -> Vec<String> {
+    let adds = |switch: &Switch| {
+        kontig_profiles::all()
             .filter(|p| !sysctl.exists(p))
-            .any(|p| catalog::profile_with(&p.name, std::slice::from_ref(switch)).is_ok_and(|(p, _)| sysctl.exists(&p)))
+            .any(|p| switch.throw(&p).is_some_and(|thrown| sysctl.exists(&thrown)))
     };
-    Ok(catalog::switches()?.into_keys().filter(adds).collect())
+    kontig_profiles::switches().into_iter().filter(|(_, switch)| adds(switch)).map(|(name, _)| name).collect()
 }
 
 /// A sysctl in one line: range, what it does, default, and who has it if not everybody.
-///
-/// # Errors
-/// If the data that comes along cannot be read.
-pub fn listing(sysctl: &Sysctl) -> Result<String, LabError> {
-    let profiles = catalog::profiles()?;
+pub fn listing(sysctl: &Sysctl) -> String {
+    let profiles = catalog::profiles();
     let range_of = |p: &Profile| match sysctl.range(p) {
         (min, max) if min == max => format!("write {min}"),
         (min, u32::MAX) => format!("{min} or more"),
@@ -104,14 +100,14 @@ pub fn listing(sysctl: &Sysctl) -> Result<String, LabError> {
             None => "default: computed".into(),
         });
     }
-    let having = profiles_with(sysctl)?;
+    let having = profiles_with(sysctl);
     if having.len() < profiles.len() {
         let plural = if having.len() == 1 { "" } else { "s" };
-        let switches: String = switches_with(sysctl)?.iter().map(|s| format!(", and switch {s}")).collect();
+        let switches: String = switches_with(sysctl).iter().map(|s| format!(", and switch {s}")).collect();
         facts.push(format!("profile{plural} {}{switches}", listed(&having, "and")));
     }
     let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
-    Ok(format!("{range}: {}{facts}", sysctl.summary))
+    format!("{range}: {}{facts}", sysctl.summary)
 }
 
 /// `a, b and c`.
@@ -130,7 +126,7 @@ mod tests {
 
     fn variant(profile: &str, switches: &[&str]) -> (Variant, Profile) {
         let switches: Vec<String> = switches.iter().map(|s| (*s).into()).collect();
-        let p = catalog::profile_with(profile, &switches).unwrap().0;
+        let p = catalog::profile_with(profile, &switches).unwrap();
         (Variant { name: "v".into(), profile: profile.into(), switches, sysctls: BTreeMap::new() }, p)
     }
 
@@ -141,7 +137,7 @@ mod tests {
         assert_eq!(message, "vm.defrag_mode: profile '6.1' does not have it; --profile 7.2 has it");
         // Whatever is missing anywhere: each way named leads there, and some way is named.
         let mut missing = 0;
-        for profile in catalog::profiles().unwrap() {
+        for profile in catalog::profiles() {
             for sysctl in SYSCTLS.iter().filter(|s| s.is_setting() && !s.exists(&profile)) {
                 missing += 1;
                 let (v, p) = variant(&profile.name, &[]);
@@ -166,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_line_says_range_default_and_who_has_it() {
-        let line = |name: &str| listing(Sysctl::find(name).unwrap()).unwrap();
+        let line = |name: &str| listing(Sysctl::find(name).unwrap());
         assert_eq!(
             line("vm.defrag_mode"),
             "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profile 7.2)"

@@ -5,12 +5,13 @@
 //! from what boot sets. Variants that have become the same run once. Of the workload, a driver's `give_up_after` and the
 //! fragmenter's holes can be changed.
 
-use crate::catalog::{self, Fit};
+use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Experiment, Variant};
 use crate::sysctls;
 use kontig_mm::Profile;
 use kontig_mm::sysctl::Sysctl;
+use kontig_profiles::Fit;
 use kontig_workload::fragmenter::Holes;
 
 /// What is to be different.
@@ -61,7 +62,7 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
                 v.switches.push(s.clone());
             }
         }
-        profiles.push(catalog::profile_with(&v.profile, &v.switches)?.0);
+        profiles.push(catalog::profile_with(&v.profile, &v.switches)?);
     }
     for (sysctl, value) in &settings {
         let takes = |p: &Profile| sysctl.exists(p);
@@ -136,10 +137,10 @@ fn settings(asked: &[(String, String)]) -> Result<Vec<(&'static Sysctl, String)>
 
 /// Leaves out the switches and settings that the experiment gave a variant and its new profile has no place for.
 fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Vec<String>) -> Result<(), LabError> {
-    let own = catalog::profile(&v.profile)?.0;
+    let own = catalog::profile(&v.profile)?;
     let mut fitting = Vec::new();
     for s in &old.switches {
-        let has = match catalog::switch_fit(s, &v.profile)? {
+        let has = match catalog::switch(s)?.fit(&own) {
             Fit::Fits => {
                 fitting.push(s.clone());
                 continue;
@@ -150,7 +151,7 @@ fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Vec<S
         note(notes, format!("switch {s} of '{}' is left out: profile {} {has}", old.name, own.name));
     }
     v.switches = fitting;
-    let profile = catalog::profile_with(&v.profile, &v.switches)?.0;
+    let profile = catalog::profile_with(&v.profile, &v.switches)?;
     for (name, value) in old.sysctl_texts() {
         if !sysctls::setting(&name)?.exists(&profile) {
             let reason = format!("{name}={value} of '{}' is left out: profile {} does not have it", old.name, own.name);
@@ -183,7 +184,7 @@ fn rename_and_drop_same(e: &mut Experiment, profiles: &[Profile], notes: &mut Ve
 
 /// A variant's name made of what it is: `7.2`, `5.6+proactive-compaction+proactiveness=80`.
 fn described(v: &Variant, p: &Profile) -> Result<String, LabError> {
-    let mut name = catalog::profile_label(&v.profile, &p.name)?;
+    let mut name = catalog::profile_label(&v.profile, &p.name);
     for s in &v.switches {
         name += &format!("+{s}");
     }

@@ -243,7 +243,7 @@ proptest! {
     fn a_profile(d in damages()) {
         let path = file("profile.toml", &damaged(PROFILE, &d));
         one_line(catalog::profile_with(path.to_str().unwrap(), &["proactive-compaction".into()]))?;
-        if let Some((profile, _)) = one_line(catalog::profile(path.to_str().unwrap()))? {
+        if let Some(profile) = one_line(catalog::profile(path.to_str().unwrap()))? {
             let mut r = Resolved { pace_machine: None, ..small_resolved() };
             r.experiment.pace = None;
             r.profiles[1] = profile;

@@ -7,8 +7,8 @@ use crate::event::{Event, Listen};
 use crate::fallback::RmqueueMode;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::pcp;
-use crate::profile::{HighAtomicRules, PcpRules};
 use crate::request::Request;
+use crate::rules::PcpLists;
 use crate::state::{FrameKind, Locked, Memory};
 use crate::types::{MigrateType, Order, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
@@ -95,10 +95,10 @@ impl Memory {
         let Some(first) = self.preferred_zone(r) else {
             return false;
         };
-        let zone = &self.zones[first.index()];
+        let zone = &self.zones[first];
         zone.kind == ZoneType::Normal
             && (self.nodes.len() == 1
-                || self.nodes[zone.node.index()].zones.iter().any(|z| self.zones[z.index()].kind == ZoneType::Dma32))
+                || self.nodes[zone.node].zones.iter().any(|z| self.zones[*z].kind == ZoneType::Dma32))
     }
 
     /// Walks the zones and takes a block from the first that can spare one (§3.4).
@@ -116,9 +116,9 @@ impl Memory {
     /// Whether kswapd is at work on the zone's node, and another node should be asked first.
     #[inline(always)]
     fn leave_for_last(&self, zone: ZoneId) -> bool {
-        self.sh.profile.busy_nodes_last
+        self.sh.profile.zonelist.busy_nodes_last
             && self.nodes.len() > 1
-            && self.nodes[self.zones[zone.index()].node.index()].kswapd.running
+            && self.nodes[self.zones[zone].node].kswapd.running
     }
 
     /// The rest of the walk, after the preferred zone had nothing.
@@ -137,7 +137,7 @@ impl Memory {
                 if flags.any(AllocFlags::NOFRAGMENT)
                     && !defrag_mode
                     && id != first
-                    && self.zones[id.index()].node != self.zones[first.index()].node
+                    && self.zones[id].node != self.zones[first].node
                 {
                     flags = flags.without(AllocFlags::NOFRAGMENT);
                     continue 'walk;
@@ -170,15 +170,15 @@ impl Memory {
             return None;
         }
         let pfn = self.locked(id, r.cpu).rmqueue(r.order, r.gfp.migratetype(), flags);
-        let may_wake = flags.any(AllocFlags::KSWAPD) || !self.sh.profile.boost_wakes_by_kswapd_requests;
-        if self.zones[id.index()].boosted_flag && may_wake {
-            self.zones[id.index()].boosted_flag = false;
-            let highest = self.zones[id.index()].kind;
+        let may_wake = flags.any(AllocFlags::KSWAPD) || !self.sh.profile.boost.woken_for_by_kswapd_requests;
+        if self.zones[id].boosted_flag && may_wake {
+            self.zones[id].boosted_flag = false;
+            let highest = self.zones[id].kind;
             self.wakeup_kswapd(id, Gfp::NONE, Order::ZERO, highest);
         }
         let pfn = pfn?;
         self.account_alloc(id, pfn, r);
-        if flags.any(AllocFlags::HIGHATOMIC) && self.sh.profile.highatomic == HighAtomicRules::ReservedCounts {
+        if flags.any(AllocFlags::HIGHATOMIC) && !self.sh.profile.highatomic.bypasses_pcp {
             self.locked(id, r.cpu).reserve_highatomic(pfn, r.order);
         }
         Some(pfn)
@@ -188,9 +188,9 @@ impl Memory {
     /// looked at first: a zone below it is remembered as such.
     #[inline(always)]
     fn above_mark(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> bool {
-        let zone = &mut self.zones[id.index()];
+        let zone = &mut self.zones[id];
         let (profile, highest, order) = (&self.sh.profile, r.gfp.highest_zone(), r.order);
-        if profile.pcp == PcpRules::AutoTuned && !zone.below_high {
+        if profile.pcp.lists == PcpLists::AutoTuned && !zone.below_high {
             if zone.watermark_fast(order, zone.wmark(Wmark::High), highest, flags, profile) {
                 return true;
             }
@@ -207,7 +207,7 @@ impl Memory {
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, true);
         }
-        let kind = self.zones[zone.index()].kind;
+        let kind = self.zones[zone].kind;
         self.sh.vmstat.add(PGALLOC[kind.index()], u64::from(order.pages()));
         self.sh.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
     }
@@ -225,7 +225,7 @@ impl Locked<'_> {
     /// Takes a block from the per-CPU lists or the free lists (§2.4, §2.8).
     #[inline(always)]
     fn rmqueue(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
-        if pcp::allows(self.sh.profile.pcp, order)
+        if pcp::allows(self.sh.profile.pcp.lists, order)
             && let Some(pfn) = self.pcp_alloc(order, t, flags)
         {
             return Some(pfn);
@@ -247,7 +247,7 @@ impl Locked<'_> {
         }
         let pfn = pfn?;
         self.account_taken(order.pages());
-        if flags.any(AllocFlags::HIGHATOMIC) && self.sh.profile.highatomic == HighAtomicRules::FreeCounts {
+        if flags.any(AllocFlags::HIGHATOMIC) && self.sh.profile.highatomic.bypasses_pcp {
             self.reserve_highatomic(pfn, order);
         }
         Some(pfn)
@@ -258,8 +258,9 @@ impl Locked<'_> {
 mod tests {
     use super::*;
     use crate::boot::{MachineSpec, ZoneSpec};
-    use crate::profile::Profile;
+    use crate::rules::Profile;
     use crate::state::Zone;
+    use crate::testing::linux;
     use crate::types::{CpuId, NodeId};
     use alloc::vec::Vec;
 
@@ -302,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_page_allocated_again_is_the_page_a_new_walk_would_find() {
-        for profile in [Profile::linux_5_6(), Profile::linux_6_1(), Profile::linux_7_2()] {
+        for profile in ["5.6", "6.1", "7.2"].map(linux) {
             let (mut runs, mut singly) = (three_nodes(profile.clone()), three_nodes(profile));
             let (of_runs, of_single) = (fill(&mut runs, true), fill(&mut singly, false));
             // The walk that fails at the end tries every zone, in both.

@@ -1,10 +1,10 @@
 //! A machine as boot leaves it: its zones and nodes made, all its memory free, all marks computed.
 
 use crate::event::Trace;
-use crate::profile::Profile;
+use crate::rules::Profile;
 use crate::state::{
-    FrameKind, Frames, KcompactdState, KswapdState, List, Memory, Node, Pageblocks, PerCpuPages, Shared, Tunables,
-    Watermarks, Zone, ZoneCompaction,
+    FrameKind, Frames, KcompactdState, KswapdState, List, Memory, Node, Pageblocks, PerCpuPages, Shared, Table,
+    Tunables, Watermarks, Zone, ZoneCompaction,
 };
 use crate::step::Wakes;
 use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -12,7 +12,6 @@ use crate::vmstat::Vmstat;
 use crate::work::Work;
 use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// A zone to be made.
@@ -51,12 +50,12 @@ impl Memory {
     /// Says in one line what is wrong with the specification.
     pub fn new(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
         let mut memory = Memory::empty(spec, profile)?;
-        for z in 0..memory.zones.len() {
+        for z in memory.zones.ids() {
             let zone = &memory.zones[z];
             let (start, end) = (zone.start, zone.end);
             let reserved = zone.spanned() - zone.managed;
             memory.reserve_start(start, reserved as u32);
-            memory.free_range(ZoneId::new(z), start.plus(reserved as u32), end);
+            memory.free_range(z, start.plus(reserved as u32), end);
         }
         memory.sh.work = Work::default();
         Ok(memory)
@@ -113,7 +112,8 @@ impl Memory {
         let frames = spec.zones.iter().map(|z| z.end).max().unwrap_or(0);
         let frames = Frames::new(frames);
         let mut blocks = Pageblocks::new(frames.nr_pageblocks());
-        let zones: Vec<Zone> = spec.zones.iter().enumerate().map(|(i, z)| new_zone(i, z, spec.cpus)).collect();
+        let zones: Table<ZoneId, Zone> =
+            spec.zones.iter().enumerate().map(|(i, z)| new_zone(i, z, spec.cpus)).collect();
         for z in &zones {
             for b in z.start.pageblock()..=z.last_pageblock().pageblock() {
                 blocks.set_zone(b, z.id);
@@ -162,7 +162,7 @@ impl Memory {
 
     /// Frees `[from, to)` in blocks as large as alignment allows, in ascending order.
     fn free_range(&mut self, zone: ZoneId, from: Pfn, to: Pfn) {
-        let to_tail = self.sh.profile.boot_frees_to_tail;
+        let to_tail = self.sh.profile.boot.frees_to_tail;
         let mut locked = self.locked(zone, CpuId::new(0));
         let mut at = from;
         while at < to {
@@ -204,7 +204,7 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize) -> Zone {
         free_pages: 0,
         nr_free: [0; NR_ORDERS],
         lists: [[List::EMPTY; MigrateType::COUNT]; NR_ORDERS],
-        pcps: vec![PerCpuPages::new(); cpus],
+        pcps: (0..cpus).map(|_| PerCpuPages::new()).collect(),
     }
 }
 

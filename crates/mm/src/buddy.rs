@@ -10,7 +10,7 @@
 
 use crate::event::{Event, Listen};
 use crate::pcp;
-use crate::profile::FreeLists;
+use crate::rules::FreeLists;
 use crate::state::{FrameKind, Locked};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
@@ -58,7 +58,7 @@ impl Locked<'_> {
             };
             self.del_from_free_list(buddy, order, buddy_type);
             self.sh.work.merges += 1;
-            if buddy_type != t && self.sh.profile.free_lists == FreeLists::AsPageblock {
+            if buddy_type != t && self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
                 self.set_range_type(buddy, order, t);
             }
             pfn = Pfn::new(pfn.get() & buddy.get());
@@ -70,7 +70,7 @@ impl Locked<'_> {
 
     /// Frees a block of any order as the type of its pageblock, or of each of its pageblocks.
     pub(crate) fn free_by_pageblock(&mut self, pfn: Pfn, order: Order) {
-        let piece = match self.sh.profile.free_lists {
+        let piece = match self.sh.profile.buddy.free_lists {
             FreeLists::AsFreed => order,
             FreeLists::AsPageblock => order.min(PAGEBLOCK_ORDER),
         };
@@ -126,11 +126,11 @@ impl Locked<'_> {
             };
             self.del_from_free_list(pfn, o, t);
             self.expand(pfn, order, o, t);
-            if self.sh.profile.free_lists == FreeLists::AsPageblock {
+            if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
                 self.mod_free_pages_of(t, -i64::from(order.pages()));
             }
             self.sh.work.buddy_blocks += 1;
-            let rules = self.sh.profile.pcp;
+            let rules = self.sh.profile.pcp.lists;
             self.sh.emit(Listen::KMEM, || Event::PageAllocZoneLocked {
                 pfn,
                 order,
@@ -160,7 +160,7 @@ impl Locked<'_> {
         self.frames.set(pfn, FrameKind::Buddy(to), order);
         let list = &mut self.zone.lists[order.index()][to.index()];
         self.frames.push_back(list, pfn, order);
-        if self.sh.profile.free_lists == FreeLists::AsPageblock {
+        if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
             self.mod_free_pages_of(from, -i64::from(order.pages()));
             self.mod_free_pages_of(to, i64::from(order.pages()));
         }

@@ -3,7 +3,7 @@
 //! The invariants are written here once; property tests call this after every operation on small machines, and
 //! hosts call it on demand on large ones. Source: kernel-behaviour §12, and the engine's own data structures.
 
-use crate::profile::FreeLists;
+use crate::rules::FreeLists;
 use crate::state::pcp_lists;
 use crate::state::{FrameKind, List, Memory, NR_LISTS, Tag, Zone};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
@@ -106,7 +106,7 @@ impl Memory {
 
     /// Where lists follow pageblocks, every pageblock of a block has the type of its list.
     fn check_list_type(&self, pfn: Pfn, o: Order, t: MigrateType) -> Result<(), String> {
-        if self.sh.profile.free_lists == FreeLists::AsPageblock {
+        if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
             for b in pfn.pageblock()..=pfn.plus(o.pages() - 1).pageblock() {
                 let block = self.blocks.migratetype(b);
                 ensure!(block == t, "{pfn} on list {} {} is in a {} pageblock", o.get(), t.name(), block.name());
@@ -252,7 +252,7 @@ impl Memory {
         ensure!(!c.capture.has_page(), "a captured block was never handed over");
         let w = &z.watermarks;
         ensure!(w.min <= w.low && w.low <= w.high, "watermarks {w:?} out of order");
-        if self.sh.profile.free_lists == FreeLists::AsPageblock {
+        if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
             let listed: u64 = Order::all()
                 .map(|o| self.frames.iter(z.free_list(o, MigrateType::HighAtomic), o).count() << o.get())
                 .sum::<usize>() as u64;
@@ -332,7 +332,10 @@ mod tests {
     }
 
     fn free(m: &Memory, o: u8) -> Pfn {
-        m.zones[0].free_list(order(o), MigrateType::Movable).first().expect("the sample has blocks of this order")
+        m.zones[ZoneId::new(0)]
+            .free_list(order(o), MigrateType::Movable)
+            .first()
+            .expect("the sample has blocks of this order")
     }
 
     #[track_caller]
@@ -360,28 +363,31 @@ mod tests {
             },
             "does not point back",
         );
-        damage(|s| s.m.zones[0].lists[6][1].tail = free(&s.m, 7).get(), "its tail is");
-        damage(|s| s.m.zones[0].lists[6][1] = List::EMPTY, "0 blocks listed at order 6");
-        damage(|s| s.m.zones[0].lists[6][0] = s.m.zones[0].lists[6][1], "is tagged Buddy(Movable) order 6");
+        damage(|s| s.m.zones[ZoneId::new(0)].lists[6][1].tail = free(&s.m, 7).get(), "its tail is");
+        damage(|s| s.m.zones[ZoneId::new(0)].lists[6][1] = List::EMPTY, "0 blocks listed at order 6");
+        damage(
+            |s| s.m.zones[ZoneId::new(0)].lists[6][0] = s.m.zones[ZoneId::new(0)].lists[6][1],
+            "is tagged Buddy(Movable) order 6",
+        );
     }
 
     #[test]
     fn damaged_counts_are_named() {
-        damage(|s| s.m.zones[0].nr_free[6] += 1, "nr_free is 2");
-        damage(|s| s.m.zones[0].nr_free[9] += 1, "nr_free is");
-        damage(|s| s.m.zones[0].free_pages -= 1, "NR_FREE_PAGES is");
-        damage(|s| s.m.zones[0].free_pages = i64::MIN, "NR_FREE_PAGES is");
-        damage(|s| s.m.zones[0].pcps[0].count += 1, "CPU 0 lists");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_free[6] += 1, "nr_free is 2");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_free[9] += 1, "nr_free is");
+        damage(|s| s.m.zones[ZoneId::new(0)].free_pages -= 1, "NR_FREE_PAGES is");
+        damage(|s| s.m.zones[ZoneId::new(0)].free_pages = i64::MIN, "NR_FREE_PAGES is");
+        damage(|s| s.m.zones[ZoneId::new(0)].pcps[CpuId::new(0)].count += 1, "CPU 0 lists");
         damage(
             |s| {
-                s.m.zones[0].pcps[1].free_diff += 1000;
-                s.m.zones[0].free_pages -= 1000;
+                s.m.zones[ZoneId::new(0)].pcps[CpuId::new(1)].free_diff += 1000;
+                s.m.zones[ZoneId::new(0)].free_pages -= 1000;
             },
             "holds back 1000 free pages",
         );
-        damage(|s| s.m.zones[0].nr_lru += 1, "1 LRU pages, counted 2");
-        damage(|s| s.m.zones[0].nr_isolated += 1, "0 isolated pages, counted 1");
-        damage(|s| s.m.zones[0].nr_reserved_highatomic += 5120, "5120 pages counted");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_lru += 1, "1 LRU pages, counted 2");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_isolated += 1, "0 isolated pages, counted 1");
+        damage(|s| s.m.zones[ZoneId::new(0)].nr_reserved_highatomic += 5120, "5120 pages counted");
     }
 
     #[test]
@@ -407,7 +413,8 @@ mod tests {
         );
         damage(
             |s| {
-                let on_list = s.m.zones[0].pcps[0].list(1).next().expect("the sample has such a page");
+                let on_list =
+                    s.m.zones[ZoneId::new(0)].pcps[CpuId::new(0)].list(1).next().expect("the sample has such a page");
                 s.m.frames.set(on_list, FrameKind::Pcp(MigrateType::Unmovable), order(0));
             },
             "on CPU 0's list 1 is tagged Pcp(Unmovable)",
@@ -441,9 +448,9 @@ mod tests {
 
     #[test]
     fn impossible_memories_of_a_zone_are_named() {
-        damage(|s| s.m.zones[0].watermarks.min = 1 << 40, "out of order");
-        damage(|s| s.m.zones[0].compaction.defer_shift = 7, "deferral");
-        damage(|s| s.m.zones[0].compaction.considered = 65, "deferral");
+        damage(|s| s.m.zones[ZoneId::new(0)].watermarks.min = 1 << 40, "out of order");
+        damage(|s| s.m.zones[ZoneId::new(0)].compaction.defer_shift = 7, "deferral");
+        damage(|s| s.m.zones[ZoneId::new(0)].compaction.considered = 65, "deferral");
         damage(
             |s| {
                 // A whole pageblock is captured and never given to anybody.

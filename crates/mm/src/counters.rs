@@ -2,18 +2,18 @@
 //!
 //! Source: kernel-behaviour §1.6.
 
-use crate::profile::PcpRules;
+use crate::rules::PcpLists;
 use crate::state::Memory;
-use crate::types::{CpuId, ZoneId};
+use crate::types::CpuId;
 
 impl Memory {
     /// What a CPU's vmstat worker does once a second: folds its parts of the free-page counters in, and shrinks
     /// lists that follow use.
     pub fn vmstat_update(&mut self, cpu: CpuId) {
         self.fold_vmstat(cpu);
-        if self.sh.profile.pcp == PcpRules::AutoTuned {
-            for z in 0..self.zones.len() {
-                self.locked(ZoneId::new(z), cpu).pcp_decay();
+        if self.sh.profile.pcp.lists == PcpLists::AutoTuned {
+            for zone in self.zones.ids() {
+                self.locked(zone, cpu).pcp_decay();
             }
         }
     }
@@ -21,7 +21,7 @@ impl Memory {
     /// Folds a CPU's parts of the free-page counters in, as it does before it idles.
     pub fn fold_vmstat(&mut self, cpu: CpuId) {
         for zone in &mut self.zones {
-            zone.free_pages += core::mem::take(&mut zone.pcps[cpu.index()].free_diff);
+            zone.free_pages += core::mem::take(&mut zone.pcps[cpu].free_diff);
         }
     }
 }

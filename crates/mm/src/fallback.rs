@@ -11,7 +11,7 @@
 
 use crate::event::{Event, Listen};
 use crate::gfp::AllocFlags;
-use crate::profile::{FallbackRules, FreeLists, HighAtomicRules};
+use crate::rules::{Fallback, FreeLists, HighAtomicLimit};
 use crate::state::{Locked, Zone};
 use crate::sysctl::WATERMARK_BOOST_FACTOR;
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
@@ -79,8 +79,8 @@ impl Locked<'_> {
         {
             return Some(pfn);
         }
-        match self.sh.profile.fallback {
-            FallbackRules::MoveThenTake => {
+        match self.sh.profile.fallback.takes {
+            Fallback::MoveThenTake => {
                 while self.rmqueue_fallback(order, t, flags) {
                     if let Some(pfn) = self.rmqueue_smallest(order, t) {
                         return Some(pfn);
@@ -88,7 +88,7 @@ impl Locked<'_> {
                 }
                 None
             }
-            FallbackRules::ClaimOrSteal => self.rmqueue_claim_or_steal(order, t, flags, mode),
+            Fallback::ClaimOrSteal => self.rmqueue_claim_or_steal(order, t, flags, mode),
         }
     }
 
@@ -242,7 +242,7 @@ impl Locked<'_> {
             return self.move_to_free_list(pfn, o, from, t);
         }
         let boosted = self.boost_watermark();
-        if flags.any(AllocFlags::KSWAPD) && (boosted || !self.sh.profile.boost_spares_small_zones) {
+        if flags.any(AllocFlags::KSWAPD) && (boosted || !self.sh.profile.boost.spares_small_zones) {
             self.zone.boosted_flag = true;
         }
         if !whole_block {
@@ -285,7 +285,7 @@ impl Locked<'_> {
     /// Raises the zone's marks by one pageblock, up to a ceiling; false if the zone is too small or boosting is off.
     fn boost_watermark(&mut self) -> bool {
         let pageblock = u64::from(PAGEBLOCK_PAGES);
-        if self.sh.profile.boost_spares_small_zones && 4 * pageblock > self.zone.managed {
+        if self.sh.profile.boost.spares_small_zones && 4 * pageblock > self.zone.managed {
             return false;
         }
         let (boost, high) = (self.zone.watermark_boost, self.zone.watermarks.high);
@@ -304,16 +304,16 @@ impl Locked<'_> {
         let pageblock = u64::from(PAGEBLOCK_PAGES);
         let percent = self.zone.managed / 100;
         let rules = self.sh.profile.highatomic;
-        let limit = match rules {
-            HighAtomicRules::ReservedCounts => percent + pageblock,
-            HighAtomicRules::FreeCounts if percent < pageblock => 0,
-            HighAtomicRules::FreeCounts => percent.next_multiple_of(pageblock),
+        let limit = match rules.limit {
+            HighAtomicLimit::PercentAndBlock => percent + pageblock,
+            HighAtomicLimit::PercentRoundedUp if percent < pageblock => 0,
+            HighAtomicLimit::PercentRoundedUp => percent.next_multiple_of(pageblock),
         };
         let t = self.blocks.migratetype(pfn.pageblock());
         if self.zone.nr_reserved_highatomic >= limit || !t.is_mergeable() {
             return;
         }
-        if rules == HighAtomicRules::FreeCounts {
+        if rules.reserves_by_block {
             if order >= PAGEBLOCK_ORDER {
                 self.set_range_type(pfn, order, MigrateType::HighAtomic);
                 self.zone.nr_reserved_highatomic += u64::from(order.pages());
@@ -339,7 +339,7 @@ impl Locked<'_> {
             let Some(pfn) = self.zone.lists[o.index()][MigrateType::HighAtomic.index()].first() else {
                 continue;
             };
-            if self.sh.profile.free_lists == FreeLists::AsPageblock {
+            if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
                 let size = pageblock.max(u64::from(o.pages())).min(self.zone.nr_reserved_highatomic);
                 self.zone.nr_reserved_highatomic -= size;
                 let moved = if o < PAGEBLOCK_ORDER {

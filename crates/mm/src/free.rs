@@ -40,7 +40,7 @@ impl Memory {
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, false);
         }
-        let pcp_allowed = pcp::allows(self.sh.profile.pcp, order);
+        let pcp_allowed = pcp::allows(self.sh.profile.pcp.lists, order);
         let mut locked = self.locked(id, cpu);
         if pcp_allowed {
             locked.pcp_free(pfn, order);
@@ -53,8 +53,8 @@ impl Memory {
 
     /// Gives back what this CPU's lists of all zones hold.
     pub fn drain_cpu(&mut self, cpu: CpuId) {
-        for z in 0..self.zones.len() {
-            self.locked(ZoneId::new(z), cpu).pcp_drain();
+        for zone in self.zones.ids() {
+            self.locked(zone, cpu).pcp_drain();
         }
     }
 }

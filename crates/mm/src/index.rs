@@ -77,13 +77,13 @@ impl Zone {
 impl Memory {
     /// A zone's score scaled by its share of the node's pages.
     pub fn fragmentation_score_weighted(&self, zone: &Zone) -> u64 {
-        zone.present * zone.fragmentation_score() / (self.nodes[zone.node.index()].present + 1)
+        zone.present * zone.fragmentation_score() / (self.nodes[zone.node].present + 1)
     }
 
     /// The fragmentation score of a node, 0 to 100: the sum of its zones' weighted scores.
     pub fn fragmentation_score_node(&self, node: NodeId) -> u64 {
-        let node = &self.nodes[node.index()];
-        node.zones.iter().map(|z| self.fragmentation_score_weighted(&self.zones[z.index()])).sum()
+        let node = &self.nodes[node];
+        node.zones.iter().map(|z| self.fragmentation_score_weighted(&self.zones[*z])).sum()
     }
 }
 

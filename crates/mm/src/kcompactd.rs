@@ -9,7 +9,7 @@ use crate::compact::{CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
 use crate::host::Owner;
-use crate::profile::ProactiveRules;
+use crate::rules::{ProactiveBackoff, ProactiveScore};
 use crate::state::Memory;
 use crate::step::{Daemon, DaemonStep, Step, Wait};
 use crate::sysctl::COMPACTION_PROACTIVENESS;
@@ -28,14 +28,14 @@ impl Memory {
             return;
         }
         // Unless asked for less it looks at all of its zones.
-        let top = self.nodes[node.index()].zones.iter().map(|z| self.zones[z.index()].kind).max();
-        let k = &mut self.nodes[node.index()].kcompactd;
+        let top = self.nodes[node].zones.iter().map(|z| self.zones[*z].kind).max();
+        let k = &mut self.nodes[node].kcompactd;
         k.max_order = k.max_order.max(order);
         k.highest = k.highest.or(top).map(|h| h.min(highest));
         if k.awake || !self.kcompactd_node_suitable(node) {
             return;
         }
-        self.nodes[node.index()].kcompactd.awake = true;
+        self.nodes[node].kcompactd.awake = true;
         self.sh.emit(Listen::COMPACTION, || Event::WakeupKcompactd {
             nid: node,
             order: Some(order),
@@ -53,12 +53,12 @@ impl Memory {
     }
 
     fn kcompactd_node_suitable(&mut self, node: NodeId) -> bool {
-        let k = self.nodes[node.index()].kcompactd;
+        let k = self.nodes[node].kcompactd;
         let highest = k.highest.unwrap_or(ZoneType::Device);
         let flags = self.kcompactd_flags();
-        (0..self.nodes[node.index()].zones.len()).any(|i| {
-            let zone = self.nodes[node.index()].zones[i];
-            self.zones[zone.index()].kind <= highest
+        (0..self.nodes[node].zones.len()).any(|i| {
+            let zone = self.nodes[node].zones[i];
+            self.zones[zone].kind <= highest
                 && self.compaction_suitable(zone, Some(k.max_order), flags, highest, true) == CompactResult::Continue
         })
     }
@@ -116,12 +116,11 @@ impl Kcompactd {
 
     /// How long it sleeps from now unless woken; `None` is for ever.
     fn timeout(&self, m: &mut Memory) -> Option<u64> {
-        match m.sh.profile.proactive {
-            ProactiveRules::Off => None,
-            ProactiveRules::Weighted => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
-            ProactiveRules::Unweighted | ProactiveRules::HalfLeeway => {
-                m.sh.decide(&COMPACTION_PROACTIVENESS, |p| p != 0).then_some(self.interval)
-            }
+        let rules = m.sh.profile.proactive;
+        match rules.backoff {
+            _ if rules.score == ProactiveScore::Off => None,
+            ProactiveBackoff::SkipChecks => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
+            ProactiveBackoff::LongSleep => m.sh.decide(&COMPACTION_PROACTIVENESS, |p| p != 0).then_some(self.interval),
         }
     }
 
@@ -141,8 +140,8 @@ impl Kcompactd {
                     settle(m, zone, order, self.cpu, result, scanned);
                     return Step::Working;
                 }
-                let zones = &m.nodes[self.node.index()].zones;
-                match zones.get(*next).copied().filter(|z| m.zones[z.index()].kind <= highest) {
+                let zones = &m.nodes[self.node].zones;
+                match zones.get(*next).copied().filter(|z| m.zones[*z].kind <= highest) {
                     Some(zone) => {
                         *next += 1;
                         *run = work_on(m, zone, order, highest, self.cpu);
@@ -159,7 +158,7 @@ impl Kcompactd {
                 let gained = m.fragmentation_score_node(self.node) < before;
                 self.checks_deferred = if gained { 0 } else { 1 << MAX_DEFER_SHIFT };
                 self.interval = HPAGE_FRAG_CHECK_INTERVAL_NS << if gained { 0 } else { MAX_DEFER_SHIFT };
-                m.nodes[self.node.index()].kcompactd.proactive_trigger = false;
+                m.nodes[self.node].kcompactd.proactive_trigger = false;
                 self.sleep(m)
             }
         }
@@ -167,10 +166,10 @@ impl Kcompactd {
 
     fn sleep(&mut self, m: &mut Memory) -> DaemonStep {
         self.job = Job::Asleep;
-        m.nodes[self.node.index()].kcompactd.awake = false;
+        m.nodes[self.node].kcompactd.awake = false;
         let nid = self.node;
         m.sh.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
-        let k = &m.nodes[self.node.index()].kcompactd;
+        let k = &m.nodes[self.node].kcompactd;
         if k.max_order > Order::ZERO || k.proactive_trigger {
             // Asked again while it worked.
             return Step::Wait(Wait::Time(0));
@@ -179,7 +178,7 @@ impl Kcompactd {
     }
 
     fn wake(&mut self, m: &mut Memory, timed_out: bool) -> DaemonStep {
-        let k = &mut m.nodes[self.node.index()].kcompactd;
+        let k = &mut m.nodes[self.node].kcompactd;
         k.awake = true;
         let triggered = k.proactive_trigger;
         if k.max_order > Order::ZERO && !triggered {
@@ -202,21 +201,21 @@ impl Kcompactd {
         m.sh.work.any = true;
         m.sh.work.tests += 1;
         if !m.should_proactive_compact_node(self.node) {
-            m.nodes[self.node.index()].kcompactd.proactive_trigger = false;
+            m.nodes[self.node].kcompactd.proactive_trigger = false;
             return self.sleep(m);
         }
-        if m.sh.profile.proactive == ProactiveRules::Weighted && self.checks_deferred > 0 {
+        if m.sh.profile.proactive.backoff == ProactiveBackoff::SkipChecks && self.checks_deferred > 0 {
             self.checks_deferred -= 1;
             return self.sleep(m);
         }
-        m.nodes[self.node.index()].kcompactd.proactive_runs += 1;
+        m.nodes[self.node].kcompactd.proactive_runs += 1;
         let score = m.fragmentation_score_node(self.node);
         self.job = Job::Proactive { score, sweep: NodeSweep::new(self.node, self.cpu, true) };
         Step::Working
     }
 
     fn work_done(&mut self, m: &mut Memory, order: Order) -> DaemonStep {
-        let k = &mut m.nodes[self.node.index()].kcompactd;
+        let k = &mut m.nodes[self.node].kcompactd;
         if k.max_order <= order {
             k.max_order = Order::ZERO;
             k.highest = None;
@@ -230,7 +229,7 @@ fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: C
     if m.locked(zone, cpu).compaction_deferred(order) {
         return None;
     }
-    let own = m.zones[zone.index()].kind;
+    let own = m.zones[zone].kind;
     let flags = m.kcompactd_flags();
     if m.compaction_suitable(zone, Some(order), flags, own, true) != CompactResult::Continue {
         return None;
@@ -291,14 +290,14 @@ impl NodeSweep {
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<()> {
         if let Some(run) = &mut self.run {
             if let Step::Done(_) = run.step(m, owner, budget) {
-                if self.proactive && m.sh.profile.proactive == ProactiveRules::HalfLeeway {
+                if self.proactive && m.sh.profile.proactive.counts_as_daemon {
                     count_daemon(m, run.scanned());
                 }
                 self.run = None;
             }
             return Step::Working;
         }
-        let Some(&zone) = m.nodes[self.node.index()].zones.get(self.next) else {
+        let Some(&zone) = m.nodes[self.node].zones.get(self.next) else {
             return Step::Done(());
         };
         self.next += 1;

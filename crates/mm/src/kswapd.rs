@@ -28,8 +28,8 @@ impl KswapdState {
 impl Memory {
     /// Asks the kswapd of a zone's node for free pages of `order`; if reclaim cannot help, asks kcompactd.
     pub(crate) fn wakeup_kswapd(&mut self, zone: ZoneId, gfp: Gfp, order: Order, highest: ZoneType) {
-        let node = self.zones[zone.index()].node;
-        let k = &mut self.nodes[node.index()].kswapd;
+        let node = self.zones[zone].node;
+        let k = &mut self.nodes[node].kswapd;
         k.order = k.order.max(order);
         k.highest = k.highest.max(Some(highest));
         if k.running {
@@ -43,7 +43,7 @@ impl Memory {
             return;
         }
         self.sh.emit(Listen::VMSCAN, || Event::WakeupKswapd { nid: node, order });
-        self.nodes[node.index()].kswapd.running = true;
+        self.nodes[node].kswapd.running = true;
         self.wakes.add(Daemon::Kswapd(node));
     }
 
@@ -53,10 +53,10 @@ impl Memory {
         let profile = &self.sh.profile;
         let plain = AllocFlags::mark(Wmark::High);
         let in_blocks = self.sh.tunables.defrag_mode && order > Order::ZERO;
-        let mut managed = self.nodes[node.index()]
+        let mut managed = self.nodes[node]
             .zones
             .iter()
-            .map(|z| &self.zones[z.index()])
+            .map(|z| &self.zones[*z])
             .filter(|z| z.managed > 0 && z.kind <= highest)
             .peekable();
         managed.peek().is_none()
@@ -67,10 +67,7 @@ impl Memory {
     }
 
     fn pgdat_boosted(&self, node: NodeId, highest: ZoneType) -> bool {
-        self.nodes[node.index()]
-            .zones
-            .iter()
-            .any(|z| self.zones[z.index()].kind <= highest && self.zones[z.index()].watermark_boost > 0)
+        self.nodes[node].zones.iter().any(|z| self.zones[*z].kind <= highest && self.zones[*z].watermark_boost > 0)
     }
 }
 
@@ -111,7 +108,7 @@ impl Kswapd {
         match core::mem::replace(&mut self.state, State::Asleep) {
             State::Asleep => self.wake(m),
             // Woken at the very moment the nap ended counts as woken: nobody would wake it a second time.
-            State::Napping if !timed_out || m.nodes[self.node.index()].kswapd.running => {
+            State::Napping if !timed_out || m.nodes[self.node].kswapd.running => {
                 m.sh.vmstat.add(VmEvent::KswapdLowWmarkHitQuickly, 1);
                 self.wake(m)
             }
@@ -131,16 +128,16 @@ impl Kswapd {
 
     /// Starts a balance run for what has been asked for.
     fn wake(&mut self, m: &mut Memory) -> DaemonStep {
-        let k = &mut m.nodes[self.node.index()].kswapd;
+        let k = &mut m.nodes[self.node].kswapd;
         k.running = true;
         self.order = core::mem::take(&mut k.order);
         self.highest = k.highest.take().unwrap_or(self.highest);
         let (nid, order) = (self.node, self.order);
         m.sh.emit(Listen::VMSCAN, || Event::KswapdWake { nid, order });
         m.sh.vmstat.add(VmEvent::Pageoutrun, 1);
-        let boosts: Vec<u64> = self.zones(m).map(|z| m.zones[z.index()].watermark_boost).collect();
+        let boosts: Vec<u64> = self.zones(m).map(|z| m.zones[z].watermark_boost).collect();
         for z in self.zones(m).collect::<Vec<_>>() {
-            m.zones[z.index()].reclaim_active = true;
+            m.zones[z].reclaim_active = true;
         }
         let boosting = boosts.iter().any(|b| *b > 0);
         self.state = State::Balancing { priority: DEF_PRIORITY, order, boosts, boosting };
@@ -149,7 +146,7 @@ impl Kswapd {
 
     fn zones<'m>(&self, m: &'m Memory) -> impl Iterator<Item = ZoneId> + 'm {
         let highest = self.highest;
-        m.nodes[self.node.index()].zones.iter().copied().filter(move |z| m.zones[z.index()].kind <= highest)
+        m.nodes[self.node].zones.iter().copied().filter(move |z| m.zones[*z].kind <= highest)
     }
 
     /// One priority of a balance run.
@@ -177,8 +174,8 @@ impl Kswapd {
 
     /// A run that reclaimed nothing; whether one that a boost had started counts is the profile's to say.
     fn count_failure(&self, m: &mut Memory, boosts: &[u64]) {
-        if m.sh.profile.boosted_runs_fail || boosts.iter().all(|b| *b == 0) {
-            m.nodes[self.node.index()].kswapd.failures += 1;
+        if !m.sh.profile.kswapd.boosted_runs_never_fail || boosts.iter().all(|b| *b == 0) {
+            m.nodes[self.node].kswapd.failures += 1;
         }
     }
 
@@ -192,7 +189,7 @@ impl Kswapd {
     fn balanced(&mut self, m: &mut Memory, reclaim_order: Order, boosts: &[u64]) -> DaemonStep {
         let zones: Vec<ZoneId> = self.zones(m).collect();
         for (z, boost) in zones.iter().zip(boosts) {
-            let z = &mut m.zones[z.index()];
+            let z = &mut m.zones[*z];
             z.reclaim_active = false;
             z.watermark_boost -= z.watermark_boost.min(*boost);
         }
@@ -200,7 +197,7 @@ impl Kswapd {
             m.wakeup_kcompactd(self.node, PAGEBLOCK_ORDER, self.highest);
         }
         // A run that reclaimed less than it was asked for goes on only if asked again.
-        let pending = m.nodes[self.node.index()].kswapd.order;
+        let pending = m.nodes[self.node].kswapd.order;
         let order = if reclaim_order < self.order { reclaim_order } else { pending };
         if !self.may_sleep(m, order) {
             m.sh.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
@@ -208,13 +205,13 @@ impl Kswapd {
         }
         m.reset_isolation_suitable_node(self.node);
         m.wakeup_kcompactd(self.node, order, self.highest);
-        m.nodes[self.node.index()].kswapd.running = false;
+        m.nodes[self.node].kswapd.running = false;
         self.state = State::Napping;
         self.order = order;
         Step::Wait(Wait::Time(NAP_NS))
     }
 
     fn may_sleep(&self, m: &mut Memory, order: Order) -> bool {
-        m.nodes[self.node.index()].kswapd.hopeless() || m.pgdat_balanced(self.node, order, self.highest)
+        m.nodes[self.node].kswapd.hopeless() || m.pgdat_balanced(self.node, order, self.highest)
     }
 }

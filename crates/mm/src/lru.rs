@@ -13,13 +13,13 @@ impl Memory {
     pub fn lru_add(&mut self, pfn: Pfn, order: Order) {
         debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, order));
         self.frames.set(pfn, FrameKind::Lru, order);
-        self.zones[self.blocks.zone_of(pfn).index()].nr_lru += u64::from(order.pages());
+        self.zones[self.blocks.zone_of(pfn)].nr_lru += u64::from(order.pages());
     }
 
     /// Takes a page off the LRU because it is being freed; its tag is the caller's to set.
     #[inline(always)]
     pub(crate) fn lru_del(&mut self, zone: ZoneId, order: Order) {
-        self.zones[zone.index()].nr_lru -= u64::from(order.pages());
+        self.zones[zone].nr_lru -= u64::from(order.pages());
     }
 
     /// Takes a single page off the LRU, to be migrated.
@@ -27,7 +27,7 @@ impl Memory {
     pub(crate) fn lru_isolate(&mut self, zone: ZoneId, pfn: Pfn) {
         debug_assert!(self.frames.tag(pfn) == Tag::LRU_PAGE);
         self.frames.set(pfn, FrameKind::IsolatedLru, Order::ZERO);
-        let zone = &mut self.zones[zone.index()];
+        let zone = &mut self.zones[zone];
         zone.nr_lru -= 1;
         zone.nr_isolated += 1;
     }
@@ -43,7 +43,7 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn lru_migrated(&mut self, zone: ZoneId, to: Pfn) {
         self.frames.set(to, FrameKind::Lru, Order::ZERO);
-        let zone = &mut self.zones[zone.index()];
+        let zone = &mut self.zones[zone];
         zone.nr_lru += 1;
         zone.nr_isolated -= 1;
     }

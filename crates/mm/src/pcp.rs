@@ -11,7 +11,7 @@ mod auto_tuned;
 use crate::event::{Event, Listen};
 use crate::fallback::RmqueueMode;
 use crate::gfp::AllocFlags;
-use crate::profile::{FreeLists, HighAtomicRules, PcpRules};
+use crate::rules::{FreeLists, PcpLists};
 use crate::state::pcp_lists::{LOW_ORDER_LISTS, index_of, order_of};
 use crate::state::{FrameKind, Locked, Memory, NR_LISTS, PerCpuPages};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
@@ -48,10 +48,10 @@ pub(crate) const fn type_on(pindex: usize, block_type: MigrateType) -> MigrateTy
 
 /// Whether blocks of this order are kept on per-CPU lists at all.
 #[inline(always)]
-pub(crate) const fn allows(rules: PcpRules, order: Order) -> bool {
+pub(crate) const fn allows(rules: PcpLists, order: Order) -> bool {
     match rules {
-        PcpRules::OrderZero => order.get() == 0,
-        PcpRules::MultiOrder | PcpRules::AutoTuned => {
+        PcpLists::OrderZero => order.get() == 0,
+        PcpLists::MultiOrder | PcpLists::AutoTuned => {
             order.get() <= PAGE_ALLOC_COSTLY_ORDER.get() || order.get() == PAGEBLOCK_ORDER.get()
         }
     }
@@ -67,19 +67,19 @@ pub fn batch_size(managed: u64) -> u32 {
 impl Memory {
     /// Recomputes `batch` and `high` of every list; they follow from the zone's size and, later, its low mark.
     pub(crate) fn setup_pcp_limits(&mut self) {
-        let rules = self.sh.profile.pcp;
+        let rules = self.sh.profile.pcp.lists;
         let all_cpus = self.nr_cpus();
         for z in &mut self.zones {
             let batch = batch_size(z.managed);
-            let local = self.nodes[z.node.index()].cpus.len();
+            let local = self.nodes[z.node].cpus.len();
             let cpus = if local == 0 { all_cpus } else { local } as u64;
             let share = |pages: u64| ((pages / cpus) as u32).max(batch << 2);
             for p in &mut z.pcps {
                 p.batch = batch;
                 match rules {
-                    PcpRules::OrderZero => p.high = 6 * batch,
-                    PcpRules::MultiOrder => p.high = share(z.watermarks.low),
-                    PcpRules::AutoTuned => {
+                    PcpLists::OrderZero => p.high = 6 * batch,
+                    PcpLists::MultiOrder => p.high = share(z.watermarks.low),
+                    PcpLists::AutoTuned => {
                         p.tuning.high_min = share(z.watermarks.low);
                         p.tuning.high_max = share(z.managed / auto_tuned::HIGH_MAX_FRACTION);
                     }
@@ -94,20 +94,20 @@ impl Locked<'_> {
     #[inline(always)]
     pub(crate) fn pcp_alloc(&mut self, order: Order, migratetype: MigrateType, flags: AllocFlags) -> Option<Pfn> {
         let pindex = index_of(order, migratetype);
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         pcp.note_alloc();
         let pfn = match pcp.lists[pindex].pop_front() {
             Some(pfn) => pfn,
             None => self.pcp_refill_and_pop(order, migratetype, pindex, flags)?,
         };
-        self.zone.pcps[self.cpu.index()].count -= order.pages();
+        self.zone.pcps[self.cpu].count -= order.pages();
         Some(Pfn::new(pfn))
     }
 
     /// Takes a single page from this CPU's list, if there is one.
     #[inline(always)]
     pub(crate) fn pcp_pop(&mut self, migratetype: MigrateType) -> Option<Pfn> {
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         let pfn = pcp.lists[index_of(Order::ZERO, migratetype)].pop_front()?;
         pcp.note_alloc();
         pcp.count -= 1;
@@ -123,13 +123,13 @@ impl Locked<'_> {
         flags: AllocFlags,
     ) -> Option<u32> {
         let below_high = self.zone.below_high;
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
-        let pages = match self.sh.profile.pcp {
-            PcpRules::AutoTuned => pcp.pages_to_refill(order, below_high),
-            PcpRules::OrderZero | PcpRules::MultiOrder => pcp.batch,
+        let pcp = &mut self.zone.pcps[self.cpu];
+        let pages = match self.sh.profile.pcp.lists {
+            PcpLists::AutoTuned => pcp.pages_to_refill(order, below_high),
+            PcpLists::OrderZero | PcpLists::MultiOrder => pcp.batch,
         };
         let want = if pages > 1 { (pages >> order.get()).max(2) } else { 1 };
-        if self.sh.profile.highatomic == HighAtomicRules::FreeCounts && flags.any(AllocFlags::HIGHATOMIC) {
+        if self.sh.profile.highatomic.bypasses_pcp && flags.any(AllocFlags::HIGHATOMIC) {
             return None;
         }
         self.count_lock();
@@ -140,11 +140,11 @@ impl Locked<'_> {
                 break;
             };
             self.frames.set(pfn, FrameKind::Pcp(migratetype), order);
-            self.zone.pcps[self.cpu.index()].lists[pindex].push_back(pfn.get());
+            self.zone.pcps[self.cpu].lists[pindex].push_back(pfn.get());
             got += 1;
         }
         self.account_taken(got << order.get());
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         pcp.count += got << order.get();
         pcp.lists[pindex].pop_front()
     }
@@ -156,8 +156,8 @@ impl Locked<'_> {
         let list_type = if block_type == MigrateType::HighAtomic { MigrateType::Movable } else { block_type };
         let pindex = index_of(order, list_type);
         self.frames.set(pfn, FrameKind::Pcp(block_type), order);
-        let auto_tuned = self.sh.profile.pcp == PcpRules::AutoTuned;
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let auto_tuned = self.sh.profile.pcp.lists == PcpLists::AutoTuned;
+        let pcp = &mut self.zone.pcps[self.cpu];
         pcp.lists[pindex].push_front(pfn.get());
         pcp.count += order.pages();
         if auto_tuned {
@@ -175,16 +175,16 @@ impl Locked<'_> {
     #[inline(never)]
     fn pcp_overflow(&mut self, order: Order, pindex: usize) {
         let reclaim_active = self.zone.reclaim_active;
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
-        match self.sh.profile.pcp {
-            PcpRules::OrderZero => {
+        let pcp = &mut self.zone.pcps[self.cpu];
+        match self.sh.profile.pcp.lists {
+            PcpLists::OrderZero => {
                 if pcp.count >= pcp.high {
                     let n = pcp.batch;
                     self.pcp_free_bulk_shares(n);
                 }
             }
-            PcpRules::AutoTuned => unreachable!("has an overflow of its own"),
-            PcpRules::MultiOrder => {
+            PcpLists::AutoTuned => unreachable!("has an overflow of its own"),
+            PcpLists::MultiOrder => {
                 let free_high = pcp.free_factor != 0 && order != Order::ZERO && order <= PAGE_ALLOC_COSTLY_ORDER;
                 let high = match (pcp.high == 0 || free_high, reclaim_active) {
                     (true, _) => 0,
@@ -214,13 +214,13 @@ impl Locked<'_> {
     /// Gives back `count` pages: lists in turn, each visit taking one page more for every list found empty.
     fn pcp_free_bulk_shares(&mut self, count: u32) {
         self.count_lock();
-        let mut left = count.min(self.zone.pcps[self.cpu.index()].count);
+        let mut left = count.min(self.zone.pcps[self.cpu].count);
         let (mut list, mut share) = (0, 0);
         while left > 0 {
             loop {
                 share += 1;
                 list = (list + 1) % MigrateType::PCP_TYPES;
-                if !self.zone.pcps[self.cpu.index()].lists[list].is_empty() {
+                if !self.zone.pcps[self.cpu].lists[list].is_empty() {
                     break;
                 }
             }
@@ -237,7 +237,7 @@ impl Locked<'_> {
     /// Gives back at least `count` pages, emptying one list after the other from `first` on.
     fn pcp_free_bulk_rounds(&mut self, count: u32, first: usize) {
         self.count_lock();
-        let mut left = i64::from(count.min(self.zone.pcps[self.cpu.index()].count));
+        let mut left = i64::from(count.min(self.zone.pcps[self.cpu].count));
         let mut list = first;
         while left > 0 {
             let order = order_of(list);
@@ -251,7 +251,7 @@ impl Locked<'_> {
     /// Gives back the oldest block of one list; false if it is empty.
     #[inline(always)]
     fn pcp_drain_one(&mut self, list: usize, order: Order) -> bool {
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         let Some(pfn) = pcp.lists[list].pop_back() else {
             return false;
         };
@@ -268,7 +268,7 @@ impl Locked<'_> {
         let FrameKind::Pcp(sampled) = self.frames.tag(pfn).kind() else {
             panic!("pfn {pfn} is on a per-CPU list but tagged {:?}", self.frames.tag(pfn).kind())
         };
-        let migratetype = match self.sh.profile.free_lists {
+        let migratetype = match self.sh.profile.buddy.free_lists {
             FreeLists::AsFreed => sampled,
             FreeLists::AsPageblock => self.blocks.migratetype(pfn.pageblock()),
         };
@@ -280,15 +280,15 @@ impl Locked<'_> {
 
     /// Gives back everything on this CPU's lists.
     pub(crate) fn pcp_drain(&mut self) {
-        let count = self.zone.pcps[self.cpu.index()].count;
+        let count = self.zone.pcps[self.cpu].count;
         if count == 0 {
             return;
         }
         self.sh.work.any = true;
         self.sh.work.drains += 1;
-        match self.sh.profile.pcp {
-            PcpRules::OrderZero => self.pcp_free_bulk_shares(count),
-            PcpRules::MultiOrder | PcpRules::AutoTuned => self.pcp_free_bulk_rounds(count, 0),
+        match self.sh.profile.pcp.lists {
+            PcpLists::OrderZero => self.pcp_free_bulk_shares(count),
+            PcpLists::MultiOrder | PcpLists::AutoTuned => self.pcp_free_bulk_rounds(count, 0),
         }
     }
 }

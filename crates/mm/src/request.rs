@@ -40,10 +40,10 @@ impl Memory {
     /// The next zone the request may use, in order of preference. `at` is how far the walk has come: 0 at its start.
     #[inline(always)]
     pub(crate) fn next_zone(&self, r: &Request, at: &mut usize) -> Option<ZoneId> {
-        let zonelist = &self.nodes[r.node.index()].zonelist;
+        let zonelist = &self.nodes[r.node].zonelist;
         while let Some(&id) = zonelist.get(*at) {
             *at += 1;
-            if r.may_use(&self.zones[id.index()]) {
+            if r.may_use(&self.zones[id]) {
                 return Some(id);
             }
         }

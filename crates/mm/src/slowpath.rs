@@ -9,8 +9,8 @@ use crate::compact::direct::{CompactPriority, Compacted, DirectCompact, compact_
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::{Owner, Turn};
-use crate::profile::{CompactionRules, ReserveRules, SlowPathRules};
 use crate::request::Request;
+use crate::rules::{Attempts, CompactStall, Reserves};
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
@@ -153,7 +153,7 @@ impl AllocSlow {
 
     fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         let early = self.request.order.is_costly() || self.request.gfp.migratetype() != MigrateType::Movable;
-        if m.sh.profile.slow_path == SlowPathRules::OneLoop {
+        if m.sh.profile.slow_path.attempts == Attempts::OneLoop {
             self.compact_first = self.can_direct_reclaim() && self.can_compact() && early;
             if self.compact_first {
                 self.priority = CompactPriority::Async;
@@ -185,7 +185,7 @@ impl AllocSlow {
             return Step::Done(Ok(pfn));
         }
         if self.request.order.is_costly() && self.request.gfp.has(Gfp::NORETRY) {
-            let never = m.sh.profile.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
+            let never = m.sh.profile.slow_path.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
             if never || matches!(result, CompactResult::Skipped | CompactResult::Deferred) {
                 return Step::Done(Err(AllocFailure::Failed));
             }
@@ -233,7 +233,7 @@ impl AllocSlow {
     /// What is left to a request that may not wait. In 7.2 one that may use reserves looks a second time, and in
     /// defrag_mode one that may wake kswapd gives up on keeping pageblocks whole.
     fn without_reclaim(&mut self, m: &Memory) -> AllocStep {
-        if m.sh.profile.slow_path == SlowPathRules::CompactThenLoop {
+        if m.sh.profile.slow_path.attempts == Attempts::CompactThenLoop {
             return Step::Done(Err(AllocFailure::Failed));
         }
         if self.request.gfp.has(Gfp::HIGH) && !core::mem::replace(&mut self.looked_twice, true) {
@@ -289,7 +289,7 @@ impl AllocSlow {
         // A node's zones follow each other in the list: its kswapd is asked once, for the first of them.
         let (mut at, mut asked) = (0, None);
         while let Some(zone) = m.next_zone(&self.request, &mut at) {
-            let node = Some(m.zones[zone.index()].node);
+            let node = Some(m.zones[zone].node);
             if asked != node {
                 asked = node;
                 m.wakeup_kswapd(zone, self.request.gfp, order, self.request.gfp.highest_zone());
@@ -310,11 +310,10 @@ impl AllocSlow {
 
     /// After direct compaction: the captured block or one from the lists, and the accounts.
     fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
-        use crate::profile::StallCounting;
-        let counts = match m.sh.profile.compact_stall {
-            StallCounting::Always => true,
-            StallCounting::UnlessSkipped => self.compact_result != CompactResult::Skipped,
-            StallCounting::UnlessSkippedOrDeferred => {
+        let counts = match m.sh.profile.slow_path.compact_stall {
+            CompactStall::Always => true,
+            CompactStall::UnlessSkipped => self.compact_result != CompactResult::Skipped,
+            CompactStall::UnlessSkippedOrDeferred => {
                 !matches!(self.compact_result, CompactResult::Skipped | CompactResult::Deferred)
             }
         };
@@ -368,7 +367,7 @@ impl AllocSlow {
                 ready |= self.compaction_ready(m, zone, order);
             }
         }
-        if !ready && m.sh.profile.slow_path == SlowPathRules::OneLoop {
+        if !ready && m.sh.profile.reclaim.stalls_twice {
             // In vain: once more through all memory control groups, which counts again (6.13 and later).
             m.sh.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
         }
@@ -380,8 +379,8 @@ impl AllocSlow {
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId, order: Order) -> bool {
         let highest = self.request.gfp.highest_zone();
         let plain = AllocFlags::mark(Wmark::Min);
-        if m.sh.profile.compaction == CompactionRules::Batched {
-            let z = &m.zones[zone.index()];
+        if m.sh.profile.reclaim.compaction_ready_by_high_mark {
+            let z = &m.zones[zone];
             let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
             let high = AllocFlags::mark(Wmark::High);
             return there || m.compaction_suitable(zone, Some(order), high, highest, false) == CompactResult::Continue;
@@ -390,7 +389,7 @@ impl AllocSlow {
             CompactResult::Success => true,
             CompactResult::Skipped => false,
             _ => {
-                let z = &m.zones[zone.index()];
+                let z = &m.zones[zone];
                 let mark = z.wmark(Wmark::High) + m.sh.profile.compaction.gap(order);
                 z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.sh.profile)
             }
@@ -409,7 +408,7 @@ impl AllocSlow {
             offer_cpu(m, owner);
         }
         // Before giving up: what is reserved for atomic requests.
-        let last = m.sh.profile.unreserves_for_any_reason || self.no_progress_loops > MAX_RECLAIM_RETRIES;
+        let last = m.sh.profile.highatomic.unreserves_for_any_reason || self.no_progress_loops > MAX_RECLAIM_RETRIES;
         worth_it || last && self.unreserve_highatomic(m, true)
     }
 
@@ -417,7 +416,7 @@ impl AllocSlow {
     fn reclaim_could_help(&self, m: &Memory) -> bool {
         let (highest, flags, profile) = (self.request.gfp.highest_zone(), self.flags, &m.sh.profile);
         m.zones_for(&self.request).any(|z| {
-            let z = &m.zones[z.index()];
+            let z = &m.zones[z];
             // Exact: counted with what CPUs have not folded in, unlike where the lists are tried.
             let available = z.nr_free_pages_exact() as i64 + z.reclaimable_pages(profile);
             z.watermark_ok(self.request.order, z.wmark(Wmark::Min), highest, flags, available, profile)
@@ -443,7 +442,7 @@ impl AllocSlow {
                 let (order, flags, highest) = (self.request.order, self.flags, self.request.gfp.highest_zone());
                 let mut at = 0;
                 while let Some(z) = m.next_zone(&self.request, &mut at) {
-                    let zone = &m.zones[z.index()];
+                    let zone = &m.zones[z];
                     let reclaimable = zone.reclaimable_pages(&m.sh.profile) / i64::from(order.get());
                     let free = zone.nr_free_pages_exact() as i64;
                     if m.worth_reclaiming_for(z, order, flags, highest, free + reclaimable) {
@@ -485,7 +484,7 @@ fn offer_cpu<O: Owner>(m: &mut Memory, owner: &mut O) {
 
 /// The slow path's allocation flags (§3.1).
 fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
-    let rules = m.sh.profile.reserves;
+    let rules = m.sh.profile.watermark.reserves;
     let mut flags = AllocFlags::mark(Wmark::Min);
     if r.gfp.has(Gfp::KSWAPD_RECLAIM) {
         flags = flags.with(AllocFlags::KSWAPD);
@@ -497,7 +496,7 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
     if r.gfp.has(Gfp::ATOMIC_MARK) && !r.gfp.has(Gfp::DIRECT_RECLAIM) {
         flags = flags.with(AllocFlags::ATOMIC_MARK);
     }
-    let atomic = r.gfp.has(Gfp::HIGH) || rules == ReserveRules::MinReserveNonBlock;
+    let atomic = r.gfp.has(Gfp::HIGH) || rules == Reserves::MinReserveNonBlock;
     if !r.gfp.has(Gfp::DIRECT_RECLAIM) && !r.gfp.has(Gfp::NOMEMALLOC) && atomic {
         flags = flags.with(AllocFlags::NON_BLOCK);
         if r.order > Order::ZERO && r.gfp.has(Gfp::HIGH) {

@@ -7,7 +7,7 @@
 use crate::boot::{MachineSpec, ZoneSpec};
 use crate::compact::defer::COMPACT_MAX_DEFER_SHIFT;
 use crate::pcp;
-use crate::profile::{FreeLists, PcpRules, Profile};
+use crate::rules::{FreeLists, PcpLists, Profile};
 use crate::state::pcp_lists;
 use crate::state::{AutoTuning, FrameKind, Memory, NR_LISTS, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -20,7 +20,7 @@ use core::fmt;
 /// What moves in one CPU's lists, which differs between kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tuning {
-    /// Up to 6.6.
+    /// 5.14 to 6.6; always 0 before.
     FreeFactor(u8),
     /// 6.7 and later.
     Auto(AutoTuning),
@@ -323,11 +323,11 @@ impl ZoneSnapshot {
 
     fn machine_of(&self, profile: Profile, pages: Option<&[u8]>) -> Result<Memory, String> {
         for (i, _) in self.pcps.iter().flat_map(|p| p.lists.iter().enumerate()).filter(|(_, l)| !l.is_empty()) {
-            if !pcp::allows(profile.pcp, pcp_lists::order_of(i)) {
+            if !pcp::allows(profile.pcp.lists, pcp_lists::order_of(i)) {
                 return Err(format!("profile '{}' has no per-CPU list {i}", profile.name));
             }
         }
-        let auto_tuned = profile.pcp == PcpRules::AutoTuned;
+        let auto_tuned = profile.pcp.lists == PcpLists::AutoTuned;
         if self.pcps.iter().any(|p| matches!(p.tuning, Tuning::Auto(_)) != auto_tuned) {
             return Err(format!("the PCP lines are of another kernel than profile '{}'", profile.name));
         }
@@ -341,7 +341,7 @@ impl ZoneSnapshot {
             managed: self.managed,
         };
         let spec = MachineSpec { cpus: self.pcps.len(), zones: vec![other, own], thp: false };
-        let free_lists = profile.free_lists;
+        let free_lists = profile.buddy.free_lists;
         let mut m = Memory::empty(&spec, profile)?;
         m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
         let id = ZoneId::new(1);
@@ -460,9 +460,9 @@ impl ZoneSnapshot {
                     count: p.count,
                     batch: p.batch,
                     high: p.high,
-                    tuning: match m.sh.profile.pcp {
-                        PcpRules::AutoTuned => Tuning::Auto(p.tuning),
-                        PcpRules::OrderZero | PcpRules::MultiOrder => Tuning::FreeFactor(p.free_factor),
+                    tuning: match m.sh.profile.pcp.lists {
+                        PcpLists::AutoTuned => Tuning::Auto(p.tuning),
+                        PcpLists::OrderZero | PcpLists::MultiOrder => Tuning::FreeFactor(p.free_factor),
                     },
                     diff: p.free_diff,
                     lists: (0..NR_LISTS).map(|i| p.list(i).map(relative).collect()).collect(),
@@ -546,6 +546,9 @@ fn tuning(words: &[&str]) -> Result<Tuning, String> {
     let get = |name| named(words, name).and_then(number::<u32>);
     if words.contains(&"free_factor") {
         return Ok(Tuning::FreeFactor(number(named(words, "free_factor")?)?));
+    }
+    if !words.contains(&"alloc_factor") {
+        return Ok(Tuning::FreeFactor(0));
     }
     let flags = get("flags")?;
     Ok(Tuning::Auto(AutoTuning {

@@ -4,7 +4,7 @@
 //! writes, reads or lists them asks there. A machine also knows which of its settings made a difference: where a value
 //! decides something, the same is asked of the value boot had set ([`Memory::sysctl_mattered`]).
 
-use crate::profile::{ProactiveRules, Profile};
+use crate::rules::{ProactiveScore, Profile};
 use crate::state::{Memory, SYSCTL_COUNT, Shared, Tunables, Watermarks};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -139,11 +139,11 @@ pub(crate) static COMPACTION_PROACTIVENESS: Sysctl = Sysctl {
         computed: false,
         decides: Decides::WhatIsAsked,
     }),
-    exists: |p| p.proactive != ProactiveRules::Off,
+    exists: |p| p.proactive.score != ProactiveScore::Off,
     range: |_| (0, 100),
-    effect: |p, n| match p.proactive {
-        ProactiveRules::Unweighted | ProactiveRules::HalfLeeway if n > 0 => SysctlEffect::WakeKcompactd,
-        _ => SysctlEffect::None,
+    effect: |p, n| match p.proactive.write_wakes && n > 0 {
+        true => SysctlEffect::WakeKcompactd,
+        false => SysctlEffect::None,
     },
 };
 
@@ -156,7 +156,7 @@ static DEFRAG_MODE: Sysctl = Sysctl {
         computed: false,
         decides: Decides::Everything,
     }),
-    exists: |p| p.defrag_mode,
+    exists: |p| p.fallback.defrag_mode,
     range: |_| (0, 1),
     effect: NO_EFFECT,
 };
@@ -213,7 +213,7 @@ static WATERMARK_SCALE_FACTOR: Sysctl = Sysctl {
         decides: Decides::Marks,
     }),
     exists: ALWAYS,
-    range: |p| (1, p.watermark_scale_factor_max),
+    range: |p| (1, p.watermark.scale_factor_max),
     effect: NO_EFFECT,
 };
 
@@ -378,9 +378,10 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::linux;
 
     fn profiles() -> [Profile; 3] {
-        [Profile::linux_5_6(), Profile::linux_6_1(), Profile::linux_7_2()]
+        ["5.6", "6.1", "7.2"].map(linux)
     }
 
     #[test]
@@ -430,7 +431,7 @@ mod tests {
     #[test]
     fn on_a_machine_at_work_the_setting_behind_the_marks_that_was_written_matters_and_the_other_does_not() {
         for written in [&MIN_FREE_KBYTES, &WATERMARK_SCALE_FACTOR] {
-            let mut m = at_work(Profile::linux_6_1());
+            let mut m = at_work(linux("6.1"));
             let as_it_is = m.sysctl_read(written).expect("a setting").to_string();
             assert_eq!(mattered(&m), [""; 0]);
             m.sysctl_write(written.name, &as_it_is).expect("a value it has");
@@ -440,12 +441,12 @@ mod tests {
 
     #[test]
     fn a_setting_that_was_in_force_at_work_mattered_even_if_it_is_set_back() {
-        let mut m = at_work(Profile::linux_7_2());
+        let mut m = at_work(linux("7.2"));
         m.sysctl_write("vm.defrag_mode", "1").expect("7.2 has it");
         m.sysctl_write("vm.defrag_mode", "0").expect("7.2 has it");
         assert_eq!(mattered(&m), ["vm.defrag_mode"]);
         // Before anything was done, nothing was decided by it.
-        let mut m = crate::testing::machine_with(64, Profile::linux_7_2());
+        let mut m = crate::testing::machine_with(64, linux("7.2"));
         for (value, then) in [("1", &["vm.defrag_mode"][..]), ("0", &[])] {
             m.sysctl_write("vm.defrag_mode", value).expect("7.2 has it");
             assert_eq!(mattered(&m), then);

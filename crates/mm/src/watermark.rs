@@ -4,7 +4,7 @@
 //! min included, count with the zone's boost on top; only the boost's own ceiling uses the raw high mark.
 
 use crate::gfp::{AllocFlags, Wmark};
-use crate::profile::{HighAtomicRules, Profile, ReserveRules};
+use crate::rules::{Profile, Reserves};
 use crate::state::{Memory, Tunables, Watermarks, Zone};
 use crate::types::{MigrateType, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
 
@@ -43,14 +43,14 @@ impl Zone {
     /// Pages that are free but not for a request with these flags.
     #[inline(always)]
     fn unusable_free(&self, order: Order, flags: AllocFlags, profile: &Profile) -> u64 {
-        let reserve_rights = match profile.reserves {
-            ReserveRules::HighHarder => AllocFlags::NON_BLOCK,
-            ReserveRules::MinReserveNonBlock => AllocFlags::NON_BLOCK | AllocFlags::MIN_RESERVE,
+        let reserve_rights = match profile.watermark.reserves {
+            Reserves::HighHarder => AllocFlags::NON_BLOCK,
+            Reserves::MinReserveNonBlock => AllocFlags::NON_BLOCK | AllocFlags::MIN_RESERVE,
         };
-        let highatomic = match profile.highatomic {
+        let highatomic = match profile.highatomic.free_counts {
             _ if flags.any(reserve_rights) => 0,
-            HighAtomicRules::ReservedCounts => self.nr_reserved_highatomic,
-            HighAtomicRules::FreeCounts => self.nr_free_highatomic,
+            false => self.nr_reserved_highatomic,
+            true => self.nr_free_highatomic,
         };
         u64::from(order.pages() - 1) + highatomic
     }
@@ -70,9 +70,9 @@ impl Zone {
         if flags.any(AllocFlags::MIN_RESERVE) {
             min -= min / 2;
         }
-        let non_block_discount = match profile.reserves {
-            ReserveRules::HighHarder => flags.any(AllocFlags::NON_BLOCK),
-            ReserveRules::MinReserveNonBlock => flags.any(AllocFlags::MIN_RESERVE) && flags.any(AllocFlags::NON_BLOCK),
+        let non_block_discount = match profile.watermark.reserves {
+            Reserves::HighHarder => flags.any(AllocFlags::NON_BLOCK),
+            Reserves::MinReserveNonBlock => flags.any(AllocFlags::MIN_RESERVE) && flags.any(AllocFlags::NON_BLOCK),
         };
         if non_block_discount {
             min -= min / 4;
@@ -108,7 +108,7 @@ impl Zone {
             }
         }
         self.watermark_ok(order, mark, highest, flags, self.free_pages, profile)
-            || (profile.ignores_boost.holds_for(flags)
+            || (profile.boost.ignored_by.holds_for(flags)
                 && order == Order::ZERO
                 && self.watermark_boost != 0
                 && flags.wmark == Some(Wmark::Min)
@@ -127,7 +127,7 @@ impl Zone {
     /// What reclaim could free, as the slow path reckons it. User pages without swap cannot be reclaimed, and there
     /// is no page cache; some kernels then take the zone's free pages for reclaimable (§3.5).
     pub(crate) fn reclaimable_pages(&self, profile: &Profile) -> i64 {
-        if profile.free_counts_as_reclaimable { self.nr_free_pages_exact() as i64 } else { 0 }
+        if profile.reclaim.free_counts_as_reclaimable { self.nr_free_pages_exact() as i64 } else { 0 }
     }
 }
 
@@ -136,7 +136,7 @@ impl Memory {
     /// per-CPU limits that follow from them, and clears all boosts, as the kernel does on a write to either.
     pub(crate) fn setup_watermarks(&mut self) {
         let cpus = self.nr_cpus();
-        for i in 0..self.zones.len() {
+        for i in self.zones.ids() {
             let marks = self.marks_of(&self.zones[i], &self.sh.tunables);
             let z = &mut self.zones[i];
             z.watermarks = marks;
@@ -161,7 +161,7 @@ impl Memory {
     /// Pages each zone keeps from requests that could have used a higher one (§1.4).
     fn setup_lowmem_reserve(&mut self) {
         const RATIO: [u64; ZoneType::COUNT] = [256, 256, 32, 0, 0];
-        for i in 0..self.zones.len() {
+        for i in self.zones.ids() {
             let (node, kind) = (self.zones[i].node, self.zones[i].kind.index());
             let mut above = 0;
             let mut reserve = [0; ZoneType::COUNT];
@@ -177,7 +177,7 @@ impl Memory {
     /// The boot-time value of `vm.min_free_kbytes` for this machine, raised for huge pages if `thp`.
     pub(crate) fn default_min_free_kbytes(&self, thp: bool) -> u32 {
         let managed: u64 = self.zones.iter().map(|z| z.managed).sum();
-        let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), self.sh.profile.min_free_kbytes_cap);
+        let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), self.sh.profile.watermark.min_free_kbytes_cap);
         let raised = if thp { thp_min_free_kbytes(self.zones.len() as u64, managed) } else { 0 };
         plain.max(raised) as u32
     }
@@ -206,7 +206,8 @@ mod tests {
                 managed: m,
             })
             .collect();
-        let profile = Profile { min_free_kbytes_cap: cap, ..Profile::linux_6_1() };
+        let mut profile = crate::testing::linux("6.1");
+        profile.watermark.min_free_kbytes_cap = cap;
         Memory::new(&MachineSpec { cpus: 8, zones, thp }, profile).expect("a valid machine")
     }
 

@@ -5,9 +5,10 @@
 
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::{
-    AllocSlow, CpuId, Daemon, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, Profile, Request, Step, ZoneSpec, ZoneType,
+    AllocSlow, CpuId, Daemon, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, Request, Step, ZoneSpec, ZoneType,
 };
 use kontig_mm::{MigrateOutcome, Owner};
+use kontig_profiles::linux;
 
 const CPU: CpuId = CpuId::new(0);
 const NODE: NodeId = NodeId::new(0);
@@ -40,7 +41,7 @@ fn fragmented(gib: u32) -> Memory {
         managed: u64::from(pages),
     };
     let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false };
-    let mut m = Memory::new(&spec, Profile::linux_6_1()).expect("a possible machine");
+    let mut m = Memory::new(&spec, linux("6.1")).expect("a possible machine");
     m.sysctl_write("vm.watermark_boost_factor", "0").expect("a known sysctl");
     let filled: Vec<Pfn> =
         std::iter::from_fn(|| m.alloc(Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO)).ok()).collect();

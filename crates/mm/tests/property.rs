@@ -8,6 +8,7 @@ mod support;
 
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::*;
+use kontig_profiles::linux;
 use proptest::prelude::*;
 use support::strategy::{any_kernel, cases, history, one_zone_plan, plan, request};
 use support::text::{edit, mutate};
@@ -319,7 +320,7 @@ fn one_page(list: usize, change: (&str, &str)) -> Result<ZoneSnapshot, String> {
 fn a_page_in_a_snapshot_has_the_type_of_the_list_it_is_on() {
     // The pageblock is movable by now, but the page was put on the unmovable list when it was not.
     for list in 0..13 {
-        let m = one_page(list, ("", "")).and_then(|s| s.machine(Profile::linux_6_1())).expect("a possible zone");
+        let m = one_page(list, ("", "")).and_then(|s| s.machine(linux("6.1"))).expect("a possible zone");
         m.check().unwrap_or_else(|e| panic!("list {list}: {e}"));
     }
 }
@@ -344,7 +345,7 @@ fn a_snapshot_with_numbers_no_kernel_has_is_refused() {
 #[test]
 fn a_snapshot_with_lists_the_profile_does_not_have_makes_no_machine() {
     let of_order_one = one_page(4, ("", "")).expect("fine in itself");
-    assert!(of_order_one.machine(Profile::linux_5_6()).is_err(), "before 5.13 the lists held single pages only");
+    assert!(of_order_one.machine(linux("5.6")).is_err(), "before 5.13 the lists held single pages only");
 }
 
 #[test]
@@ -357,9 +358,7 @@ fn a_machine_has_no_more_nodes_and_zones_than_a_word_has_bits() {
         present: 512,
         managed: 512,
     };
-    let new = |zones: Vec<ZoneSpec>| {
-        Memory::new(&MachineSpec { cpus: 1, zones, thp: false }, Profile::linux_6_1()).map(|_| ())
-    };
+    let new = |zones: Vec<ZoneSpec>| Memory::new(&MachineSpec { cpus: 1, zones, thp: false }, linux("6.1")).map(|_| ());
     assert_eq!(new(vec![zone(63, 0)]), Ok(()));
     assert!(new(vec![zone(64, 0)]).is_err());
     assert!(new(vec![zone(256, 0)]).is_err());

@@ -15,7 +15,7 @@ use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::Watermarks;
 use kontig_mm::sysctl::Sysctl;
 use kontig_mm::{CpuId, Memory, NodeId, Profile, ZoneId};
-use std::collections::HashMap;
+use kontig_procfs::{VmStat, ZoneInfo};
 use std::path::{Path, PathBuf};
 
 /// The one CPU of the recorded machines.
@@ -193,16 +193,12 @@ impl Recording {
         ZoneSnapshot::parse(&self.text(file)?).map_err(|e| BadRecording::whole(self.path(file), e))
     }
 
-    /// Event counters: the lines of a `vmstat` file.
+    /// Event counters: a `vmstat` file.
     ///
     /// # Errors
     /// If it is missing or a line is not a name and a number.
-    pub fn counters(&self, file: &str) -> Result<HashMap<String, u64>, BadRecording> {
-        let line = |(i, l): (usize, &str)| {
-            let counter = l.split_once(' ').and_then(|(k, v)| Some((k.to_string(), v.trim().parse().ok()?)));
-            counter.ok_or_else(|| BadRecording::line(self.path(file), i + 1, format!("'{l}' is no name and number")))
-        };
-        self.text(file)?.lines().enumerate().map(line).collect()
+    pub fn counters(&self, file: &str) -> Result<VmStat, BadRecording> {
+        VmStat::parse(file, &self.text(file)?).map_err(|e| BadRecording::line(self.path(file), e.line, e.reason))
     }
 
     /// A machine whose node 1 is as recorded before a part, the recorded sysctls in force.
@@ -250,19 +246,16 @@ impl Recording {
     /// The zone's watermarks in a `zoneinfo` file: those in force after khugepaged, started for the first huge page, has
     /// raised them.
     fn watermarks(&self, file: &str) -> Result<Watermarks, BadRecording> {
-        let text = self.text(file)?;
-        let zone = text.split("Node ").find(|z| {
-            let mut words = z.split_ascii_whitespace();
-            words.next() == Some("1,") && words.next() == Some("zone") && words.next() == Some("Normal")
-        });
+        let info = ZoneInfo::parse(file, &self.text(file)?)
+            .map_err(|e| BadRecording::line(self.path(file), e.line, e.reason))?;
+        let zone = info.zone(1, "Normal");
         let mark = |name: &str| {
-            let line = zone.and_then(|z| z.lines().find_map(|l| l.trim_start().strip_prefix(name)));
             let none = || BadRecording::whole(self.path(file), format!("node 1's zone Normal has no '{name}'"));
-            line.and_then(|v| v.trim().parse().ok()).ok_or_else(none)
+            zone.and_then(|z| z.sizes.get(name)).ok_or_else(none)
         };
-        let (min, low, high) = (mark("min ")?, mark("low ")?, mark("high ")?);
+        let (min, low, high) = (mark("min")?, mark("low")?, mark("high")?);
         // Not every kernel shows the last one, which is as far above high as high is above low.
-        Ok(Watermarks { min, low, high, promo: mark("promo ").unwrap_or(2 * high - low) })
+        Ok(Watermarks { min, low, high, promo: mark("promo").unwrap_or(2 * high - low) })
     }
 
     /// What the frames are used for where only the process that filled the node is known: it had all of `frag.pfns`,

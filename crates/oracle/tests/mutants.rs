@@ -157,6 +157,11 @@ fn build(mutants: &[Mutant]) -> PathBuf {
         }
     }
     write(&to.join("crates/oracle/Cargo.toml"), &read(&replay.join("Cargo.toml")));
+    for copied in ["crates/profiles", "profiles"] {
+        for path in files(&root.join(copied)) {
+            write(&to.join(path.strip_prefix(&root).expect("below it")), &read(&path));
+        }
+    }
     write(&to.join("crates/runner/src/main.rs"), include_str!("mutants/runner.rs"));
     write(
         &to.join("crates/runner/Cargo.toml"),

@@ -3,11 +3,13 @@
 //! What the recorded machine had and this one has not (slab, kernel stacks, NUMA counters) is set to 0 in the real
 //! text first, by name: every other byte must be the same.
 
+use kontig_mm::Memory;
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::{Memory, Profile};
 use kontig_oracle::Recording;
 use kontig_oracle::recording::Part;
 use kontig_oracle::replay::operations::Runner;
+use kontig_procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneInfo};
+use kontig_profiles::linux;
 use std::path::Path;
 
 const BOOSTED: &str = include_str!("data/procfs/6.1-boosted.zoneinfo");
@@ -63,9 +65,9 @@ fn without(text: &str, names: &[&str]) -> String {
 fn buddyinfo_and_pagetypeinfo_are_the_kernels_before_and_after_100k_operations() {
     for (t, m) in before_and_after() {
         let real = recorded(&format!("{t}.buddyinfo"));
-        assert_eq!(tail(&m.buddyinfo(), "Node 1"), tail(&real, "Node 1"), "{t}");
+        assert_eq!(tail(&BuddyInfo::of(&m).to_string(), "Node 1"), tail(&real, "Node 1"), "{t}");
         let real = recorded(&format!("{t}.pagetypeinfo"));
-        assert_eq!(second_node(&m.pagetypeinfo()), second_node(&real), "{t}");
+        assert_eq!(second_node(&PageTypeInfo::of(&m).to_string()), second_node(&real), "{t}");
     }
 }
 
@@ -74,7 +76,7 @@ fn zoneinfo_of_the_node_is_the_kernels_before_and_after_100k_operations() {
     for (t, m) in before_and_after() {
         let real = recorded(&format!("{t}.zoneinfo"));
         let from = "Node 1, zone      DMA";
-        assert_eq!(tail(&m.zoneinfo(), from), without(tail(&real, from), &NOT_HERE), "{t}");
+        assert_eq!(tail(&ZoneInfo::of(&m).to_string(), from), without(tail(&real, from), &NOT_HERE), "{t}");
     }
 }
 
@@ -87,7 +89,7 @@ fn the_marks_include_the_boost() {
         let zone = tail(text, "Node 1, zone   Normal").lines();
         zone.skip_while(|l| !l.starts_with("        boost")).take(9).map(str::to_owned).collect()
     };
-    assert_eq!(marks(&m.zoneinfo()), marks(BOOSTED));
+    assert_eq!(marks(&ZoneInfo::of(&m).to_string()), marks(BOOSTED));
     assert_eq!(marks(BOOSTED)[..2], ["        boost    3295", "        min      4464"]);
 }
 
@@ -96,7 +98,7 @@ fn user_memory_is_listed_where_the_kernel_lists_it() {
     let recording = recording("6.1-anon-compact-random");
     let m = recording.machine(Part::Sweep { proactive: false }).unwrap_or_else(|e| panic!("{e}"));
     let from = "Node 1, zone   Normal";
-    let (shown, real) = (m.zoneinfo(), without(USER_MEMORY, &NOT_HERE));
+    let (shown, real) = (ZoneInfo::of(&m).to_string(), without(USER_MEMORY, &NOT_HERE));
     assert_eq!(tail(&shown, from), tail(&real, from));
     assert!(shown.contains("\n      nr_anon_pages 127139\n"));
 }
@@ -107,8 +109,8 @@ fn vmstat_has_the_kernels_names_in_its_order() {
     let names = |text: &str| -> Vec<String> {
         text.lines().map(|l| l.split_once(' ').expect("a name and a value").0.to_owned()).collect()
     };
-    assert_eq!(names(&m.vmstat_text()), names(&recorded("t0.vmstat")));
-    assert!(m.vmstat_text().ends_with("\nnr_unstable 0\n"));
+    assert_eq!(names(&VmStat::of(&m).to_string()), names(&recorded("t0.vmstat")));
+    assert!(VmStat::of(&m).to_string().ends_with("\nnr_unstable 0\n"));
 }
 
 #[test]
@@ -120,12 +122,35 @@ fn vmstat_counts_the_recorded_allocations() {
     };
     let [(_, before), (_, after)] = before_and_after();
     assert_eq!(
-        value(&after.vmstat_text()) - value(&before.vmstat_text()),
+        value(&VmStat::of(&after).to_string()) - value(&VmStat::of(&before).to_string()),
         value(&recorded("t1.vmstat")) - value(&recorded("t0.vmstat"))
     );
 }
 
+#[test]
+fn each_kernel_has_its_own_fields() {
+    let recording = recording("7.2-defrag1-thp");
+    let m = recording.machine(Part::Faults).unwrap_or_else(|e| panic!("{e}"));
+    let real = |file: &str| recording.text(file).unwrap_or_else(|e| panic!("{e}"));
+    let vmstat = VmStat::parse("f1.vmstat", &real("f1.vmstat")).unwrap_or_else(|e| panic!("{e}"));
+    assert!(VmStat::of(&m).0.names().eq(vmstat.0.names()));
+
+    let recorded = ZoneInfo::parse("f1.zoneinfo", &real("f1.zoneinfo")).unwrap_or_else(|e| panic!("{e}"));
+    let (shown, text) = (ZoneInfo::of(&m), ZoneInfo::of(&m).to_string());
+    let of = |info: &ZoneInfo| info.zone(1, "Normal").expect("the recorded zone").clone();
+    let (shown, recorded) = (of(&shown), of(&recorded));
+    // The marks are those of after the faults, so the sizes agree in full.
+    assert_eq!(shown.sizes, recorded.sizes);
+    let (shown, recorded) = (shown.populated.expect("has memory"), recorded.populated.expect("has memory"));
+    assert!(shown.counters.names().eq(recorded.counters.names()));
+    assert!(shown.last.names().eq(recorded.last.names()));
+    assert_eq!(ZoneInfo::parse("zoneinfo", &text).unwrap_or_else(|e| panic!("{e}")).to_string(), text);
+    for line in ["              count:    ", "              high_min: ", "  free_highatomic:     0\n"] {
+        assert!(text.contains(line), "no '{line}' in:\n{text}");
+    }
+}
+
 fn machine(snapshot: &str) -> Memory {
     let snapshot = ZoneSnapshot::parse(snapshot).unwrap_or_else(|e| panic!("{e}"));
-    snapshot.machine(Profile::linux_6_1()).expect("a possible zone")
+    snapshot.machine(linux("6.1")).expect("a possible zone")
 }

@@ -3,7 +3,7 @@
 //! Two places count: the host, which runs the emulator, and the place the kernel comes from, which is the host too or
 //! a Debian root given for it. What is installed is read from dpkg's own list.
 
-use super::kernel::{Series, images};
+use super::kernel::{Package, Series, images};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 const FOR_THE_MACHINE: &[&str] = &["qemu-system-x86", "busybox-static"];
 /// What building takes, wherever the kernel is.
 const FOR_BUILDING: &[&str] = &["gcc", "make", "libc6-dev"];
-const KERNEL: &[&str] = &["linux-image-cloud-amd64", "linux-headers-cloud-amd64"];
 
 /// One thing looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,26 +59,27 @@ fn examine_host(host: &Path, series: Series, root: Option<&Path>) -> Diagnosis {
     };
     if let Some(root) = root {
         let wanted = on_host.check(FOR_THE_MACHINE, "", &mut d);
-        install(&wanted, None, "", &mut d);
+        install(&wanted, "", &mut d);
         return examine_root(root, series, d);
     }
     let own = codename(host);
     if own.as_deref() == Some(series.debian()) {
         let mut wanted = on_host.check(&[FOR_THE_MACHINE, FOR_BUILDING].concat(), "", &mut d);
-        wanted.extend(check_kernel(host, series, &on_host, &mut d));
-        install(&wanted, series.apt_target(), "", &mut d);
+        wanted.extend(check_kernel(host, series, &on_host, false, &mut d));
+        install(&wanted, "", &mut d);
         return d;
     }
     // Another Debian's kernel, with headers for another Debian's compiler: it gets a root of its own.
     let wanted = on_host.check(FOR_THE_MACHINE, "", &mut d);
-    install(&wanted, None, "", &mut d);
+    install(&wanted, "", &mut d);
     let own = own.unwrap_or_else(|| "unknown".into());
     d.missing(format!("kernel {series} belongs to Debian {}; the host is {own}: a root for it", series.debian()));
     if !on_host.has("debootstrap") {
         d.remedies.push("apt-get install debootstrap".into());
     }
-    d.remedies.push(format!("oracle/make-root /var/lib/kontig/{0} {series}", series.debian()));
-    d.remedies.push(format!("kontig oracle doctor --kernel {series} --root /var/lib/kontig/{}", series.debian()));
+    // A root for each series: two of them are Debian 13's.
+    d.remedies.push(format!("oracle/make-root /var/lib/kontig/{series} {series}"));
+    d.remedies.push(format!("kontig oracle doctor --kernel {series} --root /var/lib/kontig/{series}"));
     d
 }
 
@@ -91,13 +91,13 @@ fn examine_root(root: &Path, series: Series, mut d: Diagnosis) -> Diagnosis {
         return d;
     };
     let mut wanted = installed.check(FOR_BUILDING, &format!("{shown}: "), &mut d);
-    wanted.extend(check_kernel(root, series, &installed, &mut d));
-    install(&wanted, series.apt_target(), &format!("chroot {shown} "), &mut d);
+    wanted.extend(check_kernel(root, series, &installed, true, &mut d));
+    install(&wanted, &format!("chroot {shown} "), &mut d);
     d
 }
 
 /// Looks for an image of the series with headers of the same release; gives the packages to install.
-fn check_kernel(place: &Path, series: Series, installed: &Installed, d: &mut Diagnosis) -> Vec<String> {
+fn check_kernel(place: &Path, series: Series, installed: &Installed, in_root: bool, d: &mut Diagnosis) -> Vec<String> {
     let found = match images(place, series) {
         Ok(found) => found,
         Err(e) => {
@@ -107,19 +107,20 @@ fn check_kernel(place: &Path, series: Series, installed: &Installed, d: &mut Dia
     };
     let Some(newest) = found.last() else {
         d.missing(format!("a {series} kernel of the cloud flavour"));
-        return match series.apt_target() {
-            None => KERNEL.iter().map(|p| p.to_string()).collect(),
-            // What those packages stand for there moves on to the next series.
-            Some(_) => {
-                d.remedies.push(format!("oracle/make-root {} {series}", place.display()));
-                Vec::new()
-            }
-        };
+        if in_root {
+            d.remedies.push(format!("oracle/make-root {} {series}", place.display()));
+            return Vec::new();
+        }
+        let Package { release, version, .. } = series.package();
+        return ["image", "headers"].map(|what| format!("linux-{what}-{release}={version}")).to_vec();
     };
     let version = |package: &str| installed.version(&format!("{package}-{newest}"));
     match (version("linux-image"), version("linux-headers")) {
         (Some(image), Some(headers)) if image == headers => {
-            d.fine(format!("kernel {newest}, image and headers {image}"));
+            let recorded = series.package().version;
+            let other =
+                if image == recorded { String::new() } else { format!(" (the project's recordings: {recorded})") };
+            d.fine(format!("kernel {newest}, image and headers {image}{other}"));
             Vec::new()
         }
         (Some(image), Some(headers)) => {
@@ -136,13 +137,10 @@ fn check_kernel(place: &Path, series: Series, installed: &Installed, d: &mut Dia
 }
 
 /// Adds the one line that installs these packages.
-fn install(packages: &[String], target: Option<&str>, before: &str, d: &mut Diagnosis) {
-    if packages.is_empty() {
-        return;
+fn install(packages: &[String], before: &str, d: &mut Diagnosis) {
+    if !packages.is_empty() {
+        d.remedies.push(format!("{before}apt-get install {}", packages.join(" ")));
     }
-    let target = target.filter(|_| packages.iter().any(|p| p.starts_with("linux-")));
-    let target = target.map(|t| format!("-t {t} ")).unwrap_or_default();
-    d.remedies.push(format!("{before}apt-get install {target}{}", packages.join(" ")));
 }
 
 /// What dpkg has installed, with versions.
@@ -252,8 +250,8 @@ mod tests {
     fn one_line_installs_all_that_is_missing() {
         let host = debian("bookworm", &[("gcc", "1"), ("make", "1")], None);
         let d = examine_host(host.path(), Series::V6_1, None);
-        let line = "apt-get install qemu-system-x86 busybox-static libc6-dev linux-image-cloud-amd64 \
-                    linux-headers-cloud-amd64";
+        let line = "apt-get install qemu-system-x86 busybox-static libc6-dev linux-image-6.1.0-56-cloud-amd64=6.1.192-2 \
+                    linux-headers-6.1.0-56-cloud-amd64=6.1.192-2";
         assert_eq!(d.remedies, [line]);
         assert!(!d.is_healthy());
     }
@@ -271,7 +269,7 @@ mod tests {
         let host = debian("bookworm", &TOOLS, None);
         let d = examine_host(host.path(), Series::V7_2, None);
         assert_eq!(d.remedies[0], "apt-get install debootstrap");
-        assert_eq!(d.remedies[1], "oracle/make-root /var/lib/kontig/trixie 7.2");
+        assert_eq!(d.remedies[1], "oracle/make-root /var/lib/kontig/7.2 7.2");
         let root = debian("trixie", &TOOLS[2..], None);
         let d = examine_host(host.path(), Series::V7_2, Some(root.path()));
         let shown = root.path().display();

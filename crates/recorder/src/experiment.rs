@@ -48,7 +48,7 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "module-compact",
         what: "node filled with migratable pages, 3/4 freed at random, then compacted; every migration logged",
         script: "module-compact",
-        kernels: &[Series::V6_1],
+        kernels: &[Series::V5_10, Series::V6_1, Series::V6_12],
         trace: Some((500_000, fill_and_free)),
         sized: false,
         random: true,
@@ -398,7 +398,7 @@ fn check_given(given: &Given, asked: &Asked, series: Series) -> Result<(), Recor
     // A page can only be made migratable by this module where any module can do it.
     let owned = |op: &Op| matches!(op, Op::Alloc { request, .. } if request.has(Request::OWNED));
     match given.ops.iter().position(owned) {
-        Some(op) if series != Series::V6_1 => {
+        Some(op) if series == Series::V7_2 => {
             let place = given.place(op);
             refuse(format!("{place}: kernel {series} lets no module own a page; leave 'owned' out, or record on 6.1"))
         }

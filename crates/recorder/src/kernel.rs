@@ -5,41 +5,64 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// The packages the recordings are of, a line each: also what `oracle/make-root` installs.
+const KERNELS: &str = include_str!("../../../oracle/kernels");
+
 /// A series of kernels that is recorded, as profiles are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Series {
+    /// Debian 11's.
+    V5_10,
     /// Debian 12's.
     V6_1,
+    /// Debian 13's.
+    V6_12,
     /// Debian 13's, from backports.
     V7_2,
 }
 
+/// A kernel package, as a line of `oracle/kernels` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// The Debian release it belongs to.
+    pub debian: &'static str,
+    /// The kernel's release, such as `6.1.0-56-cloud-amd64`.
+    pub release: &'static str,
+    /// The version of its image and of its headers, such as `6.1.192-2`.
+    pub version: &'static str,
+}
+
 impl Series {
     /// All of them.
-    pub const ALL: [Series; 2] = [Series::V6_1, Series::V7_2];
+    pub const ALL: [Series; 4] = [Series::V5_10, Series::V6_1, Series::V6_12, Series::V7_2];
 
     /// As it is written.
     pub const fn name(self) -> &'static str {
         match self {
+            Series::V5_10 => "5.10",
             Series::V6_1 => "6.1",
+            Series::V6_12 => "6.12",
             Series::V7_2 => "7.2",
         }
     }
 
-    /// The Debian release it belongs to.
-    pub const fn debian(self) -> &'static str {
-        match self {
-            Series::V6_1 => "bookworm",
-            Series::V7_2 => "trixie",
-        }
+    /// The package the project's recordings of it are of.
+    ///
+    /// # Panics
+    /// If `oracle/kernels`, which is part of this program, has no line for it.
+    pub fn package(self) -> Package {
+        let line = |line: &'static str| -> Option<Package> {
+            let mut words = line.split_ascii_whitespace();
+            let is_own = words.next()? == self.name();
+            let (debian, _archive, release, version) = (words.next()?, words.next()?, words.next()?, words.next()?);
+            is_own.then_some(Package { debian, release, version })
+        };
+        KERNELS.lines().find_map(line).expect("every series has a line in oracle/kernels")
     }
 
-    /// Where its packages are looked for, beside the release itself.
-    pub const fn apt_target(self) -> Option<&'static str> {
-        match self {
-            Series::V6_1 => None,
-            Series::V7_2 => Some("trixie-backports"),
-        }
+    /// The Debian release it belongs to.
+    pub fn debian(self) -> &'static str {
+        self.package().debian
     }
 }
 
@@ -159,6 +182,17 @@ fn version_in(image: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_series_is_recorded_from_a_package_of_its_own() {
+        for series in Series::ALL {
+            let package = series.package();
+            assert!(is_of(package.release, series), "{series}: {package:?}");
+            let upstream = package.version.split('-').next().unwrap_or_default();
+            assert!(is_of(upstream, series), "{series}: {package:?}");
+        }
+        assert_eq!((Series::V5_10.debian(), Series::V6_12.debian()), ("bullseye", "trixie"));
+    }
 
     #[test]
     fn a_release_belongs_to_its_series_and_no_other() {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use kontig_mm::{Event, Listen, Profile, Vmstat, Work};
+use kontig_mm::{Event, Listen, Vmstat, Work};
 use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::{CpuTime, Machine, Stop, TaskId};
 use proptest::prelude::*;
@@ -153,7 +153,7 @@ struct Seen {
 
 /// Two processes side by side on a machine that is nearly full; what was seen, and how many batches it took.
 fn run_in_batches_of(most: usize, intents: &[Vec<Intent>; 2], share_cpu: bool) -> (Seen, usize) {
-    let mut m = machine(2, 16, Profile::linux_6_1());
+    let mut m = machine(2, 16, linux("6.1"));
     m.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
     let cpu_of = |i: usize| if share_cpu { 0 } else { i };
     let ids: Vec<TaskId> =

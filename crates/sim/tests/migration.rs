@@ -2,7 +2,7 @@
 
 mod support;
 
-use kontig_mm::{Order, Pfn, Profile, VmEvent};
+use kontig_mm::{Order, Pfn, VmEvent};
 use kontig_program::{Gfp, Op, Placement, Region, Value};
 use kontig_sim::Machine;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ fn assert_page_tables_agree_with_owners(p: &mut Prompt, who: &BTreeMap<u32, usiz
 
 #[test]
 fn after_compaction_every_page_is_mapped_to_the_frame_that_names_it() {
-    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1()] {
+    for profile in [linux("5.6"), weighted(), linux("6.1")] {
         let mut p = Prompt::new(machine(2, 32, profile), 2);
         let maps = [p.mmap(0, 4000), p.mmap(1, 5000), p.mmap(0, 2048)];
         p.call(0, Op::AdviseHuge(maps[2])).unwrap();
@@ -65,7 +65,7 @@ fn after_compaction_every_page_is_mapped_to_the_frame_that_names_it() {
 
 #[test]
 fn a_page_moved_twice_is_where_it_was_moved_last() {
-    let mut p = Prompt::new(machine(2, 32, Profile::linux_5_6()), 1);
+    let mut p = Prompt::new(machine(2, 32, linux("5.6")), 1);
     let r = p.mmap(0, 10_000);
     p.call(0, Op::Touch(r)).unwrap();
     for round in 0..4 {
@@ -102,7 +102,7 @@ fn race(mut m: Machine, order: Order) -> (Machine, [Vec<Pfn>; 2]) {
 
 #[test]
 fn two_cpus_after_huge_pages_both_make_progress_and_share_no_block() {
-    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1()] {
+    for profile in [linux("5.6"), weighted(), linux("6.1")] {
         let name = profile.name.clone();
         let (m, [a, b]) = race(machine(4, 64, profile), HUGE);
         assert!(a.len() >= 5 && b.len() >= 5, "{name}: {} and {} huge pages", a.len(), b.len());
@@ -118,7 +118,7 @@ fn two_cpus_after_huge_pages_both_make_progress_and_share_no_block() {
 
 #[test]
 fn while_one_cpu_compacts_another_takes_the_blocks_it_has_freed() {
-    let mut m = machine_with(4, 64, Profile::linux_5_6(), &[("vm.watermark_boost_factor", "0")]);
+    let mut m = machine_with(4, 64, linux("5.6"), &[("vm.watermark_boost_factor", "0")]);
     run(&mut m, 0, fragmenter(384));
     take_huge(&mut m);
     // The thief compacts nothing itself: what it gets has been joined by the other CPU, and not long ago.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use kontig_mm::{Profile, VmEvent};
+use kontig_mm::VmEvent;
 use kontig_program::{Op, Region};
 use kontig_sim::{Machine, SimError};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, RngSeed};
 use support::*;
 
 fn prompt(blocks: u32) -> Prompt {
-    Prompt::new(machine(2, blocks, Profile::linux_6_1()), 2)
+    Prompt::new(machine(2, blocks, linux("6.1")), 2)
 }
 
 fn free_pages(m: &Machine) -> u64 {
@@ -152,7 +152,7 @@ fn the_unaligned_end_of_an_advised_mapping_takes_small_pages() {
 #[test]
 fn without_a_free_block_a_huge_fault_falls_back_to_small_pages() {
     // Kernel pages in every pageblock: compaction has nothing to gain.
-    for profile in [Profile::linux_5_6(), Profile::linux_6_1()] {
+    for profile in [linux("5.6"), linux("6.1")] {
         let mut m = machine(2, 16, profile);
         fill_unmovable(&mut m, 256);
         let mut p = Prompt::new(m, 1);

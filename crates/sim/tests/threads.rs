@@ -30,7 +30,7 @@ fn watch_runs(m: &mut Machine, for_ns: u64, step: u64) -> Vec<u64> {
 
 #[test]
 fn without_proactive_compaction_kcompactd_never_runs_by_itself() {
-    let mut m = machine_with(2, 64, Profile::linux_5_6(), &[NO_BOOST]);
+    let mut m = machine_with(2, 64, linux("5.6"), &[NO_BOOST]);
     run(&mut m, 0, fragmenter(384));
     assert!(score(&m) > 90);
     let at_boot = m.kernel_thread_ns(KernelThreadKind::Kcompactd);
@@ -45,7 +45,7 @@ fn without_proactive_compaction_kcompactd_never_runs_by_itself() {
 
 #[test]
 fn proactive_compaction_brings_the_score_from_above_90_to_80_and_rests() {
-    for profile in [weighted(), Profile::linux_6_1()] {
+    for profile in [weighted(), linux("6.1")] {
         let mut m = machine_with(2, 512, profile, &[NO_BOOST]);
         run(&mut m, 0, fragmenter(384));
         let start = m.now();
@@ -104,7 +104,7 @@ fn after_a_vain_run_the_seeds_kcompactd_passes_over_64_checks() {
 
 #[test]
 fn after_a_vain_run_6_1s_kcompactd_sleeps_for_32_seconds() {
-    let mut m = vain(Profile::linux_6_1());
+    let mut m = vain(linux("6.1"));
     let runs = watch_runs(&mut m, 200 * SECOND, MS);
     assert!(runs.len() >= 6, "{runs:?}");
     for gap in runs.windows(2).map(|w| w[1] - w[0]) {
@@ -115,7 +115,7 @@ fn after_a_vain_run_6_1s_kcompactd_sleeps_for_32_seconds() {
 
 #[test]
 fn on_6_1_a_write_to_the_sysctl_wakes_kcompactd_at_once() {
-    let mut m = vain(Profile::linux_6_1());
+    let mut m = vain(linux("6.1"));
     while watch_runs(&mut m, 100 * MS, MS).is_empty() {}
     // Ten seconds into its long sleep.
     pass(&mut m, 10 * SECOND);
@@ -147,7 +147,7 @@ fn on_the_seeds_kernel_a_write_to_the_sysctl_waits_for_the_next_check() {
 
 #[test]
 fn what_is_triggered_from_outside_wakes_kcompactd_at_once() {
-    let mut m = vain(Profile::linux_6_1());
+    let mut m = vain(linux("6.1"));
     while watch_runs(&mut m, 100 * MS, MS).is_empty() {}
     pass(&mut m, SECOND);
     let before = proactive_runs(&m);
@@ -158,7 +158,7 @@ fn what_is_triggered_from_outside_wakes_kcompactd_at_once() {
 
 #[test]
 fn kswapd_sleeps_while_memory_is_plentiful() {
-    let mut m = machine_with(2, 64, Profile::linux_6_1(), &[NO_BOOST]);
+    let mut m = machine_with(2, 64, linux("6.1"), &[NO_BOOST]);
     run(&mut m, 0, fragmenter(384));
     pass(&mut m, 10 * SECOND);
     assert_eq!((m.kernel_thread_ns(KernelThreadKind::Kswapd), event(&m, VmEvent::Pageoutrun)), (0, 0));
@@ -166,7 +166,7 @@ fn kswapd_sleeps_while_memory_is_plentiful() {
 
 #[test]
 fn kswapd_is_woken_by_an_order_9_request_that_finds_no_block() {
-    let mut m = machine_with(2, 64, Profile::linux_5_6(), &[NO_BOOST]);
+    let mut m = machine_with(2, 64, linux("5.6"), &[NO_BOOST]);
     fill_unmovable(&mut m, 384);
     m.memory_mut().trace().listen(Listen::VMSCAN);
     run(&mut m, 0, allocator(Gfp::KERNEL, HUGE, 1, 0));
@@ -180,7 +180,7 @@ fn kswapd_is_woken_by_an_order_9_request_that_finds_no_block() {
 
 #[test]
 fn kswapd_gives_up_as_hopeless_after_16_vain_runs() {
-    for profile in [Profile::linux_5_6(), Profile::linux_6_1()] {
+    for profile in [linux("5.6"), linux("6.1")] {
         let mut m = machine_with(2, 64, profile, &[NO_BOOST, ("vm.compact_unevictable_allowed", "1")]);
         fill_unmovable(&mut m, 384);
         m.memory_mut().trace().listen(Listen::VMSCAN);
@@ -205,7 +205,7 @@ fn kswapd_gives_up_as_hopeless_after_16_vain_runs() {
 #[test]
 fn a_kcompactd_that_kswapd_asks_starts_at_once_and_not_after_kswapds_nap() {
     // A request that cannot compact itself: kswapd fails it, and asks kcompactd.
-    let mut m = machine_with(4, 64, Profile::linux_5_6(), &[NO_BOOST]);
+    let mut m = machine_with(4, 64, linux("5.6"), &[NO_BOOST]);
     run(&mut m, 0, fragmenter(384));
     take_huge(&mut m);
     m.memory_mut().trace().listen(Listen::VMSCAN.with(Listen::COMPACTION));

@@ -33,7 +33,7 @@ fn assert_in_order(log: &[Outcome]) {
 
 #[test]
 fn operations_follow_one_another_and_clocks_never_run_backwards() {
-    for profile in [Profile::linux_5_6(), Profile::linux_6_1(), weighted()] {
+    for profile in [linux("5.6"), linux("6.1"), weighted()] {
         let mut m = machine(2, 64, profile);
         let ids = [
             m.spawn(toucher(8000), Placement { cpu: 0 }),
@@ -62,7 +62,7 @@ fn operations_follow_one_another_and_clocks_never_run_backwards() {
 
 #[test]
 fn a_run_to_a_time_gone_by_changes_nothing() {
-    let mut m = machine(2, 16, Profile::linux_6_1());
+    let mut m = machine(2, 16, linux("6.1"));
     pass(&mut m, 5 * MS);
     assert_eq!(m.run(MS, None), Ok(Stop::Time));
     assert_eq!(m.now(), 5 * MS);
@@ -70,7 +70,7 @@ fn a_run_to_a_time_gone_by_changes_nothing() {
 
 #[test]
 fn a_sleeper_wakes_on_time_if_its_cpu_is_idle() {
-    let mut m = machine(2, 16, Profile::linux_6_1());
+    let mut m = machine(2, 16, linux("6.1"));
     pass(&mut m, 123);
     let id = run(&mut m, 0, ops(vec![Op::Sleep(MS), Op::Mmap { pages: 1 }, Op::Sleep(7), Op::Mmap { pages: 1 }]));
     let log = log(&m, id);
@@ -82,7 +82,7 @@ fn a_sleeper_wakes_on_time_if_its_cpu_is_idle() {
 
 #[test]
 fn a_sleeper_waits_while_its_cpu_is_busy() {
-    let mut m = machine(2, 32, Profile::linux_6_1());
+    let mut m = machine(2, 32, linux("6.1"));
     let busy = m.spawn(toucher(8000), Placement { cpu: 0 });
     let sleeper = m.spawn(ops(vec![Op::Sleep(1000), Op::Mmap { pages: 1 }]), Placement { cpu: 0 });
     finish(&mut m, busy);
@@ -94,11 +94,11 @@ fn a_sleeper_waits_while_its_cpu_is_busy() {
 #[test]
 fn programs_on_one_cpu_share_it_and_on_two_they_overlap() {
     const PAGES: u32 = 4000;
-    let mut m = machine(4, 64, Profile::linux_6_1());
+    let mut m = machine(4, 64, linux("6.1"));
     let id = run(&mut m, 0, toucher(PAGES));
     let alone = elapsed(&m, id);
     let together = |cpus: [usize; 2]| {
-        let mut m = machine(4, 64, Profile::linux_6_1());
+        let mut m = machine(4, 64, linux("6.1"));
         let ids = cpus.map(|cpu| m.spawn(toucher(PAGES), Placement { cpu }));
         ids.iter().for_each(|id| finish(&mut m, *id));
         for id in ids {
@@ -114,7 +114,7 @@ fn programs_on_one_cpu_share_it_and_on_two_they_overlap() {
 
 #[test]
 fn a_task_is_charged_user_time_for_its_writes_and_system_time_for_the_rest() {
-    let mut m = machine(2, 16, Profile::linux_6_1());
+    let mut m = machine(2, 16, linux("6.1"));
     let id = run(&mut m, 0, toucher(1000));
     let time = m.cpu_time(id);
     assert_eq!(time.user_ns, 1000 * xeon().costs.touch.ns as u64);
@@ -125,12 +125,12 @@ fn a_task_is_charged_user_time_for_its_writes_and_system_time_for_the_rest() {
 fn two_cpus_that_hammer_a_zone_wait_for_its_lock() {
     // Order 4 is on no per-CPU list: every allocation takes the lock.
     let hammer = || allocator(Gfp::KERNEL, Order::new(4), 800, 0);
-    let mut m = machine(4, 64, Profile::linux_6_1());
+    let mut m = machine(4, 64, linux("6.1"));
     let id = run(&mut m, 0, hammer());
     let alone = elapsed(&m, id);
     assert_eq!(m.lock_wait_ns(), 0, "one CPU alone never waits");
 
-    let mut m = machine(4, 64, Profile::linux_6_1());
+    let mut m = machine(4, 64, linux("6.1"));
     let ids = [0, 1].map(|cpu| m.spawn(hammer(), Placement { cpu }));
     ids.iter().for_each(|id| finish(&mut m, *id));
     let slowest = ids.iter().map(|id| elapsed(&m, *id)).max().unwrap();
@@ -159,16 +159,16 @@ fn moving_pages_interrupts_other_cpus_only() {
             }
         })
     };
-    let mut idle = machine(4, 32, Profile::linux_5_6());
+    let mut idle = machine(4, 32, linux("5.6"));
     run(&mut idle, 0, fragmented(vec![]));
     let id = run(&mut idle, 1, ops(vec![compact()]));
     let idle_ns = log(&idle, id)[0].latency_ns();
 
-    let mut own = machine(4, 32, Profile::linux_5_6());
+    let mut own = machine(4, 32, linux("5.6"));
     let id = run(&mut own, 1, fragmented(vec![compact()]));
     let own_ns = log(&own, id).last().unwrap().latency_ns();
 
-    let mut busy = machine(4, 32, Profile::linux_5_6());
+    let mut busy = machine(4, 32, linux("5.6"));
     // Enough small operations to keep the process on its CPU.
     let owner = busy.spawn(fragmented(vec![Op::Mmap { pages: 0 }; 200_000]), Placement { cpu: 0 });
     while log(&busy, owner).len() < 23 {
@@ -264,7 +264,7 @@ fn assert_same(a: &Seen, b: &Seen, what: &str) {
 
 #[test]
 fn the_same_run_twice_is_the_same_to_the_nanosecond() {
-    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1()] {
+    for profile in [linux("5.6"), weighted(), linux("6.1")] {
         let what = profile.name.clone();
         let (a, b) = (busy_run(profile.clone(), 4, SECOND), busy_run(profile, 4, SECOND));
         assert!(a.vmstat.get(VmEvent::CompactStall) > 0, "there was something to do");
@@ -274,7 +274,7 @@ fn the_same_run_twice_is_the_same_to_the_nanosecond() {
 
 #[test]
 fn listening_to_events_changes_nothing() {
-    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1(), Profile::linux_7_2()] {
+    for profile in [linux("5.6"), weighted(), linux("6.1"), linux("7.2")] {
         let heard = busy_run_of(machine(4, 64, profile.clone()), EVERYTHING, SECOND);
         let unheard = busy_run_of(machine(4, 64, profile.clone()), None, SECOND);
         assert!(heard.events.len() > 10_000 && unheard.events.is_empty());
@@ -296,7 +296,7 @@ fn a_setting_that_is_said_to_make_no_difference_makes_none() {
         ("vm.watermark_scale_factor", &["1", "9", "11", "300"]),
     ];
     let mut without_effect = Vec::new();
-    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1(), Profile::linux_7_2()] {
+    for profile in [linux("5.6"), weighted(), linux("6.1"), linux("7.2")] {
         let as_booted = busy_run(profile.clone(), 4, SECOND);
         assert_eq!(as_booted.mattered, [""; 0]);
         for (name, value) in SETTINGS.iter().flat_map(|(name, values)| values.iter().map(move |v| (*name, *v))) {
@@ -325,7 +325,7 @@ fn a_setting_that_is_said_to_make_no_difference_makes_none() {
 
 #[test]
 fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
-    let mut m = machine(2, 64, Profile::linux_6_1());
+    let mut m = machine(2, 64, linux("6.1"));
     let first = m.spawn(fragmenter(384), Placement { cpu: 0 });
     while m.run(m.now() + SECOND, Some(first)) == Ok(Stop::Time) {}
     m.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::COMPACTION_DETAIL));
@@ -367,7 +367,7 @@ fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
 
 #[test]
 fn pages_faulted_in_one_after_the_other_are_allocated_at_times_of_their_own() {
-    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1(), Profile::linux_7_2()] {
+    for profile in [linux("5.6"), weighted(), linux("6.1"), linux("7.2")] {
         let mut m = machine(2, 64, profile);
         m.memory_mut().trace().listen(Listen::KMEM);
         let id = m.spawn(toucher(3000), Placement { cpu: 0 });
@@ -403,7 +403,7 @@ fn events_taken_at_every_look_are_in_order_from_look_to_look() {
 
 #[test]
 fn how_often_the_host_looks_changes_nothing() {
-    for profile in [Profile::linux_5_6(), weighted(), Profile::linux_6_1()] {
+    for profile in [linux("5.6"), weighted(), linux("6.1")] {
         for cpus in [2, 4] {
             let whole = busy_run(profile.clone(), cpus, SECOND);
             for slice in [MS, 100_000, 1_777] {

@@ -1,8 +1,9 @@
 //! The workloads, run on small machines: each does to memory exactly what it says.
 
-use kontig_mm::profile::ProactiveRules;
+use kontig_mm::rules::ProactiveScore;
 use kontig_mm::state::FrameKind;
 use kontig_mm::{MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
+use kontig_profiles::linux;
 use kontig_program::{Gfp, Placement, Program};
 use kontig_sim::{CostModel, Machine, MachineFile, Stop, TaskId};
 use kontig_workload::churn::Churn;
@@ -37,8 +38,9 @@ fn machine(blocks: u32, profile: Profile) -> Machine {
 }
 
 fn profiles() -> [Profile; 3] {
-    let weighted = Profile { proactive: ProactiveRules::Weighted, ..Profile::linux_5_6() };
-    [Profile::linux_5_6(), weighted, Profile::linux_6_1()]
+    let mut weighted = linux("5.6");
+    weighted.proactive.score = ProactiveScore::Weighted;
+    [linux("5.6"), weighted, linux("6.1")]
 }
 
 fn run(m: &mut Machine, program: Box<dyn Program>) -> TaskId {
@@ -100,7 +102,7 @@ fn sections(m: &Machine) -> BTreeMap<u32, Vec<u32>> {
 fn the_fragmenter_leaves_what_its_pattern_says_of_every_section() {
     for holes in [Holes::First, Holes::Last, Holes::Random, Holes::Spread] {
         for n in [0, 1, 128, 384, 511] {
-            let mut m = machine(16, Profile::linux_5_6());
+            let mut m = machine(16, linux("5.6"));
             run(&mut m, Box::new(Fragmenter::new(holes, n, 42)));
             let sections = sections(&m);
             assert!(sections.len() >= 28, "{} of 31 sections", sections.len());
@@ -121,7 +123,7 @@ fn the_fragmenter_leaves_what_its_pattern_says_of_every_section() {
 #[test]
 fn a_fragmenter_that_frees_everything_leaves_nothing() {
     for holes in [Holes::First, Holes::Last, Holes::Random, Holes::Spread] {
-        let mut m = machine(8, Profile::linux_5_6());
+        let mut m = machine(8, linux("5.6"));
         run(&mut m, Box::new(Fragmenter::new(holes, 512, 1)));
         assert!(sections(&m).is_empty());
         let z = m.memory().zones();
@@ -133,7 +135,7 @@ fn a_fragmenter_that_frees_everything_leaves_nothing() {
 #[test]
 fn random_holes_differ_by_seed_and_are_the_same_for_the_same_seed() {
     let of = |seed| {
-        let mut m = machine(8, Profile::linux_5_6());
+        let mut m = machine(8, linux("5.6"));
         run(&mut m, Box::new(Fragmenter::new(Holes::Random, 384, seed)));
         sections(&m)
     };
@@ -181,7 +183,7 @@ fn huge_alloc_counts_what_the_allocator_counts() {
 
 #[test]
 fn huge_alloc_gives_up_after_so_many_failures_and_pauses_in_between() {
-    let mut m = machine(8, Profile::linux_5_6());
+    let mut m = machine(8, linux("5.6"));
     let start = m.now();
     let (_, found) = measured(&mut m, driver(Gfp::KERNEL.without(Gfp::RECLAIM), 1000.0, 3));
     assert_eq!(figure(&found, "failed allocations"), 3.0);
@@ -194,7 +196,7 @@ fn huge_alloc_gives_up_after_so_many_failures_and_pauses_in_between() {
 #[test]
 fn a_driver_that_gave_up_says_by_which_rule_and_how_far_it_came() {
     let ending = |give_up_after| {
-        let mut m = machine(8, Profile::linux_5_6());
+        let mut m = machine(8, linux("5.6"));
         let (_, found) = measured(&mut m, driver(Gfp::KERNEL.without(Gfp::RECLAIM), 0.0, give_up_after));
         (found.ending.clone().expect("it gave up"), figure(&found, "share of free memory allocated as hugepages"))
     };
@@ -216,7 +218,7 @@ fn where_nothing_was_free_there_is_no_share_of_it() {
 fn the_heap_touches_every_page_once() {
     // 5 MiB and a bit: two huge pages and 200 small ones; then on a machine without huge pages, small ones only.
     for fragmented in [false, true] {
-        let mut m = machine(32, Profile::linux_6_1());
+        let mut m = machine(32, linux("6.1"));
         if fragmented {
             run(&mut m, Box::new(UnmovableFragmenter::new(384, 0)));
         }
@@ -254,7 +256,7 @@ fn the_unmovable_fragmenter_leaves_nothing_that_compaction_could_move() {
 
 #[test]
 fn the_unmovable_fragmenter_leaves_alone_what_it_is_told_to() {
-    let mut m = machine(32, Profile::linux_5_6());
+    let mut m = machine(32, linux("5.6"));
     run(&mut m, Box::new(UnmovableFragmenter::new(0, 8 * 512)));
     let free: u64 = m.memory().zones().iter().map(|z| z.nr_free(Order::new(9)) + 2 * z.nr_free(Order::new(10))).sum();
     assert!((8..=12).contains(&free), "{free} pageblocks are free, the ones below the high marks among them");
@@ -262,7 +264,7 @@ fn the_unmovable_fragmenter_leaves_alone_what_it_is_told_to() {
 
 #[test]
 fn compact_memory_measures_one_full_compaction() {
-    let mut m = machine(32, Profile::linux_6_1());
+    let mut m = machine(32, linux("6.1"));
     run(&mut m, Box::new(Fragmenter::new(Holes::Spread, 384, 0)));
     let before = score(&m);
     let start = m.now();
@@ -275,7 +277,7 @@ fn compact_memory_measures_one_full_compaction() {
 
 #[test]
 fn watching_takes_the_time_asked_for_and_does_nothing() {
-    let mut m = machine(8, Profile::linux_5_6());
+    let mut m = machine(8, linux("5.6"));
     let id = measured(&mut m, Watch { seconds: 12.5 }).0;
     assert_eq!(m.now(), 12_500_000_000);
     assert_eq!(m.cpu_time(id).system_ns + m.cpu_time(id).user_ns, 0);
@@ -284,7 +286,7 @@ fn watching_takes_the_time_asked_for_and_does_nothing() {
 
 #[test]
 fn drivers_side_by_side_are_measured_together() {
-    let mut m = machine(32, Profile::linux_6_1());
+    let mut m = machine(32, linux("6.1"));
     let free_pages = m.memory().nr_free_pages();
     let benchmark = driver(Gfp::KERNEL.without(Gfp::RECLAIM), 0.0, 1);
     let start = Start { free_pages, seed: 1, copies: 2 };
@@ -313,7 +315,7 @@ fn drivers_side_by_side_are_measured_together() {
 
 #[test]
 fn churn_keeps_its_memory_and_replaces_it_page_by_page() {
-    let mut m = machine(32, Profile::linux_6_1());
+    let mut m = machine(32, linux("6.1"));
     let churn = Task::new(Churn { size: "8 MiB".into(), stretch: 64, pause_us: 50.0 });
     let program = churn.start(&Start { seed: 5, ..Start::default() }).expect("it can be read");
     let stop = program.stop();
@@ -338,7 +340,7 @@ fn every_workload_known_by_name_can_be_read_and_run() {
             }
         }
         w.validate().unwrap();
-        let mut m = machine(64, Profile::linux_6_1());
+        let mut m = machine(64, linux("6.1"));
         for phase in w.scenario().phases {
             let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1 };
             let mut ids = Vec::new();

@@ -19,7 +19,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:\n  \
     kontig oracle record mixed\n  \
     kontig oracle record direct-movable --order 4\n  \
-    kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/trixie --set vm.defrag_mode=1\n  \
+    kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/7.2 --set vm.defrag_mode=1\n  \
     kontig oracle record trace mine.txt && kontig oracle verify recordings/6.1-mine\n\n\
 A trace FILE is text, an operation a line ('#' starts a comment), or a recording's trace.bin, unpacked:\n  \
     alloc NAME ORDER TYPE [RIGHT ...]   ORDER 0 to 10; TYPE unmovable, reclaimable or movable;\n                                      \
@@ -34,7 +34,7 @@ pub struct RecordArgs {
     /// A trace: that of 'trace', or instead of the experiment's own
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The kernel: 6.1 or 7.2
+    /// The kernel: 5.10, 6.1, 6.12 or 7.2
     #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1)]
     kernel: Series,
     /// Operations of the trace (default: the experiment's)

@@ -6,8 +6,8 @@ use super::run::{CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::AllocFlags;
 use crate::host::Owner;
-use crate::profile::Profile;
 use crate::request::Request;
+use crate::rules::Profile;
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
@@ -38,8 +38,9 @@ pub(crate) struct DirectCompact {
 
 /// The order compaction makes for a request: in defrag_mode a request that is not movable gets a pageblock of its own.
 pub(crate) fn compact_order(request: &Request, flags: AllocFlags, profile: &Profile) -> Order {
-    let own_block =
-        profile.defrag_mode && flags.any(AllocFlags::NOFRAGMENT) && request.gfp.migratetype() != MigrateType::Movable;
+    let own_block = profile.fallback.defrag_mode
+        && flags.any(AllocFlags::NOFRAGMENT)
+        && request.gfp.migratetype() != MigrateType::Movable;
     if own_block { request.order.max(PAGEBLOCK_ORDER) } else { request.order }
 }
 

@@ -6,7 +6,7 @@
 use super::run::CompactRun;
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::Wmark;
-use crate::profile::ProactiveRules;
+use crate::rules::ProactiveScore;
 use crate::state::Memory;
 
 impl CompactRun {
@@ -20,7 +20,7 @@ impl CompactRun {
         m.sh.work.any = true;
         m.sh.work.tests += 1;
         let ret = self.finished_untraced(m);
-        let at = m.zones[self.zone.index()].at();
+        let at = m.zones[self.zone].at();
         let order = self.cc.order;
         m.sh.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
         if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret }
@@ -28,24 +28,22 @@ impl CompactRun {
 
     fn finished_untraced(&self, m: &mut Memory) -> CompactResult {
         if self.scanners_met() {
-            let z = &mut m.zones[self.zone.index()];
+            let z = &mut m.zones[self.zone];
             z.reset_cached_positions();
             if self.cc.direct {
                 z.compaction.blockskip_flush = true;
             }
             return if self.whole_zone { CompactResult::Complete } else { CompactResult::PartialSkipped };
         }
-        let z = &m.zones[self.zone.index()];
+        let z = &m.zones[self.zone];
         let ret = match self.cc.order {
             None if self.cc.proactive => {
-                if m.nodes[z.node.index()].kswapd.running {
+                if m.nodes[z.node].kswapd.running {
                     return CompactResult::PartialSkipped;
                 }
-                let score = match m.sh.profile.proactive {
-                    ProactiveRules::Weighted => m.fragmentation_score_weighted(z),
-                    ProactiveRules::Unweighted | ProactiveRules::HalfLeeway | ProactiveRules::Off => {
-                        z.fragmentation_score()
-                    }
+                let score = match m.sh.profile.proactive.score {
+                    ProactiveScore::Weighted => m.fragmentation_score_weighted(z),
+                    ProactiveScore::Own | ProactiveScore::Off => z.fragmentation_score(),
                 };
                 if m.score_above_low(score) { CompactResult::Continue } else { CompactResult::Success }
             }

@@ -6,7 +6,7 @@
 use super::run::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
-use crate::profile::{CompactionRules, FastSearch, FreeLists};
+use crate::rules::FreeLists;
 use crate::state::{BlockFilter, Memory, Tag};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 
@@ -22,7 +22,7 @@ impl CompactRun {
         if self.stock.pages > 0 {
             return;
         }
-        let zone_end = m.zones[self.zone.index()].end;
+        let zone_end = m.zones[self.zone].end;
         let filter = BlockFilter {
             types: match self.cc.ignore_block_suitable {
                 true => [true; MigrateType::COUNT],
@@ -63,9 +63,9 @@ impl CompactRun {
             let (reached, isolated) = self.isolate_freepages_block(m, position, end, stride);
             position = reached;
             if reached == end {
-                let next = match m.sh.profile.compaction {
-                    CompactionRules::OneByOne => start,
-                    CompactionRules::Batched => start.minus(PAGEBLOCK_PAGES.min(start.get())),
+                let next = match m.sh.profile.compaction.cached_free_below {
+                    false => start,
+                    true => start.minus(PAGEBLOCK_PAGES.min(start.get())),
                 };
                 m.update_pageblock_skip(self.zone, start, next);
             }
@@ -99,7 +99,7 @@ impl CompactRun {
                 if !m.isolate_free_page(self.zone, self.cpu, at, order, tag.buddy_type()) {
                     break;
                 }
-                if m.sh.profile.fast_search == FastSearch::Corrected {
+                if m.sh.profile.compaction.counts_taken_pages {
                     scanned += u64::from(order.pages() - 1);
                 }
                 self.take_free_block(m, at, order);
@@ -113,7 +113,7 @@ impl CompactRun {
             }
             let compound = tag.is_allocated() && tag.order() > Order::ZERO;
             let passed = if compound { tag.order().pages() - 1 } else { 0 };
-            if m.sh.profile.compaction == CompactionRules::Batched {
+            if m.sh.profile.compaction.counts_jumped_pages {
                 scanned += u64::from(passed);
             }
             at = at.plus(passed + stride);
@@ -135,9 +135,8 @@ impl CompactRun {
         let Some(order) = self.cc.order.filter(|o| *o > Order::ZERO) else {
             return;
         };
-        let zone = self.zone.index();
         let mut limit = (self.free_list_scan_limit() >> 1).max(1);
-        let scan_start = self.free_pfn >= m.zones[zone].compaction.init_free_pfn;
+        let scan_start = self.free_pfn >= m.zones[self.zone].compaction.init_free_pfn;
         if scan_start {
             limit = PAGEBLOCK_PAGES >> 1;
         }
@@ -154,7 +153,7 @@ impl CompactRun {
         let mut o = Some(self.search_order);
         while let (None, Some(at)) = (page, o) {
             let here = Order::new(at);
-            if m.zones[zone].nr_free(here) != 0 {
+            if m.zones[self.zone].nr_free(here) != 0 {
                 match self.search_order_for_target(m, here, &mut search) {
                     Found::Block(pfn) => page = Some(pfn),
                     Found::Refused => {
@@ -165,7 +164,7 @@ impl CompactRun {
                     Found::Nothing => {}
                 }
                 // Later kernels leave the search as soon as it has found enough, without choosing the next order.
-                if self.batched && self.stock.pages >= self.wanted {
+                if m.sh.profile.compaction.fast_isolate_stops_at_enough && self.stock.pages >= self.wanted {
                     break;
                 }
             }
@@ -188,8 +187,8 @@ impl CompactRun {
                 }
             }
         }
-        if let Some(highest) = search.highest.filter(|h| *h >= m.zones[zone].compaction.cached_free_pfn) {
-            m.zones[zone].compaction.cached_free_pfn = highest.minus(PAGEBLOCK_PAGES.min(highest.get()));
+        if let Some(highest) = search.highest.filter(|h| *h >= m.zones[self.zone].compaction.cached_free_pfn) {
+            m.zones[self.zone].compaction.cached_free_pfn = highest.minus(PAGEBLOCK_PAGES.min(highest.get()));
         }
         self.free_scanned += u64::from(search.scanned);
         m.sh.work.list_scanned += u64::from(search.scanned);
@@ -200,14 +199,14 @@ impl CompactRun {
 
     /// One order of the quick search, from the tail of the movable list.
     fn search_order_for_target(&mut self, m: &mut Memory, o: Order, s: &mut Search) -> Found {
-        let (zone, t) = (self.zone.index(), MigrateType::Movable);
-        let start = m.zones[zone].start;
-        if m.sh.profile.fast_search == FastSearch::Corrected {
+        let t = MigrateType::Movable;
+        let start = m.zones[self.zone].start;
+        if m.sh.profile.compaction.fast_isolate_best_by_order {
             s.best = None;
         }
         let mut order_scanned = 0;
         let mut preferred = None;
-        let mut at = m.zones[zone].free_list(o, t).last();
+        let mut at = m.zones[self.zone].free_list(o, t).last();
         let mut stopped_at = None;
         while let Some(pfn) = at {
             order_scanned += 1;
@@ -243,14 +242,14 @@ impl CompactRun {
         let best = s.best.filter(|b| m.frames.tag(*b).is_buddy_of(o));
         let page = preferred.or(best);
         if let Some(first) = page.or(stopped_at) {
-            let list = &mut m.zones[zone].lists[o.index()][t.index()];
+            let list = &mut m.zones[self.zone].lists[o.index()][t.index()];
             m.frames.rotate_to_front(list, first, o);
         }
         let found = match page {
             None => Found::Nothing,
             Some(pfn) if m.isolate_free_page(self.zone, self.cpu, pfn, o, t) => {
                 self.take_free_block(m, pfn, o);
-                if m.sh.profile.fast_search == FastSearch::Corrected {
+                if m.sh.profile.compaction.counts_taken_pages {
                     s.scanned += o.pages() - 1;
                 }
                 Found::Block(pfn)
@@ -278,17 +277,17 @@ impl CompactRun {
         if self.stock.pages >= self.wanted || self.cc.direct && self.cc.mode == MigrateMode::Async {
             return;
         }
-        let z = &m.zones[self.zone.index()];
+        let z = &m.zones[self.zone];
         let start = pfn.pageblock_start().max(z.start);
         let mut end = pfn.pageblock_end().min(z.end);
-        if m.sh.profile.fast_search == FastSearch::Original {
+        if !m.sh.profile.compaction.fast_isolate_to_last_page {
             // Before 5.11 the last page of the block was left out.
             end = end.minus(1);
         }
         let (reached, _) = self.isolate_freepages_block(m, start, end, 1);
-        let exhausted = match m.sh.profile.compaction {
-            CompactionRules::OneByOne => self.stock.pages < self.wanted,
-            CompactionRules::Batched => reached == end,
+        let exhausted = match m.sh.profile.compaction.fast_isolate_hint_by_end {
+            false => self.stock.pages < self.wanted,
+            true => reached == end,
         };
         if exhausted {
             m.blocks.set_skip(pfn.pageblock(), true);
@@ -298,7 +297,7 @@ impl CompactRun {
     /// Whether a block nobody found free pages in may be scanned anyway: from 6.3 on only one pages are moved to.
     fn may_scan_around(&self, m: &Memory, pfn: Pfn) -> bool {
         let block = pfn.pageblock();
-        m.sh.profile.compaction == CompactionRules::OneByOne
+        !m.sh.profile.compaction.fast_isolate_tests_target
             || (self.cc.ignore_block_suitable || m.blocks.migratetype(block) == MigrateType::Movable)
                 && !m.blocks.is_free(block)
                 && !self.target_too_large(m, block)
@@ -332,7 +331,7 @@ impl Memory {
         order: Order,
         t: MigrateType,
     ) -> bool {
-        let z = &self.zones[zone.index()];
+        let z = &self.zones[zone];
         let mark = z.watermarks.min + u64::from(order.pages());
         let plain = AllocFlags::mark(Wmark::Min);
         if !z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, z.free_pages, &self.sh.profile) {
@@ -347,7 +346,7 @@ impl Memory {
                 if !locked.blocks.migratetype(b).is_mergeable() {
                     continue;
                 }
-                if locked.sh.profile.free_lists == FreeLists::AsPageblock {
+                if locked.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
                     locked.move_freepages_block(Pfn::of_pageblock(b), MigrateType::Movable);
                 }
                 locked.blocks.set_migratetype(b, MigrateType::Movable);

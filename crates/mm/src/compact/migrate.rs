@@ -7,7 +7,7 @@
 use super::run::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::host::{MigrateOutcome, Owner};
-use crate::profile::CompactionRules;
+use crate::rules::Migration;
 use crate::state::{FrameKind, Memory};
 use crate::types::{Order, Pfn};
 use crate::vmstat::VmEvent;
@@ -31,9 +31,9 @@ impl CompactRun {
         let isolated = self.migrate_count as u32;
         self.wanted = isolated;
         let rules = m.sh.profile.compaction;
-        let t = match rules {
-            CompactionRules::OneByOne => self.migrate_one_by_one(m, owner),
-            CompactionRules::Batched => self.migrate_together(m, owner),
+        let t = match rules.migration {
+            Migration::OneByOne => self.migrate_one_by_one(m, owner),
+            Migration::Together => self.migrate_together(m, owner),
         };
         m.sh.vmstat.add(VmEvent::PgmigrateSuccess, t.moved);
         m.sh.vmstat.add(VmEvent::PgmigrateFail, t.failed);
@@ -48,14 +48,11 @@ impl CompactRun {
         if t.out_of_targets && !self.scanners_met() {
             return Some(CompactResult::Contended);
         }
-        match rules {
-            CompactionRules::OneByOne => {
-                if let (true, MigrateMode::Async, Some(order)) = (self.cc.direct, self.cc.mode, self.cc.order) {
-                    self.migrate_pfn = self.migrate_pfn.minus(1).block_end(order);
-                    self.last_migrated_pfn = None;
-                }
-            }
-            CompactionRules::Batched => self.finish_what_failed(),
+        if rules.finishes_pageblock {
+            self.finish_what_failed();
+        } else if let (true, MigrateMode::Async, Some(order)) = (self.cc.direct, self.cc.mode, self.cc.order) {
+            self.migrate_pfn = self.migrate_pfn.minus(1).block_end(order);
+            self.last_migrated_pfn = None;
         }
         None
     }

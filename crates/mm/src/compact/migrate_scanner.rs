@@ -6,7 +6,7 @@
 use super::run::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::host::{Owner, Turn};
-use crate::profile::FastSearch;
+use crate::rules::{CompactionRules, FastFind};
 use crate::state::{BlockFilter, FrameKind, Memory};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
 use crate::vmstat::VmEvent;
@@ -24,11 +24,11 @@ pub(super) enum Isolate {
 
 impl CompactRun {
     /// The blocks this run takes pages from.
-    fn source_filter(&self) -> BlockFilter {
+    fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
         let selective = self.cc.mode == MigrateMode::Async && self.cc.direct;
         let mut types = [!selective; MigrateType::COUNT];
         // A whole pageblock suits any request (7.2; up to 6.1 it looks in vain for movable pages in its own type's).
-        let whole_block = self.batched && self.cc.order.is_some_and(|o| o.is_whole_pageblock());
+        let whole_block = rules.whole_blocks_from_movable && self.cc.order.is_some_and(|o| o.is_whole_pageblock());
         let own = if whole_block { MigrateType::Movable } else { self.cc.migratetype };
         types[own.index()] = true;
         BlockFilter { types, honour_skip: !self.cc.ignore_skip_hint, pass_huge: false, pass_free: true }
@@ -36,7 +36,7 @@ impl CompactRun {
 
     /// Isolates from the next suitable pageblock, visiting at most `budget` blocks.
     pub(super) fn isolate_migratepages<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Isolate {
-        let filter = self.source_filter();
+        let filter = self.source_filter(&m.sh.profile.compaction);
         let mut low = self.migrate_pfn;
         let mut chosen_by_search = false;
         if !self.walking {
@@ -56,7 +56,7 @@ impl CompactRun {
             if self.suitable_source(m, low.pageblock()) {
                 return self.isolate_block(m, owner, low);
             }
-            m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, low.pageblock_end());
+            m.zones[self.zone].update_cached_migrate(self.cc.mode, low.pageblock_end());
             low = low.pageblock_end();
         }
         let from = low.pageblock();
@@ -70,7 +70,7 @@ impl CompactRun {
             let stop = if owner.is_awaited(m) { to.min((at + 1).next_multiple_of(CLUSTER_MAX as usize)) } else { to };
             let (found, unsuitable) = m.blocks.first(at, stop, &filter);
             if let Some(b) = unsuitable {
-                m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
+                m.zones[self.zone].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
             }
             let end = found.unwrap_or(stop);
             let hinted = if filter.honour_skip { m.blocks.count_skip(at, end) } else { 0 };
@@ -97,7 +97,8 @@ impl CompactRun {
 
     /// Whether this run takes pages from the block (its skip hint aside).
     fn suitable_source(&self, m: &Memory, block: usize) -> bool {
-        self.source_filter().types[m.blocks.migratetype(block).index()] && !m.blocks.is_huge(block)
+        self.source_filter(&m.sh.profile.compaction).types[m.blocks.migratetype(block).index()]
+            && !m.blocks.is_huge(block)
     }
 
     /// Whether a compound page of this order is passed over as one: up to 6.9 any, later those that are no smaller
@@ -117,14 +118,15 @@ impl CompactRun {
     #[inline(always)]
     fn offer_cpu<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
         if owner.is_awaited(m) {
-            let claim = core::mem::take(&mut m.zones[self.zone.index()].compaction.capture);
+            let claim = core::mem::take(&mut m.zones[self.zone].compaction.capture);
             owner.turn(m, Turn::Offered);
-            m.zones[self.zone.index()].compaction.capture = claim;
+            m.zones[self.zone].compaction.capture = claim;
         }
     }
 
     /// Isolates pages of one pageblock from `from` on: a cluster, or all of the block when it is scanned again.
     fn isolate_migratepages_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) {
+        let rules = m.sh.profile.compaction;
         let end = from.pageblock_end();
         let block = from.pageblock();
         let ignore_skip = self.cc.ignore_skip_hint;
@@ -153,7 +155,7 @@ impl CompactRun {
             scanned += 1;
             let tag = if whole { m.frames.tag(low) } else { m.frames.split_tag(low) };
             if tag.is_buddy() {
-                scanned += if self.batched { u64::from(tag.order().pages() - 1) } else { 0 };
+                scanned += if rules.counts_jumped_pages { u64::from(tag.order().pages() - 1) } else { 0 };
                 low = low.plus(tag.order().pages());
                 continue;
             }
@@ -164,8 +166,9 @@ impl CompactRun {
             };
             if stays {
                 let compound = matches!(tag.kind(), FrameKind::Lru | FrameKind::Kernel);
-                if compound && tag.order() > Order::ZERO && (!self.batched || self.steps_over(tag.order())) {
-                    scanned += if self.batched { u64::from(tag.order().pages() - 1) } else { 0 };
+                if compound && tag.order() > Order::ZERO && (!rules.enters_small_folios || self.steps_over(tag.order()))
+                {
+                    scanned += if rules.counts_jumped_pages { u64::from(tag.order().pages() - 1) } else { 0 };
                     low = low.plus(tag.order().pages() - 1);
                 }
                 if let Some(order) = unit {
@@ -180,9 +183,9 @@ impl CompactRun {
                 continue;
             }
             if !skip_updated && tag.kind() == FrameKind::Lru {
-                skip_updated = !self.batched || may_set_skip;
-                if !ignore_skip && (low.is_pageblock_aligned() || self.batched && may_set_skip) {
-                    if m.blocks.skip(block) && !(self.batched && self.finish_pageblock) {
+                skip_updated = !rules.hint_by_scan_start || may_set_skip;
+                if !ignore_skip && (low.is_pageblock_aligned() || rules.hint_by_scan_start && may_set_skip) {
+                    if m.blocks.skip(block) && !(rules.finishes_pageblock && self.finish_pageblock) {
                         low = end;
                         break;
                     }
@@ -201,7 +204,7 @@ impl CompactRun {
             if may_set_skip && !skip_updated {
                 m.blocks.set_skip(block, true);
             }
-            m.zones[self.zone.index()].update_cached_migrate(self.cc.mode, low);
+            m.zones[self.zone].update_cached_migrate(self.cc.mode, low);
         }
         m.sh.emit(Listen::COMPACTION_DETAIL, || Event::IsolateMigratepages {
             start_pfn: from,
@@ -241,14 +244,16 @@ impl CompactRun {
     /// Looks through the movable free lists for a pageblock that is already partly free (§5.4.3). Returns where to
     /// scan: the block found, or the migration scanner's own position.
     fn fast_find_migrateblock(&mut self, m: &mut Memory) -> Pfn {
-        let start = m.zones[self.zone.index()].start;
+        let start = m.zones[self.zone].start;
         let pfn = self.migrate_pfn;
         let Some(order) = self.cc.order else {
             return pfn;
         };
-        let suits = self.cc.migratetype == MigrateType::Movable || self.batched && order.is_whole_pageblock();
+        let rules = m.sh.profile.compaction;
+        let whole_block = rules.whole_blocks_from_movable && order.is_whole_pageblock();
+        let suits = self.cc.migratetype == MigrateType::Movable || whole_block;
         if self.cc.ignore_skip_hint
-            || self.batched && self.finish_pageblock
+            || rules.finishes_pageblock && self.finish_pageblock
             || pfn != start && !pfn.is_pageblock_aligned()
             || !order.is_costly()
             || self.cc.direct && !suits
@@ -261,7 +266,7 @@ impl CompactRun {
         }
         let high = pfn.plus(distance).pageblock_start();
         let limit = self.free_list_scan_limit();
-        let original = m.sh.profile.fast_search == FastSearch::Original;
+        let original = rules.fast_find == FastFind::Original;
         let (mut scanned, mut found) = (0u32, None);
         let orders = (PAGE_ALLOC_COSTLY_ORDER.get()..order.get()).rev().map(Order::new);
         for o in orders {
@@ -293,7 +298,7 @@ impl CompactRun {
         original: bool,
         scanned: &mut u32,
     ) -> Option<Pfn> {
-        let (zone, t) = (self.zone.index(), MigrateType::Movable);
+        let (zone, t) = (self.zone, MigrateType::Movable);
         let mut at = m.zones[zone].free_list(o, t).first();
         while let Some(free) = at {
             if !original && *scanned >= limit {
@@ -308,7 +313,7 @@ impl CompactRun {
                     self.fast_start_pfn = Some(self.fast_start_pfn.map_or(free, |p| p.min(free)));
                 }
                 self.fast_search_fail = 0;
-                if !self.batched {
+                if !m.sh.profile.compaction.fast_find_leaves_hint {
                     m.blocks.set_skip(free.pageblock(), true);
                 }
                 return Some(free.pageblock_start());
@@ -344,7 +349,7 @@ impl Memory {
     /// Turns a free list so that `last` is its last entry.
     fn rotate_list_to_tail(&mut self, zone: crate::types::ZoneId, o: Order, t: MigrateType, last: Pfn) {
         if let Some(first) = self.frames.next(last, o) {
-            let list = &mut self.zones[zone.index()].lists[o.index()][t.index()];
+            let list = &mut self.zones[zone].lists[o.index()][t.index()];
             self.frames.rotate_to_front(list, first, o);
         }
     }

@@ -18,7 +18,6 @@ pub mod skip;
 pub mod suitable;
 pub mod targets;
 
-use crate::profile::CompactionRules;
 use crate::state::Locked;
 use crate::types::{MigrateType, Order, Pfn};
 
@@ -29,17 +28,17 @@ impl Locked<'_> {
     /// unless (6.15) the request is movable as well.
     #[cold]
     pub(crate) fn capture(&mut self, pfn: Pfn, order: Order, t: MigrateType) -> bool {
-        let batched = self.sh.profile.compaction == CompactionRules::Batched;
+        let captures_movable = self.sh.profile.compaction.captures_movable;
         let claim = &mut self.zone.compaction.capture;
         let Some((_, for_whom)) = claim.wanted else {
             return false;
         };
-        let fits = t != MigrateType::Movable || batched && for_whom == MigrateType::Movable;
+        let fits = t != MigrateType::Movable || captures_movable && for_whom == MigrateType::Movable;
         if claim.page.is_some() || !order.is_whole_pageblock() && !fits {
             return false;
         }
         claim.page = Some(pfn);
-        if batched && t != for_whom {
+        if captures_movable && t != for_whom {
             self.emit_extfrag(pfn, order, order, for_whom, t);
         }
         true

@@ -6,7 +6,7 @@
 use super::run::CompactControl;
 use crate::event::MigrateMode;
 use crate::gfp::{AllocFlags, Wmark};
-use crate::profile::ProactiveRules;
+use crate::rules::{ProactiveRules, ProactiveScore};
 use crate::state::Memory;
 use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{MigrateType, NodeId, ZoneType};
@@ -14,13 +14,13 @@ use crate::types::{MigrateType, NodeId, ZoneType};
 /// The score a proactive run stops at, for a `vm.compaction_proactiveness`: never below 5 in the older rules.
 pub fn fragmentation_score_low(rules: ProactiveRules, proactiveness: u32) -> u64 {
     let low = u64::from(100u32.saturating_sub(proactiveness));
-    if rules == ProactiveRules::HalfLeeway { low } else { low.max(5) }
+    if rules.half_leeway { low } else { low.max(5) }
 }
 
 /// The score a proactive run starts above: ten more, in the newer rules at most half as much more.
 pub fn fragmentation_score_high(rules: ProactiveRules, proactiveness: u32) -> u64 {
     let low = fragmentation_score_low(rules, proactiveness);
-    let leeway = if rules == ProactiveRules::HalfLeeway { (low / 2).min(10) } else { 10 };
+    let leeway = if rules.half_leeway { (low / 2).min(10) } else { 10 };
     (low + leeway).min(100)
 }
 
@@ -34,7 +34,7 @@ impl Memory {
     /// Whether the node's score calls for proactive compaction, and kswapd leaves room for it.
     pub fn should_proactive_compact_node(&mut self, node: NodeId) -> bool {
         let rules = self.sh.profile.proactive;
-        if rules == ProactiveRules::Off || self.nodes[node.index()].kswapd.running {
+        if rules.score == ProactiveScore::Off || self.nodes[node].kswapd.running {
             return false;
         }
         let score = self.fragmentation_score_node(node);
@@ -67,12 +67,12 @@ mod tests {
     fn thresholds_of_the_published_vectors() {
         for (p, want) in [(1, (99, 100)), (20, (80, 90)), (40, (60, 70)), (90, (10, 20)), (95, (5, 15)), (100, (5, 15))]
         {
-            let rules = ProactiveRules::Unweighted;
+            let rules = crate::testing::linux("6.1").proactive;
             let got = (fragmentation_score_low(rules, p), fragmentation_score_high(rules, p));
             assert_eq!(got, want, "proactiveness {p}");
         }
         for (p, want) in [(20, (80, 90)), (90, (10, 15)), (95, (5, 7)), (100, (0, 0))] {
-            let rules = ProactiveRules::HalfLeeway;
+            let rules = crate::testing::linux("7.2").proactive;
             let got = (fragmentation_score_low(rules, p), fragmentation_score_high(rules, p));
             assert_eq!(got, want, "proactiveness {p} by the newer rules");
         }

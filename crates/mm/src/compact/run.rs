@@ -4,11 +4,10 @@
 //! other CPUs run, and may take what this run has freed. Source: kernel-behaviour §5.3, §5.11.
 
 use super::migrate_scanner::Isolate;
-use super::targets::Targets;
+use super::targets::Stock;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::AllocFlags;
 use crate::host::Owner;
-use crate::profile::CompactionRules;
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -50,8 +49,6 @@ pub struct CompactRun {
     pub(super) cpu: CpuId,
     pub(super) migrate_pfn: Pfn,
     pub(super) free_pfn: Pfn,
-    /// The rules are those of 7.2.
-    pub(super) batched: bool,
     pub(super) whole_zone: bool,
     pub(super) contended: bool,
     /// This batch comes from the pageblock of the last one, or of one that failed: take all of it.
@@ -68,7 +65,7 @@ pub struct CompactRun {
     pub(super) migrate_pages: [Pfn; PAGEBLOCK_PAGES as usize],
     pub(super) migrate_count: usize,
     pub(super) targets: [Pfn; PAGEBLOCK_PAGES as usize],
-    pub(super) stock: Targets,
+    pub(super) stock: Stock,
     /// How many targets the free scanner looks for: the batch's size, less what has found one where batches look for
     /// all of theirs first.
     pub(super) wanted: u32,
@@ -90,7 +87,6 @@ impl CompactRun {
             cpu,
             migrate_pfn: Pfn::default(),
             free_pfn: Pfn::default(),
-            batched: false,
             whole_zone: cc.whole_zone,
             contended: false,
             finish_pageblock: false,
@@ -103,7 +99,7 @@ impl CompactRun {
             migrate_pages: [Pfn::default(); PAGEBLOCK_PAGES as usize],
             migrate_count: 0,
             targets: [Pfn::default(); PAGEBLOCK_PAGES as usize],
-            stock: Targets::NONE,
+            stock: Stock::NONE,
             wanted: 0,
             migrate_scanned: 0,
             free_scanned: 0,
@@ -134,11 +130,11 @@ impl CompactRun {
             if let (true, Some(order)) = (self.cc.direct, self.cc.request_order.or(self.cc.order)) {
                 // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
                 if self.captured.is_none() {
-                    m.zones[self.zone.index()].compaction.capture.arm(order, self.cc.migratetype);
+                    m.zones[self.zone].compaction.capture.arm(order, self.cc.migratetype);
                 }
             }
             let step = self.advance(m, owner, budget);
-            if let Some(page) = m.zones[self.zone.index()].compaction.capture.disarm() {
+            if let Some(page) = m.zones[self.zone].compaction.capture.disarm() {
                 self.captured = Some(page);
             }
             // A captured block is nobody's until the run is over, so nobody else runs before that.
@@ -151,7 +147,6 @@ impl CompactRun {
     fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         if !self.started {
             self.started = true;
-            self.batched = m.sh.profile.compaction == CompactionRules::Batched;
             let (flags, highest, daemon) = (self.cc.alloc_flags, self.cc.highest, !self.cc.direct);
             let result = m.compaction_suitable(self.zone, self.cc.order, flags, highest, daemon);
             if matches!(result, CompactResult::Success | CompactResult::Skipped) {
@@ -170,7 +165,9 @@ impl CompactRun {
         }
         let done = self.iteration(m, owner, budget);
         match done {
-            None if self.has_captured(m) && !self.batched => self.end(m, CompactResult::Success),
+            None if self.has_captured(m) && !m.sh.profile.compaction.capture_before_drain => {
+                self.end(m, CompactResult::Success)
+            }
             None => Step::Working,
             Some(result) => self.end(m, result),
         }
@@ -182,7 +179,7 @@ impl CompactRun {
             m.reset_isolation_suitable(self.zone);
         }
         let sync = self.cc.mode != MigrateMode::Async;
-        let z = &mut m.zones[self.zone.index()];
+        let z = &mut m.zones[self.zone];
         let (start, end, last) = (z.start, z.end, z.last_pageblock());
         if self.whole_zone {
             (self.migrate_pfn, self.free_pfn) = (start, last);
@@ -214,23 +211,23 @@ impl CompactRun {
             Isolate::Paused => return None,
             Isolate::None => {
                 if self.update_cached {
-                    let cached = &mut m.zones[self.zone.index()].compaction.cached_migrate_pfn;
+                    let cached = &mut m.zones[self.zone].compaction.cached_migrate_pfn;
                     cached[1] = cached[0];
                 }
             }
             Isolate::Success => {
                 self.update_cached = false;
-                self.last_migrated_pfn = Some(match self.batched {
+                self.last_migrated_pfn = Some(match m.sh.profile.compaction.remembers_last_pageblock {
                     false => self.iteration_start,
-                    true => self.migrate_pfn.minus(1).pageblock_start().max(m.zones[self.zone.index()].start),
+                    true => self.migrate_pfn.minus(1).pageblock_start().max(m.zones[self.zone].start),
                 });
                 if let Some(result) = self.migrate_batch(m, owner) {
                     return Some(result);
                 }
-                if self.batched && self.again_at_once {
+                if self.again_at_once {
                     return None;
                 }
-                if self.batched && self.has_captured(m) {
+                if m.sh.profile.compaction.capture_before_drain && self.has_captured(m) {
                     return Some(CompactResult::Success);
                 }
             }
@@ -240,7 +237,7 @@ impl CompactRun {
     }
 
     fn has_captured(&self, m: &Memory) -> bool {
-        self.captured.is_some() || m.zones[self.zone.index()].compaction.capture.has_page()
+        self.captured.is_some() || m.zones[self.zone].compaction.capture.has_page()
     }
 
     /// Once the scanner has left the block of the wanted order it migrated from, the pages freed there are flushed
@@ -261,7 +258,7 @@ impl CompactRun {
         self.release_freepages(m);
         m.sh.vmstat.add(VmEvent::CompactMigrateScanned, self.migrate_scanned);
         m.sh.vmstat.add(VmEvent::CompactFreeScanned, self.free_scanned);
-        let z = &m.zones[self.zone.index()];
+        let z = &m.zones[self.zone];
         let (zone_start, zone_end) = (z.start, z.end);
         let (migrate_pfn, free_pfn, mode) = (self.migrate_pfn, self.free_pfn, self.cc.mode);
         m.sh.emit(Listen::COMPACTION, || Event::CompactionEnd {

@@ -34,20 +34,20 @@ impl Memory {
     /// The free scanner is done with the pageblock at `start`: skip it, and start the next run no higher than `next`.
     pub(super) fn update_pageblock_skip(&mut self, zone: ZoneId, start: Pfn, next: Pfn) {
         self.blocks.set_skip(start.pageblock(), true);
-        let cached = &mut self.zones[zone.index()].compaction.cached_free_pfn;
+        let cached = &mut self.zones[zone].compaction.cached_free_pfn;
         *cached = (*cached).min(next);
     }
 
     /// What kswapd does before it sleeps: clears hints where a direct compaction asked for it.
     pub(crate) fn reset_isolation_suitable_node(&mut self, node: NodeId) {
-        for i in 0..self.nodes[node.index()].zones.len() {
-            self.reset_isolation_suitable(self.nodes[node.index()].zones[i]);
+        for i in 0..self.nodes[node].zones.len() {
+            self.reset_isolation_suitable(self.nodes[node].zones[i]);
         }
     }
 
     /// Clears the skip hints of blocks that look useful again, if a direct compaction met since the last time.
     pub(crate) fn reset_isolation_suitable(&mut self, zone: ZoneId) {
-        let z = &mut self.zones[zone.index()];
+        let z = &mut self.zones[zone];
         if !core::mem::take(&mut z.compaction.blockskip_flush) {
             return;
         }
@@ -71,7 +71,7 @@ impl Memory {
             let useful = up == Some(low + step) && self.reset_isolation_pfn(migrate, true, source.is_some());
             if useful && source.is_none() {
                 source = Some(migrate);
-                let c = &mut self.zones[zone.index()].compaction;
+                let c = &mut self.zones[zone].compaction;
                 c.init_migrate_pfn = migrate;
                 c.cached_migrate_pfn = [migrate, migrate];
             }
@@ -79,7 +79,7 @@ impl Memory {
             let useful = down == Some(high - step) && self.reset_isolation_pfn(free, target.is_some(), true);
             if useful && target.is_none() {
                 target = Some(free);
-                let c = &mut self.zones[zone.index()].compaction;
+                let c = &mut self.zones[zone].compaction;
                 c.init_free_pfn = free;
                 c.cached_free_pfn = free;
             }
@@ -90,7 +90,7 @@ impl Memory {
         }
         if source.unwrap_or(last) >= target.unwrap_or(first) {
             let offset = steps as u32 * PAGEBLOCK_PAGES;
-            let c = &mut self.zones[zone.index()].compaction;
+            let c = &mut self.zones[zone].compaction;
             let migrate = first.plus(offset);
             c.cached_migrate_pfn = [migrate, migrate];
             // A zone of one block at the very start of memory has nothing below it.
@@ -135,7 +135,7 @@ mod tests {
 
     /// The reset as the kernel makes it: both ends at once, block by block, and no block passed over.
     fn reset_block_by_block(m: &mut Memory, zone: ZoneId) {
-        let z = &m.zones[zone.index()];
+        let z = &m.zones[zone];
         let (mut migrate, mut free) = (z.start, z.end.minus(1));
         let (mut reset_migrate, mut reset_free) = (free, migrate);
         let (mut source_set, mut free_set) = (false, false);
@@ -143,13 +143,13 @@ mod tests {
             m.sh.work.blocks_visited += 2;
             if m.reset_isolation_pfn(migrate, true, source_set) && migrate < reset_migrate {
                 (source_set, reset_migrate) = (true, migrate);
-                let c = &mut m.zones[zone.index()].compaction;
+                let c = &mut m.zones[zone].compaction;
                 c.init_migrate_pfn = migrate;
                 c.cached_migrate_pfn = [migrate, migrate];
             }
             if m.reset_isolation_pfn(free, free_set, true) && free > reset_free {
                 (free_set, reset_free) = (true, free);
-                let c = &mut m.zones[zone.index()].compaction;
+                let c = &mut m.zones[zone].compaction;
                 c.init_free_pfn = free;
                 c.cached_free_pfn = free;
             }
@@ -157,7 +157,7 @@ mod tests {
             free = free.minus(PAGEBLOCK_PAGES.min(free.get()));
         }
         if reset_migrate >= reset_free {
-            let c = &mut m.zones[zone.index()].compaction;
+            let c = &mut m.zones[zone].compaction;
             (c.cached_migrate_pfn, c.cached_free_pfn) = ([migrate, migrate], free);
         }
     }
@@ -207,12 +207,12 @@ mod tests {
             let zone = ZoneId::new(0);
             by_words.take_work();
             by_blocks.take_work();
-            by_words.zones[0].compaction.blockskip_flush = true;
+            by_words.zones[ZoneId::new(0)].compaction.blockskip_flush = true;
             by_words.reset_isolation_suitable(zone);
             reset_block_by_block(&mut by_blocks, zone);
             let of = |m: &mut Memory| {
                 let hints: alloc::vec::Vec<bool> = (0..blocks as usize).map(|b| m.blocks.skip(b)).collect();
-                let c = &m.zones[0].compaction;
+                let c = &m.zones[ZoneId::new(0)].compaction;
                 let positions = (c.cached_migrate_pfn, c.cached_free_pfn, c.init_migrate_pfn, c.init_free_pfn);
                 let work = m.take_work();
                 (hints, positions, work.blocks_visited, work.reset_sampled)

@@ -5,7 +5,6 @@
 
 use crate::event::{At, CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Wmark};
-use crate::profile::CompactionRules;
 use crate::state::{Memory, Zone};
 use crate::sysctl::EXTFRAG_THRESHOLD;
 use crate::types::{Order, ZoneId, ZoneType};
@@ -33,20 +32,20 @@ impl Memory {
         let Some(o) = order else {
             return CompactResult::Continue;
         };
-        let z = &self.zones[zone.index()];
+        let z = &self.zones[zone];
         let free = z.free_pages;
         let there = if daemon && self.sh.tunables.defrag_mode { z.free_pages_in_blocks() } else { free };
         let mut result = self.suitable_by_watermarks(zone, o, flags, highest, there, free);
         if result == CompactResult::Continue && o.is_costly() {
-            let index = self.zones[zone.index()].contig_info(o).fragmentation_index(o);
+            let index = self.zones[zone].contig_info(o).fragmentation_index(o);
             if self.sh.decide(&EXTFRAG_THRESHOLD, |t| (0..=i64::from(t)).contains(&index)) {
                 result = CompactResult::NotSuitableZone;
             }
         }
-        if result == CompactResult::Success && self.sh.profile.compaction == CompactionRules::Batched {
+        if result == CompactResult::Success && self.sh.profile.compaction.success_is_untraced {
             return result;
         }
-        let at = self.zones[zone.index()].at();
+        let at = self.zones[zone].at();
         self.sh.emit(Listen::COMPACTION_DETAIL, || Event::Suitable { at, order, ret: result });
         if result == CompactResult::NotSuitableZone { CompactResult::Skipped } else { result }
     }
@@ -62,7 +61,7 @@ impl Memory {
         there: i64,
         free: i64,
     ) -> CompactResult {
-        let z = &self.zones[zone.index()];
+        let z = &self.zones[zone];
         let profile = &self.sh.profile;
         let mark = flags.wmark.unwrap_or(Wmark::Min);
         if z.watermark_ok(order, z.wmark(mark), highest, flags, there, profile) {
@@ -77,12 +76,12 @@ impl Memory {
 
     /// Whether `free` pages are enough to move pages about in for `order`.
     fn has_room_to_compact(&self, zone: ZoneId, order: Order, mark: Wmark, highest: ZoneType, free: i64) -> bool {
-        let z = &self.zones[zone.index()];
+        let z = &self.zones[zone];
         let profile = &self.sh.profile;
-        let base = match profile.compaction {
-            CompactionRules::OneByOne => z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min }),
-            CompactionRules::Batched if order.is_costly() => z.wmark(mark) + (z.watermarks.low - z.watermarks.min),
-            CompactionRules::Batched => z.wmark(mark),
+        let base = match profile.compaction.room_above_callers_mark {
+            false => z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min }),
+            true if order.is_costly() => z.wmark(mark) + (z.watermarks.low - z.watermarks.min),
+            true => z.wmark(mark),
         };
         let plain = AllocFlags::mark(Wmark::Min);
         z.watermark_ok(Order::ZERO, base + profile.compaction.gap(order), highest, plain, free, profile)
@@ -98,12 +97,10 @@ impl Memory {
         highest: ZoneType,
         free: i64,
     ) -> bool {
-        match self.sh.profile.compaction {
-            CompactionRules::OneByOne => {
-                let there = self.zones[zone.index()].free_pages;
-                self.suitable_by_watermarks(zone, order, flags, highest, there, free) == CompactResult::Continue
-            }
-            CompactionRules::Batched => self.has_room_to_compact(zone, order, Wmark::Min, highest, free),
+        if self.sh.profile.compaction.retry_asks_room_only {
+            return self.has_room_to_compact(zone, order, Wmark::Min, highest, free);
         }
+        let there = self.zones[zone].free_pages;
+        self.suitable_by_watermarks(zone, order, flags, highest, there, free) == CompactResult::Continue
     }
 }

@@ -1,40 +1,40 @@
 //! The free scanner's stock: pages taken off the free lists and not yet moved to.
 //!
-//! Up to 6.9 a block is split into pages when it is taken, and pages are used from the last page of the last block
-//! downwards: a stack threaded through the frames keeps that order. From 6.10 on blocks stay whole, on a list for each
+//! Up to 6.8 a block is split into pages when it is taken, and pages are used from the last page of the last block
+//! downwards: a stack threaded through the frames keeps that order. From 6.9 on blocks stay whole, on a list for each
 //! order, until a page is wanted: the first block of the smallest order is used, its upper halves wait their turn.
 //! Source: kernel-behaviour §5.5.2.
 
 use super::run::CompactRun;
-use crate::profile::CompactionRules;
+use crate::rules::Targets;
 use crate::state::{FrameKind, List, Memory, NIL};
 use crate::types::{NR_ORDERS, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::vmstat::VmEvent;
 
 /// A run's stock of free pages.
 #[derive(Clone)]
-pub(super) struct Targets {
+pub(super) struct Stock {
     stack: u32,
     blocks: [List; NR_ORDERS],
     /// Pages in stock.
     pub(super) pages: u32,
 }
 
-impl Targets {
-    pub(super) const NONE: Targets = Targets { stack: NIL, blocks: [List::EMPTY; NR_ORDERS], pages: 0 };
+impl Stock {
+    pub(super) const NONE: Stock = Stock { stack: NIL, blocks: [List::EMPTY; NR_ORDERS], pages: 0 };
 }
 
 impl CompactRun {
     /// Adds an isolated free block to the stock.
     pub(super) fn take_free_block(&mut self, m: &mut Memory, pfn: Pfn, order: Order) {
-        match m.sh.profile.compaction {
-            CompactionRules::OneByOne => {
+        match m.sh.profile.compaction.targets {
+            Targets::Pages => {
                 for page in (0..order.pages()).map(|i| pfn.plus(i)) {
                     m.frames.set(page, FrameKind::IsolatedFree, Order::ZERO);
                     m.frames.stack_push(&mut self.stock.stack, page);
                 }
             }
-            CompactionRules::Batched => {
+            Targets::Blocks => {
                 m.frames.set(pfn, FrameKind::IsolatedFree, order);
                 m.frames.push_back(&mut self.stock.blocks[order.index()], pfn, order);
             }
@@ -49,14 +49,13 @@ impl CompactRun {
         if self.stock.pages == 0 {
             self.isolate_freepages(m);
         }
-        let page = match m.sh.profile.compaction {
-            CompactionRules::OneByOne => m.frames.stack_pop(&mut self.stock.stack)?,
-            CompactionRules::Batched => {
-                let page = self.split_smallest(m)?;
-                self.wanted -= 1;
-                page
-            }
+        let page = match m.sh.profile.compaction.targets {
+            Targets::Pages => m.frames.stack_pop(&mut self.stock.stack)?,
+            Targets::Blocks => self.split_smallest(m)?,
         };
+        if m.sh.profile.compaction.targets_count_down {
+            self.wanted -= 1;
+        }
         self.stock.pages -= 1;
         Some(page)
     }
@@ -78,12 +77,12 @@ impl CompactRun {
 
     /// A target that was not used comes first again.
     pub(super) fn return_target(&mut self, m: &mut Memory, page: Pfn) {
-        match m.sh.profile.compaction {
-            CompactionRules::OneByOne => m.frames.stack_push(&mut self.stock.stack, page),
-            CompactionRules::Batched => {
-                m.frames.push_front(&mut self.stock.blocks[0], page, Order::ZERO);
-                self.wanted += 1;
-            }
+        match m.sh.profile.compaction.targets {
+            Targets::Pages => m.frames.stack_push(&mut self.stock.stack, page),
+            Targets::Blocks => m.frames.push_front(&mut self.stock.blocks[0], page, Order::ZERO),
+        }
+        if m.sh.profile.compaction.targets_count_down {
+            self.wanted += 1;
         }
         self.stock.pages += 1;
     }
@@ -104,18 +103,18 @@ impl CompactRun {
         }
         self.stock.pages = 0;
         if let Some(highest) = highest {
-            let cached = &mut m.zones[self.zone.index()].compaction.cached_free_pfn;
+            let cached = &mut m.zones[self.zone].compaction.cached_free_pfn;
             *cached = (*cached).max(highest.pageblock_start());
         }
     }
 
-    /// Whether the free pages of a pageblock are too large a block to be broken up for this run's order (6.10).
+    /// Whether the free pages of a pageblock are too large a block to be broken up for this run's order (6.9).
     pub(super) fn target_too_large(&self, m: &Memory, block: usize) -> bool {
         let Some(order) = self.cc.order.filter(|o| o.pages() < PAGEBLOCK_PAGES) else {
             // Whole free pageblocks are passed over by the walk itself.
             return false;
         };
         let head = m.frames.tag(Pfn::of_pageblock(block));
-        m.sh.profile.compaction == CompactionRules::Batched && head.is_buddy() && head.order() >= order
+        m.sh.profile.compaction.spares_large_blocks && head.is_buddy() && head.order() >= order
     }
 }

@@ -113,7 +113,7 @@ impl Locked<'_> {
     #[inline(never)]
     pub(super) fn pcp_overflow_auto_tuned(&mut self, pindex: usize, free_high: bool) {
         let (reclaim_active, below_high) = (self.zone.reclaim_active, self.zone.below_high);
-        let pcp = &mut self.zone.pcps[self.cpu.index()];
+        let pcp = &mut self.zone.pcps[self.cpu];
         let limit = pcp.limit(free_high, reclaim_active, below_high);
         if pcp.count < limit {
             return;
@@ -132,8 +132,8 @@ impl Locked<'_> {
 
     /// Gives back `left` pages in portions of a batch; each portion starts with list `first`.
     fn pcp_give_back(&mut self, mut left: u32, first: usize) {
-        while left > 0 && self.zone.pcps[self.cpu.index()].count > 0 {
-            let portion = left.min(self.zone.pcps[self.cpu.index()].batch);
+        while left > 0 && self.zone.pcps[self.cpu].count > 0 {
+            let portion = left.min(self.zone.pcps[self.cpu].batch);
             self.pcp_free_bulk_rounds(portion, first);
             left -= portion;
         }
@@ -141,7 +141,7 @@ impl Locked<'_> {
 
     /// What the CPU's once-a-second work does to its lists: idle ones shrink.
     pub(crate) fn pcp_decay(&mut self) {
-        let left = self.zone.pcps[self.cpu.index()].decayed();
+        let left = self.zone.pcps[self.cpu].decayed();
         self.pcp_give_back(left, 0);
     }
 }

@@ -4,7 +4,7 @@ use super::frames::Frames;
 use super::pageblock::Pageblocks;
 use super::shared::Shared;
 use super::zone::Zone;
-use crate::profile::FreeLists;
+use crate::rules::FreeLists;
 use crate::types::{CpuId, MigrateType};
 
 /// A zone with its lock held by `cpu`, and everything that may be touched under it.
@@ -29,7 +29,7 @@ impl Locked<'_> {
     #[inline(always)]
     pub(crate) fn mod_free_pages(&mut self, delta: i64) {
         let t = self.zone.stat_threshold;
-        let diff = &mut self.zone.pcps[self.cpu.index()].free_diff;
+        let diff = &mut self.zone.pcps[self.cpu].free_diff;
         let x = *diff + delta;
         if x > t || x < -t {
             self.zone.free_pages += x;
@@ -43,7 +43,7 @@ impl Locked<'_> {
     #[inline(always)]
     pub(crate) fn mod_free_pages_of(&mut self, t: MigrateType, delta: i64) {
         self.mod_free_pages(delta);
-        if t == MigrateType::HighAtomic && self.sh.profile.free_lists == FreeLists::AsPageblock {
+        if t == MigrateType::HighAtomic && self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
             self.zone.nr_free_highatomic = self.zone.nr_free_highatomic.saturating_add_signed(delta);
         }
     }
@@ -51,7 +51,7 @@ impl Locked<'_> {
     /// Counts pages that left the free lists during one hold of the lock, where they are counted together.
     #[inline(always)]
     pub(crate) fn account_taken(&mut self, pages: u32) {
-        if pages > 0 && self.sh.profile.free_lists == FreeLists::AsFreed {
+        if pages > 0 && self.sh.profile.buddy.free_lists == FreeLists::AsFreed {
             self.mod_free_pages(-i64::from(pages));
         }
     }

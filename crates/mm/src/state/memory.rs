@@ -1,21 +1,20 @@
 //! The machine's memory: all state of the engine, and what a host may look at.
 
-use super::{Frames, Locked, Node, Pageblocks, Shared, Zone};
+use super::{Frames, Locked, Node, Pageblocks, Shared, Table, Zone};
 use crate::event::Trace;
-use crate::profile::Profile;
+use crate::rules::Profile;
 use crate::step::{Daemon, Wakes};
 use crate::types::{CpuId, NodeId, ZoneId};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
-use alloc::vec::Vec;
 
 /// All memory of a machine.
 #[derive(Clone)]
 pub struct Memory {
     pub(crate) frames: Frames,
     pub(crate) blocks: Pageblocks,
-    pub(crate) zones: Vec<Zone>,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) zones: Table<ZoneId, Zone>,
+    pub(crate) nodes: Table<NodeId, Node>,
     pub(crate) sh: Shared,
     pub(crate) wakes: Wakes,
     pub(crate) cpus: usize,
@@ -28,7 +27,7 @@ impl Memory {
     }
     /// One zone.
     pub fn zone(&self, id: ZoneId) -> &Zone {
-        &self.zones[id.index()]
+        &self.zones[id]
     }
     /// The nodes.
     pub fn nodes(&self) -> &[Node] {
@@ -94,7 +93,7 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn locked(&mut self, zone: ZoneId, cpu: CpuId) -> Locked<'_> {
         Locked {
-            zone: &mut self.zones[zone.index()],
+            zone: &mut self.zones[zone],
             frames: &mut self.frames,
             blocks: &mut self.blocks,
             sh: &mut self.sh,

@@ -2,7 +2,7 @@
 
 use super::{SYSCTL_COUNT, Tunables};
 use crate::event::{Event, Listen, Trace};
-use crate::profile::Profile;
+use crate::rules::Profile;
 use crate::vmstat::Vmstat;
 use crate::work::Work;
 

@@ -1,8 +1,7 @@
 //! A zone: its free lists, marks, per-CPU lists, and what compaction remembers of it.
 
-use super::{List, PerCpuPages, Watermarks, ZoneCompaction};
+use super::{List, PerCpuPages, Table, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneType};
-use alloc::vec::Vec;
 
 /// A populated zone.
 #[derive(Clone)]
@@ -50,7 +49,7 @@ pub struct Zone {
     pub(crate) free_pages: i64,
     pub(crate) nr_free: [u64; NR_ORDERS],
     pub(crate) lists: [[List; MigrateType::COUNT]; NR_ORDERS],
-    pub(crate) pcps: Vec<PerCpuPages>,
+    pub(crate) pcps: Table<CpuId, PerCpuPages>,
 }
 
 impl Zone {
@@ -85,7 +84,7 @@ impl Zone {
 
     /// The per-CPU lists of `cpu`.
     pub fn pcp(&self, cpu: CpuId) -> &PerCpuPages {
-        &self.pcps[cpu.index()]
+        &self.pcps[cpu]
     }
 
     /// Pages on all per-CPU lists.

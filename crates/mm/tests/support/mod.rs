@@ -16,6 +16,7 @@ use kontig_mm::kswapd::Kswapd;
 use kontig_mm::state::FrameKind;
 use kontig_mm::sysctl::SysctlEffect;
 use kontig_mm::*;
+use kontig_profiles::linux;
 use owner::{Book, Mood};
 
 /// Steps after which something that has to end is taken to go on for ever.
@@ -46,9 +47,9 @@ impl Kernel {
 
     pub fn profile(self) -> Profile {
         match self {
-            Kernel::Linux5_6 => Profile::linux_5_6(),
-            Kernel::Linux6_1 => Profile::linux_6_1(),
-            Kernel::Linux7_2 => Profile::linux_7_2(),
+            Kernel::Linux5_6 => linux("5.6"),
+            Kernel::Linux6_1 => linux("6.1"),
+            Kernel::Linux7_2 => linux("7.2"),
         }
     }
 }

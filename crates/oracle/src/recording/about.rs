@@ -18,16 +18,14 @@ pub const SCHEMA: &str = "kontig.recording/1";
 /// The daemon [`About::real_time`] may name.
 pub const KCOMPACTD: &str = "kcompactd";
 
-/// The kernel series there is a profile for.
-const SERIES: [&str; 2] = ["6.1", "7.2"];
-
-/// The profile that stands for a kernel series, such as `6.1`.
+/// The profile that stands for a kernel series, such as `6.1`, if a kernel of that series was recorded.
 pub fn profile_of(series: &str) -> Option<Profile> {
-    match series {
-        "6.1" => Some(Profile::linux_6_1()),
-        "7.2" => Some(Profile::linux_7_2()),
-        _ => None,
-    }
+    kontig_profiles::find(series).filter(|p| p.recorded)
+}
+
+/// The kernel series there is such a profile for.
+fn known_series() -> impl Iterator<Item = String> {
+    kontig_profiles::all().filter(|p| p.recorded).map(|p| p.name)
 }
 
 /// What a recording says of itself.
@@ -113,7 +111,9 @@ impl About {
 
     /// The profile that stands for the recorded kernel.
     pub(super) fn profile(&self, name: &str) -> Result<Profile, BadRecording> {
-        let unknown = || format!("no profile for kernel {}; known: {}", self.series, SERIES.join(", "));
+        let unknown = || {
+            format!("no profile for kernel {}; known: {}", self.series, known_series().collect::<Vec<_>>().join(", "))
+        };
         profile_of(&self.series).ok_or_else(|| BadRecording::whole(name, unknown()))
     }
 
@@ -140,16 +140,4 @@ impl About {
 
 fn shown(v: &toml::Value) -> String {
     v.as_str().map_or_else(|| v.to_string(), str::to_string)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_series_said_to_be_known_is() {
-        for series in SERIES {
-            assert_eq!(profile_of(series).map(|p| p.name).as_deref(), Some(series));
-        }
-    }
 }

@@ -17,7 +17,7 @@ use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::types::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
 use kontig_mm::{AllocSlow, Daemon, Gfp, Memory, MigrateOutcome, Order, Owner, Pfn, Request, Step, VmEvent};
-use std::collections::HashMap;
+use kontig_procfs::VmStat;
 
 /// How far the totals may be from the kernel's, in percent.
 pub const TOLERANCE: u64 = 5;
@@ -113,7 +113,7 @@ pub(super) fn replay(rec: &Recording) -> Result<Result<Closeness, Box<Difference
     let after = if rec.has("f2.vmstat") { "f2.vmstat" } else { "f1.vmstat" };
     let (before, after) = (rec.counters("f0.vmstat")?, rec.counters(after)?);
     let grown = |e: VmEvent| {
-        let read = |c: &HashMap<String, u64>| c.get(e.name()).copied().unwrap_or(0);
+        let read = |c: &VmStat| c.get(e.name()).unwrap_or(0);
         read(&after).saturating_sub(read(&before))
     };
     let total = |name, e: VmEvent| Figure { name, kernel: grown(e), engine: world.memory.vmstat().get(e), held: true };

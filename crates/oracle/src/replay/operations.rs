@@ -13,7 +13,7 @@ use crate::trace::{BlockId, FAILED, Op, Request, SKIPPED};
 use crate::view;
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::Kswapd;
-use kontig_mm::profile::Preemption;
+use kontig_mm::rules::Preemption;
 use kontig_mm::{AllocSlow, Daemon, Event, Listen, Memory, MigrateOutcome, Order, Owner, Pfn, Step, Turn, Wait};
 
 /// Pageblocks a step of the slow path visits at most; it does not change what happens.
@@ -196,7 +196,7 @@ impl Runner {
             blocks: vec![(FAILED, Order::ZERO); ids],
             moves: Moves::default(),
             daemons: Some(Daemons::new()),
-            preemption: memory.profile().preemption,
+            preemption: memory.profile().kswapd.preemption,
             kcompactd_is_real_time: false,
         };
         Runner { memory, held, loose }

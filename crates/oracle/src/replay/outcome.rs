@@ -6,6 +6,7 @@ use crate::error::BadRecording;
 use crate::recording::{Part, Recording, ZONE};
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::{Memory, VmEvent};
+use kontig_procfs::VmStat;
 
 /// The counters that are compared. Nobody else on the recorded machine allocates from node 1, reclaims or compacts, so
 /// what they grew by is the experiment's own doing.
@@ -76,9 +77,9 @@ pub(super) fn contradiction(op: usize, e: String) -> Box<Difference> {
 fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<(u64, u64), Box<Difference>>, BadRecording> {
     let (before, after) = (rec.counters(&part.before("vmstat"))?, rec.counters(&part.after("vmstat"))?);
     let grown = |e: VmEvent| -> Result<u64, BadRecording> {
-        let of = |file: String, counters: &std::collections::HashMap<String, u64>| {
+        let of = |file: String, counters: &VmStat| {
             let none = || BadRecording::whole(rec.path(&file), format!("has no '{}'", e.name()));
-            counters.get(e.name()).copied().ok_or_else(none)
+            counters.get(e.name()).ok_or_else(none)
         };
         let (a, b) = (of(part.before("vmstat"), &before)?, of(part.after("vmstat"), &after)?);
         let fell = || BadRecording::whole(rec.path(&part.after("vmstat")), format!("'{}' fell", e.name()));

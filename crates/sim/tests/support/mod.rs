@@ -1,9 +1,10 @@
 //! Small machines, scripted programs, and a prompt at which operations are given one by one.
 #![allow(dead_code)] // every test file uses its part
 
-use kontig_mm::profile::ProactiveRules;
+use kontig_mm::rules::ProactiveScore;
 use kontig_mm::state::FrameKind;
 use kontig_mm::{CpuId, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
+pub use kontig_profiles::linux;
 use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::{CostModel, Machine, MachineFile, SimError, Stop, TaskId};
 use std::collections::{BTreeMap, VecDeque};
@@ -49,7 +50,9 @@ pub fn machine_with(cpus: usize, blocks: u32, profile: Profile, sysctls: &[(&str
 
 /// 5.6 with seed 000's proactive compaction.
 pub fn weighted() -> Profile {
-    Profile { proactive: ProactiveRules::Weighted, ..Profile::linux_5_6() }
+    let mut profile = linux("5.6");
+    profile.proactive.score = ProactiveScore::Weighted;
+    profile
 }
 
 /// A program given as a function from what has happened so far to the next operation; `None` ends it.

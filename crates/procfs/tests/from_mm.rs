@@ -3,7 +3,10 @@
 //! (Against those of a real kernel, byte for byte, they are held where the recordings are: in kontig-oracle.)
 
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::{CpuId, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
+use kontig_mm::{CpuId, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, VmEvent, ZoneSpec, ZoneType};
+use kontig_procfs::from_mm::files;
+use kontig_procfs::{BuddyInfo, ExtfragIndex, PageTypeInfo, UnusableIndex, VmStat, ZoneInfo};
+use kontig_profiles::linux;
 use std::fmt::Write;
 
 const CPU: CpuId = CpuId::new(0);
@@ -23,7 +26,7 @@ fn vmstat_shows_state_and_events() {
         m.lru_add(pfn, Order::new(9));
     }
     m.vmstat_mut().add(VmEvent::ThpFaultAlloc, 2);
-    let shown = m.vmstat_text();
+    let shown = VmStat::of(&m).to_string();
     for line in [
         "nr_free_pages 7168",
         "nr_zone_inactive_anon 1024",
@@ -35,7 +38,7 @@ fn vmstat_shows_state_and_events() {
     ] {
         assert!(shown.lines().any(|l| l == line), "no '{line}' in:\n{shown}");
     }
-    assert!(m.zoneinfo().contains("\n      nr_anon_transparent_hugepages 2\n"));
+    assert!(ZoneInfo::of(&m).to_string().contains("\n      nr_anon_transparent_hugepages 2\n"));
 }
 
 #[test]
@@ -43,13 +46,13 @@ fn nodes_and_zones_are_listed_in_order_and_only_zoneinfo_lists_empty_ones() {
     let m =
         fresh(2, &[(0, ZoneType::Dma, 0, 4096), (0, ZoneType::Dma32, 4096, 8192), (2, ZoneType::Normal, 8192, 9216)]);
     assert_eq!(
-        m.buddyinfo(),
+        BuddyInfo::of(&m).to_string(),
         "Node 0, zone      DMA      0      0      0      0      0      0      0      0      0      0      4 \n\
          Node 0, zone    DMA32      0      0      0      0      0      0      0      0      0      0      4 \n\
          Node 2, zone   Normal      0      0      0      0      0      0      0      0      0      0      1 \n"
     );
-    assert_eq!(m.pagetypeinfo().matches("Page block order: 9\nPages per block:  512\n\n").count(), 2);
-    let zoneinfo = m.zoneinfo();
+    assert_eq!(PageTypeInfo::of(&m).to_string().matches("Page block order: 9\nPages per block:  512\n\n").count(), 2);
+    let zoneinfo = ZoneInfo::of(&m).to_string();
     let headings: Vec<&str> = zoneinfo.lines().filter(|l| l.starts_with("Node")).collect();
     assert_eq!(headings.len(), 3 * ZoneType::COUNT);
     assert_eq!(headings[6..9], ["Node 1, zone    DMA32", "Node 1, zone   Normal", "Node 1, zone  Movable"]);
@@ -64,13 +67,13 @@ fn a_zone_that_spans_a_hole_only_has_no_counters_and_is_in_no_other_file() {
     let hole = ZoneSpec { node: 0, kind: ZoneType::Dma, start: 0, end: 512, present: 0, managed: 0 };
     let rest = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 512, end: 1024, present: 512, managed: 512 };
     let spec = MachineSpec { cpus: 1, zones: vec![hole, rest], thp: false };
-    let m = Memory::new(&spec, Profile::linux_6_1()).expect("a possible machine");
-    let zoneinfo = m.zoneinfo();
+    let m = Memory::new(&spec, linux("6.1")).expect("a possible machine");
+    let zoneinfo = ZoneInfo::of(&m).to_string();
     let of_the_hole: Vec<&str> = zoneinfo.lines().take_while(|l| *l != "Node 0, zone    DMA32").collect();
     assert_eq!((of_the_hole.len(), of_the_hole[6]), (11, "        spanned  512"));
     assert!(tail(&zoneinfo, "Node 0, zone   Normal").starts_with("Node 0, zone   Normal\n  per-node stats\n"));
-    assert_eq!(m.buddyinfo().lines().count(), 1);
-    assert!(!m.pagetypeinfo().contains("DMA"));
+    assert_eq!(BuddyInfo::of(&m).to_string().lines().count(), 1);
+    assert!(!PageTypeInfo::of(&m).to_string().contains("DMA"));
 }
 
 #[test]
@@ -86,9 +89,9 @@ fn free_blocks_are_counted_up_to_100_000() {
     m.drain_cpu(CPU);
     let n = m.zones()[0].nr_free(Order::ZERO);
     assert!(n > 100_000, "{n}");
-    let shown = m.pagetypeinfo();
+    let shown = PageTypeInfo::of(&m).to_string();
     assert!(shown.contains("Node    0, zone   Normal, type      Movable >100000 "), "{shown}");
-    assert!(m.buddyinfo().contains(&format!("Node 0, zone   Normal {n:>6} ")));
+    assert!(BuddyInfo::of(&m).to_string().contains(&format!("Node 0, zone   Normal {n:>6} ")));
 }
 
 #[test]
@@ -107,7 +110,7 @@ fn the_indices_of_the_published_vectors_are_printed_as_the_kernel_does() {
     for (nr_free, want) in rows {
         let m = machine(&snapshot_of(nr_free));
         let line = |text: &str| tail(text, "Node 1").to_owned();
-        let (extfrag, unusable) = (line(&m.extfrag_index()), line(&m.unusable_index()));
+        let (extfrag, unusable) = (line(&ExtfragIndex::of(&m).to_string()), line(&UnusableIndex::of(&m).to_string()));
         let index = columns(&extfrag, 1);
         let shown = [index[1], index[4], index[9], columns(&unusable, 0)[9]];
         assert_eq!(shown, want.map(str::trim_start), "{nr_free:?}: {extfrag}{unusable}");
@@ -119,27 +122,33 @@ fn the_indices_of_the_published_vectors_are_printed_as_the_kernel_does() {
 fn the_lines_of_a_nearly_empty_and_of_an_empty_zone() {
     let m = machine(&snapshot_of(&[1]));
     assert_eq!(
-        tail(&m.extfrag_index(), "Node 1"),
+        tail(&ExtfragIndex::of(&m).to_string(), "Node 1"),
         "Node 1, zone   Normal -1.000  0.-500  0.-250  0.-125  0.-62  0.-31  0.-15  0.-07  0.-03  0.-01  0.000 \n"
     );
     assert_eq!(
-        tail(&m.unusable_index(), "Node 1"),
+        tail(&UnusableIndex::of(&m).to_string(), "Node 1"),
         "Node 1, zone   Normal 0.000 1.000 1.000 1.000 1.000 1.000 1.000 1.000 1.000 1.000 1.000 \n"
     );
     let none = machine(&snapshot_of(&[]));
-    assert_eq!(tail(&none.extfrag_index(), "Node 1"), format!("Node 1, zone   Normal {}\n", " 0.000 ".repeat(11)));
-    assert_eq!(tail(&none.unusable_index(), "Node 1"), format!("Node 1, zone   Normal {}\n", "1.000 ".repeat(11)));
+    assert_eq!(
+        tail(&ExtfragIndex::of(&none).to_string(), "Node 1"),
+        format!("Node 1, zone   Normal {}\n", " 0.000 ".repeat(11))
+    );
+    assert_eq!(
+        tail(&UnusableIndex::of(&none).to_string(), "Node 1"),
+        format!("Node 1, zone   Normal {}\n", "1.000 ".repeat(11))
+    );
 }
 
 #[test]
 fn every_file_is_there_under_its_path() {
     let m = fresh(1, &[(0, ZoneType::Normal, 0, 1024)]);
-    let files = m.procfs_files();
+    let files = files(&m);
     let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
     let want = ["buddyinfo", "pagetypeinfo", "zoneinfo", "vmstat", "extfrag/unusable_index", "extfrag/extfrag_index"];
     assert_eq!(paths[..6], want);
-    assert_eq!(files[0].1, m.buddyinfo());
-    assert_eq!(files[5].1, m.extfrag_index());
+    assert_eq!(files[0].1, BuddyInfo::of(&m).to_string());
+    assert_eq!(files[5].1, ExtfragIndex::of(&m).to_string());
     assert!(files.iter().all(|(_, text)| text.ends_with('\n') && !text.contains("\n\n\n")));
 }
 
@@ -147,7 +156,7 @@ fn every_file_is_there_under_its_path() {
 fn the_sysctls_of_the_kernel_read_as_they_are_in_force() {
     let mut m = fresh(1, &[(0, ZoneType::Normal, 0, 1024)]);
     let sysctls = |m: &Memory| -> Vec<(String, String)> {
-        m.procfs_files().into_iter().filter(|(path, _)| path.starts_with("sys/vm/")).collect()
+        files(m).into_iter().filter(|(path, _)| path.starts_with("sys/vm/")).collect()
     };
     m.sysctl_write("vm.extfrag_threshold", "700").unwrap();
     let pair = |name: &str, value: &str| (format!("sys/vm/{name}"), format!("{value}\n"));
@@ -174,7 +183,7 @@ fn columns(line: &str, pad: usize) -> Vec<&str> {
 
 fn machine(snapshot: &str) -> Memory {
     let snapshot = ZoneSnapshot::parse(snapshot).unwrap_or_else(|e| panic!("{e}"));
-    snapshot.machine(Profile::linux_6_1()).expect("a possible zone")
+    snapshot.machine(linux("6.1")).expect("a possible zone")
 }
 
 /// A machine of these zones (node, type, first frame, end), all free.
@@ -184,7 +193,7 @@ fn fresh(cpus: usize, zones: &[(usize, ZoneType, u32, u32)]) -> Memory {
         ZoneSpec { node, kind, start, end, present: pages, managed: pages }
     });
     let spec = MachineSpec { cpus, zones: zones.collect(), thp: false };
-    Memory::new(&spec, Profile::linux_6_1()).expect("a possible machine")
+    Memory::new(&spec, linux("6.1")).expect("a possible machine")
 }
 
 /// A zone with so many free blocks of each order, each without its buddy, in the recordings' form.

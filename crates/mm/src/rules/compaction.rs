@@ -1,0 +1,137 @@
+//! Rules of a compaction run: suitability, the two scanners, migration and capture.
+
+use super::rule::{mechanism, variants};
+use crate::types::{CLUSTER_MAX, Order};
+
+variants! {
+    /// How the free scanner keeps what it isolates.
+    pub enum Targets {
+        /// Split into single pages at once; the last page of the last block is used first.
+        #[since("up to 6.8")]
+        Pages,
+        /// As whole blocks, by order, until a page of them is wanted; the first block of the smallest order is split.
+        #[since("6.9")]
+        Blocks,
+    }
+}
+
+variants! {
+    /// How the pages of a batch are moved.
+    pub enum Migration {
+        /// One at a time, each to a target found just before.
+        #[since("up to 6.2, stable 6.1")]
+        OneByOne,
+        /// Targets for the whole batch first, then all moves; what stays busy is tried on its own.
+        #[since("6.3")]
+        Together,
+    }
+}
+
+variants! {
+    /// How a pageblock that is already partly free is looked for on the movable lists.
+    pub enum FastFind {
+        /// The limit is looked at after the block, and only a search it ended counts as failed.
+        #[since("5.1–5.11")]
+        Original,
+        /// The limit is looked at first, and every search without a find counts as failed.
+        #[since("5.12")]
+        Corrected,
+    }
+}
+
+mechanism! {
+    /// Movable pages move to the top of a zone until a large block is free.
+    pub struct CompactionRules for "compaction" {
+        /// The gap above the mark that compaction needs is at most 32 pages; before, twice the block wanted.
+        #[rule(since = "by 7.2", section = "5.13.1")]
+        pub gap_is_capped: bool,
+        /// Whether the page is there already is for callers to see: that answer is no longer traced as suitability.
+        #[rule(since = "6.5", section = "5.2")]
+        pub success_is_untraced: bool,
+        /// Whether reclaim could make room for compaction is asked of the free pages alone, even where the page is
+        /// there already.
+        #[rule(since = "6.5", section = "3.5")]
+        pub retry_asks_room_only: bool,
+        /// Room is needed above the mark the caller names (costly orders: and the distance from min to low); before,
+        /// above low for costly orders and else above min.
+        #[rule(since = "6.15", section = "5.2")]
+        pub room_above_callers_mark: bool,
+        /// Direct asynchronous runs that make a whole pageblock take from movable pageblocks whoever asks; before, from
+        /// those of the request's own type.
+        #[rule(since = "by 7.2", section = "5.13.1")]
+        pub whole_blocks_from_movable: bool,
+        /// How a pageblock that is already partly free is looked for on the movable lists.
+        #[rule(section = "5.4.3")]
+        pub fast_find: FastFind,
+        /// The pageblock found that way keeps its skip hint clear; before, the search set it.
+        #[rule(since = "6.5", section = "5.4.3")]
+        pub fast_find_leaves_hint: bool,
+        /// The migration scanner counts every page of the free blocks and compound pages it jumps, the free scanner of
+        /// compound pages; before, one for each.
+        #[rule(since = "6.4", section = "5.4.2")]
+        pub counts_jumped_pages: bool,
+        /// Compound pages smaller than the order wanted are looked at page by page; before, all are passed over.
+        #[rule(since = "6.9", section = "5.4.2")]
+        pub enters_small_folios: bool,
+        /// The skip hint of a pageblock is set where its scan began at its first page; before, where the first page
+        /// isolated was its first.
+        #[rule(since = "6.5", section = "5.4.2")]
+        pub hint_by_scan_start: bool,
+        /// After a batch with failures the rest of the pageblock is isolated at once; before, direct asynchronous runs
+        /// left the block of the wanted order.
+        #[rule(since = "6.3", section = "5.3")]
+        pub finishes_pageblock: bool,
+        /// Where a batch came from is remembered as the pageblock of its last page; before, as where the iteration
+        /// began.
+        #[rule(since = "6.6", section = "5.3")]
+        pub remembers_last_pageblock: bool,
+        /// Whether a block was captured is looked at right after migration; before, after per-CPU lists were drained.
+        #[rule(since = "6.3", section = "5.3")]
+        pub capture_before_drain: bool,
+        /// A movable request may capture a block smaller than a pageblock from a movable one, and a capture across types
+        /// is traced as `mm_page_alloc_extfrag`.
+        #[rule(since = "6.15", section = "5.9")]
+        pub captures_movable: bool,
+        /// How the pages of a batch are moved.
+        #[rule(section = "5.11")]
+        pub migration: Migration,
+        /// How the free scanner keeps what it isolates.
+        #[rule(section = "5.5.2")]
+        pub targets: Targets,
+        /// A target found is one less to look for.
+        #[rule(since = "6.9", section = "5.13.1")]
+        pub targets_count_down: bool,
+        /// A pageblock whose first free block is as large as the one wanted is no target.
+        #[rule(since = "6.9", section = "5.5.2")]
+        pub spares_large_blocks: bool,
+        /// The quick search for free pages remembers the best block of each order; before, one across orders.
+        #[rule(since = "5.11, stable 5.10", section = "5.13")]
+        pub fast_isolate_best_by_order: bool,
+        /// The free scanner counts every page of a block it takes; before, one.
+        #[rule(since = "5.11", section = "5.13")]
+        pub counts_taken_pages: bool,
+        /// The quick search ends as soon as it has enough; before, it chose the next order first.
+        #[rule(since = "6.5", section = "5.5.1")]
+        pub fast_isolate_stops_at_enough: bool,
+        /// Where the quick search finds nothing, a direct run scans the middle block only if that is a suitable target.
+        #[rule(since = "by 6.12", section = "5.5.1")]
+        pub fast_isolate_tests_target: bool,
+        /// The pageblock around a block found is scanned to its last page; before, that page was left out.
+        #[rule(since = "5.11, stable 5.10", section = "5.13")]
+        pub fast_isolate_to_last_page: bool,
+        /// That pageblock gets its skip hint if it was scanned to its end; before, if too little was found.
+        #[rule(since = "6.5", section = "5.13.1")]
+        pub fast_isolate_hint_by_end: bool,
+        /// The next run's free scanner starts at the pageblock below the last one scanned; before, at that one.
+        #[rule(since = "6.6", section = "5.5.2")]
+        pub cached_free_below: bool,
+    }
+}
+
+impl CompactionRules {
+    /// Free pages beyond the mark that make compaction for `order` worth its while (`compact_gap`, §5.2).
+    pub fn gap(&self, order: Order) -> u64 {
+        let twice = 2 << order.get();
+        if self.gap_is_capped { twice.min(u64::from(CLUSTER_MAX)) } else { twice }
+    }
+}

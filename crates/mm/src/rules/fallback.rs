@@ -1,0 +1,28 @@
+//! Rules of fallback: what a type without free blocks of its own does.
+
+use super::rule::{mechanism, variants};
+
+variants! {
+    /// What a type without free blocks of its own does.
+    pub enum Fallback {
+        /// Moves foreign blocks to its own lists, then takes from those.
+        #[since("4.13–6.9")]
+        MoveThenTake,
+        /// Claims a whole pageblock or, failing that, takes a single block and leaves the rest where it is.
+        #[since("6.15, stable 6.12 and 6.14")]
+        ClaimOrSteal,
+    }
+}
+
+mechanism! {
+    /// A type without free blocks of its own takes another type's.
+    pub struct FallbackRules for "fallback" {
+        /// What a type without free blocks of its own does.
+        #[rule(section = "2.6")]
+        pub takes: Fallback,
+        /// There is `vm.defrag_mode`: no request splits a foreign pageblock before reclaim and compaction have been
+        /// tried.
+        #[rule(since = "6.15", section = "3.3")]
+        pub defrag_mode: bool,
+    }
+}

@@ -1,0 +1,39 @@
+//! Rules of the HIGHATOMIC reserve: pageblocks kept for atomic requests of high order.
+
+use super::rule::{mechanism, variants};
+
+variants! {
+    /// How much of a zone may be reserved.
+    pub enum HighAtomicLimit {
+        /// 1 % of the zone and a pageblock.
+        #[since("4.4–6.6")]
+        PercentAndBlock,
+        /// 1 % of the zone, rounded up to pageblocks, and none in zones where that is less than a pageblock.
+        #[since("6.7")]
+        PercentRoundedUp,
+    }
+}
+
+mechanism! {
+    /// Pageblocks are kept in reserve for atomic requests of high order.
+    pub struct HighAtomicRules for "highatomic" {
+        /// How much of a zone may be reserved.
+        #[rule(section = "2.8")]
+        pub limit: HighAtomicLimit,
+        /// A block of pageblock size or more reserves all its pageblocks, and a pageblock that reaches beyond the zone
+        /// is not reserved.
+        #[rule(since = "6.10", section = "2.8")]
+        pub reserves_by_block: bool,
+        /// Watermarks leave out only what of the reserve is free, not all that is reserved.
+        #[rule(since = "6.12", section = "2.8")]
+        pub free_counts: bool,
+        /// Such requests do not refill per-CPU lists but go to the buddy lists, and only blocks from there reserve
+        /// their pageblock.
+        #[rule(since = "by 7.2", section = "2.6.1")]
+        pub bypasses_pcp: bool,
+        /// Whoever gives up in the retry loop, for whatever reason, takes a pageblock out of the reserve first; before,
+        /// only who had retried often enough did.
+        #[rule(since = "6.8, stable 6.1", section = "3.5")]
+        pub unreserves_for_any_reason: bool,
+    }
+}

@@ -1,0 +1,97 @@
+//! A kernel generation, as data: the rules of each mechanism.
+//!
+//! The engine never asks for a version. Where generations differ it asks the profile, and each rule is named after
+//! what it does: a value is a field of its mechanism's struct, an algorithm is one of an enumeration's variants. What
+//! a rule does, which kernels have it and which section of the behaviour document describes it stand with the rule
+//! ([`rule`]). The values stand in the files under `profiles/` and nowhere else.
+
+pub mod rule;
+
+mod boost;
+mod boot;
+mod buddy;
+mod compaction;
+mod fallback;
+mod highatomic;
+mod kswapd;
+mod pcp;
+mod proactive;
+mod reclaim;
+mod slow_path;
+mod watermark;
+mod zonelist;
+
+pub use boost::{BoostRules, IgnoresBoost};
+pub use boot::BootRules;
+pub use buddy::{BuddyRules, FreeLists};
+pub use compaction::{CompactionRules, FastFind, Migration, Targets};
+pub use fallback::{Fallback, FallbackRules};
+pub use highatomic::{HighAtomicLimit, HighAtomicRules};
+pub use kswapd::{KswapdRules, Preemption};
+pub use pcp::{PcpLists, PcpRules};
+pub use proactive::{ProactiveBackoff, ProactiveRules, ProactiveScore};
+pub use reclaim::ReclaimRules;
+pub use slow_path::{Attempts, CompactStall, SlowPathRules};
+pub use watermark::{Reserves, WatermarkRules};
+pub use zonelist::ZonelistRules;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use rule::{Mechanism, Rule, Rules, Setting};
+
+/// The mechanisms in the order a request meets them, each with its rules.
+macro_rules! profile {
+    ($($mechanism:ident: $Rules:ident),+ $(,)?) => {
+        /// A kernel generation.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
+        pub struct Profile {
+            /// The name it is asked for by, such as `6.1`.
+            pub name: String,
+            /// One line: what it stands for.
+            pub summary: String,
+            /// Whether a kernel of this generation was recorded and is reproduced; the others are followed from
+            /// descriptions.
+            pub recorded: bool,
+            $(
+                #[doc = concat!("See [`", stringify!($Rules), "`].")]
+                pub $mechanism: $Rules,
+            )+
+        }
+
+        /// Every mechanism that has rules.
+        pub static MECHANISMS: &[Mechanism] = &[$(<$Rules as Rules>::MECHANISM),+];
+
+        impl Profile {
+            /// Every rule with what this profile says to it, mechanism by mechanism.
+            pub fn settings(&self) -> impl Iterator<Item = (&'static Rule, Setting)> + use<> {
+                let settings: Vec<Setting> = [$(self.$mechanism.settings()),+].concat();
+                MECHANISMS.iter().flat_map(|m| m.rules).zip(settings)
+            }
+        }
+    };
+}
+
+profile! {
+    boot: BootRules,
+    buddy: BuddyRules,
+    pcp: PcpRules,
+    fallback: FallbackRules,
+    highatomic: HighAtomicRules,
+    watermark: WatermarkRules,
+    boost: BoostRules,
+    zonelist: ZonelistRules,
+    slow_path: SlowPathRules,
+    reclaim: ReclaimRules,
+    kswapd: KswapdRules,
+    compaction: CompactionRules,
+    proactive: ProactiveRules,
+}
+
+impl Profile {
+    /// Whether requests can be marked atomic. The mark went when the right to ignore a boost came to follow
+    /// `__GFP_HIGH` (6.3).
+    pub fn has_atomic_mark(&self) -> bool {
+        self.boost.ignored_by != IgnoresBoost::MinReserve
+    }
+}

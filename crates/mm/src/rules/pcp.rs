@@ -1,0 +1,28 @@
+//! Rules of the per-CPU page lists.
+
+use super::rule::{mechanism, variants};
+
+variants! {
+    /// What per-CPU lists hold, and how many pages.
+    pub enum PcpLists {
+        /// Order 0 only; high is 6 × batch; a full list gives back one batch, round-robin with growing shares.
+        #[since("up to 5.12")]
+        OrderZero,
+        /// Orders 0–3 and huge pages; high follows the low watermark; consecutive frees give back ever more.
+        #[since("5.13–6.6")]
+        MultiOrder,
+        /// The same lists; high moves with use between the low watermark's share and an eighth of the zone, refills of
+        /// single pages double while nothing is freed.
+        #[since("6.7")]
+        AutoTuned,
+    }
+}
+
+mechanism! {
+    /// Each CPU keeps lists of free pages of its own.
+    pub struct PcpRules for "pcp" {
+        /// What per-CPU lists hold, and how many pages.
+        #[rule(section = "2.4")]
+        pub lists: PcpLists,
+    }
+}

@@ -1,0 +1,30 @@
+//! Rules of the watermarks.
+
+use super::rule::{mechanism, variants};
+
+variants! {
+    /// Who may dip into the reserves below the min watermark.
+    pub enum Reserves {
+        /// `ALLOC_HIGH` and `ALLOC_HARDER`: only HARDER counts the HIGHATOMIC reserve as free.
+        #[since("up to 6.2")]
+        HighHarder,
+        /// `ALLOC_MIN_RESERVE` and `ALLOC_NON_BLOCK`: either counts it.
+        #[since("6.3, stable 6.1")]
+        MinReserveNonBlock,
+    }
+}
+
+mechanism! {
+    /// Free pages are kept back in each zone.
+    pub struct WatermarkRules for "watermark" {
+        /// Who may dip into the reserves below the min watermark.
+        #[rule(section = "3.2")]
+        pub reserves: Reserves,
+        /// Ceiling of the computed `vm.min_free_kbytes`, kB: 65536, since 5.8 262144.
+        #[rule(section = "1.3")]
+        pub min_free_kbytes_cap: u32,
+        /// Largest `vm.watermark_scale_factor`: 1000, since 5.17 3000.
+        #[rule(section = "7.8")]
+        pub scale_factor_max: u32,
+    }
+}

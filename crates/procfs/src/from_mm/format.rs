@@ -1,0 +1,108 @@
+//! Which fields a kernel lists, and in which order.
+//!
+//! A format is a kernel's own text: `kernels/VERSION`, read by `kernels/read` from a kernel booted under emulation. Its
+//! names say the fields. Its numbers are not used, but for those of zones without memory, which are the same on every
+//! machine. Another kernel is a folder there and an entry in [`FORMATS`].
+
+use crate::{PageTypeInfo, VmStat, ZoneInfo};
+use kontig_mm::Profile;
+
+/// The texts of one kernel.
+pub(super) struct Format {
+    /// Its version.
+    kernel: &'static str,
+    vmstat: &'static str,
+    zoneinfo: &'static str,
+    pagetypeinfo: &'static str,
+}
+
+macro_rules! format {
+    ($version:literal) => {
+        Format {
+            kernel: $version,
+            vmstat: include_str!(concat!("../../kernels/", $version, "/vmstat")),
+            zoneinfo: include_str!(concat!("../../kernels/", $version, "/zoneinfo")),
+            pagetypeinfo: include_str!(concat!("../../kernels/", $version, "/pagetypeinfo")),
+        }
+    };
+}
+
+/// The kernels whose texts are known, oldest first: Debian's cloud images of 5.10.0-46, 6.1.0-56 (6.1.192), 6.12.107 and
+/// 7.2.12.
+pub(super) const FORMATS: [Format; 4] = [format!("5.10"), format!("6.1"), format!("6.12"), format!("7.2")];
+
+impl Format {
+    /// The format of a profile's kernel: that of the oldest known kernel that is not older. A profile that is not named
+    /// after a version has the newest.
+    pub(super) fn of(profile: &Profile) -> &'static Format {
+        let newest = &FORMATS[FORMATS.len() - 1];
+        let Some(version) = version(&profile.name) else { return newest };
+        FORMATS.iter().find(|f| self::version(f.kernel) >= Some(version)).unwrap_or(newest)
+    }
+
+    /// What `/proc/vmstat` looks like.
+    pub(super) fn vmstat(&self) -> VmStat {
+        VmStat::parse("vmstat", self.vmstat).expect("a kernel's own text")
+    }
+
+    /// What `/proc/zoneinfo` looks like.
+    pub(super) fn zoneinfo(&self) -> ZoneInfo {
+        ZoneInfo::parse("zoneinfo", self.zoneinfo).expect("a kernel's own text")
+    }
+
+    /// What `/proc/pagetypeinfo` looks like.
+    pub(super) fn pagetypeinfo(&self) -> PageTypeInfo {
+        PageTypeInfo::parse("pagetypeinfo", self.pagetypeinfo).expect("a kernel's own text")
+    }
+}
+
+/// The version a profile is named after: `6.1` of `6.1-defrag`.
+fn version(name: &str) -> Option<(u32, u32)> {
+    let (major, rest) = name.split_once('.')?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    Some((major.parse().ok()?, rest[..end].parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_mm::{MigrateType, VmEvent, ZoneType};
+
+    #[test]
+    fn a_profile_has_the_format_of_its_own_kernel_or_of_the_next_one_known() {
+        let of = |name: &str| {
+            let profile = Profile { name: name.into(), ..kontig_profiles::linux("6.1") };
+            Format::of(&profile).kernel
+        };
+        assert_eq!(["5.6", "5.9", "5.10"].map(of), ["5.10"; 3]);
+        assert_eq!(["6.1", "6.1-mine", "6.12"].map(of), ["6.1", "6.1", "6.12"]);
+        assert_eq!(["6.15", "7.2", "9.0", "mine"].map(of), ["7.2"; 4]);
+    }
+
+    #[test]
+    fn every_event_the_engine_counts_is_listed_once_by_every_kernel() {
+        for format in &FORMATS {
+            let vmstat = format.vmstat();
+            // Nothing is ever allocated from Device, and 5.10 does not count it.
+            for e in VmEvent::ALL.iter().filter(|e| !e.name().ends_with("_device")) {
+                assert_eq!(vmstat.0.names().filter(|n| *n == e.name()).count(), 1, "{} {}", format.kernel, e.name());
+            }
+        }
+    }
+
+    #[test]
+    fn every_format_shows_zones_with_and_without_memory_and_all_types() {
+        for format in &FORMATS {
+            let zoneinfo = format.zoneinfo();
+            assert!(zoneinfo.zones.iter().any(|z| z.populated.is_some()), "{}", format.kernel);
+            for kind in ZoneType::ALL {
+                let empty = zoneinfo.zones.iter().find(|z| z.populated.is_none() && z.at.zone == kind.name());
+                assert!(empty.is_some(), "{} {}", format.kernel, kind.name());
+            }
+            let pagetypeinfo = format.pagetypeinfo();
+            for t in MigrateType::ALL {
+                assert!(pagetypeinfo.nodes[0].blocks[0].types.iter().any(|n| n == t.name()), "{}", t.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! `/proc/zoneinfo`: every zone of every node: marks, sizes, counters, and the per-CPU lists.
+//!
+//! A zone without memory has its marks and sizes alone (4.12 and later; before, it is not listed). The node's own
+//! counters stand in its first zone with memory. The marks include the boost. Source: kernel-behaviour §7.3.
+
+use crate::counters::Counters;
+use crate::error::BadText;
+use crate::lines::{Line, Lines};
+use crate::zone_at::ZoneAt;
+use std::fmt;
+
+/// The file.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ZoneInfo {
+    /// Its zones.
+    pub zones: Vec<Zone>,
+}
+
+/// A zone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Zone {
+    /// Which.
+    pub at: ZoneAt,
+    /// The node's counters, in its first zone with memory.
+    pub node_stats: Option<Counters>,
+    /// Free pages.
+    pub free: u64,
+    /// Marks and sizes: `boost`, `min`, `low`, `high`, `promo`, `spanned`, `present`, `managed`, `cma`.
+    pub sizes: Counters,
+    /// Pages kept from requests for higher zones.
+    pub protection: Vec<u64>,
+    /// What a zone with memory has besides.
+    pub populated: Option<Populated>,
+}
+
+/// What only a zone with memory has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Populated {
+    /// Counters: `nr_free_pages` to `numa_other`.
+    pub counters: Counters,
+    /// The per-CPU lists, CPU by CPU.
+    pub cpus: Vec<PageSet>,
+    /// `node_unreclaimable`, `start_pfn`, `reserved_highatomic`, `free_highatomic`.
+    pub last: Counters,
+}
+
+/// A CPU's lists of free pages.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PageSet {
+    /// The CPU's number.
+    pub cpu: u32,
+    /// `count`, `high`, `batch`, `high_min`, `high_max`.
+    pub lists: Counters,
+    /// How far this CPU's part of a counter may run before it is folded in; a kernel for one CPU has none.
+    pub stat_threshold: Option<u64>,
+}
+
+const NODE_STATS: &str = "  per-node stats";
+const FREE: &str = "  pages free ";
+const SIZE: &str = "        ";
+const PROTECTION: &str = "        protection: (";
+const COUNTER: &str = "      ";
+const PAGESETS: &str = "  pagesets";
+const CPU: &str = "    cpu: ";
+const LIST: &str = "              ";
+const THRESHOLD: &str = "  vm stats threshold: ";
+const LAST: &str = "  ";
+
+impl ZoneInfo {
+    /// Reads the file; `file` is its name in errors.
+    ///
+    /// # Errors
+    /// The first line that is not of this form, and the last line of a text that is cut short.
+    pub fn parse(file: &str, text: &str) -> Result<ZoneInfo, BadText> {
+        let mut lines = Lines::of(file, text)?;
+        let mut info = ZoneInfo::default();
+        while let Some(heading) = lines.next() {
+            let found = zone(&heading, &mut lines)?;
+            info.has_the_same_fields(&found).map_err(|reason| lines.last_read().bad(reason))?;
+            info.zones.push(found);
+        }
+        if info.nodes_are_whole() {
+            Ok(info)
+        } else {
+            Err(lines.last_read().bad("the text is cut short: the node lacks zones"))
+        }
+    }
+
+    /// The zone of this node and name.
+    pub fn zone(&self, node: u32, name: &str) -> Option<&Zone> {
+        self.zones.iter().find(|z| z.at.node == node && z.at.zone == name)
+    }
+
+    /// Every zone of a kernel has the same fields: one that lacks some was cut short.
+    fn has_the_same_fields(&self, found: &Zone) -> Result<(), String> {
+        let (Some(first), populated) = (self.zones.first(), self.zones.iter().find_map(|z| z.populated.as_ref()))
+        else {
+            return Ok(());
+        };
+        same_names(&first.sizes, &found.sizes)?;
+        let (Some(first), Some(found)) = (populated, &found.populated) else { return Ok(()) };
+        same_names(&first.counters, &found.counters)?;
+        same_names(&first.last, &found.last)
+    }
+
+    /// A kernel that lists zones without memory lists every kind for every node, and `protection` has a number for each.
+    fn nodes_are_whole(&self) -> bool {
+        let lists_all = self.zones.iter().any(|z| z.populated.is_none());
+        let mut nodes = self.zones.chunk_by(|a, b| a.at.node == b.at.node);
+        !lists_all || nodes.all(|zones| zones.len() == zones[0].protection.len())
+    }
+}
+
+fn same_names(first: &Counters, found: &Counters) -> Result<(), String> {
+    match first.names().find(|name| found.get(name).is_none()) {
+        Some(name) => Err(format!("the zone that ends here has no '{name}', the first one has: the text is cut short")),
+        None => Ok(()),
+    }
+}
+
+fn zone(heading: &Line<'_>, lines: &mut Lines<'_>) -> Result<Zone, BadText> {
+    let (at, rest) = ZoneAt::parse(heading)?;
+    if !rest.is_empty() {
+        return Err(heading.expected("'Node N, zone NAME'"));
+    }
+    let stats = lines.next_if(|l| l == NODE_STATS);
+    let node_stats = stats.map(|_| items(lines, is_counter, named)).transpose()?;
+    let free = lines.expect("'pages free' line")?;
+    let free = free.number(free.after(FREE)?.trim_start())?;
+    let sizes = items(lines, |l| l.starts_with(SIZE) && !l.starts_with(PROTECTION), named)?;
+    let protection = protection(&lines.expect("'protection' line")?)?;
+    let populated = match lines.peek() {
+        Some(line) if is_counter(line.text) => Some(populated(lines)?),
+        Some(line) if !line.text.starts_with("Node ") => return Err(line.expected("a counter or the next zone")),
+        _ if sizes.get("present").is_some_and(|pages| pages > 0) => {
+            return Err(lines.expect("counter of the zone").err().unwrap_or_else(|| heading.bad("no counters follow")));
+        }
+        _ => None,
+    };
+    Ok(Zone { at, node_stats, free, sizes, protection, populated })
+}
+
+fn populated(lines: &mut Lines<'_>) -> Result<Populated, BadText> {
+    let counters = items(lines, is_counter, named)?;
+    let pagesets = lines.expect("'pagesets' line")?;
+    if pagesets.text != PAGESETS {
+        return Err(pagesets.expected("'pagesets'"));
+    }
+    let mut cpus = Vec::new();
+    while let Some(line) = lines.next_if(|l| l.starts_with(CPU)) {
+        let cpu = line.number(line.after(CPU)?)?;
+        let lists = items(lines, |l| l.starts_with(LIST), labelled)?;
+        let threshold = lines.next_if(|l| l.starts_with(THRESHOLD));
+        let stat_threshold = threshold.map(|l| l.number(l.after(THRESHOLD)?)).transpose()?;
+        cpus.push(PageSet { cpu, lists, stat_threshold });
+    }
+    let last = items(lines, |l| l.starts_with(LAST) && !l.starts_with("   "), labelled)?;
+    if last.get("start_pfn").is_none() {
+        return Err(lines.expect("'start_pfn' line")?.expected("'start_pfn'"));
+    }
+    Ok(Populated { counters, cpus, last })
+}
+
+fn is_counter(line: &str) -> bool {
+    line.strip_prefix(COUNTER).is_some_and(|rest| !rest.starts_with(' '))
+}
+
+/// The lines from here that satisfy `belongs`, read by `one`.
+fn items(
+    lines: &mut Lines<'_>,
+    belongs: impl Fn(&str) -> bool,
+    one: impl Fn(&Line<'_>) -> Result<(String, u64), BadText>,
+) -> Result<Counters, BadText> {
+    std::iter::from_fn(|| lines.next_if(&belongs)).map(|line| one(&line)).collect()
+}
+
+/// A line `name value`.
+fn named(line: &Line<'_>) -> Result<(String, u64), BadText> {
+    let mut words = line.text.split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (Some(name), Some(value), None) => Ok((name.into(), line.number(value)?)),
+        _ => Err(line.expected("a name and a number")),
+    }
+}
+
+/// A line `name: value`.
+fn labelled(line: &Line<'_>) -> Result<(String, u64), BadText> {
+    let (name, value) = line.text.split_once(':').ok_or_else(|| line.expected("a name, a colon and a number"))?;
+    Ok((name.trim_start().into(), line.number(value.trim_start())?))
+}
+
+fn protection(line: &Line<'_>) -> Result<Vec<u64>, BadText> {
+    let pages = line.after(PROTECTION)?.strip_suffix(')').ok_or_else(|| line.expected("a list in brackets"))?;
+    pages.split(", ").map(|p| line.number(p)).collect()
+}
+
+impl fmt::Display for ZoneInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.zones.iter().try_for_each(|zone| write!(f, "{zone}"))
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.at)?;
+        if let Some(stats) = &self.node_stats {
+            writeln!(f, "{NODE_STATS}")?;
+            counters(f, stats)?;
+        }
+        writeln!(f, "{FREE}    {}", self.free)?;
+        self.sizes.iter().try_for_each(|(name, value)| writeln!(f, "{SIZE}{name:<8} {value}"))?;
+        let pages: Vec<String> = self.protection.iter().map(u64::to_string).collect();
+        writeln!(f, "{PROTECTION}{})", pages.join(", "))?;
+        self.populated.as_ref().map_or(Ok(()), |populated| write!(f, "{populated}"))
+    }
+}
+
+impl fmt::Display for Populated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        counters(f, &self.counters)?;
+        writeln!(f, "{PAGESETS}")?;
+        for set in &self.cpus {
+            writeln!(f, "{CPU}{}", set.cpu)?;
+            // Values stand in the column behind the longest name: further to the right since there is 'high_min'.
+            let width = set.lists.names().map(str::len).max().unwrap_or(0) + 1;
+            for (name, value) in set.lists.iter() {
+                writeln!(f, "{LIST}{:<width$} {value}", format!("{name}:"))?;
+            }
+            if let Some(pages) = set.stat_threshold {
+                writeln!(f, "{THRESHOLD}{pages}")?;
+            }
+        }
+        self.last.iter().try_for_each(|(name, value)| writeln!(f, "{LAST}{:<20} {value}", format!("{name}:")))
+    }
+}
+
+fn counters(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Result {
+    counters.iter().try_for_each(|(name, value)| writeln!(f, "{COUNTER}{name:<12} {value}"))
+}

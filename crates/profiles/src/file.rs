@@ -1,0 +1,338 @@
+//! A profile file: what it says itself, and what it takes over from its base.
+//!
+//! Every complaint names the file and the line; one about a name says which name was probably meant, one about a value
+//! says what the rule takes.
+
+use crate::error::ProfileError;
+use crate::nearest;
+use kontig_mm::Profile;
+use kontig_mm::rules::MECHANISMS;
+use kontig_mm::rules::rule::{Kind, Mechanism, Rule};
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What a profile file may say outside the mechanisms' tables.
+const HEAD: [&str; 4] = ["name", "summary", "base", "recorded"];
+
+/// The least the kernel computes for `vm.min_free_kbytes`.
+const LEAST_KBYTES: u32 = 128;
+
+/// A text with where it came from.
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
+    /// A base is looked for among those that come along, not beside the file.
+    pub(crate) built_in: bool,
+}
+
+impl Source {
+    fn read(path: &str) -> Result<Source, ProfileError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| ProfileError::Unreadable { path: path.into(), reason: e.to_string() })?;
+        Ok(Source { path: path.into(), text, built_in: false })
+    }
+
+    fn wrong(&self, at: usize, reason: impl Into<String>) -> ProfileError {
+        let line = self.text[..at.min(self.text.len())].matches('\n').count() + 1;
+        ProfileError::Malformed { path: self.path.clone(), line, reason: reason.into() }
+    }
+}
+
+/// Reads a profile from a user's file.
+///
+/// # Errors
+/// If it cannot be read, or says something that is no rule, no value of it, or no base.
+pub fn read(path: &str) -> Result<Profile, ProfileError> {
+    resolve(&Source::read(path)?)
+}
+
+/// Whether a profile's values make sense beside the kernel's own bounds.
+///
+/// # Errors
+/// If not, what would.
+pub fn check(profile: &Profile) -> Result<(), String> {
+    match profile.watermark.min_free_kbytes_cap {
+        cap if cap < LEAST_KBYTES => Err(format!("min_free_kbytes_cap = {cap}: at least {LEAST_KBYTES}")),
+        _ => Ok(()),
+    }
+}
+
+/// The profile of a file, with everything it takes over.
+pub(crate) fn resolve(source: &Source) -> Result<Profile, ProfileError> {
+    let rules = rules_of(source, &mut Vec::new())?;
+    let profile: Profile = rules.try_into().map_err(|e: toml::de::Error| source.wrong(0, one_line(e.message())))?;
+    check(&profile).map_err(|reason| {
+        let at = source.text.find("min_free_kbytes_cap").unwrap_or(0);
+        source.wrong(at, reason)
+    })?;
+    Ok(profile)
+}
+
+/// Everything a profile says, as a table; `above` are the files that lead here.
+fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, ProfileError> {
+    let document = DeTable::parse(&source.text)
+        .map_err(|e| source.wrong(e.span().map_or(0, |s| s.start), one_line(e.message())))?;
+    let document = document.get_ref();
+    check_names(source, document)?;
+    let mut rules = match document.get("base") {
+        Some(base) => base_rules(source, base, above)?,
+        None => toml::Table::new(),
+    };
+    // These are not taken over: a change of a recorded kernel is another one, and was not recorded.
+    rules.remove("name");
+    rules.remove("summary");
+    rules.insert("recorded".into(), false.into());
+    for (key, value) in document {
+        match MECHANISMS.iter().find(|m| m.name == key.get_ref()) {
+            Some(mechanism) => {
+                let table = rules.entry(mechanism.name).or_insert_with(|| toml::Table::new().into());
+                let table = table.as_table_mut().expect("a mechanism's rules are a table");
+                add_rules(source, mechanism, value, table)?;
+            }
+            None if key.get_ref() == "base" => {}
+            None => {
+                rules.insert(key.get_ref().to_string(), head(source, key.get_ref(), value)?);
+            }
+        }
+    }
+    check_complete(source, &rules)?;
+    Ok(rules)
+}
+
+fn check_names(source: &Source, document: &DeTable<'_>) -> Result<(), ProfileError> {
+    let known: Vec<&str> = HEAD.into_iter().chain(MECHANISMS.iter().map(|m| m.name)).collect();
+    for key in document.keys() {
+        let name = key.get_ref().as_ref();
+        if known.contains(&name) {
+            continue;
+        }
+        let reason = match MECHANISMS.iter().flat_map(|m| m.rules).find(|r| r.name == name) {
+            Some(rule) => format!("'{name}' is a rule of [{}]: put it there", rule.mechanism),
+            None => unknown("table or key", name, &known),
+        };
+        return Err(source.wrong(key.span().start, reason));
+    }
+    Ok(())
+}
+
+/// A value outside the mechanisms' tables.
+fn head(source: &Source, key: &str, value: &Spanned<DeValue<'_>>) -> Result<toml::Value, ProfileError> {
+    match (key, value.get_ref()) {
+        ("recorded", DeValue::Boolean(recorded)) => Ok((*recorded).into()),
+        ("name" | "summary", DeValue::String(text)) if !text.trim().is_empty() => Ok(text.to_string().into()),
+        ("recorded", _) => Err(source.wrong(value.span().start, "recorded is true or false")),
+        _ => Err(source.wrong(value.span().start, format!("{key} is a text in quotes"))),
+    }
+}
+
+/// What the base says, which is a profile that comes along or a file beside this one.
+fn base_rules(
+    source: &Source,
+    base: &Spanned<DeValue<'_>>,
+    above: &mut Vec<String>,
+) -> Result<toml::Table, ProfileError> {
+    let at = base.span().start;
+    let Some(name) = base.get_ref().as_str() else {
+        return Err(source.wrong(at, "base is a profile's name in quotes, such as \"6.1\""));
+    };
+    let of = match crate::is_path(name) && !source.built_in {
+        true => {
+            let beside = Path::new(&source.path).parent().unwrap_or(Path::new("")).join(name);
+            Source::read(&beside.to_string_lossy()).map_err(|e| source.wrong(at, format!("base: {e}")))?
+        }
+        false => crate::source(name).ok_or_else(|| source.wrong(at, unknown("base", name, &known_names())))?,
+    };
+    above.push(file_id(source));
+    if above.contains(&file_id(&of)) {
+        return Err(source.wrong(at, format!("base '{name}' leads back to {}: a profile is not its own base", of.path)));
+    }
+    rules_of(&of, above)
+}
+
+fn known_names() -> Vec<&'static str> {
+    crate::names().collect()
+}
+
+/// The same for the same file, however it is named.
+fn file_id(source: &Source) -> String {
+    match std::fs::canonicalize(&source.path) {
+        Ok(path) if !source.built_in => path.to_string_lossy().into_owned(),
+        _ => source.path.clone(),
+    }
+}
+
+/// Adds a mechanism's rules to what the base says of it.
+fn add_rules(
+    source: &Source,
+    mechanism: &Mechanism,
+    given: &Spanned<DeValue<'_>>,
+    rules: &mut toml::Table,
+) -> Result<(), ProfileError> {
+    let Some(given) = given.get_ref().as_table() else {
+        let reason = format!("[{}] is a table of rules", mechanism.name);
+        return Err(source.wrong(given.span().start, reason));
+    };
+    for (key, value) in given {
+        let name = key.get_ref().as_ref();
+        let Some(rule) = mechanism.rules.iter().find(|r| r.name == name) else {
+            return Err(source.wrong(key.span().start, unknown_rule(mechanism, name)));
+        };
+        let value = rule_value(rule, value.get_ref()).map_err(|reason| source.wrong(value.span().start, reason))?;
+        rules.insert(name.into(), value);
+    }
+    Ok(())
+}
+
+fn unknown_rule(mechanism: &Mechanism, name: &str) -> String {
+    let elsewhere = MECHANISMS.iter().flat_map(|m| m.rules).find(|r| r.name == name);
+    match elsewhere {
+        Some(rule) => format!("'{name}' is a rule of [{}], not of [{}]", rule.mechanism, mechanism.name),
+        None => {
+            let known: Vec<&str> = mechanism.rules.iter().map(|r| r.name).collect();
+            unknown(&format!("rule of [{}]", mechanism.name), name, &known)
+        }
+    }
+}
+
+/// A rule's value, if the rule takes it.
+fn rule_value(rule: &Rule, value: &DeValue<'_>) -> Result<toml::Value, String> {
+    let name = rule.name;
+    match (&rule.kind, value) {
+        (Kind::Switch, DeValue::Boolean(on)) => Ok((*on).into()),
+        (Kind::Switch, _) => Err(format!("{name} is true or false")),
+        (Kind::Number, DeValue::Integer(i)) => match u32::from_str_radix(i.as_str(), i.radix()) {
+            Ok(n) => Ok(i64::from(n).into()),
+            Err(_) => Err(format!("{name} = {i}: a whole number from 0 to {}", u32::MAX)),
+        },
+        (Kind::Number, _) => Err(format!("{name} is a whole number")),
+        (Kind::OneOf(variants), given) => {
+            let names: Vec<String> = variants.iter().map(|v| v.name()).collect();
+            match given.as_str() {
+                Some(text) if names.iter().any(|n| n == text) => Ok(text.into()),
+                Some(text) => {
+                    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+                    Err(unknown(&format!("value of {name}"), text, &known))
+                }
+                None => Err(format!("{name} is one of \"{}\"", names.join("\", \""))),
+            }
+        }
+    }
+}
+
+/// Whether everything a profile has to say is said.
+fn check_complete(source: &Source, rules: &toml::Table) -> Result<(), ProfileError> {
+    if let Some(missing) = ["name", "summary"].iter().find(|key| !rules.contains_key(**key)) {
+        return Err(source.wrong(0, format!("'{missing}' is missing: a text in quotes")));
+    }
+    let is_said = |r: &&Rule| rules.get(r.mechanism).is_some_and(|m| m.get(r.name).is_some());
+    match MECHANISMS.iter().flat_map(|m| m.rules).find(|r| !is_said(r)) {
+        Some(rule) => {
+            let reason = format!(
+                "rule {}.{} is missing: say it, or name a profile to start from, such as base = \"6.1\"",
+                rule.mechanism, rule.name
+            );
+            Err(source.wrong(0, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(nearest) => format!("unknown {what} '{name}': did you mean '{nearest}'?"),
+        None => format!("unknown {what} '{name}'; known: {}", known.join(", ")),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join("; ")
+}
+
+/// A built-in file's base, if it names one, and the rules it says itself.
+#[cfg(test)]
+pub(crate) fn own_rules(source: &Source) -> (Option<String>, Vec<(String, String)>) {
+    let own: toml::Table = toml::from_str(&source.text).expect("TOML");
+    let base = own.get("base").map(|base| base.as_str().expect("a name").to_string());
+    let rules = own.iter().filter_map(|(mechanism, rules)| Some((mechanism, rules.as_table()?)));
+    let rules = rules.flat_map(|(mechanism, rules)| rules.keys().map(move |r| (mechanism.clone(), r.clone())));
+    (base, rules.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said_of(text: &str) -> String {
+        let source = Source { path: "p.toml".into(), text: text.into(), built_in: false };
+        let said = resolve(&source).expect_err("not a profile").to_string();
+        assert_eq!(said.lines().count(), 1, "{said}");
+        said
+    }
+
+    fn with(lines: &str) -> String {
+        format!("name = \"x\"\nsummary = \"mine\"\nbase = \"6.1\"\n{lines}\n")
+    }
+
+    #[test]
+    fn a_file_takes_over_what_it_does_not_say() {
+        let text = with("[proactive]\nhalf_leeway = true");
+        let source = Source { path: "p.toml".into(), text, built_in: false };
+        let profile = resolve(&source).expect("a profile");
+        let mut expected = crate::linux("6.1");
+        expected.name = "x".into();
+        expected.summary = "mine".into();
+        expected.recorded = false;
+        expected.proactive.half_leeway = true;
+        assert_eq!(profile, expected);
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest_and_its_line() {
+        assert_eq!(
+            said_of(&with("[compacton]\n")),
+            "p.toml:4: unknown table or key 'compacton': did you mean 'compaction'?"
+        );
+        assert_eq!(
+            said_of(&with("[proactive]\nscore = \"own\"\nhalf_leway = true")),
+            "p.toml:6: unknown rule of [proactive] 'half_leway': did you mean 'half_leeway'?"
+        );
+        assert_eq!(
+            said_of(&with("busy_nodes_last = true")),
+            "p.toml:4: 'busy_nodes_last' is a rule of [zonelist]: put it there"
+        );
+        assert_eq!(
+            said_of(&with("[pcp]\nbusy_nodes_last = true")),
+            "p.toml:5: 'busy_nodes_last' is a rule of [zonelist], not of [pcp]"
+        );
+        assert_eq!(said_of("name = \"x\"\nbase = \"6.11\""), "p.toml:2: unknown base '6.11': did you mean '6.1'?");
+    }
+
+    #[test]
+    fn a_value_the_rule_does_not_take_is_answered_with_those_it_takes() {
+        assert_eq!(
+            said_of(&with("[pcp]\nlists = \"multi-orders\"")),
+            "p.toml:5: unknown value of lists 'multi-orders': did you mean 'multi-order'?"
+        );
+        assert_eq!(
+            said_of(&with("[pcp]\nlists = 3")),
+            "p.toml:5: lists is one of \"order-zero\", \"multi-order\", \"auto-tuned\""
+        );
+        assert_eq!(said_of(&with("[proactive]\nhalf_leeway = 1")), "p.toml:5: half_leeway is true or false");
+        assert_eq!(
+            said_of(&with("[watermark]\nscale_factor_max = -1")),
+            "p.toml:5: scale_factor_max = -1: a whole number from 0 to 4294967295"
+        );
+        assert_eq!(
+            said_of(&with("\n[watermark]\nmin_free_kbytes_cap = 2")),
+            "p.toml:6: min_free_kbytes_cap = 2: at least 128"
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_base_says_every_rule() {
+        let said = said_of("name = \"x\"\nsummary = \"mine\"\n");
+        assert!(said.starts_with("p.toml:1: rule boot.frees_to_tail is missing: say it, or name"), "{said}");
+        assert_eq!(said_of("summary = \"mine\"\nbase = \"6.1\""), "p.toml:1: 'name' is missing: a text in quotes");
+    }
+}
