@@ -160,6 +160,6 @@ fn every_figure_is_shown_whatever_phases_have_it() {
     let columns = text.lines().find(|line| line.starts_with(" figure ")).expect("a table by phase");
     assert_eq!(
         columns.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect::<Vec<_>>(),
-        ["figure", "1 writer", "2 writers", "total"]
+        ["figure", "1 writer", "2 writers", "total", "change"]
     );
 }
