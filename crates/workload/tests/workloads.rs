@@ -326,7 +326,7 @@ fn churn_keeps_its_memory_and_replaces_it_page_by_page() {
     assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone), "it ends with the stretch it is at");
     m.memory().check().unwrap();
     let faults = event(&m, VmEvent::Pgfault);
-    assert!(faults > 2048 + 100 * 64 && (faults - 2048) % 64 == 0, "{faults} faults");
+    assert!(faults > 2048 + 100 * 64 && (faults - 2048).is_multiple_of(64), "{faults} faults");
     let mapped: u64 = m.memory().zones().iter().map(|z| z.nr_lru).sum();
     assert_eq!(mapped, 2048);
 }
