@@ -47,13 +47,13 @@ impl CompactRun {
                 };
                 if m.score_above_low(score) { CompactResult::Continue } else { CompactResult::Success }
             }
-            None => return CompactResult::Continue,
-            Some(_) if !self.migrate.pfn.is_pageblock_aligned() => return CompactResult::Continue,
+            None => CompactResult::Continue,
+            Some(_) if !self.migrate.pfn.is_pageblock_aligned() => CompactResult::Continue,
             // In defrag_mode kcompactd goes on until the high mark is met by whole pageblocks.
             Some(order) if m.sh.tunables.defrag_mode && !self.cc.direct => {
                 let (mark, flags, highest) = (z.wmark(Wmark::High), self.cc.alloc_flags, self.cc.highest);
                 let enough = z.watermark_ok(order, mark, highest, flags, z.free_pages_in_blocks(), &m.sh.profile);
-                return if enough { CompactResult::Success } else { CompactResult::Continue };
+                if enough { CompactResult::Success } else { CompactResult::Continue }
             }
             Some(order) => {
                 let t = self.cc.migratetype;
