@@ -1,7 +1,7 @@
 //! Prints the table: the engine beside `buddy_system_allocator` and the machine's limits.
 
 use kontig_bench::streams::{self, Stream, Visit};
-use kontig_bench::{Bsa, Kontig, Options, Table, compaction, measure, metadata, replay, simulator, soundness};
+use kontig_bench::{Bsa, Kontig, Options, Table, compaction, measure, metadata, replay, simulator, soundness, turns};
 use std::process::ExitCode;
 
 /// Runs each stream that is wanted on both.
@@ -37,6 +37,9 @@ fn main() -> ExitCode {
     }
     if o.wants(&["13", "13a", "13b"], "simulator") {
         table.add(simulator::event_rows(o));
+    }
+    if o.wants(&["T1", "T80", "T1000"], "turns") {
+        table.add(turns::rows(o));
     }
     if o.wants(&["F"], "fragmenting") {
         table.add([simulator::fragmenting_row(o)]);

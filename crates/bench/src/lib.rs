@@ -19,6 +19,7 @@ pub mod soundness;
 pub mod streams;
 pub mod subject;
 pub mod table;
+pub mod turns;
 
 pub use options::Options;
 pub use subject::{Bsa, Kontig, Subject};

@@ -10,7 +10,7 @@ use kontig_mm::Memory;
 use kontig_mm::state::Frames;
 use kontig_profiles::linux;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
-use kontig_sim::address_space::BYTES_PER_PAGE;
+use kontig_sim::BYTES_PER_PAGE;
 use kontig_sim::cost::Costs;
 use kontig_sim::{CostModel, Machine};
 use kontig_workload::fragmenter::{Fragmenter, Holes};
@@ -134,7 +134,7 @@ impl Program for Toucher {
 }
 
 /// The costs of the largest machine file: any would do, they only have to be summed.
-fn costs() -> CostModel {
+pub(crate) fn costs() -> CostModel {
     let file: toml::Table = include_str!("../../../machines/xeon-1t.toml").parse().expect("a machine file");
     let costs: Costs = file["costs"].clone().try_into().expect("it has costs");
     CostModel::new(&costs)

@@ -56,8 +56,7 @@ impl MachineFile {
     /// Bytes of host memory a run of this machine may need: engine state, page tables and owners, all touched.
     pub fn host_bytes(&self) -> Result<u64, String> {
         let frames: u64 = self.spec()?.zones.iter().map(|z| u64::from(z.end - z.start)).sum();
-        Ok(frames * (kontig_mm::state::Frames::BYTES_PER_FRAME as u64 + crate::address_space::BYTES_PER_PAGE)
-            + (64 << 20))
+        Ok(frames * (kontig_mm::state::Frames::BYTES_PER_FRAME as u64 + crate::BYTES_PER_PAGE) + (64 << 20))
     }
 }
 

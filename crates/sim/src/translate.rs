@@ -1,6 +1,6 @@
 //! A program's plain values as the engine's types, and back. Nowhere else are the two vocabularies side by side.
 
-use crate::kernel::SimError;
+use crate::error::SimError;
 use kontig_mm::{Gfp, Order, Pfn};
 use kontig_program as program;
 
@@ -46,7 +46,7 @@ pub(crate) fn frame(pfn: Pfn) -> program::Frame {
 /// # Errors
 /// If the number is beyond every machine's: it was not given by this one.
 pub(crate) fn pfn(frame: program::Frame, op: &program::Op) -> Result<Pfn, SimError> {
-    u32::try_from(frame.get()).map(Pfn::new).map_err(|_| SimError::BadAddress { op: format!("{op:?}") })
+    u32::try_from(frame.get()).map(Pfn::new).map_err(|_| SimError::bad_address(op))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Address spaces: which page of which process is where, and moving it when compaction asks.
 //!
-//! Four bytes a page: a page-table entry. The way back, from frame to page, is in the frame's two owner words: page
-//! within its mapping, and mapping. Page tables themselves take kernel pages of the simulated machine, one for each
+//! Four bytes a page: a page-table entry. The way back, from frame to page, is the frame's owner
+//! ([`UserPage`]). Page tables themselves take kernel pages of the simulated machine, one for each
 //! 2 MiB, as real ones do.
 
+use crate::owner::UserPage;
 use kontig_mm::Pfn;
 use kontig_mm::{MigrateOutcome, Owner};
 use kontig_program::Region;
@@ -89,12 +90,12 @@ impl Mapping {
 
 /// All mappings of the machine.
 #[derive(Default)]
-pub struct AddressSpaces {
+pub(crate) struct AddressSpaces {
     mappings: Vec<Mapping>,
     /// Whether a process is on another CPU than the one whose turn it is, with its translations live there.
     running: Vec<bool>,
     /// Migrations since last asked that had to interrupt another CPU.
-    pub(crate) shootdowns: u64,
+    shootdowns: u64,
 }
 
 impl AddressSpaces {
@@ -104,6 +105,7 @@ impl AddressSpaces {
         self.running.len() - 1
     }
 
+    /// Says whether a process is on another CPU than the one whose turn it is.
     pub(crate) fn set_running(&mut self, process: usize, running: bool) {
         self.running[process] = running;
     }
@@ -127,6 +129,11 @@ impl AddressSpaces {
         (m.process == process && r.first.checked_add(r.pages)? <= m.pages).then_some(m)
     }
 
+    /// Migrations since last asked that had to interrupt another CPU.
+    pub(crate) fn take_shootdowns(&mut self) -> u64 {
+        std::mem::take(&mut self.shootdowns)
+    }
+
     #[inline(always)]
     pub(crate) fn mapping(&mut self, mapping: u32) -> &mut Mapping {
         &mut self.mappings[mapping as usize]
@@ -140,7 +147,8 @@ impl Owner for AddressSpaces {
     }
 
     #[inline]
-    fn migrate(&mut self, _from: Pfn, to: Pfn, (page, mapping): (u32, u32)) -> MigrateOutcome {
+    fn migrate(&mut self, _from: Pfn, to: Pfn, words: (u32, u32)) -> MigrateOutcome {
+        let UserPage { mapping, page } = UserPage::of_words(words);
         let m = &mut self.mappings[mapping as usize];
         m.ptes[page as usize] = to.get() + 1;
         self.shootdowns += u64::from(self.running[m.process]);

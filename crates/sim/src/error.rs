@@ -1,0 +1,42 @@
+//! What a machine cannot do for a program.
+
+use kontig_mm::sysctl::SysctlError;
+use kontig_program::Op;
+use std::fmt;
+
+/// A program asked for something the machine cannot give.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SimError {
+    /// A sysctl write was refused.
+    Sysctl(SysctlError),
+    /// Memory ran out where the kernel would look for a process to kill; this machine has no OOM killer.
+    OutOfMemory {
+        /// What got no memory.
+        what: String,
+    },
+    /// The program used memory that is not its own.
+    BadAddress {
+        /// What it asked for.
+        op: String,
+    },
+}
+
+impl SimError {
+    pub(crate) fn bad_address(op: &Op) -> SimError {
+        SimError::BadAddress { op: format!("{op:?}") }
+    }
+}
+
+impl fmt::Display for SimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SimError::Sysctl(e) => e.fmt(f),
+            SimError::OutOfMemory { what } => {
+                write!(f, "the simulated machine is out of memory: {what} (it has no OOM killer; ask for less)")
+            }
+            SimError::BadAddress { op } => write!(f, "the workload used memory it does not hold: {op}"),
+        }
+    }
+}
+
+impl std::error::Error for SimError {}

@@ -1,0 +1,134 @@
+//! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
+
+use crate::cost::CostModel;
+use crate::executor::STAT_INTERVAL_NS;
+use crate::kernel::Kernel;
+use crate::process::Process;
+use crate::schedule::Schedule;
+use crate::task::{Body, CpuTime, State, Task, TaskId};
+use crate::thread::kcompactd::KcompactdThread;
+use crate::thread::kswapd::KswapdThread;
+use crate::thread::{KernelThread, KernelThreadKind};
+use crate::wait::Waits;
+use kontig_mm::event::Event;
+use kontig_mm::{CpuId, Memory, NodeId, Work};
+use kontig_program::{Placement, Program};
+
+/// Why [`Machine::run`] came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// The time asked for has come.
+    Time,
+    /// The program asked for is done.
+    ProgramDone,
+}
+
+/// A simulated machine with its tasks.
+pub struct Machine {
+    pub(crate) kernel: Kernel,
+    /// By number, as the schedule knows them.
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) schedule: Schedule,
+    pub(crate) waits: Waits,
+    pub(crate) now: u64,
+    pub(crate) turns: u64,
+    /// When the CPUs next fold their parts of the counters in.
+    pub(crate) next_fold: u64,
+}
+
+impl Machine {
+    /// A machine at time 0 with its kernel threads asleep.
+    pub fn new(mem: Memory, costs: CostModel) -> Machine {
+        let cpus = mem.nr_cpus();
+        let nodes: Vec<(NodeId, Vec<CpuId>)> = mem.nodes().iter().map(|n| (n.id, n.cpus.clone())).collect();
+        let mut machine = Machine {
+            kernel: Kernel::new(mem, costs),
+            tasks: Vec::new(),
+            schedule: Schedule::new(cpus),
+            waits: Waits::default(),
+            now: 0,
+            turns: 0,
+            next_fold: STAT_INTERVAL_NS,
+        };
+        for (node, cpus) in nodes {
+            // Programs are placed from a node's first CPU up, kernel threads from its last down.
+            let from_last = |i: usize| match cpus.len() {
+                0 => CpuId::new(0),
+                n => cpus[n - 1 - i.min(n - 1)],
+            };
+            let kcompactd = KcompactdThread::new(node, from_last(0));
+            // At boot kcompactd has a first look, and goes to sleep by itself.
+            let kcompactd = machine.add(Body::Kcompactd(kcompactd), from_last(0).index(), State::Sleeping);
+            machine.schedule.want(kcompactd.0, 0);
+            let kswapd = machine.add(Body::Kswapd(KswapdThread::new(node)), from_last(1).index(), State::Waiting);
+            machine.waits.add_node(kswapd, kcompactd);
+        }
+        machine
+    }
+
+    pub(crate) fn add(&mut self, body: Body, cpu: usize, state: State) -> TaskId {
+        self.tasks.push(Task { body, state, time: CpuTime::default() });
+        TaskId(self.schedule.add(cpu))
+    }
+
+    /// Starts a program now.
+    pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
+        let process = Process::new(self.kernel.spaces.add_process(), program, self.now);
+        let cpu = placement.cpu.min(self.schedule.cpus() - 1);
+        let id = self.add(Body::Process(process), cpu, State::Runnable);
+        self.schedule.want(id.0, self.now);
+        id
+    }
+
+    /// The program of a task started with [`Machine::spawn`].
+    pub fn program(&self, id: TaskId) -> Option<&dyn Program> {
+        match &self.tasks[id.index()].body {
+            Body::Process(process) => Some(process.program()),
+            _ => None,
+        }
+    }
+
+    /// Virtual time, ns.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+    /// The machine's memory.
+    pub fn memory(&self) -> &Memory {
+        &self.kernel.mem
+    }
+    /// The machine's memory, for tracing and for sysctls set from outside.
+    pub fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.kernel.mem
+    }
+    /// Hands over the events of the groups listened to (`memory_mut().trace().listen()`) that happened before `until`,
+    /// each with its virtual time, in order. With `until` no later than a [`Machine::run`] that came back for the time
+    /// asked for, none that is handed over afterwards is earlier.
+    pub fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
+        self.kernel.take_events(until)
+    }
+    /// Turns that tasks have had.
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+    /// All work charged so far.
+    pub fn work(&self) -> &Work {
+        &self.kernel.work
+    }
+    /// Time all tasks spent waiting for zone locks, ns.
+    pub fn lock_wait_ns(&self) -> u64 {
+        self.kernel.lock_wait_ns
+    }
+    /// Time a task has been on a CPU.
+    pub fn cpu_time(&self, id: TaskId) -> CpuTime {
+        self.tasks[id.index()].time
+    }
+    /// Every kernel thread, node by node, with its time on a CPU, ns.
+    pub fn kernel_threads(&self) -> Vec<(KernelThread, u64)> {
+        let thread = |t: &Task| Some((t.body.daemon()?.into(), t.time.system_ns));
+        self.tasks.iter().filter_map(thread).collect()
+    }
+    /// Time all kernel threads of a kind have been on a CPU, ns.
+    pub fn kernel_thread_ns(&self, kind: KernelThreadKind) -> u64 {
+        self.kernel_threads().iter().filter(|(thread, _)| thread.kind == kind).map(|(_, ns)| ns).sum()
+    }
+}

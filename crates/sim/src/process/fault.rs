@@ -1,0 +1,205 @@
+//! Page faults: a page table for the range, a huge page where one is advised, else a small page.
+//!
+//! What the per-CPU lists serve is done at once. A fault whose allocation takes the slow path is a [`Fault`], a value
+//! with a step. A huge page is first tried on this node and lightly; then on any node, with what the advice allows;
+//! then the fault falls back to a small page.
+
+use super::address_space::TABLE_PAGES;
+use crate::context::Context;
+use crate::cost::ns;
+use crate::error::SimError;
+use crate::kernel::Kernel;
+use crate::owner::UserPage;
+use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
+use kontig_mm::{AllocFailure, AllocSlow, Gfp, Listen, Order, PageSource, Pfn, Step, VmEvent, Work};
+use kontig_program::Region;
+
+/// What a fault allocates.
+#[derive(Clone, Copy, PartialEq)]
+enum For {
+    Table,
+    Small,
+    /// The first attempt at a huge page: this node, lightly.
+    HugeLocal,
+    /// The second: any node, with what the advice allows.
+    HugeAny,
+}
+
+impl For {
+    fn gfp(self) -> Gfp {
+        match self {
+            For::Table => Gfp::KERNEL,
+            For::Small => Gfp::HIGHUSER_MOVABLE,
+            For::HugeLocal => Gfp::TRANSHUGE | Gfp::THISNODE | Gfp::NORETRY,
+            For::HugeAny => Gfp::TRANSHUGE,
+        }
+    }
+
+    fn is_huge(self) -> bool {
+        matches!(self, For::HugeLocal | For::HugeAny)
+    }
+
+    fn order(self) -> Order {
+        if self.is_huge() { HUGE } else { Order::ZERO }
+    }
+}
+
+/// A fault whose allocation takes the slow path.
+pub(crate) struct Fault {
+    at: UserPage,
+    stage: Stage,
+}
+
+enum Stage {
+    Allocating(For, Box<AllocSlow>),
+    /// The page is there; the next one to touch.
+    Mapped(u32),
+}
+
+impl Fault {
+    fn start(k: &mut Kernel, c: &mut Context, what: For, at: UserPage) -> Fault {
+        k.charge(&mut c.now);
+        let slow = AllocSlow::new(&k.mem, c.request(what.gfp(), what.order()));
+        Fault { at, stage: Stage::Allocating(what, Box::new(slow)) }
+    }
+
+    /// A step of the allocation; when the page is in place, the next one to touch.
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32>, SimError> {
+        let (what, slow) = match &mut self.stage {
+            Stage::Allocating(what, slow) => (*what, slow),
+            Stage::Mapped(next) => return Ok(Step::Done(*next)),
+        };
+        let budget = k.budget(c);
+        let step = slow.step(&mut k.mem, &mut k.spaces, budget);
+        k.charge(&mut c.now);
+        Ok(match step {
+            Step::Working => Step::Working,
+            Step::Wait(wait) => Step::Wait(wait),
+            Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
+            Step::Done(Err(AllocFailure::Failed)) if what == For::HugeLocal => {
+                *self = Fault::start(k, c, For::HugeAny, self.at);
+                Step::Working
+            }
+            Step::Done(Err(AllocFailure::Failed)) if what == For::HugeAny => {
+                k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
+                // The page table is there already; this fault takes a small page.
+                match k.mem.alloc(c.request(For::Small.gfp(), Order::ZERO)) {
+                    Ok(pfn) => self.stage = Stage::Mapped(k.finish_fault(c, For::Small, self.at, pfn)),
+                    Err(_) => *self = Fault::start(k, c, For::Small, self.at),
+                }
+                Step::Working
+            }
+            Step::Done(Err(_)) => {
+                let what = format!("a fault on page {} of a process", self.at.page);
+                return Err(SimError::OutOfMemory { what });
+            }
+        })
+    }
+}
+
+impl Kernel {
+    /// The first fault in a 2 MiB range: its page table, and a huge page if one is wanted. If it was quick, the page
+    /// has to be looked at again.
+    pub(crate) fn fault_table(&mut self, c: &mut Context, at: UserPage) -> Result<(), Fault> {
+        let huge = self.spaces.mapping(at.mapping).wants_huge(at.page);
+        match self.mem.alloc(c.request(For::Table.gfp(), Order::ZERO)) {
+            Ok(pfn) => {
+                c.now += ns(self.costs.kernel_alloc);
+                self.finish_fault(c, For::Table, at, pfn);
+            }
+            Err(_) => return Err(Fault::start(self, c, For::Table, at)),
+        }
+        if !huge {
+            return Ok(());
+        }
+        match self.mem.alloc(c.request(For::HugeLocal.gfp(), HUGE)) {
+            Ok(pfn) => {
+                self.finish_fault(c, For::HugeLocal, at, pfn);
+                Ok(())
+            }
+            Err(_) => Err(Fault::start(self, c, For::HugeLocal, at)),
+        }
+    }
+
+    /// A fault that takes a small page, and those that follow it up to `end` as far as they are as quick. The next
+    /// page to touch.
+    #[inline(always)]
+    pub(crate) fn fault_small(&mut self, c: &mut Context, at: UserPage, end: u32) -> Result<u32, Fault> {
+        let Ok((pfn, source)) = self.mem.alloc_from(c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO)) else {
+            return Err(Fault::start(self, c, For::Small, at));
+        };
+        let touch_ns = ns(self.costs.touch);
+        self.map_small(at, pfn);
+        c.now += ns(self.costs.fault) + touch_ns;
+        c.user_ns += touch_ns;
+        self.charge(&mut c.now);
+        let rest = Region { mapping: at.mapping, first: at.page + 1, pages: end - (at.page + 1) };
+        Ok(self.fault_run(c, rest, source))
+    }
+
+    /// Faults in the pages that follow one that came from `source`, one by one as [`Kernel::fault_small`] would, while
+    /// they are of the same page table, not there, and this CPU's list has pages. The next page to touch.
+    ///
+    /// Nothing is charged on the way, so that no event would get its own time: while somebody listens to these
+    /// allocations there are no runs, and every page is a fault of its own, with the same result.
+    #[inline(always)]
+    fn fault_run(&mut self, c: &mut Context, r: Region, mut source: PageSource) -> u32 {
+        if self.mem.trace().listens_to(Listen::KMEM) {
+            return r.first;
+        }
+        let end = (r.first.next_multiple_of(TABLE_PAGES)).min(r.first + r.pages);
+        let walk = Work { zones_tried: source.zones_tried, ..Work::default() };
+        let touch_ns = ns(self.costs.touch);
+        let fault_ns = ns(self.costs.fault) + touch_ns + self.costs.work_ns(&walk);
+        let request = c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+        let mut page = r.first;
+        while page < end && !self.must_yield(c) && self.spaces.mapping(r.mapping).pte(page).is_none() {
+            let Some(pfn) = self.mem.alloc_again(request, &mut source) else { break };
+            self.map_small(UserPage { mapping: r.mapping, page }, pfn);
+            c.now += fault_ns;
+            c.user_ns += touch_ns;
+            page += 1;
+        }
+        self.work.zones_tried += u64::from(page - r.first) * source.zones_tried;
+        page
+    }
+
+    #[inline(always)]
+    fn map_small(&mut self, at: UserPage, pfn: Pfn) {
+        self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
+        self.mem.lru_add(pfn, Order::ZERO);
+        self.mem.set_owner(pfn, Order::ZERO, at.words());
+        self.spaces.mapping(at.mapping).set_pte(at.page, pfn);
+    }
+
+    fn map_huge(&mut self, at: UserPage, pfn: Pfn) {
+        let vmstat = self.mem.vmstat_mut();
+        vmstat.add(VmEvent::Pgfault, 1);
+        vmstat.add(VmEvent::ThpFaultAlloc, 1);
+        self.mem.lru_add(pfn, HUGE);
+        let first = UserPage { page: at.page & !(TABLE_PAGES - 1), ..at };
+        self.mem.set_owner(pfn, HUGE, first.words());
+        self.spaces.mapping(at.mapping).table_mut(at.page).set_huge(Some(pfn));
+    }
+
+    /// Puts a faulted page in place; the next page to touch.
+    fn finish_fault(&mut self, c: &mut Context, what: For, at: UserPage, pfn: Pfn) -> u32 {
+        let mut next = at.page;
+        match what {
+            For::Table => self.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
+            For::Small => {
+                self.map_small(at, pfn);
+                c.now += ns(self.costs.fault) + ns(self.costs.touch);
+                c.user_ns += ns(self.costs.touch);
+                next += 1;
+            }
+            For::HugeLocal | For::HugeAny => {
+                self.map_huge(at, pfn);
+                let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
+                c.now += ns(self.costs.fault_huge + self.costs.clear_huge + prepare);
+            }
+        }
+        self.charge(&mut c.now);
+        next
+    }
+}

@@ -1,0 +1,37 @@
+//! What a driver does with a block: splits it into single pages, and frees some of them.
+
+use crate::context::Context;
+use crate::cost::ns;
+use crate::kernel::Kernel;
+use kontig_mm::{Order, Pfn};
+use kontig_program::Value;
+
+/// `split_page`.
+pub(crate) struct SplitPages {
+    pub(crate) block: Pfn,
+    pub(crate) order: Order,
+}
+
+impl SplitPages {
+    pub(crate) fn run(&self, k: &mut Kernel) -> Value {
+        k.mem.split_page(self.block, self.order);
+        Value::Unit
+    }
+}
+
+/// `__free_page` of one page after the other.
+pub(crate) struct FreePages {
+    pub(crate) first: Pfn,
+    pub(crate) pages: u32,
+}
+
+impl FreePages {
+    pub(crate) fn run(&self, k: &mut Kernel, c: &mut Context) -> Value {
+        for i in 0..self.pages {
+            k.mem.free(c.cpu, self.first.plus(i), Order::ZERO);
+            c.now += ns(k.costs.kernel_alloc);
+            k.charge(&mut c.now);
+        }
+        Value::Unit
+    }
+}

@@ -1,0 +1,58 @@
+//! A write to a sysctl. `vm.compact_memory` compacts every node and returns when that is done.
+
+use crate::context::Context;
+use crate::error::SimError;
+use crate::kernel::Kernel;
+use kontig_mm::kcompactd::NodeSweep;
+use kontig_mm::sysctl::SysctlEffect;
+use kontig_mm::{NodeId, Step};
+use kontig_program::Value;
+
+/// A write.
+pub(crate) struct SysctlWrite {
+    name: String,
+    value: String,
+    /// The node being compacted.
+    sweep: Option<(NodeId, NodeSweep)>,
+}
+
+impl SysctlWrite {
+    pub(crate) fn new(name: String, value: String) -> SysctlWrite {
+        SysctlWrite { name, value, sweep: None }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
+        if self.sweep.is_some() {
+            return Ok(self.compact(k, c));
+        }
+        match k.mem.sysctl_write(&self.name, &self.value).map_err(SimError::Sysctl)? {
+            SysctlEffect::None => {}
+            SysctlEffect::WakeKcompactd => k.mem.trigger_proactive_compaction(),
+            SysctlEffect::CompactMemory => {
+                self.begin(NodeId::new(0), c);
+                return Ok(Step::Working);
+            }
+        }
+        Ok(Step::Done(Value::Unit))
+    }
+
+    fn begin(&mut self, node: NodeId, c: &Context) {
+        self.sweep = Some((node, NodeSweep::new(node, c.cpu, false)));
+    }
+
+    fn compact(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value> {
+        let Some((node, sweep)) = &mut self.sweep else { return Step::Done(Value::Unit) };
+        let budget = k.budget(c);
+        let (step, next) = (sweep.step(&mut k.mem, &mut k.spaces, budget), node.index() + 1);
+        k.charge(&mut c.now);
+        match step {
+            Step::Done(()) if next == k.mem.nodes().len() => Step::Done(Value::Unit),
+            Step::Done(()) => {
+                self.begin(NodeId::new(next), c);
+                Step::Working
+            }
+            Step::Working => Step::Working,
+            Step::Wait(wait) => Step::Wait(wait),
+        }
+    }
+}

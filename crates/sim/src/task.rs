@@ -1,0 +1,95 @@
+//! Tasks: what has turns on a CPU, how it rests between them, and the time it has used.
+
+use crate::context::Context;
+use crate::error::SimError;
+use crate::kernel::Kernel;
+use crate::process::Process;
+use crate::thread::kcompactd::KcompactdThread;
+use crate::thread::kswapd::KswapdThread;
+use kontig_mm::{Daemon, DaemonStep, Step};
+
+/// A task of the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskId(pub(crate) u32);
+
+impl TaskId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Time a task has been on a CPU, ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuTime {
+    /// In its own code.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+}
+
+/// A task. When it wants its next turn is the schedule's to know.
+pub(crate) struct Task {
+    pub(crate) body: Body,
+    pub(crate) state: State,
+    pub(crate) time: CpuTime,
+}
+
+/// What a task does between two turns.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum State {
+    Runnable,
+    /// Sleeps until a time, a daemon until it is woken if that is earlier.
+    Sleeping,
+    /// Waits for something else than time.
+    Waiting,
+    Done,
+}
+
+impl State {
+    /// Whether a daemon in this state has nothing to do until it is woken or its time has come.
+    pub(crate) fn is_rest(self) -> bool {
+        matches!(self, State::Sleeping | State::Waiting)
+    }
+}
+
+/// What a task is.
+pub(crate) enum Body {
+    Kswapd(KswapdThread),
+    Kcompactd(KcompactdThread),
+    Process(Process),
+    /// Steps given by a test, and the daemon the task stands for.
+    #[cfg(test)]
+    Steps(Option<Daemon>, Steps),
+}
+
+/// What a test's task does in its turns.
+#[cfg(test)]
+pub(crate) type Steps = Box<dyn FnMut(&mut Kernel, &mut Context) -> Step<()>>;
+
+impl Body {
+    /// The daemon it is, if it is one.
+    pub(crate) fn daemon(&self) -> Option<Daemon> {
+        match self {
+            Body::Kswapd(thread) => Some(thread.daemon()),
+            Body::Kcompactd(thread) => Some(thread.daemon()),
+            Body::Process(_) => None,
+            #[cfg(test)]
+            Body::Steps(daemon, _) => *daemon,
+        }
+    }
+
+    /// A turn. `timed_out` says that the time it slept until has come.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, timed_out: bool) -> Result<Step<()>, SimError> {
+        match self {
+            Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c, timed_out))),
+            Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c, timed_out))),
+            Body::Process(process) => process.turn(k, c),
+            #[cfg(test)]
+            Body::Steps(_, steps) => Ok(steps(k, c)),
+        }
+    }
+}
+
+fn never_done(step: DaemonStep) -> Step<()> {
+    step.map(|never| match never {})
+}

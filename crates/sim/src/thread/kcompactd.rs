@@ -1,0 +1,35 @@
+//! kcompactd's turns: steps of the engine's kcompactd, as many as there is time for before another task's turn.
+
+use crate::context::Context;
+use crate::kernel::Kernel;
+use kontig_mm::kcompactd::Kcompactd;
+use kontig_mm::{CpuId, Daemon, DaemonStep, NodeId, Step};
+
+/// A node's kcompactd as a task.
+pub(crate) struct KcompactdThread {
+    kcompactd: Box<Kcompactd>,
+}
+
+impl KcompactdThread {
+    /// The kcompactd of `node` on `cpu`, asleep.
+    pub(crate) fn new(node: NodeId, cpu: CpuId) -> KcompactdThread {
+        KcompactdThread { kcompactd: Box::new(Kcompactd::new(node, cpu)) }
+    }
+
+    pub(crate) fn daemon(&self) -> Daemon {
+        Daemon::Kcompactd(self.kcompactd.node())
+    }
+
+    /// A turn. `timed_out` says that its sleep ended by itself.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, mut timed_out: bool) -> DaemonStep {
+        loop {
+            let budget = k.budget(c);
+            let step = self.kcompactd.step(&mut k.mem, &mut k.spaces, budget, timed_out);
+            k.charge(&mut c.now);
+            timed_out = false;
+            if step != Step::Working || k.must_yield(c) {
+                return step;
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! kswapd's turns: one step of the engine's kswapd, charged to the CPU it runs on.
+
+use crate::context::Context;
+use crate::kernel::Kernel;
+use kontig_mm::kswapd::Kswapd;
+use kontig_mm::{Daemon, DaemonStep, NodeId};
+
+/// A node's kswapd as a task.
+pub(crate) struct KswapdThread {
+    kswapd: Kswapd,
+}
+
+impl KswapdThread {
+    /// The kswapd of `node`, asleep.
+    pub(crate) fn new(node: NodeId) -> KswapdThread {
+        KswapdThread { kswapd: Kswapd::new(node) }
+    }
+
+    pub(crate) fn daemon(&self) -> Daemon {
+        Daemon::Kswapd(self.kswapd.node())
+    }
+
+    /// A turn. `timed_out` says that its nap ended by itself.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, timed_out: bool) -> DaemonStep {
+        let step = self.kswapd.step(&mut k.mem, timed_out);
+        k.charge(&mut c.now);
+        step
+    }
+}
