@@ -349,3 +349,50 @@ fn zeroed_words(n: usize) -> Vec<Word> {
         Vec::from_raw_parts(ptr, n, n)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! These pass through both `unsafe` blocks and need nothing else of the engine: continuous integration runs them
+    //! under Miri, too.
+
+    use super::*;
+
+    #[test]
+    fn words_that_were_never_written_are_zero() {
+        assert_eq!(zeroed_words(1500), [Word::default(); 1500]);
+        assert!(zeroed_words(0).is_empty());
+    }
+
+    #[test]
+    fn a_list_runs_from_the_first_frame_to_the_last() {
+        let mut frames = Frames::new(1024);
+        let mut list = List::EMPTY;
+        let at = [0, 511, 512, 1023].map(Pfn::new);
+        for pfn in at {
+            frames.set(pfn, FrameKind::Lru, Order::ZERO);
+            frames.push_back(&mut list, pfn, Order::ZERO);
+        }
+        assert!(frames.iter(&list, Order::ZERO).eq(at));
+        for pfn in at {
+            frames.unlink(&mut list, pfn, Order::ZERO);
+        }
+        assert!(list.is_empty());
+    }
+
+    #[test]
+    fn what_is_asked_for_ahead_may_lie_outside_all_frames() {
+        let frames = Frames::new(512);
+        for pfn in [0, 511, 512, NIL] {
+            frames.prefetch_frame(pfn);
+        }
+    }
+
+    #[test]
+    fn a_stack_gives_back_what_was_pushed_last() {
+        let mut frames = Frames::new(512);
+        let mut top = NIL;
+        [3, 511, 0].iter().for_each(|pfn| frames.stack_push(&mut top, Pfn::new(*pfn)));
+        let popped: Vec<u32> = core::iter::from_fn(|| frames.stack_pop(&mut top)).map(Pfn::get).collect();
+        assert_eq!(popped, [0, 511, 3]);
+    }
+}
