@@ -516,6 +516,7 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
 mod tests {
     use super::*;
     use crate::testing::{linux, machine_with};
+    use crate::types::{CpuId, NodeId};
 
     #[test]
     fn up_to_6_2_only_a_request_marked_atomic_tries_harder() {

@@ -10,7 +10,6 @@
 
 pub mod cost;
 pub mod machine_file;
-pub mod owner;
 
 mod context;
 mod error;
@@ -18,6 +17,7 @@ mod executor;
 mod kernel;
 mod machine;
 mod min_tree;
+mod owner;
 mod process;
 mod schedule;
 mod syscall;
@@ -30,6 +30,7 @@ pub use cost::CostModel;
 pub use error::SimError;
 pub use machine::{Machine, Stop};
 pub use machine_file::MachineFile;
+pub use owner::UserPage;
 pub use process::address_space::BYTES_PER_PAGE;
 pub use task::{CpuTime, TaskId};
 pub use thread::{KernelThread, KernelThreadKind};
