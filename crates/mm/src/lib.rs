@@ -38,7 +38,7 @@ mod lru;
 mod owned;
 mod pcp;
 mod request;
-mod slowpath;
+mod slow_path;
 mod split;
 pub mod step;
 #[cfg(test)]
@@ -51,7 +51,7 @@ pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use host::{MigrateOutcome, Owner, Turn};
 pub use request::Request;
 pub use rules::Profile;
-pub use slowpath::{AllocFailure, AllocSlow};
+pub use slow_path::{AllocFailure, AllocSlow};
 pub use state::{Memory, Node, PerCpuPages, Zone};
 pub use step::{Daemon, DaemonStep, Step, Wait};
 pub use types::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId, ZoneType};
