@@ -209,7 +209,7 @@ impl Locked<'_> {
         });
     }
 
-    /// Moves at least one sufficient foreign block to the lists of `t`; false if there is none to be had.
+    /// Moves at least one sufficient foreign block to the lists of `t`; false if there is none.
     #[inline(never)]
     fn rmqueue_fallback(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> bool {
         let min_order = if flags.any(AllocFlags::NOFRAGMENT) { order.max(PAGEBLOCK_ORDER) } else { order };
