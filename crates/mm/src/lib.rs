@@ -111,7 +111,7 @@ mod lru;
 mod owned;
 mod pcp;
 mod request;
-mod slowpath;
+mod slow_path;
 mod split;
 #[cfg(test)]
 mod testing;
@@ -123,7 +123,7 @@ pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use host::{MigrateOutcome, Owner, Turn};
 pub use request::Request;
 pub use rules::Profile;
-pub use slowpath::{AllocFailure, AllocSlow};
+pub use slow_path::{AllocFailure, AllocSlow};
 pub use state::{Memory, Node, PerCpuPages, Zone};
 pub use step::{Daemon, DaemonStep, Step, Wait};
 pub use types::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId, ZoneType};
