@@ -1,6 +1,6 @@
 //! Direct compaction: a request compacts the zones it may use, one after the other, until one succeeds.
 //!
-//! Source: kernel-behaviour §3.5 ("direct compact wrapper"), §5.9.1, §5.9.4.
+//! Source: kernel-behaviour §3.5 ("direct compact wrapper"), §5.9.
 
 use super::state::{CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
