@@ -294,7 +294,7 @@ impl CompactRun {
         }
     }
 
-    /// Whether a block nobody found free pages in may be scanned anyway: from 6.3 on only one pages are moved to.
+    /// Whether a block in which no free page was found may be scanned anyway: by 6.12 only one that pages move to.
     fn may_scan_around(&self, m: &Memory, pfn: Pfn) -> bool {
         let block = pfn.pageblock();
         !m.sh.profile.compaction.fast_isolate_tests_target
