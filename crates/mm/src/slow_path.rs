@@ -312,7 +312,7 @@ impl AllocSlow {
             }
         }
         if !ready && m.sh.profile.reclaim.stalls_twice {
-            // In vain: once more through all memory control groups, which counts again (6.13 and later).
+            // Nothing was reclaimed: once more through all memory control groups, which counts again (6.13 and later).
             m.sh.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
         }
         m.sh.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });

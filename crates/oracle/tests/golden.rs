@@ -1,7 +1,7 @@
 //! What real kernels did, replayed: the engine returns every pfn, scans every range, moves every page and counts every
 //! event as the kernel did, and leaves the zone with the same lists in the same order.
 //!
-//! Every folder under `oracle/golden` is replayed; whoever adds one adds a test. The engine's checker walks the whole
+//! Every folder under `oracle/golden` is replayed; a new folder is a new test. The engine's checker walks the whole
 //! machine on the way.
 
 use kontig_oracle::replay::{Care, Compared};

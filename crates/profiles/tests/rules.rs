@@ -50,8 +50,8 @@ fn every_rule_is_described_in_a_sentence_and_names_a_section_that_is_there() {
         .collect();
     let headings: Vec<&str> = text.lines().filter(|l| l.starts_with('#')).collect();
     for rule in rules() {
-        let is_there = |h: &&str| h.trim_start_matches('#').trim_start().starts_with(&format!("{} ", rule.section));
-        assert!(headings.iter().any(|h| is_there(&h)), "{}.{}: no section {}", rule.mechanism, rule.name, rule.section);
+        let is_there = |h: &str| h.trim_start_matches('#').trim_start().starts_with(&format!("{} ", rule.section));
+        assert!(headings.iter().any(|h| is_there(h)), "{}.{}: no section {}", rule.mechanism, rule.name, rule.section);
         for text in texts(rule) {
             let is_sentence = text.starts_with(|c: char| !c.is_lowercase()) && text.ends_with('.');
             assert!(is_sentence && !text.contains("  "), "{}.{}: {text}", rule.mechanism, rule.name);
