@@ -102,6 +102,9 @@ impl Memory {
             return self.has_room_to_compact(zone, order, Wmark::Min, highest, free);
         }
         let there = self.zones[zone].free_pages;
-        self.suitable_by_watermarks(zone, order, flags, highest, there, free) == CompactResult::Continue
+        match self.suitable_by_watermarks(zone, order, flags, highest, there, free) {
+            CompactResult::Success => self.sh.profile.compaction.retries_for_page_there,
+            result => result == CompactResult::Continue,
+        }
     }
 }
