@@ -5,7 +5,7 @@ use kontig_mm::state::FrameKind;
 use kontig_mm::{MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 use kontig_profiles::linux;
 use kontig_program::{Gfp, Placement, Program};
-use kontig_sim::owner::UserPage;
+use kontig_sim::UserPage;
 use kontig_sim::{CostModel, Machine, MachineFile, Stop, TaskId};
 use kontig_workload::churn::Churn;
 use kontig_workload::compact::Compact;
@@ -89,7 +89,7 @@ fn sections(m: &Machine) -> BTreeMap<u32, Vec<u32>> {
     for z in m.memory().zones() {
         for pfn in (z.start.get()..z.end.get()).map(Pfn::new) {
             if frames.tag(pfn).kind() == FrameKind::Lru {
-                let UserPage { mapping, page } = UserPage::of_words(frames.owner(pfn, frames.tag(pfn).order()));
+                let UserPage { mapping, page } = m.owner(frames.owner(pfn, frames.tag(pfn).order()));
                 assert_eq!(mapping, 0);
                 found.entry(page / 512).or_default().push(page % 512);
             }

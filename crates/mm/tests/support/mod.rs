@@ -359,7 +359,7 @@ impl World {
         panic!("the slow path of {r:?} never ends");
     }
 
-    /// One step of a slow allocation; what it came to if that was its last.
+    /// One step of a slow allocation; its result if that was its last.
     fn slow_step(&mut self, i: usize, budget: u64) -> Option<Option<u32>> {
         let step = self.slow[i].path.step(&mut self.m, &mut self.book, budget);
         let end = match step {
@@ -393,7 +393,7 @@ impl World {
         let this_node = r.gfp.has(Gfp::THISNODE);
         assert!(!this_node || z.node == self.node(r.node), "{r:?} got {pfn} from node {}", z.node.index());
         let id = self.book.add(pfn, order);
-        self.m.set_owner(pfn, order, self.book.words(id));
+        self.m.set_owner(pfn, order, id);
         id
     }
 
