@@ -19,7 +19,7 @@ impl Owner for Places {
         true
     }
     #[inline]
-    fn migrate(&mut self, _from: Pfn, to: Pfn, (page, _): (u32, u32)) -> MigrateOutcome {
+    fn migrate(&mut self, _from: Pfn, to: Pfn, page: u32) -> MigrateOutcome {
         self.0[page as usize] = to.get();
         MigrateOutcome::Moved
     }
@@ -35,7 +35,7 @@ fn half_free(frames: u32, movable: bool) -> (Memory, Places) {
     for pfn in held.drain(half..) {
         if movable {
             machine.memory.lru_add(Pfn::new(pfn), Order::ZERO);
-            machine.memory.set_owner(Pfn::new(pfn), Order::ZERO, (places.0.len() as u32, 0));
+            machine.memory.set_owner(Pfn::new(pfn), Order::ZERO, places.0.len() as u32);
         }
         places.0.push(pfn);
     }

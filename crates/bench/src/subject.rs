@@ -56,7 +56,7 @@ impl Owner for Nobody {
     fn may_isolate(&mut self, _pfn: Pfn) -> bool {
         false
     }
-    fn migrate(&mut self, _from: Pfn, _to: Pfn, _owner: (u32, u32)) -> MigrateOutcome {
+    fn migrate(&mut self, _from: Pfn, _to: Pfn, _owner: u32) -> MigrateOutcome {
         unreachable!("nothing is ever isolated")
     }
 }

@@ -13,7 +13,8 @@ use std::path::PathBuf;
         kontig reproduce hugepage-latency                 the headline experiment, next to the published figures\n  \
         kontig reproduce java-heap backoff --html r.html  two more, as a page with the memory map\n  \
         kontig run hugealloc --machine xeon-64g --profile 6.1 --set vm.compaction_proactiveness=60\n                                                    \
-        what if?\n\n\
+        what if?\n  \
+        kontig profile diff 6.1 7.2                       what changed between two kernels, rule by rule\n\n\
         Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs."
 )]
 pub struct Cli {
@@ -51,6 +52,9 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show the rules of a kernel generation, and where two differ
+    #[command(subcommand)]
+    Profile(crate::profile::ProfileCommand),
     /// Hold the engine against real kernels: record, verify, doctor, fidelity
     #[command(subcommand)]
     Oracle(crate::oracle::OracleCommand),

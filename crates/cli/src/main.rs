@@ -7,6 +7,7 @@ mod args;
 mod huge_pages;
 mod list;
 mod oracle;
+mod profile;
 mod progress;
 mod reproduce;
 
@@ -45,6 +46,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Reproduce(a) => reproduce::reproduce(&a),
         Command::Run(a) => reproduce::run(&a),
         Command::Rerun(a) => return reproduce::rerun(&a),
+        Command::Profile(c) => profile::profile(&c),
         Command::List { json } => list::list(json),
         Command::Completions { shell } => {
             let mut text = Vec::new();

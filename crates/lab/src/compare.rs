@@ -1,6 +1,6 @@
 //! From runs to a table: repetitions merged, variants paired seed by seed, and held against what was published.
 //!
-//! How a figure's repetitions become one value is said by the figure itself (see [`kontig_results::figure`]);
+//! How a figure's repetitions become one value is said by the figure itself (see [`kontig_program::figure`]);
 //! percentiles come from all repetitions' samples put together. Every figure any run has becomes a row.
 
 use crate::experiment::{Target, Variant};
@@ -40,7 +40,8 @@ fn published_figure(name: &str, unit: &str, runs: &[RunResult]) -> Figure {
     }
     let percentile = |h: &Histogram| {
         let p: f64 = name.strip_prefix(&h.name)?.strip_prefix(" p")?.parse().ok()?;
-        (0.0..=100.0).contains(&p).then(|| Figure::percentile(h.name.clone(), h.unit.clone(), p))
+        (h.phase == MEASURE && (0.0..=100.0).contains(&p))
+            .then(|| Figure::percentile(h.name.clone(), h.unit.clone(), p))
     };
     let named = Figure::new(name.to_owned(), unit.to_owned());
     runs.iter().flat_map(|run| &run.histograms).find_map(percentile).unwrap_or(named)

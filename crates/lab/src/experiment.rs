@@ -2,8 +2,7 @@
 
 use crate::files::{file_name, is_file_name};
 use kontig_mm::sysctl::Sysctl;
-use kontig_workload::Workload;
-use kontig_workload::spec::Measure;
+use kontig_workload::{LONGEST_PAUSE_US, Workload, within};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -143,12 +142,6 @@ impl Experiment {
                 return Err(format!("pause_us holds {pause} twice"));
             }
         }
-        within("settle_s", self.workload.settle_s, LONGEST_S)?;
-        match self.workload.measure {
-            Measure::Hugealloc { pause_us, .. } => within("pause_us", pause_us, LONGEST_PAUSE_US)?,
-            Measure::Watch { seconds } => within("seconds", seconds, LONGEST_S)?,
-            Measure::Heap { .. } | Measure::Compact => {}
-        }
         self.workload.validate()
     }
 }
@@ -178,11 +171,3 @@ impl Target {
 
 /// Repetitions an experiment may have.
 const MOST_RUNS: u32 = 10_000;
-/// Durations are virtual nanoseconds in 64 bits; 31 years leave room for many.
-const LONGEST_S: f64 = 1e9;
-/// A pause is repeated after each of up to millions of allocations.
-const LONGEST_PAUSE_US: f64 = 1e9;
-
-fn within(name: &str, value: f64, most: f64) -> Result<(), String> {
-    if (0.0..=most).contains(&value) { Ok(()) } else { Err(format!("{name} = {value} is not from 0 to {most}")) }
-}

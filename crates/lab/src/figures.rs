@@ -2,19 +2,21 @@
 //!
 //! A figure is of the window it names: a phase's is what was counted between the phase's begin and end.
 
-use kontig_results::figure::PERCENTILES;
+use kontig_program::figure::PERCENTILES;
 use kontig_results::{Figure, Histogram, Merge, Phase, Reading, TOTAL, TaskTime};
 use kontig_sim::{KernelThread, KernelThreadKind};
 use kontig_workload::latencies::Latencies;
+use std::collections::BTreeMap;
 
-/// The workload's programs among the tasks of a phase.
-const WORKLOAD: &str = "workload";
+/// What tasks without a name are called among those of a phase.
+pub(crate) const WORKLOAD: &str = "workload";
 
 /// What is counted phase by phase, since the machine's start.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Counters {
     pub(crate) threads: Vec<(KernelThread, u64)>,
-    pub(crate) workload: TaskTime,
+    /// The workload's tasks by name, each with whether it is in the background.
+    pub(crate) tasks: BTreeMap<(String, bool), TaskTime>,
     pub(crate) lock_wait_ns: u64,
     pub(crate) proactive_runs: u64,
 }
@@ -23,16 +25,34 @@ impl Counters {
     /// What was counted since `earlier`.
     pub(crate) fn since(&self, earlier: &Counters) -> Counters {
         let before = |thread| earlier.threads.iter().find(|(t, _)| *t == thread).map_or(0, |(_, ns)| *ns);
+        let since = |(task, time): (&(String, bool), &TaskTime)| {
+            let before = earlier.tasks.get(task).copied().unwrap_or_default();
+            let (user_ns, system_ns) = (time.user_ns - before.user_ns, time.system_ns - before.system_ns);
+            (task.clone(), TaskTime { user_ns, system_ns })
+        };
         Counters {
             threads: self.threads.iter().map(|&(thread, ns)| (thread, ns - before(thread))).collect(),
-            workload: TaskTime {
-                user_ns: self.workload.user_ns - earlier.workload.user_ns,
-                system_ns: self.workload.system_ns - earlier.workload.system_ns,
-            },
+            tasks: self.tasks.iter().map(since).collect(),
             lock_wait_ns: self.lock_wait_ns - earlier.lock_wait_ns,
             proactive_runs: self.proactive_runs - earlier.proactive_runs,
         }
     }
+
+    /// The time of the tasks that are in the background, or of those that are not.
+    fn of_tasks(&self, background: bool) -> TaskTime {
+        let mut sum = TaskTime::default();
+        for ((_, in_background), time) in &self.tasks {
+            if *in_background == background {
+                add(&mut sum, *time);
+            }
+        }
+        sum
+    }
+}
+
+fn add(sum: &mut TaskTime, time: TaskTime) {
+    sum.user_ns += time.user_ns;
+    sum.system_ns += time.system_ns;
 }
 
 /// A phase with what was counted in it.
@@ -46,9 +66,12 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// As it is kept, its tasks by name.
     pub(crate) fn kept(self) -> Phase {
-        let Counters { threads, workload, lock_wait_ns, proactive_runs } = self.counted;
+        let Counters { threads, tasks, lock_wait_ns, proactive_runs } = self.counted;
         let threads = threads.into_iter().map(|(t, system_ns)| (t.to_string(), TaskTime { user_ns: 0, system_ns }));
-        let cpu = threads.chain([(WORKLOAD.to_owned(), workload)]).collect();
+        let mut cpu: BTreeMap<String, TaskTime> = BTreeMap::new();
+        for (name, time) in threads.chain(tasks.into_iter().map(|((name, _), time)| (name, time))) {
+            add(cpu.entry(name).or_default(), time);
+        }
         Phase { name: self.name, start_ns: self.start_ns, end_ns: self.end_ns, cpu, lock_wait_ns, proactive_runs }
     }
 }
@@ -57,24 +80,30 @@ impl Stretch {
 const MICROSECONDS: &str = "us";
 
 /// A distribution as it is kept: bounds in µs, the last one exact.
-pub(crate) fn histogram(of: &Latencies) -> Histogram {
+pub(crate) fn histogram(of: &Latencies, phase: &str) -> Histogram {
     let longest = of.longest_ns.unwrap_or(0);
     let bound = |upper: u64| of.histogram.highest_equivalent(upper).min(longest) as f64 / 1000.0;
     let buckets = of.histogram.iter_recorded().map(|b| (bound(b.value_iterated_to()), b.count_at_value()));
-    Histogram { name: of.name.into(), unit: MICROSECONDS.into(), buckets: buckets.collect() }
+    Histogram {
+        name: of.name.to_string(),
+        phase: phase.to_owned().into(),
+        unit: MICROSECONDS.into(),
+        buckets: buckets.collect(),
+    }
 }
 
 /// What is shown of every distribution: percentiles, the longest, and of how many.
 pub(crate) fn distribution_figures(h: &Histogram, of: &Latencies) -> Vec<Reading> {
-    let Latencies { name, missing, .. } = *of;
+    let Latencies { name, missing, .. } = of;
     let mut figures: Vec<Reading> = PERCENTILES
         .iter()
-        .map(|&p| Figure::percentile(name, MICROSECONDS, p).read_or(h.percentile(p), missing))
+        .map(|&p| Figure::percentile(name.clone(), MICROSECONDS, p).read_or(h.percentile(p), *missing))
         .collect();
     let longest = Figure::new(format!("{name} max"), MICROSECONDS).lower().merged(Merge::Max);
-    figures.push(longest.read_or(h.percentile(100.0), missing));
+    figures.push(longest.read_or(h.percentile(100.0), *missing));
     let samples = Figure::new(format!("{name} samples"), "samples").merged(Merge::Sum);
     figures.push(samples.read(h.samples() as f64));
+    figures.iter_mut().for_each(|reading| reading.figure.phase = h.phase.clone());
     figures
 }
 
@@ -96,15 +125,21 @@ pub(crate) fn phase_figures(phases: &[Stretch]) -> Vec<Reading> {
         let runs: u64 = of.iter().map(|p| p.counted.proactive_runs).sum();
         let of_phase = [
             time("elapsed").read(elapsed),
-            time("user").read(seconds(&|p| p.counted.workload.user_ns)),
-            time("system").read(seconds(&|p| p.counted.workload.system_ns)),
+            time("user").read(seconds(&|p| p.counted.of_tasks(false).user_ns)),
+            time("system").read(seconds(&|p| p.counted.of_tasks(false).system_ns)),
             time("kcompactd CPU time").read(kcompactd),
             Figure::new("kcompactd CPU share", "% of a CPU").lower().read_or(share, "the phase took no time"),
             time("kswapd CPU time").read(seconds(&|p| threads(p, KernelThreadKind::Kswapd))),
             time("zone lock wait").read(seconds(&|p| p.counted.lock_wait_ns)),
             Figure::new("proactive compaction runs", "runs").read(runs as f64),
         ];
-        figures.extend(of_phase.map(|r| Reading { figure: r.figure.of_phase(phase.clone()), ..r }));
+        let background = of.iter().any(|p| p.counted.tasks.keys().any(|(_, background)| *background)).then(|| {
+            let time = |p: &Stretch| p.counted.of_tasks(true);
+            Figure::new("background CPU time", "s").read(seconds(&|p| time(p).user_ns + time(p).system_ns))
+        });
+        figures.extend(
+            of_phase.into_iter().chain(background).map(|r| Reading { figure: r.figure.of_phase(phase.clone()), ..r }),
+        );
     }
     figures
 }

@@ -5,7 +5,7 @@ use crate::experiment::Variant;
 use crate::sysctls;
 use kontig_mm::{Memory, Profile};
 use kontig_sim::MachineFile;
-use kontig_workload::Workload;
+use kontig_workload::Scenario;
 use std::path::PathBuf;
 
 /// Everything that decides a run's outcome.
@@ -19,13 +19,13 @@ pub struct RunPlan {
     pub profile: Profile,
     /// The machine.
     pub machine: MachineFile,
-    /// The workload.
-    pub workload: Workload,
+    /// What runs on it.
+    pub scenario: Scenario,
     /// Which repetition.
     pub repetition: u32,
     /// The seed of its randomness.
     pub seed: u64,
-    /// Where to write the machine's proc files at the start and the end of the measurement.
+    /// Where to write the machine's proc files at the begin and the end of the measurement.
     pub procfs: Option<PathBuf>,
 }
 
@@ -35,13 +35,17 @@ impl RunPlan {
         format!("{} / {}", self.experiment, self.variant.name)
     }
 
-    /// Whether the machine could be made and the sysctls be set; nothing is booted.
+    /// Whether the machine could be made, the sysctls be set and the scenario be run; nothing is booted.
     ///
     /// # Errors
-    /// If the machine cannot be, or a sysctl is unknown, not in the profile or out of range.
+    /// If the machine cannot be, a sysctl is unknown, not in the profile or out of range, or the scenario contradicts
+    /// itself or does not fit the machine.
     pub fn check(&self) -> Result<(), LabError> {
-        let machine = self.machine.spec().and_then(|spec| Memory::check_spec(&spec));
-        machine.map_err(|e| AskedWrongly::Value(format!("machine {}: {e}", self.machine.name)))?;
+        let spec = self.machine.spec().and_then(|spec| Memory::check_spec(&spec).map(|()| spec));
+        let spec = spec.map_err(|e| AskedWrongly::Value(format!("machine {}: {e}", self.machine.name)))?;
+        let pages = spec.zones.iter().map(|zone| zone.managed).sum();
+        let scenario = self.scenario.check().and_then(|()| self.scenario.fits(pages, spec.cpus));
+        scenario.map_err(|e| AskedWrongly::Value(format!("{} on machine {}: {e}", self.title(), self.machine.name)))?;
         let mut settings = self.variant.sysctl_texts().into_iter();
         settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))
     }

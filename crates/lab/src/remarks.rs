@@ -7,7 +7,7 @@ use crate::event_log::{FIRST, LAST};
 use crate::experiment::Variant;
 use crate::repetitions::{Repetitions, merged};
 use kontig_mm::sysctl::Sysctl;
-use kontig_results::{MEASURE, Merge, Remark};
+use kontig_results::{Ending, MEASURE, Merge, Remark};
 
 /// All remarks on the runs of these variants, in the order they are shown. `notes` is about the request.
 pub(crate) fn remarks(variants: &[Variant], by_variant: &[Repetitions<'_>], notes: &[String]) -> Vec<Remark> {
@@ -17,7 +17,7 @@ pub(crate) fn remarks(variants: &[Variant], by_variant: &[Repetitions<'_>], note
         by_variant.iter().enumerate().flat_map(of).collect()
     };
     let mut remarks: Vec<Remark> = not_random(by_variant).map(of_all).into_iter().collect();
-    remarks.extend(each(&|_, runs| endings(runs).into_iter().collect()));
+    remarks.extend(each(&|_, runs| endings(runs)));
     remarks.extend(each(&|_, runs| missing(runs)));
     remarks.extend(remedy(by_variant).map(of_all));
     remarks.extend(notes.iter().cloned().map(of_all));
@@ -39,14 +39,26 @@ fn not_random(by_variant: &[Repetitions<'_>]) -> Option<String> {
 
 /// How to have runs end otherwise than by a rule.
 fn remedy(by_variant: &[Repetitions<'_>]) -> Option<String> {
-    by_variant.iter().flatten().find_map(|run| run.ending.as_ref()).map(|ending| ending.remedy.clone())
+    by_variant.iter().flatten().find_map(|run| run.endings.0.first()).map(|ending| ending.remedy.clone())
 }
 
-/// By which rules the runs ended, and how far they had come.
-fn endings(runs: &Repetitions<'_>) -> Option<String> {
-    let endings: Vec<_> = runs.iter().filter_map(|run| run.ending.as_ref()).collect();
+/// By which rules the runs' tasks ended, and how far they had come, a remark for each task.
+fn endings(runs: &Repetitions<'_>) -> Vec<String> {
+    let all: Vec<_> = runs.iter().flat_map(|run| &run.endings.0).collect();
+    let mut tasks: Vec<&str> = Vec::new();
+    for ending in &all {
+        if !tasks.contains(&ending.task.as_str()) {
+            tasks.push(&ending.task);
+        }
+    }
+    tasks.into_iter().filter_map(|task| of_task(task, &all)).collect()
+}
+
+fn of_task(task: &str, endings: &[&Ending]) -> Option<String> {
+    let endings: Vec<_> = endings.iter().filter(|ending| ending.task == task).collect();
     let first = endings.first()?;
-    let mut text = format!("ended at {}", first.rule);
+    let named = if task.is_empty() { String::new() } else { format!("{task}: ") };
+    let mut text = format!("{named}ended at {}", first.rule);
     let all = |f: fn(f64, f64) -> f64, start| endings.iter().filter_map(|e| e.reached).fold(start, f);
     let (low, high) = (all(f64::min, f64::INFINITY), all(f64::max, f64::NEG_INFINITY));
     let percent = |x: f64| format!("{x:.1}");
@@ -68,11 +80,13 @@ fn missing(runs: &Repetitions<'_>) -> Vec<String> {
         }
         let why = reading.missing.to_string();
         // If a whole distribution is missing, name it once.
-        let name = match &figure.merge {
+        let mut name = match &figure.merge {
             Merge::Percentile { of, .. } => of.to_string(),
-            _ if figure.phase != MEASURE => format!("{} of {}", figure.name, figure.phase),
             _ => figure.name.to_string(),
         };
+        if figure.phase != MEASURE {
+            name += &format!(" of {}", figure.phase);
+        }
         let at = by_reason.iter().position(|(reason, _)| *reason == why).unwrap_or_else(|| {
             by_reason.push((why, Vec::new()));
             by_reason.len() - 1

@@ -10,7 +10,7 @@ pub(crate) type Repetitions<'a> = Vec<&'a RunResult>;
 /// A figure's own value in each repetition that has one, with the repetition.
 fn values(figure: &Figure, runs: &Repetitions<'_>) -> Vec<(u32, f64)> {
     let of = |run: &RunResult| match &figure.merge {
-        Merge::Percentile { of, p } => run.histograms.iter().find(|h| h.name == *of)?.percentile(*p),
+        Merge::Percentile { of, p } => run.histograms.iter().find(|h| h.is(of, &figure.phase))?.percentile(*p),
         _ => run.figure(&figure.name, &figure.phase),
     };
     runs.iter().filter_map(|run| Some((run.repetition, of(run)?))).collect()
@@ -25,7 +25,7 @@ pub(crate) fn merged(figure: &Figure, runs: &Repetitions<'_>) -> Option<Measured
     let (mut samples, mut needed) = (None, None);
     let value = match &figure.merge {
         Merge::Percentile { of, p } => {
-            let same = |h: &&Histogram| h.name == *of;
+            let same = |h: &&Histogram| h.is(of, &figure.phase);
             let pooled = Histogram::pooled(runs.iter().flat_map(|run| &run.histograms).filter(same))?;
             samples = Some(pooled.samples());
             needed = Some(samples_needed(*p)).filter(|needed| pooled.samples() < *needed);

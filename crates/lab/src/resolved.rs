@@ -59,7 +59,7 @@ impl Resolved {
     /// Whether the workload fits the machine.
     fn fits(&self) -> Result<(), String> {
         let pages = self.machine.spec()?.zones.iter().map(|z| z.managed).sum();
-        self.experiment.workload.fits(pages)
+        self.experiment.workload.scenario().fits(pages, self.machine.cpus)
     }
 
     /// Whether its parts fit together, as they do when they were looked up, but may not when they were stored.
@@ -94,7 +94,7 @@ impl Resolved {
             variant: self.experiment.variant[i].clone(),
             profile: self.profiles[i].clone(),
             machine: self.machine.clone(),
-            workload: self.experiment.workload.clone(),
+            scenario: self.experiment.workload.scenario(),
             repetition: 0,
             seed,
             procfs: None,
@@ -103,7 +103,7 @@ impl Resolved {
 
     /// How often each variant runs: once where nothing is random, because a copy of a run is no evidence.
     fn repetitions(&self) -> u32 {
-        if self.experiment.workload.is_random() { self.experiment.repetitions } else { 1 }
+        if self.experiment.workload.scenario().is_random() { self.experiment.repetitions } else { 1 }
     }
 
     /// All runs: variants × repetitions, then the pace sweep's points for each variant.
@@ -122,8 +122,11 @@ impl Resolved {
             }
         }
         if let (Some(pace), Some(machine)) = (&self.experiment.pace, &self.pace_machine) {
+            let workload = &self.experiment.workload;
             for i in 0..self.experiment.variant.len() {
-                plans.extend(pace.pause_us.iter().map(|&pause| sweep::plan(self.plan(i, seed), machine, pause)));
+                plans.extend(
+                    pace.pause_us.iter().map(|&pause| sweep::plan(self.plan(i, seed), workload, machine, pause)),
+                );
             }
         }
         plans

@@ -1,23 +1,21 @@
-//! One run of one variant: a machine is made, prepared, left to rest, and measured.
+//! One run of one variant: a machine is made, and goes through the phases of a scenario.
 
 use crate::error::{AskedWrongly, Failed, LabError};
-use crate::figures::{Counters, Stretch, distribution_figures, histogram, phase_figures};
+use crate::figures::{Counters, Stretch, WORKLOAD, distribution_figures, histogram, phase_figures};
 use crate::files::write_file;
 use crate::observe::{gib, machine_score, node_runs};
 use crate::plan::RunPlan;
 use crate::sampler::Sampler;
 use kontig_mm::Listen;
 use kontig_mm::sysctl::Sysctl;
-use kontig_program::{Placement, Program};
-use kontig_results::{Figure, Histogram, MEASURE, Reading, RunResult, TaskTime};
+use kontig_program::Program;
+use kontig_results::{Endings, Figure, Histogram, Reading, RunResult, TaskTime};
 use kontig_sim::{CostModel, Machine, SimError, Stop, TaskId};
-use kontig_workload::Measured;
+use kontig_workload::scenario::Stop as ProgramStop;
+use kontig_workload::{End, Measured, Phase, Scenario, Start, Task};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-/// The CPU the workload's programs run on; the kernel's own threads have CPUs of their own.
-const WORKLOAD_CPU: usize = 0;
 
 /// A run's share of the progress bar, and the user's wish to stop.
 #[derive(Clone, Default)]
@@ -34,7 +32,7 @@ pub struct RunControl {
 /// If the run cannot go on, or was asked to stop.
 pub fn run(plan: &RunPlan, control: &RunControl) -> Result<RunResult, LabError> {
     let machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs));
-    let mut run = Running {
+    let run = Running {
         plan,
         machine,
         control,
@@ -42,9 +40,28 @@ pub fn run(plan: &RunPlan, control: &RunControl) -> Result<RunResult, LabError> 
         phases: Vec::new(),
         phase_began: Counters::default(),
         sampler: Sampler::new(),
+        measured: Vec::new(),
     };
-    run.prepare()?;
-    run.measure()
+    run.go()
+}
+
+/// A program of the workload.
+struct Spawned {
+    id: TaskId,
+    /// Its task's name, and whether it is in the background.
+    task: (String, bool),
+}
+
+/// A task whose copies have begun.
+struct Begun {
+    copies: Vec<TaskId>,
+    stops: Vec<ProgramStop>,
+}
+
+/// What the tasks of a measured phase have measured.
+struct OfPhase {
+    phase: String,
+    measured: Vec<Measured>,
 }
 
 /// A run in progress.
@@ -53,10 +70,11 @@ struct Running<'a> {
     machine: Machine,
     control: &'a RunControl,
     /// The workload's programs, whether done or not.
-    programs: Vec<TaskId>,
+    programs: Vec<Spawned>,
     phases: Vec<Stretch>,
     phase_began: Counters,
     sampler: Sampler,
+    measured: Vec<OfPhase>,
 }
 
 impl Running<'_> {
@@ -71,37 +89,107 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Runs until `task` is done, or for `for_ns`, looking at the machine at intervals.
-    fn advance(&mut self, task: Option<TaskId>, for_ns: Option<u64>, permille: (u32, u32)) -> Result<(), LabError> {
+    /// Runs all phases. The measurement begins with the first that is measured, and ends with the last phase.
+    fn go(mut self) -> Result<RunResult, LabError> {
+        let scenario = &self.plan.scenario;
+        let shares = shares(scenario);
+        let mut before = None;
+        for (phase, permille) in scenario.phases.iter().zip(shares) {
+            self.phase(phase);
+            if phase.measured && before.is_none() {
+                self.write_procfs("start")?;
+                before = Some(Before::of(&self.machine));
+            }
+            let free_pages = self.machine.memory().nr_free_pages();
+            let begun = self.begin(phase, free_pages)?;
+            self.advance(phase, &begun, permille)?;
+            begun.iter().flat_map(|task| &task.stops).for_each(ProgramStop::stop);
+            if phase.measured {
+                let measured = self.read(phase, &begun);
+                self.measured.push(OfPhase { phase: phase.name.clone(), measured });
+            }
+        }
+        self.end_phase();
+        self.sampler.last_look(&mut self.machine, "end");
+        self.write_procfs("end")?;
+        let before = before.unwrap_or_else(|| Before::of(&self.machine));
+        Ok(self.result(&before))
+    }
+
+    /// Begins a phase's tasks; those it waits for are returned.
+    fn begin(&mut self, phase: &Phase, free_pages: u64) -> Result<Vec<Begun>, LabError> {
+        if phase.measured && !self.sampler.is_measuring() {
+            self.machine.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
+            self.sampler.measured_from(&self.machine);
+        }
+        let mut foreground = Vec::new();
+        for task in &phase.tasks {
+            let mut begun = Begun { copies: Vec::new(), stops: Vec::new() };
+            for &placement in &task.placements {
+                let seed = Scenario::seed(self.plan.seed, self.programs.len() as u64);
+                let program = task.start(&Start { free_pages, seed, ..Start::default() });
+                let program = program.map_err(|e| LabError::Asked(AskedWrongly::Value(e)))?;
+                begun.stops.push(program.stop());
+                let id = self.machine.spawn(Box::new(program), placement);
+                begun.copies.push(id);
+                self.programs.push(Spawned { id, task: called(task) });
+            }
+            if !task.background {
+                foreground.push(begun);
+            }
+        }
+        Ok(foreground)
+    }
+
+    /// Runs to the end of a phase, looking at the machine at intervals.
+    fn advance(&mut self, phase: &Phase, begun: &[Begun], (from, to): (u32, u32)) -> Result<(), LabError> {
         let start = self.machine.now();
-        let end = for_ns.map_or(u64::MAX, |ns| start.saturating_add(ns));
+        let (end, mut waited_for) = match phase.end {
+            End::After { ns } => (start.saturating_add(ns), Vec::new()),
+            End::AllDone => (u64::MAX, begun.iter().flat_map(|task| &task.copies).rev().copied().collect()),
+        };
         loop {
+            let next = waited_for.last().copied();
+            if next.is_none() && (phase.end == End::AllDone || self.machine.now() >= end) {
+                return Ok(());
+            }
             self.check_stop()?;
             let until = self.machine.now().saturating_add(self.sampler.interval_ns()).min(end);
-            let stop = self.machine.run(until, task).map_err(|e| self.failed(&e))?;
-            let progress = match (task.and_then(|t| self.machine.program(t)), for_ns) {
-                (Some(p), _) => p.progress(),
-                (None, Some(ns)) => (self.machine.now() - start) as f64 / ns.max(1) as f64,
-                _ => 0.0,
+            let stop = self.machine.run(until, next).map_err(|e| self.failed(&e))?;
+            let progress = match phase.end {
+                End::After { ns } => (self.machine.now() - start) as f64 / ns.max(1) as f64,
+                End::AllDone => self.progress(begun),
             };
-            let (from, to) = permille;
             self.control
                 .permille
                 .store(from + (f64::from(to - from) * progress.clamp(0.0, 1.0)) as u32, Ordering::Relaxed);
-            let phase = &self.phases.last().expect("a phase has begun").name;
-            self.sampler.look(&mut self.machine, phase, progress);
-            if stop == Stop::ProgramDone || self.machine.now() >= end {
-                return Ok(());
+            self.sampler.look(&mut self.machine, &phase.name, progress);
+            if stop == Stop::ProgramDone {
+                waited_for.pop();
             }
         }
     }
 
+    /// How far the task is that is least far.
+    fn progress(&self, begun: &[Begun]) -> f64 {
+        let copies = begun.iter().flat_map(|task| &task.copies);
+        let each = copies.filter_map(|id| self.machine.program(*id)).map(Program::progress);
+        each.fold(f64::INFINITY, f64::min)
+    }
+
+    /// What a phase's tasks have measured.
+    fn read(&self, phase: &Phase, begun: &[Begun]) -> Vec<Measured> {
+        let programs = |task: &Begun| task.copies.iter().filter_map(|id| self.machine.program(*id)).collect();
+        phase.read(&begun.iter().map(programs).collect::<Vec<_>>())
+    }
+
     /// Ends the current phase and begins another: phases follow each other without a gap.
-    fn phase(&mut self, name: &str) {
+    fn phase(&mut self, phase: &Phase) {
         self.end_phase();
         let now = self.machine.now();
-        self.phases.push(Stretch { name: name.into(), start_ns: now, end_ns: now, counted: Counters::default() });
-        self.sampler.phase_begins(&self.machine, name);
+        let name = phase.name.clone();
+        self.phases.push(Stretch { name, start_ns: now, end_ns: now, counted: Counters::default() });
+        self.sampler.phase_begins(&self.machine, &phase.name, phase.measured);
     }
 
     /// Settles what belongs to the current phase.
@@ -116,54 +204,23 @@ impl Running<'_> {
 
     fn counters(&self) -> Counters {
         let m = &self.machine;
-        let mut workload = TaskTime::default();
-        for time in self.programs.iter().map(|task| m.cpu_time(*task)) {
-            workload.user_ns += time.user_ns;
-            workload.system_ns += time.system_ns;
+        // Tasks that have not begun have taken no time.
+        let all = self.plan.scenario.phases.iter().flat_map(|phase| &phase.tasks);
+        let mut tasks: BTreeMap<_, TaskTime> = all.map(|task| (called(task), TaskTime::default())).collect();
+        if tasks.is_empty() {
+            tasks.insert((WORKLOAD.into(), false), TaskTime::default());
+        }
+        for program in &self.programs {
+            let (sum, time) = (tasks.entry(program.task.clone()).or_default(), m.cpu_time(program.id));
+            sum.user_ns += time.user_ns;
+            sum.system_ns += time.system_ns;
         }
         Counters {
             threads: m.kernel_threads(),
-            workload,
+            tasks,
             lock_wait_ns: m.lock_wait_ns(),
             proactive_runs: node_runs(m).sum(),
         }
-    }
-
-    fn spawn(&mut self, program: Box<dyn Program>) -> TaskId {
-        let task = self.machine.spawn(program, Placement { cpu: WORKLOAD_CPU });
-        self.programs.push(task);
-        task
-    }
-
-    fn prepare(&mut self) -> Result<(), LabError> {
-        self.phase("prepare");
-        let wrong = |e: String| LabError::Asked(AskedWrongly::Value(e));
-        if let Some(program) = self.plan.workload.preparation(self.plan.seed).map_err(wrong)? {
-            let task = self.spawn(program);
-            self.advance(Some(task), None, (0, 500))?;
-        }
-        if self.plan.workload.settle_s > 0.0 {
-            self.phase("settle");
-            self.advance(None, Some((self.plan.workload.settle_s * 1e9) as u64), (500, 520))?;
-        }
-        Ok(())
-    }
-
-    fn measure(mut self) -> Result<RunResult, LabError> {
-        self.phase(MEASURE);
-        self.write_procfs("start")?;
-        let wrong = |e: String| LabError::Asked(AskedWrongly::Value(e));
-        let before = Before::of(&self.machine);
-        let (program, read) = self.plan.workload.measurement(before.free_pages).map_err(wrong)?.start();
-        self.machine.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
-        self.sampler.measured_from(&self.machine);
-        let task = self.spawn(program);
-        self.advance(Some(task), None, (520, 1000))?;
-        self.end_phase();
-        let measured = self.machine.program(task).map(read).unwrap_or_default();
-        self.sampler.last_look(&mut self.machine, "end");
-        self.write_procfs("end")?;
-        Ok(self.result(&before, measured))
     }
 
     fn write_procfs(&self, when: &str) -> Result<(), LabError> {
@@ -191,14 +248,23 @@ impl Running<'_> {
         found
     }
 
-    fn result(self, before: &Before, measured: Measured) -> RunResult {
+    fn result(self, before: &Before) -> RunResult {
         let m = &self.machine;
         let mut figures: Vec<Reading> = Vec::new();
-        let histograms: Vec<Histogram> = measured.latencies.iter().map(histogram).collect();
-        for (h, of) in histograms.iter().zip(&measured.latencies) {
-            figures.extend(distribution_figures(h, of));
+        let mut histograms: Vec<Histogram> = Vec::new();
+        let mut endings = Vec::new();
+        let without_effect = self.without_effect();
+        for OfPhase { phase, measured } in self.measured {
+            for measured in measured {
+                for of in &measured.latencies {
+                    let h = histogram(of, &phase);
+                    figures.extend(distribution_figures(&h, of));
+                    histograms.push(h);
+                }
+                figures.extend(measured.figures);
+                endings.extend(measured.ending);
+            }
         }
-        figures.extend(measured.figures);
         let score = |name: &'static str| Figure::new(name, "0-100, highest node").lower();
         figures.push(score("fragmentation score before").read(before.score));
         figures.push(score("fragmentation score after").read(machine_score(m)));
@@ -209,7 +275,6 @@ impl Running<'_> {
         let vmstat = vmstat.map(|(e, v)| (e.name().to_string(), v - before.vmstat.get(e))).collect();
         let work = m.work().fields().into_iter().zip(before.work.fields());
         let work = work.map(|((n, a), (_, b))| (n.to_string(), a - b));
-        let without_effect = self.without_effect();
         let (series, map, events) = self.sampler.finish();
         let (events, event_counts) = events.finish();
         RunResult {
@@ -217,10 +282,10 @@ impl Running<'_> {
             variant: self.plan.variant.name.clone(),
             repetition: self.plan.repetition,
             seed: self.plan.seed,
-            random: self.plan.workload.is_random(),
+            random: self.plan.scenario.is_random(),
             without_effect,
             figures,
-            ending: measured.ending,
+            endings: Endings(endings),
             vmstat,
             work: work.collect(),
             histograms,
@@ -231,6 +296,24 @@ impl Running<'_> {
             event_counts,
         }
     }
+}
+
+/// What a task is called among those of a phase, and whether it is in the background.
+fn called(task: &Task) -> (String, bool) {
+    (task.name.clone().unwrap_or_else(|| WORKLOAD.into()), task.background)
+}
+
+/// Each phase's part of the progress bar, thousandths: one in which nothing is waited for has a small one.
+fn shares(scenario: &Scenario) -> Vec<(u32, u32)> {
+    let weight = |phase: &Phase| if phase.foreground().next().is_some() { 25 } else { 1 };
+    let all: u32 = scenario.phases.iter().map(weight).sum();
+    let mut so_far = 0;
+    let share = |phase: &Phase| {
+        let from = so_far;
+        so_far += weight(phase);
+        (1000 * from / all, 1000 * so_far / all)
+    };
+    scenario.phases.iter().map(share).collect()
 }
 
 /// The machine when the measurement began.

@@ -8,7 +8,7 @@ use crate::event_log::EventLog;
 use crate::observe::{cells, gib, machine_score, node_runs};
 use base64::Engine;
 use kontig_mm::VmEvent;
-use kontig_results::{Figure, MEASURE, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
+use kontig_results::{Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
 use kontig_sim::{KernelThreadKind, Machine};
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use std::io::Write;
 const FIRST_INTERVAL_NS: u64 = 10_000_000;
 /// A phase's part of a series is halved when it reaches this many points.
 const MAX_POINTS: usize = 600;
-/// Pictures taken of the measured phase.
+/// Pictures taken of a measured phase.
 const PICTURES: f64 = 20.0;
 
 const SERIES: [(&str, &str); 7] = [
@@ -78,6 +78,11 @@ impl Sampler {
         self.interval_ns
     }
 
+    /// Whether the measurement has begun.
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.measuring
+    }
+
     /// The measurement begins now.
     pub(crate) fn measured_from(&mut self, m: &Machine) {
         self.measuring = true;
@@ -87,9 +92,9 @@ impl Sampler {
     }
 
     /// A phase begins: short looks again, since it may be short.
-    pub(crate) fn phase_begins(&mut self, m: &Machine, phase: &str) {
+    pub(crate) fn phase_begins(&mut self, m: &Machine, phase: &str, measured: bool) {
         self.picture(m, phase);
-        self.next_picture = if phase == MEASURE { 1.0 / PICTURES } else { f64::MAX };
+        self.next_picture = if measured { 1.0 / PICTURES } else { f64::MAX };
         self.settled = self.series[0].len();
         self.interval_ns = FIRST_INTERVAL_NS;
         self.sample(m);

@@ -4,6 +4,7 @@ use crate::experiment::{Pace, Variant};
 use crate::plan::RunPlan;
 use kontig_results::{MEASURE, PacePoint, RunResult};
 use kontig_sim::MachineFile;
+use kontig_workload::Workload;
 
 const PERCENTILES: [f64; 6] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
 
@@ -13,11 +14,11 @@ fn name(variant: &str, pause_us: f64) -> String {
 }
 
 /// The plan of a point of the sweep: another one's with another pause, on the sweep's machine.
-pub(crate) fn plan(of: RunPlan, machine: &MachineFile, pause_us: f64) -> RunPlan {
+pub(crate) fn plan(of: RunPlan, workload: &Workload, machine: &MachineFile, pause_us: f64) -> RunPlan {
+    let mut workload = workload.clone();
+    workload.set_pause_us(pause_us);
     let variant = Variant { name: name(&of.variant.name, pause_us), ..of.variant };
-    let mut plan = RunPlan { variant, machine: machine.clone(), ..of };
-    plan.workload.set_pause_us(pause_us);
-    plan
+    RunPlan { variant, machine: machine.clone(), scenario: workload.scenario(), ..of }
 }
 
 /// The sweep's runs as points.

@@ -4,9 +4,9 @@ use kontig_lab::compare::compare;
 use kontig_lab::experiment::{Experiment, Target, TargetRow, Variant};
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
-use kontig_results::Ending;
 use kontig_results::{
-    Better, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row, RunResult, TOTAL,
+    Better, Ending, Endings, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row,
+    RunResult, TOTAL,
 };
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn run(variant: &str, repetition: u32) -> RunResult {
         seed: u64::from(repetition) + 1,
         random: true,
         figures: vec![],
-        ending: None,
+        endings: Endings::default(),
         vmstat: BTreeMap::new(),
         work: BTreeMap::new(),
         histograms: vec![],
@@ -36,7 +36,7 @@ fn run(variant: &str, repetition: u32) -> RunResult {
 
 /// A run with these latencies, as a run of the laboratory tells of them.
 fn timed(variant: &str, repetition: u32, buckets: &[(f64, u64)]) -> RunResult {
-    let h = Histogram { name: LATENCY.into(), unit: "us".into(), buckets: buckets.to_vec() };
+    let h = Histogram { name: LATENCY.into(), phase: MEASURE.into(), unit: "us".into(), buckets: buckets.to_vec() };
     let p99 = Figure::percentile(LATENCY, "us", 99.0);
     let max = Figure::new(format!("{LATENCY} max"), "us").lower().merged(Merge::Max);
     let samples = Figure::new(format!("{LATENCY} samples"), "samples").merged(Merge::Sum);
@@ -149,11 +149,11 @@ fn extremes_of_several_repetitions_are_their_extremes() {
 fn nothing_obtained_is_no_latency_and_says_why() {
     let ending = |reached| {
         let (rule, goal) = ("the first failed allocation".into(), "the free memory".into());
-        Some(Ending { rule, reached: Some(reached), goal, remedy: "try again".into() })
+        Endings(vec![Ending { task: String::new(), rule, reached: Some(reached), goal, remedy: "try again".into() }])
     };
-    let none = RunResult { ending: ending(0.0), ..timed("a", 0, &[]) };
-    let some = RunResult { ending: ending(61.04), ..timed("b", 0, &[(2.0, 900)]) };
-    let again = RunResult { ending: ending(63.0), ..timed("b", 1, &[(2.0, 900)]) };
+    let none = RunResult { endings: ending(0.0), ..timed("a", 0, &[]) };
+    let some = RunResult { endings: ending(61.04), ..timed("b", 0, &[(2.0, 900)]) };
+    let again = RunResult { endings: ending(63.0), ..timed("b", 1, &[(2.0, 900)]) };
     let e = table(&["a", "b"], &[none, some, again]);
     for name in ["hugepage alloc latency p99", "hugepage alloc latency max"] {
         assert_eq!(values(row(&e, name, MEASURE)), [None, Some(2.0)], "{name}");

@@ -5,9 +5,11 @@
 //! later), everybody else the largest. A fallback below pageblock size raises the zone's watermarks for a while, so
 //! that kswapd and kcompactd make room.
 //!
-//! Up to 6.9 blocks are first moved to the request's own lists and then taken from there; from 6.15 on a pageblock is
-//! claimed as a whole or not at all, and what cannot be claimed is stolen block by block, smallest first, the rest of
-//! it left with its type. Source: kernel-behaviour §2.5 (4.13–6.9), §2.6 (6.15), §2.7.
+//! Up to 6.9 blocks are first moved to the request's own lists and then taken from there ([`move_then_take`]); from 6.15
+//! on a pageblock is claimed as a whole or not at all ([`claim_or_steal`]). Source: kernel-behaviour §2.5–§2.8.
+
+mod claim_or_steal;
+mod move_then_take;
 
 use crate::event::{Event, Listen};
 use crate::gfp::AllocFlags;
@@ -80,121 +82,9 @@ impl Locked<'_> {
             return Some(pfn);
         }
         match self.sh.profile.fallback.takes {
-            Fallback::MoveThenTake => {
-                while self.rmqueue_fallback(order, t, flags) {
-                    if let Some(pfn) = self.rmqueue_smallest(order, t) {
-                        return Some(pfn);
-                    }
-                }
-                None
-            }
+            Fallback::MoveThenTake => self.rmqueue_move_then_take(order, t, flags),
             Fallback::ClaimOrSteal => self.rmqueue_claim_or_steal(order, t, flags, mode),
         }
-    }
-
-    #[inline(never)]
-    fn rmqueue_claim_or_steal(
-        &mut self,
-        order: Order,
-        t: MigrateType,
-        flags: AllocFlags,
-        mode: &mut RmqueueMode,
-    ) -> Option<Pfn> {
-        if *mode == RmqueueMode::Normal
-            && let Some(pfn) = self.rmqueue_claim(order, t, flags)
-        {
-            return Some(pfn);
-        }
-        if flags.any(AllocFlags::NOFRAGMENT) {
-            return None;
-        }
-        let pfn = self.rmqueue_steal(order, t)?;
-        *mode = RmqueueMode::Steal;
-        Some(pfn)
-    }
-
-    /// Takes a block by making a whole foreign pageblock one of type `t`: the largest foreign block of each order, from
-    /// above, until one is in a pageblock that may be claimed (§2.6).
-    fn rmqueue_claim(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
-        let min_order = if flags.any(AllocFlags::NOFRAGMENT) { order.max(PAGEBLOCK_ORDER) } else { order };
-        for o in min_order.and_up().rev() {
-            if !can_steal(o, t) {
-                return None;
-            }
-            let Some(from) = self.zone.fallback_at(o, t) else {
-                continue;
-            };
-            let block = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
-            if let Some(pfn) = self.claim_block(block, o, from, order, t, flags) {
-                self.emit_extfrag(pfn, order, o, t, from);
-                return Some(pfn);
-            }
-        }
-        None
-    }
-
-    /// Claims the pageblock of the free block at `block` for type `t` and takes `order` from it, if at least half of it
-    /// is free or of `t`'s kind.
-    fn claim_block(
-        &mut self,
-        block: Pfn,
-        o: Order,
-        from: MigrateType,
-        order: Order,
-        t: MigrateType,
-        flags: AllocFlags,
-    ) -> Option<Pfn> {
-        if o >= PAGEBLOCK_ORDER {
-            self.del_from_free_list(block, o, from);
-            self.mod_free_pages_of(from, -i64::from(o.pages()));
-            self.set_range_type(block, o, t);
-            self.expand(block, order, o, t);
-            self.mod_free_pages_of(t, i64::from(o.pages() - order.pages()));
-            self.sh.work.buddy_blocks += 1;
-            return Some(block);
-        }
-        // The marks go up for the attempt, not for its success.
-        if self.boost_watermark() && flags.any(AllocFlags::KSWAPD) {
-            self.zone.boosted_flag = true;
-        }
-        let (start, end) = (block.pageblock_start(), block.pageblock_end());
-        if !self.zone.spans(start) || !self.zone.spans(end.minus(1)) {
-            return None;
-        }
-        let (free, movable) = self.count_pageblock(start);
-        if free + alike_pages(t, from, free, movable) < PAGEBLOCK_PAGES / 2 {
-            return None;
-        }
-        self.move_freepages_block(block, t);
-        self.blocks.set_migratetype(block.pageblock(), t);
-        self.rmqueue_smallest(order, t)
-    }
-
-    /// Takes the smallest sufficient foreign block; the rest of it stays with its type (§2.6).
-    fn rmqueue_steal(&mut self, order: Order, t: MigrateType) -> Option<Pfn> {
-        let (o, from) = order.and_up().find_map(|o| Some((o, self.zone.fallback_at(o, t)?)))?;
-        let pfn = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
-        self.del_from_free_list(pfn, o, from);
-        self.expand(pfn, order, o, from);
-        self.mod_free_pages_of(from, -i64::from(order.pages()));
-        self.sh.work.buddy_blocks += 1;
-        self.emit_extfrag(pfn, order, o, t, from);
-        Some(pfn)
-    }
-
-    /// The free and the movable pages of the pageblock at `start`.
-    fn count_pageblock(&mut self, start: Pfn) -> (u32, u32) {
-        let (mut free, mut movable) = (0, 0);
-        let mut at = start;
-        while at < start.pageblock_end() {
-            let tag = self.frames.tag(at);
-            let pages = if tag.is_buddy() { tag.order().pages() } else { 1 };
-            free += if tag.is_buddy() { pages } else { 0 };
-            movable += u32::from(tag.is_movable());
-            at = at.plus(pages);
-        }
-        self.sh.work.steal_scanned += u64::from(PAGEBLOCK_PAGES);
-        (free, movable)
     }
 
     pub(crate) fn emit_extfrag(&mut self, pfn: Pfn, order: Order, o: Order, t: MigrateType, from: MigrateType) {
@@ -207,54 +97,6 @@ impl Locked<'_> {
             fallback_migratetype: from,
             change_ownership,
         });
-    }
-
-    /// Moves at least one sufficient foreign block to the lists of `t`; false if there is none to be had.
-    #[inline(never)]
-    fn rmqueue_fallback(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> bool {
-        let min_order = if flags.any(AllocFlags::NOFRAGMENT) { order.max(PAGEBLOCK_ORDER) } else { order };
-        let Some((o, from)) = min_order.and_up().rev().find_map(|o| Some((o, self.zone.fallback_at(o, t)?))) else {
-            return false;
-        };
-        let small_piece_of_a_movable_request = !can_steal(o, t) && t == MigrateType::Movable && o > order;
-        let (o, from) = if small_piece_of_a_movable_request {
-            order
-                .and_up()
-                .find_map(|o| Some((o, self.zone.fallback_at(o, t)?)))
-                .expect("the block found by the search from above is still there")
-        } else {
-            (o, from)
-        };
-        let pfn = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
-        self.steal(pfn, o, from, t, flags, can_steal(o, t));
-        self.emit_extfrag(pfn, order, o, t, from);
-        true
-    }
-
-    /// Takes the free block at `pfn` over for type `t`, with its whole pageblock where that is right (§2.5.2).
-    fn steal(&mut self, pfn: Pfn, o: Order, from: MigrateType, t: MigrateType, flags: AllocFlags, whole_block: bool) {
-        let old = self.blocks.migratetype(pfn.pageblock());
-        if old == MigrateType::HighAtomic {
-            return self.move_to_free_list(pfn, o, from, t);
-        }
-        if o >= PAGEBLOCK_ORDER {
-            self.set_range_type(pfn, o, t);
-            return self.move_to_free_list(pfn, o, from, t);
-        }
-        let boosted = self.boost_watermark();
-        if flags.any(AllocFlags::KSWAPD) && (boosted || !self.sh.profile.boost.spares_small_zones) {
-            self.zone.boosted_flag = true;
-        }
-        if !whole_block {
-            return self.move_to_free_list(pfn, o, from, t);
-        }
-        let (free, movable) = self.move_freepages_block(pfn, t);
-        if free == 0 {
-            return self.move_to_free_list(pfn, o, from, t);
-        }
-        if free + alike_pages(t, old, free, movable) >= PAGEBLOCK_PAGES / 2 {
-            self.blocks.set_migratetype(pfn.pageblock(), t);
-        }
     }
 
     /// Moves all free blocks of `pfn`'s pageblock to the tails of `t`'s lists. Returns the free pages moved and the

@@ -41,6 +41,6 @@ pub trait Owner {
     fn wait(&mut self, _: &mut Memory, _: Wait) {}
     /// Whether the movable page may be taken off the LRU now (it is not pinned).
     fn may_isolate(&mut self, pfn: Pfn) -> bool;
-    /// Moves the contents and mappings of `from`, whose two stored words are `owner`, to `to`.
-    fn migrate(&mut self, from: Pfn, to: Pfn, owner: (u32, u32)) -> MigrateOutcome;
+    /// Moves the contents and mappings of `from`, with which the number `owner` is kept, to `to`.
+    fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome;
 }

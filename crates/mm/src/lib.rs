@@ -6,6 +6,78 @@
 //! [`Memory`] owns all state. What is quick is a plain function ([`Memory::alloc`], [`Memory::free`]); what can
 //! take long is a value with a step ([`AllocSlow`], [`compact::CompactRun`], [`kswapd`], [`kcompactd`]), so that
 //! other CPUs run in between. Names, numbers and formats are the kernel's.
+//!
+//! # Allocate
+//!
+//! A machine of 64 MiB takes a huge page and gives it back. The profiles come from the files of `kontig-profiles`; the
+//! engine itself reads none.
+//!
+//! ```
+//! use kontig_mm::*;
+//!
+//! let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 16384, present: 16384, managed: 16384 };
+//! let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false };
+//! let mut memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
+//!
+//! let cpu = CpuId::new(0);
+//! let request = Request::new(cpu, NodeId::new(0), Gfp::TRANSHUGE, Order::new(9));
+//! let huge = memory.alloc(request).expect("all memory is free");
+//! assert!(huge.is_aligned(Order::new(9)));
+//! memory.free(cpu, huge, Order::new(9));
+//! # memory.check()?;
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! # Step a compaction
+//!
+//! User memory with a hole in every second page has no huge page left. A full compaction makes some, a step at a time;
+//! between two steps a host may let other CPUs run. Pages move where the [`Owner`] says they do.
+//!
+//! ```
+//! use kontig_mm::kcompactd::NodeSweep;
+//! use kontig_mm::*;
+//!
+//! /// Every page may move.
+//! struct Willing {
+//!     moved: u32,
+//! }
+//! impl Owner for Willing {
+//!     fn may_isolate(&mut self, _: Pfn) -> bool {
+//!         true
+//!     }
+//!     fn migrate(&mut self, _from: Pfn, _to: Pfn, _owner: u32) -> MigrateOutcome {
+//!         self.moved += 1;
+//!         MigrateOutcome::Moved
+//!     }
+//! }
+//!
+//! # let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 16384, present: 16384, managed: 16384 };
+//! # let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false };
+//! # let mut memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
+//! let (cpu, node) = (CpuId::new(0), NodeId::new(0));
+//! let page = Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+//! let mut pages = Vec::new();
+//! while let Ok(pfn) = memory.alloc(page) {
+//!     memory.lru_add(pfn, Order::ZERO);
+//!     pages.push(pfn);
+//! }
+//! pages.iter().step_by(2).for_each(|pfn| memory.free(cpu, *pfn, Order::ZERO));
+//!
+//! let huge_pages = |m: &Memory| Order::new(9).and_up().map(|o| m.zones()[0].nr_free(o)).sum::<u64>();
+//! let before = huge_pages(&memory);
+//! let (mut sweep, mut owner) = (NodeSweep::new(node, cpu, false), Willing { moved: 0 });
+//! while sweep.step(&mut memory, &mut owner, 4) == Step::Working {
+//!     // Other CPUs' turns.
+//! }
+//! assert!(huge_pages(&memory) > before);
+//! assert_eq!(memory.vmstat().get(VmEvent::PgmigrateSuccess), u64::from(owner.moved));
+//! # memory.check()?;
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! # Run a machine
+//!
+//! Processes, daemons and time are `kontig-sim`'s; its first page has the third example.
 #![no_std]
 
 extern crate alloc;
@@ -20,6 +92,7 @@ pub mod kswapd;
 pub mod rules;
 pub mod snapshot;
 pub mod state;
+pub mod step;
 pub mod sysctl;
 pub mod types;
 pub mod vmstat;
@@ -38,9 +111,8 @@ mod lru;
 mod owned;
 mod pcp;
 mod request;
-mod slowpath;
+mod slow_path;
 mod split;
-pub mod step;
 #[cfg(test)]
 mod testing;
 
@@ -51,7 +123,7 @@ pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use host::{MigrateOutcome, Owner, Turn};
 pub use request::Request;
 pub use rules::Profile;
-pub use slowpath::{AllocFailure, AllocSlow};
+pub use slow_path::{AllocFailure, AllocSlow};
 pub use state::{Memory, Node, PerCpuPages, Zone};
 pub use step::{Daemon, DaemonStep, Step, Wait};
 pub use types::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId, ZoneType};

@@ -10,9 +10,9 @@ impl Memory {
         self.frames.set(pfn, FrameKind::MovableOps, Order::ZERO);
     }
 
-    /// Stores the owner's two words with an allocated block.
+    /// Keeps a number for the owner with an allocated block: [`crate::state::Frames::set_owner`].
     #[inline(always)]
-    pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: (u32, u32)) {
+    pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: u32) {
         self.frames.set_owner(pfn, order, owner);
     }
 }

@@ -3,17 +3,19 @@
 //! A free pushes at the head, an allocation pops the head, a refill appends at the tail and a drain takes from the
 //! tail: what was freed last is used first, and a refill from a fresh block comes out in ascending order.
 //! Pages here are "in use" for the buddy lists: they block merging and look unmovable to compaction.
-//! Source: kernel-behaviour §1.7 (sizes), §2.4 (operation), per profile; the sizes of 6.7 and later, which follow
-//! use, are in `auto_tuned`.
+//! Source: kernel-behaviour §1.7 (sizes), §2.4 (operation), and what each kind of lists does when
+//! there are too many pages: [`order_zero`], [`multi_order`], [`auto_tuned`].
 
 mod auto_tuned;
+mod multi_order;
+mod order_zero;
 
 use crate::event::{Event, Listen};
 use crate::fallback::RmqueueMode;
 use crate::gfp::AllocFlags;
 use crate::rules::{FreeLists, PcpLists};
 use crate::state::pcp_lists::{LOW_ORDER_LISTS, index_of, order_of};
-use crate::state::{FrameKind, Locked, Memory, NR_LISTS, PerCpuPages};
+use crate::state::{FrameKind, Locked, Memory, PerCpuPages};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
 
 /// How many blocks ahead a drain fetches a block's frame, and then its buddy's neighbours.
@@ -174,77 +176,10 @@ impl Locked<'_> {
 
     #[inline(never)]
     fn pcp_overflow(&mut self, order: Order, pindex: usize) {
-        let reclaim_active = self.zone.reclaim_active;
-        let pcp = &mut self.zone.pcps[self.cpu];
         match self.sh.profile.pcp.lists {
-            PcpLists::OrderZero => {
-                if pcp.count >= pcp.high {
-                    let n = pcp.batch;
-                    self.pcp_free_bulk_shares(n);
-                }
-            }
+            PcpLists::OrderZero => self.pcp_overflow_order_zero(),
+            PcpLists::MultiOrder => self.pcp_overflow_multi_order(order, pindex),
             PcpLists::AutoTuned => unreachable!("has an overflow of its own"),
-            PcpLists::MultiOrder => {
-                let free_high = pcp.free_factor != 0 && order != Order::ZERO && order <= PAGE_ALLOC_COSTLY_ORDER;
-                let high = match (pcp.high == 0 || free_high, reclaim_active) {
-                    (true, _) => 0,
-                    (false, true) => (pcp.batch << 2).min(pcp.high),
-                    (false, false) => pcp.high,
-                };
-                if pcp.count < high {
-                    return;
-                }
-                let n = if free_high {
-                    pcp.count
-                } else if high < pcp.batch {
-                    1
-                } else {
-                    let (at_least, at_most) = (pcp.batch, high - pcp.batch);
-                    let n = pcp.batch << pcp.free_factor;
-                    if n < at_most && pcp.free_factor < FREE_FACTOR_MAX {
-                        pcp.free_factor += 1;
-                    }
-                    n.max(at_least).min(at_most)
-                };
-                self.pcp_free_bulk_rounds(n, pindex);
-            }
-        }
-    }
-
-    /// Gives back `count` pages: lists in turn, each visit taking one page more for every list found empty.
-    fn pcp_free_bulk_shares(&mut self, count: u32) {
-        self.count_lock();
-        let mut left = count.min(self.zone.pcps[self.cpu].count);
-        let (mut list, mut share) = (0, 0);
-        while left > 0 {
-            loop {
-                share += 1;
-                list = (list + 1) % MigrateType::PCP_TYPES;
-                if !self.zone.pcps[self.cpu].lists[list].is_empty() {
-                    break;
-                }
-            }
-            if share == MigrateType::PCP_TYPES as u32 {
-                share = left;
-            }
-            while left > 0 && share > 0 && self.pcp_drain_one(list, Order::ZERO) {
-                left -= 1;
-                share -= 1;
-            }
-        }
-    }
-
-    /// Gives back at least `count` pages, emptying one list after the other from `first` on.
-    fn pcp_free_bulk_rounds(&mut self, count: u32, first: usize) {
-        self.count_lock();
-        let mut left = i64::from(count.min(self.zone.pcps[self.cpu].count));
-        let mut list = first;
-        while left > 0 {
-            let order = order_of(list);
-            while left > 0 && self.pcp_drain_one(list, order) {
-                left -= i64::from(order.pages());
-            }
-            list = (list + 1) % NR_LISTS;
         }
     }
 

@@ -23,7 +23,7 @@ impl Owner for Willing {
     fn may_isolate(&mut self, _: Pfn) -> bool {
         true
     }
-    fn migrate(&mut self, _: Pfn, _: Pfn, _: (u32, u32)) -> MigrateOutcome {
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
         MigrateOutcome::Moved
     }
 }

@@ -89,7 +89,7 @@ impl Owner for Moves {
     fn may_isolate(&mut self, _: Pfn) -> bool {
         true
     }
-    fn migrate(&mut self, from: Pfn, to: Pfn, _: (u32, u32)) -> MigrateOutcome {
+    fn migrate(&mut self, from: Pfn, to: Pfn, _: u32) -> MigrateOutcome {
         self.0.push((from, to));
         MigrateOutcome::Moved
     }

@@ -98,10 +98,10 @@ fn node(lines: &mut Lines<'_>) -> Result<NodeTypes, BadText> {
     while lines.next_if(str::is_empty).is_some() {
         blocks.push(block_table(lines)?);
     }
-    let types = free.chunk_by(|a, b| a.at == b.at);
+    let types: Vec<&[FreeOfType]> = free.chunk_by(|a, b| a.at == b.at).collect();
     let last = lines.last_read();
     for table in &blocks {
-        if let Some(zone) = types.clone().find(|rows| rows.len() != table.types.len()) {
+        if let Some(zone) = types.iter().find(|rows| rows.len() != table.types.len()) {
             let (has, at) = (zone.len(), &zone[0].at);
             return Err(last.bad(format!(
                 "node {}'s tables disagree: {has} types of {}, {} columns",
@@ -110,7 +110,7 @@ fn node(lines: &mut Lines<'_>) -> Result<NodeTypes, BadText> {
                 table.types.len()
             )));
         }
-        if table.zones.len() != types.clone().count() {
+        if table.zones.len() != types.len() {
             return Err(last.bad(format!("the text is cut short: '{}' lacks zones", table.heading)));
         }
     }

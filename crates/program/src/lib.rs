@@ -2,7 +2,10 @@
 //!
 //! A [`Program`] hands over operations ([`Op`]) and is told how they went ([`Outcome`]). It knows nothing of the
 //! machine that carries them out, so the same program can run on the simulated machine and on a real host. A machine
-//! depends on this crate, a workload depends on this crate, and this crate depends on nothing.
+//! depends on this crate, a workload depends on this crate, and this crate depends on nothing
+//! (but on `serde` for hosts that store what was measured).
+//!
+//! What a program measures it declares as [`figure`]s, which say themselves what they are.
 //!
 //! Operations come in batches ([`Batch`]). A program that needs an outcome before it can go on hands over one
 //! operation at a time; one that does not hands over many, and is then asked less often. The machine carries a batch
@@ -43,6 +46,8 @@
 //! ```
 
 mod batch;
+mod ending;
+pub mod figure;
 mod gfp;
 mod op;
 mod outcome;
@@ -51,6 +56,8 @@ mod random;
 mod size;
 
 pub use batch::Batch;
+pub use ending::Ending;
+pub use figure::{Better, Figure, MEASURE, Merge, Reading, TOTAL, Text};
 pub use gfp::Gfp;
 pub use op::{Frame, Op, Order, Region};
 pub use outcome::{Outcome, Value};

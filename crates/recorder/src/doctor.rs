@@ -12,11 +12,22 @@ const FOR_THE_MACHINE: &[&str] = &["qemu-system-x86", "busybox-static"];
 /// What building takes, wherever the kernel is.
 const FOR_BUILDING: &[&str] = &["gcc", "make", "libc6-dev"];
 
+/// How a thing was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// As it has to be.
+    Fine,
+    /// A package that is not installed.
+    Missing,
+    /// It is there, and is not as it has to be.
+    Wrong,
+}
+
 /// One thing looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether it is as it has to be.
-    pub fine: bool,
+    /// How it was found.
+    pub state: State,
     /// What it is.
     pub what: String,
 }
@@ -33,14 +44,28 @@ pub struct Diagnosis {
 impl Diagnosis {
     /// Whether a recording can be made.
     pub fn is_healthy(&self) -> bool {
-        self.findings.iter().all(|f| f.fine)
+        self.findings.iter().all(|f| f.state == State::Fine)
+    }
+
+    /// Whether every package is installed, fine or not.
+    pub fn has_all_packages(&self) -> bool {
+        self.findings.iter().all(|f| f.state != State::Missing)
+    }
+
+    /// What keeps a recording from being made, in one line.
+    pub fn obstacles(&self) -> String {
+        let obstacles = self.findings.iter().filter(|f| f.state != State::Fine);
+        obstacles.map(|f| f.what.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     fn fine(&mut self, what: String) {
-        self.findings.push(Finding { fine: true, what });
+        self.findings.push(Finding { state: State::Fine, what });
     }
     fn missing(&mut self, what: String) {
-        self.findings.push(Finding { fine: false, what });
+        self.findings.push(Finding { state: State::Missing, what });
+    }
+    fn wrong(&mut self, what: String) {
+        self.findings.push(Finding { state: State::Wrong, what });
     }
 }
 
@@ -101,7 +126,7 @@ fn check_kernel(place: &Path, series: Series, installed: &Installed, in_root: bo
     let found = match images(place, series) {
         Ok(found) => found,
         Err(e) => {
-            d.missing(e.to_string());
+            d.wrong(e.to_string());
             return Vec::new();
         }
     };
@@ -124,7 +149,7 @@ fn check_kernel(place: &Path, series: Series, installed: &Installed, in_root: bo
             Vec::new()
         }
         (Some(image), Some(headers)) => {
-            d.missing(format!("kernel {newest}: the image is {image}, but the headers are {headers}"));
+            d.wrong(format!("kernel {newest}: the image is {image}, but the headers are {headers}"));
             vec![format!("linux-image-{newest}"), format!("linux-headers-{newest}")]
         }
         (image, headers) => {
@@ -260,7 +285,10 @@ mod tests {
     fn headers_of_another_version_are_told() {
         let host = debian("bookworm", &with_kernel("6.1.192-2", "6.1.180-1"), Some(RELEASE));
         let d = examine_host(host.path(), Series::V6_1, None);
-        assert!(d.findings.iter().any(|f| !f.fine && f.what.contains("headers are 6.1.180-1")), "{d:?}");
+        assert!(
+            d.findings.iter().any(|f| f.state == State::Wrong && f.what.contains("headers are 6.1.180-1")),
+            "{d:?}"
+        );
         assert_eq!(d.remedies, [format!("apt-get install linux-image-{RELEASE} linux-headers-{RELEASE}")]);
     }
 

@@ -5,14 +5,15 @@
 
 use kontig_results::{Merge, Row};
 
-/// Published (percentile, value) pairs for the distribution called `name`, for the variant in column `variant`.
-pub(crate) fn published(rows: &[Row], name: &str, unit: &str, variant: usize) -> Vec<(f64, f64)> {
+/// Published (percentile, value) pairs for a distribution by name and phase, for the variant in column `variant`.
+pub(crate) fn published(rows: &[Row], (name, phase): (&str, &str), unit: &str, variant: usize) -> Vec<(f64, f64)> {
     rows.iter()
         .filter_map(|row| {
             let Merge::Percentile { of, p: percentile } = &row.merge else { return None };
             let percentile = *percentile;
             let value = row.published.get(variant)? * scale(&row.unit, unit)?;
-            (of == name && value.is_finite() && (0.0..=100.0).contains(&percentile)).then_some((percentile, value))
+            (of == name && row.phase == phase && value.is_finite() && (0.0..=100.0).contains(&percentile))
+                .then_some((percentile, value))
         })
         .collect()
 }
@@ -59,7 +60,7 @@ mod tests {
             row(Merge::Median, "us"),
             row(percentile("free", 5.0), "us"),
         ];
-        let found = published(&rows, "alloc", "ms", 0);
+        let found = published(&rows, ("alloc", MEASURE), "ms", 0);
         assert_eq!(found.len(), 1);
         assert!(found[0].0 == 5.0 && (found[0].1 - 7.894).abs() < 1e-9);
     }

@@ -7,7 +7,7 @@ use crate::html::PageExperiment;
 use crate::pace::{self, Sweep};
 use crate::{curve, palette, thin};
 use kontig_results::PacePoint;
-use kontig_results::{Histogram, MemoryMap, Phase, RunResult, Series};
+use kontig_results::{Histogram, MEASURE, MemoryMap, Phase, RunResult, Series};
 use serde::Serialize;
 
 /// Points of a series that can still be told apart on a screen.
@@ -45,7 +45,8 @@ struct Experiment<'a> {
 
 #[derive(Serialize)]
 struct Curves<'a> {
-    name: &'a str,
+    /// What was timed, and in which phase if that is not the measurement.
+    name: String,
     unit: &'a str,
     /// For each variant, all repetitions together.
     buckets: Vec<Vec<(f64, u64)>>,
@@ -153,11 +154,11 @@ fn experiment<'a>(e: &'a PageExperiment<'a>) -> Experiment<'a> {
 
 fn curves<'a>(e: &'a PageExperiment<'a>, variants: &[(&'a str, Vec<&'a RunResult>)]) -> Vec<Curves<'a>> {
     let all = e.runs.iter().flat_map(|run| &run.histograms);
-    distinct(all.map(|h| (h.name.as_str(), h.unit.as_str())))
-        .map(|(name, unit)| {
-            let same = |h: &&Histogram| h.name == name && h.unit == unit;
+    distinct(all.map(|h| (h.name.as_str(), h.unit.as_str(), h.phase.as_ref())))
+        .map(|(name, unit, phase)| {
+            let same = |h: &&Histogram| h.is(name, phase) && h.unit == unit;
             let published = |variant| match variant < e.result.variants.len() {
-                true => curve::published(&e.result.rows, name, unit, variant),
+                true => curve::published(&e.result.rows, (name, phase), unit, variant),
                 false => vec![],
             };
             let single = |runs: &[&'a RunResult]| -> Vec<&'a [(f64, u64)]> {
@@ -167,7 +168,7 @@ fn curves<'a>(e: &'a PageExperiment<'a>, variants: &[(&'a str, Vec<&'a RunResult
             let repetitions = variants.iter().map(|(_, runs)| if runs.len() > 1 { single(runs) } else { vec![] });
             Curves {
                 repetitions: repetitions.collect(),
-                name,
+                name: if phase == MEASURE { name.into() } else { format!("{name}, {phase}") },
                 unit,
                 buckets: variants
                     .iter()
@@ -237,7 +238,7 @@ fn spans(phases: &[Phase]) -> Vec<Span<'_>> {
 }
 
 /// Each once, in order of appearance.
-fn distinct<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn distinct<T: PartialEq + Copy>(names: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let mut seen = Vec::new();
     for name in names {
         if !seen.contains(&name) {

@@ -251,7 +251,7 @@ fn table_row(out: &mut String, row: &Row, variants: usize, held: bool, paired: b
         (false, true) => "missed",
         (false, false) => "",
     };
-    let (name, unit) = (escape(&row.name), escape(&row.unit));
+    let (name, unit) = (escape(&standing::name(row)), escape(&row.unit));
     let _ = write!(out, "<tr class=\"{class}\"><th scope=\"row\">{name} <span class=\"unit\">{unit}</span></th>");
     let mut cell = |class: &str, text: Option<String>| {
         let _ = write!(out, "<td class=\"figure{class}\">{}</td>", text.as_deref().unwrap_or("–"));

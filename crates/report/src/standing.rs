@@ -4,7 +4,7 @@
 //! of the two overlap, that is said: a run with another seed could have come out the other way.
 
 use crate::number;
-use kontig_results::{Better, ExperimentResult, Measured, Merge, Pairs, Row};
+use kontig_results::{Better, ExperimentResult, MEASURE, Measured, Merge, Pairs, Row};
 
 /// The mark of a percentile from too few samples.
 pub(crate) const UNRESOLVED: &str = "†";
@@ -88,6 +88,20 @@ pub(crate) fn remarks(e: &ExperimentResult) -> Vec<(Vec<usize>, &str)> {
     out
 }
 
+/// A row's name, with its phase where that is not the measurement's.
+pub(crate) fn name(row: &Row) -> String {
+    if row.phase == MEASURE { row.name.clone() } else { format!("{}, {}", row.name, row.phase) }
+}
+
+/// Which phase the rows of single figures are of.
+pub(crate) fn phase_of_singles(layout: &Layout<'_>) -> &'static str {
+    if layout.single.iter().all(|row| row.phase == MEASURE) {
+        "the rows above are of the phase 'measure'"
+    } else {
+        "rows above that name no phase are of the measurement as a whole"
+    }
+}
+
 /// The rows of single figures, and those of figures that every phase has.
 pub(crate) struct Layout<'a> {
     /// One row a figure.
@@ -108,8 +122,10 @@ impl<'a> Layout<'a> {
         let mut phases = in_order(of_phases.iter().rev().map(|row| row.phase.as_str()));
         phases.reverse();
         let of_phase = |name: &str, phase: &str| e.rows.iter().find(|row| row.name == name && row.phase == phase);
-        let of_last = of_phases.iter().filter(|row| phases.last() == Some(&row.phase.as_str()));
-        let by_phase = in_order(of_last.map(|row| row.name.as_str()))
+        // The last phase has most figures, in their order; those it does not have follow.
+        let (of_last, others): (Vec<&Row>, Vec<&Row>) =
+            of_phases.iter().partition(|row| phases.last() == Some(&row.phase.as_str()));
+        let by_phase = in_order(of_last.iter().chain(&others).map(|row| row.name.as_str()))
             .into_iter()
             .map(|name| phases.iter().map(|phase| of_phase(name, phase)).collect())
             .collect();

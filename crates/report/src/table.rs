@@ -34,7 +34,8 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
         out.push_str(&fitted(width, |form, width| paint.rows(&published, true, form, width)));
         out.push('\n');
         out.push_str(&format!("{}\n", score(&e.score)));
-        let missed: Vec<_> = e.rows.iter().filter(|row| Verdict::of(row).missed()).map(|r| plain(&r.name)).collect();
+        let missed: Vec<_> =
+            e.rows.iter().filter(|row| Verdict::of(row).missed()).map(|r| plain(&standing::name(r))).collect();
         if !missed.is_empty() {
             let count = if missed.len() == 1 { "1 row missed".into() } else { format!("{} rows missed", missed.len()) };
             out.push_str(&wrapped(&format!("{count}: {}", missed.join("; ")), width));
@@ -53,7 +54,7 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     }
     if !layout.by_phase.is_empty() {
         out.push('\n');
-        out.push_str(&wrapped("by phase of the run; the rows above are of the phase 'measure'", width));
+        out.push_str(&wrapped(&format!("by phase of the run; {}", standing::phase_of_singles(&layout)), width));
         out.push_str(&fitted(width, |form, width| paint.phases(&layout, form, width)));
         out.push('\n');
     }
@@ -185,7 +186,7 @@ impl Paint<'_> {
         let wide = form != Form::Stacked;
         let variants = self.e.variants.len();
         let verdict = Verdict::of(row);
-        let mut name = plain(&row.name);
+        let mut name = plain(&standing::name(row));
         if row.headline {
             name.push_str(" *");
         }

@@ -3,6 +3,7 @@
 mod common;
 
 use kontig_report::table::render;
+use kontig_results::{ExperimentResult, Row};
 
 #[test]
 fn published_rows_show_both_and_a_verdict() {
@@ -128,4 +129,37 @@ fn colour_is_only_there_when_asked_for_and_names_cannot_bring_their_own() {
     assert!(!render(&table, None, false).contains('\u{1b}'));
     let coloured = render(&table, None, true);
     assert!(coloured.contains("\u{1b}[") && !coloured.contains("\u{1b}[2J") && !coloured.contains("\u{1b}]"));
+}
+
+#[test]
+fn every_figure_is_shown_whatever_phases_have_it() {
+    let base = common::repeated();
+    let of = |name: &str, phase: &str, value: f64| Row {
+        name: name.into(),
+        phase: phase.to_owned(),
+        measured: vec![Some(common::once(value)), None],
+        pairs: vec![],
+        ..base.rows[0].clone()
+    };
+    let rows = vec![
+        of("wait", "1 writer", 1.25),
+        of("wait", "2 writers", 2.25),
+        of("only here", "2 writers", 3.25),
+        of("score", "measure", 4.25),
+        of("elapsed", "1 writer", 5.25),
+        of("elapsed", "2 writers", 6.25),
+        of("elapsed", "total", 7.25),
+    ];
+    let e = ExperimentResult { rows, ..base };
+    let text = render(&e, None, false);
+    for value in ["1.25", "2.25", "3.25", "4.25", "5.25", "6.25", "7.25"] {
+        assert!(text.contains(value), "{value} is missing from\n{text}");
+    }
+    assert!(text.contains(" only here, 2 writers "), "{text}");
+    assert!(text.contains("rows above that name no phase are of the measurement as a whole"), "{text}");
+    let columns = text.lines().find(|line| line.starts_with(" figure ")).expect("a table by phase");
+    assert_eq!(
+        columns.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect::<Vec<_>>(),
+        ["figure", "1 writer", "2 writers", "total", "change"]
+    );
 }

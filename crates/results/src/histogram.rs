@@ -2,6 +2,7 @@
 //!
 //! Percentiles are of buckets put together: a mean of several runs' percentiles is no percentile.
 
+use kontig_program::{MEASURE, Text};
 use serde::{Deserialize, Serialize};
 
 /// A distribution: how many operations fell into each bucket.
@@ -9,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Histogram {
     /// What was measured, such as `hugepage alloc latency`.
     pub name: String,
+    /// The phase of the run it is of: `measure`, and then not in the JSON, unless it says otherwise.
+    #[serde(default = "measure", skip_serializing_if = "is_measure")]
+    pub phase: Text,
     /// Unit of the bucket bounds.
     pub unit: String,
     /// Upper bound of the bucket and the number in it; ascending, no empty buckets. The last bound is the longest
@@ -16,7 +20,20 @@ pub struct Histogram {
     pub buckets: Vec<(f64, u64)>,
 }
 
+fn measure() -> Text {
+    MEASURE.into()
+}
+
+fn is_measure(phase: &Text) -> bool {
+    phase == MEASURE
+}
+
 impl Histogram {
+    /// Whether a figure of this phase is of this distribution, called `name`.
+    pub fn is(&self, name: &str, phase: &str) -> bool {
+        self.name == name && self.phase == phase
+    }
+
     /// How many operations there are.
     pub fn samples(&self) -> u64 {
         self.buckets.iter().map(|b| b.1).sum()

@@ -4,9 +4,8 @@
 //! pictures of memory. An [`ExperimentResult`] is the table made of all runs. Whoever makes results and whoever shows
 //! them share these types and nothing else. The JSON of each is its fields, under their names.
 
-pub mod ending;
+pub mod endings;
 pub mod event_log;
-pub mod figure;
 pub mod histogram;
 pub mod map;
 pub mod pace;
@@ -15,10 +14,11 @@ pub mod score;
 pub mod series;
 pub mod table;
 
-pub use ending::Ending;
+pub use endings::Endings;
 pub use event_log::{EventCount, TimedEvent};
-pub use figure::{Better, Figure, MEASURE, Merge, Reading, TOTAL, samples_needed};
 pub use histogram::Histogram;
+pub use kontig_program::figure::samples_needed;
+pub use kontig_program::{Better, Ending, Figure, MEASURE, Merge, Reading, TOTAL};
 pub use map::{CELL_HAS_UNMOVABLE, Cell, MapFrame, MapZone, MemoryMap};
 pub use pace::PacePoint;
 pub use run::{Phase, RunResult, TaskTime};

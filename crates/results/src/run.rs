@@ -1,11 +1,11 @@
 //! Runs: everything one run of one variant leaves behind, from which tables, curves and pictures are made.
 
-use crate::ending::Ending;
+use crate::endings::Endings;
 use crate::event_log::{EventCount, TimedEvent};
-use crate::figure::Reading;
 use crate::histogram::Histogram;
 use crate::map::MemoryMap;
 use crate::series::Series;
+use kontig_program::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -26,8 +26,9 @@ pub struct RunResult {
     pub without_effect: BTreeMap<String, u32>,
     /// Its figures, in the order they are shown.
     pub figures: Vec<Reading>,
-    /// What ended the measurement, if that was a rule of the workload's and not the end of its work.
-    pub ending: Option<Ending>,
+    /// What ended measured tasks, where that was a rule of the workload's and not the end of its work.
+    #[serde(rename = "ending")]
+    pub endings: Endings,
     /// `/proc/vmstat` events over the measured phase.
     pub vmstat: BTreeMap<String, u64>,
     /// Work done over the measured phase, in the cost model's units.

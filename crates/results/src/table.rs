@@ -2,8 +2,8 @@
 //!
 //! [`Reproduction`] is the JSON of `kontig reproduce --json`.
 
-use crate::figure::{Better, Merge};
 use crate::score::Score;
+use kontig_program::{Better, Merge};
 use serde::{Deserialize, Serialize};
 
 /// Schema of [`Reproduction`].

@@ -14,6 +14,11 @@ pub enum SimError {
         /// What got no memory.
         what: String,
     },
+    /// All that was ever mapped together is more than 16 TiB: no page of this mapping could have an owner.
+    NoAddressSpace {
+        /// The pages of the mapping.
+        pages: u32,
+    },
     /// The program used memory that is not its own.
     BadAddress {
         /// What it asked for.
@@ -33,6 +38,9 @@ impl fmt::Display for SimError {
             SimError::Sysctl(e) => e.fmt(f),
             SimError::OutOfMemory { what } => {
                 write!(f, "the simulated machine is out of memory: {what} (it has no OOM killer; ask for less)")
+            }
+            SimError::NoAddressSpace { pages } => {
+                write!(f, "no room to map {pages} pages: all mappings of a machine together are at most 16 TiB")
             }
             SimError::BadAddress { op } => write!(f, "the workload used memory it does not hold: {op}"),
         }

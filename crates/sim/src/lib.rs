@@ -7,10 +7,50 @@
 //!
 //! A file is named after what it simulates: `syscall/` has a file for each system call, `process/` address spaces and
 //! faults, `thread/` the kernel threads. `executor` gives turns in the order `schedule` keeps.
+//!
+//! # Run a machine
+//!
+//! A process maps 8 MiB, touches every page and is done; the machine says when.
+//!
+//! ```
+//! use kontig_mm::{MachineSpec, Memory, ZoneSpec, ZoneType};
+//! use kontig_program::{Batch, Op, Outcome, Placement, Program, Value};
+//! use kontig_sim::{CostModel, Machine, MachineFile, Stop};
+//!
+//! struct Toucher {
+//!     done: bool,
+//! }
+//! impl Program for Toucher {
+//!     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+//!         match done.last().map(|o| o.value) {
+//!             Some(Value::Region(region)) => todo.push(Op::Touch(region)),
+//!             _ if self.done => {}
+//!             _ => todo.push(Op::Mmap { pages: 2048 }),
+//!         }
+//!         self.done = true;
+//!     }
+//!     fn progress(&self) -> f64 {
+//!         if self.done { 1.0 } else { 0.0 }
+//!     }
+//! }
+//!
+//! // A machine file has costs and zones; this machine takes the costs of one, and 64 MiB.
+//! let file = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/xeon-1t.toml"))?;
+//! let file: MachineFile = toml::from_str(&file)?;
+//! let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 16384, present: 16384, managed: 16384 };
+//! let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false };
+//! let memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
+//! let mut machine = Machine::new(memory, CostModel::new(&file.costs));
+//!
+//! let toucher = machine.spawn(Box::new(Toucher { done: false }), Placement { cpu: 0 });
+//! assert_eq!(machine.run(1_000_000_000, Some(toucher))?, Stop::ProgramDone);
+//! assert_eq!(machine.memory().zones().iter().map(|z| z.nr_lru).sum::<u64>(), 2048);
+//! println!("{} ns", machine.now());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod cost;
 pub mod machine_file;
-pub mod owner;
 
 mod context;
 mod error;
@@ -18,6 +58,7 @@ mod executor;
 mod kernel;
 mod machine;
 mod min_tree;
+mod owner;
 mod process;
 mod schedule;
 mod syscall;
@@ -30,6 +71,7 @@ pub use cost::CostModel;
 pub use error::SimError;
 pub use machine::{Machine, Stop};
 pub use machine_file::MachineFile;
+pub use owner::UserPage;
 pub use process::address_space::BYTES_PER_PAGE;
 pub use task::{CpuTime, TaskId};
 pub use thread::{KernelThread, KernelThreadKind};

@@ -3,6 +3,7 @@
 use crate::cost::CostModel;
 use crate::executor::STAT_INTERVAL_NS;
 use crate::kernel::Kernel;
+use crate::owner::UserPage;
 use crate::process::Process;
 use crate::schedule::Schedule;
 use crate::task::{Body, CpuTime, State, Task, TaskId};
@@ -95,6 +96,10 @@ impl Machine {
     /// The machine's memory.
     pub fn memory(&self) -> &Memory {
         &self.kernel.mem
+    }
+    /// The process's page whose number the engine keeps with a frame ([`kontig_mm::state::Frames::owner`]).
+    pub fn owner(&self, number: u32) -> UserPage {
+        self.kernel.spaces.owner(number)
     }
     /// The machine's memory, for tracing and for sysctls set from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {

@@ -3,6 +3,7 @@
 //! Which pages of a section go is not published for the user-space tool; the pattern is a parameter. The seed frees
 //! three quarters.
 
+use crate::benchmark::{Benchmark, Start};
 use kontig_program::{Batch, Op, Outcome, Program, Region, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,40 @@ impl Holes {
     /// The pattern's name.
     pub fn name(self) -> &'static str {
         Holes::NAMED.into_iter().find(|(_, h)| *h == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A process fills memory and unmaps part of every 2 MiB section.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Fragment {
+    /// Which pages of a section go.
+    #[serde(default)]
+    pub holes: Holes,
+    /// How many of its 512.
+    #[serde(default = "three_quarters")]
+    pub freed_per_section: u32,
+}
+
+/// What the seed frees of a section.
+pub(crate) const fn three_quarters() -> u32 {
+    384
+}
+
+/// Whether a section has so many pages to free.
+pub(crate) fn of_a_section(freed: u32) -> Result<u32, String> {
+    if freed <= SECTION { Ok(freed) } else { Err(format!("freed_per_section = {freed}: a section has 512 pages")) }
+}
+
+impl Benchmark for Fragment {
+    type Program = Fragmenter;
+
+    fn program(&self, start: &Start) -> Result<Fragmenter, String> {
+        Ok(Fragmenter::new(self.holes, of_a_section(self.freed_per_section)?, start.seed))
+    }
+
+    fn is_random(&self) -> bool {
+        self.holes == Holes::Random && !self.freed_per_section.is_multiple_of(SECTION)
     }
 }
 

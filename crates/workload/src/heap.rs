@@ -1,14 +1,48 @@
 //! Seed 000's Java heap: one process touches a large heap page by page, on huge pages it asked for by `madvise`.
 
+use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
-use crate::{Benchmark, Measured};
-use kontig_program::{Batch, Op, Outcome, Program, Region, Value};
+use kontig_program::{Batch, Op, Outcome, Program, Region, Value, parse_size};
+use serde::{Deserialize, Serialize};
 
 /// Pages touched by one operation: a huge page's worth.
 const CHUNK: u32 = 512;
 
-/// The process.
+/// A process touches a heap with MADV_HUGEPAGE.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub struct Heap {
+    /// Its size, such as `"700 GiB"`.
+    pub size: String,
+}
+
+impl Benchmark for Heap {
+    type Program = HeapProcess;
+
+    fn program(&self, _: &Start) -> Result<HeapProcess, String> {
+        Ok(HeapProcess {
+            pages: pages("size", &self.size)?,
+            region: Region { mapping: 0, first: 0, pages: 0 },
+            touched: 0,
+            stage: Stage::Map,
+            faults: Latencies::new("2 MiB of heap touched", "nothing was touched"),
+        })
+    }
+
+    fn measured(&self, copies: &[&HeapProcess]) -> Measured {
+        let latencies = Latencies::of_all(copies.iter().map(|process| &process.faults));
+        Measured { latencies: latencies.into_iter().collect(), ..Measured::default() }
+    }
+}
+
+/// The pages of a mapping of this size.
+pub(crate) fn pages(name: &str, size: &str) -> Result<u32, String> {
+    let bytes = parse_size(size).ok_or_else(|| format!("{name} = \"{size}\" is not a size such as \"4 GiB\""))?;
+    u32::try_from(bytes / 4096).map_err(|_| format!("{name} = \"{size}\" is beyond 16 TiB"))
+}
+
+/// The process.
+pub struct HeapProcess {
     pages: u32,
     region: Region,
     touched: u32,
@@ -23,20 +57,7 @@ enum Stage {
     Touch,
 }
 
-impl Heap {
-    /// A heap of so many pages.
-    pub fn new(pages: u32) -> Heap {
-        Heap {
-            pages,
-            region: Region { mapping: 0, first: 0, pages: 0 },
-            touched: 0,
-            stage: Stage::Map,
-            faults: Latencies::new("2 MiB of heap touched", "nothing was touched"),
-        }
-    }
-}
-
-impl Program for Heap {
+impl Program for HeapProcess {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
         let Some(last) = done.last() else { return };
         match self.stage {
@@ -66,11 +87,5 @@ impl Program for Heap {
 
     fn progress(&self) -> f64 {
         f64::from(self.touched) / f64::from(self.pages.max(1))
-    }
-}
-
-impl Benchmark for Heap {
-    fn measured(&self) -> Measured {
-        Measured { latencies: vec![self.faults.clone()], ..Measured::default() }
     }
 }

@@ -1,21 +1,104 @@
-//! Seed 000's driver: allocates huge pages until none can be had, and times each.
+//! Seed 000's driver: allocates huge pages until none is left for it, and times each.
 //!
-//! When that is, is a rule of the driver's: so many failures in a row. How far it came under that rule is part of what
-//! it measured, for a kernel may fail once with much memory free and do better at the next attempt.
+//! When to stop is a rule of the driver's: after so many failures in a row. How far it came under that rule is part of
+//! what it measures, for a kernel may fail once with much memory free and do better at the next attempt. Drivers side by
+//! side on several CPUs are measured together.
 
+use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
-use crate::{Benchmark, Measured};
-use kontig_program::{Batch, Gfp, Op, Order, Outcome, Program, Value};
-use kontig_results::{Ending, Figure};
+use crate::limits::{LONGEST_PAUSE_US, within};
+use kontig_program::{Batch, Ending, Figure, Gfp, Op, Order, Outcome, Program, Value};
+use serde::{Deserialize, Serialize};
 
 const HUGE_PAGES: u64 = 512;
 
-/// The driver.
+/// A driver allocates huge pages until it gives up.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub struct HugeAlloc {
+    /// Its flags, by the kernel's names joined by `|`.
+    pub gfp: String,
+    /// Pause after each allocation, µs.
+    #[serde(default)]
+    pub pause_us: f64,
+    /// Failures in a row after which it gives up.
+    #[serde(default = "one")]
+    pub give_up_after: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Benchmark for HugeAlloc {
+    type Program = HugeAllocDriver;
+
+    fn program(&self, start: &Start) -> Result<HugeAllocDriver, String> {
+        let gfp = &self.gfp;
+        let flags = Gfp::parse(gfp).filter(|g| !g.has(Gfp::MOVABLE | Gfp::RECLAIMABLE)).ok_or_else(|| {
+            format!("gfp = \"{gfp}\": flags are kernel names joined by |, such as GFP_KERNEL|__GFP_COMP")
+        })?;
+        if self.give_up_after == 0 {
+            return Err("give_up_after = 0: it takes at least one failure to give up".into());
+        }
+        within("pause_us", self.pause_us, LONGEST_PAUSE_US)?;
+        let pause_ns = (self.pause_us * 1000.0) as u64;
+        Ok(HugeAllocDriver {
+            gfp: flags,
+            pause_ns,
+            give_up_after: self.give_up_after,
+            free_at_start: start.free_pages,
+            drivers: start.copies,
+            allocated: 0,
+            failures_in_a_row: 0,
+            failures: 0,
+            succeeded: Latencies::new("hugepage alloc latency", "nothing was obtained"),
+            allocating: false,
+        })
+    }
+
+    fn measured(&self, drivers: &[&HugeAllocDriver]) -> Measured {
+        let sum = |of: fn(&HugeAllocDriver) -> u64| drivers.iter().map(|driver| of(driver)).sum::<u64>();
+        let (allocated, failures) = (sum(|d| d.allocated), sum(|d| d.failures));
+        // All began on the same memory.
+        let free = drivers.first().map_or(0, |driver| driver.free_at_start);
+        let share = (free > 0).then(|| 100.0 * share_of(allocated, free));
+        let figures = vec![
+            Figure::new("2M hugepages allocated", "hugepages").higher().read(allocated as f64),
+            Figure::new("share of free memory allocated as hugepages", "%")
+                .higher()
+                .read_or(share, "no memory was free"),
+            Figure::new("failed allocations", "allocations").lower().read(failures as f64),
+        ];
+        let rule = match self.give_up_after {
+            1 => "the first failed allocation".to_owned(),
+            n => format!("{n} failed allocations in a row"),
+        };
+        let remedy =
+            "latencies are of successful allocations; to go on until N failures come in a row: give_up_after = N in the workload, or --give-up-after N with \
+                      'kontig run'"
+                .into();
+        let goal = "the free memory".into();
+        let ended = drivers.iter().all(|driver| driver.has_given_up());
+        let ending = ended.then(|| Ending { task: String::new(), rule, reached: share, goal, remedy });
+        let latencies = Latencies::of_all(drivers.iter().map(|driver| &driver.succeeded));
+        Measured { figures, latencies: latencies.into_iter().collect(), ending }
+    }
+}
+
+/// So many huge pages of so much memory, 0 to 1.
+fn share_of(huge_pages: u64, free: u64) -> f64 {
+    (huge_pages * HUGE_PAGES) as f64 / free.max(1) as f64
+}
+
+/// The driver.
+pub struct HugeAllocDriver {
     gfp: Gfp,
     pause_ns: u64,
     give_up_after: u32,
     free_at_start: u64,
+    /// How many of its kind share that memory.
+    drivers: u64,
     allocated: u64,
     failures_in_a_row: u32,
     failures: u64,
@@ -23,21 +106,9 @@ pub struct HugeAlloc {
     allocating: bool,
 }
 
-impl HugeAlloc {
-    /// Allocates with `gfp`, pausing `pause_ns` after each allocation, until `give_up_after` fail in a row.
-    /// `free_at_start` is the machine's free memory in pages, for the share that could be had.
-    pub fn new(gfp: Gfp, pause_ns: u64, give_up_after: u32, free_at_start: u64) -> HugeAlloc {
-        HugeAlloc {
-            gfp,
-            pause_ns,
-            give_up_after,
-            free_at_start,
-            allocated: 0,
-            failures_in_a_row: 0,
-            failures: 0,
-            succeeded: Latencies::new("hugepage alloc latency", "nothing was obtained"),
-            allocating: false,
-        }
+impl HugeAllocDriver {
+    fn has_given_up(&self) -> bool {
+        self.failures_in_a_row >= self.give_up_after
     }
 
     fn take_in(&mut self, last: &Outcome) {
@@ -56,12 +127,12 @@ impl HugeAlloc {
     }
 }
 
-impl Program for HugeAlloc {
+impl Program for HugeAllocDriver {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
         if self.allocating {
             done.iter().for_each(|last| self.take_in(last));
         }
-        if self.failures_in_a_row >= self.give_up_after {
+        if self.has_given_up() {
             self.allocating = false;
             return;
         }
@@ -75,30 +146,6 @@ impl Program for HugeAlloc {
     }
 
     fn progress(&self) -> f64 {
-        (self.allocated * HUGE_PAGES) as f64 / self.free_at_start.max(1) as f64
-    }
-}
-
-impl Benchmark for HugeAlloc {
-    fn measured(&self) -> Measured {
-        let share = (self.free_at_start > 0).then(|| 100.0 * self.progress());
-        let figures = vec![
-            Figure::new("2M hugepages allocated", "hugepages").higher().read(self.allocated as f64),
-            Figure::new("share of free memory allocated as hugepages", "%")
-                .higher()
-                .read_or(share, "no memory was free"),
-            Figure::new("failed allocations", "allocations").lower().read(self.failures as f64),
-        ];
-        let rule = match self.give_up_after {
-            1 => "the first failed allocation".to_owned(),
-            n => format!("{n} failed allocations in a row"),
-        };
-        let remedy =
-            "latencies are of successful allocations; to go on until N failures come in a row: give_up_after = N in the workload, or --give-up-after N with \
-                      'kontig run'"
-                .into();
-        let ended = self.failures_in_a_row >= self.give_up_after;
-        let ending = ended.then(|| Ending { rule, reached: share, goal: "the free memory".into(), remedy });
-        Measured { figures, latencies: vec![self.succeeded.clone()], ending }
+        share_of(self.allocated * self.drivers.max(1), self.free_at_start)
     }
 }

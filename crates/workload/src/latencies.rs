@@ -1,12 +1,13 @@
 //! Latencies: how long one kind of operation took, each time it was done.
 
 use hdrhistogram::Histogram;
+use kontig_program::Text;
 
 /// How long one kind of operation took, each time it was done.
 #[derive(Clone)]
 pub struct Latencies {
     /// The operation.
-    pub name: &'static str,
+    pub name: Text,
     /// Why there are no figures of it where nothing was recorded.
     pub missing: &'static str,
     /// The times, ns, in buckets of three significant figures.
@@ -20,7 +21,18 @@ impl Latencies {
     pub fn new(name: &'static str, missing: &'static str) -> Latencies {
         let histogram =
             Histogram::new_with_bounds(1, 36_000_000_000_000, 3).expect("the bounds are within the library's");
-        Latencies { name, missing, histogram, longest_ns: None }
+        Latencies { name: name.into(), missing, histogram, longest_ns: None }
+    }
+    /// Those of several programs together; none of no program.
+    pub fn of_all<'a>(each: impl IntoIterator<Item = &'a Latencies>) -> Option<Latencies> {
+        let mut each = each.into_iter();
+        let mut all = each.next()?.clone();
+        for other in each {
+            // All have the same bounds, so nothing lies beyond them.
+            all.histogram += &other.histogram;
+            all.longest_ns = all.longest_ns.max(other.longest_ns);
+        }
+        Some(all)
     }
     /// One operation took so long.
     pub fn record(&mut self, ns: u64) {

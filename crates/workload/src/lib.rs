@@ -1,35 +1,32 @@
-//! The benchmarks, as programs: streams of operations that know nothing of the machine they run on.
+//! Workloads: what runs on a machine, and what is measured of it.
 //!
-//! Source: the seeds, and `workloads` §1.6 for what they leave open. Every choice is a parameter of [`Workload`], so
-//! that an experiment file says what was assumed.
+//! A [`Benchmark`] is one kind of work with its parameters: it makes programs, streams of operations that know nothing
+//! of the machine they run on, and reads from them what they measured. There is a file for each. A [`Scenario`] says
+//! which run when and where: phases one after another, in each phase tasks side by side, in each task a copy of a
+//! benchmark's program on each of its CPUs. A [`Workload`] is a scenario as files hold it.
+//!
+//! Source: the seeds, and `workloads` §1.6 for what they leave open. Every choice is a parameter, so that an experiment
+//! file says what was assumed.
 
+pub mod churn;
+pub mod compact;
 pub mod fragmenter;
 pub mod heap;
 pub mod hugealloc;
 pub mod latencies;
-pub mod simple;
-pub mod spec;
+pub mod scenario;
 pub mod unmovable;
+pub mod watch;
 
-pub use spec::{Measurement, WORKLOADS, Workload};
+mod benchmark;
+mod kind;
+mod limits;
+mod named;
+mod workload;
 
-use kontig_program::Program;
-use kontig_results::{Ending, Reading};
-use latencies::Latencies;
-
-/// What a program has measured.
-#[derive(Default)]
-pub struct Measured {
-    /// Its figures, in the order they are shown.
-    pub figures: Vec<Reading>,
-    /// Latencies of single operations.
-    pub latencies: Vec<Latencies>,
-    /// What ended it, if that was a rule of its own and not the end of its work.
-    pub ending: Option<Ending>,
-}
-
-/// A program that measures.
-pub trait Benchmark: Program {
-    /// What it has measured so far.
-    fn measured(&self) -> Measured;
-}
+pub use benchmark::{Benchmark, Measured, Start};
+pub use kind::Kind;
+pub use limits::{LONGEST_PAUSE_US, within};
+pub use named::WORKLOADS;
+pub use scenario::{End, Phase, Scenario, Task};
+pub use workload::{PhaseEntry, TaskEntry, Workload};

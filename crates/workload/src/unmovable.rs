@@ -2,9 +2,40 @@
 //!
 //! What is left cannot be moved, so compaction has nothing to gain anywhere.
 
-use kontig_program::{Batch, Frame, Gfp, Op, Order, Outcome, Program, Value};
+use crate::benchmark::{Benchmark, Start};
+use crate::fragmenter::{of_a_section, three_quarters};
+use kontig_program::{Batch, Frame, Gfp, Op, Order, Outcome, Program, Value, parse_size};
+use serde::{Deserialize, Serialize};
 
 const HUGE_PAGES: u32 = 512;
+
+/// A driver takes memory as huge pages and frees the first part of each.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct FragmentUnmovable {
+    /// How many pages of each 512.
+    #[serde(default = "three_quarters")]
+    pub freed_per_section: u32,
+    /// Memory it leaves alone, such as `"8 GiB"`.
+    pub leave: String,
+}
+
+impl Benchmark for FragmentUnmovable {
+    type Program = UnmovableFragmenter;
+
+    fn program(&self, _: &Start) -> Result<UnmovableFragmenter, String> {
+        let leave = parse_size(&self.leave).ok_or_else(|| format!("leave = \"{}\" is not a size", self.leave))?;
+        Ok(UnmovableFragmenter::new(of_a_section(self.freed_per_section)?, leave / 4096))
+    }
+
+    fn fits(&self, pages: u64) -> Result<(), String> {
+        if parse_size(&self.leave).is_some_and(|bytes| bytes / 4096 >= pages) {
+            let (leave, mib) = (&self.leave, pages / 256);
+            return Err(format!("leave = \"{leave}\" leaves nothing to fragment: the machine has {mib} MiB"));
+        }
+        Ok(())
+    }
+}
 
 /// The driver.
 pub struct UnmovableFragmenter {

@@ -5,14 +5,16 @@ use kontig_mm::state::FrameKind;
 use kontig_mm::{MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 use kontig_profiles::linux;
 use kontig_program::{Gfp, Placement, Program};
-use kontig_sim::owner::UserPage;
+use kontig_sim::UserPage;
 use kontig_sim::{CostModel, Machine, MachineFile, Stop, TaskId};
+use kontig_workload::churn::Churn;
+use kontig_workload::compact::Compact;
 use kontig_workload::fragmenter::{Fragmenter, Holes};
 use kontig_workload::heap::Heap;
 use kontig_workload::hugealloc::HugeAlloc;
-use kontig_workload::simple::{CompactMemory, Watch};
 use kontig_workload::unmovable::UnmovableFragmenter;
-use kontig_workload::{Benchmark, Measured, Measurement, WORKLOADS, Workload};
+use kontig_workload::watch::Watch;
+use kontig_workload::{Benchmark, Kind, Measured, Start, Task, WORKLOADS, Workload};
 use std::collections::BTreeMap;
 
 fn xeon() -> MachineFile {
@@ -50,11 +52,17 @@ fn run(m: &mut Machine, program: Box<dyn Program>) -> TaskId {
     id
 }
 
-/// Runs a benchmark; what it measured.
+/// Runs a benchmark on the first CPU; what it measured.
 fn measured<B: Benchmark>(m: &mut Machine, benchmark: B) -> (TaskId, Measured) {
-    let (program, read) = Measurement::of(benchmark).start();
-    let id = run(m, program);
-    (id, read(m.program(id).expect("a program")))
+    let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1 };
+    let id = run(m, Box::new(benchmark.program(&start).expect("it can be read")));
+    let any: &dyn std::any::Any = m.program(id).expect("a program");
+    (id, benchmark.measured(&[any.downcast_ref().expect("its own program")]))
+}
+
+/// A driver of huge pages.
+fn driver(gfp: Gfp, pause_us: f64, give_up_after: u32) -> HugeAlloc {
+    HugeAlloc { gfp: gfp.to_string(), pause_us, give_up_after }
 }
 
 fn reading(measured: &Measured, name: &str) -> Option<f64> {
@@ -81,7 +89,7 @@ fn sections(m: &Machine) -> BTreeMap<u32, Vec<u32>> {
     for z in m.memory().zones() {
         for pfn in (z.start.get()..z.end.get()).map(Pfn::new) {
             if frames.tag(pfn).kind() == FrameKind::Lru {
-                let UserPage { mapping, page } = UserPage::of_words(frames.owner(pfn, frames.tag(pfn).order()));
+                let UserPage { mapping, page } = m.owner(frames.owner(pfn, frames.tag(pfn).order()));
                 assert_eq!(mapping, 0);
                 found.entry(page / 512).or_default().push(page % 512);
             }
@@ -161,7 +169,7 @@ fn huge_alloc_counts_what_the_allocator_counts() {
         let free = m.memory().nr_free_pages();
         let allocated = |m: &Machine| event(m, VmEvent::PgallocDma32) + event(m, VmEvent::PgallocNormal);
         let before = allocated(&m);
-        let (_, found) = measured(&mut m, HugeAlloc::new(Gfp::KERNEL | Gfp::COMP | Gfp::NOWARN, 0, 1, free));
+        let (_, found) = measured(&mut m, driver(Gfp::KERNEL | Gfp::COMP | Gfp::NOWARN, 0.0, 1));
         let got = figure(&found, "2M hugepages allocated");
         assert!(got > 20.0, "{got}");
         assert_eq!(allocated(&m) - before, got as u64 * 512);
@@ -177,8 +185,8 @@ fn huge_alloc_counts_what_the_allocator_counts() {
 #[test]
 fn huge_alloc_gives_up_after_so_many_failures_and_pauses_in_between() {
     let mut m = machine(8, linux("5.6"));
-    let (start, free) = (m.now(), m.memory().nr_free_pages());
-    let (_, found) = measured(&mut m, HugeAlloc::new(Gfp::KERNEL.without(Gfp::RECLAIM), 1_000_000, 3, free));
+    let start = m.now();
+    let (_, found) = measured(&mut m, driver(Gfp::KERNEL.without(Gfp::RECLAIM), 1000.0, 3));
     assert_eq!(figure(&found, "failed allocations"), 3.0);
     let pauses = figure(&found, "2M hugepages allocated") as u64 + 2;
     assert!((pauses * 1_000_000..(pauses + 1) * 1_000_000).contains(&(m.now() - start)), "{} ns", m.now() - start);
@@ -190,9 +198,7 @@ fn huge_alloc_gives_up_after_so_many_failures_and_pauses_in_between() {
 fn a_driver_that_gave_up_says_by_which_rule_and_how_far_it_came() {
     let ending = |give_up_after| {
         let mut m = machine(8, linux("5.6"));
-        let free = m.memory().nr_free_pages();
-        let driver = HugeAlloc::new(Gfp::KERNEL.without(Gfp::RECLAIM), 0, give_up_after, free);
-        let (_, found) = measured(&mut m, driver);
+        let (_, found) = measured(&mut m, driver(Gfp::KERNEL.without(Gfp::RECLAIM), 0.0, give_up_after));
         (found.ending.clone().expect("it gave up"), figure(&found, "share of free memory allocated as hugepages"))
     };
     let (first, share) = ending(1);
@@ -203,7 +209,8 @@ fn a_driver_that_gave_up_says_by_which_rule_and_how_far_it_came() {
 
 #[test]
 fn where_nothing_was_free_there_is_no_share_of_it() {
-    let found = HugeAlloc::new(Gfp::KERNEL, 0, 1, 0).measured();
+    let driver = driver(Gfp::KERNEL, 0.0, 1);
+    let found = driver.measured(&[&driver.program(&Start { copies: 1, ..Start::default() }).expect("it can be read")]);
     assert_eq!(reading(&found, "share of free memory allocated as hugepages"), None);
     assert_eq!(figure(&found, "2M hugepages allocated"), 0.0, "none is a number");
 }
@@ -216,7 +223,7 @@ fn the_heap_touches_every_page_once() {
         if fragmented {
             run(&mut m, Box::new(UnmovableFragmenter::new(384, 0)));
         }
-        let (id, found) = measured(&mut m, Heap::new(2 * 512 + 200));
+        let (id, found) = measured(&mut m, Heap { size: format!("{} KiB", 4 * (2 * 512 + 200)) });
         let huge = event(&m, VmEvent::ThpFaultAlloc);
         let small = event(&m, VmEvent::Pgfault) - huge;
         assert_eq!(huge * 512 + small, 2 * 512 + 200);
@@ -241,7 +248,7 @@ fn the_unmovable_fragmenter_leaves_nothing_that_compaction_could_move() {
         assert_eq!(lru, 0, "{name}");
         let before = score(&m);
         assert!(before >= 95, "{name}: {before}");
-        let (_, found) = measured(&mut m, CompactMemory::new());
+        let (_, found) = measured(&mut m, Compact {});
         assert!(figure(&found, "full compaction") > 0.0);
         assert_eq!(event(&m, VmEvent::PgmigrateSuccess), 0, "{name}");
         assert!(score(&m) + 1 >= before, "{name}: {before} before, {} after", score(&m));
@@ -262,7 +269,7 @@ fn compact_memory_measures_one_full_compaction() {
     run(&mut m, Box::new(Fragmenter::new(Holes::Spread, 384, 0)));
     let before = score(&m);
     let start = m.now();
-    let (_, found) = measured(&mut m, CompactMemory::new());
+    let (_, found) = measured(&mut m, Compact {});
     let took = figure(&found, "full compaction");
     assert_eq!(took, (m.now() - start) as f64 / 1e9);
     assert!(event(&m, VmEvent::PgmigrateSuccess) > 1000);
@@ -272,30 +279,83 @@ fn compact_memory_measures_one_full_compaction() {
 #[test]
 fn watching_takes_the_time_asked_for_and_does_nothing() {
     let mut m = machine(8, linux("5.6"));
-    let id = run(&mut m, Box::new(Watch::new(12.5)));
+    let id = measured(&mut m, Watch { seconds: 12.5 }).0;
     assert_eq!(m.now(), 12_500_000_000);
     assert_eq!(m.cpu_time(id).system_ns + m.cpu_time(id).user_ns, 0);
     assert_eq!(event(&m, VmEvent::PgallocNormal) + event(&m, VmEvent::Pgfault), 0);
 }
 
 #[test]
+fn drivers_side_by_side_are_measured_together() {
+    let mut m = machine(32, linux("6.1"));
+    let free_pages = m.memory().nr_free_pages();
+    let benchmark = driver(Gfp::KERNEL.without(Gfp::RECLAIM), 0.0, 1);
+    let start = Start { free_pages, seed: 1, copies: 2 };
+    let ids = [0, 1].map(|cpu| {
+        let program = Benchmark::program(&benchmark, &start).expect("it can be read");
+        m.spawn(Box::new(program), Placement { cpu })
+    });
+    for id in ids {
+        assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone));
+    }
+    let own = ids.map(|id| {
+        let any: &dyn std::any::Any = m.program(id).expect("a program");
+        any.downcast_ref().expect("its own program")
+    });
+    let (both, each) = (benchmark.measured(&own), own.map(|one| benchmark.measured(&[one])));
+    let sum = |name: &str| each.iter().map(|one| figure(one, name)).sum::<f64>();
+    assert_eq!(figure(&both, "2M hugepages allocated"), sum("2M hugepages allocated"));
+    assert_eq!(figure(&both, "failed allocations"), 2.0);
+    assert!(each.iter().all(|one| figure(one, "2M hugepages allocated") > 5.0), "both had their part");
+    let huge = (0..m.memory().pageblocks().len()).filter(|b| m.memory().pageblocks().is_huge(*b)).count();
+    assert_eq!(figure(&both, "2M hugepages allocated"), huge as f64);
+    assert_eq!(both.latencies[0].histogram.len(), huge as u64);
+    let share = figure(&both, "share of free memory allocated as hugepages");
+    assert_eq!(share, 100.0 * (huge * 512) as f64 / free_pages as f64);
+}
+
+#[test]
+fn churn_keeps_its_memory_and_replaces_it_page_by_page() {
+    let mut m = machine(32, linux("6.1"));
+    let churn = Task::new(Churn { size: "8 MiB".into(), stretch: 64, pause_us: 50.0 });
+    let program = churn.start(&Start { seed: 5, ..Start::default() }).expect("it can be read");
+    let stop = program.stop();
+    let id = m.spawn(Box::new(program), Placement { cpu: 0 });
+    assert_eq!(m.run(20_000_000, Some(id)), Ok(Stop::Time));
+    stop.stop();
+    assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone), "it ends with the stretch it is at");
+    m.memory().check().unwrap();
+    let faults = event(&m, VmEvent::Pgfault);
+    assert!(faults > 2048 + 100 * 64 && (faults - 2048).is_multiple_of(64), "{faults} faults");
+    let mapped: u64 = m.memory().zones().iter().map(|z| z.nr_lru).sum();
+    assert_eq!(mapped, 2048);
+}
+
+#[test]
 fn every_workload_known_by_name_can_be_read_and_run() {
     for (name, _, text) in WORKLOADS {
         let mut w: Workload = toml::from_str(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for task in w.phases.iter_mut().flat_map(|phase| &mut phase.task) {
+            if let Kind::Heap(heap) = &mut task.run {
+                heap.size = "32 MiB".into();
+            }
+        }
         w.validate().unwrap();
-        if let kontig_workload::spec::Measure::Heap { size } = &mut w.measure {
-            *size = "32 MiB".into();
-        }
         let mut m = machine(64, linux("6.1"));
-        if let Some(program) = w.preparation(1).unwrap() {
-            run(&mut m, program);
+        for phase in w.scenario().phases {
+            let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1 };
+            let mut ids = Vec::new();
+            for task in phase.foreground() {
+                let program = task.start(&start).unwrap_or_else(|e| panic!("{name}: {e}"));
+                ids.push(m.spawn(Box::new(program), Placement { cpu: 0 }));
+                assert_eq!(m.run(u64::MAX / 2, ids.last().copied()), Ok(Stop::ProgramDone), "{name}");
+            }
+            m.memory().check().unwrap();
+            let programs: Vec<_> = ids.iter().map(|id| vec![m.program(*id).unwrap()]).collect();
+            let found = phase.read(&programs);
+            let watched = name.starts_with("watch");
+            let some = found.iter().any(|of| !of.figures.is_empty() || !of.latencies.is_empty());
+            assert_eq!(some, phase.measured && !watched, "{name}, {}", phase.name);
         }
-        let (program, read) = w.measurement(m.memory().nr_free_pages()).unwrap().start();
-        let id = m.spawn(program, Placement { cpu: 0 });
-        assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone), "{name}");
-        m.memory().check().unwrap();
-        let found = read(m.program(id).unwrap());
-        let watched = matches!(w.measure, kontig_workload::spec::Measure::Watch { .. });
-        assert_eq!(found.figures.is_empty() && found.latencies.is_empty(), watched, "{name} measures something");
     }
 }

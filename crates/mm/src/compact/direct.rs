@@ -2,7 +2,7 @@
 //!
 //! Source: kernel-behaviour §3.5 ("direct compact wrapper"), §5.9.1, §5.9.4.
 
-use super::run::{CompactControl, CompactRun};
+use super::state::{CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::AllocFlags;
 use crate::host::Owner;

@@ -3,7 +3,7 @@
 //! Source: kernel-behaviour §5.6 (5.1–6.14). Note 7 of §13: daemons compact with GFP_KERNEL, so they look at
 //! unmovable lists; at pageblock order any free block is claimable, so it comes to the same.
 
-use super::run::CompactRun;
+use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::Wmark;
 use crate::rules::ProactiveScore;
@@ -12,7 +12,7 @@ use crate::state::Memory;
 impl CompactRun {
     /// Whether the scanners' pageblocks have met.
     pub(super) fn scanners_met(&self) -> bool {
-        self.free_pfn.pageblock() <= self.migrate_pfn.pageblock()
+        self.free.pfn.pageblock() <= self.migrate.pfn.pageblock()
     }
 
     /// The state of the run: `Continue`, or how it ended.
@@ -36,7 +36,7 @@ impl CompactRun {
             return if self.whole_zone { CompactResult::Complete } else { CompactResult::PartialSkipped };
         }
         let z = &m.zones[self.zone];
-        let ret = match self.cc.order {
+        match self.cc.order {
             None if self.cc.proactive => {
                 if m.nodes[z.node].kswapd.running {
                     return CompactResult::PartialSkipped;
@@ -47,13 +47,13 @@ impl CompactRun {
                 };
                 if m.score_above_low(score) { CompactResult::Continue } else { CompactResult::Success }
             }
-            None => return CompactResult::Continue,
-            Some(_) if !self.migrate_pfn.is_pageblock_aligned() => return CompactResult::Continue,
+            None => CompactResult::Continue,
+            Some(_) if !self.migrate.pfn.is_pageblock_aligned() => CompactResult::Continue,
             // In defrag_mode kcompactd goes on until the high mark is met by whole pageblocks.
             Some(order) if m.sh.tunables.defrag_mode && !self.cc.direct => {
                 let (mark, flags, highest) = (z.wmark(Wmark::High), self.cc.alloc_flags, self.cc.highest);
                 let enough = z.watermark_ok(order, mark, highest, flags, z.free_pages_in_blocks(), &m.sh.profile);
-                return if enough { CompactResult::Success } else { CompactResult::Continue };
+                if enough { CompactResult::Success } else { CompactResult::Continue }
             }
             Some(order) => {
                 let t = self.cc.migratetype;
@@ -63,7 +63,6 @@ impl CompactRun {
                 }
                 CompactResult::NoSuitablePage
             }
-        };
-        if self.contended { CompactResult::Contended } else { ret }
+        }
     }
 }

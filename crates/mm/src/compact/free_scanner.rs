@@ -3,7 +3,7 @@
 //! First a quick search through the tails of the movable free lists, then pageblock by pageblock downwards. Free
 //! blocks are taken whole; in which order their pages are used is in `targets`. Source: kernel-behaviour §2.10, §5.5.
 
-use super::run::CompactRun;
+use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::FreeLists;
@@ -19,7 +19,7 @@ impl CompactRun {
     /// Isolates free pages until there are as many as pages to migrate, or the scanners meet.
     pub(super) fn isolate_freepages(&mut self, m: &mut Memory) {
         self.fast_isolate_freepages(m);
-        if self.stock.pages > 0 {
+        if self.free.stock.pages > 0 {
             return;
         }
         let zone_end = m.zones[self.zone].end;
@@ -32,9 +32,9 @@ impl CompactRun {
             pass_huge: true,
             pass_free: false,
         };
-        let lowest = self.migrate_pfn.pageblock_end().pageblock();
+        let lowest = self.migrate.pfn.pageblock_end().pageblock();
         let mut stride = if self.cc.mode == MigrateMode::Async { CLUSTER_MAX } else { 1 };
-        let mut position = self.free_pfn;
+        let mut position = self.free.pfn;
         let mut block = position.pageblock();
         loop {
             if block < lowest {
@@ -69,7 +69,7 @@ impl CompactRun {
                 };
                 m.update_pageblock_skip(self.zone, start, next);
             }
-            if self.stock.pages >= self.wanted {
+            if self.free.stock.pages >= self.free.wanted {
                 if reached >= end {
                     position = start.minus(PAGEBLOCK_PAGES.min(start.get()));
                 }
@@ -82,7 +82,7 @@ impl CompactRun {
             block = b - 1;
             position = Pfn::of_pageblock(block);
         }
-        self.free_pfn = position;
+        self.free.pfn = position;
     }
 
     /// Takes free blocks from `[from, end)` of one pageblock. Returns how far it got and how many pages it took.
@@ -104,7 +104,7 @@ impl CompactRun {
                 }
                 self.take_free_block(m, at, order);
                 total += order.pages();
-                if self.stock.pages >= self.wanted {
+                if self.free.stock.pages >= self.free.wanted {
                     at = at.plus(order.pages());
                     break;
                 }
@@ -125,7 +125,7 @@ impl CompactRun {
             nr_scanned: scanned,
             nr_taken: u64::from(total),
         });
-        self.free_scanned += scanned;
+        self.free.scanned += scanned;
         m.sh.work.free_scanned += scanned;
         (reached, total)
     }
@@ -136,21 +136,21 @@ impl CompactRun {
             return;
         };
         let mut limit = (self.free_list_scan_limit() >> 1).max(1);
-        let scan_start = self.free_pfn >= m.zones[self.zone].compaction.init_free_pfn;
+        let scan_start = self.free.pfn >= m.zones[self.zone].compaction.init_free_pfn;
         if scan_start {
             limit = PAGEBLOCK_PAGES >> 1;
         }
         // Where the free scanner has passed the migration scanner within a batch, the kernel's unsigned distance wraps
         // around, and no page is high enough.
-        let bound = |share: u32| match self.free_pfn.get().checked_sub(self.migrate_pfn.get()) {
-            Some(distance) => self.free_pfn.minus(distance >> share).pageblock_start(),
+        let bound = |share: u32| match self.free.pfn.get().checked_sub(self.migrate.pfn.get()) {
+            Some(distance) => self.free.pfn.minus(distance >> share).pageblock_start(),
             None => OUT_OF_REACH,
         };
         let (low, min) = (bound(2), bound(1));
         let mut search = Search { low, min, limit, highest: None, best: None, scanned: 0 };
-        self.search_order = self.search_order.min(order.get() - 1);
+        self.free.search_order = self.free.search_order.min(order.get() - 1);
         let mut page = None;
-        let mut o = Some(self.search_order);
+        let mut o = Some(self.free.search_order);
         while let (None, Some(at)) = (page, o) {
             let here = Order::new(at);
             if m.zones[self.zone].nr_free(here) != 0 {
@@ -158,13 +158,13 @@ impl CompactRun {
                     Found::Block(pfn) => page = Some(pfn),
                     Found::Refused => {
                         // The zone is too low on memory: give up, and start one order lower next time.
-                        self.search_order = self.search_order.checked_sub(1).unwrap_or(order.get() - 1);
+                        self.free.search_order = self.free.search_order.checked_sub(1).unwrap_or(order.get() - 1);
                         break;
                     }
                     Found::Nothing => {}
                 }
                 // Later kernels leave the search as soon as it has found enough, without choosing the next order.
-                if m.sh.profile.compaction.fast_isolate_stops_at_enough && self.stock.pages >= self.wanted {
+                if m.sh.profile.compaction.fast_isolate_stops_at_enough && self.free.stock.pages >= self.free.wanted {
                     break;
                 }
             }
@@ -176,11 +176,11 @@ impl CompactRun {
             if scan_start {
                 match search.highest.filter(|h| *h >= min) {
                     Some(highest) => {
-                        self.free_pfn = highest;
+                        self.free.pfn = highest;
                         page = Some(highest);
                     }
                     None if self.cc.direct && min != OUT_OF_REACH => {
-                        self.free_pfn = min;
+                        self.free.pfn = min;
                         page = Some(min).filter(|p| self.may_scan_around(m, *p));
                     }
                     None => {}
@@ -190,7 +190,7 @@ impl CompactRun {
         if let Some(highest) = search.highest.filter(|h| *h >= m.zones[self.zone].compaction.cached_free_pfn) {
             m.zones[self.zone].compaction.cached_free_pfn = highest.minus(PAGEBLOCK_PAGES.min(highest.get()));
         }
-        self.free_scanned += u64::from(search.scanned);
+        self.free.scanned += u64::from(search.scanned);
         m.sh.work.list_scanned += u64::from(search.scanned);
         if let Some(page) = page {
             self.fast_isolate_around(m, page);
@@ -217,7 +217,7 @@ impl CompactRun {
             }
             if pfn >= s.low {
                 self.fast_search_fail = 0;
-                self.search_order = o.get();
+                self.free.search_order = o.get();
                 preferred = Some(pfn);
                 break;
             }
@@ -265,8 +265,8 @@ impl CompactRun {
     /// The next order to search; `None` once around. Then the next search starts one order lower.
     fn next_search_order(&mut self, at: u8, order: Order) -> Option<u8> {
         let next = at.checked_sub(1).unwrap_or(order.get() - 1);
-        if next == self.search_order {
-            self.search_order = self.search_order.checked_sub(1).unwrap_or(order.get() - 1);
+        if next == self.free.search_order {
+            self.free.search_order = self.free.search_order.checked_sub(1).unwrap_or(order.get() - 1);
             return None;
         }
         Some(next)
@@ -274,7 +274,7 @@ impl CompactRun {
 
     /// Takes what else is free in the pageblock around a block the quick search found.
     fn fast_isolate_around(&mut self, m: &mut Memory, pfn: Pfn) {
-        if self.stock.pages >= self.wanted || self.cc.direct && self.cc.mode == MigrateMode::Async {
+        if self.free.stock.pages >= self.free.wanted || self.cc.direct && self.cc.mode == MigrateMode::Async {
             return;
         }
         let z = &m.zones[self.zone];
@@ -286,7 +286,7 @@ impl CompactRun {
         }
         let (reached, _) = self.isolate_freepages_block(m, start, end, 1);
         let exhausted = match m.sh.profile.compaction.fast_isolate_hint_by_end {
-            false => self.stock.pages < self.wanted,
+            false => self.free.stock.pages < self.free.wanted,
             true => reached == end,
         };
         if exhausted {

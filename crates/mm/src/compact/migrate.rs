@@ -4,7 +4,7 @@
 //! batch are found first, and the pages moved after that: what a batch frees is no target for it. Pages that are busy
 //! are tried again, and put back in the end. Source: kernel-behaviour §5.11; the batch, from the recordings of 7.2.
 
-use super::run::CompactRun;
+use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::host::{MigrateOutcome, Owner};
 use crate::rules::Migration;
@@ -28,8 +28,8 @@ struct Tally {
 impl CompactRun {
     /// Migrates the isolated pages. `Some` ends the run.
     pub(super) fn migrate_batch<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Option<CompactResult> {
-        let isolated = self.migrate_count as u32;
-        self.wanted = isolated;
+        let isolated = self.migrate.count as u32;
+        self.free.wanted = isolated;
         let rules = m.sh.profile.compaction;
         let t = match rules.migration {
             Migration::OneByOne => self.migrate_one_by_one(m, owner),
@@ -51,23 +51,23 @@ impl CompactRun {
         if rules.finishes_pageblock {
             self.finish_what_failed();
         } else if let (true, MigrateMode::Async, Some(order)) = (self.cc.direct, self.cc.mode, self.cc.order) {
-            self.migrate_pfn = self.migrate_pfn.minus(1).block_end(order);
-            self.last_migrated_pfn = None;
+            self.migrate.pfn = self.migrate.pfn.minus(1).block_end(order);
+            self.migrate.last_migrated_pfn = None;
         }
         None
     }
 
     /// After a failure within a pageblock: goes through the rest of it at once, so that its hint is right (6.3).
     fn finish_what_failed(&mut self) {
-        if !self.migrate_pfn.is_pageblock_aligned()
+        if !self.migrate.pfn.is_pageblock_aligned()
             && !self.cc.ignore_skip_hint
-            && !self.finish_pageblock
+            && !self.migrate.finish_pageblock
             && self.cc.mode != MigrateMode::Sync
         {
-            self.finish_pageblock = true;
-            self.again_at_once = true;
+            self.migrate.finish_pageblock = true;
+            self.migrate.again_at_once = true;
             if self.cc.order == Some(crate::types::PAGEBLOCK_ORDER) {
-                self.last_migrated_pfn = None;
+                self.migrate.last_migrated_pfn = None;
             }
         }
     }
@@ -77,30 +77,30 @@ impl CompactRun {
         let mut t = Tally::default();
         'passes: for pass in 0..MIGRATE_PASSES {
             // Pages that were busy stay at the front of the array, in their order.
-            let todo = core::mem::take(&mut self.migrate_count);
+            let todo = core::mem::take(&mut self.migrate.count);
             let mut kept = todo;
             for i in (0..todo).rev() {
-                let from = self.migrate_pages[i];
+                let from = self.migrate.pages[i];
                 let Some(to) = self.next_target(m) else {
                     // Only the page that wanted one counts as failed; the rest was not tried.
                     t.out_of_targets = true;
                     t.failed += 1;
-                    self.migrate_pages.copy_within(kept..todo, i + 1);
-                    self.migrate_count = i + 1 + (todo - kept);
+                    self.migrate.pages.copy_within(kept..todo, i + 1);
+                    self.migrate.count = i + 1 + (todo - kept);
                     break 'passes;
                 };
                 if self.move_page(m, owner, from, to, &mut t) == MigrateOutcome::Busy {
                     kept -= 1;
-                    self.migrate_pages[kept] = from;
+                    self.migrate.pages[kept] = from;
                 }
             }
-            self.migrate_pages.copy_within(kept..todo, 0);
-            self.migrate_count = todo - kept;
-            if self.migrate_count == 0 {
+            self.migrate.pages.copy_within(kept..todo, 0);
+            self.migrate.count = todo - kept;
+            if self.migrate.count == 0 {
                 break;
             }
             if pass + 1 == MIGRATE_PASSES {
-                t.failed += self.migrate_count as u64;
+                t.failed += self.migrate.count as u64;
             }
         }
         t
@@ -112,14 +112,14 @@ impl CompactRun {
         let mut t = Tally::default();
         for _ in 0..BATCH_PASSES {
             self.pass_together(m, owner, &mut t);
-            if self.migrate_count == 0 || t.out_of_targets {
+            if self.migrate.count == 0 || t.out_of_targets {
                 return t;
             }
         }
         if self.cc.mode != MigrateMode::Async {
             let mut given_up = 0;
-            for i in (0..core::mem::take(&mut self.migrate_count)).rev() {
-                let from = self.migrate_pages[i];
+            for i in (0..core::mem::take(&mut self.migrate.count)).rev() {
+                let from = self.migrate.pages[i];
                 let mut tries = BATCH_PASSES..MIGRATE_PASSES;
                 let busy = tries.all(|_| match self.next_target(m) {
                     Some(to) => self.move_page(m, owner, from, to, &mut t) == MigrateOutcome::Busy,
@@ -136,13 +136,13 @@ impl CompactRun {
             t.failed += given_up;
             return t;
         }
-        t.failed += self.migrate_count as u64;
+        t.failed += self.migrate.count as u64;
         t
     }
 
     /// One pass over the batch. Pages still to be moved stay at the front of the array, in their order.
     fn pass_together<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, t: &mut Tally) {
-        let todo = core::mem::take(&mut self.migrate_count);
+        let todo = core::mem::take(&mut self.migrate.count);
         let mut untried = 0;
         for i in (0..todo).rev() {
             let Some(to) = self.next_target(m) else {
@@ -151,18 +151,18 @@ impl CompactRun {
                 untried = i + 1;
                 break;
             };
-            self.targets[i] = to;
+            self.free.targets[i] = to;
         }
         let mut kept = todo;
         for i in (untried..todo).rev() {
-            let (from, to) = (self.migrate_pages[i], self.targets[i]);
+            let (from, to) = (self.migrate.pages[i], self.free.targets[i]);
             if self.move_page(m, owner, from, to, t) == MigrateOutcome::Busy {
                 kept -= 1;
-                self.migrate_pages[kept] = from;
+                self.migrate.pages[kept] = from;
             }
         }
-        self.migrate_pages.copy_within(kept..todo, untried);
-        self.migrate_count = untried + (todo - kept);
+        self.migrate.pages.copy_within(kept..todo, untried);
+        self.migrate.count = untried + (todo - kept);
     }
 
     /// Moves one page, or returns its target; a page that cannot be moved is put back.
@@ -193,13 +193,13 @@ impl CompactRun {
     /// The page is at `to`; `from` is free.
     fn finish_migration(&mut self, m: &mut Memory, from: Pfn, to: Pfn) {
         let kind = m.frames.tag(from).kind();
-        let words = m.frames.owner(from, Order::ZERO);
+        let owner = m.frames.owner(from, Order::ZERO);
         if kind == FrameKind::IsolatedLru {
             m.lru_migrated(self.zone, to);
         } else {
             m.frames.set(to, kind, Order::ZERO);
         }
-        m.frames.set_owner(to, Order::ZERO, words);
+        m.frames.set_owner(to, Order::ZERO, owner);
         m.free_untagged(self.zone, self.cpu, from, Order::ZERO);
     }
 }

@@ -3,7 +3,7 @@
 //! Source: kernel-behaviour §5.4. Walking from block to block is done on bitmaps, sixty-four blocks a step, but every
 //! block passed is counted: on a terabyte it is this walk that a request pays for.
 
-use super::run::CompactRun;
+use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::host::{Owner, Turn};
 use crate::rules::{CompactionRules, FastFind};
@@ -37,18 +37,18 @@ impl CompactRun {
     /// Isolates from the next suitable pageblock, visiting at most `budget` blocks.
     pub(super) fn isolate_migratepages<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Isolate {
         let filter = self.source_filter(&m.sh.profile.compaction);
-        let mut low = self.migrate_pfn;
+        let mut low = self.migrate.pfn;
         let mut chosen_by_search = false;
-        if !self.walking {
+        if !self.migrate.walking {
             low = self.fast_find_migrateblock(m);
-            chosen_by_search = low != self.migrate_pfn && self.fast_search_fail == 0;
+            chosen_by_search = low != self.migrate.pfn && self.fast_search_fail == 0;
         }
-        self.walking = true;
+        self.migrate.walking = true;
         // Blocks must end at or below the free scanner's position.
-        let end_block = self.free_pfn.pageblock();
+        let end_block = self.free.pfn.pageblock();
         if low.pageblock() >= end_block {
-            self.migrate_pfn = low;
-            self.walking = false;
+            self.migrate.pfn = low;
+            self.migrate.walking = false;
             return Isolate::None;
         }
         if !low.is_pageblock_aligned() || chosen_by_search {
@@ -85,11 +85,11 @@ impl CompactRun {
         match found {
             Some(b) => self.isolate_block(m, owner, Pfn::of_pageblock(b)),
             None => {
-                self.migrate_pfn = Pfn::of_pageblock(to);
+                self.migrate.pfn = Pfn::of_pageblock(to);
                 if to < end_block {
                     return Isolate::Paused;
                 }
-                self.walking = false;
+                self.migrate.walking = false;
                 Isolate::None
             }
         }
@@ -108,10 +108,10 @@ impl CompactRun {
     }
 
     fn isolate_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) -> Isolate {
-        self.walking = false;
+        self.migrate.walking = false;
         self.offer_cpu(m, owner);
         self.isolate_migratepages_block(m, owner, from);
-        if self.migrate_count > 0 { Isolate::Success } else { Isolate::None }
+        if self.migrate.count > 0 { Isolate::Success } else { Isolate::None }
     }
 
     /// Offers the CPU to a daemon that waits for it; what that frees is not captured for this run's request.
@@ -185,7 +185,7 @@ impl CompactRun {
             if !skip_updated && tag.kind() == FrameKind::Lru {
                 skip_updated = !rules.hint_by_scan_start || may_set_skip;
                 if !ignore_skip && (low.is_pageblock_aligned() || rules.hint_by_scan_start && may_set_skip) {
-                    if m.blocks.skip(block) && !(rules.finishes_pageblock && self.finish_pageblock) {
+                    if m.blocks.skip(block) && !(rules.finishes_pageblock && self.migrate.finish_pageblock) {
                         low = end;
                         break;
                     }
@@ -195,12 +195,12 @@ impl CompactRun {
             self.isolate_page(m, low, tag.kind());
             isolated += 1;
             low = low.plus(1);
-            if self.migrate_count >= CLUSTER_MAX as usize && !self.finish_pageblock && !self.contended {
+            if self.migrate.count >= CLUSTER_MAX as usize && !self.migrate.finish_pageblock {
                 break;
             }
         }
         let low = low.min(end);
-        if low == end && (isolated == 0 || self.finish_pageblock) {
+        if low == end && (isolated == 0 || self.migrate.finish_pageblock) {
             if may_set_skip && !skip_updated {
                 m.blocks.set_skip(block, true);
             }
@@ -214,24 +214,24 @@ impl CompactRun {
         });
         // What was put back on the way does not count as isolated.
         m.sh.vmstat.add(VmEvent::CompactIsolated, u64::from(isolated));
-        self.migrate_scanned += scanned;
+        self.migrate.scanned += scanned;
         m.sh.work.migrate_scanned += scanned;
-        self.migrate_pfn = low;
+        self.migrate.pfn = low;
     }
 
     fn isolate_page(&mut self, m: &mut Memory, pfn: Pfn, kind: FrameKind) {
         if kind == FrameKind::Lru {
             m.lru_isolate(self.zone, pfn);
         }
-        self.migrate_pages[self.migrate_count] = pfn;
-        self.migrate_count += 1;
+        self.migrate.pages[self.migrate.count] = pfn;
+        self.migrate.count += 1;
         m.sh.work.isolated += 1;
     }
 
     /// Puts isolated pages that will not be migrated back on the LRU.
     pub(super) fn putback_migratepages(&mut self, m: &mut Memory) {
-        for i in 0..core::mem::take(&mut self.migrate_count) {
-            self.putback_page(m, self.migrate_pages[i]);
+        for i in 0..core::mem::take(&mut self.migrate.count) {
+            self.putback_page(m, self.migrate.pages[i]);
         }
     }
 
@@ -245,7 +245,7 @@ impl CompactRun {
     /// scan: the block found, or the migration scanner's own position.
     fn fast_find_migrateblock(&mut self, m: &mut Memory) -> Pfn {
         let start = m.zones[self.zone].start;
-        let pfn = self.migrate_pfn;
+        let pfn = self.migrate.pfn;
         let Some(order) = self.cc.order else {
             return pfn;
         };
@@ -253,14 +253,14 @@ impl CompactRun {
         let whole_block = rules.whole_blocks_from_movable && order.is_whole_pageblock();
         let suits = self.cc.migratetype == MigrateType::Movable || whole_block;
         if self.cc.ignore_skip_hint
-            || rules.finishes_pageblock && self.finish_pageblock
+            || rules.finishes_pageblock && self.migrate.finish_pageblock
             || pfn != start && !pfn.is_pageblock_aligned()
             || !order.is_costly()
             || self.cc.direct && !suits
         {
             return pfn;
         }
-        let mut distance = (self.free_pfn.get().saturating_sub(pfn.get())) >> 1;
+        let mut distance = (self.free.pfn.get().saturating_sub(pfn.get())) >> 1;
         if pfn != start {
             distance >>= 2;
         }
@@ -275,7 +275,7 @@ impl CompactRun {
             }
             found = self.search_order_for_source(m, o, high, limit, original, &mut scanned);
         }
-        self.migrate_scanned += u64::from(scanned);
+        self.migrate.scanned += u64::from(scanned);
         m.sh.work.list_scanned += u64::from(scanned);
         match found {
             Some(block_start) if !original || block_start != pfn => block_start.max(start),
@@ -309,8 +309,8 @@ impl CompactRun {
             *scanned += 1;
             if free < high && !m.blocks.skip(free.pageblock()) {
                 m.rotate_list_to_tail(self.zone, o, t, free);
-                if !self.fast_start_used {
-                    self.fast_start_pfn = Some(self.fast_start_pfn.map_or(free, |p| p.min(free)));
+                if !self.migrate.fast_start_used {
+                    self.migrate.fast_start_pfn = Some(self.migrate.fast_start_pfn.map_or(free, |p| p.min(free)));
                 }
                 self.fast_search_fail = 0;
                 if !m.sh.profile.compaction.fast_find_leaves_hint {
@@ -330,13 +330,13 @@ impl CompactRun {
 
     /// After a search in vain: back to the lowest block a search has seen, once.
     fn reinit_migrate_pfn(&mut self) -> Pfn {
-        if let Some(lowest) = self.fast_start_pfn
-            && !self.fast_start_used
+        if let Some(lowest) = self.migrate.fast_start_pfn
+            && !self.migrate.fast_start_used
         {
-            self.migrate_pfn = lowest;
-            self.fast_start_used = true;
+            self.migrate.pfn = lowest;
+            self.migrate.fast_start_used = true;
         }
-        self.migrate_pfn
+        self.migrate.pfn
     }
 
     /// How many list entries a search looks at: fewer after every search in vain.

@@ -15,13 +15,14 @@ pub mod migrate_scanner;
 pub mod proactive;
 pub mod run;
 pub mod skip;
+mod state;
 pub mod suitable;
 pub mod targets;
 
 use crate::state::Locked;
 use crate::types::{MigrateType, Order, Pfn};
 
-pub use run::{CompactControl, CompactRun};
+pub use state::{CompactControl, CompactRun};
 
 impl Locked<'_> {
     /// Captures a freed block instead of listing it. A block below pageblock size is left to its movable pageblock,

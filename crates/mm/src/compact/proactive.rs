@@ -3,7 +3,7 @@
 //! Source: seed 000; kernel-behaviour §5.10, §10.4. When to check, and how to back off, is kcompactd's business
 //! ([`crate::kcompactd`]).
 
-use super::run::CompactControl;
+use super::state::CompactControl;
 use crate::event::MigrateMode;
 use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::{ProactiveRules, ProactiveScore};

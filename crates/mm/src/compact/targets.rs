@@ -5,24 +5,11 @@
 //! order, until a page is wanted: the first block of the smallest order is used, its upper halves wait their turn.
 //! Source: kernel-behaviour §5.5.2.
 
-use super::run::CompactRun;
+use super::state::CompactRun;
 use crate::rules::Targets;
-use crate::state::{FrameKind, List, Memory, NIL};
-use crate::types::{NR_ORDERS, Order, PAGEBLOCK_PAGES, Pfn};
+use crate::state::{FrameKind, Memory};
+use crate::types::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::vmstat::VmEvent;
-
-/// A run's stock of free pages.
-#[derive(Clone)]
-pub(super) struct Stock {
-    stack: u32,
-    blocks: [List; NR_ORDERS],
-    /// Pages in stock.
-    pub(super) pages: u32,
-}
-
-impl Stock {
-    pub(super) const NONE: Stock = Stock { stack: NIL, blocks: [List::EMPTY; NR_ORDERS], pages: 0 };
-}
 
 impl CompactRun {
     /// Adds an isolated free block to the stock.
@@ -31,45 +18,45 @@ impl CompactRun {
             Targets::Pages => {
                 for page in (0..order.pages()).map(|i| pfn.plus(i)) {
                     m.frames.set(page, FrameKind::IsolatedFree, Order::ZERO);
-                    m.frames.stack_push(&mut self.stock.stack, page);
+                    m.frames.stack_push(&mut self.free.stock.stack, page);
                 }
             }
             Targets::Blocks => {
                 m.frames.set(pfn, FrameKind::IsolatedFree, order);
-                m.frames.push_back(&mut self.stock.blocks[order.index()], pfn, order);
+                m.frames.push_back(&mut self.free.stock.blocks[order.index()], pfn, order);
             }
         }
-        self.stock.pages += order.pages();
+        self.free.stock.pages += order.pages();
         m.sh.work.free_isolated += u64::from(order.pages());
         m.sh.vmstat.add(VmEvent::CompactIsolated, u64::from(order.pages()));
     }
 
     /// The next page to move to.
     pub(super) fn next_target(&mut self, m: &mut Memory) -> Option<Pfn> {
-        if self.stock.pages == 0 {
+        if self.free.stock.pages == 0 {
             self.isolate_freepages(m);
         }
         let page = match m.sh.profile.compaction.targets {
-            Targets::Pages => m.frames.stack_pop(&mut self.stock.stack)?,
+            Targets::Pages => m.frames.stack_pop(&mut self.free.stock.stack)?,
             Targets::Blocks => self.split_smallest(m)?,
         };
         if m.sh.profile.compaction.targets_count_down {
-            self.wanted -= 1;
+            self.free.wanted -= 1;
         }
-        self.stock.pages -= 1;
+        self.free.stock.pages -= 1;
         Some(page)
     }
 
     /// The first page of the first block of the smallest order; upper halves go to the front of their lists.
     fn split_smallest(&mut self, m: &mut Memory) -> Option<Pfn> {
-        let (mut o, pfn) = Order::all().find_map(|o| Some((o, self.stock.blocks[o.index()].first()?)))?;
-        m.frames.unlink(&mut self.stock.blocks[o.index()], pfn, o);
+        let (mut o, pfn) = Order::all().find_map(|o| Some((o, self.free.stock.blocks[o.index()].first()?)))?;
+        m.frames.unlink(&mut self.free.stock.blocks[o.index()], pfn, o);
         m.frames.clear(pfn, o);
         while o > Order::ZERO {
             o = o.down();
             let upper = pfn.plus(o.pages());
             m.frames.set(upper, FrameKind::IsolatedFree, o);
-            m.frames.push_front(&mut self.stock.blocks[o.index()], upper, o);
+            m.frames.push_front(&mut self.free.stock.blocks[o.index()], upper, o);
         }
         m.frames.set(pfn, FrameKind::IsolatedFree, Order::ZERO);
         Some(pfn)
@@ -78,30 +65,30 @@ impl CompactRun {
     /// A target that was not used comes first again.
     pub(super) fn return_target(&mut self, m: &mut Memory, page: Pfn) {
         match m.sh.profile.compaction.targets {
-            Targets::Pages => m.frames.stack_push(&mut self.stock.stack, page),
-            Targets::Blocks => m.frames.push_front(&mut self.stock.blocks[0], page, Order::ZERO),
+            Targets::Pages => m.frames.stack_push(&mut self.free.stock.stack, page),
+            Targets::Blocks => m.frames.push_front(&mut self.free.stock.blocks[0], page, Order::ZERO),
         }
         if m.sh.profile.compaction.targets_count_down {
-            self.wanted += 1;
+            self.free.wanted += 1;
         }
-        self.stock.pages += 1;
+        self.free.stock.pages += 1;
     }
 
     /// Frees what is left of the stock, and lets the next run start at the highest of it.
     pub(super) fn release_freepages(&mut self, m: &mut Memory) {
         let mut highest = None;
-        while let Some(page) = m.frames.stack_pop(&mut self.stock.stack) {
+        while let Some(page) = m.frames.stack_pop(&mut self.free.stock.stack) {
             highest = highest.max(Some(page));
             m.free_untagged(self.zone, self.cpu, page, Order::ZERO);
         }
         for o in Order::all() {
-            while let Some(block) = self.stock.blocks[o.index()].first() {
+            while let Some(block) = self.free.stock.blocks[o.index()].first() {
                 highest = highest.max(Some(block));
-                m.frames.unlink(&mut self.stock.blocks[o.index()], block, o);
+                m.frames.unlink(&mut self.free.stock.blocks[o.index()], block, o);
                 m.free_untagged(self.zone, self.cpu, block, o);
             }
         }
-        self.stock.pages = 0;
+        self.free.stock.pages = 0;
         if let Some(highest) = highest {
             let cached = &mut m.zones[self.zone].compaction.cached_free_pfn;
             *cached = (*cached).max(highest.pageblock_start());

@@ -36,7 +36,7 @@ mechanism! {
         /// Zones of fewer than four pageblocks are never boosted.
         #[rule(since = "5.7", section = "2.7")]
         pub spares_small_zones: bool,
-        /// Only a request that may wake kswapd wakes it for a boost that somebody left behind.
+        /// Only a request that may wake kswapd wakes it for a boost that another request left behind.
         #[rule(since = "by 6.12", section = "2.7")]
         pub woken_for_by_kswapd_requests: bool,
         /// Which order-0 requests that fail try once more, against the unboosted min mark.

@@ -19,7 +19,7 @@ variants! {
     /// How the pages of a batch are moved.
     pub enum Migration {
         /// One at a time, each to a target found just before.
-        #[since("up to 6.2, stable 6.1")]
+        #[since("up to 6.2")]
         OneByOne,
         /// Targets for the whole batch first, then all moves; what stays busy is tried on its own.
         #[since("6.3")]
@@ -56,14 +56,15 @@ mechanism! {
         /// above low for costly orders and else above min.
         #[rule(since = "6.15", section = "5.2")]
         pub room_above_callers_mark: bool,
-        /// Direct asynchronous runs that make a whole pageblock take from movable pageblocks whoever asks; before, from
-        /// those of the request's own type.
+        /// Direct asynchronous runs that make a whole pageblock take from movable pageblocks for any request; before,
+        /// from those of the request's own type.
         #[rule(since = "by 7.2", section = "5.13.1")]
         pub whole_blocks_from_movable: bool,
         /// How a pageblock that is already partly free is looked for on the movable lists.
         #[rule(section = "5.4.3")]
         pub fast_find: FastFind,
-        /// The pageblock found that way keeps its skip hint clear; before, the search set it.
+        /// The search for a pageblock that is partly free leaves the skip hint of the one it finds clear; before, it set
+        /// it.
         #[rule(since = "6.5", section = "5.4.3")]
         pub fast_find_leaves_hint: bool,
         /// The migration scanner counts every page of the free blocks and compound pages it jumps, the free scanner of
@@ -105,7 +106,7 @@ mechanism! {
         #[rule(since = "6.9", section = "5.5.2")]
         pub spares_large_blocks: bool,
         /// The quick search for free pages remembers the best block of each order; before, one across orders.
-        #[rule(since = "5.11, stable 5.10", section = "5.13")]
+        #[rule(since = "5.11, 5.10.y", section = "5.13")]
         pub fast_isolate_best_by_order: bool,
         /// The free scanner counts every page of a block it takes; before, one.
         #[rule(since = "5.11", section = "5.13")]
@@ -116,10 +117,11 @@ mechanism! {
         /// Where the quick search finds nothing, a direct run scans the middle block only if that is a suitable target.
         #[rule(since = "by 6.12", section = "5.5.1")]
         pub fast_isolate_tests_target: bool,
-        /// The pageblock around a block found is scanned to its last page; before, that page was left out.
-        #[rule(since = "5.11, stable 5.10", section = "5.13")]
+        /// The pageblock around a block the quick search found is scanned to its last page; before, to the last but one.
+        #[rule(since = "5.11, 5.10.y", section = "5.13")]
         pub fast_isolate_to_last_page: bool,
-        /// That pageblock gets its skip hint if it was scanned to its end; before, if too little was found.
+        /// The pageblock around a block the quick search found gets its skip hint if it was scanned to its end; before,
+        /// if too little was found.
         #[rule(since = "6.5", section = "5.13.1")]
         pub fast_isolate_hint_by_end: bool,
         /// The next run's free scanner starts at the pageblock below the last one scanned; before, at that one.

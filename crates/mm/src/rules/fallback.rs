@@ -9,7 +9,7 @@ variants! {
         #[since("4.13–6.9")]
         MoveThenTake,
         /// Claims a whole pageblock or, failing that, takes a single block and leaves the rest where it is.
-        #[since("6.15, stable 6.12 and 6.14")]
+        #[since("6.15, 6.12.y, 6.14.y")]
         ClaimOrSteal,
     }
 }

@@ -27,13 +27,13 @@ mechanism! {
         /// Watermarks leave out only what of the reserve is free, not all that is reserved.
         #[rule(since = "6.12", section = "2.8")]
         pub free_counts: bool,
-        /// Such requests do not refill per-CPU lists but go to the buddy lists, and only blocks from there reserve
-        /// their pageblock.
+        /// An atomic request of high order does not refill per-CPU lists but goes to the buddy lists, and only a block
+        /// from there reserves its pageblock.
         #[rule(since = "by 7.2", section = "2.6.1")]
         pub bypasses_pcp: bool,
-        /// Whoever gives up in the retry loop, for whatever reason, takes a pageblock out of the reserve first; before,
-        /// only who had retried often enough did.
-        #[rule(since = "6.8, stable 6.1", section = "3.5")]
+        /// A request that gives up in the retry loop, for any reason, takes a pageblock out of the reserve first;
+        /// before, only one that had retried sixteen times did.
+        #[rule(since = "6.8, 6.1.y", section = "3.5")]
         pub unreserves_for_any_reason: bool,
     }
 }

@@ -41,10 +41,11 @@ mechanism! {
         /// Writing a `vm.compaction_proactiveness` that is not 0 wakes every kcompactd for a check.
         #[rule(since = "5.15", section = "5.10")]
         pub write_wakes: bool,
-        /// What is scanned counts as the daemon's, too.
+        /// What a proactive run scans counts in `compact_daemon_*`, too.
         #[rule(since = "6.7", section = "5.10")]
         pub counts_as_daemon: bool,
-        /// The lower threshold has no floor, and the upper one is at most half as much higher.
+        /// The lower threshold of the score has no floor of 5, and the upper one is at most half as much higher; before, 10
+        /// higher.
         #[rule(since = "6.15", section = "5.10")]
         pub half_leeway: bool,
     }

@@ -16,7 +16,8 @@ pub struct Rule {
     pub name: &'static str,
     /// What it does; for a switch, where it is true.
     pub what: &'static str,
-    /// The kernels it is true of, such as `6.3` and later, or `5.16–6.2`. Empty where the values say so themselves.
+    /// The kernels it is true of, or a number is as large as today: from `6.3` on, or `5.16–6.2`. Empty where the values
+    /// say so themselves.
     pub since: &'static str,
     /// Section of the behaviour document.
     pub section: &'static str,

@@ -9,7 +9,7 @@ variants! {
         #[since("up to 6.2")]
         HighHarder,
         /// `ALLOC_MIN_RESERVE` and `ALLOC_NON_BLOCK`: either counts it.
-        #[since("6.3, stable 6.1")]
+        #[since("6.3, 6.1.y")]
         MinReserveNonBlock,
     }
 }
@@ -20,11 +20,11 @@ mechanism! {
         /// Who may dip into the reserves below the min watermark.
         #[rule(section = "3.2")]
         pub reserves: Reserves,
-        /// Ceiling of the computed `vm.min_free_kbytes`, kB: 65536, since 5.8 262144.
-        #[rule(section = "1.3")]
+        /// Ceiling of the computed `vm.min_free_kbytes`, kB: 262144; before, 65536.
+        #[rule(since = "5.8", section = "1.3")]
         pub min_free_kbytes_cap: u32,
-        /// Largest `vm.watermark_scale_factor`: 1000, since 5.17 3000.
-        #[rule(section = "7.8")]
+        /// Largest `vm.watermark_scale_factor`: 3000; before, 1000.
+        #[rule(since = "5.17", section = "7.8")]
         pub scale_factor_max: u32,
     }
 }

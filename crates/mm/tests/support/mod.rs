@@ -393,7 +393,7 @@ impl World {
         let this_node = r.gfp.has(Gfp::THISNODE);
         assert!(!this_node || z.node == self.node(r.node), "{r:?} got {pfn} from node {}", z.node.index());
         let id = self.book.add(pfn, order);
-        self.m.set_owner(pfn, order, self.book.words(id));
+        self.m.set_owner(pfn, order, id);
         id
     }
 

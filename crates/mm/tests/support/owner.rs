@@ -1,15 +1,12 @@
 //! The model's book of blocks: who holds what, and the owner of all movable pages.
 //!
-//! Every block has a number, which is also the first of its two owner words. Migration must carry the words along
-//! and tell the book where a page has gone; nothing else may change them.
+//! Every block has a number, which is kept with its frames. Migration must carry the number along and tell the book
+//! where a page has gone; nothing else may change it.
 
 use kontig_mm::state::FrameKind;
 use kontig_mm::{Memory, Order, Pfn};
 use kontig_mm::{MigrateOutcome, Owner};
 use std::collections::BTreeMap;
-
-/// Second owner word of every block: survives splitting and migration unchanged.
-const SALT: u32 = 0x6b6f_6e74;
 
 /// How owners answer, in 1/256.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,9 +74,6 @@ impl Book {
     pub fn set_kind(&mut self, id: u32, kind: FrameKind) {
         self.blocks.get_mut(&id).expect("the block is held").kind = kind;
     }
-    pub fn words(&self, id: u32) -> (u32, u32) {
-        (id, SALT)
-    }
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.blocks.keys().copied()
     }
@@ -106,9 +100,9 @@ impl Book {
             if tag.kind() != b.kind || tag.order() != b.order {
                 return Err(format!("block {id} is {b:?}, tagged {:?} {:?}", tag.kind(), tag.order()));
             }
-            let words = m.frames().owner(b.pfn, b.order);
-            if words != self.words(id) {
-                return Err(format!("block {id} at {} has owner words {words:?}", b.pfn));
+            let owner = m.frames().owner(b.pfn, b.order);
+            if owner != id {
+                return Err(format!("block {id} at {} is kept as {owner}", b.pfn));
             }
         }
         Ok(())
@@ -130,10 +124,10 @@ impl Owner for Book {
         self.roll() >= self.mood.pinned
     }
 
-    fn migrate(&mut self, from: Pfn, to: Pfn, owner: (u32, u32)) -> MigrateOutcome {
+    fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
         let id = self.of_frame[from.index()];
         assert!(id != 0, "{from} is migrated, but nobody holds it");
-        assert_eq!(owner, (id, SALT), "{from} is migrated with somebody else's words");
+        assert_eq!(owner, id, "{from} is migrated as somebody else's");
         assert_eq!(self.of_frame[to.index()], 0, "{from} is migrated to {to}, which somebody holds");
         let b = self.blocks[&id];
         assert!(b.order == Order::ZERO && b.kind != FrameKind::Kernel, "{b:?} is migrated");

@@ -172,7 +172,7 @@ impl Owner for Process {
     fn may_isolate(&mut self, _: Pfn) -> bool {
         true
     }
-    fn migrate(&mut self, _: Pfn, to: Pfn, (index, _): (u32, u32)) -> MigrateOutcome {
+    fn migrate(&mut self, _: Pfn, to: Pfn, index: u32) -> MigrateOutcome {
         self.migrated += 1;
         // Pages that were there before the first fault belong to nobody: 0.
         if let Some((pfn, _)) = (index as usize).checked_sub(1).and_then(|i| self.held.get_mut(i)) {
@@ -256,7 +256,7 @@ impl World {
         let pfn = got?;
         self.process.held.push((pfn, order));
         self.memory.lru_add(pfn, order);
-        self.memory.set_owner(pfn, order, (self.process.held.len() as u32, 0));
+        self.memory.set_owner(pfn, order, self.process.held.len() as u32);
         Some(pfn)
     }
 

@@ -73,9 +73,9 @@ struct Held {
 }
 
 impl Held {
-    /// The words kept with a page that may move, so that its holder is found: 0 is nobody's.
-    fn words(id: BlockId) -> (u32, u32) {
-        (id.0 + 1, 0)
+    /// The number kept with a page that may move, so that its holder is found: 0 is nobody's.
+    fn owner(id: BlockId) -> u32 {
+        id.0 + 1
     }
 }
 
@@ -166,12 +166,12 @@ impl Owner for Held {
     fn may_isolate(&mut self, pfn: Pfn) -> bool {
         self.moves.may_isolate(pfn)
     }
-    fn migrate(&mut self, from: Pfn, to: Pfn, words: (u32, u32)) -> MigrateOutcome {
-        let block = words.0.checked_sub(1).and_then(|id| self.blocks.get_mut(id as usize));
+    fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
+        let block = owner.checked_sub(1).and_then(|id| self.blocks.get_mut(id as usize));
         if let Some(block) = block.filter(|(pfn, _)| *pfn == from.get()) {
             block.0 = to.get();
         }
-        self.moves.migrate(from, to, words)
+        self.moves.migrate(from, to, owner)
     }
 }
 
@@ -265,7 +265,7 @@ impl Runner {
     fn hold(&mut self, pfn: Pfn, order: Order, request: Request, id: BlockId) -> u32 {
         if request.has(Request::OWNED) {
             self.memory.set_movable_ops(pfn);
-            self.memory.set_owner(pfn, order, Held::words(id));
+            self.memory.set_owner(pfn, order, Held::owner(id));
         }
         if self.loose && order > Order::ZERO {
             self.memory.split_page(pfn, order);

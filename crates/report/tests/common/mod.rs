@@ -202,7 +202,7 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
         random: true,
         without_effect: BTreeMap::new(),
         figures: vec![],
-        ending: None,
+        endings: Endings::default(),
         vmstat: BTreeMap::new(),
         work: BTreeMap::new(),
         histograms: vec![latency(patched, &mut noise)],
@@ -223,7 +223,7 @@ fn latency(patched: bool, noise: &mut Noise) -> Histogram {
         *buckets.entry((value.ln() * 16.0).ceil() as i64).or_insert(0u64) += 1;
     }
     let buckets = buckets.into_iter().map(|(k, n)| ((k as f64 / 16.0).exp(), n)).collect();
-    Histogram { name: "hugepage alloc latency".into(), unit: "us".into(), buckets }
+    Histogram { name: "hugepage alloc latency".into(), phase: MEASURE.into(), unit: "us".into(), buckets }
 }
 
 fn series(patched: bool, noise: &mut Noise, ns: impl Fn(f64) -> u64) -> Vec<Series> {

@@ -3,19 +3,20 @@
 //! Four bytes a page: a page-table entry. The way back, from frame to page, is the frame's owner ([`UserPage`]).
 //! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
 
-use crate::owner::UserPage;
+pub(crate) use crate::owner::TABLE_PAGES;
+use crate::owner::{Owners, UserPage};
 use kontig_mm::{MigrateOutcome, Owner, Pfn};
 use kontig_program::Region;
 
 /// Host bytes for each page that was ever mapped.
 pub const BYTES_PER_PAGE: u64 = 4;
-/// Pages a page table maps, and in a huge page.
-pub(crate) const TABLE_PAGES: u32 = 512;
 
 /// A mapping of a process. The entries are untouched host memory until pages are mapped.
 pub(crate) struct Mapping {
     process: usize,
     pages: u32,
+    /// The number of its first page as an owner.
+    first: u32,
     huge: bool,
     /// Frame + 1 of every page; 0 where none is mapped singly.
     ptes: Vec<u32>,
@@ -52,6 +53,11 @@ impl Table {
 }
 
 impl Mapping {
+    /// The number of one of its pages as an owner.
+    #[inline(always)]
+    pub(crate) fn owner(&self, page: u32) -> u32 {
+        self.first + page
+    }
     #[inline(always)]
     pub(crate) fn table(&self, page: u32) -> Table {
         self.tables[(page / TABLE_PAGES) as usize]
@@ -90,6 +96,7 @@ impl Mapping {
 #[derive(Default)]
 pub(crate) struct AddressSpaces {
     mappings: Vec<Mapping>,
+    owners: Owners,
     /// Whether a process is on another CPU than the one whose turn it is, with its translations live there.
     running: Vec<bool>,
     /// Migrations since last asked that had to interrupt another CPU.
@@ -108,17 +115,24 @@ impl AddressSpaces {
         self.running[process] = running;
     }
 
-    /// Maps so many pages for a process.
-    pub(crate) fn mmap(&mut self, process: usize, pages: u32) -> Region {
+    /// Maps so many pages for a process; `None` if so much has been mapped that there is no room left.
+    pub(crate) fn mmap(&mut self, process: usize, pages: u32) -> Option<Region> {
+        let first = self.owners.add(pages)?;
         let tables = pages.div_ceil(TABLE_PAGES) as usize;
         self.mappings.push(Mapping {
             process,
             pages,
+            first,
             huge: false,
             ptes: vec![0; pages as usize],
             tables: vec![Table::default(); tables],
         });
-        Region { mapping: self.mappings.len() as u32 - 1, first: 0, pages }
+        Some(Region { mapping: self.mappings.len() as u32 - 1, first: 0, pages })
+    }
+
+    /// The owner whose number is kept with a frame.
+    pub(crate) fn owner(&self, number: u32) -> UserPage {
+        self.owners.of_number(number)
     }
 
     /// The mapping of a region, if `process` has it and it holds the whole region.
@@ -145,8 +159,8 @@ impl Owner for AddressSpaces {
     }
 
     #[inline]
-    fn migrate(&mut self, _from: Pfn, to: Pfn, words: (u32, u32)) -> MigrateOutcome {
-        let UserPage { mapping, page } = UserPage::of_words(words);
+    fn migrate(&mut self, _from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
+        let UserPage { mapping, page } = self.owners.of_number(owner);
         let m = &mut self.mappings[mapping as usize];
         m.ptes[page as usize] = to.get() + 1;
         self.shootdowns += u64::from(self.running[m.process]);

@@ -168,8 +168,9 @@ impl Kernel {
     fn map_small(&mut self, at: UserPage, pfn: Pfn) {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
         self.mem.lru_add(pfn, Order::ZERO);
-        self.mem.set_owner(pfn, Order::ZERO, at.words());
-        self.spaces.mapping(at.mapping).set_pte(at.page, pfn);
+        let mapping = self.spaces.mapping(at.mapping);
+        mapping.set_pte(at.page, pfn);
+        self.mem.set_owner(pfn, Order::ZERO, mapping.owner(at.page));
     }
 
     fn map_huge(&mut self, at: UserPage, pfn: Pfn) {
@@ -177,9 +178,9 @@ impl Kernel {
         vmstat.add(VmEvent::Pgfault, 1);
         vmstat.add(VmEvent::ThpFaultAlloc, 1);
         self.mem.lru_add(pfn, HUGE);
-        let first = UserPage { page: at.page & !(TABLE_PAGES - 1), ..at };
-        self.mem.set_owner(pfn, HUGE, first.words());
-        self.spaces.mapping(at.mapping).table_mut(at.page).set_huge(Some(pfn));
+        let mapping = self.spaces.mapping(at.mapping);
+        mapping.table_mut(at.page).set_huge(Some(pfn));
+        self.mem.set_owner(pfn, HUGE, mapping.owner(at.page & !(TABLE_PAGES - 1)));
     }
 
     /// Puts a faulted page in place; the next page to touch.

@@ -1,5 +1,6 @@
 //! `mmap` of anonymous memory, and `madvise(MADV_HUGEPAGE)`: they note what is wanted; memory comes with the faults.
 
+use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
 use kontig_program::{Region, Value};
@@ -11,8 +12,8 @@ pub(crate) struct Mmap {
 }
 
 impl Mmap {
-    pub(crate) fn run(&self, k: &mut Kernel) -> Value {
-        Value::Region(k.spaces.mmap(self.process, self.pages))
+    pub(crate) fn run(&self, k: &mut Kernel) -> Result<Value, SimError> {
+        k.spaces.mmap(self.process, self.pages).map(Value::Region).ok_or(SimError::NoAddressSpace { pages: self.pages })
     }
 }
 

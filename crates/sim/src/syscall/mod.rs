@@ -78,7 +78,7 @@ impl Syscall {
     #[inline]
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
         match self {
-            Syscall::Mmap(call) => Ok(Step::Done(call.run(k))),
+            Syscall::Mmap(call) => call.run(k).map(Step::Done),
             Syscall::AdviseHuge(call) => Ok(Step::Done(call.run(k))),
             Syscall::Touch(call) => call.step(k, c),
             Syscall::Munmap(call) => Ok(call.step(k, c)),

@@ -6,7 +6,7 @@ use kontig_mm::state::FrameKind;
 use kontig_mm::{CpuId, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 pub use kontig_profiles::linux;
 use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Program, Region, Value};
-use kontig_sim::owner::UserPage;
+use kontig_sim::UserPage;
 use kontig_sim::{CostModel, Machine, MachineFile, SimError, Stop, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -213,7 +213,7 @@ pub fn proactive_runs(m: &Machine) -> u64 {
     m.memory().nodes()[0].kcompactd.proactive_runs
 }
 
-/// User pages by (mapping, page): the frame whose owner words name it, and the block's order.
+/// User pages by (mapping, page): the frame whose owner it is, and the block's order.
 pub fn user_pages(m: &Machine) -> BTreeMap<(u32, u32), (Pfn, Order)> {
     let mut found = BTreeMap::new();
     let frames = m.memory().frames();
@@ -221,7 +221,7 @@ pub fn user_pages(m: &Machine) -> BTreeMap<(u32, u32), (Pfn, Order)> {
         for pfn in (z.start.get()..z.end.get()).map(Pfn::new) {
             let tag = frames.tag(pfn);
             if matches!(tag.kind(), FrameKind::Lru | FrameKind::IsolatedLru) {
-                let UserPage { mapping, page } = UserPage::of_words(frames.owner(pfn, tag.order()));
+                let UserPage { mapping, page } = m.owner(frames.owner(pfn, tag.order()));
                 let before = found.insert((mapping, page), (pfn, tag.order()));
                 assert_eq!(before, None, "two frames for page {page} of mapping {mapping}");
             }

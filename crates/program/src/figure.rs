@@ -4,6 +4,7 @@
 //! of several repetitions become one. Tables and pages show whatever figures runs bring along; there is no other list
 //! of them. A [`Reading`] is a figure with its value, or with the reason why there is none: nothing measured is not 0.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -11,8 +12,9 @@ use std::borrow::Cow;
 pub type Text = Cow<'static, str>;
 
 /// Which way a figure gets better.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Better {
     /// A lower value is better.
     Lower,
@@ -23,8 +25,9 @@ pub enum Better {
 }
 
 /// How the values of several repetitions become one.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Merge {
     /// The percentile of all repetitions' samples put together: a mean of percentiles is no percentile.
     Percentile {
@@ -44,7 +47,8 @@ pub enum Merge {
 }
 
 /// What a number is.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Figure {
     /// Its name.
     pub name: Text,
@@ -97,6 +101,14 @@ impl Figure {
     pub fn of_phase(self, phase: impl Into<Text>) -> Figure {
         Figure { phase: phase.into(), ..self }
     }
+    /// Of a task that has a name, which then stands before the figure's own and its distribution's.
+    pub fn of_task(self, task: &str) -> Figure {
+        let merge = match self.merge {
+            Merge::Percentile { of, p } => Merge::Percentile { of: named(task, &of), p },
+            merge => merge,
+        };
+        Figure { name: named(task, &self.name), merge, ..self }
+    }
     /// With its value.
     pub fn read(self, value: f64) -> Reading {
         Reading { figure: self, value: Some(value), missing: Text::default() }
@@ -108,16 +120,22 @@ impl Figure {
     }
 }
 
+/// What a task measures, under the task's name.
+pub fn named(task: &str, what: &str) -> Text {
+    format!("{task}: {what}").into()
+}
+
 /// A figure of one run.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Reading {
     /// What it is.
-    #[serde(flatten)]
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub figure: Figure,
     /// Its value; none where nothing was measured.
     pub value: Option<f64>,
     /// Why there is no value.
-    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "str::is_empty"))]
     pub missing: Text,
 }
 
@@ -137,6 +155,13 @@ pub fn samples_needed(p: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tasks_figure_and_the_distribution_it_comes_from_bear_the_tasks_name() {
+        let figure = Figure::percentile("wait", "us", 99.0).of_task("a");
+        assert_eq!(figure.name, "a: wait p99");
+        assert_eq!(figure.merge, Merge::Percentile { of: "a: wait".into(), p: 99.0 });
+    }
 
     #[test]
     fn a_percentile_takes_as_many_samples_as_bound_it_with_95_percent_confidence() {

@@ -2,7 +2,9 @@
 //!
 //! Wake kswapd, dip below the low mark, compact, reclaim, compact harder, perhaps again. It is a machine with
 //! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
-//! Source: kernel-behaviour §3.5 (4.8 and later), §4.5; the one loop of 7.2 from its behaviour.
+//!
+//! How it begins, and what is left to a request that may not wait, is a matter of the kernel's age:
+//! [`compact_then_loop`], [`one_loop`]. When it tries again, [`retry`] says. Source: kernel-behaviour §3.5, §4.5.
 
 use crate::allocate::NoPage;
 use crate::compact::direct::{CompactPriority, Compacted, DirectCompact, compact_order};
@@ -13,11 +15,12 @@ use crate::request::Request;
 use crate::rules::{Attempts, CompactStall, Reserves};
 use crate::state::Memory;
 use crate::step::Step;
-use crate::types::{MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
+use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
-const MAX_RECLAIM_RETRIES: u32 = 16;
-const MAX_COMPACT_RETRIES: u32 = 16;
+mod compact_then_loop;
+mod one_loop;
+mod retry;
 
 /// Why a request got no block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,6 +117,12 @@ impl AllocSlow {
     fn can_direct_reclaim(&self) -> bool {
         self.request.gfp.has(Gfp::DIRECT_RECLAIM)
     }
+    /// Whether compaction is worth a first try, before reclaim: for requests that reclaim helps little.
+    fn compacts_early(&self) -> bool {
+        let r = &self.request;
+        let early = r.order.is_costly() || r.gfp.migratetype() != MigrateType::Movable;
+        self.can_direct_reclaim() && self.can_compact() && early
+    }
     fn can_compact(&self) -> bool {
         self.request.order > Order::ZERO && self.request.gfp.has(Gfp::IO)
     }
@@ -139,7 +148,7 @@ impl AllocSlow {
                     self.compact_result = result;
                     match self.compacted(m, owner, captured) {
                         Some(pfn) => Step::Done(Ok(pfn)),
-                        None if self.compact_first => self.first_round_done(),
+                        None if self.compact_first => self.first_round_done(m),
                         None => {
                             self.state = State::Decide;
                             Step::Working
@@ -152,62 +161,10 @@ impl AllocSlow {
     }
 
     fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
-        let early = self.request.order.is_costly() || self.request.gfp.migratetype() != MigrateType::Movable;
-        if m.sh.profile.slow_path.attempts == Attempts::OneLoop {
-            self.compact_first = self.can_direct_reclaim() && self.can_compact() && early;
-            if self.compact_first {
-                self.priority = CompactPriority::Async;
-            }
-            self.state = State::Retry;
-            return Step::Working;
+        match m.sh.profile.slow_path.attempts {
+            Attempts::CompactThenLoop => self.enter_with_compaction(m, owner),
+            Attempts::OneLoop => self.enter_loop(),
         }
-        self.wake_all_kswapds(m, owner);
-        if let Some(pfn) = self.try_freelist(m) {
-            return Step::Done(Ok(pfn));
-        }
-        if self.can_direct_reclaim() && self.can_compact() && early {
-            self.state = State::FirstCompact(self.direct_compact(m, CompactPriority::Async));
-        } else {
-            self.state = State::Retry;
-        }
-        Step::Working
-    }
-
-    fn first_compact_done<O: Owner>(
-        &mut self,
-        m: &mut Memory,
-        owner: &mut O,
-        result: CompactResult,
-        captured: Option<(Pfn, ZoneId)>,
-    ) -> AllocStep {
-        self.compact_result = result;
-        if let Some(pfn) = self.compacted(m, owner, captured) {
-            return Step::Done(Ok(pfn));
-        }
-        if self.request.order.is_costly() && self.request.gfp.has(Gfp::NORETRY) {
-            let never = m.sh.profile.slow_path.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
-            if never || matches!(result, CompactResult::Skipped | CompactResult::Deferred) {
-                return Step::Done(Err(AllocFailure::Failed));
-            }
-            // Worth a try, but only the cheap kind.
-            self.priority = CompactPriority::Async;
-        }
-        self.state = State::Retry;
-        Step::Working
-    }
-
-    /// The loop's first round, without reclaim, gave no page.
-    fn first_round_done(&mut self) -> AllocStep {
-        let noretry = self.request.gfp.has(Gfp::NORETRY);
-        if noretry && self.request.gfp.has(Gfp::THISNODE) {
-            return Step::Done(Err(AllocFailure::Failed));
-        }
-        if !noretry {
-            self.priority = CompactPriority::SyncLight;
-        }
-        self.compact_first = false;
-        self.state = State::Retry;
-        Step::Working
     }
 
     /// kswapd again, the lists again, then reclaim; then compaction goes on.
@@ -217,7 +174,10 @@ impl AllocSlow {
             return Step::Done(Ok(pfn));
         }
         if !self.can_direct_reclaim() {
-            return self.without_reclaim(m);
+            return match m.sh.profile.slow_path.attempts {
+                Attempts::CompactThenLoop => Step::Done(Err(AllocFailure::Failed)),
+                Attempts::OneLoop => self.without_reclaim(),
+            };
         }
         self.progress = !self.compact_first && self.direct_reclaim(m, owner);
         if self.progress
@@ -228,22 +188,6 @@ impl AllocSlow {
         self.state =
             if self.compacts(m) { State::Compact(self.direct_compact(m, self.priority)) } else { State::Decide };
         Step::Working
-    }
-
-    /// What is left to a request that may not wait. In 7.2 one that may use reserves looks a second time, and in
-    /// defrag_mode one that may wake kswapd gives up on keeping pageblocks whole.
-    fn without_reclaim(&mut self, m: &Memory) -> AllocStep {
-        if m.sh.profile.slow_path.attempts == Attempts::CompactThenLoop {
-            return Step::Done(Err(AllocFailure::Failed));
-        }
-        if self.request.gfp.has(Gfp::HIGH) && !core::mem::replace(&mut self.looked_twice, true) {
-            return Step::Working;
-        }
-        if self.flags.any(AllocFlags::NOFRAGMENT) && self.request.gfp.has(Gfp::KSWAPD_RECLAIM) {
-            self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
-            return Step::Working;
-        }
-        Step::Done(Err(AllocFailure::Failed))
     }
 
     /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists may.
@@ -396,33 +340,6 @@ impl AllocSlow {
         }
     }
 
-    fn should_reclaim_retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> bool {
-        if self.progress && self.request.order <= PAGE_ALLOC_COSTLY_ORDER {
-            self.no_progress_loops = 0;
-        } else {
-            self.no_progress_loops += 1;
-        }
-        let mut worth_it = false;
-        if self.no_progress_loops <= MAX_RECLAIM_RETRIES {
-            worth_it = self.reclaim_could_help(m);
-            offer_cpu(m, owner);
-        }
-        // Before giving up: what is reserved for atomic requests.
-        let last = m.sh.profile.highatomic.unreserves_for_any_reason || self.no_progress_loops > MAX_RECLAIM_RETRIES;
-        worth_it || last && self.unreserve_highatomic(m, true)
-    }
-
-    /// Whether the request would be served if all that can be reclaimed were.
-    fn reclaim_could_help(&self, m: &Memory) -> bool {
-        let (highest, flags, profile) = (self.request.gfp.highest_zone(), self.flags, &m.sh.profile);
-        m.zones_for(&self.request).any(|z| {
-            let z = &m.zones[z];
-            // Exact: counted with what CPUs have not folded in, unlike where the lists are tried.
-            let available = z.nr_free_pages_exact() as i64 + z.reclaimable_pages(profile);
-            z.watermark_ok(self.request.order, z.wmark(Wmark::Min), highest, flags, available, profile)
-        })
-    }
-
     /// Takes one pageblock out of the reserve for atomic requests, in the first zone where that frees any page.
     fn unreserve_highatomic(&self, m: &mut Memory, force: bool) -> bool {
         let t = self.request.gfp.migratetype();
@@ -433,45 +350,6 @@ impl AllocSlow {
             }
         }
         false
-    }
-
-    fn should_compact_retry(&mut self, m: &mut Memory) -> bool {
-        match self.compact_result {
-            CompactResult::Success => self.compaction_retries += 1,
-            CompactResult::Skipped => {
-                let (order, flags, highest) = (self.request.order, self.flags, self.request.gfp.highest_zone());
-                let mut at = 0;
-                while let Some(z) = m.next_zone(&self.request, &mut at) {
-                    let zone = &m.zones[z];
-                    let reclaimable = zone.reclaimable_pages(&m.sh.profile) / i64::from(order.get());
-                    let free = zone.nr_free_pages_exact() as i64;
-                    if m.worth_reclaiming_for(z, order, flags, highest, free + reclaimable) {
-                        return true;
-                    }
-                }
-                return false;
-            }
-            CompactResult::Complete
-            | CompactResult::Deferred
-            | CompactResult::PartialSkipped
-            | CompactResult::Contended => return self.raise_priority(),
-            _ => {}
-        }
-        let max = if self.request.order.is_costly() { MAX_COMPACT_RETRIES / 4 } else { MAX_COMPACT_RETRIES };
-        self.compaction_retries <= max || self.raise_priority()
-    }
-
-    fn raise_priority(&mut self) -> bool {
-        let floor = if self.request.order.is_costly() { CompactPriority::SyncLight } else { CompactPriority::SyncFull };
-        if self.priority <= floor {
-            return false;
-        }
-        self.priority = match self.priority {
-            CompactPriority::Async => CompactPriority::SyncLight,
-            _ => CompactPriority::SyncFull,
-        };
-        self.compaction_retries = 0;
-        true
     }
 }
 

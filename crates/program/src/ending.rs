@@ -1,10 +1,15 @@
 //! Endings: by which rule a program stopped before its work was done.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 /// The rule by which a program stopped, and how far it had come.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Ending {
+    /// The task whose program it was; empty where tasks have no names.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
+    pub task: String,
     /// The rule, such as `the first failed allocation`.
     pub rule: String,
     /// The share of its goal it had reached, %; none where the goal was nothing.

@@ -1,0 +1,226 @@
+//! `kontig profile`: what the rules of a kernel generation are, and where two generations differ.
+//!
+//! A rule has a line with its value, the kernels it is of and the section that describes it, and under it what it
+//! does. All of that stands with the rule in the engine ([`kontig_mm::rules`]).
+
+use clap::{Args, Subcommand};
+use kontig_lab::LabError;
+use kontig_mm::Profile;
+use kontig_mm::rules::MECHANISMS;
+use kontig_mm::rules::rule::{Rule, Setting};
+
+/// `kontig profile`.
+#[derive(Subcommand)]
+pub enum ProfileCommand {
+    /// Show all rules of a kernel generation, by mechanism
+    #[command(after_help = "Examples:\n  kontig profile show 6.1\n  kontig profile show ./mine.toml --json\n\n\
+        'kontig list' shows the profiles. A profile file names the one it starts from (base = \"6.1\") and, in a table \
+        for each mechanism, the rules that differ.")]
+    Show(ShowArgs),
+    /// Show the rules in which two kernel generations differ
+    #[command(after_help = "Examples:\n  kontig profile diff 6.1 7.2\n  kontig profile diff 6.1 ./mine.toml --short")]
+    Diff(DiffArgs),
+}
+
+/// `kontig profile show`.
+#[derive(Args)]
+pub struct ShowArgs {
+    /// A profile, by name or file
+    #[arg(value_name = "NAME|FILE")]
+    profile: String,
+    /// One line for each rule, without what it does
+    #[arg(long, conflicts_with = "json")]
+    short: bool,
+    /// As JSON (schema kontig.profile/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// `kontig profile diff`.
+#[derive(Args)]
+pub struct DiffArgs {
+    /// A profile, by name or file
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// Another
+    #[arg(value_name = "TO")]
+    to: String,
+    /// One line for each rule, without what it does
+    #[arg(long, conflicts_with = "json")]
+    short: bool,
+    /// As JSON (schema kontig.profile-diff/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does what was asked.
+pub fn profile(command: &ProfileCommand) -> Result<(), LabError> {
+    match command {
+        ProfileCommand::Show(a) => show(&kontig_profiles::open(&a.profile)?, a),
+        ProfileCommand::Diff(a) => diff(&kontig_profiles::open(&a.from)?, &kontig_profiles::open(&a.to)?, a),
+    }
+}
+
+fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
+    let rules: Vec<(&Rule, Setting)> = p.settings().collect();
+    if a.json {
+        let mechanisms: Vec<_> = MECHANISMS
+            .iter()
+            .map(|m| {
+                let own = rules.iter().filter(|(rule, _)| rule.mechanism == m.name);
+                let rules: Vec<_> = own.map(|(rule, s)| described(rule, &[("value", *s)])).collect();
+                serde_json::json!({ "name": m.name, "about": m.about, "rules": rules })
+            })
+            .collect();
+        let doc = serde_json::json!({
+            "schema": "kontig.profile/1",
+            "name": p.name,
+            "summary": p.summary,
+            "recorded": p.recorded,
+            "mechanisms": mechanisms,
+        });
+        return crate::print(&format!("{doc:#}\n"));
+    }
+    let entries: Vec<Entry> = rules
+        .iter()
+        .map(|&(rule, s)| {
+            let text = match s {
+                Setting::Variant(v) => vec![v.what.to_string()],
+                Setting::Switch(_) | Setting::Number(_) => vec![rule.what.to_string()],
+            };
+            Entry { rule, value: s.shown(), kernels: kernels(rule, s), text }
+        })
+        .collect();
+    let recorded = match p.recorded {
+        true => "A kernel of this generation was recorded, and the engine reproduces it.",
+        false => "No kernel of this generation was recorded: its rules follow descriptions.",
+    };
+    crate::print(&format!("{}: {}\n{recorded}\n{}", p.name, p.summary, listed(&entries, a.short)))
+}
+
+fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {
+    let all = from.settings().count();
+    let pairs = from.settings().zip(to.settings());
+    let differing: Vec<(&Rule, Setting, Setting)> =
+        pairs.map(|((rule, a), (_, b))| (rule, a, b)).filter(|(_, a, b)| a != b).collect();
+    if a.json {
+        let rules: Vec<_> = differing.iter().map(|(r, a, b)| described(r, &[("from", *a), ("to", *b)])).collect();
+        let doc = serde_json::json!({
+            "schema": "kontig.profile-diff/1",
+            "from": from.name,
+            "to": to.name,
+            "rules": rules,
+        });
+        return crate::print(&format!("{doc:#}\n"));
+    }
+    let entries: Vec<Entry> = differing
+        .iter()
+        .map(|&(rule, a, b)| {
+            let text = match (a, b) {
+                (Setting::Variant(before), Setting::Variant(after)) => {
+                    vec![format!("from: {}", before.what), format!("to: {}", after.what)]
+                }
+                _ => vec![rule.what.to_string()],
+            };
+            Entry { rule, value: format!("{} -> {}", a.shown(), b.shown()), kernels: kernels(rule, b), text }
+        })
+        .collect();
+    let count = match differing.len() {
+        0 => "no rule differs".into(),
+        1 => format!("1 of {all} rules differs"),
+        n => format!("{n} of {all} rules differ"),
+    };
+    crate::print(&format!("{} -> {}: {count}\n{}", from.name, to.name, listed(&entries, a.short)))
+}
+
+/// A rule as JSON, with its settings under these names.
+fn described(rule: &Rule, settings: &[(&str, Setting)]) -> serde_json::Value {
+    let mut doc = serde_json::json!({
+        "mechanism": rule.mechanism,
+        "name": rule.name,
+        "what": rule.what,
+        "section": rule.section,
+    });
+    for (name, setting) in settings {
+        doc[*name] = match setting {
+            Setting::Switch(on) => (*on).into(),
+            Setting::Number(n) => (*n).into(),
+            Setting::Variant(v) => v.name().into(),
+        };
+        if let Setting::Variant(v) = setting {
+            doc[format!("{name}_means")] = v.what.into();
+            doc[format!("{name}_kernels")] = v.since.into();
+        }
+    }
+    if !rule.since.is_empty() {
+        doc["kernels"] = rule.since.into();
+    }
+    doc
+}
+
+/// The kernels that do what a rule says, or what it is set to.
+fn kernels(rule: &Rule, setting: Setting) -> String {
+    let text = match setting {
+        Setting::Variant(v) => v.since,
+        Setting::Switch(_) | Setting::Number(_) => rule.since,
+    };
+    let starts_with_a_version = text.starts_with(|c: char| c.is_ascii_digit());
+    if starts_with_a_version && !text.contains('–') { format!("since {text}") } else { text.into() }
+}
+
+/// A rule to print.
+struct Entry<'a> {
+    rule: &'a Rule,
+    value: String,
+    kernels: String,
+    text: Vec<String>,
+}
+
+/// The rules under their mechanisms, in columns; `short` leaves out what they do.
+fn listed(entries: &[Entry], short: bool) -> String {
+    let mut out = String::new();
+    for mechanism in MECHANISMS {
+        let own: Vec<&Entry> = entries.iter().filter(|e| e.rule.mechanism == mechanism.name).collect();
+        let widest = |of: fn(&Entry) -> usize| own.iter().map(|e| of(e)).max().unwrap_or(0);
+        let name = widest(|e| e.rule.name.len());
+        let (value, kernels) = (widest(|e| e.value.len()), widest(|e| e.kernels.chars().count()));
+        if !own.is_empty() {
+            out += &format!("\n[{}] {}\n", mechanism.name, mechanism.about);
+        }
+        for e in own {
+            let (rule, section) = (e.rule.name, e.rule.section);
+            out += &format!("  {rule:name$}  {:value$}  {:kernels$}  §{section}\n", e.value, e.kernels);
+            for text in e.text.iter().filter(|_| !short) {
+                wrap(&mut out, text, "      ", width());
+            }
+        }
+    }
+    out
+}
+
+/// Columns to fill: the terminal's, as far as lines stay readable.
+fn width() -> usize {
+    terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0)).clamp(60, 100)
+}
+
+/// Adds a text in lines of at most `width` columns.
+fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            out.push('\n');
+            column = 0;
+        }
+        if column == 0 {
+            out.push_str(indent);
+            column = indent.len();
+        } else {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+}

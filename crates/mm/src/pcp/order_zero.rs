@@ -1,0 +1,39 @@
+//! Per-CPU lists of single pages: a full list gives back a batch, from the types in turn.
+//!
+//! Source: kernel-behaviour §2.4 (up to 5.12).
+
+use crate::state::Locked;
+use crate::types::{MigrateType, Order};
+
+impl Locked<'_> {
+    /// After a free that may have been one too many.
+    pub(super) fn pcp_overflow_order_zero(&mut self) {
+        let pcp = &self.zone.pcps[self.cpu];
+        if pcp.count >= pcp.high {
+            self.pcp_free_bulk_shares(pcp.batch);
+        }
+    }
+
+    /// Gives back `count` pages: lists in turn, each visit taking one page more for every list found empty.
+    pub(super) fn pcp_free_bulk_shares(&mut self, count: u32) {
+        self.count_lock();
+        let mut left = count.min(self.zone.pcps[self.cpu].count);
+        let (mut list, mut share) = (0, 0);
+        while left > 0 {
+            loop {
+                share += 1;
+                list = (list + 1) % MigrateType::PCP_TYPES;
+                if !self.zone.pcps[self.cpu].lists[list].is_empty() {
+                    break;
+                }
+            }
+            if share == MigrateType::PCP_TYPES as u32 {
+                share = left;
+            }
+            while left > 0 && share > 0 && self.pcp_drain_one(list, Order::ZERO) {
+                left -= 1;
+                share -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The slow path of 4.8 and later: a first compaction for costly requests and those that are not movable, then a loop of
+//! reclaim and compaction.
+//!
+//! Source: kernel-behaviour §3.5.
+
+use super::{AllocFailure, AllocSlow, AllocStep, State};
+use crate::compact::direct::CompactPriority;
+use crate::event::CompactResult;
+use crate::gfp::Gfp;
+use crate::host::Owner;
+use crate::state::Memory;
+use crate::step::Step;
+use crate::types::{Pfn, ZoneId};
+
+impl AllocSlow {
+    /// Wakes kswapd and looks at the lists by the min mark; then the first compaction, or straight to the loop.
+    pub(super) fn enter_with_compaction<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
+        self.wake_all_kswapds(m, owner);
+        if let Some(pfn) = self.try_freelist(m) {
+            return Step::Done(Ok(pfn));
+        }
+        if self.compacts_early() {
+            self.state = State::FirstCompact(self.direct_compact(m, CompactPriority::Async));
+        } else {
+            self.state = State::Retry;
+        }
+        Step::Working
+    }
+
+    /// The first compaction has ended.
+    pub(super) fn first_compact_done<O: Owner>(
+        &mut self,
+        m: &mut Memory,
+        owner: &mut O,
+        result: CompactResult,
+        captured: Option<(Pfn, ZoneId)>,
+    ) -> AllocStep {
+        self.compact_result = result;
+        if let Some(pfn) = self.compacted(m, owner, captured) {
+            return Step::Done(Ok(pfn));
+        }
+        if self.request.order.is_costly() && self.request.gfp.has(Gfp::NORETRY) {
+            let never = m.sh.profile.slow_path.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
+            if never || matches!(result, CompactResult::Skipped | CompactResult::Deferred) {
+                return Step::Done(Err(AllocFailure::Failed));
+            }
+            // Worth a try, but only the cheap kind.
+            self.priority = CompactPriority::Async;
+        }
+        self.state = State::Retry;
+        Step::Working
+    }
+}

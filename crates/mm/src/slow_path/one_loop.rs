@@ -1,0 +1,49 @@
+//! The slow path as one loop, whose first round leaves reclaim out for costly requests and those that are not movable.
+//!
+//! Source: kernel-behaviour §3.5.1 (7.2).
+
+use super::{AllocFailure, AllocSlow, AllocStep, State};
+use crate::compact::direct::CompactPriority;
+use crate::gfp::{AllocFlags, Gfp};
+use crate::state::Memory;
+use crate::step::Step;
+
+impl AllocSlow {
+    /// Decides whether the first round only compacts.
+    pub(super) fn enter_loop(&mut self) -> AllocStep {
+        self.compact_first = self.compacts_early();
+        if self.compact_first {
+            self.priority = CompactPriority::Async;
+        }
+        self.state = State::Retry;
+        Step::Working
+    }
+
+    /// The first round, without reclaim, gave no page.
+    pub(super) fn first_round_done(&mut self, m: &Memory) -> AllocStep {
+        let noretry = self.request.gfp.has(Gfp::NORETRY);
+        let never = m.sh.profile.slow_path.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
+        if noretry && never {
+            return Step::Done(Err(AllocFailure::Failed));
+        }
+        if !noretry {
+            self.priority = CompactPriority::SyncLight;
+        }
+        self.compact_first = false;
+        self.state = State::Retry;
+        Step::Working
+    }
+
+    /// What is left to a request that may not wait: one that may use reserves looks a second time, and in defrag_mode
+    /// one that may wake kswapd gives up on keeping pageblocks whole.
+    pub(super) fn without_reclaim(&mut self) -> AllocStep {
+        if self.request.gfp.has(Gfp::HIGH) && !core::mem::replace(&mut self.looked_twice, true) {
+            return Step::Working;
+        }
+        if self.flags.any(AllocFlags::NOFRAGMENT) && self.request.gfp.has(Gfp::KSWAPD_RECLAIM) {
+            self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
+            return Step::Working;
+        }
+        Step::Done(Err(AllocFailure::Failed))
+    }
+}

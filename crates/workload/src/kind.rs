@@ -1,0 +1,49 @@
+//! The kinds of work that files can name. A new benchmark is a file of its own, and a line in each list here.
+
+use crate::churn::Churn;
+use crate::compact::Compact;
+use crate::fragmenter::Fragment;
+use crate::heap::Heap;
+use crate::hugealloc::HugeAlloc;
+use crate::scenario::Task;
+use crate::unmovable::FragmentUnmovable;
+use crate::watch::Watch;
+use serde::{Deserialize, Serialize};
+
+/// A kind of work, with its parameters.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Kind {
+    /// Nothing at all.
+    Nothing {},
+    /// A process fills memory and unmaps part of every 2 MiB section.
+    Fragment(Fragment),
+    /// A driver takes memory as huge pages and frees the first part of each.
+    FragmentUnmovable(FragmentUnmovable),
+    /// A driver allocates huge pages until it gives up.
+    Hugealloc(HugeAlloc),
+    /// A process touches a heap with MADV_HUGEPAGE.
+    Heap(Heap),
+    /// One full compaction by `vm.compact_memory`.
+    Compact(Compact),
+    /// Nothing, for so long: the machine's own threads are watched.
+    Watch(Watch),
+    /// A process replaces its memory, a stretch at a time.
+    Churn(Churn),
+}
+
+impl Kind {
+    /// A task that does this work, one copy on the first CPU; none for nothing.
+    pub(crate) fn task(&self) -> Option<Task> {
+        Some(match self.clone() {
+            Kind::Nothing {} => return None,
+            Kind::Fragment(b) => Task::new(b),
+            Kind::FragmentUnmovable(b) => Task::new(b),
+            Kind::Hugealloc(b) => Task::new(b),
+            Kind::Heap(b) => Task::new(b),
+            Kind::Compact(b) => Task::new(b),
+            Kind::Watch(b) => Task::new(b),
+            Kind::Churn(b) => Task::new(b),
+        })
+    }
+}

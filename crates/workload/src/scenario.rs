@@ -1,0 +1,341 @@
+//! Scenarios: phases one after another, in each phase tasks side by side, each task placed on CPUs.
+//!
+//! A phase begins when the one before it has ended: when all its tasks are done, or after a time. Of a measured phase,
+//! the figures of its tasks are read when it ends. A background task is not waited for and not measured; it goes on
+//! through the phases that follow. Any other task that is not done when its phase ends is stopped: it hands over no
+//! further batch, and what it holds stays held.
+//!
+//! The measurement lasts from the begin of the first measured phase to the end of the last. A single one bears the
+//! measurement's own name, [`MEASURE`].
+
+use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start};
+use kontig_program::figure::named;
+use kontig_program::{Batch, MEASURE, Outcome, Placement, Program, SplitMix64, TOTAL};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What runs on a machine, from its start to the end of the run.
+#[derive(Clone)]
+pub struct Scenario {
+    /// The phases, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// A stretch of a scenario.
+#[derive(Clone)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Whether its tasks are measured.
+    pub measured: bool,
+    /// When it ends.
+    pub end: End,
+    /// What begins with it.
+    pub tasks: Vec<Task>,
+}
+
+/// When a phase ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// When its tasks are done, background ones aside.
+    AllDone,
+    /// After a time.
+    After {
+        /// The time.
+        ns: u64,
+    },
+}
+
+/// A benchmark with its place: a copy of its program on each of some CPUs.
+#[derive(Clone)]
+pub struct Task {
+    /// What its figures are called after; none where there is no other to tell it from.
+    pub name: Option<String>,
+    /// Whether it is neither waited for nor measured.
+    pub background: bool,
+    /// Where its copies run.
+    pub placements: Vec<Placement>,
+    benchmark: Arc<dyn AnyBenchmark>,
+}
+
+/// A program on its way, and the means to stop it.
+pub struct Started {
+    program: Box<dyn Program>,
+    stop: Stop,
+}
+
+/// Stops a program at the end of the batch it is in.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// From now on the program hands over nothing.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Started {
+    /// The means to stop it.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+}
+
+impl Program for Started {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        if !self.stop.0.load(Ordering::Relaxed) {
+            self.program.next(done, todo);
+        }
+    }
+    fn progress(&self) -> f64 {
+        self.program.progress()
+    }
+}
+
+impl Task {
+    /// A task of one copy on the first CPU.
+    pub fn new(benchmark: impl Benchmark) -> Task {
+        Task { name: None, background: false, placements: vec![Placement { cpu: 0 }], benchmark: Arc::new(benchmark) }
+    }
+    /// Under a name.
+    pub fn named(self, name: impl Into<String>) -> Task {
+        Task { name: Some(name.into()), ..self }
+    }
+    /// With a copy on each of these CPUs.
+    pub fn on(self, cpus: impl IntoIterator<Item = usize>) -> Task {
+        Task { placements: cpus.into_iter().map(|cpu| Placement { cpu }).collect(), ..self }
+    }
+    /// In the background.
+    pub fn in_background(self) -> Task {
+        Task { background: true, ..self }
+    }
+
+    /// Starts a copy.
+    ///
+    /// # Errors
+    /// Which parameter cannot be read; none of a scenario that was checked.
+    pub fn start(&self, start: &Start) -> Result<Started, String> {
+        let start = Start { copies: self.placements.len() as u64, ..*start };
+        Ok(Started { program: self.benchmark.program(&start)?, stop: Stop::default() })
+    }
+
+    /// What its copies have measured, under the task's name.
+    ///
+    /// # Panics
+    /// If a program is none that [`Task::start`] gave.
+    fn measured(&self, copies: &[&dyn Program]) -> Measured {
+        let own = copies.iter().map(|program| {
+            let any: &dyn Any = *program;
+            any.downcast_ref::<Started>().expect("a task reads the programs it started").program.as_ref()
+        });
+        let mut measured = self.benchmark.measured(&own.collect::<Vec<_>>());
+        if let Some(name) = &self.name {
+            for reading in &mut measured.figures {
+                reading.figure = reading.figure.clone().of_task(name);
+            }
+            for latencies in &mut measured.latencies {
+                latencies.name = named(name, &latencies.name);
+            }
+            if let Some(ending) = &mut measured.ending {
+                ending.task.clone_from(name);
+            }
+        }
+        measured
+    }
+}
+
+impl Phase {
+    /// A phase that ends when its tasks are done.
+    pub fn new(name: impl Into<String>, tasks: Vec<Task>) -> Phase {
+        Phase { name: name.into(), measured: false, end: End::AllDone, tasks }
+    }
+    /// One that is measured.
+    pub fn measured(self) -> Phase {
+        Phase { measured: true, ..self }
+    }
+    /// One that ends after a time.
+    pub fn lasting(self, ns: u64) -> Phase {
+        Phase { end: End::After { ns }, ..self }
+    }
+
+    /// The tasks it waits for or, if it is measured, measures.
+    pub fn foreground(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(|task| !task.background)
+    }
+
+    /// What its tasks have measured, each from its own programs, background ones aside.
+    pub fn read(&self, programs: &[Vec<&dyn Program>]) -> Vec<Measured> {
+        let read = |(task, programs): (&Task, &Vec<&dyn Program>)| {
+            let mut measured = task.measured(programs);
+            for reading in &mut measured.figures {
+                reading.figure.phase = self.name.clone().into();
+            }
+            measured
+        };
+        self.foreground().zip(programs).map(read).collect()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let named = |reason: String| format!("phase '{}': {reason}", self.name);
+        let said = |task: &Task| task.name.as_ref().map_or("a task".into(), |name| format!("task '{name}'"));
+        for (i, task) in self.tasks.iter().enumerate() {
+            task.start(&Start::default()).map(drop)?;
+            if task.placements.is_empty() {
+                return Err(named(format!("{} has no CPU to run on: cpus = [0]", said(task))));
+            }
+            if task.name.as_ref().is_some_and(|name| name.trim().is_empty() || name.contains(char::is_control)) {
+                return Err(named("a task's name is a word or more on one line".into()));
+            }
+            let same = |other: &&Task| other.background == task.background && other.name == task.name;
+            if self.measured && !task.background && self.tasks[..i].iter().any(|other| same(&other)) {
+                return Err(named(format!("{} is there twice: give each task another name", said(task))));
+            }
+            if task.benchmark.is_endless() && !task.background && self.end == End::AllDone {
+                let ways = "give the phase an end (seconds = 60), or run it in the background";
+                return Err(named(format!("{} goes on until it is stopped: {ways}", said(task))));
+            }
+        }
+        if self.measured && self.end == End::AllDone && self.foreground().next().is_none() {
+            return Err(named("nothing is measured: it has no task, and no end (seconds = 60)".into()));
+        }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    /// Whether it can be run, on a machine that is large enough.
+    ///
+    /// # Errors
+    /// What contradicts itself or cannot be read, and what would be right.
+    pub fn check(&self) -> Result<(), String> {
+        for (i, phase) in self.phases.iter().enumerate() {
+            let name = &phase.name;
+            if name.trim().is_empty() || name.contains(char::is_control) || name == TOTAL {
+                return Err(format!("a phase cannot be called '{}'", name.escape_debug()));
+            }
+            if self.phases[..i].iter().any(|other| other.name == *name) {
+                return Err(format!("two phases are called '{name}'"));
+            }
+            phase.check()?;
+        }
+        let measured: Vec<&Phase> = self.phases.iter().filter(|phase| phase.measured).collect();
+        match measured.as_slice() {
+            [] => Err("no phase is measured: measured = true".into()),
+            [one] if one.name != MEASURE => {
+                Err(format!("phase '{}': the only phase that is measured is called '{MEASURE}'", one.name))
+            }
+            [_, _, ..] if self.phases.iter().any(|phase| phase.name == MEASURE) => {
+                Err(format!("phase '{MEASURE}': of several that are measured, each has a name of its own"))
+            }
+            _ if self.phases.last().is_some_and(|last| !last.measured) => {
+                Err("nothing is seen of a phase after the last that is measured: leave it out".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it can be run on a machine with so many pages and CPUs.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn fits(&self, pages: u64, cpus: usize) -> Result<(), String> {
+        for task in self.phases.iter().flat_map(|phase| &phase.tasks) {
+            if let Some(place) = task.placements.iter().find(|place| place.cpu >= cpus) {
+                return Err(format!("cpus = [{}]: the machine has CPUs 0 to {}", place.cpu, cpus.saturating_sub(1)));
+            }
+            task.benchmark.fits(pages)?;
+        }
+        Ok(())
+    }
+
+    /// Whether anything in it is random: if not, repetitions are identical and the seed has no effect.
+    pub fn is_random(&self) -> bool {
+        self.phases.iter().flat_map(|phase| &phase.tasks).any(|task| task.benchmark.is_random())
+    }
+
+    /// The seed of the `number`th program a run starts: the first has the run's own. Repetitions have neighbouring
+    /// seeds, so those of further programs lie far from them and from each other.
+    pub fn seed(run: u64, number: u64) -> u64 {
+        if number == 0 { run } else { SplitMix64::new(SplitMix64::new(run).next_u64() ^ number).next_u64() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::churn::Churn;
+    use crate::compact::Compact;
+    use std::collections::BTreeSet;
+
+    fn measuring(tasks: Vec<Task>) -> Phase {
+        Phase::new(MEASURE, tasks).measured()
+    }
+
+    fn refused(phases: Vec<Phase>) -> String {
+        Scenario { phases }.check().expect_err("refused")
+    }
+
+    fn churn() -> Task {
+        Task::new(Churn { size: "1 MiB".into(), stretch: 64, pause_us: 5.0 })
+    }
+
+    #[test]
+    fn every_program_of_every_repetition_has_a_seed_of_its_own() {
+        let seeds: BTreeSet<u64> = (0..200).flat_map(|run| (0..50).map(move |n| Scenario::seed(run, n))).collect();
+        assert_eq!(seeds.len(), 200 * 50);
+        assert_eq!(Scenario::seed(7, 0), 7);
+    }
+
+    #[test]
+    fn a_single_measured_phase_bears_the_measurements_name_and_several_have_names_of_their_own() {
+        let one = |name: &str| Phase::new(name, vec![Task::new(Compact {})]).measured();
+        assert_eq!(Scenario { phases: vec![one(MEASURE)] }.check(), Ok(()));
+        assert_eq!(Scenario { phases: vec![one("1 task"), one("2 tasks")] }.check(), Ok(()));
+        assert!(refused(vec![one("x")]).contains("is called 'measure'"));
+        assert!(refused(vec![one("x"), one(MEASURE)]).contains("a name of its own"));
+        assert!(refused(vec![one("x"), one("x")]).contains("two phases are called 'x'"));
+        assert!(refused(vec![one(TOTAL)]).contains("cannot be called 'total'"));
+        assert!(refused(vec![Phase::new("a", vec![])]).contains("no phase is measured"));
+        assert!(refused(vec![one(MEASURE), Phase::new("after", vec![])]).contains("leave it out"));
+    }
+
+    #[test]
+    fn what_never_ends_needs_a_phase_that_does_or_stays_in_the_background() {
+        assert!(refused(vec![measuring(vec![churn()])]).contains("until it is stopped"));
+        assert_eq!(Scenario { phases: vec![measuring(vec![churn()]).lasting(1)] }.check(), Ok(()));
+        let behind = vec![Task::new(Compact {}), churn().in_background()];
+        assert_eq!(Scenario { phases: vec![measuring(behind)] }.check(), Ok(()));
+        assert!(refused(vec![measuring(vec![churn().in_background()])]).contains("nothing is measured"));
+    }
+
+    #[test]
+    fn measured_tasks_are_told_apart_by_their_names() {
+        let twice = |a: Task, b: Task| Scenario { phases: vec![measuring(vec![a, b])] }.check();
+        let task = || Task::new(Compact {});
+        assert!(twice(task(), task()).unwrap_err().contains("another name"));
+        assert!(twice(task().named("a"), task().named("a")).unwrap_err().contains("task 'a' is there twice"));
+        assert_eq!(twice(task().named("a"), task()), Ok(()));
+        assert!(twice(task().named("a"), task().on([])).unwrap_err().contains("no CPU"));
+    }
+
+    #[test]
+    fn tasks_run_on_cpus_that_the_machine_has() {
+        let scenario = Scenario { phases: vec![measuring(vec![Task::new(Compact {}).on([0, 3])])] };
+        assert_eq!(scenario.fits(512, 4), Ok(()));
+        assert_eq!(scenario.fits(512, 2).unwrap_err(), "cpus = [3]: the machine has CPUs 0 to 1");
+    }
+
+    #[test]
+    fn a_stopped_program_hands_over_nothing_more() {
+        let mut program = churn().start(&Start::default()).expect("it can be read");
+        let (mut todo, now) = (Batch::new(), [Outcome::at_start(0)]);
+        program.next(&now, &mut todo);
+        assert!(!todo.is_empty());
+        while todo.pop().is_some() {}
+        program.stop().stop();
+        program.next(&now, &mut todo);
+        assert!(todo.is_empty());
+    }
+}

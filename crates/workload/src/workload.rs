@@ -1,0 +1,328 @@
+//! Workloads as files hold them.
+//!
+//! The short form is one preparation, a rest and one measured task, each on the first CPU:
+//!
+//! ```toml
+//! prepare = { kind = "fragment", holes = "random" }
+//! settle_s = 30
+//! measure = { kind = "hugealloc", gfp = "GFP_KERNEL" }
+//! ```
+//!
+//! The long form lists phases and their tasks, as [`crate::scenario`] has them:
+//!
+//! ```toml
+//! [[phase]]
+//! name = "measure"
+//! measured = true
+//!
+//! [[phase.task]]
+//! cpus = [0, 1]
+//! run = { kind = "hugealloc", gfp = "GFP_KERNEL" }
+//!
+//! [[phase.task]]
+//! name = "churn"
+//! background = true
+//! cpus = [2]
+//! run = { kind = "churn", size = "64 MiB" }
+//! ```
+//!
+//! What has a short form is written in it.
+
+use crate::fragmenter::Holes;
+use crate::kind::Kind;
+use crate::limits::{LONGEST_S, within};
+use crate::scenario::{End, Phase, Scenario};
+use kontig_program::MEASURE;
+use serde::{Deserialize, Serialize};
+
+/// A workload.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Workload {
+    /// Its phases, in order.
+    pub phases: Vec<PhaseEntry>,
+}
+
+/// A phase.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseEntry {
+    /// Its name.
+    pub name: String,
+    /// Whether its tasks are measured.
+    #[serde(default)]
+    pub measured: bool,
+    /// After how many virtual seconds it ends; without, when its tasks are done.
+    pub seconds: Option<f64>,
+    /// What begins with it.
+    #[serde(default)]
+    pub task: Vec<TaskEntry>,
+}
+
+/// A task.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct TaskEntry {
+    /// What its figures are called after.
+    pub name: Option<String>,
+    /// Whether it is neither waited for nor measured.
+    #[serde(default)]
+    pub background: bool,
+    /// The CPUs it has a copy on.
+    #[serde(default = "the_first")]
+    pub cpus: Vec<usize>,
+    /// What it does.
+    pub run: Kind,
+}
+
+fn the_first() -> Vec<usize> {
+    vec![0]
+}
+
+/// A workload as written, in either form.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prepare: Option<Kind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settle_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measure: Option<Kind>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    phase: Vec<PhaseEntry>,
+}
+
+const PREPARE: &str = "prepare";
+const SETTLE: &str = "settle";
+
+impl TryFrom<Written> for Workload {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Workload, String> {
+        let plain = |name: &str, run: Kind| PhaseEntry {
+            name: name.into(),
+            measured: name == MEASURE,
+            seconds: None,
+            task: vec![TaskEntry::plain(run)],
+        };
+        match written {
+            Written { prepare: Some(prepare), settle_s, measure: Some(measure), phase } if phase.is_empty() => {
+                let rest = settle_s.unwrap_or(0.0);
+                within("settle_s", rest, LONGEST_S)?;
+                let seconds = (rest > 0.0).then_some(rest);
+                let settle = PhaseEntry { name: SETTLE.into(), measured: false, seconds, task: Vec::new() };
+                let settle = Some(settle).filter(|settle| settle.seconds.is_some());
+                let phases = [Some(plain(PREPARE, prepare)), settle, Some(plain(MEASURE, measure))];
+                Ok(Workload { phases: phases.into_iter().flatten().collect() })
+            }
+            Written { prepare: None, settle_s: None, measure: None, phase } if !phase.is_empty() => {
+                Ok(Workload { phases: phase })
+            }
+            Written { prepare: None, .. } => {
+                Err("missing `prepare`, beside `measure`; or else a list of phases".into())
+            }
+            Written { measure: None, .. } => {
+                Err("missing `measure`, beside `prepare`; or else a list of phases".into())
+            }
+            _ => Err("either `prepare` and `measure`, or a list of phases, not both".into()),
+        }
+    }
+}
+
+impl From<Workload> for Written {
+    fn from(workload: Workload) -> Written {
+        match workload.short() {
+            Some((prepare, settle_s, measure)) => Written {
+                prepare: Some(prepare.clone()),
+                settle_s: Some(settle_s),
+                measure: Some(measure.clone()),
+                phase: Vec::new(),
+            },
+            None => Written { prepare: None, settle_s: None, measure: None, phase: workload.phases },
+        }
+    }
+}
+
+impl TaskEntry {
+    /// A task with nothing said of it but what it does.
+    fn plain(run: Kind) -> TaskEntry {
+        TaskEntry { name: None, background: false, cpus: the_first(), run }
+    }
+}
+
+impl PhaseEntry {
+    /// What its only task does, if that is all there is to say of the phase but its name.
+    fn only(&self) -> Option<&Kind> {
+        match self.task.as_slice() {
+            [one] if self.seconds.is_none() && *one == TaskEntry::plain(one.run.clone()) => Some(&one.run),
+            _ => None,
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        let task = |entry: &TaskEntry| {
+            let mut task = entry.run.task()?.on(entry.cpus.iter().copied());
+            task.name.clone_from(&entry.name);
+            task.background = entry.background;
+            Some(task)
+        };
+        Phase {
+            name: self.name.clone(),
+            measured: self.measured,
+            end: self.seconds.map_or(End::AllDone, |s| End::After { ns: (s * 1e9) as u64 }),
+            tasks: self.task.iter().filter_map(task).collect(),
+        }
+    }
+}
+
+impl Workload {
+    /// Preparation, seconds of rest and measurement, if it is no more than that.
+    fn short(&self) -> Option<(&Kind, f64, &Kind)> {
+        let (prepare, rest, measure) = match self.phases.as_slice() {
+            [prepare, measure] => (prepare, 0.0, measure),
+            [prepare, settle, measure] if settle.name == SETTLE && !settle.measured && settle.task.is_empty() => {
+                (prepare, settle.seconds.filter(|s| *s > 0.0)?, measure)
+            }
+            _ => return None,
+        };
+        let named = prepare.name == PREPARE && !prepare.measured && measure.name == MEASURE && measure.measured;
+        named.then_some(())?;
+        Some((prepare.only()?, rest, measure.only()?))
+    }
+
+    /// What it makes a machine do.
+    pub fn scenario(&self) -> Scenario {
+        Scenario { phases: self.phases.iter().map(PhaseEntry::phase).collect() }
+    }
+
+    /// Whether every part of it can be read and they fit together.
+    ///
+    /// # Errors
+    /// What cannot or does not, and what would be right.
+    pub fn validate(&self) -> Result<(), String> {
+        for seconds in self.phases.iter().filter_map(|phase| phase.seconds) {
+            within("seconds", seconds, LONGEST_S)?;
+        }
+        self.scenario().check()
+    }
+
+    /// Changes the work of every task of some kinds; false if there is none.
+    fn change(&mut self, mut change: impl FnMut(&mut Kind) -> bool) -> bool {
+        let tasks = self.phases.iter_mut().flat_map(|phase| &mut phase.task);
+        tasks.fold(false, |any, task| change(&mut task.run) | any)
+    }
+
+    /// Sets the failures in a row after which a driver of huge pages gives up; false if nothing here is one.
+    pub fn set_give_up_after(&mut self, failures: u32) -> bool {
+        self.change(|kind| match kind {
+            Kind::Hugealloc(driver) => {
+                driver.give_up_after = failures;
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Sets the pause after each allocation of a driver of huge pages; false if nothing here is one.
+    pub fn set_pause_us(&mut self, pause_us: f64) -> bool {
+        self.change(|kind| match kind {
+            Kind::Hugealloc(driver) => {
+                driver.pause_us = pause_us;
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Sets which pages of a section the fragmenter frees; false if nothing here is one.
+    pub fn set_holes(&mut self, holes: Holes) -> bool {
+        self.change(|kind| match kind {
+            Kind::Fragment(fragment) => {
+                fragment.holes = holes;
+                true
+            }
+            _ => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fragmenter::Fragment;
+
+    const SHORT: &str =
+        "prepare = { kind = 'fragment', holes = 'last' }\nsettle_s = 2.5\nmeasure = { kind = 'compact' }";
+
+    fn of(text: &str) -> Workload {
+        toml::from_str(text).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn refused(text: &str) -> String {
+        match toml::from_str::<Workload>(text) {
+            Ok(workload) => workload.validate().expect_err("refused"),
+            Err(e) => e.message().to_string(),
+        }
+    }
+
+    #[test]
+    fn the_short_form_is_three_phases_and_is_written_as_it_was_read() {
+        let workload = of(SHORT);
+        let names: Vec<&str> = workload.phases.iter().map(|phase| phase.name.as_str()).collect();
+        assert_eq!(names, ["prepare", "settle", "measure"]);
+        assert_eq!(workload.scenario().phases[1].end, End::After { ns: 2_500_000_000 });
+        let written = toml::to_string(&workload).unwrap();
+        assert!(written.starts_with("settle_s = 2.5\n") && !written.contains("phase"), "{written}");
+        assert_eq!(of(&written), workload);
+        let without = of("prepare = { kind = 'nothing' }\nmeasure = { kind = 'compact' }");
+        assert_eq!((without.phases.len(), without.scenario().phases[0].tasks.len()), (2, 0));
+        assert_eq!(of(&toml::to_string(&without).unwrap()), without);
+    }
+
+    #[test]
+    fn the_long_form_is_written_as_it_was_read() {
+        let workload = of("[[phase]]\nname = 'measure'\nmeasured = true\nseconds = 3\n[[phase.task]]\nname = 'a'\n\
+                           cpus = [1, 2]\nrun = { kind = 'churn', size = '1 MiB' }");
+        let scenario = workload.scenario();
+        let task = &scenario.phases[0].tasks[0];
+        assert_eq!((task.name.as_deref(), task.placements.len()), (Some("a"), 2));
+        assert_eq!(of(&toml::to_string(&workload).unwrap()), workload);
+    }
+
+    #[test]
+    fn every_pattern_of_holes_is_named_as_files_name_it() {
+        for (name, holes) in Holes::NAMED {
+            let workload = of(&SHORT.replace("last", name));
+            let fragment = Kind::Fragment(Fragment { holes, freed_per_section: 384 });
+            assert_eq!(workload.phases[0].only(), Some(&fragment));
+        }
+    }
+
+    #[test]
+    fn changes_reach_every_task_of_the_kind_and_say_if_there_is_none() {
+        let mut workload = of(SHORT);
+        assert!(workload.set_holes(Holes::Spread) && !workload.set_give_up_after(3) && !workload.set_pause_us(1.0));
+        assert_eq!(workload, of(&SHORT.replace("last", "spread")));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_the_reason() {
+        let measuring = |text: &str| refused(&format!("prepare = {{ kind = 'nothing' }}\nmeasure = {{ {text} }}"));
+        assert!(measuring("kind = 'hugealloc', gfp = 'GFP_NONSENSE'").contains("GFP_NONSENSE"));
+        let never = measuring("kind = 'hugealloc', gfp = 'GFP_KERNEL', give_up_after = 0");
+        assert!(never.contains("give_up_after = 0"), "{never}");
+        assert!(measuring("kind = 'heap', size = 'lots'").contains("lots"));
+        assert!(measuring("kind = 'watch', seconds = -1.0").contains("seconds = -1 is not from 0"));
+        assert!(measuring("kind = 'fragment', freed_per_section = 513").contains("a section has 512 pages"));
+        assert!(measuring("kind = 'churn', size = '1 MiB'").contains("until it is stopped"));
+        assert!(measuring("kind = 'something'").contains("unknown variant `something`"));
+        assert!(measuring("kind = 'compact', sise = 3").contains("unknown field `sise`"));
+        assert!(refused(&SHORT.replace("2.5", "-1.0")).contains("settle_s = -1"));
+        assert!(refused("measure = { kind = 'compact' }").contains("missing `prepare`"));
+        assert!(refused("prepare = { kind = 'nothing' }").contains("missing `measure`"));
+        assert!(refused(&format!("{SHORT}\n[[phase]]\nname = 'a'")).contains("not both"));
+        let seconds = refused("[[phase]]\nname = 'measure'\nmeasured = true\nseconds = -2");
+        assert!(seconds.contains("seconds = -2 is not from 0"), "{seconds}");
+    }
+}
