@@ -60,7 +60,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
         target: Some(Target::Yes),
     };
     vec![
-        row("11", "all freed: every huge block to be had", all_huge),
+        row("11", "all freed: every huge block can be allocated", all_huge),
         row("12", "no failure with a fitting block free", never_failed),
     ]
 }

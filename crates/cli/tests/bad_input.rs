@@ -70,7 +70,7 @@ fn a_setting_is_refused_for_the_reason_there_is() {
     set(
         &["--profile", "5.6", "--set", "compaction_proactiveness=1"],
         "vm.compaction_proactiveness: profile '5.6' does not have it; --switch proactive-compaction adds it, \
-         --profile 5.9, 6.1 or 7.2 has it",
+         --profile 5.9, 5.10, 6.1, 6.12 or 7.2 has it",
     );
     let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60";
     for text in ["vm.extfrag_threshold", "=5", "extfrag_threshold="] {

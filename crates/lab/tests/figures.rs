@@ -316,7 +316,8 @@ sysctls = { "vm.compaction_proactiveness" = 40 }
 #[test]
 fn the_time_between_proactive_runs_is_that_of_each_nodes_kcompactd() {
     let [one, three] = [1, 3].map(time_between_proactive_runs);
-    // A run in vain puts the next off by 64 checks half a second apart (kernel-behaviour §5.10), and takes a moment itself.
+    // A run that gains nothing puts the next off by 64 checks half a second apart (kernel-behaviour §5.10), and takes
+    // a moment itself.
     assert!((32.0..34.0).contains(&one), "one node: {one} s");
     assert!((three - one).abs() < 1.0, "one node: {one} s, three: {three} s");
 }

@@ -242,7 +242,7 @@ impl Locked<'_> {
         }
         let mut mode = RmqueueMode::Normal;
         let mut pfn = pfn.or_else(|| self.rmqueue_any_type(order, t, flags, &mut mode));
-        if pfn.is_none() && flags.any(AllocFlags::NON_BLOCK) {
+        if pfn.is_none() && flags.any(AllocFlags::NON_BLOCK) && self.sh.profile.highatomic.serves_whoever_cannot_wait {
             pfn = self.rmqueue_smallest(order, MigrateType::HighAtomic);
         }
         let pfn = pfn?;

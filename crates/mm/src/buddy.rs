@@ -100,7 +100,8 @@ impl Locked<'_> {
         }
         // The freed block's own pageblock already has type t, or t is what it was sampled as.
         let other = self.blocks.migratetype(block);
-        (other == t || other.is_mergeable() && t.is_mergeable()).then(|| self.frames.block_tag(block).buddy_type())
+        let alike = other == t || other.is_mergeable() && t.is_mergeable();
+        (alike || self.sh.profile.buddy.reserved_blocks_merge).then(|| self.frames.block_tag(block).buddy_type())
     }
 
     /// Whether the buddy of the surrounding block is free: the freed block may soon merge twice.

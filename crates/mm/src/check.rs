@@ -264,7 +264,7 @@ impl Memory {
         let limit = z.managed / 100 / u64::from(PAGEBLOCK_PAGES) + 2;
         ensure!(highatomic <= limit, "{highatomic} HIGHATOMIC pageblocks, at most {limit}");
         // As in the kernel the count may run ahead: a block freed with the type it had before it was reserved merges
-        // with the pageblock below, and whoever takes the two over does not look at the second one's type.
+        // with the pageblock below, and a request that takes the two over does not look at the second one's type.
         let counted = z.nr_reserved_highatomic;
         ensure!(
             highatomic * u64::from(PAGEBLOCK_PAGES) <= counted

@@ -107,6 +107,7 @@ impl Locked<'_> {
         if !self.zone.spans(end.minus(1)) {
             return (0, 0);
         }
+        let pairs_look_movable = self.sh.profile.fallback.pairs_look_movable;
         let (mut free, mut movable) = (0, 0);
         let mut at = start;
         while at < end {
@@ -116,7 +117,8 @@ impl Locked<'_> {
                 free += tag.order().pages();
                 at = at.plus(tag.order().pages());
             } else {
-                movable += u32::from(tag.is_movable());
+                let looks_movable = pairs_look_movable && tag.is_allocated_of(Order::new(1));
+                movable += u32::from(tag.is_movable() || looks_movable);
                 at = at.plus(1);
             }
         }

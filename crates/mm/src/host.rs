@@ -23,7 +23,7 @@ pub enum MigrateOutcome {
 pub enum Turn {
     /// It has just woken kswapd.
     Woken,
-    /// It offers the CPU of its own accord (`cond_resched`).
+    /// It offers the CPU itself (`cond_resched`).
     Offered,
 }
 

@@ -1,9 +1,9 @@
 //! kswapd: wakes when a zone runs low, reclaims until the node is balanced, sleeps, and wakes kcompactd.
 //!
 //! Source: kernel-behaviour §4.4. There is nothing to reclaim in this engine yet (user memory without swap, no page
-//! cache, no shrinkable slab), so a balance run looks through its priorities in vain and counts as a failure; after
-//! sixteen of them kswapd gives the node up as hopeless, as the real one does. Whoever adds reclaimable memory must
-//! extend `Kswapd::shrink_node`.
+//! cache, no shrinkable slab), so a balance run goes through its priorities, reclaims nothing and counts as a failure;
+//! after sixteen of them kswapd gives the node up as hopeless, as the real one does. Reclaim will begin in
+//! `Kswapd::shrink_node`.
 
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};

@@ -163,7 +163,7 @@ impl Locked<'_> {
         pcp.lists[pindex].push_front(pfn.get());
         pcp.count += order.pages();
         if auto_tuned {
-            let free_high = pcp.note_free(order);
+            let free_high = pcp.note_free(order, &self.sh.profile.pcp);
             if free_high || pcp.count >= pcp.high || self.zone.reclaim_active || self.zone.below_high {
                 self.pcp_overflow_auto_tuned(pindex, free_high);
             }

@@ -312,7 +312,7 @@ impl AllocSlow {
             }
         }
         if !ready && m.sh.profile.reclaim.stalls_twice {
-            // In vain: once more through all memory control groups, which counts again (6.13 and later).
+            // Nothing was reclaimed: once more through all memory control groups, which counts again (6.13 and later).
             m.sh.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
         }
         m.sh.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });
@@ -374,10 +374,13 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
     if r.gfp.has(Gfp::ATOMIC_MARK) && !r.gfp.has(Gfp::DIRECT_RECLAIM) {
         flags = flags.with(AllocFlags::ATOMIC_MARK);
     }
-    let atomic = r.gfp.has(Gfp::HIGH) || rules == Reserves::MinReserveNonBlock;
-    if !r.gfp.has(Gfp::DIRECT_RECLAIM) && !r.gfp.has(Gfp::NOMEMALLOC) && atomic {
+    let (non_block, highatomic) = match rules {
+        Reserves::HighHarder => (r.gfp.has(Gfp::ATOMIC_MARK), true),
+        Reserves::MinReserveNonBlock => (true, r.gfp.has(Gfp::HIGH)),
+    };
+    if !r.gfp.has(Gfp::DIRECT_RECLAIM) && !r.gfp.has(Gfp::NOMEMALLOC) && non_block {
         flags = flags.with(AllocFlags::NON_BLOCK);
-        if r.order > Order::ZERO && r.gfp.has(Gfp::HIGH) {
+        if r.order > Order::ZERO && highatomic {
             flags = flags.with(AllocFlags::HIGHATOMIC);
         }
     }
@@ -385,4 +388,25 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
         flags = flags.with(AllocFlags::NOFRAGMENT);
     }
     flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{linux, machine_with};
+    use crate::types::{CpuId, NodeId};
+
+    #[test]
+    fn up_to_6_2_only_a_request_marked_atomic_tries_harder() {
+        let rights = |profile: &str, gfp: Gfp| {
+            let request = Request::new(CpuId::new(0), NodeId::default(), gfp, Order::new(3));
+            let flags = slow_flags(&request, &machine_with(16, linux(profile)));
+            (flags.any(AllocFlags::NON_BLOCK), flags.any(AllocFlags::HIGHATOMIC))
+        };
+        // What may not wait and is not marked, may use reserves, is marked alone, and both.
+        let requests = [Gfp::NONE, Gfp::HIGH, Gfp::ATOMIC_MARK, Gfp::ATOMIC];
+        let none = (false, false);
+        assert_eq!(requests.map(|gfp| rights("5.10", gfp)), [none, none, (true, true), (true, true)]);
+        assert_eq!(requests.map(|gfp| rights("6.1", gfp)), [(true, false), (true, true), (true, false), (true, true)]);
+    }
 }

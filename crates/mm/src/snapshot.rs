@@ -529,8 +529,8 @@ fn named<'a>(words: &[&'a str], name: &str) -> Result<&'a str, String> {
     words.get(at + 1).copied().ok_or_else(|| format!("'{name}' has no value"))
 }
 
-/// The order of the compound page whose first page is `pfn`: by the tails that follow it. What is not as compound
-/// pages are is taken page by page.
+/// The order of the compound page whose first page is `pfn`: by the tails that follow it. Pages that do
+/// not form a compound page stand alone.
 fn compound_order(start: u32, pfn: usize, pages: &[u8]) -> Order {
     if pages[pfn] != b'c' {
         return Order::ZERO;

@@ -1,6 +1,6 @@
 //! What an operation cost, in things done rather than in time.
 //!
-//! The engine has no clock. It counts; whoever hosts it turns the counts into nanoseconds with a cost model, or
+//! The engine has no clock. It counts; a host turns the counts into nanoseconds with a cost model, or
 //! ignores them because the time has really passed.
 
 /// Things done since the host last took the count.

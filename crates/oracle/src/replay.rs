@@ -39,7 +39,7 @@ pub struct Compared {
     pub final_states: u64,
     /// Frames the engine's migration scanner counted beyond the kernel's: the one tolerance there is, see [`outcome`].
     pub scanned_beyond: u64,
-    /// Where equality is not to be had, how close it came.
+    /// Where equality cannot be reached, how close the replay is.
     pub close: Option<Closeness>,
 }
 
@@ -59,7 +59,7 @@ impl Compared {
     }
 }
 
-/// What a replay came to.
+/// The result of a replay.
 pub type Replayed = Result<Compared, Box<Difference>>;
 
 /// How carefully to replay.

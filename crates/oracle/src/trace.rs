@@ -132,7 +132,7 @@ pub fn encode(ops: &[Op]) -> Vec<u8> {
 
 /// A trace that can be generated.
 pub struct Recipe {
-    /// What it is asked for by.
+    /// Its name on the command line.
     pub name: &'static str,
     /// What it does, and which rule it is for.
     pub what: &'static str,

@@ -6,7 +6,7 @@ use crate::recording::Recording;
 use crate::replay::{Care, Compared, replay};
 use std::path::Path;
 
-/// What verifying a recording came to.
+/// The result of verifying a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The engine did everything the kernel did.

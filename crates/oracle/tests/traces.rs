@@ -133,7 +133,7 @@ fn the_walks_stay_at_the_marks() {
             all += 1;
         });
         assert!(near > all / 2 && failed > 1_000, "{name}: {near} of {all} near the marks, {failed} failed");
-        // After sixteen runs in vain kswapd gives the node up.
+        // After sixteen runs that reclaim nothing kswapd gives the node up.
         assert!(name != "kswapd-walk" || m.vmstat().get(VmEvent::Pageoutrun) >= 16, "{name}");
     }
 }

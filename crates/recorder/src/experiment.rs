@@ -24,7 +24,7 @@ const PAUSE_US: u32 = 2000;
 
 /// An experiment with a script of its own.
 pub struct Scenario {
-    /// What it is asked for by.
+    /// Its name on the command line.
     pub name: &'static str,
     /// What it does.
     pub what: &'static str,

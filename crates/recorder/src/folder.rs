@@ -43,7 +43,7 @@ pub(super) struct About {
 struct Faults {
     /// µs between two of them.
     pause_us: f64,
-    /// Pages touched where a huge page was not to be had.
+    /// Pages touched where there was no huge page.
     pages: u32,
 }
 

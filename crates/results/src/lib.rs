@@ -1,7 +1,7 @@
 //! What Kontig's experiments leave behind, as it is stored and shown.
 //!
 //! A [`RunResult`] is everything one run of one variant left: figures, distributions, values over time, events, and
-//! pictures of memory. An [`ExperimentResult`] is the table made of all runs. Whoever makes results and whoever shows
+//! pictures of memory. An [`ExperimentResult`] is the table made of all runs. Code that makes results and code that shows
 //! them share these types and nothing else. The JSON of each is its fields, under their names.
 
 pub mod endings;

@@ -6,7 +6,7 @@ use kontig_recorder::doctor::{State, examine};
 use kontig_recorder::kernel::Series;
 use std::path::PathBuf;
 
-/// What it is asked.
+/// Options of `kontig oracle doctor`.
 #[derive(Args)]
 pub struct DoctorArgs {
     /// The kernel to be recorded: 5.10, 6.1, 6.12 or 7.2
@@ -17,7 +17,7 @@ pub struct DoctorArgs {
     root: Option<PathBuf>,
 }
 
-/// Does it. All there: exit code 0; something missing: 1.
+/// Runs `kontig oracle doctor`. All there: exit code 0; something missing: 1.
 pub fn doctor(a: &DoctorArgs) -> Result<(), LabError> {
     let d = examine(a.kernel, a.root.as_deref());
     let mut text = String::new();

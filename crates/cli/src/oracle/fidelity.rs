@@ -18,7 +18,7 @@ pub const HELP: &str = "Examples:\n  \
     Exit codes: 0 done; 3 done, and a recording differs; 2 not the project's folder, or something in it is malformed; \
     1 failed otherwise.";
 
-/// What it is asked.
+/// Options of `kontig oracle fidelity`.
 #[derive(Args)]
 pub struct FidelityArgs {
     /// Further folders of recordings to be listed
@@ -32,7 +32,7 @@ pub struct FidelityArgs {
     json: bool,
 }
 
-/// Does it.
+/// Runs `kontig oracle fidelity`.
 pub fn fidelity(args: &FidelityArgs) -> Result<Ending, LabError> {
     let page = Page::of(Path::new(""), &args.recordings).map_err(|e| AskedWrongly::Value(e.to_string()))?;
     let text = if args.json { format!("{:#}\n", as_json(&page)) } else { markdown::page(&page) };

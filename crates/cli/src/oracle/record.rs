@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What it is asked.
+/// Options of `kontig oracle record`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     kontig oracle record mixed\n  \
@@ -60,7 +60,7 @@ pub struct RecordArgs {
     root: Option<PathBuf>,
 }
 
-/// Does it.
+/// Runs `kontig oracle record`.
 pub fn record(a: &RecordArgs) -> Result<(), LabError> {
     let plan = Plan::new(&asked(a)?, a.kernel).map_err(told)?;
     let kernel = Kernel::find(a.kernel, a.root.as_deref()).map_err(told)?;

@@ -35,7 +35,7 @@ const RECORDINGS: &str = "recordings";
 /// Where `all` looks, from the current directory.
 const ALL: [&str; 2] = ["oracle/golden", RECORDINGS];
 
-/// What it is asked.
+/// Options of `kontig oracle verify`.
 #[derive(Args)]
 pub struct VerifyArgs {
     /// Folders of recordings, or 'all' (default: the newest under recordings/)
@@ -46,10 +46,10 @@ pub struct VerifyArgs {
     json: bool,
 }
 
-/// A folder and what verifying it came to.
+/// A folder and the result of verifying it.
 type Verified = (PathBuf, Result<Verdict, BadRecording>);
 
-/// Does it.
+/// Runs `kontig oracle verify`.
 pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
     let mut verified: Vec<Verified> = Vec::new();
     for dir in folders(&args.recordings)? {

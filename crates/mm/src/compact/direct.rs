@@ -100,7 +100,7 @@ impl DirectCompact {
         };
         let zone = run.zone();
         let captured = run.captured();
-        if captured.is_some() {
+        if captured.is_some() && m.sh.profile.compaction.captured_is_success {
             status = CompactResult::Success;
         }
         self.run = None;

@@ -1,7 +1,7 @@
 //! When a compaction run ends: the scanners met, the goal is reached, or somebody else should have the zone.
 //!
 //! Source: kernel-behaviour §5.6 (5.1–6.14). Note 7 of §13: daemons compact with GFP_KERNEL, so they look at
-//! unmovable lists; at pageblock order any free block is claimable, so it comes to the same.
+//! unmovable lists; at pageblock order any free block is claimable, so the answer is the same.
 
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen};

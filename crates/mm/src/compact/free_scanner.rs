@@ -135,7 +135,8 @@ impl CompactRun {
         let Some(order) = self.cc.order.filter(|o| *o > Order::ZERO) else {
             return;
         };
-        let mut limit = (self.free_list_scan_limit() >> 1).max(1);
+        let further = m.sh.profile.compaction.fast_isolate_looks_further;
+        let mut limit = fast_isolate_limit(self.free_list_scan_limit(), further);
         let scan_start = self.free.pfn >= m.zones[self.zone].compaction.init_free_pfn;
         if scan_start {
             limit = PAGEBLOCK_PAGES >> 1;
@@ -174,7 +175,8 @@ impl CompactRun {
         if page.is_none() {
             self.fast_search_fail += 1;
             if scan_start {
-                match search.highest.filter(|h| *h >= min) {
+                let anywhere = !m.sh.profile.compaction.fast_isolate_above_middle;
+                match search.highest.filter(|h| anywhere || *h >= min) {
                     Some(highest) => {
                         self.free.pfn = highest;
                         page = Some(highest);
@@ -257,7 +259,7 @@ impl CompactRun {
             Some(_) => Found::Refused,
         };
         if order_scanned >= s.limit {
-            s.limit = (s.limit >> 1).max(1);
+            s.limit = fast_isolate_limit(s.limit, m.sh.profile.compaction.fast_isolate_looks_further);
         }
         found
     }
@@ -294,7 +296,7 @@ impl CompactRun {
         }
     }
 
-    /// Whether a block nobody found free pages in may be scanned anyway: from 6.3 on only one pages are moved to.
+    /// Whether a block in which no free page was found may be scanned anyway: by 6.12 only one that pages move to.
     fn may_scan_around(&self, m: &Memory, pfn: Pfn) -> bool {
         let block = pfn.pageblock();
         !m.sh.profile.compaction.fast_isolate_tests_target
@@ -302,6 +304,11 @@ impl CompactRun {
                 && !m.blocks.is_free(block)
                 && !self.target_too_large(m, block)
     }
+}
+
+/// How many blocks of an order the quick search looks at: half of `entries` and at least one, or at most one.
+fn fast_isolate_limit(entries: u32, looks_further: bool) -> u32 {
+    if looks_further { (entries >> 1).max(1) } else { (entries >> 1).min(1) }
 }
 
 /// State of the quick search across orders.
@@ -353,5 +360,16 @@ impl Memory {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quick_search_once_looked_at_one_block_of_an_order_at_most() {
+        let limits = |looks_further| [33, 2, 1].map(|entries| fast_isolate_limit(entries, looks_further));
+        assert_eq!([limits(true), limits(false)], [[16, 1, 1], [1, 1, 0]]);
     }
 }

@@ -27,7 +27,8 @@ impl CompactRun {
     fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
         let selective = self.cc.mode == MigrateMode::Async && self.cc.direct;
         let mut types = [!selective; MigrateType::COUNT];
-        // A whole pageblock suits any request (7.2; up to 6.1 it looks in vain for movable pages in its own type's).
+        // A whole pageblock suits any request (7.2; up to 6.1 it looks for movable pages in its own type's pageblocks,
+        // which have none).
         let whole_block = rules.whole_blocks_from_movable && self.cc.order.is_some_and(|o| o.is_whole_pageblock());
         let own = if whole_block { MigrateType::Movable } else { self.cc.migratetype };
         types[own.index()] = true;
@@ -101,8 +102,8 @@ impl CompactRun {
             && !m.blocks.is_huge(block)
     }
 
-    /// Whether a compound page of this order is passed over as one: up to 6.9 any, later those that are no smaller
-    /// than what the run makes, while of others every page is looked at.
+    /// Whether the scanner steps over a compound page of this order. Up to 6.8 it steps over all of them; from 6.9 on
+    /// it looks at every page of those that are smaller than the block the run makes.
     fn steps_over(&self, order: Order) -> bool {
         self.cc.order.is_some_and(|target| order >= target) || order.is_whole_pageblock()
     }
@@ -328,7 +329,7 @@ impl CompactRun {
         None
     }
 
-    /// After a search in vain: back to the lowest block a search has seen, once.
+    /// After a search that found nothing: back to the lowest block a search has seen, once.
     fn reinit_migrate_pfn(&mut self) -> Pfn {
         if let Some(lowest) = self.migrate.fast_start_pfn
             && !self.migrate.fast_start_used
@@ -339,7 +340,7 @@ impl CompactRun {
         self.migrate.pfn
     }
 
-    /// How many list entries a search looks at: fewer after every search in vain.
+    /// How many list entries a search looks at: fewer after every search that found nothing.
     pub(super) fn free_list_scan_limit(&self) -> u32 {
         (CLUSTER_MAX >> self.fast_search_fail.min(31)) + 1
     }

@@ -1,6 +1,6 @@
 //! Skip hints: which pageblocks the last scans found nothing in, and where the next scans should start.
 //!
-//! Hints are cleared when a direct compaction has covered a whole zone in vain: not all of them, but those of blocks
+//! Hints are cleared when a direct compaction has covered a whole zone and failed: not all of them, but those of blocks
 //! where a sample finds something to move or somewhere to move it to. Source: kernel-behaviour §5.7 (5.1 and later).
 
 use crate::event::MigrateMode;

@@ -87,7 +87,8 @@ impl Memory {
         z.watermark_ok(Order::ZERO, base + profile.compaction.gap(order), highest, plain, free, profile)
     }
 
-    /// Whether reclaim could make room to compact the zone in for a request, `free` pages being free or to be had.
+    /// Whether reclaim could make room to compact the zone in for a request; `free` counts the pages that are free or can
+    /// be reclaimed.
     /// Up to 6.4 that the page is there already is no reason to go on; later kernels do not ask.
     pub(crate) fn worth_reclaiming_for(
         &self,
@@ -101,6 +102,9 @@ impl Memory {
             return self.has_room_to_compact(zone, order, Wmark::Min, highest, free);
         }
         let there = self.zones[zone].free_pages;
-        self.suitable_by_watermarks(zone, order, flags, highest, there, free) == CompactResult::Continue
+        match self.suitable_by_watermarks(zone, order, flags, highest, there, free) {
+            CompactResult::Success => self.sh.profile.compaction.retries_for_page_there,
+            result => result == CompactResult::Continue,
+        }
     }
 }

@@ -89,7 +89,7 @@ profile! {
 }
 
 impl Profile {
-    /// Whether requests can be marked atomic. The mark went when the right to ignore a boost came to follow
+    /// Whether requests can be marked atomic. The mark went when the right to ignore a boost began to follow
     /// `__GFP_HIGH` (6.3).
     pub fn has_atomic_mark(&self) -> bool {
         self.boost.ignored_by != IgnoresBoost::MinReserve

@@ -359,7 +359,7 @@ impl World {
         panic!("the slow path of {r:?} never ends");
     }
 
-    /// One step of a slow allocation; what it came to if that was its last.
+    /// One step of a slow allocation; its result if that was its last.
     fn slow_step(&mut self, i: usize, budget: u64) -> Option<Option<u32>> {
         let step = self.slow[i].path.step(&mut self.m, &mut self.book, budget);
         let end = match step {

@@ -28,7 +28,7 @@ pub struct Mechanism {
     pub engine: Vec<String>,
     /// Its sections of `docs/kernel-behaviour/`.
     pub rules: String,
-    /// Where it begins: whoever comes by one of these places runs through it.
+    /// Where it begins: code that passes one of these places runs through it.
     pub begins: Vec<Place>,
     /// The kernels, by series, that do not have it.
     #[serde(default)]

@@ -65,7 +65,7 @@ pub struct Row {
     pub standings: Vec<Standing>,
 }
 
-/// A recording and what its replay came to.
+/// A recording and the result of its replay.
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// Its folder's name.

@@ -62,7 +62,7 @@ pub struct About {
 pub struct Faults {
     /// µs between two of them.
     pub pause_us: f64,
-    /// Pages touched where a huge page was not to be had.
+    /// Pages touched where there was no huge page.
     pub pages: u32,
 }
 
@@ -117,7 +117,7 @@ impl About {
         profile_of(&self.series).ok_or_else(|| BadRecording::whole(name, unknown()))
     }
 
-    /// Whether kcompactd was of a real-time class, as kswapd always is: then whoever wakes it waits for it.
+    /// Whether kcompactd was of a real-time class, as kswapd always is: then the task that wakes it waits for it.
     pub fn kcompactd_is_real_time(&self) -> bool {
         self.real_time.iter().any(|daemon| daemon == KCOMPACTD)
     }

@@ -5,7 +5,7 @@
 //! its own work, kcompactd had. So the two cannot be held together to the page all the way; the replay says how far they
 //! are the same, and holds the totals within [`TOLERANCE`].
 //!
-//! Where a huge page is not to be had, the process touches small pages in its place. Between the rounds it gives
+//! Where there is no huge page, the process touches small pages in its place. Between the rounds it gives
 //! everything back.
 
 use super::events::{self, Recorded};

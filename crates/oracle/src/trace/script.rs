@@ -1,6 +1,6 @@
 //! A trace being written: hands out numbers, remembers what is held, and stops at its length.
 //!
-//! Whoever writes a trace does not know which requests will fail. What is asked for counts as held until it is freed;
+//! The writer of a trace does not know which requests will fail. What is asked for counts as held until it is freed;
 //! the free of a block that was never had is skipped by kernel and engine alike.
 
 use super::prng::Random;

@@ -103,7 +103,7 @@ pub const TRACES: &[Recipe] = &[
         what: "pageblocks half full to the page, some pages movable by their owner: who takes from another's block \
                takes it over when half of it is free or alike",
         ops: 200_000,
-        // Else the marks rise with the first few of them, and nothing more is to be had.
+        // Else the marks rise with the first few of them, and no more requests succeed.
         sysctls: &[("vm.watermark_boost_factor", "0")],
         make: claim,
     },
