@@ -45,6 +45,16 @@ fn all_are_reproduced(series: &str, at_least: usize) {
 }
 
 #[test]
+fn linux_5_10_every_recording_is_reproduced() {
+    all_are_reproduced("5.10", 15);
+}
+
+#[test]
+fn linux_6_12_every_recording_is_reproduced() {
+    all_are_reproduced("6.12", 19);
+}
+
+#[test]
 fn linux_6_1_every_recording_is_reproduced() {
     all_are_reproduced("6.1", 21);
 }
@@ -69,6 +79,16 @@ fn linux_6_1_compacts_anonymous_memory_range_by_range() {
 fn linux_6_1_moves_every_page_to_the_same_place_in_the_same_order() {
     let compared = reproduced("6.1-module-compact", 200_000);
     assert_eq!((compared.events, compared.migrations), (6_061, 93_349));
+}
+
+#[test]
+fn linux_5_10_and_6_12_move_every_page_to_the_same_place_in_the_same_order() {
+    let moved = |name| {
+        let compared = reproduced(name, 200_000);
+        (compared.events, compared.migrations)
+    };
+    assert_eq!(moved("5.10-module-compact"), (6_066, 94_109));
+    assert_eq!(moved("6.12-module-compact"), (5_302, 79_207));
 }
 
 #[test]

@@ -24,8 +24,14 @@ macro_rules! data {
 }
 
 /// The files, oldest kernel first; each is called after the name inside it.
-const FILES: &[(&str, &str)] =
-    data!["profiles/linux-5.6.toml", "profiles/linux-5.9.toml", "profiles/linux-6.1.toml", "profiles/linux-7.2.toml"];
+const FILES: &[(&str, &str)] = data![
+    "profiles/linux-5.6.toml",
+    "profiles/linux-5.9.toml",
+    "profiles/linux-5.10.toml",
+    "profiles/linux-6.1.toml",
+    "profiles/linux-6.12.toml",
+    "profiles/linux-7.2.toml",
+];
 
 /// What a built-in file's profile is called.
 fn name_of(path: &'static str) -> &'static str {

@@ -2,11 +2,11 @@
 //! the zone runs short or the CPU falls idle; refills of single pages double while nothing is freed in between.
 //!
 //! The zone helps with one bit: below its high mark (`below_high`, set by a failing watermark check and cleared by a
-//! give-back that lifts it over again), lists only shrink. Source: kernel-behaviour §2.4, 6.7 and later; that a
-//! give-back goes in portions of a batch, each starting with the list just freed to, is from the recordings of 7.2.
+//! give-back that lifts it over again), lists only shrink. Source: kernel-behaviour §2.4, 6.7 and later, §2.6.1.
 
 use super::FREE_FACTOR_MAX;
 use crate::gfp::{AllocFlags, Wmark};
+use crate::rules::PcpRules;
 use crate::state::{Locked, PerCpuPages};
 use crate::types::{Order, PAGE_ALLOC_COSTLY_ORDER, ZoneType};
 
@@ -38,13 +38,14 @@ impl PerCpuPages {
     /// Takes note of a free of `order`, already counted. True if the lists are to be emptied because blocks of order
     /// 1 to 3 come back in bulk: kept here, they would only fragment.
     #[inline(always)]
-    pub(super) fn note_free(&mut self, order: Order) -> bool {
+    pub(super) fn note_free(&mut self, order: Order, rules: &PcpRules) -> bool {
         let (batch, count, t) = (self.batch, self.count, &mut self.tuning);
         t.alloc_factor >>= 1;
         let high_order = order != Order::ZERO && order <= PAGE_ALLOC_COSTLY_ORDER;
+        let kept = if rules.keeps_more_freed_blocks { t.high_min / 2 } else { 0 };
         let free_high = high_order
             && t.prev_free_high_order
-            && t.free_count >= batch + t.high_min / 2
+            && t.free_count >= batch + kept
             && (!t.free_high_batch || count >= batch);
         t.prev_free_high_order = high_order;
         if t.free_count < batch << FREE_FACTOR_MAX {
@@ -109,7 +110,7 @@ impl PerCpuPages {
 }
 
 impl Locked<'_> {
-    /// After a free that may have been one too many: gives some back, in portions of a batch.
+    /// After a free that may have been one too many: gives some back.
     #[inline(never)]
     pub(super) fn pcp_overflow_auto_tuned(&mut self, pindex: usize, free_high: bool) {
         let (reclaim_active, below_high) = (self.zone.reclaim_active, self.zone.below_high);
@@ -119,10 +120,11 @@ impl Locked<'_> {
             return;
         }
         let left = pcp.pages_to_free(limit, free_high);
-        self.pcp_give_back(left, pindex);
+        let portion = if self.shared.profile.pcp.gives_back_in_batches { pcp.batch } else { left };
+        self.pcp_give_back(left, portion, pindex);
         if self.zone.below_high {
             let (mark, free) = (self.zone.wmark(Wmark::High), self.zone.free_pages);
-            let profile = &self.sh.profile;
+            let profile = &self.shared.profile;
             let plain = AllocFlags::mark(Wmark::High);
             if self.zone.watermark_ok(Order::ZERO, mark, ZoneType::Movable, plain, free, profile) {
                 self.zone.below_high = false;
@@ -130,19 +132,20 @@ impl Locked<'_> {
         }
     }
 
-    /// Gives back `left` pages in portions of a batch; each portion starts with list `first`.
-    fn pcp_give_back(&mut self, mut left: u32, first: usize) {
+    /// Gives back `left` pages, so many at a time; each portion starts with list `first`.
+    fn pcp_give_back(&mut self, mut left: u32, portion: u32, first: usize) {
         while left > 0 && self.zone.pcps[self.cpu].count > 0 {
-            let portion = left.min(self.zone.pcps[self.cpu].batch);
-            self.pcp_free_bulk_rounds(portion, first);
-            left -= portion;
+            let now = left.min(portion);
+            self.pcp_free_bulk_rounds(now, first);
+            left -= now;
         }
     }
 
     /// What the CPU's once-a-second work does to its lists: idle ones shrink.
     pub(crate) fn pcp_decay(&mut self) {
-        let left = self.zone.pcps[self.cpu].decayed();
-        self.pcp_give_back(left, 0);
+        let pcp = &mut self.zone.pcps[self.cpu];
+        let (left, portion) = (pcp.decayed(), pcp.batch);
+        self.pcp_give_back(left, portion, 0);
     }
 }
 
@@ -162,7 +165,7 @@ mod tests {
         let refills: [u32; 7] = core::array::from_fn(|_| p.pages_to_refill(Order::ZERO, false));
         assert_eq!(refills, [63, 126, 252, 504, 1008, 2016, 2016]);
         assert_eq!(p.high, 1685 + 63 + 126 + 252 + 504 + 1008 + 2016 + 2016);
-        p.note_free(Order::ZERO);
+        p.note_free(Order::ZERO, &crate::testing::linux("7.2").pcp);
         assert_eq!(p.pages_to_refill(Order::ZERO, false), 252, "a free halves the factor");
     }
 
@@ -180,6 +183,16 @@ mod tests {
         p.count = 10;
         p.limit(false, false, true);
         assert_eq!(p.high, 4000 - 63);
+    }
+
+    #[test]
+    fn blocks_of_small_orders_that_come_back_in_a_row_are_not_kept() {
+        let frees_kept = |profile: &str| {
+            let (rules, mut p) = (crate::testing::linux(profile).pcp, lists(1685));
+            (0..).take_while(|_| !p.note_free(Order::new(3), &rules)).count()
+        };
+        // 8 pages each: a batch of 63 is free after 8 of them; half of high_min more after 114.
+        assert_eq!([frees_kept("6.12"), frees_kept("7.2")], [8, 114]);
     }
 
     #[test]

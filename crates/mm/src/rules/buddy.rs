@@ -21,5 +21,9 @@ mechanism! {
         /// Which list a free block is kept on.
         #[rule(section = "2.2")]
         pub free_lists: FreeLists,
+        /// A whole pageblock of the HIGHATOMIC reserve merges with its buddy whatever that one's type is; later, only
+        /// with one of the reserve.
+        #[rule(since = "up to 5.17", section = "2.2")]
+        pub reserved_blocks_merge: bool,
     }
 }

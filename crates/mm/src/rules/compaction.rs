@@ -52,6 +52,9 @@ mechanism! {
         /// there already.
         #[rule(since = "6.5", section = "3.5")]
         pub retry_asks_room_only: bool,
+        /// Where compaction was skipped, that the page is there already is reason enough to try again.
+        #[rule(since = "up to 5.10", section = "3.5")]
+        pub retries_for_page_there: bool,
         /// Room is needed above the mark the caller names (costly orders: and the distance from min to low); before,
         /// above low for costly orders and else above min.
         #[rule(since = "6.15", section = "5.2")]
@@ -86,6 +89,9 @@ mechanism! {
         /// began.
         #[rule(since = "6.6", section = "5.3")]
         pub remembers_last_pageblock: bool,
+        /// A run that has captured a block has succeeded, however it ended.
+        #[rule(since = "by 6.1", section = "5.9")]
+        pub captured_is_success: bool,
         /// Whether a block was captured is looked at right after migration; before, after per-CPU lists were drained.
         #[rule(since = "6.3", section = "5.3")]
         pub capture_before_drain: bool,
@@ -108,6 +114,14 @@ mechanism! {
         /// The quick search for free pages remembers the best block of each order; before, one across orders.
         #[rule(since = "5.11, 5.10.y", section = "5.13")]
         pub fast_isolate_best_by_order: bool,
+        /// The quick search looks at more than one block of an order, up to half as many as are looked at for a source;
+        /// before, at one, unless the scan begins.
+        #[rule(since = "by 6.1", section = "5.5.1")]
+        pub fast_isolate_looks_further: bool,
+        /// Where the quick search finds nothing, the highest block it saw is taken only from above the middle; before,
+        /// from anywhere.
+        #[rule(since = "by 6.1", section = "5.5.1")]
+        pub fast_isolate_above_middle: bool,
         /// The free scanner counts every page of a block it takes; before, one.
         #[rule(since = "5.11", section = "5.13")]
         pub counts_taken_pages: bool,

@@ -20,6 +20,10 @@ mechanism! {
         /// What a type without free blocks of its own does.
         #[rule(section = "2.6")]
         pub takes: Fallback,
+        /// Where a pageblock is taken over, a compound page of order 1 counts as one movable page: how many pages it
+        /// has is kept where its second page would say that it is movable, and reads as just that.
+        #[rule(since = "5.9–5.17", section = "2.5.2")]
+        pub pairs_look_movable: bool,
         /// There is `vm.defrag_mode`: no request splits a foreign pageblock before reclaim and compaction have been
         /// tried.
         #[rule(since = "6.15", section = "3.3")]

@@ -31,6 +31,9 @@ mechanism! {
         /// from there reserves its pageblock.
         #[rule(since = "by 7.2", section = "2.6.1")]
         pub bypasses_pcp: bool,
+        /// A request that may not wait takes from the reserve what it finds nowhere else.
+        #[rule(since = "6.12, 6.1.y", section = "2.8")]
+        pub serves_whoever_cannot_wait: bool,
         /// A request that gives up in the retry loop, for any reason, takes a pageblock out of the reserve first;
         /// before, only one that had retried sixteen times did.
         #[rule(since = "6.8, 6.1.y", section = "3.5")]

@@ -24,5 +24,12 @@ mechanism! {
         /// What per-CPU lists hold, and how many pages.
         #[rule(section = "2.4")]
         pub lists: PcpLists,
+        /// Blocks of orders 1 to 3 that come back in a row are given back only once those are a batch and half of the
+        /// least `high`; before, a batch.
+        #[rule(since = "by 7.2", section = "2.4")]
+        pub keeps_more_freed_blocks: bool,
+        /// What is given back goes in portions of a batch, each starting with the list just freed to; before, at once.
+        #[rule(since = "by 7.2", section = "2.6.1")]
+        pub gives_back_in_batches: bool,
     }
 }

@@ -189,9 +189,10 @@ impl Runner {
     /// A machine on which nothing of `ops` has been done yet.
     pub fn new(memory: Memory, ops: &[Op]) -> Runner {
         let ids = ops.iter().map(|op| op.id().0 as usize + 1).max().unwrap_or(0);
-        // Only where something may be compacted does anybody look.
+        // Only where something may be compacted does anybody look, or where pairs pass for movable.
         let compacts = |r: &Request| r.has(Request::DIRECT) || r.has(Request::KSWAPD);
-        let loose = ops.iter().any(|op| matches!(op, Op::Alloc { request, .. } if compacts(request)));
+        let loose = memory.profile().fallback.pairs_look_movable
+            || ops.iter().any(|op| matches!(op, Op::Alloc { request, .. } if compacts(request)));
         let held = Held {
             blocks: vec![(FAILED, Order::ZERO); ids],
             moves: Moves::default(),

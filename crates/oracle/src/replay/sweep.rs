@@ -8,7 +8,9 @@ use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use crate::view;
 use kontig_mm::Step;
 use kontig_mm::kcompactd::NodeSweep;
+use kontig_mm::state::FrameKind;
 use kontig_mm::{Event, Memory, Order, Pfn};
+use std::collections::HashSet;
 
 /// Pageblocks a step visits at most; it does not change what happens.
 const BUDGET: u64 = 64;
@@ -105,6 +107,19 @@ fn state_before(start: Memory, proactive: bool, passed: impl Fn(&Sweep) -> bool,
     Section::new("the engine's zone shortly before it", view::zone(&sweep.memory, Order::all(), pfns))
 }
 
+/// Which moves are of pages the recording module owns: it logs those alone, and a kernel may have user pages, too.
+fn of_the_module(moves: &[(Pfn, Pfn)], start: &Memory) -> Vec<usize> {
+    let mut moved = HashSet::new();
+    let mut is_its_own = |from: &Pfn, to: &Pfn| {
+        let own = moved.contains(from) || start.frames().tag(*from).kind() == FrameKind::MovableOps;
+        if own {
+            moved.insert(*to);
+        }
+        own
+    };
+    moves.iter().enumerate().filter_map(|(i, (from, to))| is_its_own(from, to).then_some(i)).collect()
+}
+
 /// The first page that was not moved as the kernel moved it.
 fn first_differing_move(
     want: &[(Pfn, Pfn)],
@@ -112,12 +127,15 @@ fn first_differing_move(
     start: Memory,
     proactive: bool,
 ) -> Option<Box<Difference>> {
-    let at = (0..want.len().max(got.len())).find(|i| want.get(*i) != got.get(*i))?;
+    let owned = of_the_module(got, &start);
+    let own = |i: usize| owned.get(i).and_then(|i| got.get(*i));
+    let at = (0..want.len().max(owned.len())).find(|i| want.get(*i) != own(*i))?;
     let shown = |m: Option<&(Pfn, Pfn)>| m.map_or("no more migrations".into(), |(a, b)| format!("{a} to {b}"));
     let before = (at.saturating_sub(SHOWN)..at).map(|i| shown(want.get(i))).collect();
-    let (w, g) = (want.get(at), got.get(at));
+    let (w, g) = (want.get(at), own(at));
     let pfns: Vec<Pfn> = [w, g].into_iter().flatten().flat_map(|(a, b)| [*a, *b]).collect();
-    let state = state_before(start, proactive, |s| s.moves.0.len() > at, &pfns);
+    let reached = owned.get(at).copied().unwrap_or(got.len());
+    let state = state_before(start, proactive, |s| s.moves.0.len() > reached, &pfns);
     let around = vec![Section::new("the migrations before it", before), state];
     Some(Box::new(Difference { at: At::Migration(at), asked: None, kernel: shown(w), engine: shown(g), around }))
 }
