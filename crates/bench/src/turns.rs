@@ -66,7 +66,7 @@ fn sample(machine: &mut Machine) -> f64 {
 
 /// The rows: one task, and more against one.
 pub fn rows(o: &Options) -> Vec<Row> {
-    const ROWS: [(&str, usize, Option<f64>); 3] = [("T1", 1, None), ("T80", 80, Some(3.0)), ("T1000", 1000, Some(6.0))];
+    const ROWS: [(&str, usize, Option<f64>); 3] = [("T1", 1, None), ("T80", 80, Some(4.0)), ("T1000", 1000, Some(6.0))];
     let mut machines = ROWS.map(|(_, tasks, _)| machine(tasks));
     let mut samples = ROWS.map(|_| Vec::new());
     // The first repetition is for warming up.

@@ -236,8 +236,10 @@ fn an_experiment_that_contradicts_itself_is_refused() {
     contradiction("repetitions = 2", "repetitions = 0", &["repetitions = 0"]);
     contradiction("repetitions = 2", "repetitions = 4000000000", &["repetitions = 4000000000", "at most"]);
     contradiction("= 384", "= 513", &["freed_per_section = 513", "512"]);
-    contradiction("settle_s = 1", "settle_s = -1", &["settle_s = -1"]);
-    contradiction("settle_s = 1", "settle_s = nan", &["settle_s = NaN"]);
+    for (written, said) in [("-1", "settle_s = -1"), ("nan", "settle_s = NaN")] {
+        let e = experiment(dir, &[("settle_s = 1", &format!("settle_s = {written}"))]);
+        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:7: ", said]);
+    }
     contradiction("GFP_KERNEL", "GFP_COLONEL", &["GFP_COLONEL", "GFP_KERNEL"]);
     contradiction("\"GFP_KERNEL\"", "\"GFP_KERNEL\", pause_us = 1e300", &["pause_us"]);
     let pace = "[pace]\nmachine = \"tiny-64m\"\npause_us = [0, -1]\n\n[[variant]]";

@@ -47,7 +47,7 @@ impl Memory {
         if r.gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);
         }
-        if self.sh.tunables.defrag_mode || self.may_avoid_fragmentation(r) {
+        if self.shared.tunables.defrag_mode || self.may_avoid_fragmentation(r) {
             flags = flags.with(AllocFlags::NOFRAGMENT);
         }
         flags
@@ -60,9 +60,9 @@ impl Memory {
     #[inline(always)]
     pub fn alloc_from(&mut self, r: Request) -> Result<(Pfn, PageSource), NoPage> {
         debug_assert!(r.order == Order::ZERO);
-        let before = self.sh.work.zones_tried;
+        let before = self.shared.work.zones_tried;
         let pfn = self.alloc(r)?;
-        let zones_tried = self.sh.work.zones_tried - before;
+        let zones_tried = self.shared.work.zones_tried - before;
         Ok((pfn, PageSource { zone: self.blocks.zone_of(pfn), zones_tried, above_mark: false }))
     }
 
@@ -116,7 +116,7 @@ impl Memory {
     /// Whether kswapd is at work on the zone's node, and another node should be asked first.
     #[inline(always)]
     fn leave_for_last(&self, zone: ZoneId) -> bool {
-        self.sh.profile.zonelist.busy_nodes_last
+        self.shared.profile.zonelist.busy_nodes_last
             && self.nodes.len() > 1
             && self.nodes[self.zones[zone].node].kswapd.running
     }
@@ -124,7 +124,7 @@ impl Memory {
     /// The rest of the walk, after the preferred zone had nothing.
     #[inline(never)]
     fn walk_zonelist(&mut self, first: ZoneId, r: &Request, mut flags: AllocFlags) -> Option<Pfn> {
-        let defrag_mode = self.sh.tunables.defrag_mode;
+        let defrag_mode = self.shared.tunables.defrag_mode;
         let mut skip_busy = true;
         let mut tried_first = !self.leave_for_last(first);
         'walk: loop {
@@ -146,8 +146,8 @@ impl Memory {
                     skipped = true;
                     continue;
                 }
-                self.sh.work.any = true;
-                self.sh.work.zones_tried += 1;
+                self.shared.work.any = true;
+                self.shared.work.zones_tried += 1;
                 if let Some(pfn) = self.try_zone(id, r, flags) {
                     return Some(pfn);
                 }
@@ -170,7 +170,7 @@ impl Memory {
             return None;
         }
         let pfn = self.locked(id, r.cpu).rmqueue(r.order, r.gfp.migratetype(), flags);
-        let may_wake = flags.any(AllocFlags::KSWAPD) || !self.sh.profile.boost.woken_for_by_kswapd_requests;
+        let may_wake = flags.any(AllocFlags::KSWAPD) || !self.shared.profile.boost.woken_for_by_kswapd_requests;
         if self.zones[id].boosted_flag && may_wake {
             self.zones[id].boosted_flag = false;
             let highest = self.zones[id].kind;
@@ -178,7 +178,7 @@ impl Memory {
         }
         let pfn = pfn?;
         self.account_alloc(id, pfn, r);
-        if flags.any(AllocFlags::HIGHATOMIC) && !self.sh.profile.highatomic.bypasses_pcp {
+        if flags.any(AllocFlags::HIGHATOMIC) && !self.shared.profile.highatomic.bypasses_pcp {
             self.locked(id, r.cpu).reserve_highatomic(pfn, r.order);
         }
         Some(pfn)
@@ -189,7 +189,7 @@ impl Memory {
     #[inline(always)]
     fn above_mark(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> bool {
         let zone = &mut self.zones[id];
-        let (profile, highest, order) = (&self.sh.profile, r.gfp.highest_zone(), r.order);
+        let (profile, highest, order) = (&self.shared.profile, r.gfp.highest_zone(), r.order);
         if profile.pcp.lists == PcpLists::AutoTuned && !zone.below_high {
             if zone.watermark_fast(order, zone.wmark(Wmark::High), highest, flags, profile) {
                 return true;
@@ -208,8 +208,8 @@ impl Memory {
             self.mark_huge(pfn, order, true);
         }
         let kind = self.zones[zone].kind;
-        self.sh.vmstat.add(PGALLOC[kind.index()], u64::from(order.pages()));
-        self.sh.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
+        self.shared.vmstat.add(PGALLOC[kind.index()], u64::from(order.pages()));
+        self.shared.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
     }
 }
 
@@ -225,7 +225,7 @@ impl Locked<'_> {
     /// Takes a block from the per-CPU lists or the free lists (§2.4, §2.8).
     #[inline(always)]
     fn rmqueue(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
-        if pcp::allows(self.sh.profile.pcp.lists, order)
+        if pcp::allows(self.shared.profile.pcp.lists, order)
             && let Some(pfn) = self.pcp_alloc(order, t, flags)
         {
             return Some(pfn);
@@ -242,12 +242,15 @@ impl Locked<'_> {
         }
         let mut mode = RmqueueMode::Normal;
         let mut pfn = pfn.or_else(|| self.rmqueue_any_type(order, t, flags, &mut mode));
-        if pfn.is_none() && flags.any(AllocFlags::NON_BLOCK) && self.sh.profile.highatomic.serves_whoever_cannot_wait {
+        if pfn.is_none()
+            && flags.any(AllocFlags::NON_BLOCK)
+            && self.shared.profile.highatomic.serves_whoever_cannot_wait
+        {
             pfn = self.rmqueue_smallest(order, MigrateType::HighAtomic);
         }
         let pfn = pfn?;
         self.account_taken(order.pages());
-        if flags.any(AllocFlags::HIGHATOMIC) && self.sh.profile.highatomic.bypasses_pcp {
+        if flags.any(AllocFlags::HIGHATOMIC) && self.shared.profile.highatomic.bypasses_pcp {
             self.reserve_highatomic(pfn, order);
         }
         Some(pfn)

@@ -57,7 +57,7 @@ impl Memory {
             memory.reserve_start(start, reserved as u32);
             memory.free_range(z, start.plus(reserved as u32), end);
         }
-        memory.sh.work = Work::default();
+        memory.shared.work = Work::default();
         Ok(memory)
     }
 
@@ -126,7 +126,7 @@ impl Memory {
             blocks,
             zones,
             nodes,
-            sh: Shared {
+            shared: Shared {
                 profile,
                 tunables: Tunables::default(),
                 at_boot: Tunables::default(),
@@ -138,8 +138,8 @@ impl Memory {
             wakes: Wakes::default(),
             cpus: spec.cpus,
         };
-        memory.sh.tunables.min_free_kbytes = memory.default_min_free_kbytes(spec.thp);
-        memory.sh.at_boot = memory.sh.tunables;
+        memory.shared.tunables.min_free_kbytes = memory.default_min_free_kbytes(spec.thp);
+        memory.shared.at_boot = memory.shared.tunables;
         memory.setup_watermarks();
         Ok(memory)
     }
@@ -162,7 +162,7 @@ impl Memory {
 
     /// Frees `[from, to)` in blocks as large as alignment allows, in ascending order.
     fn free_range(&mut self, zone: ZoneId, from: Pfn, to: Pfn) {
-        let to_tail = self.sh.profile.boot.frees_to_tail;
+        let to_tail = self.shared.profile.boot.frees_to_tail;
         let mut locked = self.locked(zone, CpuId::new(0));
         let mut at = from;
         while at < to {

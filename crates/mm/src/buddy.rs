@@ -44,7 +44,7 @@ impl Locked<'_> {
 
     /// Frees a block into the lists as type `t`, merging it with its buddies. Its tag has been cleared.
     pub(crate) fn free_one_block(&mut self, pfn: Pfn, order: Order, t: MigrateType, force_tail: bool) {
-        self.sh.work.buddy_blocks += 1;
+        self.shared.work.buddy_blocks += 1;
         self.mod_free_pages_of(t, i64::from(order.pages()));
         let (mut pfn, mut order) = (pfn, order);
         while order < MAX_ORDER {
@@ -57,8 +57,8 @@ impl Locked<'_> {
                 break;
             };
             self.del_from_free_list(buddy, order, buddy_type);
-            self.sh.work.merges += 1;
-            if buddy_type != t && self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
+            self.shared.work.merges += 1;
+            if buddy_type != t && self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
                 self.set_range_type(buddy, order, t);
             }
             pfn = Pfn::new(pfn.get() & buddy.get());
@@ -70,7 +70,7 @@ impl Locked<'_> {
 
     /// Frees a block of any order as the type of its pageblock, or of each of its pageblocks.
     pub(crate) fn free_by_pageblock(&mut self, pfn: Pfn, order: Order) {
-        let piece = match self.sh.profile.buddy.free_lists {
+        let piece = match self.shared.profile.buddy.free_lists {
             FreeLists::AsFreed => order,
             FreeLists::AsPageblock => order.min(PAGEBLOCK_ORDER),
         };
@@ -101,7 +101,7 @@ impl Locked<'_> {
         // The freed block's own pageblock already has type t, or t is what it was sampled as.
         let other = self.blocks.migratetype(block);
         let alike = other == t || other.is_mergeable() && t.is_mergeable();
-        (alike || self.sh.profile.buddy.reserved_blocks_merge).then(|| self.frames.block_tag(block).buddy_type())
+        (alike || self.shared.profile.buddy.reserved_blocks_merge).then(|| self.frames.block_tag(block).buddy_type())
     }
 
     /// Whether the buddy of the surrounding block is free: the freed block may soon merge twice.
@@ -127,12 +127,12 @@ impl Locked<'_> {
             };
             self.del_from_free_list(pfn, o, t);
             self.expand(pfn, order, o, t);
-            if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
+            if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
                 self.mod_free_pages_of(t, -i64::from(order.pages()));
             }
-            self.sh.work.buddy_blocks += 1;
-            let rules = self.sh.profile.pcp.lists;
-            self.sh.emit(Listen::KMEM, || Event::PageAllocZoneLocked {
+            self.shared.work.buddy_blocks += 1;
+            let rules = self.shared.profile.pcp.lists;
+            self.shared.emit(Listen::KMEM, || Event::PageAllocZoneLocked {
                 pfn,
                 order,
                 migratetype: t,
@@ -149,7 +149,7 @@ impl Locked<'_> {
         let mut o = high;
         while o > low {
             o = o.down();
-            self.sh.work.splits += 1;
+            self.shared.work.splits += 1;
             self.add_to_free_list(pfn.plus(o.pages()), o, t, false);
         }
     }
@@ -161,10 +161,10 @@ impl Locked<'_> {
         self.frames.set(pfn, FrameKind::Buddy(to), order);
         let list = &mut self.zone.lists[order.index()][to.index()];
         self.frames.push_back(list, pfn, order);
-        if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
+        if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
             self.mod_free_pages_of(from, -i64::from(order.pages()));
             self.mod_free_pages_of(to, i64::from(order.pages()));
         }
-        self.sh.work.stolen_blocks += 1;
+        self.shared.work.stolen_blocks += 1;
     }
 }

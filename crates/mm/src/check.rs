@@ -106,7 +106,7 @@ impl Memory {
 
     /// Where lists follow pageblocks, every pageblock of a block has the type of its list.
     fn check_list_type(&self, pfn: Pfn, o: Order, t: MigrateType) -> Result<(), String> {
-        if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
+        if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
             for b in pfn.pageblock()..=pfn.plus(o.pages() - 1).pageblock() {
                 let block = self.blocks.migratetype(b);
                 ensure!(block == t, "{pfn} on list {} {} is in a {} pageblock", o.get(), t.name(), block.name());
@@ -252,7 +252,7 @@ impl Memory {
         ensure!(!c.capture.has_page(), "a captured block was never handed over");
         let w = &z.watermarks;
         ensure!(w.min <= w.low && w.low <= w.high, "watermarks {w:?} out of order");
-        if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
+        if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
             let listed: u64 = Order::all()
                 .map(|o| self.frames.iter(z.free_list(o, MigrateType::HighAtomic), o).count() << o.get())
                 .sum::<usize>() as u64;

@@ -11,7 +11,7 @@ impl Memory {
     /// lists that follow use.
     pub fn vmstat_update(&mut self, cpu: CpuId) {
         self.fold_vmstat(cpu);
-        if self.sh.profile.pcp.lists == PcpLists::AutoTuned {
+        if self.shared.profile.pcp.lists == PcpLists::AutoTuned {
             for zone in self.zones.ids() {
                 self.locked(zone, cpu).pcp_decay();
             }

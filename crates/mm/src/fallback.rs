@@ -81,7 +81,7 @@ impl Locked<'_> {
         {
             return Some(pfn);
         }
-        match self.sh.profile.fallback.takes {
+        match self.shared.profile.fallback.takes {
             Fallback::MoveThenTake => self.rmqueue_move_then_take(order, t, flags),
             Fallback::ClaimOrSteal => self.rmqueue_claim_or_steal(order, t, flags, mode),
         }
@@ -89,7 +89,7 @@ impl Locked<'_> {
 
     pub(crate) fn emit_extfrag(&mut self, pfn: Pfn, order: Order, o: Order, t: MigrateType, from: MigrateType) {
         let change_ownership = self.blocks.migratetype(pfn.pageblock()) == t;
-        self.sh.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
+        self.shared.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
             pfn,
             alloc_order: order,
             fallback_order: o,
@@ -107,7 +107,7 @@ impl Locked<'_> {
         if !self.zone.spans(end.minus(1)) {
             return (0, 0);
         }
-        let pairs_look_movable = self.sh.profile.fallback.pairs_look_movable;
+        let pairs_look_movable = self.shared.profile.fallback.pairs_look_movable;
         let (mut free, mut movable) = (0, 0);
         let mut at = start;
         while at < end {
@@ -122,18 +122,18 @@ impl Locked<'_> {
                 at = at.plus(1);
             }
         }
-        self.sh.work.steal_scanned += u64::from(end.get() - start.get());
+        self.shared.work.steal_scanned += u64::from(end.get() - start.get());
         (free, movable)
     }
 
     /// Raises the zone's marks by one pageblock, up to a ceiling; false if the zone is too small or boosting is off.
     fn boost_watermark(&mut self) -> bool {
         let pageblock = u64::from(PAGEBLOCK_PAGES);
-        if self.sh.profile.boost.spares_small_zones && 4 * pageblock > self.zone.managed {
+        if self.shared.profile.boost.spares_small_zones && 4 * pageblock > self.zone.managed {
             return false;
         }
         let (boost, high) = (self.zone.watermark_boost, self.zone.watermarks.high);
-        let raised = self.sh.decide(&WATERMARK_BOOST_FACTOR, |factor| {
+        let raised = self.shared.decide(&WATERMARK_BOOST_FACTOR, |factor| {
             let ceiling = high * u64::from(factor) / 10_000;
             (ceiling > 0).then(|| (boost + pageblock).min(ceiling.max(pageblock)))
         });
@@ -147,7 +147,7 @@ impl Locked<'_> {
     pub(crate) fn reserve_highatomic(&mut self, pfn: Pfn, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_PAGES);
         let percent = self.zone.managed / 100;
-        let rules = self.sh.profile.highatomic;
+        let rules = self.shared.profile.highatomic;
         let limit = match rules.limit {
             HighAtomicLimit::PercentAndBlock => percent + pageblock,
             HighAtomicLimit::PercentRoundedUp if percent < pageblock => 0,
@@ -183,7 +183,7 @@ impl Locked<'_> {
             let Some(pfn) = self.zone.lists[o.index()][MigrateType::HighAtomic.index()].first() else {
                 continue;
             };
-            if self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
+            if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
                 let size = pageblock.max(u64::from(o.pages())).min(self.zone.nr_reserved_highatomic);
                 self.zone.nr_reserved_highatomic -= size;
                 let moved = if o < PAGEBLOCK_ORDER {

@@ -35,12 +35,12 @@ impl Memory {
     /// Frees a block whose tag says nothing of value any more.
     #[inline(always)]
     pub(crate) fn free_untagged(&mut self, id: ZoneId, cpu: CpuId, pfn: Pfn, order: Order) {
-        self.sh.vmstat.add(VmEvent::Pgfree, u64::from(order.pages()));
-        self.sh.emit(Listen::KMEM, || Event::PageFree { pfn, order });
+        self.shared.vmstat.add(VmEvent::Pgfree, u64::from(order.pages()));
+        self.shared.emit(Listen::KMEM, || Event::PageFree { pfn, order });
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, false);
         }
-        let pcp_allowed = pcp::allows(self.sh.profile.pcp.lists, order);
+        let pcp_allowed = pcp::allows(self.shared.profile.pcp.lists, order);
         let mut locked = self.locked(id, cpu);
         if pcp_allowed {
             locked.pcp_free(pfn, order);

@@ -36,7 +36,7 @@ impl Memory {
             return;
         }
         self.nodes[node].kcompactd.awake = true;
-        self.sh.emit(Listen::COMPACTION, || Event::WakeupKcompactd {
+        self.shared.emit(Listen::COMPACTION, || Event::WakeupKcompactd {
             nid: node,
             order: Some(order),
             highest_zoneidx: highest,
@@ -65,7 +65,7 @@ impl Memory {
 
     /// The mark kcompactd works for.
     fn kcompactd_flags(&self) -> AllocFlags {
-        AllocFlags::mark(if self.sh.tunables.defrag_mode { Wmark::High } else { Wmark::Min })
+        AllocFlags::mark(if self.shared.tunables.defrag_mode { Wmark::High } else { Wmark::Min })
     }
 }
 
@@ -116,11 +116,13 @@ impl Kcompactd {
 
     /// How long it sleeps from now unless woken; `None` is for ever.
     fn timeout(&self, m: &mut Memory) -> Option<u64> {
-        let rules = m.sh.profile.proactive;
+        let rules = m.shared.profile.proactive;
         match rules.backoff {
             _ if rules.score == ProactiveScore::Off => None,
             ProactiveBackoff::SkipChecks => Some(HPAGE_FRAG_CHECK_INTERVAL_NS),
-            ProactiveBackoff::LongSleep => m.sh.decide(&COMPACTION_PROACTIVENESS, |p| p != 0).then_some(self.interval),
+            ProactiveBackoff::LongSleep => {
+                m.shared.decide(&COMPACTION_PROACTIVENESS, |p| p != 0).then_some(self.interval)
+            }
         }
     }
 
@@ -168,7 +170,7 @@ impl Kcompactd {
         self.job = Job::Asleep;
         m.nodes[self.node].kcompactd.awake = false;
         let nid = self.node;
-        m.sh.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
+        m.shared.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
         let k = &m.nodes[self.node].kcompactd;
         if k.max_order > Order::ZERO || k.proactive_trigger {
             // Asked again while it worked.
@@ -184,12 +186,12 @@ impl Kcompactd {
         if k.max_order > Order::ZERO && !triggered {
             let (order, highest) = (k.max_order, k.highest.unwrap_or(ZoneType::Device));
             let nid = self.node;
-            m.sh.emit(Listen::COMPACTION, || Event::KcompactdWake {
+            m.shared.emit(Listen::COMPACTION, || Event::KcompactdWake {
                 nid,
                 order: Some(order),
                 highest_zoneidx: highest,
             });
-            m.sh.vmstat.add(VmEvent::CompactDaemonWake, 1);
+            m.shared.vmstat.add(VmEvent::CompactDaemonWake, 1);
             self.interval = HPAGE_FRAG_CHECK_INTERVAL_NS;
             self.job = Job::Work { order, highest, next: 0, run: None };
             return Step::Working;
@@ -198,13 +200,13 @@ impl Kcompactd {
             return self.sleep(m);
         }
         self.interval = HPAGE_FRAG_CHECK_INTERVAL_NS;
-        m.sh.work.any = true;
-        m.sh.work.tests += 1;
+        m.shared.work.any = true;
+        m.shared.work.tests += 1;
         if !m.should_proactive_compact_node(self.node) {
             m.nodes[self.node].kcompactd.proactive_trigger = false;
             return self.sleep(m);
         }
-        if m.sh.profile.proactive.backoff == ProactiveBackoff::SkipChecks && self.checks_deferred > 0 {
+        if m.shared.profile.proactive.backoff == ProactiveBackoff::SkipChecks && self.checks_deferred > 0 {
             self.checks_deferred -= 1;
             return self.sleep(m);
         }
@@ -266,8 +268,8 @@ fn settle(m: &mut Memory, zone: ZoneId, order: Order, cpu: CpuId, result: Compac
 
 /// Counts what was scanned, already in the general counters, as the daemon's too.
 fn count_daemon(m: &mut Memory, (migrate, free): (u64, u64)) {
-    m.sh.vmstat.add(VmEvent::CompactDaemonMigrateScanned, migrate);
-    m.sh.vmstat.add(VmEvent::CompactDaemonFreeScanned, free);
+    m.shared.vmstat.add(VmEvent::CompactDaemonMigrateScanned, migrate);
+    m.shared.vmstat.add(VmEvent::CompactDaemonFreeScanned, free);
 }
 
 /// Runs over all zones of a node, each as a whole: proactively, or for `/proc/sys/vm/compact_memory`.
@@ -290,7 +292,7 @@ impl NodeSweep {
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<()> {
         if let Some(run) = &mut self.run {
             if let Step::Done(_) = run.step(m, owner, budget) {
-                if self.proactive && m.sh.profile.proactive.counts_as_daemon {
+                if self.proactive && m.shared.profile.proactive.counts_as_daemon {
                     count_daemon(m, run.scanned());
                 }
                 self.run = None;

@@ -42,7 +42,7 @@ impl Memory {
             }
             return;
         }
-        self.sh.emit(Listen::VMSCAN, || Event::WakeupKswapd { nid: node, order });
+        self.shared.emit(Listen::VMSCAN, || Event::WakeupKswapd { nid: node, order });
         self.nodes[node].kswapd.running = true;
         self.wakes.add(Daemon::Kswapd(node));
     }
@@ -50,9 +50,9 @@ impl Memory {
     /// Whether some zone of the node has `order` pages to spare above its high mark; in defrag_mode, where a block is
     /// asked for, only whole free pageblocks count.
     pub(crate) fn pgdat_balanced(&mut self, node: NodeId, order: Order, highest: ZoneType) -> bool {
-        let profile = &self.sh.profile;
+        let profile = &self.shared.profile;
         let plain = AllocFlags::mark(Wmark::High);
-        let in_blocks = self.sh.tunables.defrag_mode && order > Order::ZERO;
+        let in_blocks = self.shared.tunables.defrag_mode && order > Order::ZERO;
         let mut managed = self.nodes[node]
             .zones
             .iter()
@@ -104,20 +104,20 @@ impl Kswapd {
     /// Advances by one step; called when it was woken, when its nap is over, and while it says `Working`.
     /// `timed_out` says the nap ended by itself.
     pub fn step(&mut self, m: &mut Memory, timed_out: bool) -> DaemonStep {
-        m.sh.work.any = true;
+        m.shared.work.any = true;
         match core::mem::replace(&mut self.state, State::Asleep) {
             State::Asleep => self.wake(m),
             // Woken at the very moment the nap ended counts as woken: nobody would wake it a second time.
             State::Napping if !timed_out || m.nodes[self.node].kswapd.running => {
-                m.sh.vmstat.add(VmEvent::KswapdLowWmarkHitQuickly, 1);
+                m.shared.vmstat.add(VmEvent::KswapdLowWmarkHitQuickly, 1);
                 self.wake(m)
             }
             State::Napping => {
                 if self.may_sleep(m, self.order) {
-                    m.sh.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
+                    m.shared.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
                     return Step::Wait(Wait::Wakeup);
                 }
-                m.sh.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
+                m.shared.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
                 self.wake(m)
             }
             State::Balancing { priority, order, boosts, boosting } => {
@@ -133,8 +133,8 @@ impl Kswapd {
         self.order = core::mem::take(&mut k.order);
         self.highest = k.highest.take().unwrap_or(self.highest);
         let (nid, order) = (self.node, self.order);
-        m.sh.emit(Listen::VMSCAN, || Event::KswapdWake { nid, order });
-        m.sh.vmstat.add(VmEvent::Pageoutrun, 1);
+        m.shared.emit(Listen::VMSCAN, || Event::KswapdWake { nid, order });
+        m.shared.vmstat.add(VmEvent::Pageoutrun, 1);
         let boosts: Vec<u64> = self.zones(m).map(|z| m.zones[z].watermark_boost).collect();
         for z in self.zones(m).collect::<Vec<_>>() {
             m.zones[z].reclaim_active = true;
@@ -174,14 +174,14 @@ impl Kswapd {
 
     /// A run that reclaimed nothing; whether one that a boost had started counts is the profile's to say.
     fn count_failure(&self, m: &mut Memory, boosts: &[u64]) {
-        if !m.sh.profile.kswapd.boosted_runs_never_fail || boosts.iter().all(|b| *b == 0) {
+        if !m.shared.profile.kswapd.boosted_runs_never_fail || boosts.iter().all(|b| *b == 0) {
             m.nodes[self.node].kswapd.failures += 1;
         }
     }
 
     /// Reclaims from the node's lists. There is nothing on them that could be reclaimed: user pages without swap.
     fn shrink_node(&self, m: &mut Memory) -> u64 {
-        m.sh.work.tests += 1;
+        m.shared.work.tests += 1;
         0
     }
 
@@ -200,7 +200,7 @@ impl Kswapd {
         let pending = m.nodes[self.node].kswapd.order;
         let order = if reclaim_order < self.order { reclaim_order } else { pending };
         if !self.may_sleep(m, order) {
-            m.sh.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
+            m.shared.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
             return self.wake(m);
         }
         m.reset_isolation_suitable_node(self.node);

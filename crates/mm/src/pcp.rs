@@ -69,7 +69,7 @@ pub fn batch_size(managed: u64) -> u32 {
 impl Memory {
     /// Recomputes `batch` and `high` of every list; they follow from the zone's size and, later, its low mark.
     pub(crate) fn setup_pcp_limits(&mut self) {
-        let rules = self.sh.profile.pcp.lists;
+        let rules = self.shared.profile.pcp.lists;
         let all_cpus = self.nr_cpus();
         for z in &mut self.zones {
             let batch = batch_size(z.managed);
@@ -126,12 +126,12 @@ impl Locked<'_> {
     ) -> Option<u32> {
         let below_high = self.zone.below_high;
         let pcp = &mut self.zone.pcps[self.cpu];
-        let pages = match self.sh.profile.pcp.lists {
+        let pages = match self.shared.profile.pcp.lists {
             PcpLists::AutoTuned => pcp.pages_to_refill(order, below_high),
             PcpLists::OrderZero | PcpLists::MultiOrder => pcp.batch,
         };
         let want = if pages > 1 { (pages >> order.get()).max(2) } else { 1 };
-        if self.sh.profile.highatomic.bypasses_pcp && flags.any(AllocFlags::HIGHATOMIC) {
+        if self.shared.profile.highatomic.bypasses_pcp && flags.any(AllocFlags::HIGHATOMIC) {
             return None;
         }
         self.count_lock();
@@ -158,12 +158,12 @@ impl Locked<'_> {
         let list_type = if block_type == MigrateType::HighAtomic { MigrateType::Movable } else { block_type };
         let pindex = index_of(order, list_type);
         self.frames.set(pfn, FrameKind::Pcp(block_type), order);
-        let auto_tuned = self.sh.profile.pcp.lists == PcpLists::AutoTuned;
+        let auto_tuned = self.shared.profile.pcp.lists == PcpLists::AutoTuned;
         let pcp = &mut self.zone.pcps[self.cpu];
         pcp.lists[pindex].push_front(pfn.get());
         pcp.count += order.pages();
         if auto_tuned {
-            let free_high = pcp.note_free(order, &self.sh.profile.pcp);
+            let free_high = pcp.note_free(order, &self.shared.profile.pcp);
             if free_high || pcp.count >= pcp.high || self.zone.reclaim_active || self.zone.below_high {
                 self.pcp_overflow_auto_tuned(pindex, free_high);
             }
@@ -176,7 +176,7 @@ impl Locked<'_> {
 
     #[inline(never)]
     fn pcp_overflow(&mut self, order: Order, pindex: usize) {
-        match self.sh.profile.pcp.lists {
+        match self.shared.profile.pcp.lists {
             PcpLists::OrderZero => self.pcp_overflow_order_zero(),
             PcpLists::MultiOrder => self.pcp_overflow_multi_order(order, pindex),
             PcpLists::AutoTuned => unreachable!("has an overflow of its own"),
@@ -203,11 +203,11 @@ impl Locked<'_> {
         let FrameKind::Pcp(sampled) = self.frames.tag(pfn).kind() else {
             panic!("pfn {pfn} is on a per-CPU list but tagged {:?}", self.frames.tag(pfn).kind())
         };
-        let migratetype = match self.sh.profile.buddy.free_lists {
+        let migratetype = match self.shared.profile.buddy.free_lists {
             FreeLists::AsFreed => sampled,
             FreeLists::AsPageblock => self.blocks.migratetype(pfn.pageblock()),
         };
-        self.sh.emit(Listen::KMEM, || Event::PagePcpuDrain { pfn, order, migratetype });
+        self.shared.emit(Listen::KMEM, || Event::PagePcpuDrain { pfn, order, migratetype });
         self.frames.clear(pfn, order);
         self.free_one_block(pfn, order, migratetype, false);
         true
@@ -219,9 +219,9 @@ impl Locked<'_> {
         if count == 0 {
             return;
         }
-        self.sh.work.any = true;
-        self.sh.work.drains += 1;
-        match self.sh.profile.pcp.lists {
+        self.shared.work.any = true;
+        self.shared.work.drains += 1;
+        match self.shared.profile.pcp.lists {
             PcpLists::OrderZero => self.pcp_free_bulk_shares(count),
             PcpLists::MultiOrder | PcpLists::AutoTuned => self.pcp_free_bulk_rounds(count, 0),
         }

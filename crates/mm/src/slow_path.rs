@@ -128,7 +128,7 @@ impl AllocSlow {
     }
     /// Whether there is anything to compact for: in defrag_mode a single page may be worth a pageblock.
     fn compacts(&self, m: &Memory) -> bool {
-        self.request.gfp.has(Gfp::IO) && compact_order(&self.request, self.flags, &m.sh.profile) > Order::ZERO
+        self.request.gfp.has(Gfp::IO) && compact_order(&self.request, self.flags, &m.shared.profile) > Order::ZERO
     }
 
     /// Advances by one step that visits at most `budget` pageblocks.
@@ -161,7 +161,7 @@ impl AllocSlow {
     }
 
     fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
-        match m.sh.profile.slow_path.attempts {
+        match m.shared.profile.slow_path.attempts {
             Attempts::CompactThenLoop => self.enter_with_compaction(m, owner),
             Attempts::OneLoop => self.enter_loop(),
         }
@@ -174,7 +174,7 @@ impl AllocSlow {
             return Step::Done(Ok(pfn));
         }
         if !self.can_direct_reclaim() {
-            return match m.sh.profile.slow_path.attempts {
+            return match m.shared.profile.slow_path.attempts {
                 Attempts::CompactThenLoop => Step::Done(Err(AllocFailure::Failed)),
                 Attempts::OneLoop => self.without_reclaim(),
             };
@@ -229,7 +229,7 @@ impl AllocSlow {
             return;
         }
         let order =
-            if m.sh.tunables.defrag_mode { self.request.order.max(PAGEBLOCK_ORDER) } else { self.request.order };
+            if m.shared.tunables.defrag_mode { self.request.order.max(PAGEBLOCK_ORDER) } else { self.request.order };
         // A node's zones follow each other in the list: its kswapd is asked once, for the first of them.
         let (mut at, mut asked) = (0, None);
         while let Some(zone) = m.next_zone(&self.request, &mut at) {
@@ -254,7 +254,7 @@ impl AllocSlow {
 
     /// After direct compaction: the captured block or one from the lists, and the accounts.
     fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
-        let counts = match m.sh.profile.slow_path.compact_stall {
+        let counts = match m.shared.profile.slow_path.compact_stall {
             CompactStall::Always => true,
             CompactStall::UnlessSkipped => self.compact_result != CompactResult::Skipped,
             CompactStall::UnlessSkippedOrDeferred => {
@@ -264,7 +264,7 @@ impl AllocSlow {
         if !counts {
             return None;
         }
-        m.sh.vmstat.add(VmEvent::CompactStall, 1);
+        m.shared.vmstat.add(VmEvent::CompactStall, 1);
         let page = match captured {
             Some((pfn, zone)) => {
                 m.account_alloc(zone, pfn, &self.request);
@@ -274,15 +274,15 @@ impl AllocSlow {
         };
         match page {
             Some(pfn) => {
-                let made = compact_order(&self.request, self.flags, &m.sh.profile);
+                let made = compact_order(&self.request, self.flags, &m.shared.profile);
                 let zone = m.blocks.zone_of(pfn);
                 let mut locked = m.locked(zone, self.request.cpu);
                 locked.zone.compaction.blockskip_flush = false;
                 locked.compaction_defer_reset(made, true);
-                m.sh.vmstat.add(VmEvent::CompactSuccess, 1);
+                m.shared.vmstat.add(VmEvent::CompactSuccess, 1);
             }
             None => {
-                m.sh.vmstat.add(VmEvent::CompactFail, 1);
+                m.shared.vmstat.add(VmEvent::CompactFail, 1);
                 offer_cpu(m, owner);
             }
         }
@@ -300,10 +300,10 @@ impl AllocSlow {
             VmEvent::AllocstallDevice,
         ];
         offer_cpu(m, owner);
-        m.sh.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
+        m.shared.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
         // For a whole pageblock, where compaction is to make one.
-        let order = compact_order(&self.request, self.flags, &m.sh.profile);
-        m.sh.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
+        let order = compact_order(&self.request, self.flags, &m.shared.profile);
+        m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
         let mut ready = false;
         if order.is_costly() {
             let mut at = 0;
@@ -311,11 +311,11 @@ impl AllocSlow {
                 ready |= self.compaction_ready(m, zone, order);
             }
         }
-        if !ready && m.sh.profile.reclaim.stalls_twice {
+        if !ready && m.shared.profile.reclaim.stalls_twice {
             // Nothing was reclaimed: once more through all memory control groups, which counts again (6.13 and later).
-            m.sh.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
+            m.shared.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
         }
-        m.sh.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });
+        m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });
         ready
     }
 
@@ -323,9 +323,9 @@ impl AllocSlow {
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId, order: Order) -> bool {
         let highest = self.request.gfp.highest_zone();
         let plain = AllocFlags::mark(Wmark::Min);
-        if m.sh.profile.reclaim.compaction_ready_by_high_mark {
+        if m.shared.profile.reclaim.compaction_ready_by_high_mark {
             let z = &m.zones[zone];
-            let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.sh.profile);
+            let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.shared.profile);
             let high = AllocFlags::mark(Wmark::High);
             return there || m.compaction_suitable(zone, Some(order), high, highest, false) == CompactResult::Continue;
         }
@@ -334,8 +334,8 @@ impl AllocSlow {
             CompactResult::Skipped => false,
             _ => {
                 let z = &m.zones[zone];
-                let mark = z.wmark(Wmark::High) + m.sh.profile.compaction.gap(order);
-                z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.sh.profile)
+                let mark = z.wmark(Wmark::High) + m.shared.profile.compaction.gap(order);
+                z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.shared.profile)
             }
         }
     }
@@ -362,7 +362,7 @@ fn offer_cpu<O: Owner>(m: &mut Memory, owner: &mut O) {
 
 /// The slow path's allocation flags (§3.1).
 fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
-    let rules = m.sh.profile.watermark.reserves;
+    let rules = m.shared.profile.watermark.reserves;
     let mut flags = AllocFlags::mark(Wmark::Min);
     if r.gfp.has(Gfp::KSWAPD_RECLAIM) {
         flags = flags.with(AllocFlags::KSWAPD);
@@ -384,7 +384,7 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
             flags = flags.with(AllocFlags::HIGHATOMIC);
         }
     }
-    if m.sh.tunables.defrag_mode {
+    if m.shared.tunables.defrag_mode {
         flags = flags.with(AllocFlags::NOFRAGMENT);
     }
     flags

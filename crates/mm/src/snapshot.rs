@@ -460,7 +460,7 @@ impl ZoneSnapshot {
                     count: p.count,
                     batch: p.batch,
                     high: p.high,
-                    tuning: match m.sh.profile.pcp.lists {
+                    tuning: match m.shared.profile.pcp.lists {
                         PcpLists::AutoTuned => Tuning::Auto(p.tuning),
                         PcpLists::OrderZero | PcpLists::MultiOrder => Tuning::FreeFactor(p.free_factor),
                     },

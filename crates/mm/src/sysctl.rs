@@ -298,7 +298,7 @@ impl Shared {
 impl Memory {
     /// The tunables in force.
     pub fn tunables(&self) -> &Tunables {
-        &self.sh.tunables
+        &self.shared.tunables
     }
 
     /// Writes a sysctl by its name, with or without the `vm.` prefix. An error changes nothing.
@@ -307,51 +307,51 @@ impl Memory {
     /// If there is no such sysctl in this profile, or the value is none it takes.
     pub fn sysctl_write(&mut self, name: &str, value: &str) -> Result<SysctlEffect, SysctlError> {
         let sysctl = Sysctl::find(name).ok_or_else(|| SysctlError::Unknown { name: name.to_string() })?;
-        let n = sysctl.parse(&self.sh.profile, value)?;
+        let n = sysctl.parse(&self.shared.profile, value)?;
         if let Some(setting) = &sysctl.setting {
-            (setting.set)(&mut self.sh.tunables, n);
+            (setting.set)(&mut self.shared.tunables, n);
             match setting.decides {
                 Decides::Marks => {
                     self.note_marks(sysctl);
                     self.setup_watermarks();
                 }
                 Decides::Everything => {
-                    let differs = n != (setting.get)(&self.sh.at_boot);
+                    let differs = n != (setting.get)(&self.shared.at_boot);
                     self.note(sysctl, differs);
                 }
                 Decides::WhatIsAsked | Decides::Nothing => {}
             }
         }
-        Ok((sysctl.effect)(&self.sh.profile, n))
+        Ok((sysctl.effect)(&self.shared.profile, n))
     }
 
     /// A sysctl's value in force; `None` if this kernel does not have it or it keeps none.
     pub fn sysctl_read(&self, sysctl: &Sysctl) -> Option<u32> {
-        let setting = sysctl.setting.as_ref().filter(|_| sysctl.exists(&self.sh.profile))?;
-        Some((setting.get)(&self.sh.tunables))
+        let setting = sysctl.setting.as_ref().filter(|_| sysctl.exists(&self.shared.profile))?;
+        Some((setting.get)(&self.shared.tunables))
     }
 
     /// The value boot set; `None` as for [`Memory::sysctl_read`].
     pub fn sysctl_at_boot(&self, sysctl: &Sysctl) -> Option<u32> {
-        let setting = sysctl.setting.as_ref().filter(|_| sysctl.exists(&self.sh.profile))?;
-        Some((setting.get)(&self.sh.at_boot))
+        let setting = sysctl.setting.as_ref().filter(|_| sysctl.exists(&self.shared.profile))?;
+        Some((setting.get)(&self.shared.at_boot))
     }
 
     /// Whether a setting may have made a difference to what the machine did. If not, every decision so far came out as
     /// with the value boot had set (the other settings as they are), and so did the machine.
     pub fn sysctl_mattered(&self, sysctl: &Sysctl) -> bool {
-        self.sh.mattered[sysctl.position()]
+        self.shared.mattered[sysctl.position()]
     }
 
     /// Whether anything has been done with the memory since boot.
     fn is_at_work(&self) -> bool {
-        self.sh.vmstat.iter().any(|(_, n)| n > 0)
+        self.shared.vmstat.iter().any(|(_, n)| n > 0)
     }
 
     /// Notes whether a setting makes a difference from now on. What it did to a machine at work is not forgotten.
     fn note(&mut self, sysctl: &Sysctl, differs: bool) {
         let forget = !self.is_at_work();
-        let mattered = &mut self.sh.mattered[sysctl.position()];
+        let mattered = &mut self.shared.mattered[sysctl.position()];
         *mattered = differs || *mattered && !forget;
     }
 
@@ -359,11 +359,11 @@ impl Memory {
     /// work the write itself does: it ends boosts.
     fn note_marks(&mut self, written: &Sysctl) {
         let at_work = self.is_at_work();
-        let marks = self.marks_under(&self.sh.tunables);
+        let marks = self.marks_under(&self.shared.tunables);
         for sysctl in SYSCTLS {
             let Some(setting) = sysctl.setting.as_ref().filter(|s| s.decides == Decides::Marks) else { continue };
-            let mut without = self.sh.tunables;
-            (setting.set)(&mut without, (setting.get)(&self.sh.at_boot));
+            let mut without = self.shared.tunables;
+            (setting.set)(&mut without, (setting.get)(&self.shared.at_boot));
             let ends_boosts = at_work && core::ptr::eq(sysctl, written);
             let differs = ends_boosts || self.marks_under(&without) != marks;
             self.note(sysctl, differs);

@@ -137,7 +137,7 @@ impl Memory {
     pub(crate) fn setup_watermarks(&mut self) {
         let cpus = self.nr_cpus();
         for i in self.zones.ids() {
-            let marks = self.marks_of(&self.zones[i], &self.sh.tunables);
+            let marks = self.marks_of(&self.zones[i], &self.shared.tunables);
             let z = &mut self.zones[i];
             z.watermarks = marks;
             z.watermark_boost = 0;
@@ -177,7 +177,7 @@ impl Memory {
     /// The boot-time value of `vm.min_free_kbytes` for this machine, raised for huge pages if `thp`.
     pub(crate) fn default_min_free_kbytes(&self, thp: bool) -> u32 {
         let managed: u64 = self.zones.iter().map(|z| z.managed).sum();
-        let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), self.sh.profile.watermark.min_free_kbytes_cap);
+        let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), self.shared.profile.watermark.min_free_kbytes_cap);
         let raised = if thp { thp_min_free_kbytes(self.zones.len() as u64, managed) } else { 0 };
         plain.max(raised) as u32
     }

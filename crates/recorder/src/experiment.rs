@@ -200,6 +200,8 @@ pub struct Plan {
     pub order: Option<u8>,
     /// What is set.
     pub sysctls: BTreeMap<String, String>,
+    /// What the experiment sets if nothing else is asked for; the recording's name does not say it.
+    usual: &'static [(&'static str, &'static str)],
     /// The trace, if one is executed.
     pub trace: Option<Vec<u8>>,
     /// Whether compaction's tracepoints are written down although the experiment could do without.
@@ -261,6 +263,7 @@ impl Plan {
             seed,
             order: None,
             sysctls,
+            usual: &[],
             trace: Some(trace::encode(&ops)),
             events: asked.events,
             script: TRACE_SCRIPT,
@@ -300,6 +303,7 @@ impl Plan {
             seed: (s.random || at_random).then_some(asked.seed),
             order: (s.sized && generated).then_some(order.get()),
             sysctls,
+            usual: s.sysctls,
             trace,
             events: asked.events && !s.expected.contains(&EVENTS_FILE),
             script: s.script,
@@ -342,8 +346,6 @@ impl Plan {
 
     /// A name for the recording's folder: the kernel, the experiment and what is not as usual.
     pub fn folder_name(&self, series: Series) -> String {
-        let is_of = |s: &&Scenario| self.name.strip_prefix(s.name).is_some_and(|r| r.is_empty() || r.starts_with('-'));
-        let usual = SCENARIOS.iter().find(is_of).map_or(&[][..], |s| s.sysctls);
         let mut name = format!("{series}-{}", self.name);
         if let Some(o) = self.order.filter(|o| *o != HUGE.get()) {
             name += &format!("-order{o}");
@@ -352,7 +354,7 @@ impl Plan {
             name += "-events";
         }
         for (k, v) in &self.sysctls {
-            if !usual.contains(&(k.as_str(), v.as_str())) {
+            if !self.usual.contains(&(k.as_str(), v.as_str())) {
                 name += &format!("-{}{v}", k.rsplit('.').next().unwrap_or(k));
             }
         }
@@ -480,6 +482,14 @@ mod tests {
         let given = Given::read("waves.txt", b"alloc a 2 movable kswapd direct\n").expect("a trace");
         let plan = Plan::new(&Asked { trace: Some(given), ..asked("direct-movable") }, Series::V6_1).expect("one");
         assert_eq!(plan.folder_name(Series::V6_1), "6.1-direct-movable-waves");
+    }
+
+    #[test]
+    fn anybodys_trace_named_like_an_experiment_has_nothing_set_as_usual() {
+        let given = Given::read("direct-movable-x.txt", b"alloc a 2 movable kswapd direct\n").expect("a trace");
+        let sysctls = BTreeMap::from([(BOOST.to_string(), "0".to_string())]);
+        let plan = Plan::new(&Asked { trace: Some(given), sysctls, ..asked(GIVEN) }, Series::V6_1).expect("one");
+        assert_eq!(plan.folder_name(Series::V6_1), "6.1-direct-movable-x-watermark_boost_factor0");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! lower number. So while a CPU is busy all tasks that wait for it are equal, and the lowest number goes first.
 //!
 //! A row of times for each CPU ([`MinTree`]) and one row of the CPUs' first turns make a turn cost
-//! O(log tasks of the CPU + log CPUs), however many tasks there are.
+//! O(log tasks of the CPU + log CPUs with tasks), however many tasks there are.
 
 use crate::min_tree::{Key, MinTree};
 
@@ -18,8 +18,9 @@ pub(crate) struct Turn {
     pub(crate) start: u64,
 }
 
-/// The tasks of a CPU.
+/// A CPU that has tasks.
 struct Cpu {
+    number: usize,
     free_at: u64,
     /// When each of its tasks wants its next turn.
     wanted: MinTree<u64>,
@@ -54,41 +55,43 @@ impl Cpu {
 
 /// All tasks and CPUs.
 pub(crate) struct Schedule {
-    cpus: Vec<Cpu>,
-    /// The first turn of each CPU.
+    /// The CPUs that have tasks, so that a large machine with few tasks is as quick as a small one.
+    busy: Vec<Cpu>,
+    /// Each CPU's index among those.
+    index: Vec<Option<u32>>,
+    /// The first turn of each CPU that has tasks.
     firsts: MinTree<u128>,
-    /// Each task's CPU, and its place there.
+    /// Each task's CPU, by its index, and its place there.
     places: Vec<(u32, u32)>,
 }
 
 impl Schedule {
     /// So many CPUs, free from the start, without tasks.
     pub(crate) fn new(cpus: usize) -> Schedule {
-        let mut firsts = MinTree::new();
-        for _ in 0..cpus {
-            firsts.push();
-        }
-        let cpu = || Cpu { free_at: 0, wanted: MinTree::new(), tasks: Vec::new() };
-        Schedule { cpus: (0..cpus).map(|_| cpu()).collect(), firsts, places: Vec::new() }
+        Schedule { busy: Vec::new(), index: vec![None; cpus], firsts: MinTree::new(), places: Vec::new() }
     }
 
     /// Adds a task that wants no turn yet; its number.
     pub(crate) fn add(&mut self, cpu: usize) -> u32 {
         let task = u32::try_from(self.places.len()).expect("fewer than 2³² tasks");
-        let place = self.cpus[cpu].wanted.push();
-        self.cpus[cpu].tasks.push(task);
-        self.places.push((cpu as u32, place as u32));
+        let index = *self.index[cpu].get_or_insert_with(|| {
+            self.busy.push(Cpu { number: cpu, free_at: 0, wanted: MinTree::new(), tasks: Vec::new() });
+            self.firsts.push() as u32
+        });
+        let c = &mut self.busy[index as usize];
+        c.tasks.push(task);
+        self.places.push((index, c.wanted.push() as u32));
         task
     }
 
     /// How many CPUs there are.
     pub(crate) fn cpus(&self) -> usize {
-        self.cpus.len()
+        self.index.len()
     }
 
     /// The CPU of a task.
     pub(crate) fn cpu_of(&self, task: u32) -> usize {
-        self.places[task as usize].0 as usize
+        self.busy[self.places[task as usize].0 as usize].number
     }
 
     /// The task wants its next turn at this time, whatever it wanted before.
@@ -101,7 +104,7 @@ impl Schedule {
     #[inline]
     fn set(&mut self, task: u32, at: u64) {
         let (cpu, place) = self.places[task as usize];
-        let c = &mut self.cpus[cpu as usize];
+        let c = &mut self.busy[cpu as usize];
         c.wanted.set(place as usize, at);
         self.firsts.set(cpu as usize, c.first());
     }
@@ -122,7 +125,7 @@ impl Schedule {
     #[inline]
     pub(crate) fn next_of_others(&self, task: u32) -> Option<u64> {
         let (cpu, place) = self.places[task as usize];
-        let c = &self.cpus[cpu as usize];
+        let c = &self.busy[cpu as usize];
         let here = c.wanted.least_besides(place as usize);
         let here = (here != Key::NONE).then(|| here.max(c.free_at));
         let elsewhere = self.firsts.least_besides(cpu as usize);
@@ -133,9 +136,9 @@ impl Schedule {
     /// The task's turn is over and its CPU free from now on; the task wants another turn at the time `again`, if any.
     #[inline]
     pub(crate) fn end(&mut self, task: u32, now: u64, again: Option<u64>) {
-        let cpu = self.cpu_of(task);
-        debug_assert!(self.cpus[cpu].free_at <= now, "a CPU's time goes on");
-        self.cpus[cpu].free_at = now;
+        let c = &mut self.busy[self.places[task as usize].0 as usize];
+        debug_assert!(c.free_at <= now, "a CPU's time goes on");
+        c.free_at = now;
         self.set(task, again.map_or(u64::NONE, |at| at.min(u64::NONE - 1)));
     }
 }

@@ -77,7 +77,7 @@ impl Locked<'_> {
         let at = self.zone.at();
         let c = &self.zone.compaction;
         let (order_failed, consider, limit) = (c.order_failed, c.considered, 1 << c.defer_shift);
-        self.sh.emit(Listen::COMPACTION, || event(at, order, order_failed, consider, limit));
+        self.shared.emit(Listen::COMPACTION, || event(at, order, order_failed, consider, limit));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Direct compaction: a request compacts the zones it may use, one after the other, until one succeeds.
 //!
-//! Source: kernel-behaviour §3.5 ("direct compact wrapper"), §5.9.1, §5.9.4.
+//! Source: kernel-behaviour §3.5 ("direct compact wrapper"), §5.9.
 
 use super::state::{CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
@@ -54,8 +54,8 @@ pub(crate) struct Compacted {
 
 impl DirectCompact {
     pub(crate) fn new(m: &mut Memory, request: Request, flags: AllocFlags, priority: CompactPriority) -> DirectCompact {
-        let order = compact_order(&request, flags, &m.sh.profile);
-        m.sh.emit(Listen::COMPACTION, || Event::TryToCompactPages { order, priority: priority as u8 });
+        let order = compact_order(&request, flags, &m.shared.profile);
+        m.shared.emit(Listen::COMPACTION, || Event::TryToCompactPages { order, priority: priority as u8 });
         let result = CompactResult::Skipped;
         DirectCompact { request, order, flags, priority, next_zone: 0, run: None, result }
     }
@@ -100,7 +100,7 @@ impl DirectCompact {
         };
         let zone = run.zone();
         let captured = run.captured();
-        if captured.is_some() && m.sh.profile.compaction.captured_is_success {
+        if captured.is_some() && m.shared.profile.compaction.captured_is_success {
             status = CompactResult::Success;
         }
         self.run = None;

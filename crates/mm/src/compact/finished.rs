@@ -17,12 +17,12 @@ impl CompactRun {
 
     /// The state of the run: `Continue`, or how it ended.
     pub(super) fn finished(&self, m: &mut Memory) -> CompactResult {
-        m.sh.work.any = true;
-        m.sh.work.tests += 1;
+        m.shared.work.any = true;
+        m.shared.work.tests += 1;
         let ret = self.finished_untraced(m);
         let at = m.zones[self.zone].at();
         let order = self.cc.order;
-        m.sh.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
+        m.shared.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
         if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret }
     }
 
@@ -41,7 +41,7 @@ impl CompactRun {
                 if m.nodes[z.node].kswapd.running {
                     return CompactResult::PartialSkipped;
                 }
-                let score = match m.sh.profile.proactive.score {
+                let score = match m.shared.profile.proactive.score {
                     ProactiveScore::Weighted => m.fragmentation_score_weighted(z),
                     ProactiveScore::Own | ProactiveScore::Off => z.fragmentation_score(),
                 };
@@ -50,9 +50,9 @@ impl CompactRun {
             None => CompactResult::Continue,
             Some(_) if !self.migrate.pfn.is_pageblock_aligned() => CompactResult::Continue,
             // In defrag_mode kcompactd goes on until the high mark is met by whole pageblocks.
-            Some(order) if m.sh.tunables.defrag_mode && !self.cc.direct => {
+            Some(order) if m.shared.tunables.defrag_mode && !self.cc.direct => {
                 let (mark, flags, highest) = (z.wmark(Wmark::High), self.cc.alloc_flags, self.cc.highest);
-                let enough = z.watermark_ok(order, mark, highest, flags, z.free_pages_in_blocks(), &m.sh.profile);
+                let enough = z.watermark_ok(order, mark, highest, flags, z.free_pages_in_blocks(), &m.shared.profile);
                 if enough { CompactResult::Success } else { CompactResult::Continue }
             }
             Some(order) => {

@@ -41,7 +41,7 @@ impl CompactRun {
                 break;
             }
             let found = m.blocks.last(block, lowest, &filter);
-            m.sh.work.blocks_visited += (block + 1 - found.unwrap_or(lowest)) as u64;
+            m.shared.work.blocks_visited += (block + 1 - found.unwrap_or(lowest)) as u64;
             let Some(b) = found else {
                 // Behind the last block there was to scan: the scanners have met.
                 position = Pfn::of_pageblock(lowest - 1);
@@ -63,7 +63,7 @@ impl CompactRun {
             let (reached, isolated) = self.isolate_freepages_block(m, position, end, stride);
             position = reached;
             if reached == end {
-                let next = match m.sh.profile.compaction.cached_free_below {
+                let next = match m.shared.profile.compaction.cached_free_below {
                     false => start,
                     true => start.minus(PAGEBLOCK_PAGES.min(start.get())),
                 };
@@ -99,7 +99,7 @@ impl CompactRun {
                 if !m.isolate_free_page(self.zone, self.cpu, at, order, tag.buddy_type()) {
                     break;
                 }
-                if m.sh.profile.compaction.counts_taken_pages {
+                if m.shared.profile.compaction.counts_taken_pages {
                     scanned += u64::from(order.pages() - 1);
                 }
                 self.take_free_block(m, at, order);
@@ -113,20 +113,20 @@ impl CompactRun {
             }
             let compound = tag.is_allocated() && tag.order() > Order::ZERO;
             let passed = if compound { tag.order().pages() - 1 } else { 0 };
-            if m.sh.profile.compaction.counts_jumped_pages {
+            if m.shared.profile.compaction.counts_jumped_pages {
                 scanned += u64::from(passed);
             }
             at = at.plus(passed + stride);
         }
         let reached = at.min(end);
-        m.sh.emit(Listen::COMPACTION_DETAIL, || Event::IsolateFreepages {
+        m.shared.emit(Listen::COMPACTION_DETAIL, || Event::IsolateFreepages {
             start_pfn: from,
             end_pfn: reached,
             nr_scanned: scanned,
             nr_taken: u64::from(total),
         });
         self.free.scanned += scanned;
-        m.sh.work.free_scanned += scanned;
+        m.shared.work.free_scanned += scanned;
         (reached, total)
     }
 
@@ -135,7 +135,7 @@ impl CompactRun {
         let Some(order) = self.cc.order.filter(|o| *o > Order::ZERO) else {
             return;
         };
-        let further = m.sh.profile.compaction.fast_isolate_looks_further;
+        let further = m.shared.profile.compaction.fast_isolate_looks_further;
         let mut limit = fast_isolate_limit(self.free_list_scan_limit(), further);
         let scan_start = self.free.pfn >= m.zones[self.zone].compaction.init_free_pfn;
         if scan_start {
@@ -165,7 +165,8 @@ impl CompactRun {
                     Found::Nothing => {}
                 }
                 // Later kernels leave the search as soon as it has found enough, without choosing the next order.
-                if m.sh.profile.compaction.fast_isolate_stops_at_enough && self.free.stock.pages >= self.free.wanted {
+                if m.shared.profile.compaction.fast_isolate_stops_at_enough && self.free.stock.pages >= self.free.wanted
+                {
                     break;
                 }
             }
@@ -175,7 +176,7 @@ impl CompactRun {
         if page.is_none() {
             self.fast_search_fail += 1;
             if scan_start {
-                let anywhere = !m.sh.profile.compaction.fast_isolate_above_middle;
+                let anywhere = !m.shared.profile.compaction.fast_isolate_above_middle;
                 match search.highest.filter(|h| anywhere || *h >= min) {
                     Some(highest) => {
                         self.free.pfn = highest;
@@ -193,7 +194,7 @@ impl CompactRun {
             m.zones[self.zone].compaction.cached_free_pfn = highest.minus(PAGEBLOCK_PAGES.min(highest.get()));
         }
         self.free.scanned += u64::from(search.scanned);
-        m.sh.work.list_scanned += u64::from(search.scanned);
+        m.shared.work.list_scanned += u64::from(search.scanned);
         if let Some(page) = page {
             self.fast_isolate_around(m, page);
         }
@@ -203,7 +204,7 @@ impl CompactRun {
     fn search_order_for_target(&mut self, m: &mut Memory, o: Order, s: &mut Search) -> Found {
         let t = MigrateType::Movable;
         let start = m.zones[self.zone].start;
-        if m.sh.profile.compaction.fast_isolate_best_by_order {
+        if m.shared.profile.compaction.fast_isolate_best_by_order {
             s.best = None;
         }
         let mut order_scanned = 0;
@@ -251,7 +252,7 @@ impl CompactRun {
             None => Found::Nothing,
             Some(pfn) if m.isolate_free_page(self.zone, self.cpu, pfn, o, t) => {
                 self.take_free_block(m, pfn, o);
-                if m.sh.profile.compaction.counts_taken_pages {
+                if m.shared.profile.compaction.counts_taken_pages {
                     s.scanned += o.pages() - 1;
                 }
                 Found::Block(pfn)
@@ -259,7 +260,7 @@ impl CompactRun {
             Some(_) => Found::Refused,
         };
         if order_scanned >= s.limit {
-            s.limit = fast_isolate_limit(s.limit, m.sh.profile.compaction.fast_isolate_looks_further);
+            s.limit = fast_isolate_limit(s.limit, m.shared.profile.compaction.fast_isolate_looks_further);
         }
         found
     }
@@ -282,12 +283,12 @@ impl CompactRun {
         let z = &m.zones[self.zone];
         let start = pfn.pageblock_start().max(z.start);
         let mut end = pfn.pageblock_end().min(z.end);
-        if !m.sh.profile.compaction.fast_isolate_to_last_page {
+        if !m.shared.profile.compaction.fast_isolate_to_last_page {
             // Before 5.11 the last page of the block was left out.
             end = end.minus(1);
         }
         let (reached, _) = self.isolate_freepages_block(m, start, end, 1);
-        let exhausted = match m.sh.profile.compaction.fast_isolate_hint_by_end {
+        let exhausted = match m.shared.profile.compaction.fast_isolate_hint_by_end {
             false => self.free.stock.pages < self.free.wanted,
             true => reached == end,
         };
@@ -296,10 +297,10 @@ impl CompactRun {
         }
     }
 
-    /// Whether a block nobody found free pages in may be scanned anyway: from 6.3 on only one pages are moved to.
+    /// Whether a block in which no free page was found may be scanned anyway: by 6.12 only one that pages move to.
     fn may_scan_around(&self, m: &Memory, pfn: Pfn) -> bool {
         let block = pfn.pageblock();
-        !m.sh.profile.compaction.fast_isolate_tests_target
+        !m.shared.profile.compaction.fast_isolate_tests_target
             || (self.cc.ignore_block_suitable || m.blocks.migratetype(block) == MigrateType::Movable)
                 && !m.blocks.is_free(block)
                 && !self.target_too_large(m, block)
@@ -341,7 +342,7 @@ impl Memory {
         let z = &self.zones[zone];
         let mark = z.watermarks.min + u64::from(order.pages());
         let plain = AllocFlags::mark(Wmark::Min);
-        if !z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, z.free_pages, &self.sh.profile) {
+        if !z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, z.free_pages, &self.shared.profile) {
             return false;
         }
         let mut locked = self.locked(zone, cpu);
@@ -353,7 +354,7 @@ impl Memory {
                 if !locked.blocks.migratetype(b).is_mergeable() {
                     continue;
                 }
-                if locked.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
+                if locked.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
                     locked.move_freepages_block(Pfn::of_pageblock(b), MigrateType::Movable);
                 }
                 locked.blocks.set_migratetype(b, MigrateType::Movable);

@@ -30,17 +30,17 @@ impl CompactRun {
     pub(super) fn migrate_batch<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Option<CompactResult> {
         let isolated = self.migrate.count as u32;
         self.free.wanted = isolated;
-        let rules = m.sh.profile.compaction;
+        let rules = m.shared.profile.compaction;
         let t = match rules.migration {
             Migration::OneByOne => self.migrate_one_by_one(m, owner),
             Migration::Together => self.migrate_together(m, owner),
         };
-        m.sh.vmstat.add(VmEvent::PgmigrateSuccess, t.moved);
-        m.sh.vmstat.add(VmEvent::PgmigrateFail, t.failed);
-        m.sh.work.migrated += t.moved;
-        m.sh.work.migrate_failed += t.failed;
+        m.shared.vmstat.add(VmEvent::PgmigrateSuccess, t.moved);
+        m.shared.vmstat.add(VmEvent::PgmigrateFail, t.failed);
+        m.shared.work.migrated += t.moved;
+        m.shared.work.migrate_failed += t.failed;
         let (nr_migrated, nr_failed) = (t.moved, u64::from(isolated) - t.moved);
-        m.sh.emit(Listen::COMPACTION_DETAIL, || Event::Migratepages { nr_migrated, nr_failed });
+        m.shared.emit(Listen::COMPACTION_DETAIL, || Event::Migratepages { nr_migrated, nr_failed });
         if nr_failed == 0 {
             return None;
         }

@@ -37,7 +37,7 @@ impl CompactRun {
 
     /// Isolates from the next suitable pageblock, visiting at most `budget` blocks.
     pub(super) fn isolate_migratepages<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Isolate {
-        let filter = self.source_filter(&m.sh.profile.compaction);
+        let filter = self.source_filter(&m.shared.profile.compaction);
         let mut low = self.migrate.pfn;
         let mut chosen_by_search = false;
         if !self.migrate.walking {
@@ -53,7 +53,7 @@ impl CompactRun {
             return Isolate::None;
         }
         if !low.is_pageblock_aligned() || chosen_by_search {
-            m.sh.work.blocks_visited += 1;
+            m.shared.work.blocks_visited += 1;
             if self.suitable_source(m, low.pageblock()) {
                 return self.isolate_block(m, owner, low);
             }
@@ -75,9 +75,9 @@ impl CompactRun {
             }
             let end = found.unwrap_or(stop);
             let hinted = if filter.honour_skip { m.blocks.count_skip(at, end) } else { 0 };
-            m.sh.work.any = true;
-            m.sh.work.blocks_hinted += hinted;
-            m.sh.work.blocks_visited += (end - at) as u64 - hinted + u64::from(found.is_some());
+            m.shared.work.any = true;
+            m.shared.work.blocks_hinted += hinted;
+            m.shared.work.blocks_visited += (end - at) as u64 - hinted + u64::from(found.is_some());
             if found.is_some() || stop == to {
                 break found;
             }
@@ -98,7 +98,7 @@ impl CompactRun {
 
     /// Whether this run takes pages from the block (its skip hint aside).
     fn suitable_source(&self, m: &Memory, block: usize) -> bool {
-        self.source_filter(&m.sh.profile.compaction).types[m.blocks.migratetype(block).index()]
+        self.source_filter(&m.shared.profile.compaction).types[m.blocks.migratetype(block).index()]
             && !m.blocks.is_huge(block)
     }
 
@@ -127,7 +127,7 @@ impl CompactRun {
 
     /// Isolates pages of one pageblock from `from` on: a cluster, or all of the block when it is scanned again.
     fn isolate_migratepages_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) {
-        let rules = m.sh.profile.compaction;
+        let rules = m.shared.profile.compaction;
         let end = from.pageblock_end();
         let block = from.pageblock();
         let ignore_skip = self.cc.ignore_skip_hint;
@@ -207,16 +207,16 @@ impl CompactRun {
             }
             m.zones[self.zone].update_cached_migrate(self.cc.mode, low);
         }
-        m.sh.emit(Listen::COMPACTION_DETAIL, || Event::IsolateMigratepages {
+        m.shared.emit(Listen::COMPACTION_DETAIL, || Event::IsolateMigratepages {
             start_pfn: from,
             end_pfn: low,
             nr_scanned: scanned,
             nr_taken: u64::from(isolated),
         });
         // What was put back on the way does not count as isolated.
-        m.sh.vmstat.add(VmEvent::CompactIsolated, u64::from(isolated));
+        m.shared.vmstat.add(VmEvent::CompactIsolated, u64::from(isolated));
         self.migrate.scanned += scanned;
-        m.sh.work.migrate_scanned += scanned;
+        m.shared.work.migrate_scanned += scanned;
         self.migrate.pfn = low;
     }
 
@@ -226,7 +226,7 @@ impl CompactRun {
         }
         self.migrate.pages[self.migrate.count] = pfn;
         self.migrate.count += 1;
-        m.sh.work.isolated += 1;
+        m.shared.work.isolated += 1;
     }
 
     /// Puts isolated pages that will not be migrated back on the LRU.
@@ -250,7 +250,7 @@ impl CompactRun {
         let Some(order) = self.cc.order else {
             return pfn;
         };
-        let rules = m.sh.profile.compaction;
+        let rules = m.shared.profile.compaction;
         let whole_block = rules.whole_blocks_from_movable && order.is_whole_pageblock();
         let suits = self.cc.migratetype == MigrateType::Movable || whole_block;
         if self.cc.ignore_skip_hint
@@ -277,7 +277,7 @@ impl CompactRun {
             found = self.search_order_for_source(m, o, high, limit, original, &mut scanned);
         }
         self.migrate.scanned += u64::from(scanned);
-        m.sh.work.list_scanned += u64::from(scanned);
+        m.shared.work.list_scanned += u64::from(scanned);
         match found {
             Some(block_start) if !original || block_start != pfn => block_start.max(start),
             _ => {
@@ -314,7 +314,7 @@ impl CompactRun {
                     self.migrate.fast_start_pfn = Some(self.migrate.fast_start_pfn.map_or(free, |p| p.min(free)));
                 }
                 self.fast_search_fail = 0;
-                if !m.sh.profile.compaction.fast_find_leaves_hint {
+                if !m.shared.profile.compaction.fast_find_leaves_hint {
                     m.blocks.set_skip(free.pageblock(), true);
                 }
                 return Some(free.pageblock_start());

@@ -29,7 +29,7 @@ impl Locked<'_> {
     /// unless (6.15) the request is movable as well.
     #[cold]
     pub(crate) fn capture(&mut self, pfn: Pfn, order: Order, t: MigrateType) -> bool {
-        let captures_movable = self.sh.profile.compaction.captures_movable;
+        let captures_movable = self.shared.profile.compaction.captures_movable;
         let claim = &mut self.zone.compaction.capture;
         let Some((_, for_whom)) = claim.wanted else {
             return false;

@@ -27,18 +27,18 @@ pub fn fragmentation_score_high(rules: ProactiveRules, proactiveness: u32) -> u6
 impl Memory {
     /// Whether a proactive run with this score is not done yet.
     pub(crate) fn score_above_low(&mut self, score: u64) -> bool {
-        let rules = self.sh.profile.proactive;
-        self.sh.decide(&COMPACTION_PROACTIVENESS, |p| score > fragmentation_score_low(rules, p))
+        let rules = self.shared.profile.proactive;
+        self.shared.decide(&COMPACTION_PROACTIVENESS, |p| score > fragmentation_score_low(rules, p))
     }
 
     /// Whether the node's score calls for proactive compaction, and kswapd leaves room for it.
     pub fn should_proactive_compact_node(&mut self, node: NodeId) -> bool {
-        let rules = self.sh.profile.proactive;
+        let rules = self.shared.profile.proactive;
         if rules.score == ProactiveScore::Off || self.nodes[node].kswapd.running {
             return false;
         }
         let score = self.fragmentation_score_node(node);
-        self.sh.decide(&COMPACTION_PROACTIVENESS, |p| p != 0 && score > fragmentation_score_high(rules, p))
+        self.shared.decide(&COMPACTION_PROACTIVENESS, |p| p != 0 && score > fragmentation_score_high(rules, p))
     }
 }
 

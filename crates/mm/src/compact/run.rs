@@ -67,7 +67,7 @@ impl CompactRun {
         }
         let done = self.iteration(m, owner, budget);
         match done {
-            None if self.has_captured(m) && !m.sh.profile.compaction.capture_before_drain => {
+            None if self.has_captured(m) && !m.shared.profile.compaction.capture_before_drain => {
                 self.end(m, CompactResult::Success)
             }
             None => Step::Working,
@@ -98,7 +98,7 @@ impl CompactRun {
         }
         self.update_cached = !sync && z.compaction.cached_migrate_pfn[0] == z.compaction.cached_migrate_pfn[1];
         let (migrate_pfn, free_pfn, mode) = (self.migrate.pfn, self.free.pfn, self.cc.mode);
-        m.sh.emit(Listen::COMPACTION, || Event::CompactionBegin {
+        m.shared.emit(Listen::COMPACTION, || Event::CompactionBegin {
             zone_start: start,
             migrate_pfn,
             free_pfn,
@@ -119,7 +119,7 @@ impl CompactRun {
             }
             Isolate::Success => {
                 self.update_cached = false;
-                self.migrate.last_migrated_pfn = Some(match m.sh.profile.compaction.remembers_last_pageblock {
+                self.migrate.last_migrated_pfn = Some(match m.shared.profile.compaction.remembers_last_pageblock {
                     false => self.migrate.iteration_start,
                     true => self.migrate.pfn.minus(1).pageblock_start().max(m.zones[self.zone].start),
                 });
@@ -129,7 +129,7 @@ impl CompactRun {
                 if self.migrate.again_at_once {
                     return None;
                 }
-                if m.sh.profile.compaction.capture_before_drain && self.has_captured(m) {
+                if m.shared.profile.compaction.capture_before_drain && self.has_captured(m) {
                     return Some(CompactResult::Success);
                 }
             }
@@ -159,12 +159,12 @@ impl CompactRun {
     fn end(&mut self, m: &mut Memory, status: CompactResult) -> Step<CompactResult> {
         self.putback_migratepages(m);
         self.release_freepages(m);
-        m.sh.vmstat.add(VmEvent::CompactMigrateScanned, self.migrate.scanned);
-        m.sh.vmstat.add(VmEvent::CompactFreeScanned, self.free.scanned);
+        m.shared.vmstat.add(VmEvent::CompactMigrateScanned, self.migrate.scanned);
+        m.shared.vmstat.add(VmEvent::CompactFreeScanned, self.free.scanned);
         let z = &m.zones[self.zone];
         let (zone_start, zone_end) = (z.start, z.end);
         let (migrate_pfn, free_pfn, mode) = (self.migrate.pfn, self.free.pfn, self.cc.mode);
-        m.sh.emit(Listen::COMPACTION, || Event::CompactionEnd {
+        m.shared.emit(Listen::COMPACTION, || Event::CompactionEnd {
             zone_start,
             migrate_pfn,
             free_pfn,

@@ -54,8 +54,8 @@ impl Memory {
         // The kernel walks from both ends to the middle, a block of each at a time.
         let (first, last) = (z.start, z.end.minus(1));
         let steps = (last.get() - first.get()).div_ceil(2 * PAGEBLOCK_PAGES) as usize;
-        self.sh.work.any = true;
-        self.sh.work.blocks_visited += 2 * steps as u64;
+        self.shared.work.any = true;
+        self.shared.work.blocks_visited += 2 * steps as u64;
         let (low, high) = (first.pageblock(), last.pageblock());
         let (mut source, mut target) = (None, None);
         let mut step = 0;
@@ -119,7 +119,7 @@ impl Memory {
             // A whole block (free, or reserved since boot) has no head but its first frame.
             looked_for(self.frames.tag(pfn.pageblock_start())).then_some(0)
         };
-        self.sh.work.reset_sampled += found.map_or(samples, |i| i + 1) as u64;
+        self.shared.work.reset_sampled += found.map_or(samples, |i| i + 1) as u64;
         if found.is_some() {
             self.blocks.set_skip(block, false);
         }
@@ -140,7 +140,7 @@ mod tests {
         let (mut reset_migrate, mut reset_free) = (free, migrate);
         let (mut source_set, mut free_set) = (false, false);
         while migrate < free {
-            m.sh.work.blocks_visited += 2;
+            m.shared.work.blocks_visited += 2;
             if m.reset_isolation_pfn(migrate, true, source_set) && migrate < reset_migrate {
                 (source_set, reset_migrate) = (true, migrate);
                 let c = &mut m.zones[zone].compaction;

@@ -27,26 +27,26 @@ impl Memory {
         highest: ZoneType,
         daemon: bool,
     ) -> CompactResult {
-        self.sh.work.any = true;
-        self.sh.work.tests += 1;
+        self.shared.work.any = true;
+        self.shared.work.tests += 1;
         let Some(o) = order else {
             return CompactResult::Continue;
         };
         let z = &self.zones[zone];
         let free = z.free_pages;
-        let there = if daemon && self.sh.tunables.defrag_mode { z.free_pages_in_blocks() } else { free };
+        let there = if daemon && self.shared.tunables.defrag_mode { z.free_pages_in_blocks() } else { free };
         let mut result = self.suitable_by_watermarks(zone, o, flags, highest, there, free);
         if result == CompactResult::Continue && o.is_costly() {
             let index = self.zones[zone].contig_info(o).fragmentation_index(o);
-            if self.sh.decide(&EXTFRAG_THRESHOLD, |t| (0..=i64::from(t)).contains(&index)) {
+            if self.shared.decide(&EXTFRAG_THRESHOLD, |t| (0..=i64::from(t)).contains(&index)) {
                 result = CompactResult::NotSuitableZone;
             }
         }
-        if result == CompactResult::Success && self.sh.profile.compaction.success_is_untraced {
+        if result == CompactResult::Success && self.shared.profile.compaction.success_is_untraced {
             return result;
         }
         let at = self.zones[zone].at();
-        self.sh.emit(Listen::COMPACTION_DETAIL, || Event::Suitable { at, order, ret: result });
+        self.shared.emit(Listen::COMPACTION_DETAIL, || Event::Suitable { at, order, ret: result });
         if result == CompactResult::NotSuitableZone { CompactResult::Skipped } else { result }
     }
 
@@ -62,7 +62,7 @@ impl Memory {
         free: i64,
     ) -> CompactResult {
         let z = &self.zones[zone];
-        let profile = &self.sh.profile;
+        let profile = &self.shared.profile;
         let mark = flags.wmark.unwrap_or(Wmark::Min);
         if z.watermark_ok(order, z.wmark(mark), highest, flags, there, profile) {
             return CompactResult::Success;
@@ -77,7 +77,7 @@ impl Memory {
     /// Whether `free` pages are enough to move pages about in for `order`.
     fn has_room_to_compact(&self, zone: ZoneId, order: Order, mark: Wmark, highest: ZoneType, free: i64) -> bool {
         let z = &self.zones[zone];
-        let profile = &self.sh.profile;
+        let profile = &self.shared.profile;
         let base = match profile.compaction.room_above_callers_mark {
             false => z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min }),
             true if order.is_costly() => z.wmark(mark) + (z.watermarks.low - z.watermarks.min),
@@ -98,12 +98,12 @@ impl Memory {
         highest: ZoneType,
         free: i64,
     ) -> bool {
-        if self.sh.profile.compaction.retry_asks_room_only {
+        if self.shared.profile.compaction.retry_asks_room_only {
             return self.has_room_to_compact(zone, order, Wmark::Min, highest, free);
         }
         let there = self.zones[zone].free_pages;
         match self.suitable_by_watermarks(zone, order, flags, highest, there, free) {
-            CompactResult::Success => self.sh.profile.compaction.retries_for_page_there,
+            CompactResult::Success => self.shared.profile.compaction.retries_for_page_there,
             result => result == CompactResult::Continue,
         }
     }

@@ -14,7 +14,7 @@ use crate::vmstat::VmEvent;
 impl CompactRun {
     /// Adds an isolated free block to the stock.
     pub(super) fn take_free_block(&mut self, m: &mut Memory, pfn: Pfn, order: Order) {
-        match m.sh.profile.compaction.targets {
+        match m.shared.profile.compaction.targets {
             Targets::Pages => {
                 for page in (0..order.pages()).map(|i| pfn.plus(i)) {
                     m.frames.set(page, FrameKind::IsolatedFree, Order::ZERO);
@@ -27,8 +27,8 @@ impl CompactRun {
             }
         }
         self.free.stock.pages += order.pages();
-        m.sh.work.free_isolated += u64::from(order.pages());
-        m.sh.vmstat.add(VmEvent::CompactIsolated, u64::from(order.pages()));
+        m.shared.work.free_isolated += u64::from(order.pages());
+        m.shared.vmstat.add(VmEvent::CompactIsolated, u64::from(order.pages()));
     }
 
     /// The next page to move to.
@@ -36,11 +36,11 @@ impl CompactRun {
         if self.free.stock.pages == 0 {
             self.isolate_freepages(m);
         }
-        let page = match m.sh.profile.compaction.targets {
+        let page = match m.shared.profile.compaction.targets {
             Targets::Pages => m.frames.stack_pop(&mut self.free.stock.stack)?,
             Targets::Blocks => self.split_smallest(m)?,
         };
-        if m.sh.profile.compaction.targets_count_down {
+        if m.shared.profile.compaction.targets_count_down {
             self.free.wanted -= 1;
         }
         self.free.stock.pages -= 1;
@@ -64,11 +64,11 @@ impl CompactRun {
 
     /// A target that was not used comes first again.
     pub(super) fn return_target(&mut self, m: &mut Memory, page: Pfn) {
-        match m.sh.profile.compaction.targets {
+        match m.shared.profile.compaction.targets {
             Targets::Pages => m.frames.stack_push(&mut self.free.stock.stack, page),
             Targets::Blocks => m.frames.push_front(&mut self.free.stock.blocks[0], page, Order::ZERO),
         }
-        if m.sh.profile.compaction.targets_count_down {
+        if m.shared.profile.compaction.targets_count_down {
             self.free.wanted += 1;
         }
         self.free.stock.pages += 1;
@@ -102,6 +102,6 @@ impl CompactRun {
             return false;
         };
         let head = m.frames.tag(Pfn::of_pageblock(block));
-        m.sh.profile.compaction.spares_large_blocks && head.is_buddy() && head.order() >= order
+        m.shared.profile.compaction.spares_large_blocks && head.is_buddy() && head.order() >= order
     }
 }

@@ -68,7 +68,7 @@ impl Locked<'_> {
             self.set_range_type(block, o, t);
             self.expand(block, order, o, t);
             self.mod_free_pages_of(t, i64::from(o.pages() - order.pages()));
-            self.sh.work.buddy_blocks += 1;
+            self.shared.work.buddy_blocks += 1;
             return Some(block);
         }
         // The marks go up for the attempt, not for its success.
@@ -95,7 +95,7 @@ impl Locked<'_> {
         self.del_from_free_list(pfn, o, from);
         self.expand(pfn, order, o, from);
         self.mod_free_pages_of(from, -i64::from(order.pages()));
-        self.sh.work.buddy_blocks += 1;
+        self.shared.work.buddy_blocks += 1;
         self.emit_extfrag(pfn, order, o, t, from);
         Some(pfn)
     }
@@ -111,7 +111,7 @@ impl Locked<'_> {
             movable += u32::from(tag.is_movable());
             at = at.plus(pages);
         }
-        self.sh.work.steal_scanned += u64::from(PAGEBLOCK_PAGES);
+        self.shared.work.steal_scanned += u64::from(PAGEBLOCK_PAGES);
         (free, movable)
     }
 }

@@ -54,7 +54,7 @@ impl Locked<'_> {
             return self.move_to_free_list(pfn, o, from, t);
         }
         let boosted = self.boost_watermark();
-        if flags.any(AllocFlags::KSWAPD) && (boosted || !self.sh.profile.boost.spares_small_zones) {
+        if flags.any(AllocFlags::KSWAPD) && (boosted || !self.shared.profile.boost.spares_small_zones) {
             self.zone.boosted_flag = true;
         }
         if !whole_block {

@@ -120,11 +120,11 @@ impl Locked<'_> {
             return;
         }
         let left = pcp.pages_to_free(limit, free_high);
-        let portion = if self.sh.profile.pcp.gives_back_in_batches { pcp.batch } else { left };
+        let portion = if self.shared.profile.pcp.gives_back_in_batches { pcp.batch } else { left };
         self.pcp_give_back(left, portion, pindex);
         if self.zone.below_high {
             let (mark, free) = (self.zone.wmark(Wmark::High), self.zone.free_pages);
-            let profile = &self.sh.profile;
+            let profile = &self.shared.profile;
             let plain = AllocFlags::mark(Wmark::High);
             if self.zone.watermark_ok(Order::ZERO, mark, ZoneType::Movable, plain, free, profile) {
                 self.zone.below_high = false;

@@ -23,7 +23,7 @@ variants! {
         /// The next 64 checks that would start a run start none.
         #[since("5.9–5.14")]
         SkipChecks,
-        /// kcompactd sleeps for 32 s, and for ever where proactiveness is 0.
+        /// The daemon sleeps for 32 s, and for ever where proactiveness is 0.
         #[since("5.15")]
         LongSleep,
     }

@@ -27,13 +27,14 @@ impl AllocSlow {
             offer_cpu(m, owner);
         }
         // Before giving up: what is reserved for atomic requests.
-        let last = m.sh.profile.highatomic.unreserves_for_any_reason || self.no_progress_loops > MAX_RECLAIM_RETRIES;
+        let last =
+            m.shared.profile.highatomic.unreserves_for_any_reason || self.no_progress_loops > MAX_RECLAIM_RETRIES;
         worth_it || last && self.unreserve_highatomic(m, true)
     }
 
     /// Whether the request would be served if all that can be reclaimed were.
     fn reclaim_could_help(&self, m: &Memory) -> bool {
-        let (highest, flags, profile) = (self.request.gfp.highest_zone(), self.flags, &m.sh.profile);
+        let (highest, flags, profile) = (self.request.gfp.highest_zone(), self.flags, &m.shared.profile);
         m.zones_for(&self.request).any(|z| {
             let z = &m.zones[z];
             // Exact: counted with what CPUs have not folded in, unlike where the lists are tried.
@@ -51,7 +52,7 @@ impl AllocSlow {
                 let mut at = 0;
                 while let Some(z) = m.next_zone(&self.request, &mut at) {
                     let zone = &m.zones[z];
-                    let reclaimable = zone.reclaimable_pages(&m.sh.profile) / i64::from(order.get());
+                    let reclaimable = zone.reclaimable_pages(&m.shared.profile) / i64::from(order.get());
                     let free = zone.nr_free_pages_exact() as i64;
                     if m.worth_reclaiming_for(z, order, flags, highest, free + reclaimable) {
                         return true;

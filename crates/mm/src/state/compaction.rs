@@ -24,7 +24,7 @@ pub struct ZoneCompaction {
     pub(crate) capture: Capture,
 }
 
-/// A direct compactor's claim on a block that merges to the order it wants while it frees pages itself (§5.9.4).
+/// A direct compactor's claim on a block that merges to the order it wants while it frees pages itself (§5.9).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Capture {
     pub(crate) wanted: Option<(Order, MigrateType)>,

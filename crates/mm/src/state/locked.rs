@@ -12,7 +12,7 @@ pub(crate) struct Locked<'a> {
     pub(crate) zone: &'a mut Zone,
     pub(crate) frames: &'a mut Frames,
     pub(crate) blocks: &'a mut Pageblocks,
-    pub(crate) sh: &'a mut Shared,
+    pub(crate) shared: &'a mut Shared,
     pub(crate) cpu: CpuId,
 }
 
@@ -20,9 +20,9 @@ impl Locked<'_> {
     /// Counts the taking of the zone's lock.
     #[inline(always)]
     pub(crate) fn count_lock(&mut self) {
-        self.sh.work.any = true;
-        self.sh.work.zone_locks += 1;
-        self.sh.work.zones |= 1 << self.zone.id.index();
+        self.shared.work.any = true;
+        self.shared.work.zone_locks += 1;
+        self.shared.work.zones |= 1 << self.zone.id.index();
     }
 
     /// Changes the free-page counter, through this CPU's part of it (kernel-behaviour §1.6).
@@ -43,7 +43,7 @@ impl Locked<'_> {
     #[inline(always)]
     pub(crate) fn mod_free_pages_of(&mut self, t: MigrateType, delta: i64) {
         self.mod_free_pages(delta);
-        if t == MigrateType::HighAtomic && self.sh.profile.buddy.free_lists == FreeLists::AsPageblock {
+        if t == MigrateType::HighAtomic && self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
             self.zone.nr_free_highatomic = self.zone.nr_free_highatomic.saturating_add_signed(delta);
         }
     }
@@ -51,7 +51,7 @@ impl Locked<'_> {
     /// Counts pages that left the free lists during one hold of the lock, where they are counted together.
     #[inline(always)]
     pub(crate) fn account_taken(&mut self, pages: u32) {
-        if pages > 0 && self.sh.profile.buddy.free_lists == FreeLists::AsFreed {
+        if pages > 0 && self.shared.profile.buddy.free_lists == FreeLists::AsFreed {
             self.mod_free_pages(-i64::from(pages));
         }
     }

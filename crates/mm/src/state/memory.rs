@@ -15,7 +15,7 @@ pub struct Memory {
     pub(crate) blocks: Pageblocks,
     pub(crate) zones: Table<ZoneId, Zone>,
     pub(crate) nodes: Table<NodeId, Node>,
-    pub(crate) sh: Shared,
+    pub(crate) shared: Shared,
     pub(crate) wakes: Wakes,
     pub(crate) cpus: usize,
 }
@@ -43,19 +43,19 @@ impl Memory {
     }
     /// The kernel generation.
     pub fn profile(&self) -> &Profile {
-        &self.sh.profile
+        &self.shared.profile
     }
     /// Event counters.
     pub fn vmstat(&self) -> &Vmstat {
-        &self.sh.vmstat
+        &self.shared.vmstat
     }
     /// Event counters, for what happens above the engine: page faults, huge page splits.
     pub fn vmstat_mut(&mut self) -> &mut Vmstat {
-        &mut self.sh.vmstat
+        &mut self.shared.vmstat
     }
     /// Tracepoints.
     pub fn trace(&mut self) -> &mut Trace {
-        &mut self.sh.trace
+        &mut self.shared.trace
     }
     /// Number of CPUs.
     pub fn nr_cpus(&self) -> usize {
@@ -64,13 +64,13 @@ impl Memory {
     /// The work done since last asked; the count starts anew.
     #[inline(always)]
     pub fn take_work(&mut self) -> Work {
-        core::mem::take(&mut self.sh.work)
+        core::mem::take(&mut self.shared.work)
     }
     /// Whether any work was done since last asked beyond hits in per-CPU lists.
     #[inline(always)]
     pub fn has_work(&self) -> bool {
-        debug_assert!(self.sh.work.any || self.sh.work == Work::default(), "uncharged: {:?}", self.sh.work);
-        self.sh.work.any
+        debug_assert!(self.shared.work.any || self.shared.work == Work::default(), "uncharged: {:?}", self.shared.work);
+        self.shared.work.any
     }
     /// The daemons woken since last asked, in the order they were woken.
     pub fn take_wakes(&mut self) -> impl Iterator<Item = Daemon> {
@@ -96,7 +96,7 @@ impl Memory {
             zone: &mut self.zones[zone],
             frames: &mut self.frames,
             blocks: &mut self.blocks,
-            sh: &mut self.sh,
+            shared: &mut self.shared,
             cpu,
         }
     }

@@ -1,13 +1,11 @@
 //! Address spaces: which page of which process is where, and moving it when compaction asks.
 //!
-//! Four bytes a page: a page-table entry. The way back, from frame to page, is the frame's owner
-//! ([`UserPage`]). Page tables themselves take kernel pages of the simulated machine, one for each
-//! 2 MiB, as real ones do.
+//! Four bytes a page: a page-table entry. The way back, from frame to page, is the frame's owner ([`UserPage`]).
+//! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
 
 pub(crate) use crate::owner::TABLE_PAGES;
 use crate::owner::{Owners, UserPage};
-use kontig_mm::Pfn;
-use kontig_mm::{MigrateOutcome, Owner};
+use kontig_mm::{MigrateOutcome, Owner, Pfn};
 use kontig_program::Region;
 
 /// Host bytes for each page that was ever mapped.

@@ -1,0 +1,70 @@
+//! What is said of the rules: every value can be said in a file, and every section is there.
+
+use kontig_mm::rules::MECHANISMS;
+use kontig_mm::rules::rule::{Kind, Rule};
+use std::path::Path;
+
+fn rules() -> impl Iterator<Item = &'static Rule> {
+    MECHANISMS.iter().flat_map(|m| m.rules)
+}
+
+/// The texts said of a rule and of its values.
+fn texts(rule: &'static Rule) -> Vec<&'static str> {
+    let variants = match rule.kind {
+        Kind::OneOf(variants) => variants,
+        Kind::Switch | Kind::Number => &[],
+    };
+    variants.iter().map(|v| v.what).chain([rule.what]).collect()
+}
+
+#[test]
+fn every_value_of_every_rule_can_be_said_in_a_file() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("p.toml");
+    for rule in rules() {
+        let values: Vec<String> = match rule.kind {
+            Kind::Switch => vec!["true".into(), "false".into()],
+            Kind::Number => vec!["1000".into()],
+            Kind::OneOf(variants) => variants.iter().map(|v| v.name()).collect(),
+        };
+        for value in values {
+            let quote = if matches!(rule.kind, Kind::OneOf(_)) { "\"" } else { "" };
+            let text = format!(
+                "name = \"x\"\nsummary = \"y\"\nbase = \"6.1\"\n[{}]\n{} = {quote}{value}{quote}\n",
+                rule.mechanism, rule.name
+            );
+            std::fs::write(&file, text).expect("a file can be written");
+            let profile = kontig_profiles::read(&file.to_string_lossy()).unwrap_or_else(|e| panic!("{e}"));
+            let (_, setting) = profile.settings().find(|(r, _)| std::ptr::eq(*r, rule)).expect("its rules are all");
+            assert_eq!(setting.shown(), value, "{}.{}", rule.mechanism, rule.name);
+        }
+    }
+}
+
+#[test]
+fn every_rule_is_described_in_a_sentence_and_names_a_section_that_is_there() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernel-behaviour");
+    let chapters = std::fs::read_dir(&docs).expect("the behaviour document");
+    let text: String = chapters
+        .map(|f| std::fs::read_to_string(f.expect("an entry").path()).expect("a chapter can be read"))
+        .collect();
+    let headings: Vec<&str> = text.lines().filter(|l| l.starts_with('#')).collect();
+    for rule in rules() {
+        let is_there = |h: &str| h.trim_start_matches('#').trim_start().starts_with(&format!("{} ", rule.section));
+        assert!(headings.iter().any(|h| is_there(h)), "{}.{}: no section {}", rule.mechanism, rule.name, rule.section);
+        for text in texts(rule) {
+            let is_sentence = text.starts_with(|c: char| !c.is_lowercase()) && text.ends_with('.');
+            assert!(is_sentence && !text.contains("  "), "{}.{}: {text}", rule.mechanism, rule.name);
+        }
+    }
+}
+
+#[test]
+fn no_two_mechanisms_have_a_rule_of_one_name() {
+    // A file that puts a rule in the wrong table is told the right one.
+    let mut names: Vec<&str> = rules().map(|r| r.name).collect();
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
