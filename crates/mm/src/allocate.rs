@@ -110,7 +110,7 @@ impl Memory {
         {
             return Some(pfn);
         }
-        self.walk_zonelist(first, r, flags)
+        self.walk_zonelist(first, *r, flags)
     }
 
     /// Whether kswapd is at work on the zone's node, and another node should be asked first.
@@ -123,14 +123,14 @@ impl Memory {
 
     /// The rest of the walk, after the preferred zone had nothing.
     #[inline(never)]
-    fn walk_zonelist(&mut self, first: ZoneId, r: &Request, mut flags: AllocFlags) -> Option<Pfn> {
+    fn walk_zonelist(&mut self, first: ZoneId, r: Request, mut flags: AllocFlags) -> Option<Pfn> {
         let defrag_mode = self.shared.tunables.defrag_mode;
         let mut skip_busy = true;
         let mut tried_first = !self.leave_for_last(first);
         'walk: loop {
             let mut skipped = false;
             let mut at = 0;
-            while let Some(id) = self.next_zone(r, &mut at) {
+            while let Some(id) = self.next_zone(&r, &mut at) {
                 if core::mem::take(&mut tried_first) && id == first {
                     continue;
                 }
@@ -148,7 +148,7 @@ impl Memory {
                 }
                 self.shared.work.any = true;
                 self.shared.work.zones_tried += 1;
-                if let Some(pfn) = self.try_zone(id, r, flags) {
+                if let Some(pfn) = self.try_zone(id, &r, flags) {
                     return Some(pfn);
                 }
             }

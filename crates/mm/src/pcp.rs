@@ -190,7 +190,7 @@ impl Locked<'_> {
         let Some(pfn) = pcp.lists[list].pop_back() else {
             return false;
         };
-        // What the next blocks will look at, in time for them: tag and word first, then the list neighbours of a
+        // What the next blocks will look at, in time for them: tag and link first, then the list neighbours of a
         // buddy that each may merge with.
         let left = &pcp.lists[list];
         let ahead = |n: usize| left.len().checked_sub(n).and_then(|i| left.get(i));

@@ -237,7 +237,7 @@ impl CompactRun {
                 // Neighbours in a list are often an even distance apart; where that holds, the walk need not wait.
                 Some(next) => {
                     let stride = next.get().wrapping_sub(pfn.get());
-                    m.frames.prefetch_word(next.get().wrapping_add(stride.wrapping_mul(GUESS_AHEAD)));
+                    m.frames.prefetch_link(next.get().wrapping_add(stride.wrapping_mul(GUESS_AHEAD)));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! A list of blocks of one order, threaded through the frames' words ([`super::frames`]).
+//! A list of blocks of one order, threaded through the frames' links ([`super::frames`]).
 
 use crate::types::Pfn;
 
