@@ -67,8 +67,8 @@ pub struct Pace {
 pub struct Target {
     /// The name it is asked for by.
     pub id: String,
-    /// The document it was published in.
-    pub seed: String,
+    /// Where the figures were published.
+    pub published_in: String,
     /// The columns, baseline first.
     pub variants: Vec<String>,
     /// The rows.

@@ -113,9 +113,9 @@ pub enum Event {
         fallback_migratetype: MigrateType,
         change_ownership: bool,
     },
-    /// A compaction run starts (seed 004).
+    /// A compaction run starts.
     CompactionBegin { zone_start: Pfn, migrate_pfn: Pfn, free_pfn: Pfn, zone_end: Pfn, mode: MigrateMode },
-    /// A compaction run ends (seed 004).
+    /// A compaction run ends.
     CompactionEnd {
         zone_start: Pfn,
         migrate_pfn: Pfn,

@@ -109,11 +109,6 @@ impl Kcompactd {
         self.node
     }
 
-    /// Whether it is at work on the score.
-    pub fn is_proactive(&self) -> bool {
-        matches!(self.job, Job::Proactive { .. })
-    }
-
     /// How long it sleeps from now unless woken; `None` is for ever.
     fn timeout(&self, m: &mut Memory) -> Option<u64> {
         let rules = m.shared.profile.proactive;

@@ -1,8 +1,8 @@
 //! A zone's complete allocator state as text: what the kernel's recordings hold, read and written.
 //!
 //! The format is line-oriented (`ZONE`, `WM`, `COMPACT`, `PCP`, `PL`, `FL`, `PB`, `SKIP`), pfns in hex relative to the
-//! zone's start (in `COMPACT` absolute), lists head to tail; `data/kernel`'s own description is copied beside the
-//! recordings under `oracle/golden`. What the allocated frames are is in a second text, a character a frame.
+//! zone's start (in `COMPACT` absolute), lists head to tail; the whole format is described in
+//! `oracle/golden/README.md`. What the allocated frames are is in a second text, a character a frame.
 
 use crate::boot::{MachineSpec, ZoneSpec};
 use crate::compact::defer::COMPACT_MAX_DEFER_SHIFT;

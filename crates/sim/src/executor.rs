@@ -7,14 +7,11 @@
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
-use crate::machine::{Machine, Stop};
+use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
 use crate::schedule::Turn;
 use crate::task::{State, TaskId};
 use crate::wait::Waits;
 use kontig_mm::{CpuId, Step, Wait};
-
-/// How often the kernel folds per-CPU counters (`vm.stat_interval`): one second.
-pub(crate) const STAT_INTERVAL_NS: u64 = 1_000_000_000;
 
 impl Machine {
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.

@@ -1,7 +1,6 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
 use crate::cost::CostModel;
-use crate::executor::STAT_INTERVAL_NS;
 use crate::kernel::Kernel;
 use crate::owner::UserPage;
 use crate::process::Process;
@@ -23,6 +22,9 @@ pub enum Stop {
     /// The program asked for is done.
     ProgramDone,
 }
+
+/// How often the kernel folds per-CPU counters (`vm.stat_interval`): one second.
+pub(crate) const STAT_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// A simulated machine with its tasks.
 pub struct Machine {

@@ -50,7 +50,7 @@ impl Benchmark for Churn {
             region: None,
             replacing: false,
             replaced: 0,
-            touches: Latencies::new("stretch of pages replaced", "none was replaced"),
+            touches: Latencies::new("stretch touched again", "none was replaced"),
         })
     }
 

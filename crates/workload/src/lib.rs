@@ -5,7 +5,7 @@
 //! which run when and where: phases one after another, in each phase tasks side by side, in each task a copy of a
 //! benchmark's program on each of its CPUs. A [`Workload`] is a scenario as files hold it.
 //!
-//! Source: the seeds, and `workloads` §1.6 for what they leave open. Every choice is a parameter, so that an experiment
+//! Source: the published documents; what they leave open is a parameter, so that an experiment
 //! file says what was assumed.
 
 pub mod churn;

@@ -34,7 +34,7 @@ variants! {
         #[since("5.1–5.11")]
         Original,
         /// The limit is looked at first, and every search without a find counts as failed.
-        #[since("5.12")]
+        #[since("5.12, 5.10.y")]
         Corrected,
     }
 }
@@ -97,7 +97,7 @@ mechanism! {
         pub capture_before_drain: bool,
         /// A movable request may capture a block smaller than a pageblock from a movable one, and a capture across types
         /// is traced as `mm_page_alloc_extfrag`.
-        #[rule(since = "6.15", section = "5.9")]
+        #[rule(since = "6.15, 6.12.y", section = "5.9")]
         pub captures_movable: bool,
         /// How the pages of a batch are moved.
         #[rule(section = "5.11")]

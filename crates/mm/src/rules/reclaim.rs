@@ -7,7 +7,7 @@ mechanism! {
     pub struct ReclaimRules for "reclaim" {
         /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request that fails is tried
         /// again and again.
-        #[rule(since = "6.13, 6.1.y, 6.12.y, not 7.2", section = "3.5")]
+        #[rule(since = "6.13, 5.10.y, 6.1.y, 6.12.y, not 7.2", section = "3.5")]
         pub free_counts_as_reclaimable: bool,
         /// Reclaim without success goes through all memory control groups once more, which counts a second
         /// `allocstall`.

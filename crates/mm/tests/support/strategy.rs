@@ -113,6 +113,7 @@ const SYSCTLS: &[(&str, &[&str])] = &[
     ("vm.extfrag_threshold", &["0", "500", "1000", "1001", ""]),
     ("compaction_proactiveness", &["0", "20", "100", "101"]),
     ("compact_unevictable_allowed", &["0", "1", "2"]),
+    ("vm.defrag_mode", &["0", "1", "2"]),
     ("vm.compact_memory", &["1", "0", "2"]),
     ("vm.no_such_thing", &["1"]),
 ];
