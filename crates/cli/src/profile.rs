@@ -165,7 +165,9 @@ fn kernels(rule: &Rule, setting: Setting) -> String {
         Setting::Switch(_) | Setting::Number(_) => rule.since,
     };
     let starts_with_a_version = text.starts_with(|c: char| c.is_ascii_digit());
-    if starts_with_a_version && !text.contains('–') { format!("since {text}") } else { text.into() }
+    let since = if starts_with_a_version && !text.contains('–') { format!("since {text}") } else { text.into() };
+    // The kernels are those where the rule holds: beside a rule that does not, that has to be said.
+    if matches!(setting, Setting::Switch(false)) && !since.is_empty() { format!("true {since}") } else { since }
 }
 
 /// A rule to print.

@@ -96,6 +96,11 @@ fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, Pro
             }
         }
     }
+    // The kernel a file starts from, along all its bases, is one that comes along; a file without a base is its own.
+    if source.built_in || !rules.contains_key("kernel") {
+        let name = rules.get("name").cloned().unwrap_or_else(|| String::new().into());
+        rules.insert("kernel".into(), name);
+    }
     check_complete(source, &rules)?;
     Ok(rules)
 }

@@ -68,3 +68,21 @@ fn no_two_mechanisms_have_a_rule_of_one_name() {
     names.dedup();
     assert_eq!(names.len(), all);
 }
+
+#[test]
+fn a_profile_is_of_the_kernel_it_starts_from_whatever_it_is_called() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, base: &str| {
+        let file = dir.path().join(name);
+        std::fs::write(&file, format!("name = \"7.9\"\nsummary = \"y\"\nbase = \"{base}\"\n")).expect("a file");
+        file.to_string_lossy().into_owned()
+    };
+    let first = write("first.toml", "5.10");
+    let second = write("second.toml", &first);
+    for file in [first, second] {
+        assert_eq!(kontig_profiles::read(&file).expect("a profile").kernel, "5.10");
+    }
+    for profile in kontig_profiles::all() {
+        assert_eq!(profile.kernel, profile.name);
+    }
+}

@@ -26,10 +26,11 @@ pub use state::{CompactControl, CompactRun};
 
 impl Locked<'_> {
     /// Captures a freed block instead of listing it. A block below pageblock size is left to its movable pageblock,
-    /// unless (6.15) the request is movable as well.
+    /// unless the rules let a movable request have it.
     #[cold]
     pub(crate) fn capture(&mut self, pfn: Pfn, order: Order, t: MigrateType) -> bool {
-        let captures_movable = self.shared.profile.compaction.captures_movable;
+        let rules = &self.shared.profile.compaction;
+        let (captures_movable, traces_capture) = (rules.captures_movable, rules.traces_capture);
         let claim = &mut self.zone.compaction.capture;
         let Some((_, for_whom)) = claim.wanted else {
             return false;
@@ -39,7 +40,7 @@ impl Locked<'_> {
             return false;
         }
         claim.page = Some(pfn);
-        if captures_movable && t != for_whom {
+        if traces_capture && t != for_whom {
             self.emit_extfrag(pfn, order, order, for_whom, t);
         }
         true

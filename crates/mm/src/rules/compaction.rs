@@ -95,10 +95,12 @@ mechanism! {
         /// Whether a block was captured is looked at right after migration; before, after per-CPU lists were drained.
         #[rule(since = "6.3", section = "5.3")]
         pub capture_before_drain: bool,
-        /// A movable request may capture a block smaller than a pageblock from a movable one, and a capture across types
-        /// is traced as `mm_page_alloc_extfrag`.
-        #[rule(since = "6.15, 6.12.y", section = "5.9")]
+        /// A movable request may capture a block smaller than a pageblock from a movable one.
+        #[rule(since = "by 6.12", section = "5.9")]
         pub captures_movable: bool,
+        /// A capture across types is traced as `mm_page_alloc_extfrag`.
+        #[rule(since = "by 7.2", section = "5.9")]
+        pub traces_capture: bool,
         /// How the pages of a batch are moved.
         #[rule(section = "5.11")]
         pub migration: Migration,
@@ -123,7 +125,7 @@ mechanism! {
         #[rule(since = "by 6.1", section = "5.5.1")]
         pub fast_isolate_above_middle: bool,
         /// The free scanner counts every page of a block it takes; before, one.
-        #[rule(since = "5.11", section = "5.13")]
+        #[rule(since = "by 6.1", section = "5.13")]
         pub counts_taken_pages: bool,
         /// The quick search ends as soon as it has enough; before, it chose the next order first.
         #[rule(since = "6.5", section = "5.5.1")]

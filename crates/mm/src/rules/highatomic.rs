@@ -6,10 +6,10 @@ variants! {
     /// How much of a zone may be reserved.
     pub enum HighAtomicLimit {
         /// 1 % of the zone and a pageblock.
-        #[since("4.4–6.6")]
+        #[since("4.4–6.7")]
         PercentAndBlock,
         /// 1 % of the zone, rounded up to pageblocks, and none in zones where that is less than a pageblock.
-        #[since("6.7")]
+        #[since("6.8")]
         PercentRoundedUp,
     }
 }

@@ -50,6 +50,8 @@ macro_rules! profile {
             pub name: String,
             /// One line: what it stands for.
             pub summary: String,
+            /// The generation it starts from, which may be its own name: hosts print `/proc` in that kernel's format.
+            pub kernel: String,
             /// Whether a kernel of this generation was recorded and is reproduced; the others are followed from
             /// descriptions.
             pub recorded: bool,

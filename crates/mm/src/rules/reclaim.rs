@@ -7,11 +7,11 @@ mechanism! {
     pub struct ReclaimRules for "reclaim" {
         /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request that fails is tried
         /// again and again.
-        #[rule(since = "6.13, 5.10.y, 6.1.y, 6.12.y, not 7.2", section = "3.5")]
+        #[rule(since = "6.13, 5.10.y+, not 7.2", section = "3.5")]
         pub free_counts_as_reclaimable: bool,
         /// Reclaim without success goes through all memory control groups once more, which counts a second
         /// `allocstall`.
-        #[rule(since = "6.13, 6.12.y", section = "4.5")]
+        #[rule(since = "by 6.12", section = "4.5")]
         pub stalls_twice: bool,
         /// Whether compaction could work already, so that reclaim has nothing to do, is asked of compaction with the
         /// high mark; before, of the low mark (costly orders) and then of the high mark and the gap.

@@ -36,7 +36,7 @@ mechanism! {
         #[rule(section = "3.5")]
         pub attempts: Attempts,
         /// A costly NORETRY request bound to one node fails after one compaction and never reclaims.
-        #[rule(since = "6.19, 5.10.y, 6.1.y, 6.12.y", section = "0.3")]
+        #[rule(since = "6.19, 5.10.y+", section = "0.3")]
         pub thisnode_noretry_never_reclaims: bool,
         /// When a direct compaction counts as a `compact_stall`.
         #[rule(section = "3.5")]

@@ -32,11 +32,11 @@ macro_rules! format {
 pub(super) const FORMATS: [Format; 4] = [format!("5.10"), format!("6.1"), format!("6.12"), format!("7.2")];
 
 impl Format {
-    /// The format of a profile's kernel: that of the oldest known kernel that is not older. A profile that is not named
-    /// after a version has the newest.
+    /// The format of a profile's kernel: that of the oldest known kernel that is not older. A profile that starts from
+    /// none, and is not named after a version, has the newest.
     pub(super) fn of(profile: &Profile) -> &'static Format {
         let newest = &FORMATS[FORMATS.len() - 1];
-        let Some(version) = version(&profile.name) else { return newest };
+        let Some(version) = version(&profile.kernel) else { return newest };
         FORMATS.iter().find(|f| self::version(f.kernel) >= Some(version)).unwrap_or(newest)
     }
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_profile_has_the_format_of_its_own_kernel_or_of_the_next_one_known() {
         let of = |name: &str| {
-            let profile = Profile { name: name.into(), ..kontig_profiles::linux("6.1") };
+            let profile = Profile { kernel: name.into(), ..kontig_profiles::linux("6.1") };
             Format::of(&profile).kernel
         };
         assert_eq!(["5.6", "5.9", "5.10"].map(of), ["5.10"; 3]);
