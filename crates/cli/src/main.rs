@@ -5,6 +5,7 @@
 
 mod args;
 mod huge_pages;
+mod interrupt;
 mod list;
 mod oracle;
 mod profile;
@@ -30,6 +31,7 @@ enum Ending {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    interrupt::listen();
     match run(cli) {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Different) => ExitCode::from(3),

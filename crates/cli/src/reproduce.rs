@@ -148,8 +148,7 @@ fn run_session(
     finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
 ) -> (Vec<Outcome>, Option<LabError>) {
     let stop = session.stop_flag();
-    // A second handler in one process is refused; then Ctrl-C simply ends it.
-    let _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));
+    crate::interrupt::act(move || stop.store(true, Ordering::Relaxed));
     let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, std::num::NonZeroUsize::get);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -589,3 +589,11 @@ fn ctrl_c_ends_a_single_long_run() {
     assert_eq!(stderr, "kontig: interrupted; 2 of 4 runs were finished and are not stored (no --out)\n");
     assert!(!page.exists(), "no page of what is not complete");
 }
+
+#[test]
+fn an_interrupted_verification_says_so_and_fails() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let begun = Instant::now();
+    let (code, stderr) = interrupt(root, &["oracle", "verify", "all"], || begun.elapsed() > Duration::from_millis(300));
+    assert_eq!((code, stderr.as_str()), (Some(FAILED), "kontig: interrupted\n"));
+}

@@ -68,8 +68,7 @@ pub fn record(a: &RecordArgs) -> Result<(), LabError> {
 
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
-    // A second handler in one process is refused; then Ctrl-C simply ends it.
-    let _ = ctrlc::set_handler(move || raised.store(true, Ordering::Relaxed));
+    crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let bar = progress_bar();
     let progress = |stage| bar.set_message(message(stage, &kernel.release));
     let made = kontig_recorder::record(&plan, &kernel, &out, &Control { stop: &stop, progress: &progress });
