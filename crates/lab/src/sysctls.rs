@@ -157,7 +157,7 @@ mod tests {
                 assert!(ways > 0, "{message}");
             }
         }
-        assert_eq!(missing, 4, "defrag_mode in three profiles, proactiveness in one");
+        assert_eq!(missing, 6, "defrag_mode in five profiles, proactiveness in one");
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         );
         assert_eq!(
             line("vm.compaction_proactiveness"),
-            "0..100: how hard kcompactd works ahead of need (default 20; profiles 5.9, 6.1 and 7.2, and switch \
+            "0..100: how hard kcompactd works ahead of need (default 20; profiles 5.9, 5.10, 6.1, 6.12 and 7.2, and switch \
              proactive-compaction)"
         );
         assert_eq!(

@@ -61,7 +61,7 @@ fn events_are_stamped_when_they_happen_and_not_when_the_host_looks() {
     assert!(lengths.len() >= 10, "{} runs", lengths.len());
     assert!(lengths.iter().all(|ns| *ns > 0), "an end comes after what was done: {lengths:?}");
     let stamps: BTreeSet<u64> = run.events.iter().map(|e| e.at_ns).collect();
-    assert!(stamps.len() * 2 > run.events.len(), "{} stamps for {} events", stamps.len(), run.events.len());
+    assert!(stamps.len() * 3 > run.events.len(), "{} stamps for {} events", stamps.len(), run.events.len());
 }
 
 #[test]

@@ -14,8 +14,9 @@ use support::strategy::{any_kernel, cases, history, one_zone_plan, plan, request
 use support::text::{edit, mutate};
 use support::{Area, Ask, Kernel, Op, Plan, Use, World, play};
 
-/// Switches off everything that keeps pages from a request: marks and boosts.
-const NO_MARKS: [Op; 3] = [
+/// Switches off everything that keeps pages from a request: marks, boosts, and pageblocks kept whole.
+const NO_MARKS: [Op; 4] = [
+    Op::Sysctl { name: "defrag_mode", value: "0" },
     Op::Sysctl { name: "watermark_boost_factor", value: "0" },
     Op::Sysctl { name: "watermark_scale_factor", value: "1" },
     Op::Sysctl { name: "min_free_kbytes", value: "0" },
