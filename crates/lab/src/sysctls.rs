@@ -174,7 +174,7 @@ mod tests {
         );
         assert_eq!(
             line("vm.watermark_scale_factor"),
-            "1..1000 in 5.6 and 5.9, 1..3000 in 6.1 and 7.2: 1/10,000 of a zone between watermarks (default 10)"
+            "1..1000 in 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12 and 7.2: 1/10,000 of a zone between watermarks (default 10)"
         );
         assert_eq!(line("vm.compact_memory"), "write 1: compact every zone completely");
     }
