@@ -1,28 +1,26 @@
 //! Random numbers and random orders, the same on every machine.
 
-/// The splitmix64 generator.
-pub struct Random(u64);
+use kontig_program::SplitMix64;
+
+/// The generator of the workloads, and what the streams draw from it.
+pub struct Random(SplitMix64);
 
 impl Random {
     /// From a seed.
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(SplitMix64::new(seed))
     }
 
     /// The next 64 bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// A number below `n`.
     #[inline]
     pub fn below(&mut self, n: u32) -> u32 {
-        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u32
+        self.0.below(n)
     }
 
     /// Brings the items into a random order.

@@ -67,8 +67,6 @@ pub struct Pace {
 pub struct Target {
     /// The name it is asked for by.
     pub id: String,
-    /// Where the figures were published.
-    pub published_in: String,
     /// The columns, baseline first.
     pub variants: Vec<String>,
     /// The rows.

@@ -2,9 +2,9 @@
 //!
 //! A figure is of the window it names: a phase's is what was counted between the phase's begin and end.
 
+use kontig_mm::{Daemon, NodeId};
 use kontig_program::figure::PERCENTILES;
 use kontig_results::{Figure, Histogram, Merge, Phase, Reading, TOTAL, TaskTime};
-use kontig_sim::{KernelThread, KernelThreadKind};
 use kontig_workload::latencies::Latencies;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) const WORKLOAD: &str = "workload";
 /// What is counted phase by phase, since the machine's start.
 #[derive(Clone, Default)]
 pub(crate) struct Counters {
-    pub(crate) threads: Vec<(KernelThread, u64)>,
+    pub(crate) threads: Vec<(Daemon, u64)>,
     /// The workload's tasks by name, each with whether it is in the background.
     pub(crate) tasks: BTreeMap<(String, bool), TaskTime>,
     pub(crate) lock_wait_ns: u64,
@@ -114,12 +114,12 @@ pub(crate) fn phase_figures(phases: &[Stretch]) -> Vec<Reading> {
     let single = phases.iter().map(|p| (p.name.clone(), std::slice::from_ref(p)));
     for (phase, of) in single.chain(whole) {
         let seconds = |ns: &dyn Fn(&Stretch) -> u64| of.iter().map(ns).sum::<u64>() as f64 / 1e9;
-        let threads = |p: &Stretch, kind: KernelThreadKind| {
-            let of_kind = p.counted.threads.iter().filter(|(t, _)| t.kind == kind);
+        let threads = |p: &Stretch, kind: fn(NodeId) -> Daemon| {
+            let of_kind = p.counted.threads.iter().filter(|(t, _)| *t == kind(t.node()));
             of_kind.map(|(_, ns)| ns).sum::<u64>()
         };
         let elapsed = seconds(&|p| p.end_ns - p.start_ns);
-        let kcompactd = seconds(&|p| threads(p, KernelThreadKind::Kcompactd));
+        let kcompactd = seconds(&|p| threads(p, Daemon::Kcompactd));
         let share = (elapsed > 0.0).then(|| 100.0 * kcompactd / elapsed);
         let time = |name: &'static str| Figure::new(name, "s").lower();
         let runs: u64 = of.iter().map(|p| p.counted.proactive_runs).sum();
@@ -129,7 +129,7 @@ pub(crate) fn phase_figures(phases: &[Stretch]) -> Vec<Reading> {
             time("system").read(seconds(&|p| p.counted.of_tasks(false).system_ns)),
             time("kcompactd CPU time").read(kcompactd),
             Figure::new("kcompactd CPU share", "% of a CPU").lower().read_or(share, "the phase took no time"),
-            time("kswapd CPU time").read(seconds(&|p| threads(p, KernelThreadKind::Kswapd))),
+            time("kswapd CPU time").read(seconds(&|p| threads(p, Daemon::Kswapd))),
             time("zone lock wait").read(seconds(&|p| p.counted.lock_wait_ns)),
             Figure::new("proactive compaction runs", "runs").read(runs as f64),
         ];

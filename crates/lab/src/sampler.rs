@@ -7,9 +7,10 @@
 use crate::event_log::EventLog;
 use crate::observe::{cells, gib, machine_score, node_runs};
 use base64::Engine;
+use kontig_mm::Daemon;
 use kontig_mm::VmEvent;
 use kontig_results::{Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
-use kontig_sim::{KernelThreadKind, Machine};
+use kontig_sim::Machine;
 use std::io::Write;
 
 /// Virtual time between two looks at the machine at the start of a phase; doubled as the phase gets longer.
@@ -130,8 +131,8 @@ impl Sampler {
             gib(mem.nr_free_pages()),
             mem.vmstat().get(VmEvent::PgmigrateSuccess) as f64,
             node_runs(m).sum::<u64>() as f64,
-            m.kernel_thread_ns(KernelThreadKind::Kcompactd) as f64 / 1e9,
-            m.kernel_thread_ns(KernelThreadKind::Kswapd) as f64 / 1e9,
+            m.kernel_thread_ns(Daemon::Kcompactd) as f64 / 1e9,
+            m.kernel_thread_ns(Daemon::Kswapd) as f64 / 1e9,
         ];
         for (s, v) in self.series.iter_mut().zip(values) {
             // Two looks at one moment show the same machine.

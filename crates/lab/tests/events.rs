@@ -5,7 +5,7 @@ use kontig_lab::experiment::Experiment;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_results::RunResult;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Huge pages taken on 64 MiB, again and again, until one fails.
 const EXPERIMENT: &str = r#"id = "small"
@@ -50,18 +50,19 @@ fn events_are_stamped_when_they_happen_and_not_when_the_host_looks() {
     // The one zone is compacted by requests and by kcompactd, in modes of their own.
     let mut open: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     let mut lengths = Vec::new();
+    let mut ended: BTreeMap<String, u64> = BTreeMap::new();
     for e in &run.events {
         let mode = || e.event[e.event.find("mode=").unwrap()..].split(' ').next().unwrap().to_string();
         if e.event.starts_with("mm_compaction_begin: ") {
             open.entry(mode()).or_default().push(e.at_ns);
         } else if e.event.starts_with("mm_compaction_end: ") {
             lengths.push(e.at_ns - open.get_mut(&mode()).unwrap().pop().expect("a begin comes first"));
+            // Runs of one mode follow each other here; a host that dated them when it looked would see several end at once.
+            assert!(ended.insert(mode(), e.at_ns) < Some(e.at_ns), "two runs end at {}", e.at_ns);
         }
     }
     assert!(lengths.len() >= 10, "{} runs", lengths.len());
     assert!(lengths.iter().all(|ns| *ns > 0), "an end comes after what was done: {lengths:?}");
-    let stamps: BTreeSet<u64> = run.events.iter().map(|e| e.at_ns).collect();
-    assert!(stamps.len() * 3 > run.events.len(), "{} stamps for {} events", stamps.len(), run.events.len());
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn percentiles_are_those_of_all_repetitions_together_and_extremes_are_real() {
 fn a_target_may_name_any_percentile_of_a_distribution() {
     let row_of = |name: &str| TargetRow { name: name.into(), unit: "us".into(), headline: false, values: vec![7.0] };
     let rows = vec![row_of("hugepage alloc latency p30"), row_of("hugepage alloc latency p101"), row_of("something")];
-    let target = Target { id: "t".into(), published_in: "s".into(), variants: vec!["a".into()], row: rows };
+    let target = Target { id: "t".into(), variants: vec!["a".into()], row: rows };
     let runs = [timed("a", 0, &[(1.0, 29), (2.0, 71)])];
     let e = compare("e", "m", &[variant("a")], Some(&target), &[], &runs);
     assert_eq!(values(&e.rows[0]), [Some(2.0)], "p30 is the thirtieth of a hundred");

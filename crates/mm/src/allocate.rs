@@ -244,7 +244,7 @@ impl Locked<'_> {
         let mut pfn = pfn.or_else(|| self.rmqueue_any_type(order, t, flags, &mut mode));
         if pfn.is_none()
             && flags.any(AllocFlags::NON_BLOCK)
-            && self.shared.profile.highatomic.serves_whoever_cannot_wait
+            && self.shared.profile.highatomic.last_resort_of_non_blocking
         {
             pfn = self.rmqueue_smallest(order, MigrateType::HighAtomic);
         }

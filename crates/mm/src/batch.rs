@@ -4,12 +4,10 @@
 //! on those before them.
 
 use crate::allocate::NoPage;
+use crate::pcp::FRAME_AHEAD;
 use crate::request::Request;
 use crate::state::Memory;
 use crate::types::{CpuId, Order, Pfn};
-
-/// How many blocks ahead a free fetches the frame it will look at.
-const FRAME_AHEAD: usize = 8;
 
 impl Memory {
     /// The same request until `blocks` are full or one finds no page; how many were found. Each is a

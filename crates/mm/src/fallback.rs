@@ -2,20 +2,19 @@
 //!
 //! The request takes from another type, and tries to take over the whole pageblock so that types mix as little as
 //! possible: a movable request prefers the smallest block when only small ones are left (it can be moved away
-//! later), everybody else the largest. A fallback below pageblock size raises the zone's watermarks for a while, so
-//! that kswapd and kcompactd make room.
+//! later), every other request the largest. A fallback below pageblock size boosts the zone's watermarks
+//! ([`crate::boost`]).
 //!
 //! Up to 6.9 blocks are first moved to the request's own lists and then taken from there ([`move_then_take`]); from 6.15
-//! on a pageblock is claimed as a whole or not at all ([`claim_or_steal`]). Source: kernel-behaviour §2.5–§2.8.
+//! on a pageblock is claimed as a whole or not at all ([`claim_or_steal`]). Source: kernel-behaviour §2.5, §2.6.
 
 mod claim_or_steal;
 mod move_then_take;
 
 use crate::event::{Event, Listen};
 use crate::gfp::AllocFlags;
-use crate::rules::{Fallback, FreeLists, HighAtomicLimit};
+use crate::rules::Fallback;
 use crate::state::{Locked, Zone};
-use crate::sysctl::WATERMARK_BOOST_FACTOR;
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 /// Types to take from, in this order (§1.2).
@@ -124,91 +123,6 @@ impl Locked<'_> {
         }
         self.shared.work.steal_scanned += u64::from(end.get() - start.get());
         (free, movable)
-    }
-
-    /// Raises the zone's marks by one pageblock, up to a ceiling; false if the zone is too small or boosting is off.
-    fn boost_watermark(&mut self) -> bool {
-        let pageblock = u64::from(PAGEBLOCK_PAGES);
-        if self.shared.profile.boost.spares_small_zones && 4 * pageblock > self.zone.managed {
-            return false;
-        }
-        let (boost, high) = (self.zone.watermark_boost, self.zone.watermarks.high);
-        let raised = self.shared.decide(&WATERMARK_BOOST_FACTOR, |factor| {
-            let ceiling = high * u64::from(factor) / 10_000;
-            (ceiling > 0).then(|| (boost + pageblock).min(ceiling.max(pageblock)))
-        });
-        if let Some(raised) = raised {
-            self.zone.watermark_boost = raised;
-        }
-        raised.is_some()
-    }
-
-    /// After an atomic high-order allocation: keeps its pageblock in reserve for the next one (§2.8).
-    pub(crate) fn reserve_highatomic(&mut self, pfn: Pfn, order: Order) {
-        let pageblock = u64::from(PAGEBLOCK_PAGES);
-        let percent = self.zone.managed / 100;
-        let rules = self.shared.profile.highatomic;
-        let limit = match rules.limit {
-            HighAtomicLimit::PercentAndBlock => percent + pageblock,
-            HighAtomicLimit::PercentRoundedUp if percent < pageblock => 0,
-            HighAtomicLimit::PercentRoundedUp => percent.next_multiple_of(pageblock),
-        };
-        let t = self.blocks.migratetype(pfn.pageblock());
-        if self.zone.nr_reserved_highatomic >= limit || !t.is_mergeable() {
-            return;
-        }
-        if rules.reserves_by_block {
-            if order >= PAGEBLOCK_ORDER {
-                self.set_range_type(pfn, order, MigrateType::HighAtomic);
-                self.zone.nr_reserved_highatomic += u64::from(order.pages());
-            } else if self.zone.spans(pfn.pageblock_start()) && self.zone.spans(pfn.pageblock_end().minus(1)) {
-                self.move_freepages_block(pfn, MigrateType::HighAtomic);
-                self.blocks.set_migratetype(pfn.pageblock(), MigrateType::HighAtomic);
-                self.zone.nr_reserved_highatomic += pageblock;
-            }
-            return;
-        }
-        self.zone.nr_reserved_highatomic += pageblock;
-        self.blocks.set_migratetype(pfn.pageblock(), MigrateType::HighAtomic);
-        self.move_freepages_block(pfn, MigrateType::HighAtomic);
-    }
-
-    /// Gives one reserved pageblock back to type `t`; true if that freed any page (§2.8).
-    pub(crate) fn unreserve_highatomic(&mut self, t: MigrateType, force: bool) -> bool {
-        let pageblock = u64::from(PAGEBLOCK_PAGES);
-        if !force && self.zone.nr_reserved_highatomic <= pageblock {
-            return false;
-        }
-        for o in Order::all() {
-            let Some(pfn) = self.zone.lists[o.index()][MigrateType::HighAtomic.index()].first() else {
-                continue;
-            };
-            if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
-                let size = pageblock.max(u64::from(o.pages())).min(self.zone.nr_reserved_highatomic);
-                self.zone.nr_reserved_highatomic -= size;
-                let moved = if o < PAGEBLOCK_ORDER {
-                    let moved = self.move_freepages_block(pfn, t).0;
-                    self.blocks.set_migratetype(pfn.pageblock(), t);
-                    moved
-                } else {
-                    self.move_to_free_list(pfn, o, MigrateType::HighAtomic, t);
-                    self.set_range_type(pfn, o, t);
-                    o.pages()
-                };
-                if moved > 0 {
-                    return true;
-                }
-                continue;
-            }
-            if self.blocks.migratetype(pfn.pageblock()) == MigrateType::HighAtomic {
-                self.zone.nr_reserved_highatomic -= pageblock.min(self.zone.nr_reserved_highatomic);
-            }
-            self.blocks.set_migratetype(pfn.pageblock(), t);
-            if self.move_freepages_block(pfn, t).0 > 0 {
-                return true;
-            }
-        }
-        false
     }
 }
 

@@ -101,11 +101,13 @@ pub mod work;
 
 mod allocate;
 mod batch;
+mod boost;
 mod boot;
 mod buddy;
 mod counters;
 mod fallback;
 mod free;
+mod highatomic;
 mod host;
 mod lru;
 mod owned;

@@ -12,8 +12,6 @@ const FILE: &str = include_str!("../../../profiles/switches.toml");
 pub struct Switch {
     /// One line: what it does.
     pub summary: String,
-    /// Where it was published.
-    pub published_in: String,
     /// What the rules of a mechanism must be before: elsewhere the patch is in already, or does not fit.
     from: toml::Table,
     /// What it sets them to.

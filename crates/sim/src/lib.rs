@@ -74,4 +74,3 @@ pub use machine_file::MachineFile;
 pub use owner::UserPage;
 pub use process::address_space::BYTES_PER_PAGE;
 pub use task::{CpuTime, TaskId};
-pub use thread::{KernelThread, KernelThreadKind};

@@ -8,10 +8,9 @@ use crate::schedule::Schedule;
 use crate::task::{Body, CpuTime, State, Task, TaskId};
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
-use crate::thread::{KernelThread, KernelThreadKind};
 use crate::wait::Waits;
 use kontig_mm::event::Event;
-use kontig_mm::{CpuId, Memory, NodeId, Work};
+use kontig_mm::{CpuId, Daemon, Memory, NodeId, Work};
 use kontig_program::{Placement, Program};
 
 /// Why [`Machine::run`] came back.
@@ -130,12 +129,12 @@ impl Machine {
         self.tasks[id.index()].time
     }
     /// Every kernel thread, node by node, with its time on a CPU, ns.
-    pub fn kernel_threads(&self) -> Vec<(KernelThread, u64)> {
-        let thread = |t: &Task| Some((t.body.daemon()?.into(), t.time.system_ns));
+    pub fn kernel_threads(&self) -> Vec<(Daemon, u64)> {
+        let thread = |t: &Task| Some((t.body.daemon()?, t.time.system_ns));
         self.tasks.iter().filter_map(thread).collect()
     }
-    /// Time all kernel threads of a kind have been on a CPU, ns.
-    pub fn kernel_thread_ns(&self, kind: KernelThreadKind) -> u64 {
-        self.kernel_threads().iter().filter(|(thread, _)| thread.kind == kind).map(|(_, ns)| ns).sum()
+    /// Time all kernel threads of a kind, such as `Daemon::Kswapd`, have been on a CPU, ns.
+    pub fn kernel_thread_ns(&self, kind: fn(NodeId) -> Daemon) -> u64 {
+        self.kernel_threads().iter().filter(|(thread, _)| *thread == kind(thread.node())).map(|(_, ns)| ns).sum()
     }
 }

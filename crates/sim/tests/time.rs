@@ -2,10 +2,11 @@
 
 mod support;
 
+use kontig_mm::Daemon;
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
 use kontig_mm::{Event, Listen, MigrateType, Order, Profile, VmEvent, Vmstat, Work};
 use kontig_program::{Gfp, Op, Outcome, Placement, Value};
-use kontig_sim::{CpuTime, KernelThreadKind, Machine, Stop, TaskId};
+use kontig_sim::{CpuTime, Machine, Stop, TaskId};
 use support::*;
 
 /// A process that maps and touches so many pages.
@@ -240,11 +241,7 @@ fn busy_run_of(mut m: Machine, listen: Option<Listen>, slice: u64) -> Seen {
         work: *m.work(),
         outcomes: ids.iter().map(|id| log(&m, *id).to_vec()).collect(),
         times: ids.iter().map(|id| m.cpu_time(*id)).collect(),
-        daemons: (
-            m.kernel_thread_ns(KernelThreadKind::Kcompactd),
-            m.kernel_thread_ns(KernelThreadKind::Kswapd),
-            m.lock_wait_ns(),
-        ),
+        daemons: (m.kernel_thread_ns(Daemon::Kcompactd), m.kernel_thread_ns(Daemon::Kswapd), m.lock_wait_ns()),
         free: m.memory().zones().iter().map(|z| (z.nr_free_pages(), z.nr_free_pages_exact(), z.pcp_pages())).collect(),
         now: m.now(),
         mattered: SYSCTLS.iter().filter(|s| m.memory().sysctl_mattered(s)).map(|s| s.name).collect(),

@@ -33,6 +33,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The driver of huge pages, if this is one.
+    pub(crate) fn hugealloc(&mut self) -> Option<&mut HugeAlloc> {
+        match self {
+            Kind::Hugealloc(driver) => Some(driver),
+            _ => None,
+        }
+    }
+
     /// A task that does this work, one copy on the first CPU; none for nothing.
     pub(crate) fn task(&self) -> Option<Task> {
         Some(match self.clone() {

@@ -207,42 +207,31 @@ impl Workload {
         self.scenario().check()
     }
 
-    /// Changes the work of every task of some kinds; false if there is none.
-    fn change(&mut self, mut change: impl FnMut(&mut Kind) -> bool) -> bool {
-        let tasks = self.phases.iter_mut().flat_map(|phase| &mut phase.task);
-        tasks.fold(false, |any, task| change(&mut task.run) | any)
+    /// Sets something of every task that has it; false if none does.
+    fn set<T: Clone>(&mut self, value: T, of: impl Fn(&mut Kind) -> Option<&mut T>) -> bool {
+        let mut any = false;
+        for place in self.phases.iter_mut().flat_map(|phase| &mut phase.task).filter_map(|task| of(&mut task.run)) {
+            *place = value.clone();
+            any = true;
+        }
+        any
     }
 
     /// Sets the failures in a row after which a driver of huge pages gives up; false if nothing here is one.
     pub fn set_give_up_after(&mut self, failures: u32) -> bool {
-        self.change(|kind| match kind {
-            Kind::Hugealloc(driver) => {
-                driver.give_up_after = failures;
-                true
-            }
-            _ => false,
-        })
+        self.set(failures, |kind| kind.hugealloc().map(|driver| &mut driver.give_up_after))
     }
 
-    /// Sets the pause after each allocation of a driver of huge pages; false if nothing here is one.
+    /// Sets the pause after each allocation of a driver of huge pages, µs; false if nothing here is one.
     pub fn set_pause_us(&mut self, pause_us: f64) -> bool {
-        self.change(|kind| match kind {
-            Kind::Hugealloc(driver) => {
-                driver.pause_us = pause_us;
-                true
-            }
-            _ => false,
-        })
+        self.set(pause_us, |kind| kind.hugealloc().map(|driver| &mut driver.pause_us))
     }
 
     /// Sets which pages of a section the fragmenter frees; false if nothing here is one.
     pub fn set_holes(&mut self, holes: Holes) -> bool {
-        self.change(|kind| match kind {
-            Kind::Fragment(fragment) => {
-                fragment.holes = holes;
-                true
-            }
-            _ => false,
+        self.set(holes, |kind| match kind {
+            Kind::Fragment(fragment) => Some(&mut fragment.holes),
+            _ => None,
         })
     }
 }

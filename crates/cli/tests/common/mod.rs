@@ -52,7 +52,6 @@ sysctls = { "vm.compaction_proactiveness" = 60 }
 
 /// Published figures for [`EXPERIMENT`].
 pub const TARGET: &str = r#"id = "small-target"
-published_in = "nowhere"
 variants = ["a", "b"]
 
 [[row]]

@@ -33,7 +33,7 @@ mechanism! {
         pub bypasses_pcp: bool,
         /// A request that may not wait takes from the reserve what it finds nowhere else.
         #[rule(since = "6.12, 6.1.y", section = "2.8")]
-        pub serves_whoever_cannot_wait: bool,
+        pub last_resort_of_non_blocking: bool,
         /// A request that gives up in the retry loop, for any reason, takes a pageblock out of the reserve first;
         /// before, only one that had retried sixteen times did.
         #[rule(since = "6.8, 6.1.y", section = "3.5")]

@@ -2,10 +2,11 @@
 //!
 //! A frame has a one-byte [`Tag`] (what it is the head of), eight bytes of [`Link`] (its neighbours in a list) and four
 //! for its owner. Link and owner are apart because a page on the LRU is both linked and owned: thirteen bytes a frame.
-//! They are arrays of their own because what walks lists does not ask for owners. Measured beside it: with link and
-//! owner in one word of twelve bytes, frees in random order took 8 to 13 % longer, churn in bulk 15 %, random faults and
-//! unmaps in the simulator 6 to 60 %; in a model with the LRU's lists, rotating them took 6 % longer, faulting at random
-//! 21 % less. With the tag in the word, too (sixteen bytes), looking through the tags took five times as long.
+//! They are arrays of their own because what walks lists does not ask for owners. Measured beside it, on the engine's
+//! benchmark (machines a sixteenth the size, medians of three, quiet): with link and owner in one word of twelve bytes,
+//! frees in random order took 8 to 13 % longer, churn in bulk 15 %, random faults and unmaps on 64 GiB 6 %. In a model of
+//! 64 GiB with the LRU's lists, which the engine does not have yet, one word rotated them 7 % slower and faulted at
+//! random 21 % faster; with the tag in it, too (sixteen bytes), looking through the tags took five times as long.
 //!
 //! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps all three in a second,
 //! per-pageblock set of arrays, and none of its 512 frames is touched: memory that was never
