@@ -134,6 +134,13 @@ impl Experiment {
         if self.repetitions > MOST_RUNS {
             return Err(format!("repetitions = {}: at most {MOST_RUNS}", self.repetitions));
         }
+        if self.pace.is_some() && !self.workload.measures_one_driver() {
+            return Err(
+                "[pace] varies the pause of one driver of huge pages: the phase 'measure' waits for one task, \
+                        of kind = \"hugealloc\""
+                    .into(),
+            );
+        }
         for (i, pause) in self.pace.iter().flat_map(|p| p.pause_us.iter().enumerate()) {
             within("pause_us", *pause, LONGEST_PAUSE_US)?;
             if self.pace.iter().any(|p| p.pause_us[..i].contains(pause)) {
