@@ -2,7 +2,11 @@
 
 use kontig_bench::streams::{self, Stream, Visit};
 use kontig_bench::{Bsa, Kontig, Options, Table, compaction, measure, metadata, replay, simulator, soundness, turns};
+use kontig_huge_pages::HugePages;
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: HugePages = HugePages::new("engine", "choose smaller machines with --quick");
 
 /// Runs each stream that is wanted on both.
 struct Both<'a> {

@@ -19,18 +19,25 @@ use std::time::Instant;
 
 /// Events of one repetition.
 const EVENTS: u32 = 1 << 22;
+/// Of a chosen page: it is unmapped, not touched.
+const UNMAP: u32 = 1 << 31;
+/// Single pages that are handed over at once.
+const BATCH: usize = 256;
 /// Pages that are touched and unmapped at a stretch, where they are.
 const STRETCH: u32 = 4096;
 
 /// A process over half of memory: every operation touches a page that is not mapped, or unmaps one that is.
 ///
-/// It looks at the host's clock between repetitions, and then takes a sample of the limit too.
+/// It looks at the host's clock between repetitions, and then takes a sample of the limit too. Which pages a
+/// repetition touches and unmaps is chosen before its clock starts.
 struct Toucher {
     pages: u32,
     stretches: bool,
     region: Region,
     mapped: Vec<u64>,
     random: Random,
+    /// The single pages of a repetition, each with [`UNMAP`] where it is unmapped.
+    chosen: Vec<u32>,
     left: u32,
     started: Option<Instant>,
     repetitions: usize,
@@ -57,6 +64,7 @@ impl Toucher {
             region: Region { mapping: 0, first: 0, pages: 0 },
             mapped: vec![0; pages as usize / 64 + 1],
             random: Random::new(13),
+            chosen: Vec::with_capacity(EVENTS as usize),
             left: EVENTS,
             started: None,
             // The first is for warming up.
@@ -103,12 +111,21 @@ impl Toucher {
             return Some(Op::Touch(region));
         }
         self.left -= 1;
-        let page = self.random.below(self.pages);
-        let (word, bit) = (&mut self.mapped[page as usize / 64], 1 << (page % 64));
-        *word ^= bit;
-        let mapped_now = *word & bit != 0;
-        let region = self.at(page, 1);
-        Some(if mapped_now { Op::Touch(region) } else { Op::Munmap(region) })
+        let page = self.chosen[self.left as usize];
+        let region = self.at(page & !UNMAP, 1);
+        Some(if page & UNMAP == 0 { Op::Touch(region) } else { Op::Munmap(region) })
+    }
+
+    /// Chooses the single pages of a repetition, the last first.
+    fn choose(&mut self) {
+        self.chosen.clear();
+        for _ in 0..EVENTS {
+            let page = self.random.below(self.pages);
+            let (word, bit) = (&mut self.mapped[page as usize / 64], 1 << (page % 64));
+            *word ^= bit;
+            self.chosen.push(if *word & bit != 0 { page } else { page | UNMAP });
+        }
+        self.chosen.reverse();
     }
 
     /// Ends a repetition whose events are over; false after the last.
@@ -118,6 +135,9 @@ impl Toucher {
             self.limits.push(self.limit.sample(EVENTS as usize / 4));
         }
         self.left = EVENTS;
+        if !self.stretches {
+            self.choose();
+        }
         self.started = Some(Instant::now());
         self.ours.len() < self.repetitions
     }
@@ -125,7 +145,9 @@ impl Toucher {
 
 impl Program for Toucher {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
-        todo.extend(done.last().and_then(|last| self.decide(last)));
+        let Some(last) = done.last() else { return };
+        let many = if self.stretches || self.stage != Stage::Events { 1 } else { BATCH };
+        todo.extend((0..many).map_while(|_| self.decide(last)));
     }
 
     fn progress(&self) -> f64 {

@@ -4,7 +4,6 @@
 //! Results go to standard output, everything else to standard error.
 
 mod args;
-mod huge_pages;
 mod interrupt;
 mod list;
 mod oracle;
@@ -14,12 +13,14 @@ mod reproduce;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
+use kontig_huge_pages::HugePages;
 use kontig_lab::LabError;
 use std::io::Write;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
+static ALLOCATOR: HugePages =
+    HugePages::new("kontig", "choose a smaller machine with --machine, or fewer runs side by side with -j 1");
 
 /// How a command ends that did what it was asked.
 enum Ending {

@@ -46,6 +46,12 @@ impl Locked<'_> {
     pub(crate) fn free_one_block(&mut self, pfn: Pfn, order: Order, t: MigrateType, force_tail: bool) {
         self.shared.work.buddy_blocks += 1;
         self.mod_free_pages_of(t, i64::from(order.pages()));
+        self.merge_into_lists(pfn, order, t, force_tail);
+    }
+
+    /// Merges a block that has been counted with its buddies, and puts what they make up on its list.
+    #[inline(always)]
+    pub(crate) fn merge_into_lists(&mut self, pfn: Pfn, order: Order, t: MigrateType, force_tail: bool) {
         let (mut pfn, mut order) = (pfn, order);
         while order < MAX_ORDER {
             if self.zone.compaction.capture.wants(order) && self.capture(pfn, order, t) {

@@ -112,7 +112,9 @@ mod host;
 mod lru;
 mod owned;
 mod pcp;
+mod prefetch;
 mod request;
+mod runs;
 mod slow_path;
 mod split;
 #[cfg(test)]
@@ -123,6 +125,7 @@ pub use boot::{MachineSpec, ZoneSpec};
 pub use event::{Event, Listen};
 pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use host::{MigrateOutcome, Owner, Turn};
+pub use prefetch::prefetch;
 pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};

@@ -14,6 +14,7 @@ use crate::event::{Event, Listen};
 use crate::fallback::RmqueueMode;
 use crate::gfp::AllocFlags;
 use crate::rules::{FreeLists, PcpLists};
+use crate::runs::Run;
 use crate::state::pcp_lists::{LOW_ORDER_LISTS, index_of, order_of};
 use crate::state::{FrameKind, Locked, Memory, PerCpuPages};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
@@ -138,12 +139,22 @@ impl Locked<'_> {
         let mut mode = RmqueueMode::Normal;
         let mut got = 0;
         while got < want {
-            let Some(pfn) = self.rmqueue_any_type(order, migratetype, flags, &mut mode) else {
+            let own = if order == Order::ZERO && mode == RmqueueMode::Normal {
+                self.rmqueue_run(migratetype, want - got)
+            } else {
+                None
+            };
+            let mut any = |z: &mut Self| z.rmqueue_any_type(order, migratetype, flags, &mut mode).map(Run::single);
+            let Some(run) = own.or_else(|| any(self)) else {
                 break;
             };
-            self.frames.set(pfn, FrameKind::Pcp(migratetype), order);
-            self.zone.pcps[self.cpu].lists[pindex].push_back(pfn.get());
-            got += 1;
+            if order == Order::ZERO {
+                self.frames.set_pages(run.pfns(), FrameKind::Pcp(migratetype));
+            } else {
+                self.frames.set(run.first, FrameKind::Pcp(migratetype), order);
+            }
+            self.zone.pcps[self.cpu].lists[pindex].extend(run.pfns());
+            got += run.pages;
         }
         self.account_taken(got << order.get());
         let pcp = &mut self.zone.pcps[self.cpu];
@@ -183,12 +194,13 @@ impl Locked<'_> {
         }
     }
 
-    /// Gives back the oldest block of one list; false if it is empty.
+    /// Gives back the oldest block of one list, or its oldest single pages if they make up a block of at most `most`
+    /// pages. How many pages it gave back; none if it is empty.
     #[inline(always)]
-    fn pcp_drain_one(&mut self, list: usize, order: Order) -> bool {
+    fn pcp_drain_some(&mut self, list: usize, order: Order, most: u32) -> u32 {
         let pcp = &mut self.zone.pcps[self.cpu];
         let Some(pfn) = pcp.lists[list].pop_back() else {
-            return false;
+            return 0;
         };
         // What the next blocks will look at, in time for them: tag and link first, then the list neighbours of a
         // buddy that each may merge with.
@@ -208,9 +220,17 @@ impl Locked<'_> {
             FreeLists::AsPageblock => self.blocks.migratetype(pfn.pageblock()),
         };
         self.shared.emit(Listen::KMEM, || Event::PagePcpuDrain { pfn, order, migratetype });
+        if order == Order::ZERO {
+            let (first, of_pages) = self.pcp_pop_block(list, pfn, most);
+            if of_pages > Order::ZERO {
+                self.frames.clear_pages(first.get()..first.get() + of_pages.pages());
+                self.free_pages_of_block(first, of_pages, migratetype);
+                return of_pages.pages();
+            }
+        }
         self.frames.clear(pfn, order);
         self.free_one_block(pfn, order, migratetype, false);
-        true
+        order.pages()
     }
 
     /// Gives back everything on this CPU's lists.

@@ -137,15 +137,66 @@ proptest! {
         }
         together.free_batch(cpu, &blocks, r.order);
         blocks.iter().for_each(|pfn| singly.free(cpu, *pfn, r.order));
-        prop_assert_eq!(together.take_work(), singly.take_work());
-        prop_assert_eq!(together.vmstat(), singly.vmstat());
-        for zone in 0..together.zones().len() {
-            let of = |m: &Memory| ZoneSnapshot::of(m, ZoneId::new(zone)).to_string();
-            prop_assert_eq!(of(together), of(singly));
-        }
-        prop_assert!(together.take_wakes().eq(singly.take_wakes()));
-        together.check().expect("consistent after a batch");
+        same(together, singly)?;
     }
+
+    #[test]
+    fn runs_of_pages_do_what_the_pages_do_one_by_one(
+        plan in plan(),
+        ops in history(40),
+        pages in 1usize..5000,
+        stretch in 1usize..2000,
+        backwards in any::<bool>(),
+        pairs in any::<bool>(),
+    ) {
+        let together = &mut play(&plan, &ops).m;
+        let singly = &mut together.clone();
+        // Whoever listens to single pages hears of each.
+        singly.trace().listen(Listen::KMEM);
+        let cpu = CpuId::new(plan.cpus - 1);
+        let r = Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+        let fill = |m: &mut Memory| -> Vec<Pfn> { (0..pages).map_while(|_| m.alloc(r).ok()).collect() };
+        let mut held = fill(together);
+        prop_assert_eq!(&held, &fill(singly));
+        if backwards {
+            held.reverse();
+        }
+        // In stretches, the last first, and in some of them every other page first.
+        for stretch in held.rchunks(stretch) {
+            let (even, odd): (Vec<_>, Vec<_>) = stretch.iter().partition(|pfn| pairs || pfn.get() % 3 != 0);
+            for pfn in even.into_iter().chain(odd) {
+                together.free(cpu, pfn, Order::ZERO);
+                singly.free(cpu, pfn, Order::ZERO);
+            }
+        }
+        same(together, singly)?;
+        prop_assert_eq!(fill(together), fill(singly));
+        same(together, singly)?;
+    }
+
+    #[test]
+    fn a_history_ends_the_same_whether_or_not_somebody_listens(plan in plan(), ops in history(40)) {
+        let (mut unheard, mut heard) = (World::new(&plan), World::new(&plan));
+        heard.m.trace().listen(Listen::KMEM);
+        for op in &ops {
+            unheard.apply(op);
+            heard.apply(op);
+        }
+        same(&mut unheard.m, &mut heard.m)?;
+    }
+}
+
+/// Two machines are in the same state, have done the same work and woken the same daemons.
+fn same(a: &mut Memory, b: &mut Memory) -> Result<(), TestCaseError> {
+    let (of_a, of_b) = (a.take_work(), b.take_work());
+    prop_assert_eq!(Work { any: true, ..of_a }, Work { any: true, ..of_b });
+    prop_assert_eq!(a.vmstat(), b.vmstat());
+    for zone in 0..a.zones().len() {
+        let of = |m: &Memory| ZoneSnapshot::of(m, ZoneId::new(zone)).to_string();
+        prop_assert_eq!(of(a), of(b));
+    }
+    prop_assert!(a.take_wakes().eq(b.take_wakes()));
+    a.check().map_err(TestCaseError::fail)
 }
 
 proptest! {

@@ -25,6 +25,11 @@ impl Batch {
     pub fn pop(&mut self) -> Option<Op> {
         self.ops.pop_front()
     }
+    /// The operation that is carried out after `n` others.
+    #[inline]
+    pub fn ahead(&self, n: usize) -> Option<&Op> {
+        self.ops.get(n)
+    }
     /// Whether nothing is left to carry out.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -42,8 +42,11 @@ impl Locked<'_> {
         let mut list = first;
         while left > 0 {
             let order = order_of(list);
-            while left > 0 && self.pcp_drain_one(list, order) {
-                left -= i64::from(order.pages());
+            while left > 0 {
+                match self.pcp_drain_some(list, order, left as u32) {
+                    0 => break,
+                    pages => left -= i64::from(pages),
+                }
             }
             list = (list + 1) % NR_LISTS;
         }

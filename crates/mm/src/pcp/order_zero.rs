@@ -30,9 +30,14 @@ impl Locked<'_> {
             if share == MigrateType::PCP_TYPES as u32 {
                 share = left;
             }
-            while left > 0 && share > 0 && self.pcp_drain_one(list, Order::ZERO) {
-                left -= 1;
-                share -= 1;
+            while left > 0 && share > 0 {
+                match self.pcp_drain_some(list, Order::ZERO, left.min(share)) {
+                    0 => break,
+                    pages => {
+                        left -= pages;
+                        share -= pages;
+                    }
+                }
             }
         }
     }

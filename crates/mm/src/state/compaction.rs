@@ -45,6 +45,11 @@ impl Capture {
     pub(crate) fn has_page(&self) -> bool {
         self.page.is_some()
     }
+    /// Whether a block of any order is claimed.
+    #[inline(always)]
+    pub(crate) fn is_armed(&self) -> bool {
+        self.wanted.is_some()
+    }
     #[inline(always)]
     pub(crate) fn wants(&self, order: Order) -> bool {
         matches!(self.wanted, Some((wanted, _)) if wanted == order)

@@ -18,10 +18,12 @@
 
 use super::list::{List, NIL};
 use super::tag::{FrameKind, Tag};
+use crate::prefetch::prefetch;
 use crate::types::{MAX_ORDER, Order, PAGEBLOCK_PAGES, Pfn};
 use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// A frame's neighbours in the list it is on.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -130,6 +132,18 @@ impl Frames {
         if order == MAX_ORDER {
             self.block_tags[pfn.pageblock() + 1] = Tag::SECOND_HALF.0;
         }
+    }
+
+    /// Makes each of these pages of split pageblocks a single page of `kind`.
+    #[inline(always)]
+    pub(crate) fn set_pages(&mut self, pages: Range<u32>, kind: FrameKind) {
+        self.tags[pages.start as usize..pages.end as usize].fill(Tag::new(kind, Order::ZERO).0);
+    }
+
+    /// Makes single pages no longer heads.
+    #[inline(always)]
+    pub(crate) fn clear_pages(&mut self, pages: Range<u32>) {
+        self.tags[pages.start as usize..pages.end as usize].fill(Tag::TAIL.0);
     }
 
     /// Makes `pfn` no longer a head: it has become part of something larger, or is about to be set anew.
@@ -280,6 +294,13 @@ impl Frames {
         prefetch(self.links.as_ptr().wrapping_add(pfn as usize));
     }
 
+    /// Asks for the tag of a frame, and for its owner.
+    #[inline(always)]
+    pub(crate) fn prefetch_tag(&self, pfn: u32) {
+        prefetch(self.tags.as_ptr().wrapping_add(pfn as usize));
+        prefetch(self.owners.as_ptr().wrapping_add(pfn as usize));
+    }
+
     /// Asks for all that freeing a single frame will look at first: its tag and its link.
     #[inline(always)]
     pub(crate) fn prefetch_frame(&self, pfn: u32) {
@@ -328,18 +349,6 @@ impl Frames {
         *top = self.links[pfn.index()].next;
         Some(pfn)
     }
-}
-
-/// Asks the CPU to bring what is at the address into its cache.
-#[inline(always)]
-fn prefetch<T>(address: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch accesses nothing: any address, mapped or not, is allowed. Every x86-64 CPU has SSE.
-    unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
 }
 
 /// A zeroed array that the host backs with memory only where it is written.

@@ -48,6 +48,26 @@ impl Locked<'_> {
         }
     }
 
+    /// Counts pages that join (or leave) the free lists of one type one after the other: the counter may be folded on
+    /// the way.
+    pub(crate) fn mod_free_pages_singly(&mut self, t: MigrateType, delta: i64) {
+        let (pages, sign) = (delta.abs(), delta.signum());
+        let period = self.zone.stat_threshold + 1;
+        let diff = &mut self.zone.pcps[self.cpu].free_diff;
+        // Pages until this CPU's part is folded in for the first time.
+        let first = period - sign * *diff;
+        if pages < first {
+            *diff += delta;
+        } else {
+            let folds = 1 + (pages - first) / period;
+            *diff = sign * ((pages - first) % period);
+            self.zone.free_pages += sign * folds * period;
+        }
+        if t == MigrateType::HighAtomic && self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
+            self.zone.nr_free_highatomic = self.zone.nr_free_highatomic.saturating_add_signed(delta);
+        }
+    }
+
     /// Counts pages that left the free lists during one hold of the lock, where they are counted together.
     #[inline(always)]
     pub(crate) fn account_taken(&mut self, pages: u32) {

@@ -141,6 +141,21 @@ impl AddressSpaces {
         (m.process == process && r.first.checked_add(r.pages)? <= m.pages).then_some(m)
     }
 
+    /// Asks for the entry of a region's first page; the region may be no region at all.
+    #[inline(always)]
+    pub(crate) fn prefetch_pte(&self, r: Region) {
+        if let Some(m) = self.mappings.get(r.mapping as usize) {
+            kontig_mm::prefetch(m.ptes.as_ptr().wrapping_add(r.first as usize));
+        }
+    }
+
+    /// The frame that a region's first page is mapped to singly; the region may be no region at all.
+    #[inline(always)]
+    pub(crate) fn peek_pte(&self, r: Region) -> Option<Pfn> {
+        let entry = self.mappings.get(r.mapping as usize)?.ptes.get(r.first as usize)?;
+        entry.checked_sub(1).map(Pfn::new)
+    }
+
     /// Migrations since last asked that had to interrupt another CPU.
     pub(crate) fn take_shootdowns(&mut self) -> u64 {
         std::mem::take(&mut self.shootdowns)

@@ -1,6 +1,7 @@
 //! Processes and kernel drivers: a program whose operations the kernel carries out.
 
 pub(crate) mod address_space;
+mod ahead;
 pub(crate) mod fault;
 
 pub(crate) use address_space::AddressSpaces;
@@ -62,6 +63,7 @@ impl Process {
                         self.done.clear();
                     }
                     let Some(op) = self.todo.pop() else { return Ok(Step::Done(())) };
+                    k.fetch_ahead(&self.todo);
                     let start_ns = c.now;
                     match Syscall::begin(op, k, self.id)? {
                         Begun::Call(call) => {

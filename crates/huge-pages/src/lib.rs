@@ -1,6 +1,6 @@
-//! The allocator of this program: large arrays are put on huge pages of the host.
+//! The allocator of Kontig's programs: large arrays are put on huge pages of the host.
 //!
-//! A simulated terabyte is two gigabytes of engine state, reached at random: on 4 KiB pages every access would miss
+//! A program that simulates makes it its `#[global_allocator]`, and the benchmark that measures it does, too. A simulated terabyte is two gigabytes of engine state, reached at random: on 4 KiB pages every access would miss
 //! the TLB as well as the cache. Everything below [`LARGE`] goes to the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,8 +9,18 @@ use std::alloc::{GlobalAlloc, Layout, System};
 const LARGE: usize = 32 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 
-/// See the module.
-pub struct HugePages;
+/// See the crate.
+pub struct HugePages {
+    program: &'static str,
+    remedy: &'static str,
+}
+
+impl HugePages {
+    /// The allocator of a program: where the host has no memory left, it ends it with a line that names the remedy.
+    pub const fn new(program: &'static str, remedy: &'static str) -> HugePages {
+        HugePages { program, remedy }
+    }
+}
 
 fn mapped_len(layout: Layout) -> usize {
     layout.size().next_multiple_of(HUGE_PAGE)
@@ -47,39 +57,37 @@ fn map(layout: Layout) -> *mut u8 {
     }
 }
 
-/// The allocation, or the end of the program with one line and the exit code of a failure: what has been written so far
-/// is kept, and there is nothing else that could be done without memory.
-#[inline]
-fn there(ptr: *mut u8, layout: Layout) -> *mut u8 {
-    if ptr.is_null() {
-        out_of_memory(layout.size());
+impl HugePages {
+    /// The allocation, or the end of the program with one line and the exit code of a failure: what has been written so
+    /// far is kept, and there is nothing else that could be done without memory.
+    #[inline]
+    fn there(&self, ptr: *mut u8, layout: Layout) -> *mut u8 {
+        if ptr.is_null() {
+            self.end(layout.size());
+        }
+        ptr
     }
-    ptr
-}
 
-#[cold]
-fn out_of_memory(bytes: usize) -> ! {
-    use std::io::Write;
-    // Standard error has no buffer, and formatting numbers takes no memory.
-    let _ = writeln!(
-        std::io::stderr(),
-        "kontig: the host has no {} KiB of memory left: choose a smaller machine with --machine, or fewer runs side by \
-         side with -j 1",
-        bytes.div_ceil(1024)
-    );
-    // SAFETY: ending the process at once runs no code that could need memory.
-    unsafe { libc::_exit(1) }
+    #[cold]
+    fn end(&self, bytes: usize) -> ! {
+        use std::io::Write;
+        // Standard error has no buffer, and formatting numbers takes no memory.
+        let (program, kib, remedy) = (self.program, bytes.div_ceil(1024), self.remedy);
+        let _ = writeln!(std::io::stderr(), "{program}: the host has no {kib} KiB of memory left: {remedy}");
+        // SAFETY: ending the process at once runs no code that could need memory.
+        unsafe { libc::_exit(1) }
+    }
 }
 
 // SAFETY: small layouts are passed through to `System` unchanged, in every method by the same test. Large ones get a
 // mapping of their own of at least their size, aligned to 2 MiB, zeroed by the kernel, and returned whole.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        there(if is_large(layout) { map(layout) } else { unsafe { System.alloc(layout) } }, layout)
+        self.there(if is_large(layout) { map(layout) } else { unsafe { System.alloc(layout) } }, layout)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        there(if is_large(layout) { map(layout) } else { unsafe { System.alloc_zeroed(layout) } }, layout)
+        self.there(if is_large(layout) { map(layout) } else { unsafe { System.alloc_zeroed(layout) } }, layout)
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
