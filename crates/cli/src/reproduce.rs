@@ -23,7 +23,8 @@ use std::time::Instant;
 pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
     let mut resolved: Vec<Resolved> = Vec::new();
     for name in &a.names {
-        let r = Resolved::new(catalog::experiment(name)?.0)?;
+        let (experiment, source) = catalog::experiment(name)?;
+        let r = Resolved::new(experiment, Some(&source))?;
         if resolved.iter().any(|o| o.experiment.id == r.experiment.id) {
             return Err(AskedWrongly::Value(format!("experiment '{}' is asked for twice", r.experiment.id)).into());
         }
@@ -34,9 +35,9 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
 
 /// `kontig run`.
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
-    let e = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
-        Some((name, summary, text)) => of_workload(name, summary, text)?,
-        None => catalog::experiment(&a.what).map(|(e, _)| e).map_err(|e| match e {
+    let (e, source) = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
+        Some((name, summary, text)) => (of_workload(name, summary, text)?, None),
+        None => catalog::experiment(&a.what).map(|(e, source)| (e, Some(source))).map_err(|e| match e {
             LabError::Asked(AskedWrongly::Unknown { .. }) => match catalog::experiments() {
                 Ok(known) => {
                     let known = known.iter().map(|e| e.id.as_str()).chain(WORKLOADS.iter().map(|w| w.0));
@@ -58,11 +59,11 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     let (mut e, notes) = what_if(e, &changes)?;
     if let Some(n) = a.repetitions {
         e.repetitions = n.get();
-        e.validate().map_err(AskedWrongly::Value)?;
+        e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
     }
     notes.iter().for_each(|note| crate::say(note));
     let notes = notes.into_iter().chain(changes.of_the_workload()).collect();
-    carry_out(vec![Resolved { notes, ..Resolved::new(e)? }], &a.output)
+    carry_out(vec![Resolved { notes, ..Resolved::new(e, source.as_ref())? }], &a.output)
 }
 
 /// A workload as an experiment of one variant.

@@ -84,7 +84,7 @@ fn what_is_listed_can_be_asked_for() {
     for switch in names("switches") {
         done(d.path(), &["run", "watch", "--machine", "tiny-64m", "--profile", "5.6", "--switch", &switch]);
     }
-    let machine = common::machine(d.path(), &[("cpus = 2", "cpus = 8")]);
+    let machine = common::machine(d.path(), &[("cpus = 2", "cpus = 8"), ("\"80 MiB\"", "\"144 MiB\"")]);
     for workload in names("workloads").iter().filter(|w| *w != "heap") {
         done(d.path(), &["run", workload, "--machine", &machine]);
     }
