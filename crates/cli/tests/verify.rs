@@ -108,7 +108,7 @@ fn what_is_no_recording_is_one_line_and_exit_code_2() {
     let about = copy(d.path(), "7.3-foo").join("recording.toml");
     let text = std::fs::read_to_string(&about).unwrap();
     std::fs::write(about, changed(&text, &[("series = \"6.1\"", "series = \"7.3\"")])).unwrap();
-    one_line(&["7.3-foo"], "7.3-foo: no profile for kernel 7.3; known: 5.10, 6.1, 7.2");
+    one_line(&["7.3-foo"], "7.3-foo: no profile for kernel 7.3; known: 5.10, 6.1, 6.12, 7.2");
     let cut = copy(d.path(), "6.1-cut").join("res.bin.xz");
     let bytes = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();

@@ -138,6 +138,11 @@ impl Experiment {
         if self.repetitions > MOST_RUNS {
             return wrong(&["repetitions"], format!("repetitions = {}: at most {MOST_RUNS}", self.repetitions));
         }
+        if self.pace.is_some() && !self.workload.measures_one_driver() {
+            let reason = "[pace] varies the pause of one driver of huge pages: the phase 'measure' waits for one task, \
+                          of kind = \"hugealloc\"";
+            return wrong(&["pace"], reason.into());
+        }
         for (i, pause) in self.pace.iter().flat_map(|p| p.pause_us.iter().enumerate()) {
             let pauses = &["pace", "pause_us"];
             within("pause_us", *pause, LONGEST_PAUSE_US).map_err(|reason| Wrong::at(pauses, reason))?;

@@ -42,23 +42,28 @@ fn remedy(by_variant: &[Repetitions<'_>]) -> Option<String> {
     by_variant.iter().flatten().find_map(|run| run.endings.0.first()).map(|ending| ending.remedy.clone())
 }
 
-/// By which rules the runs' tasks ended, and how far they had come, a remark for each task.
+/// By which rules the runs' tasks ended, and how far they had come: a remark for each task, phase and rule.
 fn endings(runs: &Repetitions<'_>) -> Vec<String> {
-    let all: Vec<_> = runs.iter().flat_map(|run| &run.endings.0).collect();
-    let mut tasks: Vec<&str> = Vec::new();
-    for ending in &all {
-        if !tasks.contains(&ending.task.as_str()) {
-            tasks.push(&ending.task);
+    let mut alike: Vec<Vec<&Ending>> = Vec::new();
+    for ending in runs.iter().flat_map(|run| &run.endings.0) {
+        let what = |e: &Ending| (e.task.clone(), e.phase.clone(), e.rule.clone());
+        match alike.iter_mut().find(|others| what(others[0]) == what(ending)) {
+            Some(others) => others.push(ending),
+            None => alike.push(vec![ending]),
         }
     }
-    tasks.into_iter().filter_map(|task| of_task(task, &all)).collect()
+    alike.iter().map(|endings| ended(endings, runs.len())).collect()
 }
 
-fn of_task(task: &str, endings: &[&Ending]) -> Option<String> {
-    let endings: Vec<_> = endings.iter().filter(|ending| ending.task == task).collect();
-    let first = endings.first()?;
-    let named = if task.is_empty() { String::new() } else { format!("{task}: ") };
-    let mut text = format!("{named}ended at {}", first.rule);
+/// How the same task ended in the same phase by the same rule, in some or all of a variant's repetitions.
+fn ended(endings: &[&Ending], repetitions: usize) -> String {
+    let first = endings[0];
+    let named = if first.task.is_empty() { String::new() } else { format!("{}: ", first.task) };
+    let phase = if first.phase == MEASURE { String::new() } else { format!(" in {}", first.phase) };
+    let mut text = format!("{named}ended{phase} at {}", first.rule);
+    if endings.len() < repetitions {
+        text += &format!(" in {} of {repetitions} repetitions", endings.len());
+    }
     let all = |f: fn(f64, f64) -> f64, start| endings.iter().filter_map(|e| e.reached).fold(start, f);
     let (low, high) = (all(f64::min, f64::INFINITY), all(f64::max, f64::NEG_INFINITY));
     let percent = |x: f64| format!("{x:.1}");
@@ -66,19 +71,24 @@ fn of_task(task: &str, endings: &[&Ending]) -> Option<String> {
         let range = if percent(low) == percent(high) { percent(low) } else { format!("{low:.1} to {high:.1}") };
         text += &format!(", with {range} % of {} taken", first.goal);
     }
-    Some(text)
+    text
 }
 
-/// The figures that no repetition has a value for: a remark for each reason.
+/// The figures that a repetition or all of them have no value for: a remark for each reason.
 fn missing(runs: &Repetitions<'_>) -> Vec<String> {
     let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
     let Some(first) = runs.first() else { return Vec::new() };
     for reading in &first.figures {
         let figure = &reading.figure;
-        if merged(figure, runs).is_some() {
+        let has = merged(figure, runs).map_or(0, |measured| measured.repetitions as usize);
+        if has == runs.len() {
             continue;
         }
-        let why = reading.missing.to_string();
+        let readings = runs.iter().flat_map(|run| &run.figures).filter(|r| r.figure == *figure && r.value.is_none());
+        let mut why = readings.map(|r| r.missing.to_string()).next().unwrap_or_default();
+        if has > 0 {
+            why = format!("in {} of {} repetitions, which its value is without, {why}", runs.len() - has, runs.len());
+        }
         // If a whole distribution is missing, name it once.
         let mut name = match &figure.merge {
             Merge::Percentile { of, .. } => of.to_string(),

@@ -28,7 +28,7 @@ pub(crate) fn points(variants: &[String], pace: Option<&Pace>, swept: &[RunResul
         for &pause_us in pace.iter().flat_map(|p| &p.pause_us) {
             let name = name(variant, pause_us);
             let Some(run) = swept.iter().find(|s| s.variant == name) else { continue };
-            let Some(h) = run.histograms.first() else { continue };
+            let Some(h) = run.histograms.iter().find(|h| h.phase == MEASURE) else { continue };
             let samples = h.samples();
             let elapsed = run.figure("elapsed", MEASURE).filter(|s| *s > 0.0 && samples > 0);
             let per_second = elapsed.map(|s| samples as f64 / s);

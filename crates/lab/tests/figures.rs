@@ -149,7 +149,15 @@ fn extremes_of_several_repetitions_are_their_extremes() {
 fn nothing_obtained_is_no_latency_and_says_why() {
     let ending = |reached| {
         let (rule, goal) = ("the first failed allocation".into(), "the free memory".into());
-        Endings(vec![Ending { task: String::new(), rule, reached: Some(reached), goal, remedy: "try again".into() }])
+        let phase = MEASURE.into();
+        Endings(vec![Ending {
+            task: String::new(),
+            phase,
+            rule,
+            reached: Some(reached),
+            goal,
+            remedy: "try again".into(),
+        }])
     };
     let none = RunResult { endings: ending(0.0), ..timed("a", 0, &[]) };
     let some = RunResult { endings: ending(61.04), ..timed("b", 0, &[(2.0, 900)]) };
@@ -167,6 +175,37 @@ fn nothing_obtained_is_no_latency_and_says_why() {
             (Some(1), "ended at the first failed allocation, with 61.0 to 63.0 % of the free memory taken"),
             (Some(0), "nothing was obtained: no hugepage alloc latency"),
             (None, "try again"),
+        ]
+    );
+}
+
+#[test]
+fn repetitions_that_ended_otherwise_or_have_no_value_are_counted() {
+    let ending = |rule: &str, phase: &'static str| Ending {
+        task: String::new(),
+        phase: phase.into(),
+        rule: rule.into(),
+        reached: None,
+        goal: "the free memory".into(),
+        remedy: "try again".into(),
+    };
+    let ended = |i, endings: &[Ending]| RunResult { endings: Endings(endings.to_vec()), ..timed("a", i, &[(2.0, 9)]) };
+    let none = RunResult { endings: Endings(vec![ending("rule 1", MEASURE)]), ..timed("a", 2, &[]) };
+    let runs = [
+        ended(0, &[ending("rule 1", MEASURE), ending("rule 1", "later")]),
+        ended(1, &[ending("rule 2", MEASURE), ending("rule 1", "later")]),
+        none,
+    ];
+    let e = table(&["a"], &runs);
+    let said: Vec<_> = e.remarks.iter().map(|r| r.text.as_str()).collect();
+    assert_eq!(
+        said,
+        [
+            "ended at rule 1 in 2 of 3 repetitions",
+            "ended in later at rule 1 in 2 of 3 repetitions",
+            "ended at rule 2 in 1 of 3 repetitions",
+            "in 1 of 3 repetitions, which its value is without, nothing was obtained: no hugepage alloc latency",
+            "try again",
         ]
     );
 }

@@ -64,6 +64,16 @@ pub struct Figure {
 
 /// The phase that is measured.
 pub const MEASURE: &str = "measure";
+
+/// The phase of what is stored without one.
+pub fn measure() -> Text {
+    MEASURE.into()
+}
+
+/// Whether a phase is the one that goes without saying where something is stored.
+pub fn is_measure(phase: &Text) -> bool {
+    phase == MEASURE
+}
 /// All phases together.
 pub const TOTAL: &str = "total";
 /// The percentiles shown of every distribution.

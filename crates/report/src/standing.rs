@@ -95,10 +95,12 @@ pub(crate) fn name(row: &Row) -> String {
 
 /// Which phase the rows of single figures are of.
 pub(crate) fn phase_of_singles(layout: &Layout<'_>) -> &'static str {
-    if layout.single.iter().all(|row| row.phase == MEASURE) {
+    if !layout.phases.contains(&MEASURE) {
+        "rows above that name no phase are of the measurement as a whole"
+    } else if layout.single.iter().all(|row| row.phase == MEASURE) {
         "the rows above are of the phase 'measure'"
     } else {
-        "rows above that name no phase are of the measurement as a whole"
+        "rows above that name no phase are of the phase 'measure'"
     }
 }
 

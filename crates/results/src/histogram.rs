@@ -2,7 +2,7 @@
 //!
 //! Percentiles are of buckets put together: a mean of several runs' percentiles is no percentile.
 
-use kontig_program::{MEASURE, Text};
+use kontig_program::{Text, figure};
 use serde::{Deserialize, Serialize};
 
 /// A distribution: how many operations fell into each bucket.
@@ -11,21 +11,13 @@ pub struct Histogram {
     /// What was measured, such as `hugepage alloc latency`.
     pub name: String,
     /// The phase of the run it is of: `measure`, and then not in the JSON, unless it says otherwise.
-    #[serde(default = "measure", skip_serializing_if = "is_measure")]
+    #[serde(default = "figure::measure", skip_serializing_if = "figure::is_measure")]
     pub phase: Text,
     /// Unit of the bucket bounds.
     pub unit: String,
     /// Upper bound of the bucket and the number in it; ascending, no empty buckets. The last bound is the longest
     /// operation's time exactly; the others are within a thousandth.
     pub buckets: Vec<(f64, u64)>,
-}
-
-fn measure() -> Text {
-    MEASURE.into()
-}
-
-fn is_measure(phase: &Text) -> bool {
-    phase == MEASURE
 }
 
 impl Histogram {

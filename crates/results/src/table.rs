@@ -94,7 +94,7 @@ pub struct Measured {
     pub repetitions: u32,
     /// The samples behind a percentile, of all repetitions together; null for other figures.
     pub samples: Option<u64>,
-    /// How many it would take to tell this percentile (see [`samples_needed`]); null where there are enough.
+    /// How many it would take to tell this percentile (see [`crate::samples_needed`]); null where there are enough.
     pub samples_needed: Option<u64>,
 }
 

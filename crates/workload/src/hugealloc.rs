@@ -7,7 +7,7 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_PAUSE_US, within};
-use kontig_program::{Batch, Ending, Figure, Gfp, Op, Order, Outcome, Program, Value};
+use kontig_program::{Batch, Ending, Figure, Gfp, MEASURE, Op, Order, Outcome, Program, Value};
 use serde::{Deserialize, Serialize};
 
 const HUGE_PAGES: u64 = 512;
@@ -80,7 +80,8 @@ impl Benchmark for HugeAlloc {
                 .into();
         let goal = "the free memory".into();
         let ended = drivers.iter().all(|driver| driver.has_given_up());
-        let ending = ended.then(|| Ending { task: String::new(), rule, reached: share, goal, remedy });
+        let ending =
+            ended.then(|| Ending { task: String::new(), phase: MEASURE.into(), rule, reached: share, goal, remedy });
         let latencies = Latencies::of_all(drivers.iter().map(|driver| &driver.succeeded));
         Measured { figures, latencies: latencies.into_iter().collect(), ending }
     }

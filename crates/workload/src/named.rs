@@ -43,6 +43,12 @@ task = [{ run = { kind = "fragment", holes = "random" } }]
 name = "settle"
 seconds = 30
 
+[[phase.task]]
+name = "churn"
+background = true
+cpus = [4]
+run = { kind = "churn", size = "64 MiB" }
+
 [[phase]]
 name = "measure"
 measured = true
@@ -50,12 +56,6 @@ measured = true
 [[phase.task]]
 cpus = [0, 1, 2, 3]
 run = { kind = "hugealloc", gfp = "GFP_KERNEL|__GFP_COMP|__GFP_NOWARN" }
-
-[[phase.task]]
-name = "churn"
-background = true
-cpus = [4]
-run = { kind = "churn", size = "64 MiB" }
 "#;
 
 #[cfg(test)]

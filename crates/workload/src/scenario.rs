@@ -179,6 +179,9 @@ impl Phase {
             for reading in &mut measured.figures {
                 reading.figure.phase = self.name.clone().into();
             }
+            if let Some(ending) = &mut measured.ending {
+                ending.phase = self.name.clone().into();
+            }
             measured
         };
         self.foreground().zip(programs).map(read).collect()

@@ -255,6 +255,15 @@ impl Workload {
         self.set(pause_us, |kind| kind.hugealloc().map(|driver| &mut driver.pause_us))
     }
 
+    /// Whether all it measures is one task that drives huge pages.
+    pub fn measures_one_driver(&self) -> bool {
+        let mut measured = self.phases.iter().filter(|phase| phase.measured);
+        let (only, more) = (measured.next(), measured.next());
+        let tasks = only.iter().flat_map(|phase| &phase.task).filter(|task| !task.background);
+        let mut drivers = tasks.map(|task| matches!(task.run, Kind::Hugealloc(_)));
+        more.is_none() && drivers.next() == Some(true) && drivers.next().is_none()
+    }
+
     /// Sets which pages of a section the fragmenter frees; false if nothing here is one.
     pub fn set_holes(&mut self, holes: Holes) -> bool {
         self.set(holes, |kind| match kind {
@@ -330,6 +339,18 @@ mod tests {
                     { run = { kind = 'heap', size = 'lots' } }]";
         assert_eq!(way(long), ["phase", "0", "task", "1", "run", "size"]);
         assert_eq!(way(&SHORT.replace("'compact'", "'heap', size = 'lots'")), ["measure", "size"]);
+    }
+
+    #[test]
+    fn one_driver_is_measured_where_the_only_measured_phase_waits_for_nothing_else() {
+        let driver = "run = { kind = 'hugealloc', gfp = 'GFP_KERNEL' }";
+        let phase = format!("[[phase]]\nname = 'measure'\nmeasured = true\n[[phase.task]]\n{driver}\n");
+        let churn = "[[phase.task]]\nname = 'churn'\nrun = { kind = 'churn', size = '1 MiB' }\n";
+        assert!(of(&phase).measures_one_driver());
+        assert!(of(&format!("{phase}{churn}background = true")).measures_one_driver());
+        assert!(!of(&format!("{phase}{churn}")).measures_one_driver());
+        assert!(!of(&format!("{phase}[[phase.task]]\nname = 'b'\n{driver}")).measures_one_driver());
+        assert!(!of(SHORT).measures_one_driver());
     }
 
     #[test]

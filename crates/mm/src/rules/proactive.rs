@@ -21,7 +21,7 @@ variants! {
     /// What follows a run that did not lower the node's score.
     pub enum ProactiveBackoff {
         /// The next 64 checks that would start a run start none.
-        #[since("5.9–5.14")]
+        #[since("up to 5.14")]
         SkipChecks,
         /// The daemon sleeps for 32 s, and for ever where proactiveness is 0.
         #[since("5.15")]

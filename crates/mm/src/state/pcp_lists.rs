@@ -1,4 +1,4 @@
-//! One CPU's lists of free blocks in one zone, as the allocator keeps them. How they are used is in [`crate::pcp`].
+//! One CPU's lists of free blocks in one zone, as the allocator keeps them. How they are used is in `crate::pcp`.
 
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
 use alloc::collections::VecDeque;
