@@ -628,13 +628,45 @@ fn ctrl_c_keeps_the_runs_that_were_finished() {
     assert_eq!((code, stderr.lines().count()), (Some(FAILED), 1), "{stderr}");
     let kept = files(&dir.join("kept"));
     let runs = kept.iter().filter(|f| f.starts_with("runs")).count();
-    assert_eq!(stderr, format!("kontig: interrupted; {runs} of 20000 runs were finished and are kept in kept\n"));
+    let again = "'kontig rerun kept' runs those again";
+    assert_eq!(stderr, format!("kontig: interrupted; {runs} of 20000 runs were finished and are kept: {again}\n"));
     assert!((2..20_000).contains(&runs));
-    assert_eq!(kept.len(), runs, "no half-written file, and no result.json of what is not complete: {kept:?}");
+    assert_eq!(kept.len(), runs + 2, "no half-written file; beside the runs, result.json and host.json: {kept:?}");
     for file in kept {
         let run = std::fs::read(dir.join("kept").join(&file)).unwrap();
         serde_json::from_slice::<serde_json::Value>(&run).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     }
+}
+
+#[test]
+fn what_ctrl_c_has_kept_is_run_again_as_far_as_it_goes() {
+    let d = tmp();
+    let dir = d.path();
+    // The first variant's runs are over at once, the others last as long as they are let.
+    let e = experiment(dir, &[("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH)]);
+    let second = dir.join("kept/runs/small/vanilla/1.json");
+    let (code, stderr) = interrupt(dir, &["reproduce", &e, "--out", "kept", "-j1"], || second.exists());
+    assert_eq!(code, Some(FAILED), "{stderr}");
+    let says = "kept: identical, 2 runs byte for byte, as stored and as run again (2 of the 4 runs planned were never \
+                finished)\n";
+    kontig(dir, &["rerun", "kept"]).assert().success().stdout(says).stderr("");
+    let whole = std::fs::read(&second).unwrap();
+    std::fs::write(&second, &whole[..whole.len() - 7]).unwrap();
+    refused(dir, &["rerun", "kept"], FAILED, &["kept/runs/small/vanilla/1.json: this run's file is cut"]);
+}
+
+#[test]
+fn ctrl_c_before_the_first_run_is_finished_keeps_nothing_and_says_so() {
+    let d = tmp();
+    let dir = d.path();
+    let text = [("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH), ("\"5.6\"", "\"6.1\"")];
+    let e = experiment(dir, &text);
+    let begun = dir.join("proc/small/vanilla/0/start/vmstat");
+    let args = ["run", &e, "--procfs", "proc", "--out", "kept", "-j1"];
+    let (code, stderr) = interrupt(dir, &args, || begun.exists());
+    assert_eq!(code, Some(FAILED), "{stderr}");
+    assert_eq!(stderr, "kontig: interrupted; none of 4 runs was finished, and nothing is kept\n");
+    assert_eq!(files(&dir.join("kept")), [""; 0].map(std::path::PathBuf::from));
 }
 
 #[test]
