@@ -362,6 +362,7 @@ mod tests {
         assert!(measuring("kind = 'heap', size = 'lots'").contains("lots"));
         assert!(measuring("kind = 'heap', size = '4095'").contains("less than a page"));
         assert!(measuring("kind = 'watch', seconds = -1.0").contains("seconds = -1 is not from 0"));
+        assert!(measuring("kind = 'watch', seconds = 0").contains("seconds = 0: nothing is seen in no time"));
         assert!(measuring("kind = 'fragment', freed_per_section = 513").contains("a section has 512 pages"));
         assert!(measuring("kind = 'churn', size = '1 MiB'").contains("until it is stopped"));
         assert!(measuring("kind = 'something'").contains("unknown variant `something`"));
