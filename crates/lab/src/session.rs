@@ -44,6 +44,8 @@ pub struct Job {
 pub struct Session {
     resolved: Vec<Resolved>,
     jobs: Vec<Job>,
+    /// How many runs each experiment has in all, if only some of them are to be done.
+    planned: Vec<usize>,
     stop: Arc<AtomicBool>,
 }
 
@@ -72,7 +74,15 @@ impl Session {
                 jobs.push(Job { plan, control, experiment, bytes: needed });
             }
         }
-        Ok(Session { resolved, jobs, stop })
+        let planned = (0..resolved.len()).map(|e| jobs.iter().filter(|job| job.experiment == e).count()).collect();
+        Ok(Session { resolved, jobs, planned, stop })
+    }
+
+    /// Of the runs only those that `wanted` names: an experiment that is not done in full has no table.
+    #[must_use]
+    pub fn only(mut self, wanted: impl Fn(&RunPlan) -> bool) -> Session {
+        self.jobs.retain(|job| wanted(&job.plan));
+        self
     }
 
     /// The runs, for a display of their progress.
@@ -142,7 +152,7 @@ impl Session {
         for (e, r) in self.resolved.iter().enumerate() {
             let of_e = |i: &usize| self.jobs[*i].experiment == e;
             let indices: Vec<usize> = (0..self.jobs.len()).filter(of_e).collect();
-            if indices.iter().any(|&i| results[i].is_none()) {
+            if indices.len() < self.planned[e] || indices.iter().any(|&i| results[i].is_none()) {
                 continue;
             }
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
