@@ -25,7 +25,7 @@ impl Memory {
     /// Asks for what freeing a single page will touch: a host that knows what comes next says so some pages ahead.
     #[inline(always)]
     pub fn prefetch(&self, pfn: Pfn) {
-        self.frames.prefetch_tag(pfn.get());
+        self.frames.prefetch_frame(pfn.get());
     }
 
     /// Frees blocks of one order, first to last. Each is a [`Memory::free`].

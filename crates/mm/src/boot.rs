@@ -3,8 +3,8 @@
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::state::{
-    FrameKind, Frames, KcompactdState, KswapdState, List, Memory, Node, Pageblocks, PerCpuPages, Shared, Table,
-    Tunables, Watermarks, Zone, ZoneCompaction,
+    FrameKind, Frames, KcompactdState, KswapdState, List, MAX_FRAMES, Memory, Node, Pageblocks, PerCpuPages, Shared,
+    Table, Tunables, Watermarks, Zone, ZoneCompaction,
 };
 use crate::step::Wakes;
 use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -92,6 +92,9 @@ impl Memory {
             }
             if z.start < last_end {
                 return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
+            }
+            if z.end > MAX_FRAMES {
+                return Err(format!("{at}: ends at pfn {}: a machine has at most 8 TiB, pfn {MAX_FRAMES}", z.end));
             }
             let spanned = u64::from(z.end - z.start);
             if z.managed > z.present || z.present > spanned {
@@ -203,7 +206,7 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize) -> Zone {
         nr_isolated: 0,
         free_pages: 0,
         nr_free: [0; NR_ORDERS],
-        lists: [[List::EMPTY; MigrateType::COUNT]; NR_ORDERS],
+        lists: [const { [const { List::new() }; MigrateType::COUNT] }; NR_ORDERS],
         pcps: (0..cpus).map(|_| PerCpuPages::new()).collect(),
     }
 }

@@ -73,7 +73,7 @@ impl Memory {
         self.check_state(z)
     }
 
-    /// Every free list: links both ways, tags, alignment, count. Returns the free pages.
+    /// Every free list: places, tags, alignment, count. Returns the free pages.
     fn check_free_lists(&self, z: &Zone) -> Result<u64, String> {
         let mut pages = 0;
         for o in Order::all() {
@@ -164,7 +164,7 @@ impl Memory {
         Ok(pages)
     }
 
-    /// Walks a list, checking links; returns its length. (A circle ends at an entry that points back elsewhere.)
+    /// Walks a list, checking places; returns its length.
     fn check_list(
         &self,
         z: &Zone,
@@ -172,17 +172,16 @@ impl Memory {
         order: Order,
         check: impl Fn(Pfn, Tag) -> Result<(), String>,
     ) -> Result<u64, String> {
-        let (mut n, mut prev) = (0, None);
-        let mut at = list.first();
-        while let Some(pfn) = at {
+        if let Err(e) = list.check() {
+            return Err(format!("a list of {order:?} has {e}"));
+        }
+        let mut n = 0;
+        for (pfn, place) in list.places() {
             ensure!(z.spans(pfn) && pfn.is_aligned(order), "{pfn} of {order:?} is outside the zone or misaligned");
             check(pfn, self.frames.tag(pfn))?;
-            ensure!(self.frames.prev(pfn, order) == prev, "{pfn} does not point back to {prev:?}");
-            prev = Some(pfn);
-            at = self.frames.next(pfn, order);
+            ensure!(self.frames.place(pfn, order) == place, "{pfn} of {order:?} has lost its place");
             n += 1;
         }
-        ensure!(list.last() == prev, "a list of {order:?} ends at {prev:?}, its tail is {:?}", list.last());
         Ok(n)
     }
 
@@ -253,9 +252,8 @@ impl Memory {
         let w = &z.watermarks;
         ensure!(w.min <= w.low && w.low <= w.high, "watermarks {w:?} out of order");
         if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
-            let listed: u64 = Order::all()
-                .map(|o| self.frames.iter(z.free_list(o, MigrateType::HighAtomic), o).count() << o.get())
-                .sum::<usize>() as u64;
+            let listed: u64 =
+                Order::all().map(|o| z.free_list(o, MigrateType::HighAtomic).len() << o.get()).sum::<usize>() as u64;
             let counted = z.nr_free_highatomic;
             ensure!(listed == counted, "{listed} free HIGHATOMIC pages, counted {counted}");
         }
@@ -347,26 +345,23 @@ mod tests {
     }
 
     #[test]
-    fn damaged_links_are_named() {
+    fn damaged_lists_are_named() {
         damage(
             |s| {
                 let pfn = free(&s.m, 6);
-                s.m.frames.stack_push(&mut 0x7fff_fe00, pfn);
+                s.m.frames.stack_push(&mut 77, pfn);
+            },
+            "has lost its place",
+        );
+        damage(|s| s.m.zones[ZoneId::new(0)].lists[6][1] = List::new(), "0 blocks listed at order 6");
+        damage(
+            |s| {
+                s.m.zones[ZoneId::new(0)].lists[6][1].push_back(Pfn::new(0x7fff_fe00));
             },
             "is outside the zone",
         );
         damage(
-            |s| {
-                // The list has become a circle of one.
-                let pfn = free(&s.m, 6);
-                s.m.frames.stack_push(&mut pfn.get(), pfn);
-            },
-            "does not point back",
-        );
-        damage(|s| s.m.zones[ZoneId::new(0)].lists[6][1].tail = free(&s.m, 7).get(), "its tail is");
-        damage(|s| s.m.zones[ZoneId::new(0)].lists[6][1] = List::EMPTY, "0 blocks listed at order 6");
-        damage(
-            |s| s.m.zones[ZoneId::new(0)].lists[6][0] = s.m.zones[ZoneId::new(0)].lists[6][1],
+            |s| s.m.zones[ZoneId::new(0)].lists[6][0] = s.m.zones[ZoneId::new(0)].lists[6][1].clone(),
             "is tagged Buddy(Movable) order 6",
         );
     }

@@ -208,7 +208,8 @@ impl Locked<'_> {
         let ahead = |n: usize| left.len().checked_sub(n).and_then(|i| left.get(i));
         if order == Order::ZERO {
             ahead(FRAME_AHEAD).into_iter().for_each(|&p| self.frames.prefetch_frame(p));
-            ahead(BUDDY_AHEAD).into_iter().for_each(|&p| self.frames.prefetch_buddy_neighbours(p));
+            let lists = &self.zone.lists[0];
+            ahead(BUDDY_AHEAD).into_iter().for_each(|&p| self.frames.prefetch_buddys_slot(p, lists));
         }
         let pfn = Pfn::new(pfn);
         pcp.count -= order.pages();

@@ -469,7 +469,7 @@ impl ZoneSnapshot {
                 })
                 .collect(),
             free: Order::all()
-                .map(|o| MigrateType::ALL.map(|t| m.frames.iter(z.free_list(o, t), o).map(relative).collect()))
+                .map(|o| MigrateType::ALL.map(|t| z.free_list(o, t).iter().map(relative).collect()))
                 .collect(),
             types: blocks.clone().map(|b| m.blocks.migratetype(b)).collect(),
             skip: blocks.map(|b| m.blocks.skip(b)).collect(),

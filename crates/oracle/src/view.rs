@@ -38,7 +38,7 @@ pub fn zone(m: &Memory, orders: impl Iterator<Item = Order>, pfns: &[Pfn]) -> Ve
     for order in orders {
         for t in MigrateType::ALL {
             let name = format!("order {} {}", order.get(), t.name());
-            lines.extend(list(&name, m.frames().iter(z.free_list(order, t), order)));
+            lines.extend(list(&name, z.free_list(order, t).iter()));
         }
     }
     lines.extend(pfns.iter().filter(|p| z.spans(**p)).map(|p| block(m, *p)));

@@ -7,13 +7,11 @@ use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::FreeLists;
-use crate::state::{BlockFilter, Memory, Tag};
+use crate::state::{BlockFilter, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 
 /// Above every page there is.
 const OUT_OF_REACH: Pfn = Pfn::new(u32::MAX);
-/// How many entries ahead a list walk guesses.
-const GUESS_AHEAD: u32 = 6;
 
 impl CompactRun {
     /// Isolates free pages until there are as many as pages to migrate, or the scanners meet.
@@ -209,9 +207,9 @@ impl CompactRun {
         }
         let mut order_scanned = 0;
         let mut preferred = None;
-        let mut at = m.zones[self.zone].free_list(o, t).last();
+        let mut walk = Walk::from_last(m.zones[self.zone].free_list(o, t));
         let mut stopped_at = None;
-        while let Some(pfn) = at {
+        while let Some(pfn) = walk.previous(m.zones[self.zone].free_list(o, t)) {
             order_scanned += 1;
             s.scanned += 1;
             stopped_at = Some(pfn);
@@ -231,15 +229,7 @@ impl CompactRun {
             if order_scanned >= s.limit {
                 break;
             }
-            at = m.frames.prev(pfn, o);
-            match at {
-                None => stopped_at = None,
-                // Neighbours in a list are often an even distance apart; where that holds, the walk need not wait.
-                Some(next) => {
-                    let stride = next.get().wrapping_sub(pfn.get());
-                    m.frames.prefetch_link(next.get().wrapping_add(stride.wrapping_mul(GUESS_AHEAD)));
-                }
-            }
+            stopped_at = None;
         }
         // The best of another order (before 5.11 it was carried over) is of no use here.
         let best = s.best.filter(|b| m.frames.tag(*b).is_buddy_of(o));

@@ -7,7 +7,7 @@ use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::host::{Owner, Turn};
 use crate::rules::{CompactionRules, FastFind};
-use crate::state::{BlockFilter, FrameKind, Memory};
+use crate::state::{BlockFilter, FrameKind, Memory, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
 use crate::vmstat::VmEvent;
 
@@ -300,8 +300,8 @@ impl CompactRun {
         scanned: &mut u32,
     ) -> Option<Pfn> {
         let (zone, t) = (self.zone, MigrateType::Movable);
-        let mut at = m.zones[zone].free_list(o, t).first();
-        while let Some(free) = at {
+        let mut walk = Walk::from_first(m.zones[zone].free_list(o, t));
+        while let Some(free) = walk.next(m.zones[zone].free_list(o, t)) {
             if !original && *scanned >= limit {
                 *scanned += 1;
                 m.rotate_list_to_tail(self.zone, o, t, free);
@@ -324,7 +324,6 @@ impl CompactRun {
                 m.rotate_list_to_tail(self.zone, o, t, free);
                 return None;
             }
-            at = m.frames.next(free, o);
         }
         None
     }
@@ -349,9 +348,7 @@ impl CompactRun {
 impl Memory {
     /// Turns a free list so that `last` is its last entry.
     fn rotate_list_to_tail(&mut self, zone: crate::types::ZoneId, o: Order, t: MigrateType, last: Pfn) {
-        if let Some(first) = self.frames.next(last, o) {
-            let list = &mut self.zones[zone].lists[o.index()][t.index()];
-            self.frames.rotate_to_front(list, first, o);
-        }
+        let list = &mut self.zones[zone].lists[o.index()][t.index()];
+        self.frames.rotate_to_back(list, last, o);
     }
 }

@@ -128,7 +128,7 @@ impl CompactRun {
             },
             free: FreeScanner {
                 pfn: Pfn::default(),
-                stock: Stock { stack: NIL, blocks: [List::EMPTY; NR_ORDERS], pages: 0 },
+                stock: Stock { stack: NIL, blocks: [const { List::new() }; NR_ORDERS], pages: 0 },
                 wanted: 0,
                 targets: [Pfn::default(); PAGEBLOCK_PAGES as usize],
                 scanned: 0,

@@ -1,14 +1,10 @@
 //! What is known of each page frame, and how little memory that takes.
 //!
-//! A frame has a one-byte [`Tag`] (what it is the head of), eight bytes of [`Link`] (its neighbours in a list) and four
-//! for its owner. Link and owner are apart because a page on the LRU is both linked and owned: thirteen bytes a frame.
-//! They are arrays of their own because what walks lists does not ask for owners. Measured beside it, on the engine's
-//! benchmark (machines a sixteenth the size, medians of three, quiet): with link and owner in one word of twelve bytes,
-//! frees in random order took 8 to 13 % longer, churn in bulk 15 %, random faults and unmaps on 64 GiB 6 %. In a model of
-//! 64 GiB with the LRU's lists, which the engine does not have yet, one word rotated them 7 % slower and faulted at
-//! random 21 % faster; with the tag in it, too (sixteen bytes), looking through the tags took five times as long.
+//! A frame has a one-byte [`Tag`] (what it is the head of) and a word of four bytes: the number that an allocated
+//! block's owner keeps with it, or the place of a free one in its list ([`super::list`]). No block is both. They are
+//! arrays of their own because what looks through tags does not ask for words.
 //!
-//! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps all three in a second,
+//! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps both in a second,
 //! per-pageblock set of arrays, and none of its 512 frames is touched: memory that was never
 //! split costs nothing, because the arrays start as untouched zero pages of the host.
 //!
@@ -16,39 +12,28 @@
 //! - the frame tags of a pageblock whose block tag is not [`Tag::SPLIT`] are all [`Tag::TAIL`];
 //! - inside a split pageblock, a head of order o is followed by 2^o − 1 tails.
 
-use super::list::{List, NIL};
+use super::list::{List, NIL, Place};
 use super::tag::{FrameKind, Tag};
 use crate::prefetch::prefetch;
 use crate::types::{MAX_ORDER, Order, PAGEBLOCK_PAGES, Pfn};
-use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-
-/// A frame's neighbours in the list it is on.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub(crate) struct Link {
-    pub(crate) next: u32,
-    pub(crate) prev: u32,
-}
 
 /// The state of all frames.
 #[derive(Clone)]
 pub struct Frames {
     tags: Vec<u8>,
-    links: Vec<Link>,
-    owners: Vec<u32>,
+    words: Vec<u32>,
     block_tags: Vec<u8>,
-    block_links: Vec<Link>,
-    block_owners: Vec<u32>,
+    block_words: Vec<u32>,
 }
 
-const _: () = assert!(size_of::<Link>() == 8 && size_of::<Tag>() == 1);
+const _: () = assert!(size_of::<Tag>() == 1);
 
 impl Frames {
     /// Bytes the engine keeps for each frame.
-    pub const BYTES_PER_FRAME: usize = size_of::<Tag>() + size_of::<Link>() + size_of::<u32>();
+    pub const BYTES_PER_FRAME: usize = size_of::<Tag>() + size_of::<u32>();
 
     /// State for frames `0..frames`, all of it untouched zero pages.
     pub(crate) fn new(frames: u32) -> Frames {
@@ -56,11 +41,9 @@ impl Frames {
         let frames = blocks * PAGEBLOCK_PAGES as usize;
         Frames {
             tags: vec![0; frames],
-            links: zeroed_links(frames),
-            owners: vec![0; frames],
+            words: vec![0; frames],
             block_tags: vec![0; blocks],
-            block_links: zeroed_links(blocks),
-            block_owners: vec![0; blocks],
+            block_words: vec![0; blocks],
         }
     }
 
@@ -167,7 +150,7 @@ impl Frames {
         for i in 0..order.pages() {
             let page = pfn.plus(i);
             self.set(page, kind, Order::ZERO);
-            self.owners[page.index()] = owner.wrapping_add(i);
+            self.words[page.index()] = owner.wrapping_add(i);
         }
     }
 
@@ -186,23 +169,23 @@ impl Frames {
     }
 
     #[inline(always)]
-    fn link(&self, pfn: Pfn, order: Order) -> Link {
-        if order.is_whole_pageblock() { self.block_links[pfn.pageblock()] } else { self.links[pfn.index()] }
+    fn word(&self, pfn: Pfn, order: Order) -> u32 {
+        if order.is_whole_pageblock() { self.block_words[pfn.pageblock()] } else { self.words[pfn.index()] }
     }
 
     #[inline(always)]
-    fn link_mut(&mut self, pfn: u32, order: Order) -> &mut Link {
+    fn set_word(&mut self, pfn: Pfn, order: Order, word: u32) {
         if order.is_whole_pageblock() {
-            &mut self.block_links[(pfn >> 9) as usize]
+            self.block_words[pfn.pageblock()] = word;
         } else {
-            &mut self.links[pfn as usize]
+            self.words[pfn.index()] = word;
         }
     }
 
     /// What the owner of the allocated block at `pfn` keeps with it: see [`Frames::set_owner`].
     #[inline(always)]
     pub fn owner(&self, pfn: Pfn, order: Order) -> u32 {
-        if order.is_whole_pageblock() { self.block_owners[pfn.pageblock()] } else { self.owners[pfn.index()] }
+        self.word(pfn, order)
     }
 
     /// Keeps a number for the owner of the allocated block at `pfn`. If the block is split, each of its pages has the
@@ -210,132 +193,80 @@ impl Frames {
     #[inline(always)]
     pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: u32) {
         debug_assert!(matches!(self.tag(pfn).kind(), FrameKind::Kernel | FrameKind::Lru | FrameKind::MovableOps));
-        if order.is_whole_pageblock() {
-            self.block_owners[pfn.pageblock()] = owner;
-        } else {
-            self.owners[pfn.index()] = owner;
-        }
+        self.set_word(pfn, order, owner);
     }
 
-    /// The entry after `pfn`, a block of `order`, in its list.
+    /// The place in its list that the block at `pfn` keeps.
     #[inline(always)]
-    pub(crate) fn next(&self, pfn: Pfn, order: Order) -> Option<Pfn> {
-        let n = self.link(pfn, order).next;
-        if n == NIL { None } else { Some(Pfn::new(n)) }
-    }
-
-    /// The entry before `pfn`, a block of `order`, in its list.
-    #[inline(always)]
-    pub(crate) fn prev(&self, pfn: Pfn, order: Order) -> Option<Pfn> {
-        let p = self.link(pfn, order).prev;
-        if p == NIL { None } else { Some(Pfn::new(p)) }
+    pub(crate) fn place(&self, pfn: Pfn, order: Order) -> Place {
+        Place(self.word(pfn, order))
     }
 
     /// Puts `pfn` first.
     #[inline(always)]
     pub(crate) fn push_front(&mut self, list: &mut List, pfn: Pfn, order: Order) {
-        let p = pfn.get();
-        *self.link_mut(p, order) = Link { next: list.head, prev: NIL };
-        if list.head == NIL {
-            list.tail = p;
-        } else {
-            self.link_mut(list.head, order).prev = p;
-        }
-        list.head = p;
+        let place = list.push_front(pfn);
+        self.set_word(pfn, order, place.0);
     }
 
     /// Puts `pfn` last.
     #[inline(always)]
     pub(crate) fn push_back(&mut self, list: &mut List, pfn: Pfn, order: Order) {
-        let p = pfn.get();
-        *self.link_mut(p, order) = Link { next: NIL, prev: list.tail };
-        if list.tail == NIL {
-            list.head = p;
-        } else {
-            self.link_mut(list.tail, order).next = p;
-        }
-        list.tail = p;
+        let place = list.push_back(pfn);
+        self.set_word(pfn, order, place.0);
     }
 
     /// Takes `pfn` out of the list it is in.
     #[inline(always)]
     pub(crate) fn unlink(&mut self, list: &mut List, pfn: Pfn, order: Order) {
-        let Link { next, prev } = self.link(pfn, order);
-        if prev == NIL {
-            debug_assert!(list.head == pfn.get());
-            list.head = next;
-        } else {
-            self.link_mut(prev, order).next = next;
+        list.remove(pfn, self.place(pfn, order));
+        if list.is_sparse() {
+            self.pack(list, order);
         }
-        if next == NIL {
-            debug_assert!(list.tail == pfn.get());
-            list.tail = prev;
-        } else {
-            self.link_mut(next, order).prev = prev;
-        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pack(&mut self, list: &mut List, order: Order) {
+        list.pack();
+        list.places().for_each(|(pfn, place)| self.set_word(pfn, order, place.0));
     }
 
     /// Turns the list so that `first` comes first; the entries before it go to the end in their order.
     pub(crate) fn rotate_to_front(&mut self, list: &mut List, first: Pfn, order: Order) {
-        let Some(last) = self.prev(first, order) else {
-            return;
-        };
-        let (old_head, old_tail) = (list.head, list.tail);
-        self.link_mut(last.get(), order).next = NIL;
-        self.link_mut(first.get(), order).prev = NIL;
-        self.link_mut(old_tail, order).next = old_head;
-        self.link_mut(old_head, order).prev = old_tail;
-        *list = List { head: first.get(), tail: last.get() };
+        list.rotate_to_front(self.place(first, order), |pfn, place| self.set_word(pfn, order, place.0));
     }
 
-    /// Asks for the link of a frame that may be needed soon; nothing waits for it.
-    #[inline(always)]
-    pub(crate) fn prefetch_link(&self, pfn: u32) {
-        prefetch(self.links.as_ptr().wrapping_add(pfn as usize));
-    }
-
-    /// Asks for the tag of a frame, and for its owner.
-    #[inline(always)]
-    pub(crate) fn prefetch_tag(&self, pfn: u32) {
-        prefetch(self.tags.as_ptr().wrapping_add(pfn as usize));
-        prefetch(self.owners.as_ptr().wrapping_add(pfn as usize));
-    }
-
-    /// Asks for all that freeing a single frame will look at first: its tag and its link.
+    /// Asks for all that is kept of a frame: its tag and its word.
     #[inline(always)]
     pub(crate) fn prefetch_frame(&self, pfn: u32) {
         prefetch(self.tags.as_ptr().wrapping_add(pfn as usize));
-        self.prefetch_link(pfn);
+        prefetch(self.words.as_ptr().wrapping_add(pfn as usize));
     }
 
-    /// Asks for the list neighbours of a single frame's buddy, if that is free and would be taken from its list.
+    /// Asks for the slot of a single frame's buddy in `lists`, if that is free and would be taken from its list.
     #[inline(always)]
-    pub(crate) fn prefetch_buddy_neighbours(&self, pfn: u32) {
+    pub(crate) fn prefetch_buddys_slot(&self, pfn: u32, lists: &[List]) {
         let buddy = Pfn::new(pfn).buddy(Order::ZERO);
-        if self.tag_of(buddy, Order::ZERO).is_buddy_of(Order::ZERO) {
-            let Link { next, prev } = self.links[buddy.index()];
-            self.prefetch_link(next);
-            self.prefetch_link(prev);
+        let tag = self.tag_of(buddy, Order::ZERO);
+        if tag.is_buddy_of(Order::ZERO)
+            && let Some(slot) = lists[tag.buddy_type().index()].slot_of(self.place(buddy, Order::ZERO))
+        {
+            prefetch(slot);
         }
     }
 
-    /// The entries of a list, first to last.
-    pub fn iter(&self, list: &List, order: Order) -> impl Iterator<Item = Pfn> + '_ {
-        let mut at = list.head;
-        core::iter::from_fn(move || {
-            if at == NIL {
-                return None;
-            }
-            let pfn = Pfn::new(at);
-            at = self.link(pfn, order).next;
-            Some(pfn)
-        })
+    /// Turns the list so that `last` comes last; the entries after it go to the front in their order.
+    pub(crate) fn rotate_to_back(&mut self, list: &mut List, last: Pfn, order: Order) {
+        if let Some(first) = list.after(self.place(last, order)) {
+            self.rotate_to_front(list, first, order);
+        }
     }
 
-    /// Singly linked stack of isolated free pages, threaded through the links: pushes `pfn`.
+    /// Singly linked stack of isolated free pages, threaded through the words: pushes `pfn`.
     #[inline(always)]
     pub(crate) fn stack_push(&mut self, top: &mut u32, pfn: Pfn) {
-        self.links[pfn.index()].next = *top;
+        self.words[pfn.index()] = *top;
         *top = pfn.get();
     }
 
@@ -346,51 +277,28 @@ impl Frames {
             return None;
         }
         let pfn = Pfn::new(*top);
-        *top = self.links[pfn.index()].next;
+        *top = self.words[pfn.index()];
         Some(pfn)
-    }
-}
-
-/// A zeroed array that the host backs with memory only where it is written.
-fn zeroed_links(n: usize) -> Vec<Link> {
-    let layout = Layout::array::<Link>(n).expect("fewer frames than the address space has bytes");
-    if layout.size() == 0 {
-        return Vec::new();
-    }
-    // SAFETY: the layout is that of a `[Link; n]` and not empty; two zero `u32`s are a valid `Link`; length and
-    // capacity are the allocated n.
-    unsafe {
-        let ptr = alloc_zeroed(layout).cast::<Link>();
-        if ptr.is_null() {
-            handle_alloc_error(layout);
-        }
-        Vec::from_raw_parts(ptr, n, n)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! These pass through both `unsafe` blocks and need nothing else of the engine: continuous integration runs them
+    //! These pass through the `unsafe` block and need nothing else of the engine: continuous integration runs them
     //! under Miri, too.
 
     use super::*;
 
     #[test]
-    fn links_that_were_never_written_are_zero() {
-        assert_eq!(zeroed_links(1500), [Link::default(); 1500]);
-        assert!(zeroed_links(0).is_empty());
-    }
-
-    #[test]
     fn a_list_runs_from_the_first_frame_to_the_last() {
         let mut frames = Frames::new(1024);
-        let mut list = List::EMPTY;
+        let mut list = List::new();
         let at = [0, 511, 512, 1023].map(Pfn::new);
         for pfn in at {
             frames.set(pfn, FrameKind::Lru, Order::ZERO);
             frames.push_back(&mut list, pfn, Order::ZERO);
         }
-        assert!(frames.iter(&list, Order::ZERO).eq(at));
+        assert!(list.iter().eq(at));
         for pfn in at {
             frames.unlink(&mut list, pfn, Order::ZERO);
         }

@@ -1,40 +1,398 @@
-//! A list of blocks of one order, threaded through the frames' links ([`super::frames`]).
+//! A list of blocks of one order: an array of their frame numbers, in which each block's frame keeps its place.
+//!
+//! Blocks join at either end and leave from anywhere. One that leaves from the middle leaves a hole, and the others
+//! keep their places; when there are more holes than blocks the array is packed. So a list takes four bytes a block and
+//! four in the block's frame, where links both ways take eight in every frame; to leave touches no neighbour, and who
+//! walks a list sees far enough ahead to fetch what it will need. A run of holes says at both its ends how long it is:
+//! a walk steps over it at once.
 
 use crate::types::Pfn;
+use alloc::vec;
+use alloc::vec::Vec;
 
-/// End of a list.
+/// End of a stack threaded through frames ([`super::Frames::stack_push`]).
 pub(crate) const NIL: u32 = u32::MAX;
+/// In a slot: not a block but the first or last of so many holes.
+const HOLES: u32 = 1 << 31;
+/// Frames are numbered below this, so that no frame looks like a hole.
+pub(crate) const MAX_FRAMES: u32 = HOLES;
+/// Holes that are left alone however few blocks there are.
+const FEW: u32 = 64;
 
-/// A doubly linked list of blocks of one order, by pfn.
-#[derive(Clone, Copy, Debug)]
+/// Where a block is in its list, as its frame keeps it. Places ascend from the first block to the last, around the end of
+/// the numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub(crate) struct Place(pub(crate) u32);
+
+/// A list of blocks of one order, by pfn.
+#[derive(Clone, Debug, Default)]
 pub struct List {
-    pub(crate) head: u32,
-    pub(crate) tail: u32,
-}
-
-impl Default for List {
-    fn default() -> Self {
-        List::EMPTY
-    }
+    /// A ring of 2ⁿ slots, or none yet: the slot of a place is its last n bits. Those in use hold blocks and holes, with
+    /// a block at either end.
+    ring: Vec<u32>,
+    /// The place of the first slot in use.
+    base: u32,
+    /// How many slots are in use.
+    used: u32,
+    /// How many of them are holes.
+    holes: u32,
 }
 
 impl List {
     /// A list without entries.
-    pub const EMPTY: List = List { head: NIL, tail: NIL };
+    pub const fn new() -> List {
+        List { ring: Vec::new(), base: 0, used: 0, holes: 0 }
+    }
 
     /// Whether there is no entry.
     #[inline(always)]
     pub const fn is_empty(&self) -> bool {
-        self.head == NIL
+        self.used == 0
     }
     /// The first entry.
     #[inline(always)]
-    pub const fn first(&self) -> Option<Pfn> {
-        if self.head == NIL { None } else { Some(Pfn::new(self.head)) }
+    pub fn first(&self) -> Option<Pfn> {
+        (self.used > 0).then(|| Pfn::new(self.slot(self.base)))
     }
     /// The last entry.
     #[inline(always)]
-    pub const fn last(&self) -> Option<Pfn> {
-        if self.tail == NIL { None } else { Some(Pfn::new(self.tail)) }
+    pub fn last(&self) -> Option<Pfn> {
+        (self.used > 0).then(|| Pfn::new(self.slot(self.end().wrapping_sub(1))))
+    }
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        (self.used - self.holes) as usize
+    }
+    /// The entries, first to last.
+    pub fn iter(&self) -> impl Iterator<Item = Pfn> + '_ {
+        self.places().map(|(pfn, _)| pfn)
+    }
+
+    /// The entries with their places, first to last.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Pfn, Place)> + '_ {
+        let all = (0..self.used).map(|i| self.base.wrapping_add(i)).map(|place| (self.slot(place), Place(place)));
+        all.filter(|(slot, _)| *slot < HOLES).map(|(pfn, place)| (Pfn::new(pfn), place))
+    }
+
+    /// The entry some slots after the first, if that is one: what will be taken soon, for fetching it ahead.
+    #[inline(always)]
+    pub(crate) fn near_the_first(&self, slots: u32) -> Option<u32> {
+        let slot = (slots < self.used).then(|| self.slot(self.base.wrapping_add(slots)));
+        slot.filter(|slot| *slot < HOLES)
+    }
+
+    /// The slot of a place, to be fetched ahead; the place may be none of this list's.
+    #[inline(always)]
+    pub(crate) fn slot_of(&self, place: Place) -> Option<&u32> {
+        self.ring.get(self.index(place.0))
+    }
+
+    /// One past the last place in use.
+    #[inline(always)]
+    const fn end(&self) -> u32 {
+        self.base.wrapping_add(self.used)
+    }
+
+    #[inline(always)]
+    fn index(&self, place: u32) -> usize {
+        place as usize & self.ring.len().wrapping_sub(1)
+    }
+
+    #[inline(always)]
+    fn slot(&self, place: u32) -> u32 {
+        self.ring[self.index(place)]
+    }
+
+    #[inline(always)]
+    fn set_slot(&mut self, place: u32, to: u32) {
+        let index = self.index(place);
+        self.ring[index] = to;
+    }
+
+    /// Makes room for one more.
+    #[inline(always)]
+    fn make_room(&mut self) {
+        if self.used as usize == self.ring.len() {
+            self.grow();
+        }
+    }
+
+    /// Doubles the ring; everything keeps its place.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let mut larger = List { ring: vec![0; (2 * self.ring.len()).max(16)], ..*self };
+        (0..self.used).map(|i| self.base.wrapping_add(i)).for_each(|place| larger.set_slot(place, self.slot(place)));
+        *self = larger;
+    }
+
+    /// Puts a block first; its place is its frame's to keep.
+    #[inline(always)]
+    pub(super) fn push_front(&mut self, pfn: Pfn) -> Place {
+        self.make_room();
+        self.base = self.base.wrapping_sub(1);
+        self.used += 1;
+        self.set_slot(self.base, pfn.get());
+        Place(self.base)
+    }
+
+    /// Puts a block last; its place is its frame's to keep.
+    #[inline(always)]
+    pub(crate) fn push_back(&mut self, pfn: Pfn) -> Place {
+        self.make_room();
+        let place = self.end();
+        self.used += 1;
+        self.set_slot(place, pfn.get());
+        Place(place)
+    }
+
+    /// Takes the first block out, of a list that has one.
+    #[inline(always)]
+    fn pop_front(&mut self) {
+        self.base = self.base.wrapping_add(1);
+        self.used -= 1;
+        // Holes that have come to an end of the list go.
+        if self.used > 0
+            && let Some(run) = self.slot(self.base).checked_sub(HOLES)
+        {
+            self.base = self.base.wrapping_add(run);
+            self.used -= run;
+            self.holes -= run;
+        }
+    }
+
+    /// Takes the last block out, of a list that has one.
+    #[inline(always)]
+    fn pop_back(&mut self) {
+        self.used -= 1;
+        if self.used > 0
+            && let Some(run) = self.slot(self.end().wrapping_sub(1)).checked_sub(HOLES)
+        {
+            self.used -= run;
+            self.holes -= run;
+        }
+    }
+
+    /// Takes a block out. Where it was in the middle it leaves a hole.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, pfn: Pfn, Place(at): Place) {
+        assert!(self.slot(at) == pfn.get(), "{pfn} is not where its frame says");
+        if at == self.base {
+            self.pop_front();
+        } else if at.wrapping_add(1) == self.end() {
+            self.pop_back();
+        } else {
+            self.leave_hole(at);
+        }
+    }
+
+    /// Makes a hole of a slot that is at neither end, and one run of it and the holes beside it.
+    #[inline(always)]
+    fn leave_hole(&mut self, at: u32) {
+        let run = |slot: u32| slot.saturating_sub(HOLES);
+        let (before, after) = (run(self.slot(at.wrapping_sub(1))), run(self.slot(at.wrapping_add(1))));
+        let all = HOLES | (before + 1 + after);
+        self.set_slot(at, all);
+        if before + after > 0 {
+            self.set_slot(at.wrapping_sub(before), all);
+            self.set_slot(at.wrapping_add(after), all);
+        }
+        self.holes += 1;
+    }
+
+    /// Whether it is time to pack the slots.
+    #[inline(always)]
+    pub(super) fn is_sparse(&self) -> bool {
+        self.holes > self.used / 2 + FEW
+    }
+
+    /// Closes all holes; every block's place has to be kept anew.
+    pub(super) fn pack(&mut self) {
+        let (base, mut end) = (self.base, self.base);
+        for place in (0..self.used).map(|i| base.wrapping_add(i)) {
+            let slot = self.slot(place);
+            if slot < HOLES {
+                self.set_slot(end, slot);
+                end = end.wrapping_add(1);
+            }
+        }
+        self.used -= self.holes;
+        self.holes = 0;
+    }
+
+    /// The entry after the one at `place`.
+    pub(super) fn after(&self, Place(place): Place) -> Option<Pfn> {
+        Walk { next: place.wrapping_add(1) }.next(self)
+    }
+
+    /// Turns the list so that the block at `place` comes first; those before it go to the end in their order. What
+    /// moves, whichever is shorter, is told its new place.
+    pub(super) fn rotate_to_front(&mut self, Place(place): Place, mut moved: impl FnMut(Pfn, Place)) {
+        let before = place.wrapping_sub(self.base);
+        let pfn = self.slot(place);
+        if before <= self.used / 2 {
+            while self.slot(self.base) != pfn {
+                let first = Pfn::new(self.slot(self.base));
+                self.pop_front();
+                moved(first, self.push_back(first));
+            }
+        } else {
+            // The entries from `place` on go to the front, the last of them first.
+            while self.slot(self.base) != pfn {
+                let last = Pfn::new(self.slot(self.end().wrapping_sub(1)));
+                self.pop_back();
+                moved(last, self.push_front(last));
+            }
+        }
+    }
+
+    /// Whether the slots are as they should be: a block at either end, holes counted, and each run of holes as long as
+    /// both its ends say.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let at = |i: u32| self.slot(self.base.wrapping_add(i));
+        let (mut i, mut holes) = (0, 0);
+        while i < self.used {
+            let Some(run) = at(i).checked_sub(HOLES) else {
+                i += 1;
+                continue;
+            };
+            let end = i + run;
+            if i == 0 || run == 0 || end >= self.used {
+                return Err("holes at an end");
+            }
+            if at(end - 1) != at(i) || at(end) >= HOLES {
+                return Err("a run of holes that ends elsewhere");
+            }
+            holes += run;
+            i = end;
+        }
+        if holes == self.holes { Ok(()) } else { Err("holes that are not counted") }
+    }
+}
+
+/// A walk through a list from one of its ends. The list must not change in between.
+pub(crate) struct Walk {
+    /// The place looked at next, forwards; one after it, backwards.
+    next: u32,
+}
+
+impl Walk {
+    /// From the first entry on: the first of [`Walk::next`].
+    pub(crate) fn from_first(list: &List) -> Walk {
+        Walk { next: list.base }
+    }
+
+    /// From the last entry back: the first of [`Walk::previous`].
+    pub(crate) fn from_last(list: &List) -> Walk {
+        Walk { next: list.end() }
+    }
+
+    /// The next entry.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, list: &List) -> Option<Pfn> {
+        if self.next.wrapping_sub(list.base) >= list.used {
+            return None;
+        }
+        if let Some(run) = list.slot(self.next).checked_sub(HOLES) {
+            self.next = self.next.wrapping_add(run);
+        }
+        self.next = self.next.wrapping_add(1);
+        Some(Pfn::new(list.slot(self.next.wrapping_sub(1))))
+    }
+
+    /// The entry before it.
+    #[inline(always)]
+    pub(crate) fn previous(&mut self, list: &List) -> Option<Pfn> {
+        if self.next == list.base {
+            return None;
+        }
+        self.next = self.next.wrapping_sub(1);
+        if let Some(run) = list.slot(self.next).checked_sub(HOLES) {
+            self.next = self.next.wrapping_sub(run);
+        }
+        Some(Pfn::new(list.slot(self.next)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::VecDeque;
+    use proptest::prelude::*;
+
+    /// What is done to a list.
+    #[derive(Clone, Debug)]
+    enum Do {
+        PushFront,
+        PushBack,
+        PopFront,
+        Remove(usize),
+        Rotate(usize),
+    }
+
+    fn anything() -> impl Strategy<Value = Do> {
+        prop_oneof![
+            4 => Just(Do::PushFront),
+            4 => Just(Do::PushBack),
+            1 => Just(Do::PopFront),
+            6 => any::<usize>().prop_map(Do::Remove),
+            1 => any::<usize>().prop_map(Do::Rotate),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_list(all in proptest::collection::vec(anything(), 1..800)) {
+            let (mut list, mut plain): (List, VecDeque<u32>) = (List::new(), VecDeque::new());
+            let mut places = Vec::new();
+            for (i, what) in all.into_iter().enumerate() {
+                let pfn = Pfn::new(i as u32);
+                places.push(Place(0));
+                let chosen = |n: usize| plain.get(n % plain.len().max(1)).copied();
+                match what {
+                    Do::PushFront => {
+                        places[i] = list.push_front(pfn);
+                        plain.push_front(pfn.get());
+                    }
+                    Do::PushBack => {
+                        places[i] = list.push_back(pfn);
+                        plain.push_back(pfn.get());
+                    }
+                    Do::PopFront => {
+                        if let Some(pfn) = plain.pop_front() {
+                            list.remove(Pfn::new(pfn), places[pfn as usize]);
+                        }
+                    }
+                    Do::Remove(n) => {
+                        if let Some(pfn) = chosen(n) {
+                            list.remove(Pfn::new(pfn), places[pfn as usize]);
+                            plain.retain(|p| *p != pfn);
+                        }
+                    }
+                    Do::Rotate(n) => {
+                        if let Some(pfn) = chosen(n) {
+                            list.rotate_to_front(places[pfn as usize], |p, place| places[p.index()] = place);
+                            while plain[0] != pfn {
+                                plain.rotate_left(1);
+                            }
+                        }
+                    }
+                }
+                if list.is_sparse() {
+                    list.pack();
+                    list.places().for_each(|(p, place)| places[p.index()] = place);
+                }
+                prop_assert_eq!(list.check(), Ok(()));
+                prop_assert!(list.iter().map(Pfn::get).eq(plain.iter().copied()));
+                prop_assert!(list.places().all(|(pfn, place)| places[pfn.index()] == place));
+                let (mut on, mut back) = (Walk::from_first(&list), Walk::from_last(&list));
+                prop_assert!(plain.iter().all(|p| on.next(&list).map(Pfn::get) == Some(*p)));
+                prop_assert!(plain.iter().rev().all(|p| back.previous(&list).map(Pfn::get) == Some(*p)));
+                prop_assert_eq!((on.next(&list), back.previous(&list)), (None, None));
+                prop_assert_eq!((list.first(), list.last()), (list.iter().next(), list.iter().last()));
+                prop_assert_eq!(list.len(), plain.len());
+            }
+        }
     }
 }

@@ -32,7 +32,7 @@ pub use tag::{FrameKind, Tag};
 pub use tunables::Tunables;
 pub use zone::Zone;
 
-pub(crate) use list::NIL;
+pub(crate) use list::{MAX_FRAMES, NIL, Walk};
 pub(crate) use locked::Locked;
 pub(crate) use pageblock::BlockFilter;
 pub(crate) use pcp_lists::NR_LISTS;

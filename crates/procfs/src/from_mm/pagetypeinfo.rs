@@ -26,7 +26,7 @@ fn node(m: &Memory, node: &Node, table: &BlockTable) -> NodeTypes {
     let row = |zone: &Zone, name: &String| FreeOfType {
         at: at(zone),
         migratetype: name.clone(),
-        of_order: Order::all().map(|order| listed(m, zone, order, named(name))).collect(),
+        of_order: Order::all().map(|order| listed(zone, order, named(name))).collect(),
     };
     let blocks = |zone: &Zone| {
         let (from, to) = (zone.start.pageblock(), zone.last_pageblock().pageblock() + 1);
@@ -50,7 +50,7 @@ fn named(name: &str) -> Option<MigrateType> {
 }
 
 /// Blocks on a free list, as far as they are counted.
-fn listed(m: &Memory, zone: &Zone, order: Order, t: Option<MigrateType>) -> Listed {
-    let blocks = t.map_or(0, |t| m.frames().iter(zone.free_list(order, t), order).take(COUNTED).count());
+fn listed(zone: &Zone, order: Order, t: Option<MigrateType>) -> Listed {
+    let blocks = t.map_or(0, |t| zone.free_list(order, t).len().min(COUNTED));
     Listed { blocks: blocks as u64, more: blocks == COUNTED }
 }
