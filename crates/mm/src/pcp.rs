@@ -138,9 +138,9 @@ impl Locked<'_> {
         self.count_lock();
         let mut mode = RmqueueMode::Normal;
         let mut got = 0;
-        while got < want {
+        while let left @ 1.. = want - got {
             let own = if order == Order::ZERO && mode == RmqueueMode::Normal {
-                self.rmqueue_run(migratetype, want - got)
+                self.rmqueue_run(migratetype, left)
             } else {
                 None
             };
