@@ -25,6 +25,7 @@ const STRETCH: u32 = 4096;
 /// A process over half of memory: every operation touches a page that is not mapped, or unmaps one that is.
 ///
 /// It looks at the host's clock between repetitions, and then takes a sample of the limit too.
+#[derive(Clone)]
 struct Toucher {
     pages: u32,
     stretches: bool,
@@ -40,7 +41,7 @@ struct Toucher {
     stage: Stage,
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Stage {
     Map,
     Fill,

@@ -42,6 +42,7 @@ pub(crate) fn pages(name: &str, size: &str) -> Result<u32, String> {
 }
 
 /// The process.
+#[derive(Clone)]
 pub struct HeapProcess {
     pages: u32,
     region: Region,
@@ -50,7 +51,7 @@ pub struct HeapProcess {
     faults: Latencies,
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Stage {
     Map,
     Advise,

@@ -23,6 +23,7 @@ impl Benchmark for Watch {
 }
 
 /// Sleeps.
+#[derive(Clone)]
 pub struct Watcher {
     slice_ns: u64,
     slept: u32,
