@@ -1,5 +1,6 @@
 //! `kontig list`: everything that has a name, with a line each.
 
+use crate::wrap::{width, wrap};
 use kontig_lab::{LabError, catalog, sysctls};
 use kontig_mm::sysctl::SYSCTLS;
 use kontig_workload::WORKLOADS;
@@ -25,12 +26,12 @@ pub fn list(json: bool) -> Result<(), LabError> {
         }
         return crate::print(&format!("{doc:#}\n"));
     }
-    let width = sections.iter().flat_map(|(_, e)| e).map(|(n, _)| n.len()).max().unwrap_or(0);
     let mut text = String::new();
     for (title, entries) in &sections {
+        let names = entries.iter().map(|(n, _)| n.len()).max().unwrap_or(0);
         text += &format!("{title}\n");
         for (name, summary) in entries {
-            text += &format!("  {name:width$}  {summary}\n");
+            text += &wrap(&format!("  {name:names$}  "), summary, names + 4, width());
         }
     }
     crate::print(&text)

@@ -11,6 +11,7 @@ mod oracle;
 mod profile;
 mod progress;
 mod reproduce;
+mod wrap;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};

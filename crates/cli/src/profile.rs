@@ -3,6 +3,7 @@
 //! A rule has a line with its value, the kernels it is of and the section that describes it, and under it what it
 //! does. All of that stands with the rule in the engine ([`kontig_mm::rules`]).
 
+use crate::wrap::{width, wrap};
 use clap::{Args, Subcommand};
 use kontig_lab::LabError;
 use kontig_mm::Profile;
@@ -95,7 +96,8 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
         true => "A kernel of this generation was recorded, and the engine reproduces it.",
         false => "No kernel of this generation was recorded: its rules follow descriptions.",
     };
-    crate::print(&format!("{}: {}\n{recorded}\n{}", p.name, p.summary, listed(&entries, a.short)))
+    let title = wrap("", &format!("{}: {}", p.name, p.summary), 4, width());
+    crate::print(&format!("{title}{recorded}\n{}", listed(&entries, a.short)))
 }
 
 fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {
@@ -187,42 +189,20 @@ fn listed(entries: &[Entry], short: bool) -> String {
         let name = widest(|e| e.rule.name.len());
         let (value, kernels) = (widest(|e| e.value.len()), widest(|e| e.kernels.chars().count()));
         if !own.is_empty() {
-            out += &format!("\n[{}] {}\n", mechanism.name, mechanism.about);
+            out.push('\n');
+            out += &wrap("", &format!("[{}] {}", mechanism.name, mechanism.about), 4, width());
         }
+        // Columns that a narrow terminal has no room for are not set apart.
+        let section = widest(|e| e.rule.section.chars().count());
+        let wide = 2 + name + 2 + value + 2 + kernels + 3 + section > width();
+        let (name, value, kernels) = if wide { (0, 0, 0) } else { (name, value, kernels) };
         for e in own {
             let (rule, section) = (e.rule.name, e.rule.section);
             out += &format!("  {rule:name$}  {:value$}  {:kernels$}  §{section}\n", e.value, e.kernels);
             for text in e.text.iter().filter(|_| !short) {
-                wrap(&mut out, text, "      ", width());
+                out += &wrap("      ", text, 6, width());
             }
         }
     }
     out
-}
-
-/// Columns to fill: the terminal's, as far as lines stay readable.
-fn width() -> usize {
-    terminal_size::terminal_size().map_or(100, |(w, _)| usize::from(w.0)).clamp(60, 100)
-}
-
-/// Adds a text in lines of at most `width` columns.
-fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
-    let mut column = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            out.push('\n');
-            column = 0;
-        }
-        if column == 0 {
-            out.push_str(indent);
-            column = indent.len();
-        } else {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.push('\n');
 }

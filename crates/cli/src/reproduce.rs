@@ -24,7 +24,8 @@ use std::time::Instant;
 pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
     let mut resolved: Vec<Resolved> = Vec::new();
     for name in &a.names {
-        let r = Resolved::new(catalog::experiment(name)?.0)?;
+        let (experiment, source) = catalog::experiment(name)?;
+        let r = Resolved::new(experiment, Some(&source))?;
         if resolved.iter().any(|o| o.experiment.id == r.experiment.id) {
             return Err(AskedWrongly::Value(format!("experiment '{}' is asked for twice", r.experiment.id)).into());
         }
@@ -35,9 +36,9 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
 
 /// `kontig run`.
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
-    let e = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
-        Some((name, summary, text)) => of_workload(name, summary, text)?,
-        None => catalog::experiment(&a.what).map(|(e, _)| e).map_err(|e| match e {
+    let (e, source) = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
+        Some((name, summary, text)) => (of_workload(name, summary, text)?, None),
+        None => catalog::experiment(&a.what).map(|(e, source)| (e, Some(source))).map_err(|e| match e {
             LabError::Asked(AskedWrongly::Unknown { .. }) => match catalog::experiments() {
                 Ok(known) => {
                     let known = known.iter().map(|e| e.id.as_str()).chain(WORKLOADS.iter().map(|w| w.0));
@@ -59,11 +60,11 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     let (mut e, notes) = what_if(e, &changes)?;
     if let Some(n) = a.repetitions {
         e.repetitions = n.get();
-        e.validate().map_err(AskedWrongly::Value)?;
+        e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
     }
     notes.iter().for_each(|note| crate::say(note));
     let notes = notes.into_iter().chain(changes.of_the_workload()).collect();
-    carry_out(vec![Resolved { notes, ..Resolved::new(e)? }], &a.output)
+    carry_out(vec![Resolved { notes, ..Resolved::new(e, source.as_ref())? }], &a.output)
 }
 
 /// A workload as an experiment of one variant.
@@ -117,16 +118,21 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let files = Mutex::new(BTreeMap::new());
     let finished = |run: &RunResult| {
         let (path, file) = StoredResult::run_file(run)?;
+        store.as_ref().map_or(Ok(()), |s| s.keep_run(run))?;
         files.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, file);
-        store.as_ref().map_or(Ok(()), |s| s.keep_run(run))
+        Ok(())
     };
     let (outcomes, error) = run_session(&session, o.jobs, &finished);
     let files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let runs_kept = files.len();
     let host = HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
-    if let (Some(store), None) = (&store, &error) {
+    // What was finished before an interrupt or an error is a result, too: that of fewer runs.
+    if let Some(store) = store.as_ref().filter(|_| error.is_none() || runs_kept > 0) {
         let result = StoredResult::new(o.seed, session.resolved(), &outcomes, files)?;
-        store.complete(&result, &host)?;
+        let completed = store.complete(&result, &host);
+        if error.is_none() {
+            completed?;
+        }
     }
     if !outcomes.is_empty() {
         show(&session, &outcomes, o, &host)?;
@@ -135,9 +141,15 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
         None => Ok(()),
         Some(LabError::Failed(Failed::Interrupted { .. })) => {
             let total = session.jobs().len();
-            let place = o.out.as_ref().map_or("not stored (no --out)".into(), |d| format!("kept in {}", d.display()));
-            Err(Failed::Interrupted { kept: format!("{runs_kept} of {total} runs were finished and are {place}") }
-                .into())
+            let kept = match (runs_kept, &o.out) {
+                (0, _) => format!("none of {total} runs was finished, and nothing is kept"),
+                (n, None) => format!("{n} of {total} runs were finished and are not stored (no --out)"),
+                (n, Some(dir)) => {
+                    let dir = dir.display();
+                    format!("{n} of {total} runs were finished and are kept: 'kontig rerun {dir}' runs those again")
+                }
+            };
+            Err(Failed::Interrupted { kept }.into())
         }
         Some(e) => Err(e),
     }
@@ -245,6 +257,8 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
         crate::say(&format!("{shown}: {first} {more} not of this result: its result.json names no such run"));
     }
     let session = Session::new(stored.inputs.clone(), stored.seed, &Views { procfs: None, maps: true })?;
+    let planned = session.jobs().len();
+    let session = session.only(|plan| stored.has(plan));
     let files = Mutex::new(BTreeMap::new());
     let finished = |run: &RunResult| {
         let (path, file) = StoredResult::run_file(run)?;
@@ -265,7 +279,11 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
             1 => "1 run".into(),
             n => format!("{n} runs"),
         };
-        crate::print(&format!("{shown}: identical, {runs} byte for byte, as stored and as run again\n"))?;
+        let unfinished = match planned - session.jobs().len() {
+            0 => String::new(),
+            n => format!(" ({n} of the {planned} runs planned were never finished)"),
+        };
+        crate::print(&format!("{shown}: identical, {runs} byte for byte, as stored and as run again{unfinished}\n"))?;
         return Ok(Ending::Done);
     };
     crate::say(&format!("{shown}: not reproduced (written by kontig {}): {difference}", stored.version));

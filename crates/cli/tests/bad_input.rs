@@ -211,47 +211,110 @@ fn unknown_fields_are_named() {
     let d = tmp();
     let dir = d.path();
     let e = experiment(dir, &[("repetitions", "repetitons")]);
-    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:5: ", "`repetitons`", "`repetitions`"]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:5: ", "'repetitons'", "'repetitions'"]);
     let e = experiment(dir, &[("settle_s", "rest_s")]);
-    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:", "`rest_s`"]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:9: unknown key 'rest_s'", "settle_s"]);
     let m = machine(dir, &[("thp =", "thps =")]);
-    refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &["./machine.toml:", "`thps`"]);
+    refused(
+        dir,
+        &["run", "watch", "--machine", &m],
+        ASKED_WRONGLY,
+        &["./machine.toml:", "'thps': did you mean 'thp'?"],
+    );
 }
 
 #[test]
 fn an_experiment_that_contradicts_itself_is_refused() {
     let d = tmp();
     let dir = d.path();
-    let contradiction = |from: &str, to: &str, says: &[&str]| {
+    let contradiction = |from: &str, to: &str, line: usize, says: &[&str]| {
         let e = experiment(dir, &[(from, to)]);
-        let says = [&["kontig: ./experiment.toml: "], says].concat();
+        let place = format!("kontig: ./experiment.toml:{line}: ");
+        let says = [&[place.as_str()], says].concat();
         refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
     };
-    contradiction("patched, 60", "vanilla", &["two variants are called 'vanilla'"]);
+    contradiction("patched, 60", "vanilla", 17, &["two variants are called 'vanilla'"]);
     let both = "\"vm.compaction_proactiveness\" = 60, compaction_proactiveness = 20";
     let twice = "variant 'patched, 60' sets vm.compaction_proactiveness twice";
-    contradiction("\"vm.compaction_proactiveness\" = 60", both, &[twice]);
-    contradiction("\"patched, 60\"", "\"..\"", &["a variant cannot be called '..'"]);
-    contradiction("\"small\"", "\"../small\"", &["id = \"../small\""]);
-    contradiction("repetitions = 2", "repetitions = 0", &["repetitions = 0"]);
-    contradiction("repetitions = 2", "repetitions = 4000000000", &["repetitions = 4000000000", "at most"]);
-    contradiction("= 384", "= 513", &["freed_per_section = 513", "512"]);
+    contradiction("\"vm.compaction_proactiveness\" = 60", both, 20, &[twice]);
+    contradiction("\"patched, 60\"", "\"..\"", 17, &["a variant cannot be called '..'"]);
+    contradiction("\"small\"", "\"../small\"", 1, &["id = \"../small\""]);
+    contradiction("repetitions = 2", "repetitions = 0", 5, &["repetitions = 0"]);
+    contradiction("repetitions = 2", "repetitions = 4000000000", 5, &["repetitions = 4000000000", "at most"]);
+    contradiction("= 384", "= 513", 8, &["freed_per_section = 513", "512"]);
     for (written, said) in [("-1", "settle_s = -1"), ("nan", "settle_s = NaN")] {
         let e = experiment(dir, &[("settle_s = 1", &format!("settle_s = {written}"))]);
-        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:7: ", said]);
+        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:9: ", said]);
     }
-    contradiction("GFP_KERNEL", "GFP_COLONEL", &["GFP_COLONEL", "GFP_KERNEL"]);
-    contradiction("\"GFP_KERNEL\"", "\"GFP_KERNEL\", pause_us = 1e300", &["pause_us"]);
+    contradiction("GFP_KERNEL", "GFP_COLONEL", 10, &["GFP_COLONEL", "GFP_KERNEL"]);
+    contradiction("\"GFP_KERNEL\"", "\"GFP_KERNEL\", pause_us = 1e300", 10, &["pause_us"]);
     let pace = "[pace]\nmachine = \"tiny-64m\"\npause_us = [0, -1]\n\n[[variant]]";
-    contradiction("[[variant]]", pace, &["pause_us = -1"]);
-    contradiction("[[variant]]", &pace.replace("-1", "0"), &["pause_us", "twice"]);
+    contradiction("[[variant]]", pace, 14, &["pause_us = -1"]);
+    contradiction("[[variant]]", &pace.replace("-1", "0"), 14, &["pause_us", "twice"]);
 
     let stored_alike = [("\"vanilla\"", "\"a b\""), ("\"patched, 60\"", "\"a_b\"")];
     let e = experiment(dir, &stored_alike);
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["'a b' and 'a_b'", "one name"]);
     let none = EXPERIMENT.split("[[variant]]").next().unwrap().replacen("id =", "variant = []\nid =", 1);
     let e = write(dir, "none.toml", &none);
-    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./none.toml: ", "at least one"]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./none.toml:1: ", "at least one"]);
+}
+
+#[test]
+fn a_name_in_an_experiment_that_nothing_has_is_answered_with_its_line_and_the_nearest() {
+    let d = tmp();
+    let dir = d.path();
+    let named = |from: &str, to: &str, line: usize, nearest: &str| {
+        let e = experiment(dir, &[(from, to)]);
+        let (place, mean) = (format!("./experiment.toml:{line}: "), format!("did you mean '{nearest}'"));
+        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[&place, &mean]);
+        refused(dir, &["run", &e], ASKED_WRONGLY, &[&place, &mean]);
+    };
+    named("tiny-64m", "tiny-65m", 4, "tiny-64m");
+    named("\"5.6\"", "\"5.66\"", 14, "5.6");
+    named("[\"proactive-compaction\"]", "[\"proactive-compaktion\"]", 19, "proactive-compaction");
+    named("\"vm.compaction_proactiveness\"", "compaction_proactivenes", 20, "vm.compaction_proactiveness");
+    named("repetitions = 2", "target = \"java-heep\"", 5, "java-heap");
+    named("\"fragment\"", "\"fragmint\"", 8, "fragment");
+    named("freed_per_section", "freed_per_sektion", 8, "freed_per_section");
+    let pace = "[pace]\nmachine = \"tiny64m\"\npause_us = [0]\n\n[[variant]]";
+    named("[[variant]]", pace, 13, "tiny-64m");
+}
+
+#[test]
+fn a_file_does_not_take_the_name_of_one_that_comes_along() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("\"small\"", "\"backoff\"")]);
+    let says = "./experiment.toml:1: another experiment that comes along is called 'backoff': give this one its own id";
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[says]);
+    let m = machine(dir, &[("\"mine-64m\"", "\"xeon-64g\"")]);
+    let says = ["./machine.toml:", "another machine that comes along is called 'xeon-64g': give this one its own name"];
+    refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &says);
+    let p = write(dir, "p.toml", "name = \"6.1\"\nsummary = \"mine\"\nbase = \"6.1\"\n");
+    refused(dir, &tiny(&["--profile", &p]), ASKED_WRONGLY, &["./p.toml:1: '6.1' is a profile that comes along"]);
+    let p = write(dir, "p.toml", "name = \"x\"\nsummary = \"mine\"\nbase = \"6.1\"\nrecorded = true\n");
+    refused(dir, &tiny(&["--profile", &p]), ASKED_WRONGLY, &["./p.toml:4: recorded = true is said of the kernels"]);
+    let copy = write(dir, "copy.toml", include_str!("../../../machines/tiny-64m.toml"));
+    kontig(dir, &["run", "watch", "--machine", &copy]).assert().success().stderr("");
+}
+
+#[test]
+fn a_path_in_an_experiment_starts_from_the_experiments_own_folder() {
+    let d = tmp();
+    let dir = d.path();
+    let mine = dir.join("mine");
+    std::fs::create_dir(&mine).unwrap();
+    write(&mine, "p.toml", "name = \"x\"\nsummary = \"mine\"\nbase = \"5.6\"\n");
+    write(&mine, "t.toml", TARGET);
+    machine(&mine, &[]);
+    let text = [("\"5.6\"", "\"p.toml\""), ("\"tiny-64m\"", "\"./machine.toml\"\ntarget = \"t.toml\"")];
+    experiment(&mine, &text);
+    kontig(dir, &["reproduce", "mine/experiment.toml", "--out", "kept"]).assert().success().stderr("");
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr("");
+    std::fs::remove_file(mine.join("p.toml")).unwrap();
+    let says = ["kontig: mine/experiment.toml:15: mine/p.toml: cannot be read"];
+    refused(dir, &["reproduce", "mine/experiment.toml"], ASKED_WRONGLY, &says);
 }
 
 #[test]
@@ -260,7 +323,7 @@ fn a_target_that_does_not_fit_is_refused() {
     let dir = d.path();
     let e = experiment(dir, &[("repetitions = 2", "target = \"./target.toml\"")]);
     write(dir, "target.toml", &changed(TARGET, &[("\"a\", \"b\"", "\"a\""), ("100.0, ", "")]));
-    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["small: 2 variants", "small-target has 1"]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:5: 2 variants", "small-target has 1"]);
     write(dir, "target.toml", &changed(TARGET, &[("100.0, ", "")]));
     let says = ["./target.toml: ", "'hugepage alloc latency p50' has 1 values for 2 variants"];
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
@@ -329,7 +392,7 @@ fn a_machine_larger_than_the_host_says_what_it_needs() {
         d.path(),
         &["run", "watch", "--machine", &m, "--out", "kept"],
         FAILED,
-        &["tiny-64m", "needs ", " GiB of memory", "--machine"],
+        &["mine-64m", "needs ", " GiB of memory", "--machine"],
     );
     assert!(begin.elapsed() < Duration::from_secs(5));
     assert!(!d.path().join("kept").exists(), "nothing was begun");
@@ -565,13 +628,45 @@ fn ctrl_c_keeps_the_runs_that_were_finished() {
     assert_eq!((code, stderr.lines().count()), (Some(FAILED), 1), "{stderr}");
     let kept = files(&dir.join("kept"));
     let runs = kept.iter().filter(|f| f.starts_with("runs")).count();
-    assert_eq!(stderr, format!("kontig: interrupted; {runs} of 20000 runs were finished and are kept in kept\n"));
+    let again = "'kontig rerun kept' runs those again";
+    assert_eq!(stderr, format!("kontig: interrupted; {runs} of 20000 runs were finished and are kept: {again}\n"));
     assert!((2..20_000).contains(&runs));
-    assert_eq!(kept.len(), runs, "no half-written file, and no result.json of what is not complete: {kept:?}");
+    assert_eq!(kept.len(), runs + 2, "no half-written file; beside the runs, result.json and host.json: {kept:?}");
     for file in kept {
         let run = std::fs::read(dir.join("kept").join(&file)).unwrap();
         serde_json::from_slice::<serde_json::Value>(&run).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     }
+}
+
+#[test]
+fn what_ctrl_c_has_kept_is_run_again_as_far_as_it_goes() {
+    let d = tmp();
+    let dir = d.path();
+    // The first variant's runs are over at once, the others last as long as they are let.
+    let e = experiment(dir, &[("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH)]);
+    let second = dir.join("kept/runs/small/vanilla/1.json");
+    let (code, stderr) = interrupt(dir, &["reproduce", &e, "--out", "kept", "-j1"], || second.exists());
+    assert_eq!(code, Some(FAILED), "{stderr}");
+    let says = "kept: identical, 2 runs byte for byte, as stored and as run again (2 of the 4 runs planned were never \
+                finished)\n";
+    kontig(dir, &["rerun", "kept"]).assert().success().stdout(says).stderr("");
+    let whole = std::fs::read(&second).unwrap();
+    std::fs::write(&second, &whole[..whole.len() - 7]).unwrap();
+    refused(dir, &["rerun", "kept"], FAILED, &["kept/runs/small/vanilla/1.json: this run's file is cut"]);
+}
+
+#[test]
+fn ctrl_c_before_the_first_run_is_finished_keeps_nothing_and_says_so() {
+    let d = tmp();
+    let dir = d.path();
+    let text = [("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH), ("\"5.6\"", "\"6.1\"")];
+    let e = experiment(dir, &text);
+    let begun = dir.join("proc/small/vanilla/0/start/vmstat");
+    let args = ["run", &e, "--procfs", "proc", "--out", "kept", "-j1"];
+    let (code, stderr) = interrupt(dir, &args, || begun.exists());
+    assert_eq!(code, Some(FAILED), "{stderr}");
+    assert_eq!(stderr, "kontig: interrupted; none of 4 runs was finished, and nothing is kept\n");
+    assert_eq!(files(&dir.join("kept")), [""; 0].map(std::path::PathBuf::from));
 }
 
 #[test]

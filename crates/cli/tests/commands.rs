@@ -53,7 +53,13 @@ fn list_shows_all_that_has_a_name() {
     let listed = done(d.path(), &["list"]);
     let doc = json(d.path(), &["list", "--json"]);
     assert_eq!(doc["schema"], "kontig.list/1");
-    let mut lines = listed.lines();
+    // A summary goes on in the lines that are indented further than a name.
+    assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
+    let joined = listed.lines().fold(String::new(), |text, line| match line.strip_prefix("     ") {
+        Some(rest) => text.trim_end().to_string() + " " + rest.trim_start() + "\n",
+        None => text + line + "\n",
+    });
+    let mut lines = joined.lines();
     for section in SECTIONS {
         assert_eq!(lines.next(), Some(section));
         let entries = doc[section].as_array().unwrap();
@@ -84,7 +90,7 @@ fn what_is_listed_can_be_asked_for() {
     for switch in names("switches") {
         done(d.path(), &["run", "watch", "--machine", "tiny-64m", "--profile", "5.6", "--switch", &switch]);
     }
-    let machine = common::machine(d.path(), &[("cpus = 2", "cpus = 8")]);
+    let machine = common::machine(d.path(), &[("cpus = 2", "cpus = 8"), ("\"80 MiB\"", "\"144 MiB\"")]);
     for workload in names("workloads").iter().filter(|w| *w != "heap") {
         done(d.path(), &["run", workload, "--machine", &machine]);
     }

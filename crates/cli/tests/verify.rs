@@ -105,6 +105,12 @@ fn what_is_no_recording_is_one_line_and_exit_code_2() {
         assert!(err.starts_with("kontig: ") && err.contains(says), "{err}");
     };
     one_line(&["nowhere"], "nowhere: no such recording");
+    copy(d.path(), "oracle/golden/6.1-stress1");
+    one_line(
+        &["6.1-stress1"],
+        "6.1-stress1: no such recording: No such file or directory: did you mean oracle/golden/6.1-stress1?",
+    );
+    one_line(&["oracle/golden/6.1-stres"], "did you mean oracle/golden/6.1-stress1?");
     let about = copy(d.path(), "7.3-foo").join("recording.toml");
     let text = std::fs::read_to_string(&about).unwrap();
     std::fs::write(about, changed(&text, &[("series = \"6.1\"", "series = \"7.3\"")])).unwrap();

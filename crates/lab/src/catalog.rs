@@ -6,11 +6,12 @@
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Experiment, Target};
+use crate::source::Source;
+use crate::sysctls;
 use kontig_mm::Profile;
 use kontig_profiles::{Switch, is_path};
 use kontig_sim::MachineFile;
-use serde::de::DeserializeOwned;
-use std::path::Path;
+use kontig_workload::Wrong;
 
 macro_rules! data {
     ($($name:literal),* $(,)?) => {
@@ -33,29 +34,8 @@ const TARGETS: &[(&str, &str)] = data![
     "experiments/targets/compact-32g.toml",
 ];
 
-/// A text with where it came from, for messages.
-pub(crate) struct Source {
-    pub(crate) path: String,
-    pub(crate) text: String,
-}
-
-/// Reads one TOML document; an error names the file, the line and the reason.
-pub(crate) fn parse<T: DeserializeOwned>(source: &Source) -> Result<T, LabError> {
-    toml::from_str(&source.text).map_err(|e| {
-        let line = e.span().map_or(1, |s| source.text[..s.start.min(source.text.len())].matches('\n').count() + 1);
-        let reason = e.message().lines().collect::<Vec<_>>().join("; ");
-        AskedWrongly::Malformed { path: source.path.clone(), line, reason }.into()
-    })
-}
-
 fn builtin(list: &[(&'static str, &'static str)]) -> impl Iterator<Item = Source> {
-    list.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into() })
-}
-
-fn read(path: &str) -> Result<Source, LabError> {
-    let text = std::fs::read_to_string(Path::new(path))
-        .map_err(|e| AskedWrongly::Unreadable { path: path.into(), reason: e.to_string() })?;
-    Ok(Source { path: path.into(), text })
+    list.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into(), built_in: true })
 }
 
 /// The error for a name nobody knows, with the nearest known one.
@@ -63,6 +43,28 @@ pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item
     let known: Vec<&str> = known.into_iter().collect();
     let nearest = kontig_profiles::nearest(name, &known);
     AskedWrongly::Unknown { what, name: name.into(), nearest, known: known.join(", ") }.into()
+}
+
+/// What a built-in file is called, which is the name inside it.
+fn stem(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml")
+}
+
+/// Refuses a file that goes by the name of another one that comes along: its results would be taken for that one's.
+fn own_name(
+    what: &str,
+    list: &'static [(&'static str, &'static str)],
+    name: &str,
+    source: &Source,
+) -> Result<(), LabError> {
+    match builtin(list).find(|s| stem(&s.path) == name) {
+        Some(other) if other.text != source.text => {
+            let key = if what == "machine" { "name" } else { "id" };
+            let reason = format!("another {what} that comes along is called '{name}': give this one its own {key}");
+            Err(source.wrong(Wrong::at(&[key], reason)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Finds by file or by the name inside a built-in file.
@@ -74,23 +76,18 @@ fn find<T>(
     id: impl Fn(&T) -> &str,
 ) -> Result<(T, Source), LabError> {
     if is_path(name) {
-        let source = read(name)?;
-        return Ok((parse(&source)?, source));
+        let source = Source::read(name)?;
+        let value = parse(&source)?;
+        own_name(what, list, id(&value), &source)?;
+        return Ok((value, source));
     }
-    // A built-in file is called by the name inside it; which file that is, its own name says.
-    let stem = |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml").to_string();
-    let named = |path: &str| stem(path) == name || stem(path).strip_prefix("linux-") == Some(name);
-    match builtin(list).find(|s| named(&s.path)) {
+    match builtin(list).find(|s| stem(&s.path) == name) {
         Some(source) => {
             let value = parse(&source)?;
             debug_assert!(id(&value) == name, "{} holds '{}'", source.path, id(&value));
             Ok((value, source))
         }
-        None => {
-            let names: Vec<String> =
-                list.iter().map(|(path, _)| stem(path).trim_start_matches("linux-").into()).collect();
-            Err(unknown(what, name, names.iter().map(String::as_str)))
-        }
+        None => Err(unknown(what, name, list.iter().map(|(path, _)| stem(path)))),
     }
 }
 
@@ -110,13 +107,6 @@ pub(crate) fn switch(name: &str) -> Result<Switch, LabError> {
     known.remove(name).ok_or_else(|| unknown("switch", name, known.keys().map(String::as_str)))
 }
 
-/// What a profile is called beside others: by the name inside it, or by its file's if a built-in one has that name.
-pub(crate) fn profile_label(asked: &str, name: &str) -> String {
-    let stem = Path::new(asked).file_stem().and_then(|s| s.to_str()).unwrap_or(asked);
-    let taken = is_path(asked) && kontig_profiles::names().any(|n| n == name);
-    if taken { stem.into() } else { name.into() }
-}
-
 /// A profile with switches thrown.
 pub fn profile_with(name: &str, switched: &[String]) -> Result<Profile, LabError> {
     switched.iter().try_fold(profile(name)?, |profile, s| {
@@ -131,13 +121,13 @@ pub fn profile_with(name: &str, switched: &[String]) -> Result<Profile, LabError
 
 /// Reads a machine file; `costs = "NAME"` stands for the costs of another.
 fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
-    let mut table: toml::Table = parse(source)?;
-    let Some(toml::Value::String(of)) = table.get("costs") else { return parse(source) };
-    let costs = machine(&of.clone())?.0.costs;
-    let wrong = |reason: String| AskedWrongly::Contradictory { path: source.path.clone(), reason };
-    let costs = toml::Value::try_from(costs).map_err(|e| wrong(e.to_string()))?;
+    let mut table: toml::Table = source.parse()?;
+    let Some(toml::Value::String(of)) = table.get("costs") else { return source.parse() };
+    let of = if is_path(of) { source.beside(of) } else { of.clone() };
+    let costs = machine(&of).map_err(|e| source.wrong_name(&["costs"], e))?.0.costs;
+    let costs = toml::Value::try_from(costs).map_err(|e| source.wrong(Wrong::at(&["costs"], e.to_string())))?;
     table.insert("costs".into(), costs);
-    Ok(table.try_into().map_err(|e: toml::de::Error| wrong(e.message().into()))?)
+    table.try_into().map_err(|e| source.unreadable_as_asked(&e))
 }
 
 /// A machine by name or file, with the text it came from.
@@ -162,21 +152,50 @@ pub fn machines() -> Result<Vec<MachineFile>, LabError> {
     builtin(MACHINES).map(|s| parse_machine(&s)).collect()
 }
 
-/// An experiment by name or file, with the text it came from.
-pub fn experiment(name: &str) -> Result<(Experiment, String), LabError> {
-    let (e, source) = find("experiment", EXPERIMENTS, name, parse, |e: &Experiment| &e.id)?;
-    e.validate().map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
-    Ok((e, source.text))
+/// An experiment by name or file, with the file. What it names is there; a path it names starts from its own folder.
+///
+/// # Errors
+/// If there is none, or it is wrong: a line with the place in the file.
+pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
+    let (mut e, source) = find("experiment", EXPERIMENTS, name, Source::parse, |e: &Experiment| &e.id)?;
+    e.validate().map_err(|wrong| source.wrong(wrong))?;
+    if !source.built_in {
+        for path in e.names_mut().filter(|name| is_path(name)) {
+            *path = source.beside(path);
+        }
+    }
+    check_names(&e, &source)?;
+    Ok((e, source))
+}
+
+/// Whether all that an experiment names is there and fits.
+fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
+    machine(&e.machine).map_err(|error| source.wrong_name(&["machine"], error))?;
+    if let Some(t) = &e.target {
+        target(t).map_err(|error| source.wrong_name(&["target"], error))?;
+    }
+    if let Some(pace) = &e.pace {
+        machine(&pace.machine).map_err(|error| source.wrong_name(&["pace", "machine"], error))?;
+    }
+    for (i, v) in e.variant.iter().enumerate() {
+        let wrong = |way: &[&str], error| source.wrong_name(&[&["variant", &i.to_string()], way].concat(), error);
+        profile(&v.profile).map_err(|error| wrong(&["profile"], error))?;
+        let thrown = profile_with(&v.profile, &v.switches).map_err(|error| wrong(&["switches"], error))?;
+        for (name, value) in v.sysctl_texts() {
+            sysctls::check(v, &thrown, &name, &value).map_err(|error| wrong(&["sysctls", &name], error))?;
+        }
+    }
+    Ok(())
 }
 
 /// All experiments.
 pub fn experiments() -> Result<Vec<Experiment>, LabError> {
-    builtin(EXPERIMENTS).map(|s| parse(&s)).collect()
+    builtin(EXPERIMENTS).map(|s| s.parse()).collect()
 }
 
 /// A target by name or file, with the text it came from.
 pub fn target(name: &str) -> Result<(Target, String), LabError> {
-    let (t, source) = find("target", TARGETS, name, parse, |t: &Target| &t.id)?;
+    let (t, source) = find("target", TARGETS, name, Source::parse, |t: &Target| &t.id)?;
     t.validate().map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
     Ok((t, source.text))
 }
@@ -221,8 +240,9 @@ mod tests {
 
     #[test]
     fn a_malformed_file_is_named_with_its_line() {
-        let source = Source { path: "x.toml".into(), text: "name = \"a\"\nsummary = 3\n".into() };
-        let message = parse::<MachineFile>(&source).unwrap_err().to_string();
+        let text = "name = \"a\"\nsummary = 3\n".into();
+        let source = Source { path: "x.toml".into(), text, built_in: false };
+        let message = source.parse::<MachineFile>().unwrap_err().to_string();
         assert!(message.starts_with("x.toml:2: "), "{message}");
         assert_eq!(message.lines().count(), 1);
     }

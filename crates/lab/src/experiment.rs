@@ -2,7 +2,7 @@
 
 use crate::files::{file_name, is_file_name};
 use kontig_mm::sysctl::Sysctl;
-use kontig_workload::{LONGEST_PAUSE_US, Workload, within};
+use kontig_workload::{LONGEST_PAUSE_US, Workload, Wrong, within};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -104,50 +104,60 @@ impl Experiment {
     ///
     /// # Errors
     /// What does not.
-    pub fn validate(&self) -> Result<(), String> {
+    pub fn validate(&self) -> Result<(), Wrong> {
+        let wrong = |way: &[&str], reason: String| Err(Wrong::at(way, reason));
         if !is_file_name(&self.id) {
-            return Err(format!("id = \"{}\": an id is made of letters, digits and .-_=+", self.id));
+            return wrong(&["id"], format!("id = \"{}\": an id is made of letters, digits and .-_=+", self.id));
         }
         if self.variant.is_empty() {
-            return Err("an experiment has at least one [[variant]]".into());
+            return wrong(&["variant"], "an experiment has at least one [[variant]]".into());
         }
         for (i, v) in self.variant.iter().enumerate() {
+            let number = i.to_string();
+            let name = &["variant", &number, "name"];
             if self.variant[..i].iter().any(|w| w.name == v.name) {
-                return Err(format!("two variants are called '{}'", v.name));
+                return wrong(name, format!("two variants are called '{}'", v.name));
             }
             let short = |name: &String| Sysctl::find(name).map_or(name.as_str(), |s| s.short_name()).to_string();
             let mut sysctls: Vec<String> = v.sysctls.keys().map(short).collect();
             sysctls.sort();
             if let Some(twice) = sysctls.windows(2).find(|w| w[0] == w[1]) {
-                return Err(format!("variant '{}' sets vm.{} twice", v.name, twice[0]));
+                let reason = format!("variant '{}' sets vm.{} twice", v.name, twice[0]);
+                return wrong(&["variant", &number, "sysctls"], reason);
             }
             if !is_file_name(&file_name(&v.name)) {
-                return Err(format!("a variant cannot be called '{}'", v.name));
+                return wrong(name, format!("a variant cannot be called '{}'", v.name));
             }
             if let Some(w) = self.variant[..i].iter().find(|w| file_name(&w.name) == file_name(&v.name)) {
-                return Err(format!("variants '{}' and '{}' would be stored under one name", w.name, v.name));
+                return wrong(name, format!("variants '{}' and '{}' would be stored under one name", w.name, v.name));
             }
         }
         if self.repetitions == 0 {
-            return Err("repetitions = 0: nothing would run".into());
+            return wrong(&["repetitions"], "repetitions = 0: nothing would run".into());
         }
         if self.repetitions > MOST_RUNS {
-            return Err(format!("repetitions = {}: at most {MOST_RUNS}", self.repetitions));
+            return wrong(&["repetitions"], format!("repetitions = {}: at most {MOST_RUNS}", self.repetitions));
         }
         if self.pace.is_some() && !self.workload.measures_one_driver() {
-            return Err(
-                "[pace] varies the pause of one driver of huge pages: the phase 'measure' waits for one task, \
-                        of kind = \"hugealloc\""
-                    .into(),
-            );
+            let reason = "[pace] varies the pause of one driver of huge pages: the phase 'measure' waits for one task, \
+                          of kind = \"hugealloc\"";
+            return wrong(&["pace"], reason.into());
         }
         for (i, pause) in self.pace.iter().flat_map(|p| p.pause_us.iter().enumerate()) {
-            within("pause_us", *pause, LONGEST_PAUSE_US)?;
+            let pauses = &["pace", "pause_us"];
+            within("pause_us", *pause, LONGEST_PAUSE_US).map_err(|reason| Wrong::at(pauses, reason))?;
             if self.pace.iter().any(|p| p.pause_us[..i].contains(pause)) {
-                return Err(format!("pause_us holds {pause} twice"));
+                return wrong(pauses, format!("pause_us holds {pause} twice"));
             }
         }
-        self.workload.validate()
+        self.workload.validate().map_err(|wrong| wrong.below(&["workload"]))
+    }
+
+    /// The names of machines, profiles and targets it goes by.
+    pub(crate) fn names_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let profiles = self.variant.iter_mut().map(|v| &mut v.profile);
+        let machines = std::iter::once(&mut self.machine).chain(self.pace.as_mut().map(|pace| &mut pace.machine));
+        machines.chain(&mut self.target).chain(profiles)
     }
 }
 

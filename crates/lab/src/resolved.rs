@@ -5,9 +5,11 @@ use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Experiment, Target};
 use crate::files::file_name;
 use crate::plan::{RunPlan, Views};
+use crate::source::Source;
 use crate::sweep;
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
+use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 
 /// An experiment with everything its names stand for: enough to run it again anywhere.
@@ -28,11 +30,16 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Looks up all an experiment names.
+    /// Looks up all an experiment names; `source` is the file it was read from, if it was.
     ///
     /// # Errors
     /// The first name that is unknown or file that is wrong.
-    pub fn new(experiment: Experiment) -> Result<Resolved, LabError> {
+    pub fn new(experiment: Experiment, source: Option<&Source>) -> Result<Resolved, LabError> {
+        let id = experiment.id.clone();
+        let wrong = |wrong: Wrong| match source {
+            Some(source) if !source.built_in => source.wrong(wrong),
+            _ => AskedWrongly::Contradictory { path: id.clone(), reason: wrong.reason }.into(),
+        };
         let machine = catalog::machine(&experiment.machine)?.0;
         let profiles = experiment
             .variant
@@ -44,33 +51,38 @@ impl Resolved {
             && t.variants.len() != experiment.variant.len()
         {
             let reason = format!("{} variants, but target {} has {}", experiment.variant.len(), t.id, t.variants.len());
-            return Err(AskedWrongly::Contradictory { path: experiment.id, reason }.into());
+            return Err(wrong(Wrong::at(&["target"], reason)));
         }
         let pace_machine =
             experiment.pace.as_ref().map(|p| catalog::machine(&p.machine).map(|(m, _)| m)).transpose()?;
         let resolved = Resolved { experiment, machine, profiles, target, pace_machine, notes: Vec::new() };
-        resolved
-            .fits()
-            .map_err(|reason| AskedWrongly::Contradictory { path: resolved.experiment.id.clone(), reason })?;
+        resolved.fits().map_err(wrong)?;
         Ok(resolved)
     }
 
     /// Whether the workload fits the machine.
-    fn fits(&self) -> Result<(), String> {
-        let pages = self.machine.spec()?.zones.iter().map(|z| z.managed).sum();
-        self.experiment.workload.scenario().fits(pages, self.machine.cpus)
+    fn fits(&self) -> Result<(), Wrong> {
+        let fits = |machine: &MachineFile| {
+            let spec = machine.spec().map_err(|reason| Wrong::at(&["machine"], reason))?;
+            let pages = spec.zones.iter().map(|z| z.managed).sum();
+            self.experiment.workload.fits(pages, machine.cpus).map_err(|wrong| wrong.below(&["workload"]))
+        };
+        fits(&self.machine)?;
+        let Some(machine) = &self.pace_machine else { return Ok(()) };
+        let of_pace = |wrong: Wrong| format!("on {}, the pace sweep's machine: {}", machine.name, wrong.reason);
+        fits(machine).map_err(|wrong| Wrong::at(&["pace", "machine"], of_pace(wrong)))
     }
 
     /// Whether its parts fit together, as they do when they were looked up, but may not when they were stored.
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.experiment.validate()?;
+        self.experiment.validate().map_err(|wrong| wrong.reason)?;
         if self.profiles.len() != self.experiment.variant.len() {
             return Err(format!("{} variants, {} profiles", self.experiment.variant.len(), self.profiles.len()));
         }
         self.profiles.iter().try_for_each(kontig_profiles::check)?;
         self.target.as_ref().map_or(Ok(()), Target::validate)?;
         [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten().try_for_each(catalog::check_machine)?;
-        self.fits()
+        self.fits().map_err(|wrong| wrong.reason)
     }
 
     /// The kernels of this experiment that nothing but a description stands for, a line.

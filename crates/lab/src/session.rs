@@ -38,6 +38,8 @@ pub struct Job {
     /// How far it is.
     pub control: RunControl,
     experiment: usize,
+    /// The number of its family: the jobs that are measured from one preparation.
+    family: usize,
     bytes: u64,
 }
 
@@ -45,8 +47,8 @@ pub struct Job {
 pub struct Session {
     resolved: Vec<Resolved>,
     jobs: Vec<Job>,
-    /// The jobs by number, those that are measured from one preparation together.
-    families: Vec<Range<usize>>,
+    /// How many runs each experiment has in all, if only some of them are to be done.
+    planned: Vec<usize>,
     stop: Arc<AtomicBool>,
 }
 
@@ -57,12 +59,12 @@ impl Session {
     /// If a sysctl is wrong, or a run needs more memory than the host has.
     pub fn new(resolved: Vec<Resolved>, seed: u64, views: &Views) -> Result<Session, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (mut jobs, mut families) = (Vec::new(), Vec::new());
+        let mut jobs: Vec<Job> = Vec::new();
         let available = available_memory();
         for (experiment, r) in resolved.iter().enumerate() {
-            for family in r.plans(seed, views) {
+            for alike in r.plans(seed, views) {
                 let first = jobs.len();
-                for plan in family {
+                for plan in alike {
                     let wrong = |e: String| AskedWrongly::Contradictory { path: plan.machine.name.clone(), reason: e };
                     // Repetitions differ in nothing that can be wrong.
                     if plan.repetition == 0 {
@@ -74,17 +76,31 @@ impl Session {
                         return Err(Failed::HostMemory { what, needed, available }.into());
                     }
                     let control = RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
-                    jobs.push(Job { plan, control, experiment, bytes: needed });
-                }
-                let family = first..jobs.len();
-                // Where there is no room for a copy beside the machine it is of, each job prepares its own.
-                match jobs[first..].iter().all(|job| 2 * job.bytes <= available) {
-                    true => families.push(family),
-                    false => families.extend(family.map(|i| i..i + 1)),
+                    // Where there is no room for a copy beside the machine it is of, each job prepares its own.
+                    let family = if 2 * needed <= available { first } else { jobs.len() };
+                    jobs.push(Job { plan, control, experiment, family, bytes: needed });
                 }
             }
         }
-        Ok(Session { resolved, jobs, families, stop })
+        let planned = (0..resolved.len()).map(|e| jobs.iter().filter(|job| job.experiment == e).count()).collect();
+        Ok(Session { resolved, jobs, planned, stop })
+    }
+
+    /// Of the runs only those that `wanted` names: an experiment that is not done in full has no table.
+    #[must_use]
+    pub fn only(mut self, wanted: impl Fn(&RunPlan) -> bool) -> Session {
+        self.jobs.retain(|job| wanted(&job.plan));
+        self
+    }
+
+    /// The jobs of each family, by number.
+    fn families(&self) -> Vec<Range<usize>> {
+        let mut first = 0;
+        let mut range = |family: &[Job]| {
+            first += family.len();
+            first - family.len()..first
+        };
+        self.jobs.chunk_by(|a, b| a.family == b.family).map(&mut range).collect()
     }
 
     /// The runs, for a display of their progress.
@@ -111,7 +127,7 @@ impl Session {
     ) -> (Vec<Outcome>, Option<LabError>) {
         let gate = Gate::new(MEMORY_FOR_RUNS.min(available_memory()));
         // The largest first, so that small ones fill the gaps.
-        let mut families = self.families.clone();
+        let mut families = self.families();
         families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family.start].bytes), family.start));
         let queue = Queue::new(families);
         let results: Mutex<Vec<Option<RunResult>>> = Mutex::new((0..self.jobs.len()).map(|_| None).collect());
@@ -173,7 +189,7 @@ impl Session {
         for (e, r) in self.resolved.iter().enumerate() {
             let of_e = |i: &usize| self.jobs[*i].experiment == e;
             let indices: Vec<usize> = (0..self.jobs.len()).filter(of_e).collect();
-            if indices.iter().any(|&i| results[i].is_none()) {
+            if indices.len() < self.planned[e] || indices.iter().any(|&i| results[i].is_none()) {
                 continue;
             }
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();

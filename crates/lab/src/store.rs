@@ -3,10 +3,12 @@
 //! A result is a directory: `result.json` (what was asked for with every input in full, the tables, and a hash of
 //! each input and of each run), `runs/` with a file for each run, written as soon as it ends, and `host.json` with what
 //! differs from host to host. All but the last are the same bytes for the same inputs, anywhere. A directory holds one
-//! result: nothing is written over an earlier one, and nothing is ever deleted.
+//! result: nothing is written over an earlier one, and nothing is ever deleted. A session that was interrupted leaves the
+//! same, with the runs that were finished and the tables of the experiments all of whose runs were.
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::files::{check_directory, file_name, write_file};
+use crate::plan::RunPlan;
 use crate::resolved::Resolved;
 use crate::session::Outcome;
 use kontig_results::PacePoint;
@@ -108,7 +110,7 @@ impl Store {
 
     /// Where a run's file is, below the directory.
     fn run_path(run: &RunResult) -> String {
-        format!("{RUNS}/{}/{}/{}.json", run.experiment, file_name(&run.variant), run.repetition)
+        run_path(&run.experiment, &run.variant, run.repetition)
     }
 
     /// Keeps a run that has just ended.
@@ -137,6 +139,10 @@ impl Drop for Store {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(self.dir.join(RUNS));
     }
+}
+
+fn run_path(experiment: &str, variant: &str, repetition: u32) -> String {
+    format!("{RUNS}/{experiment}/{}/{repetition}.json", file_name(variant))
 }
 
 fn run_bytes(run: &RunResult) -> Result<Vec<u8>, LabError> {
@@ -226,6 +232,11 @@ impl StoredResult {
     pub fn run_file(run: &RunResult) -> Result<(String, RunFile), LabError> {
         let bytes = run_bytes(run)?;
         Ok((Store::run_path(run), RunFile { bytes: bytes.len() as u64, sha256: sha256(&bytes) }))
+    }
+
+    /// Whether it has this run. One that was interrupted has only those that were finished.
+    pub fn has(&self, plan: &RunPlan) -> bool {
+        self.runs.contains_key(&run_path(&plan.experiment, &plan.variant.name, plan.repetition))
     }
 
     /// Reads a result: its directory, or `result.json` itself.

@@ -98,7 +98,7 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
     }
     // A sweep is many runs more, on a machine of its own: it goes with the published table, not with the question.
     e.pace = None;
-    e.validate().map_err(|reason| AskedWrongly::Contradictory { path: e.id.clone(), reason })?;
+    e.validate().map_err(|wrong| AskedWrongly::Contradictory { path: e.id.clone(), reason: wrong.reason })?;
     Ok((e, notes))
 }
 
@@ -184,7 +184,7 @@ fn rename_and_drop_same(e: &mut Experiment, profiles: &[Profile], notes: &mut Ve
 
 /// A variant's name made of what it is: `7.2`, `5.6+proactive-compaction+proactiveness=80`.
 fn described(v: &Variant, p: &Profile) -> Result<String, LabError> {
-    let mut name = catalog::profile_label(&v.profile, &p.name);
+    let mut name = p.name.clone();
     for s in &v.switches {
         name += &format!("+{s}");
     }

@@ -239,7 +239,7 @@ sysctls = {{ "vm.compaction_proactiveness" = 100 }}
 "#
     );
     let experiment: Experiment = toml::from_str(&text).unwrap();
-    let session = Session::new(vec![Resolved::new(experiment).unwrap()], seed, &Views::default()).unwrap();
+    let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], seed, &Views::default()).unwrap();
     let (mut outcomes, error) = session.run(2, &|_| Ok(()));
     assert_eq!(error, None);
     outcomes.remove(0)
@@ -339,7 +339,7 @@ switches = ["proactive-compaction"]
 sysctls = { "vm.compaction_proactiveness" = 40 }
 "#;
     let experiment: Experiment = toml::from_str(text).unwrap();
-    let mut resolved = Resolved::new(experiment).unwrap();
+    let mut resolved = Resolved::new(experiment, None).unwrap();
     let first = resolved.machine.zone[0].clone();
     let zone = |node: u32| {
         let (start, end) = (format!("{} MiB", 16 + 64 * node), format!("{} MiB", 80 + 64 * node));

@@ -214,12 +214,17 @@ fn plan(inputs: Vec<Resolved>) -> Result<(), TestCaseError> {
 
 fn experiment(text: &str) -> Result<Resolved, LabError> {
     let path = file("valid-experiment.toml", text.as_bytes());
-    Resolved::new(catalog::experiment(path.to_str().unwrap())?.0)
+    catalog::experiment(path.to_str().unwrap()).and_then(|(e, source)| Resolved::new(e, Some(&source)))
+}
+
+/// The same under a name of its own, without which it would be refused for its name alone.
+fn mine(text: &str) -> String {
+    text.replacen("id = \"", "id = \"my-", 1).replacen("name = \"tiny-64m\"", "name = \"mine\"", 1)
 }
 
 /// A small experiment with every part an experiment can have.
 fn small() -> String {
-    EXPERIMENTS[0].replace("xeon-1t", "tiny-64m").replace("xeon-64g", "tiny-64m")
+    mine(EXPERIMENTS[0]).replace("xeon-1t", "tiny-64m").replace("xeon-64g", "tiny-64m")
 }
 
 fn config(cases: u32) -> ProptestConfig {
@@ -230,8 +235,8 @@ proptest! {
     #![proptest_config(config(1000))]
 
     #[test]
-    fn a_machine_file(which in select(vec![MACHINE, MACHINE_WITH_COSTS]), d in damages()) {
-        let path = file("machine.toml", &damaged(which, &d));
+    fn a_machine_file(which in select(vec![mine(MACHINE), mine(MACHINE_WITH_COSTS)]), d in damages()) {
+        let path = file("machine.toml", &damaged(&which, &d));
         if one_line(catalog::machine(path.to_str().unwrap()))?.is_some() {
             let text = small().replace("\"tiny-64m\"", &format!("{:?}", path.to_str().unwrap()));
             if let Some(r) = one_line(experiment(&text))? {
@@ -242,7 +247,8 @@ proptest! {
 
     #[test]
     fn a_profile(d in damages()) {
-        let path = file("profile.toml", &damaged(PROFILE, &d));
+        let mine = PROFILE.replacen("name = \"6.1\"", "name = \"mine\"", 1).replacen("recorded = true\n", "", 1);
+        let path = file("profile.toml", &damaged(&mine, &d));
         one_line(catalog::profile_with(path.to_str().unwrap(), &["proactive-compaction".into()]))?;
         if let Some(profile) = one_line(catalog::profile(path.to_str().unwrap()))? {
             let mut r = Resolved { pace_machine: None, ..small_resolved() };
@@ -253,10 +259,10 @@ proptest! {
     }
 
     #[test]
-    fn an_experiment(which in select(vec![small(), EXPERIMENTS[1].into(), EXPERIMENTS[2].into()]), d in damages()) {
+    fn an_experiment(which in select(vec![small(), mine(EXPERIMENTS[1]), mine(EXPERIMENTS[2])]), d in damages()) {
         let path = file("experiment.toml", &damaged(&which, &d));
         if let Some((e, _)) = one_line(catalog::experiment(path.to_str().unwrap()))?
-            && let Some(r) = one_line(Resolved::new(e))?
+            && let Some(r) = one_line(Resolved::new(e, None))?
         {
             plan(vec![r])?;
         }
@@ -270,7 +276,7 @@ proptest! {
             e.target = Some(path.to_str().unwrap().into());
             let figures = t.variants.len();
             prop_assert!(t.row.iter().all(|r| r.values.len() == figures && r.values.iter().all(|v| v.is_finite())));
-            one_line(Resolved::new(e))?;
+            one_line(Resolved::new(e, None))?;
         }
     }
 

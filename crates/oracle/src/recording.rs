@@ -139,7 +139,12 @@ impl Recording {
             match (self.has("t0.snap"), self.has("f0.snap")) {
                 (true, _) => parts.push(Part::Operations),
                 (false, true) => parts.push(Part::Direct),
-                (false, false) => return Err(BadRecording::whole(self.path("t0.snap"), "is missing")),
+                (false, false) => {
+                    // The state after tells which of the two it is that should be there.
+                    let part =
+                        if self.has("f1.snap") && !self.has("t1.snap") { Part::Direct } else { Part::Operations };
+                    return Err(BadRecording::whole(self.path(&part.before("snap")), "is missing"));
+                }
             }
         }
         // The tracepoints are the trace's own, unless something else was done after it.
@@ -175,12 +180,18 @@ impl Recording {
     /// What the kernel returned for each of `ops` operations.
     ///
     /// # Errors
-    /// If it is missing, damaged or of another length.
+    /// If it is missing, damaged or of another length, or `recording.toml` says another number of operations.
     pub fn results(&self, ops: usize) -> Result<Vec<u32>, BadRecording> {
         let results = self.words("res.bin")?;
         if results.len() != ops {
             let reason = format!("{} results of {ops} operations in trace.bin", results.len());
             return Err(BadRecording::whole(self.path("res.bin"), reason));
+        }
+        if let Some(said) = self.about.ops.filter(|said| usize::try_from(*said) != Ok(ops)) {
+            let about = self.text("recording.toml")?;
+            let line = about.lines().position(|line| line.starts_with("ops")).map_or(1, |i| i + 1);
+            let reason = format!("ops = {said}, but trace.bin has {ops} operations");
+            return Err(BadRecording::line(self.path("recording.toml"), line, reason));
         }
         Ok(results)
     }

@@ -133,6 +133,8 @@ fn an_event_a_migration_and_a_counter_are_reported_by_their_number_and_name() {
 fn a_file_that_is_missing_or_cut_short_is_named() {
     Copy::mixed().remove("res.bin").refused(&["res.bin: is missing"]);
     Copy::mixed().remove("t0.snap").refused(&["t0.snap: is missing"]);
+    let direct = Copy::of("6.1-direct-unmovable", "6.1-direct-unmovable");
+    direct.remove("f0.snap").refused(&["f0.snap: is missing"]);
     let cut = |file: &str, by: usize| {
         let copy = Copy::mixed();
         copy.change(file, |mut b| {
@@ -203,6 +205,11 @@ fn a_recording_that_describes_itself_wrongly_is_refused_with_the_line() {
     let copy = Copy::mixed();
     copy.replace("recording.toml", "series = \"6.1\"", "series = 6.1");
     copy.refused(&["recording.toml: line 5: "]);
+    for ops in ["-4", "4"] {
+        let copy = Copy::mixed();
+        copy.replace("recording.toml", "ops = 100000", &format!("ops = {ops}"));
+        copy.refused(&["recording.toml: line 6: ", &format!("ops = {ops}"), "100000"]);
+    }
 }
 
 #[test]

@@ -30,7 +30,9 @@ impl Source {
     fn read(path: &str) -> Result<Source, ProfileError> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| ProfileError::Unreadable { path: path.into(), reason: e.to_string() })?;
-        Ok(Source { path: path.into(), text, built_in: false })
+        // A copy of a built-in file is that one, whatever it is called.
+        let built_in = crate::FILES.iter().any(|(_, built_in)| *built_in == text);
+        Ok(Source { path: path.into(), text, built_in })
     }
 
     fn wrong(&self, at: usize, reason: impl Into<String>) -> ProfileError {
@@ -124,7 +126,15 @@ fn check_names(source: &Source, document: &DeTable<'_>) -> Result<(), ProfileErr
 /// A value outside the mechanisms' tables.
 fn head(source: &Source, key: &str, value: &Spanned<DeValue<'_>>) -> Result<toml::Value, ProfileError> {
     match (key, value.get_ref()) {
+        ("recorded", DeValue::Boolean(true)) if !source.built_in => {
+            let reason = "recorded = true is said of the kernels whose recordings come along: leave it out";
+            Err(source.wrong(value.span().start, reason))
+        }
         ("recorded", DeValue::Boolean(recorded)) => Ok((*recorded).into()),
+        ("name", DeValue::String(name)) if !source.built_in && crate::names().any(|known| known == name) => {
+            let reason = format!("'{name}' is a profile that comes along: give this one its own name");
+            Err(source.wrong(value.span().start, reason))
+        }
         ("name" | "summary", DeValue::String(text)) if !text.trim().is_empty() => Ok(text.to_string().into()),
         ("recorded", _) => Err(source.wrong(value.span().start, "recorded is true or false")),
         _ => Err(source.wrong(value.span().start, format!("{key} is a text in quotes"))),
@@ -290,6 +300,20 @@ mod tests {
         expected.recorded = false;
         expected.proactive.half_leeway = true;
         assert_eq!(profile, expected);
+    }
+
+    #[test]
+    fn a_users_file_is_neither_recorded_nor_takes_the_name_of_one_that_comes_along() {
+        assert_eq!(
+            said_of(&with("recorded = true")),
+            "p.toml:4: recorded = true is said of the kernels whose recordings come along: leave it out"
+        );
+        assert_eq!(
+            said_of("name = \"7.2\"\nsummary = \"mine\"\nbase = \"6.1\"\n"),
+            "p.toml:1: '7.2' is a profile that comes along: give this one its own name"
+        );
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/linux-6.1.toml");
+        assert_eq!(read(file), Ok(crate::linux("6.1")));
     }
 
     #[test]

@@ -46,12 +46,12 @@ pub trait Benchmark: Send + Sync + 'static {
         Measured::default()
     }
 
-    /// Whether it has anything to do on a machine with so many pages.
+    /// Whether so many copies together have room, and anything to do, on a machine with so many pages.
     ///
     /// # Errors
     /// Why not.
-    fn fits(&self, pages: u64) -> Result<(), String> {
-        let _ = pages;
+    fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
+        let _ = (pages, copies);
         Ok(())
     }
 
@@ -70,7 +70,7 @@ pub trait Benchmark: Send + Sync + 'static {
 pub(crate) trait AnyBenchmark: Send + Sync {
     fn program(&self, start: &Start) -> Result<Box<dyn Program>, String>;
     fn measured(&self, copies: &[&dyn Program]) -> Measured;
-    fn fits(&self, pages: u64) -> Result<(), String>;
+    fn fits(&self, pages: u64, copies: u64) -> Result<(), String>;
     fn is_random(&self) -> bool;
     fn is_endless(&self) -> bool;
 }
@@ -86,8 +86,8 @@ impl<B: Benchmark> AnyBenchmark for B {
         });
         Benchmark::measured(self, &own.collect::<Vec<_>>())
     }
-    fn fits(&self, pages: u64) -> Result<(), String> {
-        Benchmark::fits(self, pages)
+    fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
+        Benchmark::fits(self, pages, copies)
     }
     fn is_random(&self) -> bool {
         Benchmark::is_random(self)

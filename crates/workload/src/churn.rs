@@ -6,7 +6,7 @@
 //! what compaction has just made whole.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::pages;
+use crate::heap::{all_fit, pages};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_PAUSE_US, within};
 use kontig_program::{Batch, Figure, Op, Outcome, Program, Region, SplitMix64, Value};
@@ -59,6 +59,10 @@ impl Benchmark for Churn {
         let figure = Figure::new("pages replaced", "pages").higher().read(replaced as f64);
         let latencies = Latencies::of_all(copies.iter().map(|churner| &churner.touches));
         Measured { figures: vec![figure], latencies: latencies.into_iter().collect(), ..Measured::default() }
+    }
+
+    fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
+        all_fit(&self.size, pages, copies)
     }
 
     fn is_random(&self) -> bool {

@@ -23,6 +23,7 @@ mod kind;
 mod limits;
 mod named;
 mod workload;
+mod wrong;
 
 pub use benchmark::{Benchmark, Measured, Start};
 pub use kind::Kind;
@@ -30,3 +31,4 @@ pub use limits::{LONGEST_PAUSE_US, within};
 pub use named::WORKLOADS;
 pub use scenario::{End, Phase, Scenario, Started, Task};
 pub use workload::{PhaseEntry, TaskEntry, Workload};
+pub use wrong::Wrong;

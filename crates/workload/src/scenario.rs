@@ -9,6 +9,7 @@
 //! measurement's own name, [`MEASURE`].
 
 use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start};
+use crate::wrong::Wrong;
 use kontig_program::figure::named;
 use kontig_program::{Batch, MEASURE, Outcome, Placement, Program, SplitMix64, TOTAL};
 use std::any::Any;
@@ -120,6 +121,12 @@ impl Task {
         Ok(Started { program: self.benchmark.program(&start)?, stopped: false })
     }
 
+    /// Something wrong with what the `i`th task of a phase runs.
+    fn in_run(&self, i: usize, reason: String) -> Wrong {
+        let parameter = Wrong::parameter(&reason).unwrap_or_default().to_string();
+        Wrong::at(&["task", &i.to_string(), "run", &parameter], reason)
+    }
+
     /// What its copies have measured, under the task's name.
     ///
     /// # Panics
@@ -178,28 +185,41 @@ impl Phase {
         self.foreground().zip(programs).map(read).collect()
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Wrong> {
         let named = |reason: String| format!("phase '{}': {reason}", self.name);
         let said = |task: &Task| task.name.as_ref().map_or("a task".into(), |name| format!("task '{name}'"));
         for (i, task) in self.tasks.iter().enumerate() {
-            task.start(&Start::default()).map(drop)?;
+            let wrong = |key: &str, reason: String| Wrong::at(&["task", &i.to_string(), key], named(reason));
+            task.start(&Start::default()).map(drop).map_err(|reason| task.in_run(i, reason))?;
             if task.placements.is_empty() {
-                return Err(named(format!("{} has no CPU to run on: cpus = [0]", said(task))));
+                return Err(wrong("cpus", format!("{} has no CPU to run on: cpus = [0]", said(task))));
+            }
+            let cpus: Vec<usize> = task.placements.iter().map(|place| place.cpu).collect();
+            if let Some((_, twice)) = cpus.iter().enumerate().find(|(n, cpu)| cpus[..*n].contains(cpu)) {
+                let reason = format!(
+                    "{} names CPU {twice} twice in cpus = {cpus:?}: it has one copy on each CPU; a second task has more",
+                    said(task)
+                );
+                return Err(wrong("cpus", reason));
             }
             if task.name.as_ref().is_some_and(|name| name.trim().is_empty() || name.contains(char::is_control)) {
-                return Err(named("a task's name is a word or more on one line".into()));
+                return Err(wrong("name", "a task's name is a word or more on one line".into()));
             }
             let same = |other: &&Task| other.background == task.background && other.name == task.name;
             if self.measured && !task.background && self.tasks[..i].iter().any(|other| same(&other)) {
-                return Err(named(format!("{} is there twice: give each task another name", said(task))));
+                return Err(wrong("name", format!("{} is there twice: give each task another name", said(task))));
             }
             if task.benchmark.is_endless() && !task.background && self.end == End::AllDone {
                 let ways = "give the phase an end (seconds = 60), or run it in the background";
-                return Err(named(format!("{} goes on until it is stopped: {ways}", said(task))));
+                return Err(wrong("run", format!("{} goes on until it is stopped: {ways}", said(task))));
             }
         }
         if self.measured && self.end == End::AllDone && self.foreground().next().is_none() {
-            return Err(named("nothing is measured: it has no task, and no end (seconds = 60)".into()));
+            let reason = "nothing is measured: it has no task that ends, and no end of its own (seconds = 60)";
+            return Err(Wrong::at(&["name"], named(reason.into())));
+        }
+        if self.end == (End::After { ns: 0 }) {
+            return Err(Wrong::at(&["seconds"], named("seconds = 0: it would end as it begins".into())));
         }
         Ok(())
     }
@@ -210,28 +230,33 @@ impl Scenario {
     ///
     /// # Errors
     /// What contradicts itself or cannot be read, and what would be right.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Wrong> {
+        let of_phase = |i: usize, reason: String| Wrong::at(&["phase", &i.to_string(), "name"], reason);
+        let first = |is: &dyn Fn(&Phase) -> bool| self.phases.iter().position(is).unwrap_or(0);
         for (i, phase) in self.phases.iter().enumerate() {
             let name = &phase.name;
             if name.trim().is_empty() || name.contains(char::is_control) || name == TOTAL {
-                return Err(format!("a phase cannot be called '{}'", name.escape_debug()));
+                return Err(of_phase(i, format!("a phase cannot be called '{}'", name.escape_debug())));
             }
             if self.phases[..i].iter().any(|other| other.name == *name) {
-                return Err(format!("two phases are called '{name}'"));
+                return Err(of_phase(i, format!("two phases are called '{name}'")));
             }
-            phase.check()?;
+            phase.check().map_err(|wrong| wrong.below(&["phase", &i.to_string()]))?;
         }
         let measured: Vec<&Phase> = self.phases.iter().filter(|phase| phase.measured).collect();
         match measured.as_slice() {
-            [] => Err("no phase is measured: measured = true".into()),
+            [] => Err(of_phase(self.phases.len().saturating_sub(1), "no phase is measured: measured = true".into())),
             [one] if one.name != MEASURE => {
-                Err(format!("phase '{}': the only phase that is measured is called '{MEASURE}'", one.name))
+                let reason = format!("phase '{}': the only phase that is measured is called '{MEASURE}'", one.name);
+                Err(of_phase(first(&|phase| phase.measured), reason))
             }
             [_, _, ..] if self.phases.iter().any(|phase| phase.name == MEASURE) => {
-                Err(format!("phase '{MEASURE}': of several that are measured, each has a name of its own"))
+                let reason = format!("phase '{MEASURE}': of several that are measured, each has a name of its own");
+                Err(of_phase(first(&|phase| phase.name == MEASURE), reason))
             }
             _ if self.phases.last().is_some_and(|last| !last.measured) => {
-                Err("nothing is seen of a phase after the last that is measured: leave it out".into())
+                let reason = "nothing is seen of a phase after the last that is measured: leave it out";
+                Err(of_phase(self.phases.len().saturating_sub(1), reason.into()))
             }
             _ => Ok(()),
         }
@@ -241,14 +266,20 @@ impl Scenario {
     ///
     /// # Errors
     /// What does not fit.
-    pub fn fits(&self, pages: u64, cpus: usize) -> Result<(), String> {
-        for task in self.phases.iter().flat_map(|phase| &phase.tasks) {
+    pub fn fits(&self, pages: u64, cpus: usize) -> Result<(), Wrong> {
+        let phases = self.phases.iter().enumerate();
+        for (p, t, task) in
+            phases.flat_map(|(p, phase)| phase.tasks.iter().enumerate().map(move |(t, task)| (p, t, task)))
+        {
+            let of_phase = |wrong: Wrong| wrong.below(&["phase", &p.to_string()]);
             if let Some(place) = task.placements.iter().find(|place| place.cpu >= cpus) {
                 let (cpu, last) = (place.cpu, cpus.saturating_sub(1));
                 let others = "choose another machine, or give the task other CPUs";
-                return Err(format!("cpus = [{cpu}]: the machine has CPUs 0 to {last}: {others}"));
+                let reason = format!("cpus = [{cpu}]: the machine has CPUs 0 to {last}: {others}");
+                return Err(of_phase(Wrong::at(&["task", &t.to_string(), "cpus"], reason)));
             }
-            task.benchmark.fits(pages)?;
+            let copies = task.placements.len() as u64;
+            task.benchmark.fits(pages, copies).map_err(|reason| of_phase(task.in_run(t, reason)))?;
         }
         Ok(())
     }
@@ -277,7 +308,7 @@ mod tests {
     }
 
     fn refused(phases: Vec<Phase>) -> String {
-        Scenario { phases }.check().expect_err("refused")
+        Scenario { phases }.check().expect_err("refused").to_string()
     }
 
     fn churn() -> Task {
@@ -317,17 +348,38 @@ mod tests {
     fn measured_tasks_are_told_apart_by_their_names() {
         let twice = |a: Task, b: Task| Scenario { phases: vec![measuring(vec![a, b])] }.check();
         let task = || Task::new(Compact {});
-        assert!(twice(task(), task()).unwrap_err().contains("another name"));
-        assert!(twice(task().named("a"), task().named("a")).unwrap_err().contains("task 'a' is there twice"));
+        assert!(twice(task(), task()).unwrap_err().reason.contains("another name"));
+        assert!(twice(task().named("a"), task().named("a")).unwrap_err().reason.contains("task 'a' is there twice"));
         assert_eq!(twice(task().named("a"), task()), Ok(()));
-        assert!(twice(task().named("a"), task().on([])).unwrap_err().contains("no CPU"));
+        assert!(twice(task().named("a"), task().on([])).unwrap_err().reason.contains("no CPU"));
     }
 
     #[test]
     fn tasks_run_on_cpus_that_the_machine_has() {
         let scenario = Scenario { phases: vec![measuring(vec![Task::new(Compact {}).on([0, 3])])] };
         assert_eq!(scenario.fits(512, 4), Ok(()));
-        assert!(scenario.fits(512, 2).unwrap_err().starts_with("cpus = [3]: the machine has CPUs 0 to 1: choose"));
+        let wrong = scenario.fits(512, 2).unwrap_err();
+        assert!(wrong.reason.starts_with("cpus = [3]: the machine has CPUs 0 to 1: choose"), "{wrong}");
+        assert_eq!(wrong.way, ["phase", "0", "task", "0", "cpus"]);
+        let said = refused(vec![measuring(vec![Task::new(Compact {}).on([1, 0, 1])])]);
+        assert!(said.contains("names CPU 1 twice in cpus = [1, 0, 1]"), "{said}");
+    }
+
+    #[test]
+    fn the_copies_of_a_process_together_fit_the_machines_memory() {
+        let behind = Scenario { phases: vec![measuring(vec![churn().on([0, 1])]).lasting(1)] };
+        assert_eq!(behind.fits(512, 2), Ok(()));
+        let wrong = behind.fits(511, 2).unwrap_err();
+        assert_eq!(
+            wrong.reason,
+            "size = \"1 MiB\" in 2 copies: the machine has 1 MiB: choose less, or another machine"
+        );
+        assert_eq!(wrong.way, ["phase", "0", "task", "0", "run", "size"]);
+    }
+
+    #[test]
+    fn a_phase_of_no_time_is_refused() {
+        assert!(refused(vec![measuring(vec![churn()]).lasting(0)]).contains("seconds = 0: it would end as it begins"));
     }
 
     #[test]

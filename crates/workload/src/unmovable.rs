@@ -28,7 +28,7 @@ impl Benchmark for FragmentUnmovable {
         Ok(UnmovableFragmenter::new(of_a_section(self.freed_per_section)?, leave / 4096))
     }
 
-    fn fits(&self, pages: u64) -> Result<(), String> {
+    fn fits(&self, pages: u64, _: u64) -> Result<(), String> {
         if parse_size(&self.leave).is_some_and(|bytes| bytes / 4096 >= pages) {
             let (leave, mib) = (&self.leave, pages / 256);
             return Err(format!("leave = \"{leave}\" leaves nothing to fragment: the machine has {mib} MiB"));

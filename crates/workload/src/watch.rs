@@ -18,6 +18,9 @@ impl Benchmark for Watch {
 
     fn program(&self, _: &Start) -> Result<Watcher, String> {
         within("seconds", self.seconds, LONGEST_S)?;
+        if self.seconds == 0.0 {
+            return Err("seconds = 0: nothing is seen in no time".into());
+        }
         Ok(Watcher { slice_ns: (self.seconds * 1e9) as u64 / u64::from(SLICES), slept: 0 })
     }
 }

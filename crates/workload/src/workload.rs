@@ -32,6 +32,7 @@ use crate::fragmenter::Holes;
 use crate::kind::Kind;
 use crate::limits::{LONGEST_S, within};
 use crate::scenario::{End, Phase, Scenario};
+use crate::wrong::Wrong;
 use kontig_program::MEASURE;
 use serde::{Deserialize, Serialize};
 
@@ -200,11 +201,38 @@ impl Workload {
     ///
     /// # Errors
     /// What cannot or does not, and what would be right.
-    pub fn validate(&self) -> Result<(), String> {
-        for seconds in self.phases.iter().filter_map(|phase| phase.seconds) {
-            within("seconds", seconds, LONGEST_S)?;
+    pub fn validate(&self) -> Result<(), Wrong> {
+        for (i, phase) in self.phases.iter().enumerate() {
+            within("seconds", phase.seconds.unwrap_or(0.0), LONGEST_S)
+                .map_err(|reason| Wrong::at(&["phase", &i.to_string(), "seconds"], reason))?;
         }
-        self.scenario().check()
+        self.scenario().check().map_err(|wrong| self.in_file(wrong))
+    }
+
+    /// Whether it can be run on a machine with so many pages and CPUs.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn fits(&self, pages: u64, cpus: usize) -> Result<(), Wrong> {
+        self.scenario().fits(pages, cpus).map_err(|wrong| self.in_file(wrong))
+    }
+
+    /// What is wrong with the scenario, by the keys of the file: the short form has a key for each phase, and a task
+    /// that does nothing is in the file alone.
+    fn in_file(&self, wrong: Wrong) -> Wrong {
+        let way: Vec<&str> = wrong.way.iter().map(String::as_str).collect();
+        let number = |step: &str| step.parse::<usize>().ok();
+        let ["phase", p, rest @ ..] = way.as_slice() else { return wrong };
+        let Some(phase) = number(p).and_then(|p| self.phases.get(p)) else { return wrong };
+        if self.short().is_some() {
+            let key = if phase.name == SETTLE { "settle_s" } else { phase.name.as_str() };
+            let parameter = rest.last().copied().unwrap_or_default();
+            return Wrong::at(&[key, parameter], wrong.reason);
+        }
+        let ["task", t, rest @ ..] = rest else { return wrong };
+        let mut busy = phase.task.iter().enumerate().filter(|(_, task)| task.run.task().is_some());
+        let Some((t, _)) = number(t).and_then(|t| busy.nth(t)) else { return wrong };
+        Wrong::at(&[&["phase", p, "task", &t.to_string()], rest].concat(), wrong.reason)
     }
 
     /// Sets something of every task that has it; false if none does.
@@ -270,7 +298,7 @@ mod tests {
 
     fn refused(text: &str) -> String {
         match toml::from_str::<Workload>(text) {
-            Ok(workload) => workload.validate().expect_err("refused"),
+            Ok(workload) => workload.validate().expect_err("refused").reason,
             Err(e) => e.message().to_string(),
         }
     }
@@ -316,6 +344,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_is_found_in_either_form() {
+        let way = |text: &str| of(text).validate().expect_err("refused").way;
+        let long = "[[phase]]\nname = 'measure'\nmeasured = true\ntask = [{ run = { kind = 'nothing' } }, \
+                    { run = { kind = 'heap', size = 'lots' } }]";
+        assert_eq!(way(long), ["phase", "0", "task", "1", "run", "size"]);
+        assert_eq!(way(&SHORT.replace("'compact'", "'heap', size = 'lots'")), ["measure", "size"]);
+    }
+
+    #[test]
     fn one_driver_is_measured_where_the_only_measured_phase_waits_for_nothing_else() {
         let driver = "run = { kind = 'hugealloc', gfp = 'GFP_KERNEL' }";
         let phase = format!("[[phase]]\nname = 'measure'\nmeasured = true\n[[phase.task]]\n{driver}\n");
@@ -334,7 +371,9 @@ mod tests {
         let never = measuring("kind = 'hugealloc', gfp = 'GFP_KERNEL', give_up_after = 0");
         assert!(never.contains("give_up_after = 0"), "{never}");
         assert!(measuring("kind = 'heap', size = 'lots'").contains("lots"));
+        assert!(measuring("kind = 'heap', size = '4095'").contains("less than a page"));
         assert!(measuring("kind = 'watch', seconds = -1.0").contains("seconds = -1 is not from 0"));
+        assert!(measuring("kind = 'watch', seconds = 0").contains("seconds = 0: nothing is seen in no time"));
         assert!(measuring("kind = 'fragment', freed_per_section = 513").contains("a section has 512 pages"));
         assert!(measuring("kind = 'churn', size = '1 MiB'").contains("until it is stopped"));
         assert!(measuring("kind = 'something'").contains("unknown variant `something`"));

@@ -66,7 +66,7 @@ pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
     let different = verified.iter().any(|(_, v)| matches!(v, Ok(Verdict::Different(_))));
     // The last one is the caller's to say; a difference is the graver news.
     let mut bad: Vec<LabError> =
-        verified.iter().filter_map(|(_, v)| v.as_ref().err()).map(|e| asked_wrongly(e.to_string())).collect();
+        verified.iter().filter_map(|(dir, v)| Some(asked_wrongly(bad_in_words(dir, v.as_ref().err()?)))).collect();
     let last = if different { None } else { bad.pop() };
     for e in bad {
         let _ = writeln!(std::io::stderr(), "kontig: {e}");
@@ -105,6 +105,23 @@ fn folders(named: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
         found.extend(all);
     }
     Ok(found)
+}
+
+/// What is wrong with a recording; where there is none of the name, the one that is probably meant.
+fn bad_in_words(dir: &Path, e: &BadRecording) -> String {
+    if dir.exists() {
+        return e.to_string();
+    }
+    let there: Vec<PathBuf> = ALL.iter().flat_map(|parent| below(parent)).collect();
+    let name = |dir: &Path| dir.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let names: Vec<String> = there.iter().map(|dir| name(dir)).collect();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let asked = name(dir);
+    let meant = if names.contains(&asked) { Some(asked) } else { kontig_profiles::nearest(&asked, &known) };
+    match meant.and_then(|meant| there.iter().find(|dir| name(dir) == meant)) {
+        Some(meant) => format!("{e}: did you mean {}?", meant.display()),
+        None => e.to_string(),
+    }
 }
 
 /// The folders in a folder, by name; none if there is no such folder.

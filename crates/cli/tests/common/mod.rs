@@ -18,8 +18,8 @@ pub fn program() -> &'static str {
 
 /// The machine of 64 MiB as a file of its own, a text replaced in it; the path to ask for it by.
 pub fn machine(dir: &Path, replace: &[(&str, &str)]) -> String {
-    let text = include_str!("../../../../machines/tiny-64m.toml");
-    write(dir, "machine.toml", &changed(text, replace))
+    let text = include_str!("../../../../machines/tiny-64m.toml").replace("\"tiny-64m\"", "\"mine-64m\"");
+    write(dir, "machine.toml", &changed(&text, replace))
 }
 
 /// An experiment of two variants on 64 MiB, texts replaced in it; the path to ask for it by.

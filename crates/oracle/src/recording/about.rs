@@ -42,6 +42,9 @@ pub struct About {
     pub version: String,
     /// The series, such as `6.1`: what a profile stands for.
     pub series: String,
+    /// How many operations the trace has, if there is one.
+    #[serde(default)]
+    pub ops: Option<i64>,
     /// What was set before the experiment.
     #[serde(default)]
     pub sysctls: BTreeMap<String, toml::Value>,
