@@ -157,7 +157,7 @@ fn build(mutants: &[Mutant]) -> PathBuf {
         }
     }
     write(&to.join("crates/oracle/Cargo.toml"), &read(&replay.join("Cargo.toml")));
-    for copied in ["crates/procfs", "crates/profiles", "profiles"] {
+    for copied in ["crates/procfs", "crates/profiles", "crates/program", "profiles"] {
         for path in files(&root.join(copied)) {
             write(&to.join(path.strip_prefix(&root).expect("below it")), &read(&path));
         }
