@@ -46,3 +46,29 @@ pub(crate) fn points(variants: &[String], pace: Option<&Pace>, swept: &[RunResul
     }
     points
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::catalog;
+    use crate::plan::Views;
+    use crate::resolved::Resolved;
+
+    /// How many runs each preparation of an experiment is for.
+    fn families(change: impl Fn(&mut crate::experiment::Experiment)) -> Vec<usize> {
+        let (mut e, _) = catalog::experiment("hugepage-latency").expect("it comes along");
+        change(&mut e);
+        let resolved = Resolved::new(e, None).expect("it fits");
+        resolved.plans(1, &Views::default()).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn the_points_of_a_variant_have_one_preparation_unless_the_pause_is_part_of_it() {
+        assert_eq!(families(|_| {}), [1, 1, 7, 7]);
+        let paced = families(|e| {
+            let mut driver = e.workload.phases.last().expect("it measures").clone();
+            (driver.name, driver.measured) = ("before".into(), false);
+            e.workload.phases.insert(0, driver);
+        });
+        assert_eq!(paced, [1; 16]);
+    }
+}

@@ -224,3 +224,42 @@ impl CostModel {
 pub(crate) const fn ns(ps: u64) -> u64 {
     (ps + 500) / 1000
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The costs of a machine file, as TOML.
+    fn table() -> toml::Table {
+        let file: toml::Table = include_str!("../../../machines/xeon-1t.toml").parse().expect("a machine file");
+        file["costs"].as_table().expect("it has costs").clone()
+    }
+
+    fn read(table: &toml::Table) -> Result<Costs, String> {
+        toml::from_str(&table.to_string()).map_err(|e| e.message().to_string())
+    }
+
+    #[test]
+    fn every_cost_is_the_one_of_its_name() {
+        let table = table();
+        let costs = read(&table).expect("costs");
+        assert_eq!(costs.iter().count(), table.len());
+        for (name, cost) in costs.iter() {
+            let read = &table[name];
+            let ns = read["ns"].as_float().or(read["ns"].as_integer().map(|ns| ns as f64));
+            assert_eq!((Some(cost.ns), Some(cost.source.as_str())), (ns, read["source"].as_str()), "{name}");
+        }
+        assert_eq!(read(&toml::Table::try_from(&costs).expect("a table")), Ok(costs));
+    }
+
+    #[test]
+    fn a_cost_that_is_missing_or_unknown_is_named() {
+        let mut without = table();
+        without.remove("drains");
+        assert_eq!(read(&without), Err("missing field `drains`".into()));
+        let mut with = table();
+        with.insert("drain".into(), with["drains"].clone());
+        let said = read(&with).expect_err("unknown");
+        assert!(said.starts_with("unknown field `drain`, expected one of `zones_tried`, `zone_locks`"), "{said}");
+    }
+}
