@@ -7,6 +7,7 @@ use std::hint::black_box;
 const PAGE: usize = 4096;
 
 /// Eight-byte updates at random places of a table: no simulator can do an event in less memory traffic than one.
+#[derive(Clone)]
 pub struct RandomUpdates {
     table: Vec<u64>,
     random: Random,

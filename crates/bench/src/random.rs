@@ -3,6 +3,7 @@
 use kontig_program::SplitMix64;
 
 /// The generator of the workloads, and what the streams draw from it.
+#[derive(Clone)]
 pub struct Random(SplitMix64);
 
 impl Random {

@@ -30,6 +30,7 @@ const STRETCH: u32 = 4096;
 ///
 /// It looks at the host's clock between repetitions, and then takes a sample of the limit too. Which pages a
 /// repetition touches and unmaps is chosen before its clock starts.
+#[derive(Clone)]
 struct Toucher {
     pages: u32,
     stretches: bool,
@@ -47,7 +48,7 @@ struct Toucher {
     stage: Stage,
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Stage {
     Map,
     Fill,

@@ -22,6 +22,7 @@ const TURNS: u64 = 1 << 19;
 const STRETCH_NS: u64 = 1_000_000;
 
 /// Advises the kernel of the same page again and again, and sleeps in between.
+#[derive(Clone)]
 struct Sleeper {
     region: Option<Region>,
     sleep_ns: u64,

@@ -4,6 +4,7 @@ use crate::Ending;
 use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::files::{check_directory, check_writable, write_file};
+use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
 use kontig_lab::store::{HostFacts, Store, StoredResult};
@@ -104,7 +105,8 @@ fn assignment(text: &str) -> Result<(String, String), LabError> {
 /// Runs, and writes what was asked for.
 fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let begin = Instant::now();
-    let session = Session::new(resolved, o.seed, o.procfs.clone())?;
+    let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
+    let session = Session::new(resolved, o.seed, &Views { procfs: o.procfs.clone(), maps })?;
     // Places that cannot be written to are found out now, not after a minute of work.
     let store = o.out.as_deref().map(Store::create).transpose()?;
     for file in [&o.html, &o.svg].into_iter().flatten() {
@@ -254,7 +256,7 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
         };
         crate::say(&format!("{shown}: {first} {more} not of this result: its result.json names no such run"));
     }
-    let session = Session::new(stored.inputs.clone(), stored.seed, None)?;
+    let session = Session::new(stored.inputs.clone(), stored.seed, &Views { procfs: None, maps: true })?;
     let planned = session.jobs().len();
     let session = session.only(|plan| stored.has(plan));
     let files = Mutex::new(BTreeMap::new());

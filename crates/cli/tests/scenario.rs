@@ -24,6 +24,7 @@ struct Pairs {
     pairs: u64,
 }
 
+#[derive(Clone)]
 struct PairsDriver {
     left: u64,
     kept: u64,
@@ -110,6 +111,7 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
         repetition,
         seed: 1 + u64::from(repetition),
         procfs: None,
+        pictures: true,
     }
 }
 

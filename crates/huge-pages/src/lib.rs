@@ -1,7 +1,7 @@
 //! The allocator of Kontig's programs: large arrays are put on huge pages of the host.
 //!
 //! A program that simulates makes it its `#[global_allocator]`, and the benchmark that measures it does, too. A simulated terabyte is two gigabytes of engine state, reached at random: on 4 KiB pages every access would miss
-//! the TLB as well as the cache. Everything below [`LARGE`] goes to the system's allocator.
+//! the TLB as well as the cache. Everything below 32 MiB goes to the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 

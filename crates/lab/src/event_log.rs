@@ -13,6 +13,7 @@ pub(crate) const FIRST: usize = 10_000;
 pub(crate) const LAST: usize = 10_000;
 
 /// Events as they come, in the order of their times.
+#[derive(Clone)]
 pub(crate) struct EventLog {
     first: Vec<(u64, Event)>,
     last: VecDeque<(u64, Event)>,

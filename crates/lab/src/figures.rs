@@ -56,6 +56,7 @@ fn add(sum: &mut TaskTime, time: TaskTime) {
 }
 
 /// A phase with what was counted in it.
+#[derive(Clone)]
 pub(crate) struct Stretch {
     pub(crate) name: String,
     pub(crate) start_ns: u64,

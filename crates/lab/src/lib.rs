@@ -3,7 +3,7 @@
 //! From what is asked for to what is kept, each module uses those before it and none after:
 //! [`source`] is a file with its lines; [`catalog`] holds the data that comes along; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
 //! looking at what `observe` reads off the machine; [`compare`] makes the table of all runs; `sweep` varies the pace;
-//! [`resolved`] looks up what an experiment names; [`session`] does it all in parallel; [`store`] keeps results and finds
+//! [`resolved`] looks up what an experiment names; [`session`] does it all in parallel, by a `queue`; [`store`] keeps results and finds
 //! them again.
 
 pub mod catalog;
@@ -17,6 +17,7 @@ pub mod files;
 mod gate;
 mod observe;
 pub mod plan;
+mod queue;
 mod remarks;
 mod repetitions;
 pub mod resolved;

@@ -27,6 +27,18 @@ pub struct RunPlan {
     pub seed: u64,
     /// Where to write the machine's proc files at the begin and the end of the measurement.
     pub procfs: Option<PathBuf>,
+    /// Whether it takes pictures of the machine's pageblocks.
+    pub pictures: bool,
+}
+
+/// What is seen of a session's runs besides their figures. None of it changes what they measure.
+#[derive(Clone, Debug, Default)]
+pub struct Views {
+    /// The directory for the machines' proc files.
+    pub procfs: Option<PathBuf>,
+    /// Whether somebody will look at the maps, or at files that hold them. The one that is shown is of a variant's first
+    /// repetition, so no other run has a map.
+    pub maps: bool,
 }
 
 impl RunPlan {

@@ -4,14 +4,13 @@ use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Experiment, Target};
 use crate::files::file_name;
-use crate::plan::RunPlan;
+use crate::plan::{RunPlan, Views};
 use crate::source::Source;
 use crate::sweep;
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
 use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// An experiment with everything its names stand for: enough to run it again anywhere.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -110,6 +109,7 @@ impl Resolved {
             repetition: 0,
             seed,
             procfs: None,
+            pictures: false,
         }
     }
 
@@ -118,27 +118,26 @@ impl Resolved {
         if self.experiment.workload.scenario().is_random() { self.experiment.repetitions } else { 1 }
     }
 
-    /// All runs: variants × repetitions, then the pace sweep's points for each variant.
-    pub(crate) fn plans(&self, seed: u64, procfs: Option<&Path>) -> Vec<RunPlan> {
+    /// All runs: variants × repetitions, then the pace sweep's points for each variant. Those that prepare the machine
+    /// alike are together.
+    pub(crate) fn plans(&self, seed: u64, views: &Views) -> Vec<Vec<RunPlan>> {
         let mut plans = Vec::new();
         for (i, v) in self.experiment.variant.iter().enumerate() {
-            let base = procfs.map(|d| d.join(&self.experiment.id).join(file_name(&v.name)));
+            let base = views.procfs.as_ref().map(|d| d.join(&self.experiment.id).join(file_name(&v.name)));
             for repetition in 0..self.repetitions() {
                 let procfs = base.as_ref().map(|d| d.join(repetition.to_string()));
-                plans.push(RunPlan {
+                plans.push(vec![RunPlan {
                     repetition,
                     seed: seed.wrapping_add(u64::from(repetition)),
                     procfs,
+                    pictures: views.maps && repetition == 0,
                     ..self.plan(i, seed)
-                });
+                }]);
             }
         }
         if let (Some(pace), Some(machine)) = (&self.experiment.pace, &self.pace_machine) {
-            let workload = &self.experiment.workload;
             for i in 0..self.experiment.variant.len() {
-                plans.extend(
-                    pace.pause_us.iter().map(|&pause| sweep::plan(self.plan(i, seed), workload, machine, pause)),
-                );
+                plans.extend(sweep::plans(&self.plan(i, seed), &self.experiment.workload, pace, machine));
             }
         }
         plans

@@ -1,4 +1,7 @@
 //! One run of one variant: a machine is made, and goes through the phases of a scenario.
+//!
+//! A run is prepared and then measured: [`Prepared`] is one that has gone through the phases before the first that is
+//! measured. Runs that differ in nothing until then may be measured from copies of one that is prepared.
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::figures::{Counters, Stretch, WORKLOAD, distribution_figures, histogram, phase_figures};
@@ -11,9 +14,9 @@ use kontig_mm::sysctl::Sysctl;
 use kontig_program::Program;
 use kontig_results::{Endings, Figure, Histogram, Reading, RunResult, TaskTime};
 use kontig_sim::{CostModel, Machine, SimError, Stop, TaskId};
-use kontig_workload::scenario::Stop as ProgramStop;
-use kontig_workload::{End, Measured, Phase, Scenario, Start, Task};
+use kontig_workload::{End, Measured, Phase, Scenario, Start, Started, Task};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -31,40 +34,60 @@ pub struct RunControl {
 /// # Errors
 /// If the run cannot go on, or was asked to stop.
 pub fn run(plan: &RunPlan, control: &RunControl) -> Result<RunResult, LabError> {
-    let machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs));
-    let run = Running {
-        plan,
-        machine,
-        control,
-        programs: Vec::new(),
-        phases: Vec::new(),
-        phase_began: Counters::default(),
-        sampler: Sampler::new(),
-        measured: Vec::new(),
-    };
-    run.go()
+    Prepared::new(plan, control)?.measure(plan, control)
+}
+
+/// A run that has come to its first measured phase.
+#[derive(Clone)]
+pub struct Prepared<'a>(Running<'a>);
+
+impl<'a> Prepared<'a> {
+    /// Makes the machine of a plan and goes through the phases before the first that is measured.
+    ///
+    /// # Errors
+    /// If the run cannot go on, or was asked to stop.
+    pub fn new(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, LabError> {
+        let machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs));
+        let mut run = Running {
+            plan,
+            machine,
+            control,
+            programs: Vec::new(),
+            phases: Vec::new(),
+            phase_began: Counters::default(),
+            sampler: Sampler::new(plan.pictures),
+            measured: Vec::new(),
+        };
+        run.go_through(0..run.first_measured())?;
+        Ok(Prepared(run))
+    }
+
+    /// Goes through the phases that are left: of the plan it was prepared by, or of one that prepares alike.
+    ///
+    /// # Errors
+    /// If the run cannot go on, or was asked to stop.
+    pub fn measure(self, plan: &'a RunPlan, control: &'a RunControl) -> Result<RunResult, LabError> {
+        Running { plan, control, ..self.0 }.measure()
+    }
 }
 
 /// A program of the workload.
+#[derive(Clone)]
 struct Spawned {
     id: TaskId,
     /// Its task's name, and whether it is in the background.
     task: (String, bool),
 }
 
-/// A task whose copies have begun.
-struct Begun {
-    copies: Vec<TaskId>,
-    stops: Vec<ProgramStop>,
-}
-
 /// What the tasks of a measured phase have measured.
+#[derive(Clone)]
 struct OfPhase {
     phase: String,
     measured: Vec<Measured>,
 }
 
 /// A run in progress.
+#[derive(Clone)]
 struct Running<'a> {
     plan: &'a RunPlan,
     machine: Machine,
@@ -89,64 +112,79 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Runs all phases. The measurement begins with the first that is measured, and ends with the last phase.
-    fn go(mut self) -> Result<RunResult, LabError> {
+    /// How many phases go before the measurement.
+    fn first_measured(&self) -> usize {
+        let phases = &self.plan.scenario.phases;
+        phases.iter().position(|phase| phase.measured).unwrap_or(phases.len())
+    }
+
+    /// Runs the measurement: it begins with the first phase that is measured, and ends with the last phase.
+    fn measure(mut self) -> Result<RunResult, LabError> {
+        self.write_procfs("start")?;
+        let before = Before::of(&self.machine);
+        self.go_through(self.first_measured()..self.plan.scenario.phases.len())?;
+        self.end_phase();
+        self.sampler.last_look(&mut self.machine, "end");
+        self.write_procfs("end")?;
+        Ok(self.result(&before))
+    }
+
+    /// Goes through some of the phases.
+    fn go_through(&mut self, phases: Range<usize>) -> Result<(), LabError> {
         let scenario = &self.plan.scenario;
-        let shares = shares(scenario);
-        let mut before = None;
-        for (phase, permille) in scenario.phases.iter().zip(shares) {
+        for (phase, permille) in scenario.phases.iter().zip(shares(scenario)).take(phases.end).skip(phases.start) {
             self.phase(phase);
-            if phase.measured && before.is_none() {
-                self.write_procfs("start")?;
-                before = Some(Before::of(&self.machine));
+            if phase.measured && !self.sampler.is_measuring() {
+                self.machine.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
+                self.sampler.measured_from(&self.machine);
             }
-            let free_pages = self.machine.memory().nr_free_pages();
-            let begun = self.begin(phase, free_pages)?;
+            let begun = self.begin(phase)?;
             self.advance(phase, &begun, permille)?;
-            begun.iter().flat_map(|task| &task.stops).for_each(ProgramStop::stop);
+            self.stop(&begun);
             if phase.measured {
                 let measured = self.read(phase, &begun);
                 self.measured.push(OfPhase { phase: phase.name.clone(), measured });
             }
         }
-        self.end_phase();
-        self.sampler.last_look(&mut self.machine, "end");
-        self.write_procfs("end")?;
-        let before = before.unwrap_or_else(|| Before::of(&self.machine));
-        Ok(self.result(&before))
+        Ok(())
     }
 
-    /// Begins a phase's tasks; those it waits for are returned.
-    fn begin(&mut self, phase: &Phase, free_pages: u64) -> Result<Vec<Begun>, LabError> {
-        if phase.measured && !self.sampler.is_measuring() {
-            self.machine.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
-            self.sampler.measured_from(&self.machine);
-        }
+    /// Begins a phase's tasks; the copies of each that it waits for are returned.
+    fn begin(&mut self, phase: &Phase) -> Result<Vec<Vec<TaskId>>, LabError> {
+        let free_pages = self.machine.memory().nr_free_pages();
         let mut foreground = Vec::new();
         for task in &phase.tasks {
-            let mut begun = Begun { copies: Vec::new(), stops: Vec::new() };
+            let mut copies = Vec::new();
             for &placement in &task.placements {
                 let seed = Scenario::seed(self.plan.seed, self.programs.len() as u64);
                 let program = task.start(&Start { free_pages, seed, ..Start::default() });
                 let program = program.map_err(|e| LabError::Asked(AskedWrongly::Value(e)))?;
-                begun.stops.push(program.stop());
                 let id = self.machine.spawn(Box::new(program), placement);
-                begun.copies.push(id);
+                copies.push(id);
                 self.programs.push(Spawned { id, task: called(task) });
             }
             if !task.background {
-                foreground.push(begun);
+                foreground.push(copies);
             }
         }
         Ok(foreground)
     }
 
+    /// Stops the tasks of a phase that has ended.
+    fn stop(&mut self, begun: &[Vec<TaskId>]) {
+        for &id in begun.iter().flatten() {
+            if let Some(started) = self.machine.program_mut(id).and_then(Started::of_mut) {
+                started.stop();
+            }
+        }
+    }
+
     /// Runs to the end of a phase, looking at the machine at intervals.
-    fn advance(&mut self, phase: &Phase, begun: &[Begun], (from, to): (u32, u32)) -> Result<(), LabError> {
+    fn advance(&mut self, phase: &Phase, begun: &[Vec<TaskId>], (from, to): (u32, u32)) -> Result<(), LabError> {
         let start = self.machine.now();
         let (end, mut waited_for) = match phase.end {
             End::After { ns } => (start.saturating_add(ns), Vec::new()),
-            End::AllDone => (u64::MAX, begun.iter().flat_map(|task| &task.copies).rev().copied().collect()),
+            End::AllDone => (u64::MAX, begun.iter().flatten().rev().copied().collect()),
         };
         loop {
             let next = waited_for.last().copied();
@@ -171,15 +209,15 @@ impl Running<'_> {
     }
 
     /// How far the task is that is least far.
-    fn progress(&self, begun: &[Begun]) -> f64 {
-        let copies = begun.iter().flat_map(|task| &task.copies);
+    fn progress(&self, begun: &[Vec<TaskId>]) -> f64 {
+        let copies = begun.iter().flatten();
         let each = copies.filter_map(|id| self.machine.program(*id)).map(Program::progress);
         each.fold(f64::INFINITY, f64::min)
     }
 
     /// What a phase's tasks have measured.
-    fn read(&self, phase: &Phase, begun: &[Begun]) -> Vec<Measured> {
-        let programs = |task: &Begun| task.copies.iter().filter_map(|id| self.machine.program(*id)).collect();
+    fn read(&self, phase: &Phase, begun: &[Vec<TaskId>]) -> Vec<Measured> {
+        let programs = |copies: &Vec<TaskId>| copies.iter().filter_map(|id| self.machine.program(*id)).collect();
         phase.read(&begun.iter().map(programs).collect::<Vec<_>>())
     }
 

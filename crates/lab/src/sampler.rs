@@ -2,7 +2,8 @@
 //!
 //! A phase's length is not known beforehand: when a series grows too long, every other value of the phase is dropped
 //! and the interval doubles, so that any phase ends with a few hundred points. Pictures are taken at even steps of progress,
-//! because each costs a walk over all frames.
+//! because each costs a walk over all frames, and only in runs whose pictures somebody will look at. Nothing else a run
+//! leaves behind depends on them.
 
 use crate::event_log::EventLog;
 use crate::observe::{cells, gib, machine_score, node_runs};
@@ -31,6 +32,7 @@ const SERIES: [(&str, &str); 7] = [
 ];
 
 /// The eyes of a run.
+#[derive(Clone)]
 pub(crate) struct Sampler {
     interval_ns: u64,
     next_ns: u64,
@@ -38,7 +40,8 @@ pub(crate) struct Sampler {
     series: [Vec<(u64, f64)>; SERIES.len()],
     /// How many of them are of earlier phases.
     settled: usize,
-    map: MemoryMap,
+    /// The pictures, of a run that takes any.
+    map: Option<MemoryMap>,
     next_picture: f64,
     events: EventLog,
     /// Whether the score's extremes and the gaps between proactive runs are those of the measurement already.
@@ -58,13 +61,14 @@ struct Seen {
 }
 
 impl Sampler {
-    pub(crate) fn new() -> Sampler {
+    /// For a run that takes pictures or one that does not.
+    pub(crate) fn new(pictures: bool) -> Sampler {
         Sampler {
             interval_ns: FIRST_INTERVAL_NS,
             next_ns: 0,
             series: Default::default(),
             settled: 0,
-            map: MemoryMap::default(),
+            map: pictures.then(MemoryMap::default),
             next_picture: 0.0,
             events: EventLog::new(),
             measuring: false,
@@ -163,11 +167,12 @@ impl Sampler {
         }
     }
 
-    /// Takes a picture of all pageblocks.
+    /// Takes a picture of all pageblocks, in a run that takes pictures.
     fn picture(&mut self, m: &Machine, phase: &str) {
+        let Some(map) = &mut self.map else { return };
         let mem = m.memory();
-        if self.map.zones.is_empty() {
-            self.map.zones = mem
+        if map.zones.is_empty() {
+            map.zones = mem
                 .zones()
                 .iter()
                 .map(|z| MapZone {
@@ -180,7 +185,7 @@ impl Sampler {
         let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
         // Writing into memory cannot fail.
         let packed = deflate.write_all(&cells).and_then(|()| deflate.finish()).unwrap_or_default();
-        self.map.frames.push(MapFrame {
+        map.frames.push(MapFrame {
             at_ns: m.now(),
             phase: phase.into(),
             free_pages: mem.nr_free_pages(),
@@ -213,6 +218,6 @@ impl Sampler {
             unit: (*unit).into(),
             points,
         });
-        (series.collect(), self.map, self.events)
+        (series.collect(), self.map.unwrap_or_default(), self.events)
     }
 }

@@ -7,12 +7,13 @@ use crate::compare::compare;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Experiment;
 use crate::gate::{Gate, available_memory, lock};
-use crate::plan::RunPlan;
+use crate::plan::{RunPlan, Views};
+use crate::queue::{Family, Next, Queue};
 use crate::resolved::Resolved;
-use crate::run::{RunControl, run};
+use crate::run::{Prepared, RunControl};
 use crate::sweep;
 use kontig_results::{ExperimentResult, PacePoint, RunResult};
-use std::path::PathBuf;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -37,6 +38,8 @@ pub struct Job {
     /// How far it is.
     pub control: RunControl,
     experiment: usize,
+    /// The number of its family: the jobs that are measured from one preparation.
+    family: usize,
     bytes: u64,
 }
 
@@ -54,24 +57,29 @@ impl Session {
     ///
     /// # Errors
     /// If a sysctl is wrong, or a run needs more memory than the host has.
-    pub fn new(resolved: Vec<Resolved>, seed: u64, procfs: Option<PathBuf>) -> Result<Session, LabError> {
+    pub fn new(resolved: Vec<Resolved>, seed: u64, views: &Views) -> Result<Session, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut jobs = Vec::new();
+        let mut jobs: Vec<Job> = Vec::new();
         let available = available_memory();
         for (experiment, r) in resolved.iter().enumerate() {
-            for plan in r.plans(seed, procfs.as_deref()) {
-                let wrong = |e: String| AskedWrongly::Contradictory { path: plan.machine.name.clone(), reason: e };
-                // Repetitions differ in nothing that can be wrong.
-                if plan.repetition == 0 {
-                    plan.check()?;
+            for alike in r.plans(seed, views) {
+                let first = jobs.len();
+                for plan in alike {
+                    let wrong = |e: String| AskedWrongly::Contradictory { path: plan.machine.name.clone(), reason: e };
+                    // Repetitions differ in nothing that can be wrong.
+                    if plan.repetition == 0 {
+                        plan.check()?;
+                    }
+                    let needed = plan.machine.host_bytes().map_err(wrong)?;
+                    if needed > available {
+                        let what = format!("{} on machine {}", plan.title(), plan.machine.name);
+                        return Err(Failed::HostMemory { what, needed, available }.into());
+                    }
+                    let control = RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
+                    // Where there is no room for a copy beside the machine it is of, each job prepares its own.
+                    let family = if 2 * needed <= available { first } else { jobs.len() };
+                    jobs.push(Job { plan, control, experiment, family, bytes: needed });
                 }
-                let needed = plan.machine.host_bytes().map_err(wrong)?;
-                if needed > available {
-                    let what = format!("{} on machine {}", plan.title(), plan.machine.name);
-                    return Err(Failed::HostMemory { what, needed, available }.into());
-                }
-                let control = RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
-                jobs.push(Job { plan, control, experiment, bytes: needed });
             }
         }
         let planned = (0..resolved.len()).map(|e| jobs.iter().filter(|job| job.experiment == e).count()).collect();
@@ -83,6 +91,16 @@ impl Session {
     pub fn only(mut self, wanted: impl Fn(&RunPlan) -> bool) -> Session {
         self.jobs.retain(|job| wanted(&job.plan));
         self
+    }
+
+    /// The jobs of each family, by number.
+    fn families(&self) -> Vec<Range<usize>> {
+        let mut first = 0;
+        let mut range = |family: &[Job]| {
+            first += family.len();
+            first - family.len()..first
+        };
+        self.jobs.chunk_by(|a, b| a.family == b.family).map(&mut range).collect()
     }
 
     /// The runs, for a display of their progress.
@@ -109,32 +127,51 @@ impl Session {
     ) -> (Vec<Outcome>, Option<LabError>) {
         let gate = Gate::new(MEMORY_FOR_RUNS.min(available_memory()));
         // The largest first, so that small ones fill the gaps.
-        let mut order: Vec<usize> = (0..self.jobs.len()).collect();
-        order.sort_by_key(|&i| (std::cmp::Reverse(self.jobs[i].bytes), i));
-        let queue = Mutex::new(order.into_iter());
+        let mut families = self.families();
+        families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family.start].bytes), family.start));
+        let queue = Queue::new(families);
         let results: Mutex<Vec<Option<RunResult>>> = Mutex::new((0..self.jobs.len()).map(|_| None).collect());
         let error: Mutex<Option<LabError>> = Mutex::new(None);
-        std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, self.jobs.len().max(1)) {
-                scope.spawn(|| {
-                    loop {
-                        let next = lock(&queue).next();
-                        let Some(i) = next else { break };
-                        if self.stop.load(Ordering::Relaxed) {
-                            break;
-                        }
-                        let job = &self.jobs[i];
-                        let _room = gate.enter(job.bytes);
-                        match run(&job.plan, &job.control).and_then(|r| finished(&r).map(|()| r)) {
-                            Ok(r) => lock(&results)[i] = Some(r),
-                            Err(e) => {
-                                // The error first: others that then stop must not be taken for the cause.
-                                lock(&error).get_or_insert(e);
-                                self.stop.store(true, Ordering::Relaxed);
-                            }
+        let failed = |e: LabError| {
+            // The error first: others that then stop must not be taken for the cause.
+            lock(&error).get_or_insert(e);
+            self.stop.store(true, Ordering::Relaxed);
+        };
+        let measure = |family: &Family<'_>| {
+            while !self.stop.load(Ordering::Relaxed)
+                && let Some((i, prepared)) = family.next()
+            {
+                let Job { plan, control, .. } = &self.jobs[i];
+                match prepared.measure(plan, control).and_then(|r| finished(&r).map(|()| r)) {
+                    Ok(r) => lock(&results)[i] = Some(r),
+                    Err(e) => failed(e),
+                }
+            }
+        };
+        let work = || {
+            while !self.stop.load(Ordering::Relaxed)
+                && let Some(next) = queue.next()
+            {
+                match next {
+                    Next::Prepare(family) => {
+                        let Job { plan, control, bytes, .. } = &self.jobs[family.jobs.start];
+                        // The machine, and a copy of it where there is more than one job.
+                        let _room = gate.enter(bytes * family.jobs.len().min(2) as u64);
+                        match Prepared::new(plan, control) {
+                            Ok(prepared) => measure(&family.done(prepared)),
+                            Err(e) => failed(e),
                         }
                     }
-                });
+                    Next::Help(family) => {
+                        let _room = gate.enter(self.jobs[family.first].bytes);
+                        measure(&family);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..threads.clamp(1, self.jobs.len().max(1)) {
+                scope.spawn(work);
             }
         });
         let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -13,12 +13,20 @@ fn name(variant: &str, pause_us: f64) -> String {
     format!("{variant}, pause {pause_us} us")
 }
 
-/// The plan of a point of the sweep: another one's with another pause, on the sweep's machine.
-pub(crate) fn plan(of: RunPlan, workload: &Workload, machine: &MachineFile, pause_us: f64) -> RunPlan {
-    let mut workload = workload.clone();
-    workload.set_pause_us(pause_us);
-    let variant = Variant { name: name(&of.variant.name, pause_us), ..of.variant };
-    RunPlan { variant, machine: machine.clone(), scenario: workload.scenario(), ..of }
+/// The plans of a variant's points: each is another plan with another pause, on the sweep's machine. Points that prepare
+/// the machine alike are together, and all do but where the pause is one of the preparation's, too.
+pub(crate) fn plans(of: &RunPlan, workload: &Workload, pace: &Pace, machine: &MachineFile) -> Vec<Vec<RunPlan>> {
+    let point = |&pause_us: &f64| {
+        let mut workload = workload.clone();
+        workload.set_pause_us(pause_us);
+        (pause_us, workload)
+    };
+    let plan = |(pause_us, workload): &(f64, Workload)| {
+        let variant = Variant { name: name(&of.variant.name, *pause_us), ..of.variant.clone() };
+        RunPlan { variant, machine: machine.clone(), scenario: workload.scenario(), ..of.clone() }
+    };
+    let points: Vec<(f64, Workload)> = pace.pause_us.iter().map(point).collect();
+    points.chunk_by(|(_, a), (_, b)| a.prepares_as(b)).map(|alike| alike.iter().map(plan).collect()).collect()
 }
 
 /// The sweep's runs as points.
@@ -37,4 +45,30 @@ pub(crate) fn points(variants: &[String], pace: Option<&Pace>, swept: &[RunResul
         }
     }
     points
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::catalog;
+    use crate::plan::Views;
+    use crate::resolved::Resolved;
+
+    /// How many runs each preparation of an experiment is for.
+    fn families(change: impl Fn(&mut crate::experiment::Experiment)) -> Vec<usize> {
+        let (mut e, _) = catalog::experiment("hugepage-latency").expect("it comes along");
+        change(&mut e);
+        let resolved = Resolved::new(e, None).expect("it fits");
+        resolved.plans(1, &Views::default()).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn the_points_of_a_variant_have_one_preparation_unless_the_pause_is_part_of_it() {
+        assert_eq!(families(|_| {}), [1, 1, 7, 7]);
+        let paced = families(|e| {
+            let mut driver = e.workload.phases.last().expect("it measures").clone();
+            (driver.name, driver.measured) = ("before".into(), false);
+            e.workload.phases.insert(0, driver);
+        });
+        assert_eq!(paced, [1; 16]);
+    }
 }

@@ -2,6 +2,7 @@
 
 use kontig_lab::catalog;
 use kontig_lab::experiment::Experiment;
+use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_results::RunResult;
@@ -28,7 +29,7 @@ fn runs(pause_us: u32, tries: u32, threads: usize) -> (Vec<String>, Vec<RunResul
     let text = EXPERIMENT.replace("PAUSE", &pause_us.to_string()).replace("TRIES", &tries.to_string());
     let experiment: Experiment = toml::from_str(&text).unwrap();
     assert!(catalog::machine(&experiment.machine).is_ok());
-    let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], 1, None).unwrap();
+    let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], 1, &Views::default()).unwrap();
     let (mut outcomes, error) = session.run(threads, &|_| Ok(()));
     assert_eq!(error, None);
     let outcome = outcomes.pop().unwrap();

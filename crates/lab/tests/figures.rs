@@ -2,6 +2,7 @@
 
 use kontig_lab::compare::compare;
 use kontig_lab::experiment::{Experiment, Target, TargetRow, Variant};
+use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
 use kontig_results::{
@@ -238,7 +239,7 @@ sysctls = {{ "vm.compaction_proactiveness" = 100 }}
 "#
     );
     let experiment: Experiment = toml::from_str(&text).unwrap();
-    let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], seed, None).unwrap();
+    let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], seed, &Views::default()).unwrap();
     let (mut outcomes, error) = session.run(2, &|_| Ok(()));
     assert_eq!(error, None);
     outcomes.remove(0)
@@ -319,7 +320,7 @@ fn a_workload_that_is_called_deterministic_is_and_runs_once() {
     let of_seed = |seed| small_with("first", 1, 1, seed).runs.remove(0);
     assert_eq!(RunResult { seed: 2, ..of_seed(1) }, of_seed(2));
     let runs = small("random", 2, 1).runs;
-    assert_ne!(runs[0].map, runs[1].map, "other holes with another seed");
+    assert_ne!(runs[0].vmstat, runs[1].vmstat, "other holes with another seed");
 }
 
 /// A machine of several nodes of 64 MiB each, filled with unmovable pages: how far apart a kcompactd's runs begin.
@@ -346,7 +347,7 @@ sysctls = { "vm.compaction_proactiveness" = 40 }
     };
     resolved.machine.zone = (0..nodes).map(zone).collect();
     resolved.machine.cpus = 2 * nodes as usize;
-    let session = Session::new(vec![resolved], 1, None).unwrap();
+    let session = Session::new(vec![resolved], 1, &Views::default()).unwrap();
     let (mut outcomes, error) = session.run(1, &|_| Ok(()));
     assert_eq!(error, None);
     values(row(&outcomes.remove(0).result, "time between proactive runs", MEASURE))[0].unwrap()

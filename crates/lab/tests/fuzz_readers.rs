@@ -4,6 +4,7 @@
 //! format in the wrong place, bytes that are no text. What is still accepted must also be fit to be planned.
 
 use kontig_lab::catalog;
+use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_lab::store::{RunFile, StoredResult};
@@ -208,7 +209,7 @@ fn plan(inputs: Vec<Resolved>) -> Result<(), TestCaseError> {
             }
         }
     }
-    one_line(Session::new(inputs, u64::MAX, None)).map(|_| ())
+    one_line(Session::new(inputs, u64::MAX, &Views::default())).map(|_| ())
 }
 
 fn experiment(text: &str) -> Result<Resolved, LabError> {
@@ -338,7 +339,7 @@ fn result_text() -> String {
 
 #[test]
 fn what_is_damaged_here_was_whole_before() {
-    assert!(Session::new(vec![small_resolved()], 1, None).is_ok());
+    assert!(Session::new(vec![small_resolved()], 1, &Views::default()).is_ok());
     assert!(StoredResult::read(&file("whole.json", result_text().as_bytes())).is_ok());
     for text in EXPERIMENTS {
         assert!(experiment(text).is_ok());

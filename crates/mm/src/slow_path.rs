@@ -35,6 +35,7 @@ pub enum AllocFailure {
 type AllocStep = Step<Result<Pfn, AllocFailure>>;
 
 /// A request on the slow path.
+#[derive(Clone)]
 pub struct AllocSlow {
     request: Request,
     flags: AllocFlags,
@@ -50,6 +51,7 @@ pub struct AllocSlow {
     looked_twice: bool,
 }
 
+#[derive(Clone)]
 enum State {
     Entry,
     /// The first, asynchronous compaction of a costly or unmovable request.

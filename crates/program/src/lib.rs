@@ -15,6 +15,7 @@
 //! use kontig_program::{Batch, Op, Outcome, Program, Region, Value};
 //!
 //! /// Maps 16 pages, touches them, and unmaps every second one.
+//! #[derive(Clone)]
 //! struct EverySecond {
 //!     mapped: bool,
 //!     holes: bool,
@@ -61,6 +62,6 @@ pub use figure::{Better, Figure, MEASURE, Merge, Reading, TOTAL, Text};
 pub use gfp::Gfp;
 pub use op::{Frame, Op, Order, Region};
 pub use outcome::{Outcome, Value};
-pub use program::{Placement, Program};
+pub use program::{BoxedClone, Placement, Program};
 pub use random::SplitMix64;
 pub use size::parse_size;

@@ -4,8 +4,9 @@ use crate::batch::Batch;
 use crate::outcome::Outcome;
 use std::any::Any;
 
-/// A process or driver. `Any`, so that the host that started one can look at what it has measured.
-pub trait Program: Any + Send {
+/// A process or driver: a value, so that a machine can be copied with all that runs on it. `Any`, so that the host that
+/// started one can look at what it has measured.
+pub trait Program: Any + Send + BoxedClone {
     /// Hands over what to do next; a program that hands over nothing is done, and what it holds stays held.
     ///
     /// `done` has the outcome of every operation of the last batch, in the batch's order. On the first call it has one
@@ -14,6 +15,24 @@ pub trait Program: Any + Send {
 
     /// The share of its work that is done or handed over, 0 to 1.
     fn progress(&self) -> f64;
+}
+
+/// A copy of a program whose type is not known; every program that is `Clone` has it.
+pub trait BoxedClone {
+    /// A program that goes on from where this one is, and shares nothing with it.
+    fn boxed_clone(&self) -> Box<dyn Program>;
+}
+
+impl<P: Program + Clone> BoxedClone for P {
+    fn boxed_clone(&self) -> Box<dyn Program> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Program> {
+    fn clone(&self) -> Box<dyn Program> {
+        self.as_ref().boxed_clone()
+    }
 }
 
 /// Where a program runs.

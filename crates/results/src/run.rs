@@ -39,7 +39,7 @@ pub struct RunResult {
     pub series: Vec<Series>,
     /// Phases of the run, without a gap.
     pub phases: Vec<Phase>,
-    /// The pageblocks over time.
+    /// The pageblocks over time; empty but in a variant's first repetition, whose map is the one that is shown.
     pub map: MemoryMap,
     /// Tracepoints of the measured phase, by time: compaction runs, kcompactd, kswapd, direct reclaim. Where there are
     /// more than twenty thousand, the first and the last ten thousand.

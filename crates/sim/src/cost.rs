@@ -5,7 +5,9 @@
 //! unmapping, TLB shootdowns. It knows nothing of kernel generations or variants.
 
 use kontig_mm::Work;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 
 /// One cost with where it comes from.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -27,8 +29,7 @@ impl Cost {
 macro_rules! costs {
     (work { $($(#[$wdoc:meta])* $work:ident;)* } other { $($(#[$odoc:meta])* $other:ident;)* }) => {
         /// The costs of a machine file, by name.
-        #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-        #[serde(deny_unknown_fields)]
+        #[derive(Clone, Debug, Serialize, PartialEq)]
         #[allow(missing_docs)]
         pub struct Costs {
             $($(#[$wdoc])* pub $work: Cost,)*
@@ -56,6 +57,15 @@ macro_rules! costs {
         }
 
         impl Costs {
+            const NAMES: &[&str] = &[$(stringify!($work),)* $(stringify!($other),)*];
+
+            /// From costs in the order of their names, or the name of the first that is missing.
+            fn of(costs: Vec<Option<Cost>>) -> Result<Costs, &'static str> {
+                let mut costs = costs.into_iter();
+                let mut next = |name| costs.next().flatten().ok_or(name);
+                Ok(Costs { $($work: next(stringify!($work))?,)* $($other: next(stringify!($other))?,)* })
+            }
+
             /// Every cost with its name.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Cost)> {
                 [$((stringify!($work), &self.$work),)* $((stringify!($other), &self.$other),)*].into_iter()
@@ -131,6 +141,58 @@ costs! {
     }
 }
 
+/// What serde would derive, but for the code of each of thirty fields in every format costs are read from: that was the
+/// largest part of what a build spent on files.
+impl<'de> Deserialize<'de> for Costs {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Costs, D::Error> {
+        d.deserialize_struct("Costs", Costs::NAMES, OfCosts)
+    }
+}
+
+struct OfCosts;
+
+impl<'de> Visitor<'de> for OfCosts {
+    type Value = Costs;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("struct Costs")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Costs, A::Error> {
+        let mut costs = vec![None; Costs::NAMES.len()];
+        while let Some(Place(i)) = map.next_key()? {
+            if costs[i].replace(map.next_value()?).is_some() {
+                return Err(A::Error::duplicate_field(Costs::NAMES[i]));
+            }
+        }
+        Costs::of(costs).map_err(A::Error::missing_field)
+    }
+}
+
+/// The place of a cost among the names.
+struct Place(usize);
+
+impl<'de> Deserialize<'de> for Place {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Place, D::Error> {
+        d.deserialize_identifier(OfPlace)
+    }
+}
+
+struct OfPlace;
+
+impl Visitor<'_> for OfPlace {
+    type Value = Place;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a cost")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Place, E> {
+        let place = Costs::NAMES.iter().position(|known| *known == name);
+        place.map(Place).ok_or_else(|| E::unknown_field(name, Costs::NAMES))
+    }
+}
+
 impl CostModel {
     /// Nanoseconds that this work takes.
     #[inline]
@@ -161,4 +223,43 @@ impl CostModel {
 #[inline]
 pub(crate) const fn ns(ps: u64) -> u64 {
     (ps + 500) / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The costs of a machine file, as TOML.
+    fn table() -> toml::Table {
+        let file: toml::Table = include_str!("../../../machines/xeon-1t.toml").parse().expect("a machine file");
+        file["costs"].as_table().expect("it has costs").clone()
+    }
+
+    fn read(table: &toml::Table) -> Result<Costs, String> {
+        toml::from_str(&table.to_string()).map_err(|e| e.message().to_string())
+    }
+
+    #[test]
+    fn every_cost_is_the_one_of_its_name() {
+        let table = table();
+        let costs = read(&table).expect("costs");
+        assert_eq!(costs.iter().count(), table.len());
+        for (name, cost) in costs.iter() {
+            let read = &table[name];
+            let ns = read["ns"].as_float().or(read["ns"].as_integer().map(|ns| ns as f64));
+            assert_eq!((Some(cost.ns), Some(cost.source.as_str())), (ns, read["source"].as_str()), "{name}");
+        }
+        assert_eq!(read(&toml::Table::try_from(&costs).expect("a table")), Ok(costs));
+    }
+
+    #[test]
+    fn a_cost_that_is_missing_or_unknown_is_named() {
+        let mut without = table();
+        without.remove("drains");
+        assert_eq!(read(&without), Err("missing field `drains`".into()));
+        let mut with = table();
+        with.insert("drain".into(), with["drains"].clone());
+        let said = read(&with).expect_err("unknown");
+        assert!(said.starts_with("unknown field `drain`, expected one of `zones_tried`, `zone_locks`"), "{said}");
+    }
 }

@@ -136,6 +136,8 @@ mod tests {
     use crate::task::Body;
     use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, ZoneSpec, ZoneType};
     use kontig_profiles::linux;
+    use std::cell::RefCell;
+    use std::rc::Rc;
     use std::sync::mpsc::{Receiver, channel};
 
     const NODE: NodeId = NodeId::new(0);
@@ -155,12 +157,12 @@ mod tests {
         let mut steps = steps.into_iter();
         let body = Body::Steps(
             None,
-            Box::new(move |_, c| {
+            Rc::new(RefCell::new(move |_: &mut Kernel, c: &mut Context| {
                 tell.send(c.now).expect("the test listens");
                 let (takes, step) = steps.next().unwrap_or((0, Step::Done(())));
                 c.now += takes;
                 step
-            }),
+            })),
         );
         let id = m.add(body, cpu, State::Runnable);
         m.schedule.want(id.0, m.now);
@@ -189,10 +191,10 @@ mod tests {
             m.run(1_000_000, None).unwrap();
             // The daemon is awake and has two turns of 300 ns.
             let mut turns = vec![Step::Wait(Wait::Wakeup), Step::Working];
-            let steps_of_daemon = Box::new(move |_: &mut Kernel, c: &mut Context| {
+            let steps_of_daemon = Rc::new(RefCell::new(move |_: &mut Kernel, c: &mut Context| {
                 c.now += 300;
                 turns.pop().expect("nobody wakes it again")
-            });
+            }));
             let thread = m.waits.task_of(daemon);
             let task = &mut m.tasks[thread.index()];
             (task.body, task.state) = (Body::Steps(Some(daemon), steps_of_daemon), State::Runnable);

@@ -10,6 +10,7 @@ use kontig_mm::event::Event;
 use kontig_mm::{Memory, Work};
 
 /// Memory, mappings and costs: what all tasks share.
+#[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) mem: Memory,
     pub(crate) spaces: AddressSpaces,

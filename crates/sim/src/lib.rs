@@ -17,6 +17,7 @@
 //! use kontig_program::{Batch, Op, Outcome, Placement, Program, Value};
 //! use kontig_sim::{CostModel, Machine, MachineFile, Stop};
 //!
+//! #[derive(Clone)]
 //! struct Toucher {
 //!     done: bool,
 //! }

@@ -25,7 +25,8 @@ pub enum Stop {
 /// How often the kernel folds per-CPU counters (`vm.stat_interval`): one second.
 pub(crate) const STAT_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// A simulated machine with its tasks.
+/// A simulated machine with its tasks. A copy goes on from where it is, and shares nothing with it.
+#[derive(Clone)]
 pub struct Machine {
     pub(crate) kernel: Kernel,
     /// By number, as the schedule knows them.
@@ -86,6 +87,14 @@ impl Machine {
     pub fn program(&self, id: TaskId) -> Option<&dyn Program> {
         match &self.tasks[id.index()].body {
             Body::Process(process) => Some(process.program()),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed from outside.
+    pub fn program_mut(&mut self, id: TaskId) -> Option<&mut dyn Program> {
+        match &mut self.tasks[id.index()].body {
+            Body::Process(process) => Some(process.program_mut()),
             _ => None,
         }
     }

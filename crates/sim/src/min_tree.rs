@@ -18,6 +18,7 @@ impl Key for u128 {
 }
 
 /// The row. Node 1 is the root, node n has the children 2n and 2n + 1, and the leaves are the second half.
+#[derive(Clone)]
 pub(crate) struct MinTree<K> {
     nodes: Vec<K>,
     len: usize,

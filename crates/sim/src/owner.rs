@@ -17,7 +17,7 @@ pub struct UserPage {
 }
 
 /// Who has which range: 2³² pages, 16 TiB, for all that is ever mapped.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Owners {
     /// The mapping that has each page table's range.
     mapping_of: Vec<u32>,

@@ -19,6 +19,7 @@ pub(crate) struct Turn {
 }
 
 /// A CPU that has tasks.
+#[derive(Clone)]
 struct Cpu {
     number: usize,
     free_at: u64,
@@ -54,6 +55,7 @@ impl Cpu {
 }
 
 /// All tasks and CPUs.
+#[derive(Clone)]
 pub(crate) struct Schedule {
     /// The CPUs that have tasks, so that a large machine with few tasks is as quick as a small one.
     busy: Vec<Cpu>,

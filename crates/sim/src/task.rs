@@ -28,6 +28,7 @@ pub struct CpuTime {
 }
 
 /// A task. When it wants its next turn is the schedule's to know.
+#[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) body: Body,
     pub(crate) state: State,
@@ -53,6 +54,7 @@ impl State {
 }
 
 /// What a task is.
+#[derive(Clone)]
 pub(crate) enum Body {
     Kswapd(KswapdThread),
     Kcompactd(KcompactdThread),
@@ -64,7 +66,7 @@ pub(crate) enum Body {
 
 /// What a test's task does in its turns.
 #[cfg(test)]
-pub(crate) type Steps = Box<dyn FnMut(&mut Kernel, &mut Context) -> Step<()>>;
+pub(crate) type Steps = std::rc::Rc<std::cell::RefCell<dyn FnMut(&mut Kernel, &mut Context) -> Step<()>>>;
 
 impl Body {
     /// The daemon it is, if it is one.
@@ -85,7 +87,7 @@ impl Body {
             Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c, timed_out))),
             Body::Process(process) => process.turn(k, c),
             #[cfg(test)]
-            Body::Steps(_, steps) => Ok(steps(k, c)),
+            Body::Steps(_, steps) => Ok((steps.borrow_mut())(k, c)),
         }
     }
 }

@@ -8,19 +8,21 @@ use crate::task::TaskId;
 use kontig_mm::{Daemon, Wait};
 
 /// A daemon's task, and the tasks that wait until it rests.
+#[derive(Clone)]
 struct Queue {
     task: TaskId,
     waiting: Vec<TaskId>,
 }
 
 /// The queues of a node's daemons.
+#[derive(Clone)]
 struct Node {
     kswapd: Queue,
     kcompactd: Queue,
 }
 
 /// Every daemon with the tasks that wait for it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Waits {
     nodes: Vec<Node>,
 }

@@ -48,6 +48,7 @@ fn intent() -> impl Strategy<Value = Intent> {
 }
 
 /// Carries its intents out in order, in batches of at most `most`.
+#[derive(Clone)]
 struct Intending {
     intents: Vec<Intent>,
     most: usize,
@@ -151,14 +152,23 @@ struct Seen {
     now: u64,
 }
 
-/// Two processes side by side on a machine that is nearly full; what was seen, and how many batches it took.
-fn run_in_batches_of(most: usize, intents: &[Vec<Intent>; 2], share_cpu: bool) -> (Seen, usize) {
+/// Two processes side by side on a machine that is nearly full.
+fn two_processes(most: usize, intents: &[Vec<Intent>; 2], share_cpu: bool) -> (Machine, Vec<TaskId>) {
     let mut m = machine(2, 16, linux("6.1"));
     m.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
     let cpu_of = |i: usize| if share_cpu { 0 } else { i };
-    let ids: Vec<TaskId> =
-        (0..2).map(|i| m.spawn(Intending::new(&intents[i], most), Placement { cpu: cpu_of(i) })).collect();
-    for id in &ids {
+    let ids = (0..2).map(|i| m.spawn(Intending::new(&intents[i], most), Placement { cpu: cpu_of(i) })).collect();
+    (m, ids)
+}
+
+fn run_in_batches_of(most: usize, intents: &[Vec<Intent>; 2], share_cpu: bool) -> (Seen, usize) {
+    let (m, ids) = two_processes(most, intents, share_cpu);
+    run_to_the_end(m, &ids)
+}
+
+/// What was seen, and how many batches it took.
+fn run_to_the_end(mut m: Machine, ids: &[TaskId]) -> (Seen, usize) {
+    for id in ids {
         assert_eq!(m.run(u64::MAX / 2, Some(*id)), Ok(Stop::ProgramDone));
     }
     m.memory().check().unwrap();
@@ -193,6 +203,31 @@ proptest! {
         prop_assert_eq!(&one_by_one, &in_batches);
         prop_assert!(fewer <= calls);
         prop_assert!(one_by_one.outcomes.iter().all(|of| of.windows(2).all(|w| w[0].end_ns <= w[1].start_ns)));
+    }
+
+    #[test]
+    fn a_copy_of_a_machine_goes_on_as_the_machine_does_and_neither_changes_the_other(
+        a in prop::collection::vec(intent(), 20..60),
+        b in prop::collection::vec(intent(), 20..60),
+        most in 1..10usize,
+        copied_at in prop::collection::vec(0..1000u64, 1..8),
+    ) {
+        let intents = [a, b];
+        let (m, ids) = two_processes(most, &intents, false);
+        let end = run_to_the_end(m, &ids).0.now;
+        // The same machine is looked at as often, and is copied wherever it is: in a fault, in a compaction.
+        let (mut m, ids) = two_processes(most, &intents, false);
+        let mut times: Vec<u64> = copied_at.iter().map(|part| end / 1000 * part).collect();
+        times.sort_unstable();
+        let mut copies = Vec::new();
+        for time in times {
+            m.run(time, None).expect("it can go on");
+            copies.push(m.clone());
+        }
+        let (whole, _) = run_to_the_end(m, &ids);
+        for copy in copies {
+            prop_assert_eq!(&run_to_the_end(copy, &ids).0, &whole);
+        }
     }
 }
 

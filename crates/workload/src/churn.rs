@@ -75,6 +75,7 @@ impl Benchmark for Churn {
 }
 
 /// The process.
+#[derive(Clone)]
 pub struct Churner {
     pages: u32,
     stretch: u32,

@@ -26,6 +26,7 @@ impl Benchmark for Compact {
 }
 
 /// Writes 1 to `vm.compact_memory`, once.
+#[derive(Clone)]
 pub struct CompactMemory {
     start_ns: u64,
     took_ns: Option<u64>,

@@ -70,6 +70,7 @@ impl Benchmark for Fragment {
 }
 
 /// Fills memory, makes holes, and keeps the rest.
+#[derive(Clone)]
 pub struct Fragmenter {
     holes: Holes,
     freed_per_section: u32,
@@ -79,7 +80,7 @@ pub struct Fragmenter {
     stage: Stage,
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Stage {
     Size,
     Map,

@@ -60,6 +60,7 @@ pub(crate) fn all_fit(size: &str, machine: u64, copies: u64) -> Result<(), Strin
 }
 
 /// The process.
+#[derive(Clone)]
 pub struct HeapProcess {
     pages: u32,
     region: Region,
@@ -68,7 +69,7 @@ pub struct HeapProcess {
     faults: Latencies,
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Stage {
     Map,
     Advise,

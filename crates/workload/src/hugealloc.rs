@@ -93,6 +93,7 @@ fn share_of(huge_pages: u64, free: u64) -> f64 {
 }
 
 /// The driver.
+#[derive(Clone)]
 pub struct HugeAllocDriver {
     gfp: Gfp,
     pause_ns: u64,

@@ -29,6 +29,6 @@ pub use benchmark::{Benchmark, Measured, Start};
 pub use kind::Kind;
 pub use limits::{LONGEST_PAUSE_US, within};
 pub use named::WORKLOADS;
-pub use scenario::{End, Phase, Scenario, Task};
+pub use scenario::{End, Phase, Scenario, Started, Task};
 pub use workload::{PhaseEntry, TaskEntry, Workload};
 pub use wrong::Wrong;

@@ -14,7 +14,6 @@ use kontig_program::figure::named;
 use kontig_program::{Batch, MEASURE, Outcome, Placement, Program, SplitMix64, TOTAL};
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What runs on a machine, from its start to the end of the run.
 #[derive(Clone)]
@@ -60,33 +59,33 @@ pub struct Task {
     benchmark: Arc<dyn AnyBenchmark>,
 }
 
-/// A program on its way, and the means to stop it.
+/// A program on its way, which can be stopped at the end of the batch it is in.
+#[derive(Clone)]
 pub struct Started {
     program: Box<dyn Program>,
-    stop: Stop,
-}
-
-/// Stops a program at the end of the batch it is in.
-#[derive(Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    /// From now on the program hands over nothing.
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+    stopped: bool,
 }
 
 impl Started {
-    /// The means to stop it.
-    pub fn stop(&self) -> Stop {
-        self.stop.clone()
+    /// What [`Task::start`] gave, as the machine it runs on knows it.
+    fn of(program: &dyn Program) -> Option<&Started> {
+        let any: &dyn Any = program;
+        any.downcast_ref()
+    }
+    /// The same, to be changed.
+    pub fn of_mut(program: &mut dyn Program) -> Option<&mut Started> {
+        let any: &mut dyn Any = program;
+        any.downcast_mut()
+    }
+    /// From now on it hands over nothing.
+    pub fn stop(&mut self) {
+        self.stopped = true;
     }
 }
 
 impl Program for Started {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
-        if !self.stop.0.load(Ordering::Relaxed) {
+        if !self.stopped {
             self.program.next(done, todo);
         }
     }
@@ -119,7 +118,7 @@ impl Task {
     /// Which parameter cannot be read; none of a scenario that was checked.
     pub fn start(&self, start: &Start) -> Result<Started, String> {
         let start = Start { copies: self.placements.len() as u64, ..*start };
-        Ok(Started { program: self.benchmark.program(&start)?, stop: Stop::default() })
+        Ok(Started { program: self.benchmark.program(&start)?, stopped: false })
     }
 
     /// Something wrong with what the `i`th task of a phase runs.
@@ -133,10 +132,9 @@ impl Task {
     /// # Panics
     /// If a program is none that [`Task::start`] gave.
     fn measured(&self, copies: &[&dyn Program]) -> Measured {
-        let own = copies.iter().map(|program| {
-            let any: &dyn Any = *program;
-            any.downcast_ref::<Started>().expect("a task reads the programs it started").program.as_ref()
-        });
+        let own = copies
+            .iter()
+            .map(|program| Started::of(*program).expect("a task reads the programs it started").program.as_ref());
         let mut measured = self.benchmark.measured(&own.collect::<Vec<_>>());
         if let Some(name) = &self.name {
             for reading in &mut measured.figures {
@@ -391,7 +389,7 @@ mod tests {
         program.next(&now, &mut todo);
         assert!(!todo.is_empty());
         while todo.pop().is_some() {}
-        program.stop().stop();
+        program.stop();
         program.next(&now, &mut todo);
         assert!(todo.is_empty());
     }

@@ -38,6 +38,7 @@ impl Benchmark for FragmentUnmovable {
 }
 
 /// The driver.
+#[derive(Clone)]
 pub struct UnmovableFragmenter {
     freed_per_section: u32,
     leave_pages: u64,
@@ -48,7 +49,7 @@ pub struct UnmovableFragmenter {
     stage: Stage,
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Stage {
     Size,
     Alloc,

@@ -26,6 +26,7 @@ impl Benchmark for Watch {
 }
 
 /// Sleeps.
+#[derive(Clone)]
 pub struct Watcher {
     slice_ns: u64,
     slept: u32,

@@ -255,6 +255,17 @@ impl Workload {
         self.set(pause_us, |kind| kind.hugealloc().map(|driver| &mut driver.pause_us))
     }
 
+    /// The phases before the first that is measured.
+    fn preparation(&self) -> &[PhaseEntry] {
+        let first = self.phases.iter().position(|phase| phase.measured);
+        &self.phases[..first.unwrap_or(self.phases.len())]
+    }
+
+    /// Whether it does the same as another until something is measured.
+    pub fn prepares_as(&self, other: &Workload) -> bool {
+        self.preparation() == other.preparation()
+    }
+
     /// Whether all it measures is one task that drives huge pages.
     pub fn measures_one_driver(&self) -> bool {
         let mut measured = self.phases.iter().filter(|phase| phase.measured);

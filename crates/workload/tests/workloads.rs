@@ -14,7 +14,7 @@ use kontig_workload::heap::Heap;
 use kontig_workload::hugealloc::HugeAlloc;
 use kontig_workload::unmovable::UnmovableFragmenter;
 use kontig_workload::watch::Watch;
-use kontig_workload::{Benchmark, Kind, Measured, Start, Task, WORKLOADS, Workload};
+use kontig_workload::{Benchmark, Kind, Measured, Start, Started, Task, WORKLOADS, Workload};
 use std::collections::BTreeMap;
 
 fn xeon() -> MachineFile {
@@ -319,10 +319,9 @@ fn churn_keeps_its_memory_and_replaces_it_page_by_page() {
     let mut m = machine(32, linux("6.1"));
     let churn = Task::new(Churn { size: "8 MiB".into(), stretch: 64, pause_us: 50.0 });
     let program = churn.start(&Start { seed: 5, ..Start::default() }).expect("it can be read");
-    let stop = program.stop();
     let id = m.spawn(Box::new(program), Placement { cpu: 0 });
     assert_eq!(m.run(20_000_000, Some(id)), Ok(Stop::Time));
-    stop.stop();
+    Started::of_mut(m.program_mut(id).expect("a program")).expect("a task's").stop();
     assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone), "it ends with the stretch it is at");
     m.memory().check().unwrap();
     let faults = event(&m, VmEvent::Pgfault);

@@ -12,6 +12,7 @@ use kontig_program::Region;
 pub const BYTES_PER_PAGE: u64 = 4;
 
 /// A mapping of a process. The entries are untouched host memory until pages are mapped.
+#[derive(Clone)]
 pub(crate) struct Mapping {
     process: usize,
     pages: u32,
@@ -93,7 +94,7 @@ impl Mapping {
 }
 
 /// All mappings of the machine.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct AddressSpaces {
     mappings: Vec<Mapping>,
     owners: Owners,

@@ -45,11 +45,13 @@ impl For {
 }
 
 /// A fault whose allocation takes the slow path.
+#[derive(Clone)]
 pub(crate) struct Fault {
     at: UserPage,
     stage: Stage,
 }
 
+#[derive(Clone)]
 enum Stage {
     Allocating(For, Box<AllocSlow>),
     /// The page is there; the next one to touch.

@@ -18,6 +18,7 @@ use kontig_program::{Batch, Outcome, Program, Value};
 pub(crate) type ProcessId = usize;
 
 /// A program, and how far it is.
+#[derive(Clone)]
 pub(crate) struct Process {
     id: ProcessId,
     program: Box<dyn Program>,
@@ -29,6 +30,7 @@ pub(crate) struct Process {
     done: Vec<Outcome>,
 }
 
+#[derive(Clone)]
 struct InProgress {
     call: Syscall,
     start_ns: u64,
@@ -42,6 +44,10 @@ impl Process {
 
     pub(crate) fn program(&self) -> &dyn Program {
         self.program.as_ref()
+    }
+
+    pub(crate) fn program_mut(&mut self) -> &mut dyn Program {
+        self.program.as_mut()
     }
 
     /// A turn: operation after operation, until it waits for something or another task's turn has come.

@@ -9,6 +9,7 @@ use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Step};
 use kontig_program::Value;
 
 /// An allocation.
+#[derive(Clone)]
 pub(crate) struct AllocPages {
     gfp: Gfp,
     /// None is an order of which there is no block: the allocation fails, as the kernel's does.

@@ -7,6 +7,7 @@ use kontig_mm::{Order, Pfn};
 use kontig_program::Value;
 
 /// `split_page`.
+#[derive(Clone)]
 pub(crate) struct SplitPages {
     pub(crate) block: Pfn,
     pub(crate) order: Order,
@@ -20,6 +21,7 @@ impl SplitPages {
 }
 
 /// `__free_page` of one page after the other.
+#[derive(Clone)]
 pub(crate) struct FreePages {
     pub(crate) first: Pfn,
     pub(crate) pages: u32,

@@ -5,6 +5,7 @@ use kontig_mm::Wmark;
 use kontig_program::Value;
 
 /// `MemFree`, less every zone's high mark and what it keeps for requests that can use lower zones only.
+#[derive(Clone)]
 pub(crate) struct FreeAboveHigh;
 
 impl FreeAboveHigh {

@@ -6,6 +6,7 @@ use crate::process::ProcessId;
 use kontig_program::{Region, Value};
 
 /// `mmap`.
+#[derive(Clone)]
 pub(crate) struct Mmap {
     pub(crate) process: ProcessId,
     pub(crate) pages: u32,
@@ -18,6 +19,7 @@ impl Mmap {
 }
 
 /// `madvise(MADV_HUGEPAGE)`.
+#[derive(Clone)]
 pub(crate) struct AdviseHuge {
     pub(crate) region: Region,
 }

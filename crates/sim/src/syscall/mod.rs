@@ -20,6 +20,7 @@ use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 
 /// An operation in progress.
+#[derive(Clone)]
 pub(crate) enum Syscall {
     Mmap(mmap::Mmap),
     AdviseHuge(mmap::AdviseHuge),

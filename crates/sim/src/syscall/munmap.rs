@@ -9,6 +9,7 @@ use kontig_mm::{Order, Pfn, Step, VmEvent};
 use kontig_program::{Region, Value};
 
 /// A range being unmapped.
+#[derive(Clone)]
 pub(crate) struct Munmap {
     region: Region,
     /// The next page to unmap.

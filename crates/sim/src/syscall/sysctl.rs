@@ -9,6 +9,7 @@ use kontig_mm::{NodeId, Step};
 use kontig_program::Value;
 
 /// A write.
+#[derive(Clone)]
 pub(crate) struct SysctlWrite {
     name: String,
     value: String,

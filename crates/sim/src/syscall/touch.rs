@@ -11,11 +11,13 @@ use kontig_mm::Step;
 use kontig_program::{Region, Value};
 
 /// A range being written to.
+#[derive(Clone)]
 pub(crate) struct Touch {
     region: Region,
     at: At,
 }
 
+#[derive(Clone)]
 enum At {
     /// The next page to touch.
     Page(u32),

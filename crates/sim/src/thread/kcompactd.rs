@@ -6,6 +6,7 @@ use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::{CpuId, Daemon, DaemonStep, NodeId, Step};
 
 /// A node's kcompactd as a task.
+#[derive(Clone)]
 pub(crate) struct KcompactdThread {
     kcompactd: Box<Kcompactd>,
 }

@@ -6,6 +6,7 @@ use kontig_mm::kswapd::Kswapd;
 use kontig_mm::{Daemon, DaemonStep, NodeId};
 
 /// A node's kswapd as a task.
+#[derive(Clone)]
 pub(crate) struct KswapdThread {
     kswapd: Kswapd,
 }

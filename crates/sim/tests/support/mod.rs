@@ -57,15 +57,31 @@ pub fn weighted() -> Profile {
 }
 
 /// A program given as a function from what has happened so far to the next operation; `None` ends it.
+#[derive(Clone)]
 pub struct Script {
-    next: Next,
+    next: Box<dyn Next>,
     pub log: Vec<Outcome>,
     started: bool,
 }
 
-type Next = Box<dyn FnMut(&[Outcome]) -> Option<Op> + Send>;
+/// The function, which a copy of the program has a copy of.
+trait Next: FnMut(&[Outcome]) -> Option<Op> + Send {
+    fn boxed_clone(&self) -> Box<dyn Next>;
+}
 
-pub fn script(next: impl FnMut(&[Outcome]) -> Option<Op> + Send + 'static) -> Box<Script> {
+impl<F: FnMut(&[Outcome]) -> Option<Op> + Clone + Send + 'static> Next for F {
+    fn boxed_clone(&self) -> Box<dyn Next> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Next> {
+    fn clone(&self) -> Box<dyn Next> {
+        self.as_ref().boxed_clone()
+    }
+}
+
+pub fn script(next: impl FnMut(&[Outcome]) -> Option<Op> + Clone + Send + 'static) -> Box<Script> {
     Box::new(Script { next: Box::new(next), log: Vec::new(), started: false })
 }
 
@@ -249,6 +265,7 @@ struct Inbox {
     done: Option<Outcome>,
 }
 
+#[derive(Clone)]
 struct Obedient(Arc<Mutex<Inbox>>);
 
 /// How often a process looks for something to do.
