@@ -82,6 +82,7 @@ impl Scan {
 }
 
 /// Writes to all of an array, first to last: what setting the state of a run of pages takes at least.
+#[derive(Clone)]
 pub struct SequentialWrites {
     bytes: Vec<u8>,
     last: u8,

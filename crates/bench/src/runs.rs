@@ -36,6 +36,7 @@ enum Stage {
 }
 
 /// One process, and what it took.
+#[derive(Clone)]
 struct Runs {
     pages: u32,
     region: Region,
