@@ -17,7 +17,9 @@
 //! ```
 //!
 //! A program calls a rival through this table, so the engine is called through one of the same kind where the two are
-//! compared: neither is inlined into the benchmark. The memory of both comes from the program's allocator.
+//! compared: neither is inlined into the benchmark. That costs the engine a few nanoseconds an operation, since no
+//! request's order is then a constant, so a ratio measured so is rather too high. The memory of both comes from the
+//! program's allocator.
 
 use crate::subject::{Contender, Kontig, Subject};
 use std::alloc::{Layout, alloc_zeroed, dealloc};

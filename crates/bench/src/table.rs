@@ -110,7 +110,7 @@ pub struct Table {
 }
 
 const HEAD: [&str; 7] = ["row", "what", "ours", "min–max", "peer or limit", "ratio (min–max)", "target"];
-const WIDTH: [usize; 7] = [4, 62, 11, 15, 24, 24, 0];
+const WIDTH: [usize; 7] = [4, 62, 11, 15, 31, 24, 0];
 
 impl Table {
     /// Begins a table.
