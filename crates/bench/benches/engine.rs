@@ -1,58 +1,43 @@
-//! Prints the table: the engine beside `buddy_system_allocator` and the machine's limits.
+//! Prints the table: the engine beside `buddy_system_allocator`, the rivals given, and the machine's limits.
 
-use kontig_bench::streams::{self, Stream, Visit};
-use kontig_bench::{Bsa, Kontig, Options, Table, compaction, measure, metadata, replay, simulator, soundness, turns};
+use kontig_bench::rows::{self, Listener};
+use kontig_bench::{Options, Row, Table, replay, rival};
 use kontig_huge_pages::HugePages;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: HugePages = HugePages::new("engine", "choose smaller machines with --quick");
 
-/// Runs each stream that is wanted on both.
-struct Both<'a> {
-    options: &'a Options,
-    table: &'a Table,
-}
+/// Prints rows as they come: a full run takes minutes.
+struct Printer(Table);
 
-impl Visit for Both<'_> {
-    fn stream(&mut self, numbers: &[&str], text: &str, stream: &impl Stream) {
-        if self.options.wants(numbers, text) {
-            self.table.add(measure::compare::<Kontig, Bsa>(stream, self.options));
-        }
+impl Listener for Printer {
+    fn begins(&mut self, _what: &str) {}
+    fn rows(&mut self, rows: Vec<Row>) {
+        self.0.add(rows);
+    }
+    fn without(&mut self, numbers: Vec<&'static str>, peer: &'static str) {
+        self.0.without(&numbers, peer);
     }
 }
 
 fn main() -> ExitCode {
+    let refused = |text: &str| {
+        eprintln!("{text}");
+        ExitCode::from(2)
+    };
     let options = match Options::parse(std::env::args().skip(1)) {
         Ok(options) => options,
-        Err(text) => {
-            eprintln!("{text}");
-            return ExitCode::from(2);
-        }
+        Err(text) => return refused(&text),
     };
-    let (o, table) = (&options, &Table::new(options.json));
-    // First, while nothing else is in memory.
-    if o.wants(&["9", "9a", "9b"], "metadata") {
-        table.add(metadata::rows(o));
-    }
-    streams::each(o, &mut Both { options: o, table });
-    if o.wants(&["11", "12"], "soundness") {
-        table.add(soundness::rows(o));
-    }
-    if o.wants(&["13", "13a", "13b"], "simulator") {
-        table.add(simulator::event_rows(o));
-    }
-    if o.wants(&["T1", "T80", "T1000"], "turns") {
-        table.add(turns::rows(o));
-    }
-    if o.wants(&["F"], "fragmenting") {
-        table.add([simulator::fragmenting_row(o)]);
-    }
-    if o.wants(&["S", "M"], "compaction") {
-        table.add(compaction::rows(o));
-    }
-    if o.wants(&["R"], "replay") {
-        table.add([replay::row(o)]);
+    let rivals = match options.rivals.iter().map(|file| rival::load(file)).collect::<Result<Vec<_>, _>>() {
+        Ok(rivals) => rivals,
+        Err(text) => return refused(&text),
+    };
+    let mut printer = Printer(Table::new(options.json));
+    rows::each(&options, &rivals, &mut printer);
+    if options.wants(&["R"], "replay") {
+        printer.rows(vec![replay::row(&options)]);
     }
     ExitCode::SUCCESS
 }

@@ -1,19 +1,23 @@
 //! Kontig's benchmark: the engine beside a peer, in one process, on the same operations, as ratios.
 //!
 //! Times move from machine to machine; ratios taken in one run hardly do. So every row has its own yardstick, run
-//! by turns with the engine: a peer ([`Subject`]) on the same operations, or a limit of the machine itself
-//! ([`limit`]). Nothing here fails for being slow.
+//! by turns with the engine: a peer ([`Subject`]) on the same operations, a [`rival`] from elsewhere, or a limit of the
+//! machine itself ([`limit`]). Nothing here fails for being slow.
 //!
 //! `cargo bench -p kontig-bench` prints the table; [`options`] says what else can be asked for. Pin it
 //! (`taskset -c 1 cargo bench …`) where other programs run.
 
 pub mod compaction;
 pub mod limit;
+pub mod meaning;
 pub mod measure;
 pub mod metadata;
 pub mod options;
 pub mod random;
 pub mod replay;
+pub mod rival;
+pub mod rows;
+pub mod runs;
 pub mod simulator;
 pub mod soundness;
 pub mod streams;
@@ -22,5 +26,5 @@ pub mod table;
 pub mod turns;
 
 pub use options::Options;
-pub use subject::{Bsa, Kontig, Subject};
+pub use subject::{Bsa, Contender, Kontig, Subject};
 pub use table::{Row, Table};

@@ -80,3 +80,26 @@ impl Scan {
         })
     }
 }
+
+/// Writes to all of an array, first to last: what setting the state of a run of pages takes at least.
+#[derive(Clone)]
+pub struct SequentialWrites {
+    bytes: Vec<u8>,
+    last: u8,
+}
+
+impl SequentialWrites {
+    /// To so many bytes, all touched.
+    pub fn new(bytes: usize) -> SequentialWrites {
+        SequentialWrites { bytes: vec![1; bytes], last: 1 }
+    }
+
+    /// Nanoseconds for each of `n` equal parts.
+    pub fn sample(&mut self, n: usize) -> f64 {
+        self.last = self.last.wrapping_add(1);
+        ns_each(n, || {
+            self.bytes.fill(self.last);
+            black_box(&self.bytes);
+        })
+    }
+}

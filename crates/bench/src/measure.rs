@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use crate::streams::{Prepared, Stream};
-use crate::subject::Subject;
+use crate::subject::{Contender, Subject};
 use crate::table::{Row, Unit};
 use std::time::Instant;
 
@@ -49,8 +49,12 @@ impl Samples {
 }
 
 /// Runs a stream on two subjects by turns and makes its rows.
-pub fn compare<A: Subject, B: Subject>(stream: &impl Stream, options: &Options) -> Vec<Row> {
-    let (mut a, mut b): (Prepared<A>, Prepared<B>) = (stream.prepare(), stream.prepare());
+pub fn compare<A: Subject, B: Subject>(
+    stream: &impl Stream,
+    (ours, peer): (&Contender<A>, &Contender<B>),
+    options: &Options,
+) -> Vec<Row> {
+    let (mut a, mut b): (Prepared<A>, Prepared<B>) = (stream.prepare(ours), stream.prepare(peer));
     // The first turn touches memory for the first time; it is not counted.
     stream.run(&mut a);
     stream.run(&mut b);
@@ -65,13 +69,13 @@ pub fn compare<A: Subject, B: Subject>(stream: &impl Stream, options: &Options) 
         .into_iter()
         .enumerate()
         .map(|(i, figure)| Row {
+            target: figure.target(&peer.name),
             number: figure.number,
             what: figure.what,
             unit: figure.unit,
             ours: column(&ours, i),
             // A figure that is itself a ratio stands for itself.
-            peer: (figure.unit != Unit::Times).then(|| (B::NAME, column(&peers, i))),
-            target: figure.target,
+            peer: (figure.unit != Unit::Times).then(|| (peer.name.clone(), column(&peers, i))),
         })
         .collect()
 }

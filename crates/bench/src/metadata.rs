@@ -32,7 +32,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
         what,
         unit: Unit::Bytes,
         ours: Samples::new(vec![bytes]),
-        peer: Some(("struct page", Samples::new(vec![STRUCT_PAGE]))),
+        peer: Some(("struct page".into(), Samples::new(vec![STRUCT_PAGE]))),
         target: Some(Target::AtMost(target)),
     };
     let each = |bytes: f64| bytes / f64::from(frames);

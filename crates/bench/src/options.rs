@@ -1,5 +1,7 @@
 //! The command line, and how large a run is.
 
+use std::path::PathBuf;
+
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -7,17 +9,25 @@ pub struct Options {
     pub quick: bool,
     /// The table as JSON lines.
     pub json: bool,
-    /// Only rows whose number is this, or whose text holds it.
-    pub filter: Option<String>,
+    /// Only rows whose number is one of these, or whose text holds one; all if there is none.
+    pub filter: Vec<String>,
+    /// Shared libraries, each a rival.
+    pub rivals: Vec<PathBuf>,
 }
 
 /// What `--help` prints.
 pub const USAGE: &str = "\
-usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]
+usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]... [--rival FILE]...
   --quick    machines a sixteenth the size, three repetitions
   --json     one JSON object a row
   --filter   only the row of this number, or rows whose text holds this
-A full run takes five minutes and 8 GiB of memory; medians are of seven.";
+  --rival    hold the allocator rows against this shared library, too
+A full run takes five minutes and 8 GiB of memory; medians are of seven. Each rival adds three minutes.
+
+A rival exports one table of functions, kontig_rival_1: crates/bench/src/rival.rs has it as a C structure. No rival
+comes along. The table has targets against LLFree (https://github.com/luhsra/llfree-rs, written for commit 441c8d1);
+a library whose rival's name begins with 'LLFree' is held against them. Its trees have 4 huge pages, or 32 with its
+feature tree_huge_32: measure both.";
 
 impl Options {
     /// Reads the command line.
@@ -30,7 +40,8 @@ impl Options {
             match word.as_str() {
                 "--quick" => o.quick = true,
                 "--json" => o.json = true,
-                "--filter" => o.filter = Some(words.next().ok_or("--filter needs a row or a text")?),
+                "--filter" => o.filter.push(words.next().ok_or("--filter needs a row or a text")?),
+                "--rival" => o.rivals.push(words.next().ok_or("--rival needs a file")?.into()),
                 // Cargo tells every benchmark that it is one.
                 "--bench" => {}
                 "--help" | "-h" => return Err(USAGE.into()),
@@ -53,9 +64,11 @@ impl Options {
 
     /// Whether a group with rows of these numbers and texts is wanted.
     pub fn wants(&self, numbers: &[&str], text: &str) -> bool {
-        let Some(filter) = &self.filter else { return true };
-        let digits = |n: &str| n.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == filter;
-        numbers.iter().any(|n| n == filter || digits(n)) || text.contains(filter.as_str())
+        let asks = |filter: &String| {
+            let digits = |n: &str| n.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == filter;
+            numbers.iter().any(|n| n == filter || digits(n)) || text.contains(filter.as_str())
+        };
+        self.filter.is_empty() || self.filter.iter().any(asks)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::measure::{Samples, ns_each};
 use crate::options::{Options, size};
 use crate::random::Random;
 use crate::subject::one_zone;
-use crate::table::{Row, Unit};
+use crate::table::{Row, Target, Unit};
 use kontig_mm::Memory;
 use kontig_mm::state::Frames;
 use kontig_profiles::linux;
@@ -163,11 +163,12 @@ pub(crate) fn costs() -> CostModel {
     CostModel::new(&costs)
 }
 
-fn machine(frames: u32) -> Machine {
+/// The simulated machine: one zone, two CPUs, the rules of 6.1.
+pub(crate) fn machine(frames: u32) -> Machine {
     Machine::new(Memory::new(&one_zone(frames, 2), linux("6.1")).expect("a valid machine"), costs())
 }
 
-fn events(number: &'static str, frames: u32, stretches: bool, o: &Options) -> Row {
+fn events(number: &'static str, frames: u32, stretches: bool, target: Option<Target>, o: &Options) -> Row {
     let mut machine = machine(frames);
     // Kernel pages for page tables, and what the watermarks keep, stay free of it.
     let pages = frames / 10 * 9;
@@ -184,17 +185,18 @@ fn events(number: &'static str, frames: u32, stretches: bool, o: &Options) -> Ro
         what: format!("simulator, {what}, {} = {millions:.1} M events/s", size(frames)),
         unit: Unit::Ns,
         ours,
-        peer: Some(("random update", Samples::new(program.limits[1..].to_vec()))),
-        target: None,
+        peer: Some(("random update".into(), Samples::new(program.limits[1..].to_vec()))),
+        target,
     }
 }
 
 /// The simulator's events.
 pub fn event_rows(o: &Options) -> Vec<Row> {
     vec![
-        events("13", o.frames(64), false, o),
-        events("13a", o.frames(64), true, o),
-        events("13b", o.frames(1024), false, o),
+        // 8 and 5 million a second.
+        events("13", o.frames(64), false, Some(Target::AtMost(125.0)), o),
+        events("13a", o.frames(64), true, None, o),
+        events("13b", o.frames(1024), false, Some(Target::AtMost(200.0)), o),
     ]
 }
 
@@ -213,7 +215,7 @@ pub fn fragmenting_row(o: &Options) -> Row {
         what: format!("fragmenting {}, a page filled and ¾ freed = {:.1} M pages/s", size(frames), 1000.0 / ours),
         unit: Unit::Ns,
         ours: Samples::new(vec![ours]),
-        peer: Some(("random update", Samples::new(vec![limit]))),
+        peer: Some(("random update".into(), Samples::new(vec![limit]))),
         target: None,
     }
 }

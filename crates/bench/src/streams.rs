@@ -6,17 +6,20 @@
 use crate::measure::{clock_ns, ns_each};
 use crate::options::{Options, size};
 use crate::random::Random;
-use crate::subject::Subject;
+use crate::subject::{Contender, Subject};
 use crate::table::{Target, Unit};
 use std::hint::black_box;
 use std::time::Instant;
 
 /// A subject made ready for a stream.
 pub struct Prepared<S> {
+    contender: Contender<S>,
     /// The subject.
     pub subject: S,
     /// What is allocated.
     pub held: Vec<u32>,
+    /// How far a stream has gone through what is allocated.
+    at: usize,
     /// Where the stream's choices come from: the same for all subjects.
     pub random: Random,
 }
@@ -29,16 +32,24 @@ pub struct Figure {
     pub what: String,
     /// What it is counted in.
     pub unit: Unit,
-    /// What it ought to be against the peer.
-    pub target: Option<Target>,
+    /// What it ought to be, whoever the peer is.
+    pub limit: Option<f64>,
+    /// What it ought to be at most, as a multiple of each of these peers.
+    pub against: Against,
 }
 
+/// Peers, by how their names begin, each with the ratio that is aimed at.
+pub type Against = &'static [(&'static str, f64)];
+
 impl Figure {
-    fn ns(number: &'static str, what: String) -> Figure {
-        Figure { number, what, unit: Unit::Ns, target: None }
+    fn ns(number: &'static str, what: String, against: Against) -> Figure {
+        Figure { number, what, unit: Unit::Ns, limit: None, against }
     }
-    fn target(self, target: Target) -> Figure {
-        Figure { target: Some(target), ..self }
+
+    /// What it ought to be beside this peer.
+    pub fn target(&self, peer: &str) -> Option<Target> {
+        let ratio = self.against.iter().find(|(name, _)| peer.starts_with(name));
+        self.limit.map(Target::AtMost).or(ratio.map(|(_, ratio)| Target::Ratio(*ratio)))
     }
 }
 
@@ -47,25 +58,31 @@ pub trait Stream {
     /// What a run measures.
     fn figures(&self) -> Vec<Figure>;
     /// A subject made ready.
-    fn prepare<S: Subject>(&self) -> Prepared<S>;
+    fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S>;
     /// Runs once; a value for each figure.
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64>;
 }
 
-fn fresh<S: Subject>(frames: u32) -> Prepared<S> {
-    Prepared { subject: S::new(frames), held: Vec::new(), random: Random::new(u64::from(frames)) }
+fn fresh<S: Subject>(contender: &Contender<S>, frames: u32) -> Prepared<S> {
+    Prepared {
+        contender: contender.clone(),
+        subject: contender.make(frames),
+        held: Vec::new(),
+        at: 0,
+        random: Random::new(u64::from(frames)),
+    }
 }
 
 /// Half of all frames taken singly: what the other half is used from.
-fn half_full<S: Subject>(frames: u32) -> Prepared<S> {
-    let mut p = fresh::<S>(frames);
+fn half_full<S: Subject>(contender: &Contender<S>, frames: u32) -> Prepared<S> {
+    let mut p = fresh(contender, frames);
     p.held.extend((0..frames / 2).map_while(|_| p.subject.alloc(0)));
     p
 }
 
 /// Everything taken singly.
-fn full<S: Subject>(frames: u32) -> Prepared<S> {
-    let mut p = fresh::<S>(frames);
+fn full<S: Subject>(contender: &Contender<S>, frames: u32) -> Prepared<S> {
+    let mut p = fresh(contender, frames);
     p.held = p.subject.fill(0);
     p
 }
@@ -78,14 +95,17 @@ pub struct Pair {
     pub frames: u32,
     /// The order.
     pub order: u8,
+    /// What it ought to be.
+    pub against: Against,
 }
 
 impl Stream for Pair {
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure::ns(self.number, format!("order-{} allocate + free pair, {}", self.order, size(self.frames)))]
+        let what = format!("order-{} allocate + free pair, {}", self.order, size(self.frames));
+        vec![Figure::ns(self.number, what, self.against)]
     }
-    fn prepare<S: Subject>(&self) -> Prepared<S> {
-        half_full(self.frames)
+    fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
+        half_full(contender, self.frames)
     }
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
         const N: usize = 1_000_000;
@@ -110,11 +130,13 @@ pub struct Bulk {
 
 impl Stream for Bulk {
     fn figures(&self) -> Vec<Figure> {
-        let of = |n, what| Figure::ns(n, format!("order-0 bulk {what}, half of {}", size(self.frames)));
-        vec![of("2", "allocate + LIFO free, sum"), of("2a", "allocate"), of("2b", "LIFO free")]
+        let of =
+            |n, what, against| Figure::ns(n, format!("order-0 bulk {what}, half of {}", size(self.frames)), against);
+        let sum = of("2", "allocate + LIFO free, sum", &[("LLFree", 0.3)]);
+        vec![sum, of("2a", "allocate", &[]), of("2b", "LIFO free", &[])]
     }
-    fn prepare<S: Subject>(&self) -> Prepared<S> {
-        let mut p = fresh::<S>(self.frames);
+    fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
+        let mut p = fresh(contender, self.frames);
         p.held.reserve(self.frames as usize);
         p
     }
@@ -135,7 +157,7 @@ pub struct RandomFree {
     /// How many frames go.
     pub count: u32,
     /// What it ought to be.
-    pub target: Option<Target>,
+    pub against: Against,
 }
 
 impl Stream for RandomFree {
@@ -144,11 +166,11 @@ impl Stream for RandomFree {
             true => format!("order-0 free in random order, all of {}", size(self.frames)),
             false => format!("order-0 free in random order, {} of {}", size(self.count), size(self.frames)),
         };
-        vec![Figure { target: self.target, ..Figure::ns(self.number, what) }]
+        vec![Figure::ns(self.number, what, self.against)]
     }
-    fn prepare<S: Subject>(&self) -> Prepared<S> {
+    fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         // In pageblocks, then split: a terabyte of single frames would take the slower subject a minute.
-        let mut p = fresh::<S>(self.frames);
+        let mut p = fresh(contender, self.frames);
         p.held.reserve_exact(self.frames as usize);
         while let Some(pfn) = p.subject.alloc_last(9) {
             p.subject.split(pfn, 9);
@@ -175,11 +197,12 @@ pub struct HugeFill {
 impl Stream for HugeFill {
     fn figures(&self) -> Vec<Figure> {
         let slope = format!("the same, last eighth over first, {}", size(self.frames));
-        let slope = Figure { number: "5a", what: slope, unit: Unit::Times, target: Some(Target::AtMost(1.5)) };
-        vec![Figure::ns("5", format!("order-9 allocate, all of {}, mean", size(self.frames))), slope]
+        let slope = Figure { unit: Unit::Times, limit: Some(1.5), ..Figure::ns("5a", slope, &[]) };
+        let mean = format!("order-9 allocate, all of {}, mean", size(self.frames));
+        vec![Figure::ns("5", mean, &[("LLFree", 0.05)]), slope]
     }
-    fn prepare<S: Subject>(&self) -> Prepared<S> {
-        let mut p = fresh::<S>(self.frames);
+    fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
+        let mut p = fresh(contender, self.frames);
         p.held.reserve(self.frames as usize / 512);
         p
     }
@@ -202,10 +225,11 @@ pub struct OneFree {
 
 impl Stream for OneFree {
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure::ns("6", format!("order-0 allocate, one frame free in {}, on no CPU's list", size(self.frames)))]
+        let what = format!("order-0 allocate, one frame free in {}, on no CPU's list", size(self.frames));
+        vec![Figure::ns("6", what, &[("LLFree", 0.05)])]
     }
-    fn prepare<S: Subject>(&self) -> Prepared<S> {
-        full(self.frames)
+    fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
+        full(contender, self.frames)
     }
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
         const N: usize = 2_000;
@@ -232,10 +256,11 @@ pub struct Failing {
 
 impl Stream for Failing {
     fn figures(&self) -> Vec<Figure> {
-        vec![Figure::ns("7", format!("order-0 allocate that fails, slow path included, {}", size(self.frames)))]
+        let what = format!("order-0 allocate that fails, slow path included, {}", size(self.frames));
+        vec![Figure::ns("7", what, &[("LLFree", 0.02)])]
     }
-    fn prepare<S: Subject>(&self) -> Prepared<S> {
-        full(self.frames)
+    fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
+        full(contender, self.frames)
     }
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
         const N: usize = 20_000;
@@ -244,53 +269,56 @@ impl Stream for Failing {
     }
 }
 
-/// Row 8: half of memory free at random; a random frame given back and one taken, over and over.
+/// Row 8: half of memory free at random; random frames given back and as many taken, over and over.
 pub struct Churn {
     /// The row.
     pub number: &'static str,
     /// The machine.
     pub frames: u32,
-    /// How many are given back before as many are taken. One stays within a CPU's lists; thousands reach the
-    /// free lists.
+    /// How many are given back before as many are taken. One stays within a CPU's list; thousands reach the free
+    /// lists.
     pub batch: usize,
+    /// What it ought to be.
+    pub against: Against,
 }
 
 impl Stream for Churn {
     fn figures(&self) -> Vec<Figure> {
-        let batch = if self.batch == 1 { String::new() } else { format!(", {} at a time", self.batch) };
-        vec![Figure::ns(self.number, format!("churn pair, 50 % free at random, {}{batch}", size(self.frames)))]
+        let batch = if self.batch == 1 { String::new() } else { format!(", {} at a time", thousands(self.batch)) };
+        let what = format!("churn pair, 50 % free at random, {}{batch}", size(self.frames));
+        vec![Figure::ns(self.number, what, self.against)]
     }
-    fn prepare<S: Subject>(&self) -> Prepared<S> {
-        let mut p = full::<S>(self.frames);
+    fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
+        let mut p = full(contender, self.frames);
+        p.random.shuffle(&mut p.held);
         let half = p.held.len() / 2;
-        p.random.choose(&mut p.held, half);
         p.held.drain(..half).for_each(|pfn| p.subject.free(pfn, 0));
         p.subject.settle();
         p
     }
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
-        const N: usize = 1 << 19;
-        let at: Vec<u32> = (0..N).map(|_| p.random.below(p.held.len() as u32)).collect();
-        vec![ns_each(N, || {
-            for batch in at.chunks(self.batch) {
-                // One place may be drawn twice in a batch: what it holds then is free already.
-                for &i in batch {
-                    let pfn = std::mem::replace(&mut p.held[i as usize], FREED);
-                    if pfn != FREED {
-                        p.subject.free(pfn, 0);
-                    }
-                }
-                for &i in batch {
-                    if p.held[i as usize] == FREED {
-                        p.held[i as usize] = p.subject.alloc(0).expect("half of memory is free");
-                    }
-                }
+        let n = p.held.len().min(1 << 19);
+        // What is held is in random order: going through it is giving back at random, and the choice costs nothing
+        // while the clock runs.
+        if p.at + n > p.held.len() {
+            p.random.shuffle(&mut p.held);
+            p.at = 0;
+        }
+        let held = &mut p.held[p.at..p.at + n];
+        p.at += n;
+        vec![ns_each(n, || {
+            for batch in held.chunks_mut(self.batch) {
+                batch.iter().for_each(|pfn| p.subject.free(*pfn, 0));
+                batch.iter_mut().for_each(|pfn| *pfn = p.subject.alloc(0).expect("half of memory is free"));
             }
         })]
     }
 }
 
-const FREED: u32 = u32::MAX;
+/// A number with its thousands apart.
+fn thousands(n: usize) -> String {
+    if n < 1000 { n.to_string() } else { format!("{},{:03}", thousands(n / 1000), n % 1000) }
+}
 
 /// Row 10: a machine made, all its memory free.
 pub struct Init {
@@ -300,17 +328,17 @@ pub struct Init {
 
 impl Stream for Init {
     fn figures(&self) -> Vec<Figure> {
-        let figure = Figure::ns("10", format!("init of {}", size(self.frames)));
-        vec![Figure { unit: Unit::Ms, ..figure }.target(Target::AtMost(100.0))]
+        let figure = Figure::ns("10", format!("init of {}", size(self.frames)), &[]);
+        vec![Figure { unit: Unit::Ms, limit: Some(100.0), ..figure }]
     }
-    fn prepare<S: Subject>(&self) -> Prepared<S> {
-        fresh(1 << 18)
+    fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
+        fresh(contender, 1 << 18)
     }
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
         let start = Instant::now();
-        p.subject = S::new(black_box(self.frames));
+        p.subject = p.contender.make(black_box(self.frames));
         let ms = start.elapsed().as_nanos() as f64 / 1e6;
-        p.subject = S::new(1 << 18);
+        p.subject = p.contender.make(1 << 18);
         vec![ms]
     }
 }
@@ -325,19 +353,23 @@ pub trait Visit {
 pub fn each(o: &Options, visit: &mut impl Visit) {
     let (small, medium, large) = (o.frames(4), o.frames(64), o.frames(1024));
     let some = 1 << 20;
-    visit.stream(&["1"], "pair", &Pair { number: "1", frames: small, order: 0 });
+    let pair = |number, order, against| Pair { number, frames: small, order, against };
+    visit.stream(&["1"], "pair", &pair("1", 0, &[("LLFree", 0.2)]));
     visit.stream(&["2", "2a", "2b"], "bulk", &Bulk { frames: small });
-    let target = Some(Target::Ratio(0.2));
-    visit.stream(&["3"], "random order", &RandomFree { number: "3", frames: small, count: small, target });
-    let random = |number, frames: u32| RandomFree { number, frames, count: some.min(frames / 4), target: None };
-    visit.stream(&["3a"], "random order", &random("3a", medium));
-    visit.stream(&["3b"], "random order", &random("3b", large));
-    visit.stream(&["4"], "pair", &Pair { number: "4", frames: small, order: 9 });
+    let against: Against = &[("BSA", 0.2), ("LLFree", 1.0)];
+    visit.stream(&["3"], "random order", &RandomFree { number: "3", frames: small, count: small, against });
+    let random = |number, frames: u32, against| RandomFree { number, frames, count: some.min(frames / 4), against };
+    visit.stream(&["3a"], "random order", &random("3a", medium, &[]));
+    visit.stream(&["3b"], "random order", &random("3b", large, &[("LLFree", 1.0)]));
+    visit.stream(&["4"], "pair", &pair("4", 9, &[("LLFree", 1.0)]));
     visit.stream(&["5", "5a"], "order-9", &HugeFill { frames: large });
     visit.stream(&["6"], "one frame free", &OneFree { frames: medium });
     visit.stream(&["7"], "fails", &Failing { frames: medium });
-    visit.stream(&["8"], "churn", &Churn { number: "8", frames: small, batch: 1 });
-    visit.stream(&["8a"], "churn", &Churn { number: "8a", frames: medium, batch: 1 });
-    visit.stream(&["8b"], "churn", &Churn { number: "8b", frames: medium, batch: 1 << 16 });
+    let churn = |number, frames, batch, against| Churn { number, frames, batch, against };
+    visit.stream(&["8"], "churn", &churn("8", small, 1, &[("LLFree", 0.5)]));
+    visit.stream(&["8a"], "churn", &churn("8a", medium, 1, &[("LLFree", 0.15)]));
+    visit.stream(&["8b"], "churn", &churn("8b", medium, 64, &[]));
+    visit.stream(&["8c"], "churn", &churn("8c", medium, 1 << 10, &[]));
+    visit.stream(&["8d"], "churn", &churn("8d", medium, 1 << 16, &[("LLFree", 0.7)]));
     visit.stream(&["10"], "init", &Init { frames: large });
 }

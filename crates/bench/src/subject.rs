@@ -5,13 +5,46 @@ use kontig_mm::{
     CpuId, Gfp, MachineSpec, Memory, MigrateOutcome, NodeId, Order, Owner, Pfn, Request, ZoneSpec, ZoneType,
 };
 use kontig_profiles::linux;
+use std::rc::Rc;
+
+/// Who takes part: a name, and how a subject of so many frames is made, all of them free.
+pub struct Contender<S> {
+    /// The name in the table.
+    pub name: String,
+    make: Rc<dyn Fn(u32) -> S>,
+}
+
+impl<S> Contender<S> {
+    /// Of this name, made so.
+    pub fn new(name: impl Into<String>, make: impl Fn(u32) -> S + 'static) -> Contender<S> {
+        Contender { name: name.into(), make: Rc::new(make) }
+    }
+
+    /// All of `frames` frames free.
+    pub fn make(&self, frames: u32) -> S {
+        (self.make)(frames)
+    }
+}
+
+// Not derived: what it makes need not be cloned.
+impl<S> Clone for Contender<S> {
+    fn clone(&self) -> Contender<S> {
+        Contender { name: self.name.clone(), make: self.make.clone() }
+    }
+}
+
+/// The engine.
+pub fn kontig() -> Contender<Kontig> {
+    Contender::new("Kontig", Kontig::new)
+}
+
+/// The peer that is always there.
+pub fn bsa() -> Contender<Bsa> {
+    Contender::new(Bsa::NAME, Bsa::new)
+}
 
 /// An allocator of page frames. Orders are at most 10.
-pub trait Subject: Sized {
-    /// The name in the table.
-    const NAME: &'static str;
-    /// All of `frames` frames free.
-    fn new(frames: u32) -> Self;
+pub trait Subject {
     /// Takes a block.
     fn alloc(&mut self, order: u8) -> Option<u32>;
     /// Gives a block back.
@@ -68,15 +101,16 @@ pub fn one_zone(frames: u32, cpus: usize) -> MachineSpec {
     MachineSpec { cpus, zones: vec![zone], thp: false }
 }
 
-impl Subject for Kontig {
-    const NAME: &'static str = "Kontig";
-
-    fn new(frames: u32) -> Kontig {
+impl Kontig {
+    /// All of `frames` frames free.
+    pub fn new(frames: u32) -> Kontig {
         let mut memory = Memory::new(&one_zone(frames, 1), linux("6.1")).expect("a valid machine");
         memory.sysctl_write("vm.min_free_kbytes", "0").expect("a known sysctl");
         Kontig { memory }
     }
+}
 
+impl Subject for Kontig {
     #[inline(always)]
     fn alloc(&mut self, order: u8) -> Option<u32> {
         let request = Request::new(CPU, NODE, GFP, Order::new(order));
@@ -101,15 +135,19 @@ impl Subject for Kontig {
 /// The peer: `buddy_system_allocator`, a tree of free blocks for each order, with our largest order.
 pub struct Bsa(FrameAllocator<11>);
 
-impl Subject for Bsa {
-    const NAME: &'static str = "BSA";
+impl Bsa {
+    /// The name in the table.
+    pub const NAME: &'static str = "BSA";
 
-    fn new(frames: u32) -> Bsa {
+    /// All of `frames` frames free.
+    pub fn new(frames: u32) -> Bsa {
         let mut all = FrameAllocator::new();
         all.add_frame(0, frames as usize);
         Bsa(all)
     }
+}
 
+impl Subject for Bsa {
     #[inline(always)]
     fn alloc(&mut self, order: u8) -> Option<u32> {
         self.0.alloc(1 << order).map(|pfn| pfn as u32)

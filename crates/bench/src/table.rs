@@ -41,7 +41,7 @@ pub struct Row {
     /// Ours.
     pub ours: Samples,
     /// The yardstick and its name, sampled by turns with ours.
-    pub peer: Option<(&'static str, Samples)>,
+    pub peer: Option<(String, Samples)>,
     /// What it ought to be, where that can be said against this yardstick.
     pub target: Option<Target>,
 }
@@ -52,7 +52,13 @@ impl Row {
         self.peer.as_ref().map(|(_, peer)| self.ours.ratios(peer))
     }
 
-    fn target_met(&self) -> Option<bool> {
+    /// Ours over the yardstick, of the medians.
+    pub fn ratio(&self) -> Option<f64> {
+        self.peer.as_ref().map(|(_, peer)| self.ours.median() / peer.median())
+    }
+
+    /// Whether it is as it ought to be.
+    pub fn target_met(&self) -> Option<bool> {
         Some(match self.target? {
             Target::Ratio(r) => self.ours.median() / self.peer.as_ref()?.1.median() <= r,
             Target::AtMost(v) => self.ours.median() <= v,
@@ -87,7 +93,8 @@ fn number(v: f64) -> String {
     }
 }
 
-fn figure(unit: Unit, v: f64) -> String {
+/// A figure with its unit.
+pub fn figure(unit: Unit, v: f64) -> String {
     match unit {
         Unit::Ns => format!("{} ns", number(v)),
         Unit::Ms => format!("{} ms", number(v)),
@@ -118,6 +125,16 @@ impl Table {
     pub fn add(&self, rows: impl IntoIterator<Item = Row>) {
         for row in rows {
             if self.json { println!("{}", row.json()) } else { print_line(&cells(&row)) }
+        }
+    }
+
+    /// Says which rows were to be held against a peer that is not there.
+    pub fn without(&self, numbers: &[&str], peer: &str) {
+        const WHY: &str = "no rival of this name was given; --rival FILE gives one, --help says what it has to be";
+        if self.json {
+            println!("{{\"without\":{peer:?},\"rows\":{numbers:?},\"why\":{WHY:?}}}");
+        } else {
+            println!("Not held against {peer}: rows {}: {WHY}.", numbers.join(", "));
         }
     }
 }

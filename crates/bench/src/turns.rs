@@ -91,7 +91,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
             what: format!("simulator, a turn, {what} = {:.1} M turns/s", 1000.0 / ours.median()),
             unit: Unit::Ns,
             ours,
-            peer: (tasks > 1).then(|| ("one task", alone.clone())),
+            peer: (tasks > 1).then(|| ("one task".into(), alone.clone())),
             target: limit.map(Target::Ratio),
         }
     });

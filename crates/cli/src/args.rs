@@ -58,6 +58,9 @@ pub enum Command {
     /// Hold the engine against real kernels: record, verify, doctor, fidelity
     #[command(subcommand)]
     Oracle(crate::oracle::OracleCommand),
+    /// Measure how fast Kontig is on this machine, and say what each figure means
+    #[command(after_help = crate::bench::HELP)]
+    Bench(crate::bench::BenchArgs),
     /// Print completions for a shell
     Completions {
         /// The shell.

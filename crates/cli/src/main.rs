@@ -4,6 +4,7 @@
 //! Results go to standard output, everything else to standard error.
 
 mod args;
+mod bench;
 mod interrupt;
 mod list;
 mod oracle;
@@ -51,6 +52,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Run(a) => reproduce::run(&a),
         Command::Rerun(a) => return reproduce::rerun(&a),
         Command::Profile(c) => profile::profile(&c),
+        Command::Bench(a) => bench::bench(&a),
         Command::List { json } => list::list(json),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -56,6 +56,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
         &["sysctl 'vm.compaction_proactivness'", &mean("vm.compaction_proactiveness")],
     );
     refused(dir, &["run", "qqqqqqqqqqqqqqqqqqqqqq"], 2, &["known: ", "hugealloc"]);
+    refused(dir, &["bench", "1", "14"], ASKED_WRONGLY, &["there is no row '14'", "13a"]);
 }
 
 #[test]

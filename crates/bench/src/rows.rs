@@ -1,0 +1,83 @@
+//! All rows there are, in the order of the table.
+
+use crate::measure::compare;
+use crate::rival::{self, Called};
+use crate::streams::{self, Stream, Visit};
+use crate::subject::{self, Contender};
+use crate::table::Row;
+use crate::{Options, compaction, metadata, runs, simulator, soundness, turns};
+
+/// Is told how the table comes along.
+pub trait Listener {
+    /// What is measured next.
+    fn begins(&mut self, what: &str);
+    /// Rows that are measured.
+    fn rows(&mut self, rows: Vec<Row>);
+    /// Rows that were to be held against a peer that is not there.
+    fn without(&mut self, numbers: Vec<&'static str>, peer: &'static str);
+}
+
+/// Runs each stream that is wanted on all that take part.
+struct Streams<'a> {
+    options: &'a Options,
+    rivals: &'a [Contender<Called>],
+    listener: &'a mut dyn Listener,
+    /// Rows, and the peer that each would be held against.
+    without: Vec<(&'static str, &'static str)>,
+}
+
+impl Visit for Streams<'_> {
+    fn stream(&mut self, numbers: &[&str], text: &str, stream: &impl Stream) {
+        if !self.options.wants(numbers, text) {
+            return;
+        }
+        let figures = stream.figures();
+        self.listener.begins(&figures[0].what);
+        let (ours, bsa) = (subject::kontig(), subject::bsa());
+        self.listener.rows(compare(stream, (&ours, &bsa), self.options));
+        for rival in self.rivals {
+            self.listener.begins(&format!("{}, {}", figures[0].what, rival.name));
+            self.listener.rows(compare(stream, (&rival::kontig(), rival), self.options));
+        }
+        for figure in figures {
+            let is_there = |peer: &str| bsa.name == peer || self.rivals.iter().any(|r| r.name.starts_with(peer));
+            let absent = figure.against.iter().filter(|(peer, _)| !is_there(peer));
+            self.without.extend(absent.map(|(peer, _)| (figure.number, *peer)));
+        }
+    }
+}
+
+/// Measures all rows that are wanted: the engine beside the peer that is always there, each rival, and the limits of
+/// the machine.
+pub fn each(o: &Options, rivals: &[Contender<Called>], listener: &mut dyn Listener) {
+    // First, while nothing else is in memory.
+    group(o, listener, &["9", "9a", "9b"], "metadata", metadata::rows);
+    let mut streams = Streams { options: o, rivals, listener, without: Vec::new() };
+    streams::each(o, &mut streams);
+    let mut without = streams.without;
+    group(o, listener, &["11", "12"], "soundness", soundness::rows);
+    group(o, listener, &["13", "13a", "13b"], "simulator", simulator::event_rows);
+    group(o, listener, &["U", "Ua", "Ub"], "runs", runs::rows);
+    group(o, listener, &["T1", "T80", "T1000"], "turns", turns::rows);
+    group(o, listener, &["F"], "fragmenting", |o| vec![simulator::fragmenting_row(o)]);
+    group(o, listener, &["S", "M"], "compaction", compaction::rows);
+    while let Some(&(_, peer)) = without.first() {
+        let (of_peer, others) = without.into_iter().partition(|(_, p)| *p == peer);
+        let of_peer: Vec<(&str, &str)> = of_peer;
+        without = others;
+        listener.without(of_peer.into_iter().map(|(number, _)| number).collect(), peer);
+    }
+}
+
+fn group(
+    o: &Options,
+    listener: &mut dyn Listener,
+    numbers: &[&str],
+    text: &str,
+    measure: impl FnOnce(&Options) -> Vec<Row>,
+) {
+    if o.wants(numbers, text) {
+        listener.begins(text);
+        listener.rows(measure(o));
+    }
+}

@@ -1,0 +1,180 @@
+//! Rows U: a process touches a run of pages and unmaps it, whole and by holes. What a page of each takes.
+//!
+//! The process maps nine tenths of memory and does all three again and again. The first pass touches the host's own
+//! memory for the first time, which the host has to clear: it is not counted. Which holes a pass makes is chosen before
+//! its clock starts, as a fragmenter chooses them: three quarters of every 2 MiB, at random.
+
+use crate::limit::SequentialWrites;
+use crate::measure::Samples;
+use crate::options::{Options, size};
+use crate::random::Random;
+use crate::simulator::machine;
+use crate::table::{Row, Target, Unit};
+use kontig_mm::state::Frames;
+use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
+use kontig_sim::BYTES_PER_PAGE;
+use std::any::Any;
+use std::time::Instant;
+
+/// Pages of 2 MiB, and how many of them go.
+const SECTION: u32 = 512;
+const FREED: u32 = 384;
+/// Holes that are handed over at once.
+const BATCH: usize = 256;
+
+/// What a pass does, in this order.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Map,
+    Touch,
+    Unmap,
+    /// Without a clock: what the holes are made in.
+    TouchAgain,
+    Holes,
+    /// Without a clock: what the holes have left.
+    UnmapRest,
+}
+
+/// One process, and what it took.
+#[derive(Clone)]
+struct Runs {
+    pages: u32,
+    region: Region,
+    random: Random,
+    holes: Vec<Region>,
+    at: usize,
+    stage: Stage,
+    passes_left: usize,
+    started: Option<Instant>,
+    /// Nanoseconds a page of touching, unmapping whole, unmapping holes; a value a pass.
+    taken: [Vec<f64>; 3],
+    limit: SequentialWrites,
+    limits: Vec<f64>,
+}
+
+impl Runs {
+    fn new(pages: u32, repetitions: usize) -> Runs {
+        Runs {
+            pages,
+            region: Region { mapping: 0, first: 0, pages: 0 },
+            random: Random::new(17),
+            holes: Vec::new(),
+            at: 0,
+            stage: Stage::Map,
+            // The first is for warming up.
+            passes_left: repetitions + 1,
+            started: None,
+            taken: [const { Vec::new() }; 3],
+            limit: SequentialWrites::new(pages as usize * (Frames::BYTES_PER_FRAME + BYTES_PER_PAGE as usize)),
+            limits: Vec::new(),
+        }
+    }
+
+    /// The holes of all sections, first to last.
+    fn choose(&mut self) {
+        self.holes.clear();
+        for section in (0..self.pages).step_by(SECTION as usize) {
+            let mut left = FREED;
+            for i in 0..SECTION {
+                // Each page with the chance that makes exactly so many of them.
+                if self.random.below(SECTION - i) >= left {
+                    continue;
+                }
+                left -= 1;
+                let first = section + i;
+                match self.holes.last_mut() {
+                    Some(hole) if hole.first + hole.pages == first && i > 0 => hole.pages += 1,
+                    _ => self.holes.push(Region { first, pages: 1, ..self.region }),
+                }
+            }
+        }
+        self.at = 0;
+    }
+
+    /// Ends what the clock runs for, of so many pages.
+    fn took(&mut self, what: usize, pages: u32) {
+        if let Some(started) = self.started.take() {
+            self.taken[what].push(started.elapsed().as_nanos() as f64 / f64::from(pages));
+        }
+    }
+
+    /// One operation over the whole region, on the clock or not.
+    fn whole(&mut self, stage: Stage, op: fn(Region) -> Op, timed: bool, todo: &mut Batch) {
+        self.stage = stage;
+        todo.push(op(self.region));
+        self.started = timed.then(Instant::now);
+    }
+}
+
+impl Program for Runs {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        match self.stage {
+            Stage::Map => match done.last().map(|o| o.value) {
+                Some(Value::Region(region)) => {
+                    self.region = region;
+                    self.whole(Stage::Touch, Op::Touch, true, todo);
+                }
+                _ => todo.push(Op::Mmap { pages: self.pages }),
+            },
+            Stage::Touch => {
+                self.took(0, self.pages);
+                self.whole(Stage::Unmap, Op::Munmap, true, todo);
+            }
+            Stage::Unmap => {
+                self.took(1, self.pages);
+                self.choose();
+                self.whole(Stage::TouchAgain, Op::Touch, false, todo);
+            }
+            Stage::TouchAgain | Stage::Holes => {
+                if self.stage == Stage::TouchAgain {
+                    self.stage = Stage::Holes;
+                    self.started = Some(Instant::now());
+                }
+                let batch = &self.holes[self.at..self.holes.len().min(self.at + BATCH)];
+                todo.extend(batch.iter().map(|hole| Op::Munmap(*hole)));
+                self.at += batch.len();
+                if batch.is_empty() {
+                    self.took(2, self.pages / SECTION * FREED);
+                    self.limits.push(self.limit.sample(self.pages as usize));
+                    self.whole(Stage::UnmapRest, Op::Munmap, false, todo);
+                }
+            }
+            Stage::UnmapRest => {
+                self.passes_left -= 1;
+                if self.passes_left > 0 {
+                    self.whole(Stage::Touch, Op::Touch, true, todo);
+                }
+            }
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        0.0
+    }
+}
+
+/// The three rows.
+pub fn rows(o: &Options) -> Vec<Row> {
+    let frames = o.frames(64);
+    let mut machine = machine(frames);
+    // Kernel pages for page tables, and what the watermarks keep, stay free of it.
+    let pages = frames / 10 * 9 / SECTION * SECTION;
+    let id = machine.spawn(Box::new(Runs::new(pages, o.repetitions())), Placement { cpu: 0 });
+    machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
+    let program = machine.program(id).expect("it was started") as &dyn Any;
+    let program: &Runs = program.downcast_ref().expect("it is what was started");
+    let limits = Samples::new(program.limits[1..].to_vec());
+    let row = |number, what: &str, i: usize, target| Row {
+        number,
+        what: format!("simulator, {what}, a page of {}", size(frames)),
+        unit: Unit::Ns,
+        ours: Samples::new(program.taken[i][1..].to_vec()),
+        peer: Some(("writing its state".into(), limits.clone())),
+        target,
+    };
+    vec![
+        row("U", "a run touched once", 0, Some(Target::AtMost(35.0))),
+        row("Ua", "a run unmapped whole", 1, Some(Target::AtMost(28.0))),
+        row("Ub", "random holes unmapped, ¾ of every 2 MiB", 2, None),
+    ]
+}

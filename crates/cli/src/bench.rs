@@ -1,0 +1,155 @@
+//! `kontig bench`: how fast Kontig is on this machine, and what that means for somebody who uses it.
+
+use crate::wrap::{width, wrap};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use kontig_bench::measure::Samples;
+use kontig_bench::rows::{self, Listener};
+use kontig_bench::table::{Unit, figure};
+use kontig_bench::{Options, Row, meaning};
+use kontig_lab::{AskedWrongly, LabError};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What `--help` teaches.
+pub const HELP: &str = "Examples:\n  \
+    kontig bench                    all rows, in less than a minute\n  \
+    kontig bench 13 F               how long a what-if takes: random pages, and the preparation of an experiment\n  \
+    kontig bench --json > a.json    to hold against another machine\n\n\
+    Each row has a yardstick, run by turns with it in the same process: another allocator on the same operations \
+    (BSA: the crate buddy_system_allocator), or a limit of this machine. Times depend on the machine and on what else it \
+    does; the ratio hardly does, so it is what to hold against another machine's. Below 1 is faster than the yardstick. \
+    Figures are medians; the range is of all repetitions.";
+
+/// Options of `kontig bench`.
+#[derive(Args)]
+pub struct BenchArgs {
+    /// Only these rows, by number; 8 stands for 8a to 8d, too
+    #[arg(value_name = "ROW")]
+    rows: Vec<String>,
+    /// Machines sixteen times as large, and medians of seven: five minutes and 8 GiB of memory
+    #[arg(long)]
+    full: bool,
+    /// Print one JSON document (schema kontig.bench/1) instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `kontig bench`.
+pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
+    let options = Options { quick: !args.full, filter: args.rows.clone(), ..Options::default() };
+    if let Some(unknown) = args.rows.iter().find(|row| !is_known(row)) {
+        let known: Vec<&str> = meaning::MEANINGS.iter().map(|(number, _)| *number).collect();
+        let reason = format!("there is no row '{unknown}'; there are {}", known.join(", "));
+        return Err(AskedWrongly::Value(reason).into());
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {msg} {elapsed:>4}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let mut told = Told { bar, rows: Vec::new() };
+    rows::each(&options, &[], &mut told);
+    told.bar.finish_and_clear();
+    let rows: Vec<Row> = told.rows.into_iter().filter(|row| options.wants(&[row.number], "")).collect();
+    crate::print(&if args.json { document(&options, &rows) } else { table(&options, &rows) })
+}
+
+/// Whether a row goes by this number, or by its digits.
+fn is_known(asked: &str) -> bool {
+    let asked = Options { filter: vec![asked.to_string()], ..Options::default() };
+    meaning::MEANINGS.iter().any(|(number, _)| asked.wants(&[number], ""))
+}
+
+/// Shows what is being measured where standard error is a terminal, and keeps the rows.
+struct Told {
+    bar: ProgressBar,
+    rows: Vec<Row>,
+}
+
+impl Listener for Told {
+    fn begins(&mut self, what: &str) {
+        self.bar.set_message(what.to_string());
+    }
+    fn rows(&mut self, rows: Vec<Row>) {
+        self.rows.extend(rows);
+    }
+    // The targets are the project's, not the user's.
+    fn without(&mut self, _numbers: Vec<&'static str>, _peer: &'static str) {}
+}
+
+/// The CPU's name, where the host says it.
+fn cpu() -> Option<String> {
+    let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = info.lines().find(|line| line.starts_with("model name"))?;
+    line.split_once(':').map(|(_, name)| name.trim().to_string())
+}
+
+const INDENT: usize = 7;
+
+fn table(o: &Options, rows: &[Row]) -> String {
+    let cpu = cpu().unwrap_or_else(|| "a CPU that has no name".into());
+    let head = format!("kontig {} on {cpu}; medians of {}.", env!("CARGO_PKG_VERSION"), o.repetitions());
+    rows.iter().fold(wrap("", &head, 0, width()), |text, row| text + "\n" + &lines(row))
+}
+
+/// A row: what, how long, beside what, and what it means.
+fn lines(row: &Row) -> String {
+    let mut figures = figure(row.unit, row.ours.median());
+    if row.ours.count() > 1 {
+        figures += &format!(" ({} to {})", figure(row.unit, row.ours.min()), figure(row.unit, row.ours.max()));
+    }
+    if let (Some((name, peer)), Some(ratio)) = (&row.peer, row.ratio()) {
+        figures += &format!("; {name} {}: ratio {}", figure(row.unit, peer.median()), two_digits(ratio));
+    }
+    let indented = |text: &str| wrap(&" ".repeat(INDENT), text, INDENT, width());
+    let head = format!("{:<INDENT$}", row.number);
+    wrap(&head, &row.what, INDENT, width())
+        + &indented(&figures)
+        + &indented(meaning::of(row.number).unwrap_or_default())
+}
+
+fn two_digits(ratio: f64) -> String {
+    if ratio < 0.095 {
+        format!("{ratio:.3}")
+    } else if ratio < 9.95 {
+        format!("{ratio:.2}")
+    } else {
+        format!("{ratio:.0}")
+    }
+}
+
+fn document(o: &Options, rows: &[Row]) -> String {
+    let doc = json!({
+        "schema": "kontig.bench/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "cpu": cpu(),
+        "full": !o.quick,
+        "rows": rows.iter().map(as_json).collect::<Vec<_>>(),
+    });
+    format!("{doc:#}\n")
+}
+
+fn as_json(row: &Row) -> Value {
+    let unit = match row.unit {
+        Unit::Ns => "ns",
+        Unit::Ms => "ms",
+        Unit::Bytes => "bytes",
+        Unit::Times => "times",
+        Unit::YesNo => "yes",
+    };
+    json!({
+        "row": row.number,
+        "what": row.what,
+        "means": meaning::of(row.number),
+        "unit": unit,
+        "ours": samples(&row.ours),
+        "yardstick": row.peer.as_ref().map(|(name, s)| json!({ "name": name, "figure": samples(s) })),
+        "ratio": row.ratio(),
+    })
+}
+
+fn samples(s: &Samples) -> Value {
+    json!({ "median": s.median(), "min": s.min(), "max": s.max(), "samples": s.count() })
+}
