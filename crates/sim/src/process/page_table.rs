@@ -30,11 +30,11 @@ fn before(pages: &[u32], page: u32) -> usize {
 /// Where a table's entries are.
 #[derive(Clone)]
 enum Form {
-    /// Page `i` is mapped to frame `base + i`, around the end of the numbers.
+    /// Of the pages in the bitmap, page `i` is mapped to frame `base + i`, around the end of the numbers.
     Linear { base: u32 },
     /// A bitmap of the pages that have an entry, whether still mapped or not, and then their frames.
     Packed(Box<[u32]>),
-    /// Every page's frame.
+    /// Every page's frame + 1, or 0 if it is not mapped. The bitmap is not used.
     Full(Box<[u32]>),
 }
 
@@ -49,57 +49,58 @@ struct Table {
 #[derive(Clone)]
 pub(crate) struct PageTables {
     tables: Vec<Table>,
-    /// Which pages are mapped; untouched memory of the host until one is.
+    /// A bitmap a table, of the pages that are mapped; untouched memory of the host until one is.
     mapped: Vec<u32>,
 }
 
 impl Table {
     const EMPTY: Table = Table { form: Form::Linear { base: 0 }, mapped: 0 };
 
-    /// The frame of a page that is mapped.
+    /// The frame of a page, where the bitmap is `mapped`.
     #[inline(always)]
-    fn frame(&self, page: u32) -> u32 {
+    fn get(&self, page: u32, mapped: &[u32]) -> Option<u32> {
         match &self.form {
-            Form::Linear { base } => base.wrapping_add(page),
-            Form::Packed(entries) => entries[WORDS + before(entries, page)],
-            Form::Full(entries) => entries[page as usize],
+            Form::Full(entries) => entries[page as usize].checked_sub(1),
+            Form::Linear { base } => has(mapped, page).then(|| base.wrapping_add(page)),
+            Form::Packed(entries) => has(mapped, page).then(|| entries[WORDS + before(entries, page)]),
         }
     }
 
-    /// Gives a page an entry of its own, where `mapped` are those that are mapped already.
+    /// Maps a page, or maps it anew, where the bitmap is `mapped`.
+    #[inline(always)]
+    fn set(&mut self, page: u32, frame: u32, mapped: &mut Pages) {
+        match &mut self.form {
+            Form::Full(entries) => {
+                entries[page as usize] = frame + 1;
+                return;
+            }
+            Form::Linear { base } if self.mapped == 0 => *base = frame.wrapping_sub(page),
+            Form::Linear { base } if base.wrapping_add(page) == frame => {}
+            Form::Packed(entries) if has(entries, page) => {
+                let at = WORDS + before(entries, page);
+                entries[at] = frame;
+            }
+            Form::Linear { .. } | Form::Packed(_) => {
+                self.spread(mapped, page);
+                return self.set(page, frame, mapped);
+            }
+        }
+        mapped[page as usize / 32] |= 1 << (page % 32);
+    }
+
+    /// Gives the pages that are mapped, and `page`, entries of their own.
     #[cold]
     #[inline(never)]
-    fn spread(&mut self, mapped: &Pages, joins: Option<u32>) {
-        let pages = (0..TABLE_PAGES).filter(|page| has(mapped, *page));
-        let entries = if joins.is_some() {
-            let mut all = vec![0; TABLE_PAGES as usize];
-            pages.for_each(|page| all[page as usize] = self.frame(page));
-            Form::Full(all.into())
+    fn spread(&mut self, mapped: &mut Pages, page: u32) {
+        let frames = (0..TABLE_PAGES).filter_map(|page| Some((page, self.get(page, mapped)?)));
+        self.form = if has(mapped, page) {
+            Form::Packed(mapped.iter().copied().chain(frames.map(|(_, frame)| frame)).collect())
         } else {
-            Form::Packed(mapped.iter().copied().chain(pages.map(|page| self.frame(page))).collect())
+            let mut all = vec![0; TABLE_PAGES as usize];
+            frames.for_each(|(page, frame)| all[page as usize] = frame + 1);
+            *mapped = [0; WORDS];
+            Form::Full(all.into())
         };
-        self.form = entries;
-    }
-
-    /// Maps a page, or maps it anew, where `mapped` are those that are mapped already.
-    #[inline(always)]
-    fn set(&mut self, page: u32, frame: u32, mapped: &Pages) {
-        loop {
-            match &mut self.form {
-                Form::Linear { base } if self.mapped == 0 => *base = frame.wrapping_sub(page),
-                Form::Linear { base } if base.wrapping_add(page) == frame => {}
-                Form::Packed(entries) if has(entries, page) => {
-                    let at = WORDS + before(entries, page);
-                    entries[at] = frame;
-                }
-                Form::Full(entries) => entries[page as usize] = frame,
-                Form::Linear { .. } | Form::Packed(_) => {
-                    self.spread(mapped, (!has(mapped, page)).then_some(page));
-                    continue;
-                }
-            }
-            return;
-        }
     }
 }
 
@@ -132,42 +133,38 @@ impl PageTables {
     #[inline(always)]
     pub(crate) fn get(&self, page: u32) -> Option<Pfn> {
         let (table, at) = Self::at(page);
-        let mapped = has(&self.mapped, page);
-        mapped.then(|| Pfn::new(self.tables[table].frame(at)))
+        self.tables[table].get(at, &self.mapped[table * WORDS..]).map(Pfn::new)
     }
 
     /// Maps a page that is not mapped.
     #[inline(always)]
     pub(crate) fn map(&mut self, page: u32, pfn: Pfn) {
+        debug_assert!(self.get(page).is_none());
         let (table, at) = Self::at(page);
         let (table, mapped) = self.table(table);
-        debug_assert!(!has(mapped, at));
         table.set(at, pfn.get(), mapped);
-        mapped[at as usize / 32] |= 1 << (at % 32);
         table.mapped += 1;
     }
 
     /// Maps a page elsewhere.
     #[inline(always)]
     pub(crate) fn moved(&mut self, page: u32, to: Pfn) {
+        debug_assert!(self.get(page).is_some());
         let (table, at) = Self::at(page);
         let (table, mapped) = self.table(table);
-        debug_assert!(has(mapped, at));
-        if table.mapped == 1 {
-            // Wherever a single page is, it is linear.
-            table.form = Form::Linear { base: to.get().wrapping_sub(at) };
-        } else {
-            table.set(at, to.get(), mapped);
-        }
+        table.set(at, to.get(), mapped);
     }
 
     /// Unmaps a page that is mapped.
     #[inline(always)]
     pub(crate) fn unmap(&mut self, page: u32) {
+        debug_assert!(self.get(page).is_some());
         let (table, at) = Self::at(page);
         let (table, mapped) = self.table(table);
-        debug_assert!(has(mapped, at));
-        mapped[at as usize / 32] &= !(1 << (at % 32));
+        match &mut table.form {
+            Form::Full(entries) => entries[at as usize] = 0,
+            Form::Linear { .. } | Form::Packed(_) => mapped[at as usize / 32] &= !(1 << (at % 32)),
+        }
         table.mapped -= 1;
         if table.mapped == 0 {
             *table = Table::EMPTY;
