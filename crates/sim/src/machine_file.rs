@@ -1,6 +1,7 @@
 //! Machine files: nodes, zones, CPUs and costs, each with its unit and the source of its value.
 
 use crate::cost::Costs;
+use kontig_mm::state::{Frames, List};
 use kontig_mm::{MachineSpec, ZoneSpec, ZoneType};
 use kontig_program::parse_size;
 use serde::{Deserialize, Serialize};
@@ -53,10 +54,12 @@ impl MachineFile {
         Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp })
     }
 
-    /// Bytes of host memory a run of this machine may need: engine state, page tables and owners, all touched.
+    /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, and page tables
+    /// with an entry for every page.
     pub fn host_bytes(&self) -> Result<u64, String> {
         let frames: u64 = self.spec()?.zones.iter().map(|z| u64::from(z.end - z.start)).sum();
-        Ok(frames * (kontig_mm::state::Frames::BYTES_PER_FRAME as u64 + crate::BYTES_PER_PAGE) + (64 << 20))
+        let of_engine = (Frames::BYTES_PER_FRAME + List::BYTES_PER_BLOCK) as u64;
+        Ok(frames * (of_engine + crate::BYTES_PER_PAGE) + (64 << 20))
     }
 }
 

@@ -40,6 +40,9 @@ pub struct List {
 }
 
 impl List {
+    /// Bytes for each block, where there are no holes.
+    pub const BYTES_PER_BLOCK: usize = size_of::<u32>();
+
     /// A list without entries.
     pub const fn new() -> List {
         List { ring: Vec::new(), base: 0, used: 0, holes: 0 }

@@ -1,17 +1,19 @@
 //! Address spaces: which page of which process is where, and moving it when compaction asks.
 //!
-//! Four bytes a page: a page-table entry. The way back, from frame to page, is the frame's owner ([`UserPage`]).
+//! Where a page is, its page table says ([`super::page_table`]). The way back, from frame to page, is the frame's owner
+//! ([`UserPage`]).
 //! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
 
+use super::page_table::PageTables;
 pub(crate) use crate::owner::TABLE_PAGES;
 use crate::owner::{Owners, UserPage};
 use kontig_mm::{MigrateOutcome, Owner, Pfn};
 use kontig_program::Region;
 
-/// Host bytes for each page that was ever mapped.
-pub const BYTES_PER_PAGE: u64 = 4;
+/// Host bytes for each page that is mapped, at most: an entry of its own, and a bit.
+pub const BYTES_PER_PAGE: u64 = 5;
 
-/// A mapping of a process. The entries are untouched host memory until pages are mapped.
+/// A mapping of a process.
 #[derive(Clone)]
 pub(crate) struct Mapping {
     process: usize,
@@ -19,17 +21,15 @@ pub(crate) struct Mapping {
     /// The number of its first page as an owner.
     first: u32,
     huge: bool,
-    /// Frame + 1 of every page; 0 where none is mapped singly.
-    ptes: Vec<u32>,
+    entries: PageTables,
     tables: Vec<Table>,
 }
 
-/// The page table of one 2 MiB range.
+/// The page table of one 2 MiB range, single pages aside.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Table {
     page: u32,
     huge: u32,
-    mapped: u32,
 }
 
 impl Table {
@@ -46,10 +46,6 @@ impl Table {
     }
     pub(crate) fn set_huge(&mut self, pfn: Option<Pfn>) {
         self.huge = pfn.map_or(0, |p| p.get() + 1);
-    }
-    /// Whether nothing is mapped.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.mapped == 0 && self.huge == 0
     }
 }
 
@@ -70,17 +66,19 @@ impl Mapping {
     /// The frame a page is mapped to singly.
     #[inline(always)]
     pub(crate) fn pte(&self, page: u32) -> Option<Pfn> {
-        self.ptes[page as usize].checked_sub(1).map(Pfn::new)
+        self.entries.get(page)
     }
     #[inline(always)]
     pub(crate) fn set_pte(&mut self, page: u32, pfn: Pfn) {
-        self.ptes[page as usize] = pfn.get() + 1;
-        self.table_mut(page).mapped += 1;
+        self.entries.map(page, pfn);
     }
     #[inline(always)]
     pub(crate) fn clear_pte(&mut self, page: u32) {
-        self.ptes[page as usize] = 0;
-        self.table_mut(page).mapped -= 1;
+        self.entries.unmap(page);
+    }
+    /// Whether nothing of a page's 2 MiB range is mapped.
+    pub(crate) fn is_range_empty(&self, page: u32) -> bool {
+        self.entries.is_empty(page) && self.table(page).huge == 0
     }
     /// Whether a fault at `page` may take a huge page: advised, its whole range in the mapping, no table there yet.
     pub(crate) fn wants_huge(&self, page: u32) -> bool {
@@ -125,7 +123,7 @@ impl AddressSpaces {
             pages,
             first,
             huge: false,
-            ptes: vec![0; pages as usize],
+            entries: PageTables::new(pages),
             tables: vec![Table::default(); tables],
         });
         Some(Region { mapping: self.mappings.len() as u32 - 1, first: 0, pages })
@@ -142,19 +140,17 @@ impl AddressSpaces {
         (m.process == process && r.first.checked_add(r.pages)? <= m.pages).then_some(m)
     }
 
-    /// Asks for the entry of a region's first page; the region may be no region at all.
+    /// The entries of the mapping of a region, which may be no region at all.
     #[inline(always)]
-    pub(crate) fn prefetch_pte(&self, r: Region) {
-        if let Some(m) = self.mappings.get(r.mapping as usize) {
-            kontig_mm::prefetch(m.ptes.as_ptr().wrapping_add(r.first as usize));
-        }
+    pub(crate) fn entries_of(&self, r: Region) -> Option<&PageTables> {
+        self.mappings.get(r.mapping as usize).map(|m| &m.entries)
     }
 
     /// The frame that a region's first page is mapped to singly; the region may be no region at all.
     #[inline(always)]
     pub(crate) fn peek_pte(&self, r: Region) -> Option<Pfn> {
-        let entry = self.mappings.get(r.mapping as usize)?.ptes.get(r.first as usize)?;
-        entry.checked_sub(1).map(Pfn::new)
+        let m = self.mappings.get(r.mapping as usize)?;
+        (r.first < m.pages).then(|| m.pte(r.first))?
     }
 
     /// Migrations since last asked that had to interrupt another CPU.
@@ -178,7 +174,7 @@ impl Owner for AddressSpaces {
     fn migrate(&mut self, _from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
         let UserPage { mapping, page } = self.owners.of_number(owner);
         let m = &mut self.mappings[mapping as usize];
-        m.ptes[page as usize] = to.get() + 1;
+        m.entries.moved(page, to);
         self.shootdowns += u64::from(self.running[m.process]);
         MigrateOutcome::Moved
     }

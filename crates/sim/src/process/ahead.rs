@@ -7,6 +7,8 @@
 use crate::kernel::Kernel;
 use kontig_program::{Batch, Op};
 
+/// How many operations ahead is asked for what says where a page's entry is.
+const TABLE_AHEAD: usize = 24;
 /// How many operations ahead a page's entry is asked for.
 const ENTRY_AHEAD: usize = 16;
 /// How many operations ahead the frame that the entry names is.
@@ -16,8 +18,15 @@ impl Kernel {
     /// Asks for what operations still to come will touch.
     #[inline(always)]
     pub(crate) fn fetch_ahead(&mut self, todo: &Batch) {
-        if let Some(Op::Touch(r) | Op::Munmap(r)) = todo.ahead(ENTRY_AHEAD) {
-            self.spaces.prefetch_pte(*r);
+        if let Some(Op::Touch(r) | Op::Munmap(r)) = todo.ahead(TABLE_AHEAD)
+            && let Some(entries) = self.spaces.entries_of(*r)
+        {
+            entries.prefetch_table(r.first);
+        }
+        if let Some(Op::Touch(r) | Op::Munmap(r)) = todo.ahead(ENTRY_AHEAD)
+            && let Some(entries) = self.spaces.entries_of(*r)
+        {
+            entries.prefetch_entry(r.first);
         }
         if let Some(Op::Munmap(r)) = todo.ahead(FRAME_AHEAD)
             && let Some(pfn) = self.spaces.peek_pte(*r)

@@ -3,6 +3,7 @@
 pub(crate) mod address_space;
 mod ahead;
 pub(crate) mod fault;
+mod page_table;
 
 pub(crate) use address_space::AddressSpaces;
 

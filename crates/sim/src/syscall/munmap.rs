@@ -80,11 +80,11 @@ fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Region, pfn: Pfn) {
 
 /// Frees the page table of a range once nothing in it is mapped.
 fn free_empty_table(k: &mut Kernel, c: &mut Context, mapping: u32, page: u32) {
-    let table = k.spaces.mapping(mapping).table_mut(page);
-    if table.is_empty()
-        && let Some(pfn) = table.page()
+    let m = k.spaces.mapping(mapping);
+    if m.is_range_empty(page)
+        && let Some(pfn) = m.table(page).page()
     {
-        table.set_page(None);
+        m.table_mut(page).set_page(None);
         k.mem.free(c.cpu, pfn, Order::ZERO);
         k.charge(&mut c.now);
     }

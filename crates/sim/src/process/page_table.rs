@@ -1,0 +1,261 @@
+//! The entries of a mapping's page tables: which frame each page is mapped to.
+//!
+//! What is mapped in one go lies in memory as it lies in the mapping. A table where that holds is a base, and a bit a
+//! page. A page that compaction moves ends it: the table then has an entry for each page that was mapped at that time
+//! or, when one that was not is mapped, for every page. So a process that was filled and then had holes made in it takes
+//! an eighth of a byte a page, and four bytes more for each page that is left in the tables compaction has touched.
+
+use crate::owner::TABLE_PAGES;
+use kontig_mm::{Pfn, prefetch};
+
+/// Words of a bitmap of a table's pages.
+const WORDS: usize = TABLE_PAGES as usize / 32;
+
+/// A bit for each of a table's pages.
+type Pages = [u32; WORDS];
+
+#[inline(always)]
+fn has(pages: &[u32], page: u32) -> bool {
+    pages[page as usize / 32] >> (page % 32) & 1 != 0
+}
+
+/// How many of `pages` come before `page`.
+#[inline(always)]
+fn before(pages: &[u32], page: u32) -> usize {
+    let (word, bit) = (page as usize / 32, page % 32);
+    let whole: u32 = pages[..word].iter().map(|w| w.count_ones()).sum();
+    (whole + (pages[word] & ((1 << bit) - 1)).count_ones()) as usize
+}
+
+/// Where a table's entries are.
+#[derive(Clone)]
+enum Form {
+    /// Of the pages in the bitmap, page `i` is mapped to frame `base + i`, around the end of the numbers.
+    Linear { base: u32 },
+    /// A bitmap of the pages that have an entry, whether still mapped or not, and then their frames.
+    Packed(Box<[u32]>),
+    /// Every page's frame + 1, or 0 if it is not mapped. The bitmap is not used.
+    Full(Box<[u32]>),
+}
+
+/// The page table of one 2 MiB range, as far as pages are mapped singly.
+#[derive(Clone)]
+struct Table {
+    form: Form,
+    mapped: u32,
+}
+
+/// All page tables of a mapping.
+#[derive(Clone)]
+pub(crate) struct PageTables {
+    tables: Vec<Table>,
+    /// A bitmap a table, of the pages that are mapped; untouched memory of the host until one is.
+    mapped: Vec<u32>,
+}
+
+impl Table {
+    const EMPTY: Table = Table { form: Form::Linear { base: 0 }, mapped: 0 };
+
+    /// The frame of a page, where the bitmap is `mapped`.
+    #[inline(always)]
+    fn get(&self, page: u32, mapped: &[u32]) -> Option<u32> {
+        match &self.form {
+            Form::Full(entries) => entries[page as usize].checked_sub(1),
+            Form::Linear { base } => has(mapped, page).then(|| base.wrapping_add(page)),
+            Form::Packed(entries) => has(mapped, page).then(|| entries[WORDS + before(entries, page)]),
+        }
+    }
+
+    /// Maps a page, or maps it anew, where the bitmap is `mapped`.
+    #[inline(always)]
+    fn set(&mut self, page: u32, frame: u32, mapped: &mut Pages) {
+        match &mut self.form {
+            Form::Full(entries) => {
+                entries[page as usize] = frame + 1;
+                return;
+            }
+            Form::Linear { base } if self.mapped == 0 => *base = frame.wrapping_sub(page),
+            Form::Linear { base } if base.wrapping_add(page) == frame => {}
+            Form::Packed(entries) if has(entries, page) => {
+                let at = WORDS + before(entries, page);
+                entries[at] = frame;
+            }
+            Form::Linear { .. } | Form::Packed(_) => {
+                self.spread(mapped, page);
+                return self.set(page, frame, mapped);
+            }
+        }
+        mapped[page as usize / 32] |= 1 << (page % 32);
+    }
+
+    /// Gives the pages that are mapped, and `page`, entries of their own.
+    #[cold]
+    #[inline(never)]
+    fn spread(&mut self, mapped: &mut Pages, page: u32) {
+        let frames = (0..TABLE_PAGES).filter_map(|page| Some((page, self.get(page, mapped)?)));
+        self.form = if has(mapped, page) {
+            Form::Packed(mapped.iter().copied().chain(frames.map(|(_, frame)| frame)).collect())
+        } else {
+            let mut all = vec![0; TABLE_PAGES as usize];
+            frames.for_each(|(page, frame)| all[page as usize] = frame + 1);
+            *mapped = [0; WORDS];
+            Form::Full(all.into())
+        };
+    }
+}
+
+impl PageTables {
+    /// For a mapping of so many pages; nothing is mapped.
+    pub(crate) fn new(pages: u32) -> PageTables {
+        let tables = pages.div_ceil(TABLE_PAGES) as usize;
+        PageTables { tables: vec![Table::EMPTY; tables], mapped: vec![0; tables * WORDS] }
+    }
+
+    #[inline(always)]
+    fn at(page: u32) -> (usize, u32) {
+        ((page / TABLE_PAGES) as usize, page % TABLE_PAGES)
+    }
+
+    /// A table, and its bitmap.
+    #[inline(always)]
+    fn table(&mut self, table: usize) -> (&mut Table, &mut Pages) {
+        let mapped = self.mapped[table * WORDS..].first_chunk_mut().expect("every table has a bitmap");
+        (&mut self.tables[table], mapped)
+    }
+
+    /// Whether no page of the range is mapped singly.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self, page: u32) -> bool {
+        self.tables[Self::at(page).0].mapped == 0
+    }
+
+    /// The frame a page is mapped to.
+    #[inline(always)]
+    pub(crate) fn get(&self, page: u32) -> Option<Pfn> {
+        let (table, at) = Self::at(page);
+        self.tables[table].get(at, &self.mapped[table * WORDS..]).map(Pfn::new)
+    }
+
+    /// Maps a page that is not mapped.
+    #[inline(always)]
+    pub(crate) fn map(&mut self, page: u32, pfn: Pfn) {
+        debug_assert!(self.get(page).is_none());
+        let (table, at) = Self::at(page);
+        let (table, mapped) = self.table(table);
+        table.set(at, pfn.get(), mapped);
+        table.mapped += 1;
+    }
+
+    /// Maps a page elsewhere.
+    #[inline(always)]
+    pub(crate) fn moved(&mut self, page: u32, to: Pfn) {
+        debug_assert!(self.get(page).is_some());
+        let (table, at) = Self::at(page);
+        let (table, mapped) = self.table(table);
+        table.set(at, to.get(), mapped);
+    }
+
+    /// Unmaps a page that is mapped.
+    #[inline(always)]
+    pub(crate) fn unmap(&mut self, page: u32) {
+        debug_assert!(self.get(page).is_some());
+        let (table, at) = Self::at(page);
+        let (table, mapped) = self.table(table);
+        match &mut table.form {
+            Form::Full(entries) => entries[at as usize] = 0,
+            Form::Linear { .. } | Form::Packed(_) => mapped[at as usize / 32] &= !(1 << (at % 32)),
+        }
+        table.mapped -= 1;
+        if table.mapped == 0 {
+            *table = Table::EMPTY;
+        }
+    }
+
+    /// Asks for what says where a page's entry is; the page may be none of the mapping's.
+    #[inline(always)]
+    pub(crate) fn prefetch_table(&self, page: u32) {
+        prefetch(self.tables.as_ptr().wrapping_add(Self::at(page).0));
+        prefetch(self.mapped.as_ptr().wrapping_add(page as usize / 32));
+    }
+
+    /// Asks for a page's entry; the page may be none of the mapping's.
+    #[inline(always)]
+    pub(crate) fn prefetch_entry(&self, page: u32) {
+        let (table, at) = Self::at(page);
+        if let Some(Table { form: Form::Full(entries), .. }) = self.tables.get(table) {
+            prefetch(&raw const entries[at as usize]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[derive(Clone, Debug)]
+    enum Do {
+        /// Maps a stretch in one go, as far as it is not mapped.
+        Fill {
+            first: u32,
+            pages: u32,
+            frame: u32,
+        },
+        Unmap {
+            first: u32,
+            pages: u32,
+        },
+        Move {
+            page: u32,
+            to: u32,
+        },
+    }
+
+    const PAGES: u32 = 3 * TABLE_PAGES;
+
+    fn anything() -> impl Strategy<Value = Do> {
+        let page = 0..PAGES;
+        prop_oneof![
+            (page.clone(), 1..600u32, 0..5000u32).prop_map(|(first, pages, frame)| Do::Fill { first, pages, frame }),
+            (page.clone(), 1..600u32).prop_map(|(first, pages)| Do::Unmap { first, pages }),
+            (page, 0..5000u32).prop_map(|(page, to)| Do::Move { page, to }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn they_say_where_each_page_is(all in proptest::collection::vec(anything(), 1..60)) {
+            let (mut tables, mut plain) = (PageTables::new(PAGES), BTreeMap::new());
+            for what in all {
+                match what {
+                    Do::Fill { first, pages, frame } => {
+                        for page in (first..PAGES).take(pages as usize).filter(|p| !plain.contains_key(p)).collect::<Vec<_>>() {
+                            tables.map(page, Pfn::new(frame + page - first));
+                            plain.insert(page, frame + page - first);
+                        }
+                    }
+                    Do::Unmap { first, pages } => {
+                        for page in first..(first + pages).min(PAGES) {
+                            if plain.remove(&page).is_some() {
+                                tables.unmap(page);
+                            }
+                        }
+                    }
+                    Do::Move { page, to } => {
+                        if let Some(frame) = plain.get_mut(&page) {
+                            *frame = to;
+                            tables.moved(page, Pfn::new(to));
+                        }
+                    }
+                }
+                for page in 0..PAGES {
+                    prop_assert_eq!(tables.get(page).map(Pfn::get), plain.get(&page).copied());
+                }
+                for table in (0..PAGES).step_by(TABLE_PAGES as usize) {
+                    prop_assert_eq!(tables.is_empty(table), plain.range(table..table + TABLE_PAGES).next().is_none());
+                }
+            }
+        }
+    }
+}
