@@ -4,6 +4,10 @@
 //! block's owner keeps with it, or the place of a free one in its list ([`super::list`]). No block is both. They are
 //! arrays of their own because what looks through tags does not ask for words.
 //!
+//! Measured beside it, on the benchmark (two busy cores of a Xeon, medians of seven, both by turns): links both ways in
+//! every frame, thirteen bytes, took 14 % less time for random touches and unmaps on 64 GiB and 30 % less for frees of all of
+//! 4 GiB in random order; frees in random order on 1 TiB took 40 % longer, and the headline experiment twice the memory.
+//!
 //! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps both in a second,
 //! per-pageblock set of arrays, and none of its 512 frames is touched: memory that was never
 //! split costs nothing, because the arrays start as untouched zero pages of the host.

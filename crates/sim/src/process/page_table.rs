@@ -34,8 +34,61 @@ enum Form {
     Linear { base: u32 },
     /// A bitmap of the pages that have an entry, whether still mapped or not, and then their frames.
     Packed(Box<[u32]>),
-    /// Every page's frame + 1, or 0 if it is not mapped. The bitmap is not used.
-    Full(Box<[u32]>),
+    /// Every page's frame + 1, or 0 if it is not mapped, in [`Full`]. The bitmap is not used.
+    Full(u32),
+}
+
+/// The entries of full tables, by number. They lie together in large pieces, which a host puts on huge pages: they are
+/// reached at random.
+#[derive(Clone, Default)]
+struct Full {
+    pieces: Vec<Vec<u32>>,
+    /// Numbers that are no longer used.
+    unused: Vec<u32>,
+}
+
+/// Tables whose entries are in one piece: 32 MiB.
+const PIECE: usize = 1 << 14;
+
+impl Full {
+    /// Entries of which none is mapped.
+    fn add(&mut self) -> u32 {
+        if let Some(number) = self.unused.pop() {
+            self.of(number).fill(0);
+            return number;
+        }
+        let whole = PIECE * TABLE_PAGES as usize;
+        if self.pieces.last().is_none_or(|piece| piece.len() == whole) {
+            self.pieces.push(Vec::with_capacity(whole));
+        }
+        let before = self.pieces.len() - 1;
+        let piece = &mut self.pieces[before];
+        piece.resize(piece.len() + TABLE_PAGES as usize, 0);
+        (before * PIECE + piece.len() / TABLE_PAGES as usize - 1) as u32
+    }
+
+    #[inline(always)]
+    fn at(number: u32, page: u32) -> (usize, usize) {
+        let (piece, table) = (number as usize / PIECE, number as usize % PIECE);
+        (piece, table * TABLE_PAGES as usize + page as usize)
+    }
+
+    fn of(&mut self, number: u32) -> &mut [u32] {
+        let (piece, first) = Full::at(number, 0);
+        &mut self.pieces[piece][first..first + TABLE_PAGES as usize]
+    }
+
+    #[inline(always)]
+    fn entry(&self, number: u32, page: u32) -> &u32 {
+        let (piece, at) = Full::at(number, page);
+        &self.pieces[piece][at]
+    }
+
+    #[inline(always)]
+    fn set(&mut self, number: u32, page: u32, entry: u32) {
+        let (piece, at) = Full::at(number, page);
+        self.pieces[piece][at] = entry;
+    }
 }
 
 /// The page table of one 2 MiB range, as far as pages are mapped singly.
@@ -51,6 +104,7 @@ pub(crate) struct PageTables {
     tables: Vec<Table>,
     /// A bitmap a table, of the pages that are mapped; untouched memory of the host until one is.
     mapped: Vec<u32>,
+    full: Full,
 }
 
 impl Table {
@@ -58,9 +112,9 @@ impl Table {
 
     /// The frame of a page, where the bitmap is `mapped`.
     #[inline(always)]
-    fn get(&self, page: u32, mapped: &[u32]) -> Option<u32> {
+    fn get(&self, page: u32, mapped: &[u32], full: &Full) -> Option<u32> {
         match &self.form {
-            Form::Full(entries) => entries[page as usize].checked_sub(1),
+            Form::Full(number) => full.entry(*number, page).checked_sub(1),
             Form::Linear { base } => has(mapped, page).then(|| base.wrapping_add(page)),
             Form::Packed(entries) => has(mapped, page).then(|| entries[WORDS + before(entries, page)]),
         }
@@ -68,12 +122,9 @@ impl Table {
 
     /// Maps a page, or maps it anew, where the bitmap is `mapped`.
     #[inline(always)]
-    fn set(&mut self, page: u32, frame: u32, mapped: &mut Pages) {
+    fn set(&mut self, page: u32, frame: u32, mapped: &mut Pages, full: &mut Full) {
         match &mut self.form {
-            Form::Full(entries) => {
-                entries[page as usize] = frame + 1;
-                return;
-            }
+            Form::Full(number) => return full.set(*number, page, frame + 1),
             Form::Linear { base } if self.mapped == 0 => *base = frame.wrapping_sub(page),
             Form::Linear { base } if base.wrapping_add(page) == frame => {}
             Form::Packed(entries) if has(entries, page) => {
@@ -81,8 +132,8 @@ impl Table {
                 entries[at] = frame;
             }
             Form::Linear { .. } | Form::Packed(_) => {
-                self.spread(mapped, page);
-                return self.set(page, frame, mapped);
+                self.spread(mapped, full, page);
+                return self.set(page, frame, mapped, full);
             }
         }
         mapped[page as usize / 32] |= 1 << (page % 32);
@@ -91,15 +142,17 @@ impl Table {
     /// Gives the pages that are mapped, and `page`, entries of their own.
     #[cold]
     #[inline(never)]
-    fn spread(&mut self, mapped: &mut Pages, page: u32) {
-        let frames = (0..TABLE_PAGES).filter_map(|page| Some((page, self.get(page, mapped)?)));
+    fn spread(&mut self, mapped: &mut Pages, full: &mut Full, page: u32) {
+        let frame = |page| self.get(page, mapped, full);
         self.form = if has(mapped, page) {
-            Form::Packed(mapped.iter().copied().chain(frames.map(|(_, frame)| frame)).collect())
+            Form::Packed(mapped.iter().copied().chain((0..TABLE_PAGES).filter_map(frame)).collect())
         } else {
-            let mut all = vec![0; TABLE_PAGES as usize];
-            frames.for_each(|(page, frame)| all[page as usize] = frame + 1);
+            let entries: [u32; TABLE_PAGES as usize] =
+                std::array::from_fn(|page| frame(page as u32).map_or(0, |frame| frame + 1));
+            let number = full.add();
+            full.of(number).copy_from_slice(&entries);
             *mapped = [0; WORDS];
-            Form::Full(all.into())
+            Form::Full(number)
         };
     }
 }
@@ -108,7 +161,7 @@ impl PageTables {
     /// For a mapping of so many pages; nothing is mapped.
     pub(crate) fn new(pages: u32) -> PageTables {
         let tables = pages.div_ceil(TABLE_PAGES) as usize;
-        PageTables { tables: vec![Table::EMPTY; tables], mapped: vec![0; tables * WORDS] }
+        PageTables { tables: vec![Table::EMPTY; tables], mapped: vec![0; tables * WORDS], full: Full::default() }
     }
 
     #[inline(always)]
@@ -116,11 +169,11 @@ impl PageTables {
         ((page / TABLE_PAGES) as usize, page % TABLE_PAGES)
     }
 
-    /// A table, and its bitmap.
+    /// A table, its bitmap, and where entries are.
     #[inline(always)]
-    fn table(&mut self, table: usize) -> (&mut Table, &mut Pages) {
+    fn table(&mut self, table: usize) -> (&mut Table, &mut Pages, &mut Full) {
         let mapped = self.mapped[table * WORDS..].first_chunk_mut().expect("every table has a bitmap");
-        (&mut self.tables[table], mapped)
+        (&mut self.tables[table], mapped, &mut self.full)
     }
 
     /// Whether no page of the range is mapped singly.
@@ -133,7 +186,7 @@ impl PageTables {
     #[inline(always)]
     pub(crate) fn get(&self, page: u32) -> Option<Pfn> {
         let (table, at) = Self::at(page);
-        self.tables[table].get(at, &self.mapped[table * WORDS..]).map(Pfn::new)
+        self.tables[table].get(at, &self.mapped[table * WORDS..], &self.full).map(Pfn::new)
     }
 
     /// Maps a page that is not mapped.
@@ -141,8 +194,8 @@ impl PageTables {
     pub(crate) fn map(&mut self, page: u32, pfn: Pfn) {
         debug_assert!(self.get(page).is_none());
         let (table, at) = Self::at(page);
-        let (table, mapped) = self.table(table);
-        table.set(at, pfn.get(), mapped);
+        let (table, mapped, full) = self.table(table);
+        table.set(at, pfn.get(), mapped, full);
         table.mapped += 1;
     }
 
@@ -151,8 +204,8 @@ impl PageTables {
     pub(crate) fn moved(&mut self, page: u32, to: Pfn) {
         debug_assert!(self.get(page).is_some());
         let (table, at) = Self::at(page);
-        let (table, mapped) = self.table(table);
-        table.set(at, to.get(), mapped);
+        let (table, mapped, full) = self.table(table);
+        table.set(at, to.get(), mapped, full);
     }
 
     /// Unmaps a page that is mapped.
@@ -160,13 +213,16 @@ impl PageTables {
     pub(crate) fn unmap(&mut self, page: u32) {
         debug_assert!(self.get(page).is_some());
         let (table, at) = Self::at(page);
-        let (table, mapped) = self.table(table);
+        let (table, mapped, full) = self.table(table);
         match &mut table.form {
-            Form::Full(entries) => entries[at as usize] = 0,
+            Form::Full(number) => full.set(*number, at, 0),
             Form::Linear { .. } | Form::Packed(_) => mapped[at as usize / 32] &= !(1 << (at % 32)),
         }
         table.mapped -= 1;
         if table.mapped == 0 {
+            if let Form::Full(number) = table.form {
+                full.unused.push(number);
+            }
             *table = Table::EMPTY;
         }
     }
@@ -175,15 +231,15 @@ impl PageTables {
     #[inline(always)]
     pub(crate) fn prefetch_table(&self, page: u32) {
         prefetch(self.tables.as_ptr().wrapping_add(Self::at(page).0));
-        prefetch(self.mapped.as_ptr().wrapping_add(page as usize / 32));
     }
 
-    /// Asks for a page's entry; the page may be none of the mapping's.
+    /// Asks for a page's entry, or for its bit where it has none; the page may be none of the mapping's.
     #[inline(always)]
     pub(crate) fn prefetch_entry(&self, page: u32) {
         let (table, at) = Self::at(page);
-        if let Some(Table { form: Form::Full(entries), .. }) = self.tables.get(table) {
-            prefetch(&raw const entries[at as usize]);
+        match self.tables.get(table) {
+            Some(Table { form: Form::Full(number), .. }) => prefetch(self.full.entry(*number, at)),
+            _ => prefetch(self.mapped.as_ptr().wrapping_add(page as usize / 32)),
         }
     }
 }
