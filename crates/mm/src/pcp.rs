@@ -19,7 +19,7 @@ use crate::state::pcp_lists::{LOW_ORDER_LISTS, index_of, order_of};
 use crate::state::{FrameKind, Locked, Memory, PerCpuPages};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
 
-/// How many blocks ahead a drain fetches a block's frame, and then its buddy's neighbours.
+/// How many blocks ahead a drain fetches a block's frame, and then its buddy's slot in a free list.
 pub(crate) const FRAME_AHEAD: usize = 8;
 const BUDDY_AHEAD: usize = 4;
 /// Frees in a row raise the share given back up to this power of two (PCP_BATCH_SCALE_MAX).
@@ -202,8 +202,8 @@ impl Locked<'_> {
         let Some(pfn) = pcp.lists[list].pop_back() else {
             return 0;
         };
-        // What the next blocks will look at, in time for them: tag and link first, then the list neighbours of a
-        // buddy that each may merge with.
+        // What the next blocks will look at, in time for them: tag and word first, then the slot of a buddy that each may
+        // merge with.
         let left = &pcp.lists[list];
         let ahead = |n: usize| left.len().checked_sub(n).and_then(|i| left.get(i));
         if order == Order::ZERO {

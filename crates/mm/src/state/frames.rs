@@ -4,9 +4,19 @@
 //! block's owner keeps with it, or the place of a free one in its list ([`super::list`]). No block is both. They are
 //! arrays of their own because what looks through tags does not ask for words.
 //!
-//! Measured beside it, on the benchmark (two busy cores of a Xeon, medians of seven, both by turns): links both ways in
-//! every frame, thirteen bytes, took 14 % less time for random touches and unmaps on 64 GiB and 30 % less for frees of all of
-//! 4 GiB in random order; frees in random order on 1 TiB took 40 % longer, and the headline experiment twice the memory.
+//! Measured beside it: links both ways in every frame, and owners apart, thirteen bytes. Of three or more turns with
+//! either, on two cores of a Xeon that did other things as well, the lowest median of seven:
+//!
+//! | `cargo bench` | links | places |
+//! |---|---|---|
+//! | 13, touch or unmap random pages, 64 GiB | 75 ns | 78 ns |
+//! | 13b, the same, 1 TiB | 197 ns | 217 ns |
+//! | 3, free in random order, 4 GiB | 58 ns | 85 ns |
+//! | 3b, the same, 1 TiB | 132 ns | 97 ns |
+//! | a run of the headline experiment on 1 TiB, resident | 4.5 GiB | 2.7 GiB |
+//!
+//! So places were taken for the memory. The LRU, whose order the engine does not keep yet, needs a place beside the
+//! owner: a second word.
 //!
 //! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps both in a second,
 //! per-pageblock set of arrays, and none of its 512 frames is touched: memory that was never

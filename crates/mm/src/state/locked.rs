@@ -43,6 +43,11 @@ impl Locked<'_> {
     #[inline(always)]
     pub(crate) fn mod_free_pages_of(&mut self, t: MigrateType, delta: i64) {
         self.mod_free_pages(delta);
+        self.mod_free_highatomic(t, delta);
+    }
+
+    #[inline(always)]
+    fn mod_free_highatomic(&mut self, t: MigrateType, delta: i64) {
         if t == MigrateType::HighAtomic && self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
             self.zone.nr_free_highatomic = self.zone.nr_free_highatomic.saturating_add_signed(delta);
         }
@@ -63,9 +68,7 @@ impl Locked<'_> {
             *diff = sign * ((pages - first) % period);
             self.zone.free_pages += sign * folds * period;
         }
-        if t == MigrateType::HighAtomic && self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
-            self.zone.nr_free_highatomic = self.zone.nr_free_highatomic.saturating_add_signed(delta);
-        }
+        self.mod_free_highatomic(t, delta);
     }
 
     /// Counts pages that left the free lists during one hold of the lock, where they are counted together.
