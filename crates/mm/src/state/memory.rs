@@ -1,6 +1,6 @@
 //! The machine's memory: all state of the engine, and what a host may look at.
 
-use super::{Frames, Locked, Node, Pageblocks, Shared, Table, Zone};
+use super::{Frames, Locked, Lru, Node, Pageblocks, Shared, SwapSpace, Table, Zone};
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::step::{Daemon, Wakes};
@@ -13,6 +13,7 @@ use crate::work::Work;
 pub struct Memory {
     pub(crate) frames: Frames,
     pub(crate) blocks: Pageblocks,
+    pub(crate) lru: Lru,
     pub(crate) zones: Table<ZoneId, Zone>,
     pub(crate) nodes: Table<NodeId, Node>,
     pub(crate) shared: Shared,
@@ -40,6 +41,14 @@ impl Memory {
     /// State of every pageblock.
     pub fn pageblocks(&self) -> &Pageblocks {
         &self.blocks
+    }
+    /// The LRU.
+    pub fn lru(&self) -> &Lru {
+        &self.lru
+    }
+    /// Says how much room for swapped-out pages there is. It decides whether anonymous pages can be reclaimed.
+    pub fn set_swap(&mut self, swap: SwapSpace) {
+        self.lru.swap = swap;
     }
     /// The kernel generation.
     pub fn profile(&self) -> &Profile {

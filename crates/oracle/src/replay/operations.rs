@@ -90,7 +90,7 @@ struct Daemons {
 
 impl Daemons {
     fn new() -> Daemons {
-        let (kswapd, kcompactd) = (Kswapd::new(NODE), Kcompactd::new(NODE, CPU));
+        let (kswapd, kcompactd) = (Kswapd::new(NODE, CPU), Kcompactd::new(NODE, CPU));
         Daemons { kswapd, kswapd_waits: false, kcompactd, kcompactd_waits: false }
     }
 
@@ -107,20 +107,20 @@ impl Daemons {
         }
     }
 
-    fn run_kswapd(&mut self, m: &mut Memory) {
+    fn run_kswapd(&mut self, m: &mut Memory, owner: &mut Held) {
         self.take_wakes(m);
         while std::mem::take(&mut self.kswapd_waits) {
-            while self.kswapd.step(m, false) == Step::Working {}
+            while self.kswapd.step(m, owner, false) == Step::Working {}
             self.take_wakes(m);
         }
     }
 
     fn run_both(&mut self, m: &mut Memory, owner: &mut Held) {
-        self.run_kswapd(m);
+        self.run_kswapd(m, owner);
         while std::mem::take(&mut self.kcompactd_waits) {
             let again = [Step::Working, Step::Wait(Wait::Time(0))];
             while again.contains(&self.kcompactd.step(m, owner, BUDGET, false)) {}
-            self.run_kswapd(m);
+            self.run_kswapd(m, owner);
         }
     }
 }
@@ -157,7 +157,7 @@ impl Owner for Held {
                 if held.kcompactd_is_real_time || kcompactd_too {
                     daemons.run_both(m, held);
                 } else {
-                    daemons.run_kswapd(m);
+                    daemons.run_kswapd(m, held);
                 }
             }),
             (Preemption::Voluntary, Turn::Woken) | (Preemption::Immediate, Turn::Offered) => {}

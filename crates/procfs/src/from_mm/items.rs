@@ -23,7 +23,7 @@ impl Items {
             let unfolded: i64 = (0..m.nr_cpus()).map(|cpu| z.pcp(CpuId::new(cpu)).free_diff).sum();
             sum.free += z.nr_free_pages_exact() as i64 - unfolded;
             sum.free_in_blocks += z.free_pages_in_blocks();
-            sum.lru += z.nr_lru;
+            sum.lru += z.nr_lru();
             sum.isolated += z.nr_isolated;
             sum.huge += user_huge_pages(m, z);
         }
