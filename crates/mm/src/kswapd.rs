@@ -13,6 +13,7 @@ use crate::state::{KswapdState, Memory};
 use crate::step::{Daemon, DaemonStep, Step, Wait};
 use crate::types::{CLUSTER_MAX, CpuId, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// kswapd first only naps: 100 ms.
@@ -89,7 +90,7 @@ enum State {
     Asleep,
     /// Asleep for 100 ms, unless woken.
     Napping,
-    Balancing(Balance),
+    Balancing(Box<Balance>),
 }
 
 /// A balance run.
@@ -178,7 +179,7 @@ impl Kswapd {
         let mut sc = ScanControl::new(self.cpu, Gfp::KERNEL, order, self.highest);
         sc.kswapd = true;
         let boost_left = boosts.iter().sum();
-        self.state = State::Balancing(Balance { sc, boosts, boost_left, pass: None });
+        self.state = State::Balancing(Box::new(Balance { sc, boosts, boost_left, pass: None }));
         Step::Working
     }
 
@@ -188,7 +189,7 @@ impl Kswapd {
     }
 
     /// A step of a balance run.
-    fn balance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut run: Balance) -> DaemonStep {
+    fn balance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut run: Box<Balance>) -> DaemonStep {
         if run.pass.is_none() {
             let balanced = m.pgdat_balanced(self.node, run.sc.order, self.highest);
             if !balanced && run.boost_left > 0 {
@@ -277,7 +278,7 @@ impl Kswapd {
     }
 
     /// The end of a balance run: takes back the boosts it started with, and tries to sleep.
-    fn end(&mut self, m: &mut Memory, run: Balance) -> DaemonStep {
+    fn end(&mut self, m: &mut Memory, run: Box<Balance>) -> DaemonStep {
         let zones: Vec<ZoneId> = self.zones(m).collect();
         for (z, boost) in zones.iter().zip(&run.boosts) {
             let z = &mut m.zones[*z];

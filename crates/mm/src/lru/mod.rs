@@ -78,7 +78,7 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn count_isolated(&mut self, cpu: CpuId, pfn: Pfn, pages: i64) {
         let zone = &mut self.zones[self.blocks.zone_of(pfn)];
-        zone.nr_isolated = zone.nr_isolated.strict_add_signed(pages);
+        zone.nr_isolated = zone.nr_isolated.checked_add_signed(pages).expect("only isolated pages are put back");
         if self.lru.is_ordered() {
             let isolated = NodeStat::isolated(self.lru.flags(pfn).backing());
             self.lru.vecs[zone.node].count(isolated, cpu, pages);
