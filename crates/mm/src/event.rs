@@ -352,7 +352,7 @@ impl fmt::Display for Event {
             Event::LruIsolate { highest_zoneidx, order, nr_requested, nr_scanned, nr_skipped, nr_taken, lru } => {
                 write!(
                     f,
-                    "classzone={} order={} nr_requested={nr_requested} nr_scanned={nr_scanned} \
+                    "isolate_mode=0 classzone={} order={} nr_requested={nr_requested} nr_scanned={nr_scanned} \
                      nr_skipped={nr_skipped} nr_taken={nr_taken} lru={}",
                     highest_zoneidx.index(),
                     order.get(),

@@ -5,6 +5,7 @@
 //! asked for beside kcompactd) is held within bounds only. Each ends with the counters and the final state ([`outcome`]) and gives
 //! either what was compared or the first [`Difference`].
 
+mod daemons;
 mod events;
 pub mod faults;
 pub mod operations;

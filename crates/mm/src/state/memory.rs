@@ -7,6 +7,7 @@ use crate::step::{Daemon, Wakes};
 use crate::types::{CpuId, NodeId, ZoneId};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
+use alloc::vec::Vec;
 
 /// All memory of a machine.
 #[derive(Clone)]
@@ -45,6 +46,19 @@ impl Memory {
     /// The LRU.
     pub fn lru(&self) -> &Lru {
         &self.lru
+    }
+    /// Keeps the order of users' pages from now on.
+    ///
+    /// # Errors
+    /// If there are some already.
+    pub fn keep_lru_order(&mut self) -> Result<(), &'static str> {
+        if self.zones.iter().any(|z| z.nr_lru() + z.nr_isolated > 0) {
+            return Err("there are pages on the LRU already, and their order is not known");
+        }
+        let thresholds: Vec<i64> = self.lru.vecs.iter().map(|vec| vec.stat_threshold).collect();
+        self.lru = Lru::new(true, self.frames.nr_frames(), self.nodes.len(), self.cpus);
+        self.lru.vecs.iter_mut().zip(thresholds).for_each(|(vec, threshold)| vec.stat_threshold = threshold);
+        Ok(())
     }
     /// Says how much room for swapped-out pages there is. It decides whether anonymous pages can be reclaimed.
     pub fn set_swap(&mut self, swap: SwapSpace) {

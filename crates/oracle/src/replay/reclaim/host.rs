@@ -1,0 +1,208 @@
+//! The owner of the pages: files with their pages and shadows, devices that write at once or when they are told to, and a
+//! cache of objects of a page each.
+
+use crate::recording::CPU;
+use crate::replay::daemons::{self, Beside, Host};
+use crate::trace::BlockId;
+use crate::trace::lru::{FilePage, MAX_FILES};
+use kontig_mm::{
+    Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, Turn, WriteOut,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a file has in the place of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Entry {
+    /// The number of the page kept there.
+    Page(u32),
+    Shadow(Shadow),
+}
+
+/// A page that somebody has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub(super) pfn: Pfn,
+    pub(super) order: Order,
+    pub(super) of: Of,
+    pub(super) dirty: bool,
+    pub(super) writeback: bool,
+    /// A device holds it until it is written.
+    pub(super) held: bool,
+}
+
+/// What a page is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Of {
+    File(FilePage),
+    Block(BlockId),
+    Nobody,
+}
+
+/// Everything that has pages.
+pub(super) struct Files {
+    /// By number; the number is kept with the page.
+    pages: Vec<Kept>,
+    unused: Vec<u32>,
+    pub(super) files: BTreeMap<FilePage, Entry>,
+    pub(super) slow: [bool; MAX_FILES as usize],
+    /// Pages given to slow devices, the oldest first.
+    pub(super) writing: VecDeque<u32>,
+    /// Pages of the cache a shrinker empties, the oldest first.
+    pub(super) objects: VecDeque<Pfn>,
+    pub(super) blocks: BTreeMap<u32, (Pfn, Order)>,
+    pub(super) dumps: u32,
+    beside: Beside,
+}
+
+/// What the objects' shrinker says of them, and the most it is asked for at a time.
+const SEEKS: u32 = 2;
+const SHRINK_BATCH: u64 = 128;
+
+impl Files {
+    pub(super) fn new(m: &Memory, kcompactd_is_real_time: bool) -> Files {
+        Files {
+            pages: Vec::new(),
+            unused: Vec::new(),
+            files: BTreeMap::new(),
+            slow: [false; MAX_FILES as usize],
+            writing: VecDeque::new(),
+            objects: VecDeque::new(),
+            blocks: BTreeMap::new(),
+            dumps: 0,
+            beside: Beside::new(m.profile(), kcompactd_is_real_time),
+        }
+    }
+
+    /// A page's number, if it is in its file; a folio's, for each of its pages.
+    pub(super) fn find(&self, page: FilePage) -> Option<u32> {
+        let from = FilePage { index: page.index & !0x3ff, ..page };
+        self.files.range(from..=page).rev().find_map(|(at, entry)| match entry {
+            Entry::Page(number) if page.index - at.index < self.kept(*number).order.pages() => Some(*number),
+            _ => None,
+        })
+    }
+
+    pub(super) fn kept(&self, number: u32) -> &Kept {
+        &self.pages[number as usize]
+    }
+    pub(super) fn kept_mut(&mut self, number: u32) -> &mut Kept {
+        &mut self.pages[number as usize]
+    }
+
+    fn keep(&mut self, kept: Kept) -> u32 {
+        if let Some(number) = self.unused.pop() {
+            self.pages[number as usize] = kept;
+            return number;
+        }
+        self.pages.push(kept);
+        self.pages.len() as u32 - 1
+    }
+
+    /// A file gets a page; its number, and the shadow that stood in its place.
+    pub(super) fn add(&mut self, page: FilePage, pfn: Pfn, order: Order) -> (u32, Option<Shadow>) {
+        let of = Of::File(page);
+        let number = self.keep(Kept { pfn, order, of, dirty: false, writeback: false, held: false });
+        let mut shadow = None;
+        for i in 0..order.pages() {
+            let at = FilePage { index: page.index + i, ..page };
+            if let Some(Entry::Shadow(last)) = self.files.remove(&at) {
+                shadow = Some(last);
+            }
+        }
+        self.files.insert(page, Entry::Page(number));
+        (number, shadow)
+    }
+
+    /// A movable block of the trace's; its number.
+    pub(super) fn keep_block(&mut self, id: BlockId) -> u32 {
+        let nowhere = Pfn::default();
+        let of = Of::Block(id);
+        self.keep(Kept { pfn: nowhere, order: Order::ZERO, of, dirty: false, writeback: false, held: false })
+    }
+
+    /// A page goes from its file, which keeps the shadow in its place, if there is one.
+    pub(super) fn remove(&mut self, number: u32, shadow: Option<Shadow>) -> Kept {
+        let kept = *self.kept(number);
+        if let Of::File(page) = kept.of {
+            self.files.remove(&page);
+            if let Some(shadow) = shadow {
+                self.files.insert(page, Entry::Shadow(shadow));
+            }
+        }
+        self.kept_mut(number).of = Of::Nobody;
+        self.unused.push(number);
+        kept
+    }
+}
+
+impl Host for Files {
+    fn beside(&mut self) -> &mut Beside {
+        &mut self.beside
+    }
+}
+
+impl Owner for Files {
+    fn is_awaited(&self, m: &Memory) -> bool {
+        self.beside.is_awaited(m)
+    }
+    fn turn(&mut self, m: &mut Memory, turn: Turn) {
+        daemons::turn(self, m, turn);
+    }
+    fn may_isolate(&mut self, _: Pfn) -> bool {
+        true
+    }
+    fn migrate(&mut self, _: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
+        let kept = self.kept_mut(owner);
+        if kept.held || kept.writeback {
+            return MigrateOutcome::Busy;
+        }
+        kept.pfn = to;
+        if let Of::Block(id) = kept.of
+            && let Some(block) = self.blocks.get_mut(&id.0)
+        {
+            block.0 = to;
+        }
+        MigrateOutcome::Moved
+    }
+
+    fn page_state(&mut self, _: Pfn, owner: u32) -> PageState {
+        let kept = self.kept(owner);
+        PageState { dirty: kept.dirty, writeback: kept.writeback, held: kept.held, ..PageState::default() }
+    }
+    fn references(&mut self, _: Pfn, _: u32) -> References {
+        References::default()
+    }
+    fn write_out(&mut self, _: Pfn, owner: u32) -> WriteOut {
+        let kept = self.kept_mut(owner);
+        kept.dirty = false;
+        let Of::File(page) = kept.of else { return WriteOut::Written };
+        if !self.slow[usize::from(page.file)] {
+            return WriteOut::Written;
+        }
+        let kept = self.kept_mut(owner);
+        (kept.writeback, kept.held) = (true, true);
+        self.writing.push_back(owner);
+        WriteOut::Queued
+    }
+    fn removed(&mut self, _: Pfn, owner: u32, shadow: Option<Shadow>) {
+        self.remove(owner, shadow);
+    }
+    fn write_pending(&mut self, _: NodeId) -> u64 {
+        let pending = |kept: &&Kept| kept.of != Of::Nobody && (kept.dirty || kept.writeback);
+        self.pages.iter().filter(pending).map(|kept| u64::from(kept.order.pages())).sum()
+    }
+    fn shrinker(&mut self, _: NodeId, number: usize) -> Option<Shrinker> {
+        (number == 0).then_some(Shrinker { freeable: self.objects.len() as u64, seeks: SEEKS, batch: SHRINK_BATCH })
+    }
+    fn shrink(&mut self, m: &mut Memory, _: NodeId, _: usize, objects: u64) -> Option<Shrunk> {
+        let mut freed = 0;
+        while freed < objects
+            && let Some(pfn) = self.objects.pop_front()
+        {
+            m.free(CPU, pfn, Order::ZERO);
+            freed += 1;
+        }
+        // The kernel is told of pages that caches free only by those of its own slabs.
+        (freed > 0).then_some(Shrunk { scanned: objects, freed, pages: 0 })
+    }
+}
