@@ -137,7 +137,7 @@ impl Machine {
     /// The emulator's command line.
     pub fn arguments(&self) -> Vec<String> {
         let file = |p: &Path| p.display().to_string();
-        let mib = |n: u32| if n % 1024 == 0 { format!("{}G", n / 1024) } else { format!("{n}M") };
+        let mib = |n: u32| if n.is_multiple_of(1024) { format!("{}G", n / 1024) } else { format!("{n}M") };
         let (low, node) = (self.board.low_mib(), self.board.node_mib);
         let command_line = format!("{COMMAND_LINE}{}", if self.board.reclaim { FOR_RECLAIM } else { "" });
         let machine: [(&str, String); 21] = [
