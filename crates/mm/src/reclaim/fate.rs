@@ -86,7 +86,8 @@ impl Memory {
                 Fate::Activate => {
                     let state = owner.page_state(pfn, self.frames.owner(pfn, order));
                     if state.swap_cache && 2 * self.lru.swap.free < self.lru.swap.total {
-                        owner.may_free_swap(pfn, self.frames.owner(pfn, order));
+                        let number = self.frames.owner(pfn, order);
+                        owner.may_free_swap(self, pfn, number);
                     }
                     if !state.unevictable {
                         let flags = self.lru.flags(pfn);
@@ -161,7 +162,7 @@ impl Memory {
                 return Fate::Keep;
             }
             // A large page would be split first.
-            if order > Order::ZERO || !owner.add_to_swap(pfn, number) {
+            if order > Order::ZERO || !owner.add_to_swap(self, pfn, number) {
                 return Fate::Activate;
             }
             page = owner.page_state(pfn, number);

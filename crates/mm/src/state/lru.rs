@@ -297,6 +297,10 @@ impl Lruvec {
     pub fn size(&self, list: LruList) -> u64 {
         self.stats.get(list.index())
     }
+    /// A list's size, every CPU's part folded in.
+    pub fn size_exact(&self, list: LruList) -> i64 {
+        self.stats.exact(list.index())
+    }
     /// A counter as reclaim reads it.
     #[inline(always)]
     pub fn stat(&self, item: NodeStat) -> u64 {
@@ -407,6 +411,11 @@ impl Lru {
             swap: SwapSpace::default(),
             aside: Vec::new(),
         }
+    }
+
+    /// A node's lists.
+    pub fn of_node(&self, node: NodeId) -> &Lruvec {
+        &self.vecs[node]
     }
 
     /// Whether the order of the pages is kept, so that reclaim can find the oldest.

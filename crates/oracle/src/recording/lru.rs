@@ -207,6 +207,7 @@ impl Reader {
                 self.number("refaults_file", rest[at + 2])?;
                 self.numbers(&[&rest[..at], &rest[at + 3..]].concat())?;
             }
+            ["EVENT", _, _] => {}
             ["STAT", of, "threshold", n] => {
                 self.state.thresholds.insert(of.into(), integer(n)?);
             }

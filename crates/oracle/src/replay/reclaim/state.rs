@@ -7,7 +7,7 @@ use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::lru::{BATCHES, LISTS, LruPage, LruState, OwnedBy};
 use crate::recording::{CPU, NODE, Recording, ZONE};
-use crate::replay::{Compared, outcome};
+use crate::replay::Compared;
 use kontig_mm::state::BatchKind;
 use kontig_mm::{LruList, Memory, NodeStat, PageFlags, Pfn};
 
@@ -104,10 +104,12 @@ fn engine_page(pfn: Pfn, runner: &Runner) -> String {
         (kept.dirty, 'D'),
         (kept.writeback, 'B'),
         (f.has(PageFlags::RECLAIM), 'C'),
+        (kept.mapped, 'M'),
     ];
     let letters: String = flags.iter().filter(|(set, _)| *set).map(|(_, c)| *c).collect();
     let owner = match kept.of {
         Of::File(at) => at.to_string(),
+        Of::Process(at) => at.to_string(),
         Of::Block(_) | Of::Nobody => "?".into(),
     };
     format!("{pfn}+{} {letters} {owner}", order.get())
@@ -189,4 +191,3 @@ fn shadows(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Diff
     }
     Ok(())
 }
-
