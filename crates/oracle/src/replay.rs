@@ -10,7 +10,7 @@ mod events;
 pub mod faults;
 pub mod operations;
 pub mod outcome;
-mod reclaim;
+pub mod reclaim;
 pub mod sweep;
 
 use crate::difference::Difference;
