@@ -154,7 +154,19 @@ pub struct Page {
     says: u32,
 }
 
+impl Answer {
+    /// A page of which nothing is to be said.
+    pub const fn of_page(pfn: Pfn) -> Answer {
+        Answer::Page(Page { pfn: pfn.get(), says: 0 })
+    }
+}
+
 impl Page {
+    /// A page that was found to be all this, by the words of an answer; what is no such word says nothing.
+    pub fn new(pfn: Pfn, words: &[&str]) -> Page {
+        let bit = |word: &&str| SAYS.iter().find(|(_, name)| name == word).map_or(0, |(bit, _)| *bit);
+        Page { pfn: pfn.get(), says: words.iter().map(bit).sum() }
+    }
     /// Its number; a folio's is its first page's.
     pub fn pfn(self) -> Pfn {
         Pfn::new(self.pfn)
