@@ -229,9 +229,9 @@ impl CompactRun {
         m.shared.work.isolated += 1;
     }
 
-    /// Puts isolated pages that will not be migrated back on the LRU.
+    /// Puts isolated pages that will not be migrated back on the LRU, the last isolated first.
     pub(super) fn putback_migratepages(&mut self, m: &mut Memory) {
-        for i in 0..core::mem::take(&mut self.migrate.count) {
+        for i in (0..core::mem::take(&mut self.migrate.count)).rev() {
             self.putback_page(m, self.migrate.pages[i]);
         }
     }

@@ -55,6 +55,7 @@ impl CompactRun {
                 return Step::Done(result);
             }
             self.begin(m);
+            m.lru_add_drain(self.cpu);
         }
         if !self.migrate.walking && !core::mem::take(&mut self.migrate.again_at_once) {
             match self.finished(m) {
@@ -150,6 +151,7 @@ impl CompactRun {
             return;
         };
         if last < self.migrate.pfn.block_start(order) {
+            m.lru_add_drain(self.cpu);
             m.locked(self.zone, self.cpu).pcp_drain();
             self.migrate.last_migrated_pfn = None;
         }
