@@ -18,10 +18,24 @@ pub(crate) fn machine(blocks: u32) -> Memory {
     machine_with(blocks, linux("6.1"))
 }
 
+/// The same, which keeps the order of its pages.
+pub(crate) fn ordered_machine(blocks: u32) -> Memory {
+    ordered_machine_with(blocks, linux("6.1"))
+}
+
+/// The same, which keeps the order of its pages, under another profile.
+pub(crate) fn ordered_machine_with(blocks: u32, profile: Profile) -> Memory {
+    Memory::new(&MachineSpec { lru: true, ..spec(blocks) }, profile).expect("a valid machine")
+}
+
 /// The same under another profile.
 pub(crate) fn machine_with(blocks: u32, profile: Profile) -> Memory {
+    Memory::new(&spec(blocks), profile).expect("a valid machine")
+}
+
+fn spec(blocks: u32) -> MachineSpec {
     let pages = u64::from(blocks) * 512;
     let zone =
         ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: blocks * 512, present: pages, managed: pages };
-    Memory::new(&MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false }, profile).expect("a valid machine")
+    MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false }
 }

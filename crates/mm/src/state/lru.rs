@@ -297,6 +297,10 @@ impl Lruvec {
     pub fn size(&self, list: LruList) -> u64 {
         self.stats.get(list.index())
     }
+    /// A list's size in pages, every CPU's part folded in.
+    pub fn size_exact(&self, list: LruList) -> u64 {
+        self.stats.exact(list.index()).max(0) as u64
+    }
     /// A counter as reclaim reads it.
     #[inline(always)]
     pub fn stat(&self, item: NodeStat) -> u64 {
@@ -413,6 +417,12 @@ impl Lru {
     #[inline(always)]
     pub fn is_ordered(&self) -> bool {
         self.ordered
+    }
+
+    /// Whether nothing is kept of any page, as where the order is not.
+    pub(crate) fn is_unused(&self) -> bool {
+        let no_list = self.vecs.iter().all(|vec| vec.lists.iter().all(List::is_empty));
+        no_list && self.words.is_empty() && self.places.is_empty() && self.batches.is_empty()
     }
 
     /// What is known of a user's page, where the order is kept.
