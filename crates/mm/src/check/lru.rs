@@ -41,7 +41,7 @@ impl Memory {
             }
         }
         for node in &self.nodes {
-            let counted: u64 = LruList::ALL.iter().map(|list| self.lru.vecs[node.id].size_exact(*list)).sum();
+            let counted: i64 = LruList::ALL.iter().map(|list| self.lru.vecs[node.id].size_exact(*list)).sum();
             ensure!(counted == 0, "node {} counts {counted} pages, and their order is not kept", node.id.index());
         }
         Ok(())
@@ -96,7 +96,7 @@ impl Memory {
             of_node.isolated.iter_mut().zip(census.isolated).for_each(|(sum, pages)| *sum += pages);
         }
         for list in LruList::ALL {
-            let (is, counted) = (of_node.lru[list.index()], vec.stats.exact(list.index()));
+            let (is, counted) = (of_node.lru[list.index()], vec.size_exact(list));
             ensure!(i128::from(is) == i128::from(counted), "{is} {} pages, counted {counted}", list.name());
         }
         for backing in Backing::ALL {

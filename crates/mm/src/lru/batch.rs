@@ -57,6 +57,7 @@ impl Memory {
             }
             let order = self.frames.tag(pfn).order();
             self.lru_del(cpu, pfn, order);
+            self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::RELEASED));
             if order > Order::ZERO {
                 self.free_untagged(self.blocks.zone_of(pfn), cpu, pfn, order);
             } else {
@@ -112,9 +113,13 @@ impl Memory {
     }
 
     /// A page that its owner lets go while batches hold it: they free it. Whether that is so.
+    ///
+    /// # Panics
+    /// If it has been let go already: a double free.
     pub(crate) fn release_to_batches(&mut self, pfn: Pfn) -> bool {
         let held = self.lru.holds(pfn) > 0;
         if held {
+            assert!(!self.lru.is_released(pfn), "free of {pfn}, which has been let go already");
             self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::RELEASED);
         }
         held

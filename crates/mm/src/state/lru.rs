@@ -297,9 +297,9 @@ impl Lruvec {
     pub fn size(&self, list: LruList) -> u64 {
         self.stats.get(list.index())
     }
-    /// A list's size in pages, every CPU's part folded in.
-    pub fn size_exact(&self, list: LruList) -> u64 {
-        self.stats.exact(list.index()).max(0) as u64
+    /// A list's size, every CPU's part folded in.
+    pub fn size_exact(&self, list: LruList) -> i64 {
+        self.stats.exact(list.index())
     }
     /// A counter as reclaim reads it.
     #[inline(always)]
@@ -413,6 +413,11 @@ impl Lru {
         }
     }
 
+    /// A node's lists.
+    pub fn of_node(&self, node: NodeId) -> &Lruvec {
+        &self.vecs[node]
+    }
+
     /// Whether the order of the pages is kept, so that reclaim can find the oldest.
     #[inline(always)]
     pub fn is_ordered(&self) -> bool {
@@ -429,6 +434,12 @@ impl Lru {
     #[inline(always)]
     pub fn flags(&self, pfn: Pfn) -> PageFlags {
         PageFlags(self.words.get(pfn.index()).map_or(0, |w| *w as u8))
+    }
+
+    /// Whether the page's owner has let it go, and batches hold it still: nobody is to be asked about it.
+    #[inline(always)]
+    pub(crate) fn is_released(&self, pfn: Pfn) -> bool {
+        self.flags(pfn).has(PageFlags::RELEASED)
     }
 
     #[inline(always)]
