@@ -22,6 +22,19 @@ pub(super) enum Isolate {
     Paused,
 }
 
+/// Whether a batch holds a page of no file, which shows that it could not be moved: the pages of files are tried.
+#[inline(always)]
+fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
+    if m.lru.holds(pfn) == 0 {
+        return false;
+    }
+    if m.lru.is_released(pfn) {
+        return true;
+    }
+    let state = owner.page_state(pfn, m.frames.owner(pfn, Order::ZERO));
+    state.anon && !state.swap_cache
+}
+
 impl CompactRun {
     /// The blocks this run takes pages from.
     fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
@@ -161,7 +174,9 @@ impl CompactRun {
                 continue;
             }
             let stays = match tag.kind() {
-                FrameKind::Lru => tag.order() > Order::ZERO || !owner.may_isolate(low),
+                FrameKind::Lru => {
+                    tag.order() > Order::ZERO || is_kept_by_batch(m, owner, low) || !owner.may_isolate(low)
+                }
                 FrameKind::MovableOps => false,
                 _ => true,
             };

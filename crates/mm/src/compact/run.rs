@@ -55,7 +55,6 @@ impl CompactRun {
                 return Step::Done(result);
             }
             self.begin(m);
-            m.lru_add_drain(self.cpu);
         }
         if !self.migrate.walking && !core::mem::take(&mut self.migrate.again_at_once) {
             match self.finished(m) {
@@ -106,6 +105,7 @@ impl CompactRun {
             zone_end: end,
             mode,
         });
+        m.lru_add_drain(self.cpu);
     }
 
     /// Isolates and migrates one batch; `Some` ends the run.
@@ -144,7 +144,7 @@ impl CompactRun {
     }
 
     /// Once the scanner has left the block of the wanted order it migrated from, the pages freed there are flushed
-    /// from the per-CPU lists so that they can merge.
+    /// from the CPU's batches and lists so that they can merge.
     fn drain_if_block_left(&mut self, m: &mut Memory) {
         let (Some(order), Some(last)) = (self.cc.order.filter(|o| *o > Order::ZERO), self.migrate.last_migrated_pfn)
         else {

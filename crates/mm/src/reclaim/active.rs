@@ -30,7 +30,7 @@ impl Memory {
         for &pfn in isolated.pages() {
             self.offer_cpu(owner);
             let number = self.frames.owner(pfn, self.frames.tag(pfn).order());
-            let mapped = owner.page_state(pfn, number).mapped;
+            let mapped = !self.lru.is_released(pfn) && owner.page_state(pfn, number).mapped;
             let by = if mapped { owner.references(pfn, number) } else { Default::default() };
             if by.ptes > 0 && by.executable && backing == Backing::File {
                 stay[nr_stay] = pfn;

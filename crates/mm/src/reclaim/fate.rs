@@ -118,6 +118,12 @@ impl Memory {
     ) -> Fate {
         let number = self.frames.owner(pfn, order);
         let pages = u64::from(order.pages());
+        if self.lru.is_released(pfn) {
+            // It belongs to nobody any more and goes with its batch.
+            sc.nr_scanned += pages;
+            self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::REFERENCED));
+            return Fate::Keep;
+        }
         let mut page = owner.page_state(pfn, number);
         if page.locked {
             return Fate::Keep;
