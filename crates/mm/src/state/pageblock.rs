@@ -112,6 +112,7 @@ impl Pageblocks {
         self.sum_up(block >> 6, Changed::Skip);
     }
     /// How many blocks of `[from, to)` have the skip hint set.
+    #[inline]
     pub(crate) fn count_skip(&self, from: usize, to: usize) -> u64 {
         let bits = |from: usize, to: usize| -> u64 {
             let mut n = 0;
@@ -129,6 +130,9 @@ impl Pageblocks {
             return bits(from, to);
         }
         let whole: u64 = self.skip_set[first..last].iter().map(|&n| u64::from(n)).sum();
+        if (from | to).is_multiple_of(STRETCH_BLOCKS) {
+            return whole;
+        }
         bits(from, first * STRETCH_BLOCKS) + whole + bits(last * STRETCH_BLOCKS, to)
     }
     /// Whether the block is one allocated huge page (or half of a larger one).

@@ -25,9 +25,10 @@ pub(super) struct Summary {
     unhinted: u64,
     /// ... is not huge, ...
     small: u64,
-    /// ... and has no hint, or has one.
-    small_unhinted: u64,
+    /// ... and has a hint, ...
     small_hinted: u64,
+    /// ... or has none and is of the type.
+    small_unhinted: [u64; MigrateType::COUNT],
     /// ... does not start a large free block, ...
     unfree: u64,
     /// ... and has no hint.
@@ -38,14 +39,15 @@ impl Summary {
     /// The words in which a block may pass the filter. There need not be one: its parts can hold of different blocks.
     #[inline(always)]
     fn may_pass(&self, f: &BlockFilter) -> u64 {
-        let of_types = |t: usize| if f.types[t] { self.types[t] } else { 0 };
-        let mut words = (0..MigrateType::COUNT).fold(0, |all, t| all | of_types(t));
-        if f.honour_skip {
-            words &= self.unhinted;
-        }
-        if !f.pass_huge {
-            words &= if f.honour_skip { self.small_unhinted } else { self.small };
-        }
+        let of_types = |words: &[u64; MigrateType::COUNT]| {
+            words.iter().zip(f.types).fold(0, |all, (words, wanted)| if wanted { all | words } else { all })
+        };
+        let mut words = match (f.honour_skip, f.pass_huge) {
+            (true, false) => of_types(&self.small_unhinted),
+            (true, true) => of_types(&self.types) & self.unhinted,
+            (false, false) => of_types(&self.types) & self.small,
+            (false, true) => of_types(&self.types),
+        };
         if !f.pass_free {
             words &= if f.honour_skip { self.unfree_unhinted } else { self.unfree };
         }
@@ -81,8 +83,11 @@ impl Pageblocks {
             say(&mut s.small, !huge);
         }
         if matches!(changed, Changed::Huge | Changed::Skip | Changed::All) {
-            say(&mut s.small_unhinted, !huge & !hinted);
             say(&mut s.small_hinted, !huge & hinted);
+        }
+        if !matches!(changed, Changed::Free) {
+            let of_types = s.small_unhinted.iter_mut().zip(&self.types);
+            of_types.for_each(|(words, blocks)| say(words, blocks[w] & !huge & !hinted));
         }
         if matches!(changed, Changed::Free | Changed::All) {
             say(&mut s.unfree, !free);
