@@ -15,6 +15,54 @@
 /* Where every buffer of the module lives. */
 #define OWN_NODE 0
 
+/* An operation of a trace: trace.c says what is in it. */
+struct op {
+	u8 op, order;
+	__le16 flags;
+	__le32 id;
+} __packed;
+
+enum {
+	OP_ALLOC = 1,
+	OP_FREE = 2,
+	/* Of pages of files. */
+	OP_ADD = 3,
+	OP_READ = 4,
+	OP_TOUCH = 5,
+	OP_TRUNCATE = 6,
+	OP_DIRTY = 7,
+	OP_WRITE = 8,
+	OP_WRITTEN = 9,
+	OP_FINISH = 10,
+	OP_DEVICE = 11,
+	/* Of the process's pages. */
+	OP_ANON_READ = 16,
+	OP_ANON_WRITE = 17,
+	OP_ANON_DROP = 18,
+	/* Of neither. */
+	OP_OBJECT = 24,
+	OP_DRAIN = 25,
+	OP_WAIT = 26,
+	OP_DUMP = 27,
+};
+
+#define FAILED 0xffffffffU
+#define SKIPPED 0xfffffffeU
+/* What a result says of a page beside its number. */
+enum {
+	SAYS_SHADOW = 1 << 24,		/* it was evicted before: its shadow was found, or its swap entry */
+	SAYS_PRESENT = 1 << 25,		/* it was there already */
+	SAYS_ACTIVE = 1 << 26,
+	SAYS_WORKINGSET = 1 << 27,
+	SAYS_REFERENCED = 1 << 28,
+	SAYS_DIRTY = 1 << 29,
+	SAYS_WRITEBACK = 1 << 30,
+};
+
+/* The flags of a page, whatever they are wrapped in. */
+#define page_bit(page, bit) test_bit(bit, (const unsigned long *)&(page)->flags)
+u32 page_says(struct page *page);
+
 /* Text or bytes of a result, filled up to a limit set beforehand. */
 struct buffer {
 	char *bytes;
@@ -25,12 +73,38 @@ struct buffer {
 /* zone.c: the zone under observation, and its state as text. */
 struct zone *observed_zone(void);
 int observed_node(void);
+long zone_unfolded(struct zone *zone, int cpu, enum zone_stat_item item);
+int zone_threshold(struct zone *zone);
 struct snapshot {
 	struct buffer state, pages;
 };
 int snapshot_prepare(struct snapshot *s);
 void snapshot_take(struct snapshot *s);
 int snapshot_send(const struct snapshot *s, const char *name);
+
+/* lru.c: the node's lists of pages that reclaim works on, as text. */
+int lru_prepare(struct buffer *b);
+void lru_take(struct buffer *b);
+
+/* cache.c: files in the page cache of which only the trace adds, touches and removes pages. */
+#define MAX_FILES 16
+int cache_prepare(void);
+u32 cache_execute(const struct op *op, gfp_t gfp);
+struct address_space *cache_space(unsigned int file);
+
+/* process.c: memory of the process that has the trace carried out. */
+int process_memory(unsigned long start, unsigned long pages);
+int process_prepare(void);
+u32 process_execute(const struct op *op);
+bool process_has(unsigned long index, unsigned long *at);
+void process_put_swapped(struct buffer *b);
+
+/* objects.c: pages that a shrinker frees. */
+int objects_prepare(void);
+u32 objects_add(gfp_t gfp);
+
+/* hidden.c: what the kernel does not offer to modules. */
+void *hidden(const char *name);
 
 /* trace.c */
 int trace_load(const char *path);

@@ -6,6 +6,7 @@
  *	run BEFORE AFTER	execute it between two snapshots of these names; send them and the results
  *	time BEFORE AFTER	the same, with what each operation took
  *	snap NAME		send a snapshot
+ *	memory ADDRESS PAGES	what the trace may touch of the memory of the process that asks; ADDRESS in hex
  *	migrations		send the log of migrations
  *	watch SECONDS		sample the zone, and send the samples
  *	end			no more is to come
@@ -37,6 +38,7 @@ static int obey(char *line)
 {
 	char *what = strsep(&line, " "), *first = strsep(&line, " "), *second = strsep(&line, " ");
 	unsigned int seconds;
+	unsigned long address, pages;
 
 	if (!strcmp(what, "load") && first)
 		return trace_load(first);
@@ -44,6 +46,8 @@ static int obey(char *line)
 		return trace_run(first, second, what[0] == 't');
 	if (!strcmp(what, "snap") && first)
 		return snap(first);
+	if (!strcmp(what, "memory") && second && !kstrtoul(first, 16, &address) && !kstrtoul(second, 10, &pages))
+		return process_memory(address, pages);
 	if (!strcmp(what, "migrations"))
 		return trace_send_migrations();
 	if (!strcmp(what, "watch") && first && !kstrtouint(first, 10, &seconds))

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Executes a trace of allocations and frees on the observed node and remembers what each operation got.
+ * Executes a trace on the observed node and remembers what each operation got.
  *
- * A trace is records of eight bytes, little-endian: u8 op (1 allocates, 2 frees), u8 order, u16 flags, u32 id. The
- * result of an operation is the page's number, or one of the two below. The snapshots before and after enclose the
- * operations and nothing else.
+ * A trace is records of eight bytes, little-endian: u8 op, u8 order, u16 flags, u32 id. Most are allocations and frees;
+ * others are done to pages that reclaim can take, and say besides the page's number what became of it. The states before
+ * and after enclose the operations and nothing else; a trace that has to do with reclaim has more of them sent in
+ * between, and what reclaim knows of the node with each.
  */
+#include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -17,12 +19,10 @@
 #include <asm/msr.h>
 #include "kontig.h"
 
-#define FAILED 0xffffffffU
-#define SKIPPED 0xfffffffeU
+/* Longer than kswapd naps before it sleeps. */
+#define NAP_MS 120
 /* In times.bin: the request failed. */
 #define TIME_FAILED 0x80000000U
-
-enum { OP_ALLOC = 1, OP_FREE = 2 };
 
 enum {
 	FLAG_TYPE = 3,		/* 0 unmovable, 1 reclaimable, 2 movable */
@@ -32,13 +32,8 @@ enum {
 	FLAG_OWNED = 32,	/* made migratable by this module */
 	FLAG_TRY_HARD = 64,	/* without NORETRY and NOMEMALLOC */
 	FLAG_ATOMIC = 128,	/* what marks an atomic request, where there is such a mark */
+	FLAG_DMA32 = 256,	/* from that zone or below */
 };
-
-struct op {
-	u8 op, order;
-	__le16 flags;
-	__le32 id;
-} __packed;
 
 struct holding {
 	u32 pfn;		/* FAILED: nothing */
@@ -56,6 +51,36 @@ static __le32 *results, *times;
 static struct holding *holdings;
 static struct move *moves;
 static size_t nr_moves, max_moves, nr_isolated, nr_put_back;
+
+/* Whether operations have to do with reclaim: then states hold what it knows, too. */
+static bool uses_lru;
+static void (*drain)(void);
+
+/* The state of the node at one moment. */
+struct state {
+	struct snapshot zone;
+	struct buffer lru;
+};
+
+static struct state *dumps;
+static size_t nr_dumps, max_dumps;
+
+static int state_prepare(struct state *s)
+{
+	return snapshot_prepare(&s->zone) ?: uses_lru ? lru_prepare(&s->lru) : 0;
+}
+
+static void state_take(struct state *s)
+{
+	snapshot_take(&s->zone);
+	if (uses_lru)
+		lru_take(&s->lru);
+}
+
+static int state_send(const struct state *s, const char *name)
+{
+	return snapshot_send(&s->zone, name) ?: uses_lru ? send_buffer(name, ".lru", &s->lru) : 0;
+}
 
 static gfp_t gfp_of(u16 flags)
 {
@@ -81,6 +106,8 @@ static gfp_t gfp_of(u16 flags)
 #endif
 	if (flags & FLAG_TRY_HARD)
 		gfp &= ~(__GFP_NORETRY | __GFP_NOMEMALLOC);
+	if (flags & FLAG_DMA32)
+		gfp = (gfp | __GFP_DMA32) & ~__GFP_HIGHMEM;
 	return gfp;
 }
 
@@ -196,7 +223,32 @@ static void let_daemons_finish(void)
 		yield();
 }
 
-static u32 execute(const struct op *op)
+/*
+ * The same, and until they sleep for good: kswapd first takes a nap, and looks again. The machine is idle meanwhile, so
+ * that this takes no time.
+ */
+static void let_daemons_sleep(void)
+{
+	pg_data_t *node = NODE_DATA(observed_node());
+	unsigned long switches;
+
+	do {
+		switches = node->kswapd->nvcsw + node->kcompactd->nvcsw;
+		msleep(NAP_MS);
+		let_daemons_finish();
+	} while (switches != node->kswapd->nvcsw + node->kcompactd->nvcsw);
+}
+
+static bool have_run(unsigned long *switches)
+{
+	pg_data_t *node = NODE_DATA(observed_node());
+	unsigned long before = *switches;
+
+	*switches = node->kswapd->nvcsw + node->kcompactd->nvcsw;
+	return before != *switches;
+}
+
+static u32 execute_block(const struct op *op)
 {
 	u32 id = le32_to_cpu(op->id);
 	u16 flags = le16_to_cpu(op->flags);
@@ -227,9 +279,46 @@ static u32 execute(const struct op *op)
 	return h->pfn;
 }
 
+/* Whether an operation may ask the allocator for memory: a page fault always may do all it can. */
+static bool may_reclaim(const struct op *op)
+{
+	return (le16_to_cpu(op->flags) & (FLAG_KSWAPD | FLAG_DIRECT)) || op->op == OP_ANON_READ || op->op == OP_ANON_WRITE;
+}
+
+static u32 execute(const struct op *op)
+{
+	gfp_t gfp = gfp_of(le16_to_cpu(op->flags));
+
+	switch (op->op) {
+	case OP_ALLOC:
+	case OP_FREE:
+		return execute_block(op);
+	case OP_ANON_READ:
+	case OP_ANON_WRITE:
+	case OP_ANON_DROP:
+		return process_execute(op);
+	case OP_OBJECT:
+		return objects_add(gfp);
+	case OP_DRAIN:
+		drain();
+		return 0;
+	case OP_WAIT:
+		let_daemons_sleep();
+		return 0;
+	case OP_DUMP:
+		state_take(&dumps[nr_dumps]);
+		return nr_dumps++;
+	default:
+		return cache_execute(op, gfp);
+	}
+}
+
 static void execute_all(void)
 {
+	unsigned long switches;
 	size_t i;
+
+	have_run(&switches);
 
 	for (i = 0; i < nr_ops; i++) {
 		u16 flags = le16_to_cpu(ops[i].flags);
@@ -240,20 +329,33 @@ static void execute_all(void)
 
 		results[i] = cpu_to_le32(got);
 		times[i] = cpu_to_le32(got == FAILED ? took | TIME_FAILED : took);
-		if (flags & (FLAG_KSWAPD | FLAG_DIRECT))
+		if (uses_lru && may_reclaim(&ops[i])) {
 			let_daemons_finish();
+			if (have_run(&switches)) {
+				let_daemons_sleep();
+				have_run(&switches);
+			}
+		} else if (flags & (FLAG_KSWAPD | FLAG_DIRECT)) {
+			let_daemons_finish();
+		}
 	}
+}
+
+static bool is_known(u8 op)
+{
+	return (op >= OP_ALLOC && op <= OP_DEVICE) || (op >= OP_ANON_READ && op <= OP_ANON_DROP) ||
+	       (op >= OP_OBJECT && op <= OP_DUMP);
 }
 
 static int check_op(const struct op *op, size_t i)
 {
 	u16 flags = le16_to_cpu(op->flags);
 
-	if (op->op != OP_ALLOC && op->op != OP_FREE)
+	if (!is_known(op->op))
 		pr_err("kontig: operation %zu: unknown operation %u\n", i, op->op);
 	else if (op->order >= ARRAY_SIZE(observed_zone()->free_area))
 		pr_err("kontig: operation %zu: order %u is too large\n", i, op->order);
-	else if (le32_to_cpu(op->id) >= nr_ops)
+	else if (op->op <= OP_FREE && le32_to_cpu(op->id) >= nr_ops)
 		pr_err("kontig: operation %zu: id %u is not below the number of operations\n", i,
 		       le32_to_cpu(op->id));
 	else if ((flags & FLAG_OWNED) && (op->order || !CAN_OWN))
@@ -284,7 +386,11 @@ static int read_ops(struct file *file)
 	for (i = 0; i < nr_ops; i++) {
 		if (check_op(&ops[i], i))
 			return -EINVAL;
-		nr_ids = max_t(size_t, nr_ids, le32_to_cpu(ops[i].id) + 1);
+		if (ops[i].op <= OP_FREE)
+			nr_ids = max_t(size_t, nr_ids, le32_to_cpu(ops[i].id) + 1);
+		else
+			uses_lru = true;
+		max_dumps += ops[i].op == OP_DUMP;
 		if (le16_to_cpu(ops[i].flags) & FLAG_OWNED)
 			max_moves = 1024 * 1024;
 	}
@@ -317,31 +423,70 @@ int trace_load(const char *path)
 	/* FAILED: nothing is held yet. */
 	holdings = own_array(nr_ids, sizeof(*holdings), 0xff);
 	moves = own_array(max_moves, sizeof(*moves), 0);
-	return results && times && holdings && moves ? 0 : -ENOMEM;
+	if (!results || !times || !holdings || !moves)
+		return -ENOMEM;
+	return uses_lru ? cache_prepare() ?: objects_prepare() : 0;
+}
+
+/* What a trace that has to do with reclaim needs besides: prepared where the process asks for it that touches memory. */
+static int prepare_lru(void)
+{
+	bool touches = false;
+	size_t i;
+	int error;
+
+	for (i = 0; i < nr_ops; i++)
+		touches |= ops[i].op >= OP_ANON_READ && ops[i].op <= OP_ANON_DROP;
+	error = touches ? process_prepare() : 0;
+	if (error)
+		return error;
+	drain = hidden("lru_add_drain");
+	dumps = own_array(max_dumps, sizeof(*dumps), 0);
+	if (!drain || !dumps)
+		return -ENOENT;
+	for (i = 0; !error && i < max_dumps; i++)
+		error = state_prepare(&dumps[i]);
+	return error;
+}
+
+static int send_dumps(void)
+{
+	char name[16];
+	size_t i;
+	int error = 0;
+
+	for (i = 0; !error && i < nr_dumps; i++) {
+		snprintf(name, sizeof(name), "d%zu", i);
+		error = state_send(&dumps[i], name);
+	}
+	return error;
 }
 
 int trace_run(const char *before, const char *after, bool timed)
 {
-	static struct snapshot first, last;
+	static struct state first, last;
 	int error;
 
 	if (!results)
 		return -ENODATA;
-	error = snapshot_prepare(&first) ?: snapshot_prepare(&last);
+	error = state_prepare(&first) ?: state_prepare(&last) ?: uses_lru ? prepare_lru() : 0;
 	if (error)
 		return error;
+	/* What the CPU has collected for the lists is of pages elsewhere. */
+	if (uses_lru)
+		drain();
 
 	/* Whoever wakes a daemon waits for it; otherwise the scheduler's arithmetic would say when it runs. */
 	sched_set_fifo(NODE_DATA(observed_node())->kswapd);
 	sched_set_fifo(NODE_DATA(observed_node())->kcompactd);
-	snapshot_take(&first);
+	state_take(&first);
 	execute_all();
-	snapshot_take(&last);
+	state_take(&last);
 
-	error = snapshot_send(&first, before) ?: send("res.bin", results, nr_ops * sizeof(*results));
+	error = state_send(&first, before) ?: send_dumps() ?: send("res.bin", results, nr_ops * sizeof(*results));
 	if (!error && timed)
 		error = send("times.bin", times, nr_ops * sizeof(*times));
-	return error ?: snapshot_send(&last, after);
+	return error ?: state_send(&last, after);
 }
 
 int trace_send_migrations(void)

@@ -63,12 +63,22 @@ static int block_type(unsigned long pfn)
 }
 
 /* A CPU's part of a counter that has not been added to the zone's yet. */
-static long unfolded(struct zone *zone, int cpu, enum zone_stat_item item)
+long zone_unfolded(struct zone *zone, int cpu, enum zone_stat_item item)
 {
 #if PCP_APART
 	return per_cpu_ptr(zone->per_cpu_zonestats, cpu)->vm_stat_diff[item];
 #else
 	return per_cpu_ptr(zone->pageset, cpu)->vm_stat_diff[item];
+#endif
+}
+
+/* How large a CPU's part becomes before it is added. */
+int zone_threshold(struct zone *zone)
+{
+#if PCP_APART
+	return per_cpu_ptr(zone->per_cpu_zonestats, 0)->stat_threshold;
+#else
+	return per_cpu_ptr(zone->pageset, 0)->stat_threshold;
 #endif
 }
 
@@ -115,7 +125,7 @@ static void put_counters(struct buffer *b, struct zone *zone)
 		long pages = atomic_long_read(&zone->vm_stat[item]);
 
 		for_each_online_cpu(cpu)
-			pages += unfolded(zone, cpu, item);
+			pages += zone_unfolded(zone, cpu, item);
 		put(b, " %ld", pages);
 	}
 	put(b, "\nNRFREE_RAW %ld\n", atomic_long_read(&zone->vm_stat[NR_FREE_PAGES]));
@@ -137,7 +147,7 @@ static void put_cpu_lists(struct buffer *b, struct zone *zone, int cpu)
 #elif PCP_APART
 	put(b, " free_factor %d expire %d", pcp->free_factor, pcp->expire);
 #endif
-	put(b, " diff %ld\n", unfolded(zone, cpu, NR_FREE_PAGES));
+	put(b, " diff %ld\n", zone_unfolded(zone, cpu, NR_FREE_PAGES));
 	for (i = 0; i < ARRAY_SIZE(pcp->lists); i++) {
 		if (list_empty(&pcp->lists[i]))
 			continue;

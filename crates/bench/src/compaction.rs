@@ -8,7 +8,7 @@ use crate::subject::{CPU, Kontig, NODE, Subject};
 use crate::table::{Row, Unit};
 use kontig_mm::Step;
 use kontig_mm::kcompactd::NodeSweep;
-use kontig_mm::{Memory, Order, Pfn, Work};
+use kontig_mm::{Memory, Order, PageFlags, Pfn, Work};
 use kontig_mm::{MigrateOutcome, Owner};
 
 /// Follows every move in a table, as an address space does.
@@ -34,7 +34,7 @@ fn half_free(frames: u32, movable: bool) -> (Memory, Places) {
     let mut places = Places(Vec::new());
     for pfn in held.drain(half..) {
         if movable {
-            machine.memory.lru_add(Pfn::new(pfn), Order::ZERO);
+            machine.memory.lru_add(CPU, Pfn::new(pfn), Order::ZERO, PageFlags::ANON);
             machine.memory.set_owner(Pfn::new(pfn), Order::ZERO, places.0.len() as u32);
         }
         places.0.push(pfn);

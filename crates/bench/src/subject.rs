@@ -98,7 +98,7 @@ impl Owner for Nobody {
 pub fn one_zone(frames: u32, cpus: usize) -> MachineSpec {
     let pages = u64::from(frames);
     let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: frames, present: pages, managed: pages };
-    MachineSpec { cpus, zones: vec![zone], thp: false }
+    MachineSpec { cpus, zones: vec![zone], thp: false, lru: false }
 }
 
 impl Kontig {

@@ -283,7 +283,8 @@ mod tests {
             zone(1, ZoneType::Normal, 2088, 32),
             zone(2, ZoneType::Normal, 2120, 16),
         ];
-        Memory::new(&MachineSpec { cpus: 6, zones: zones.to_vec(), thp: false }, profile).expect("a valid machine")
+        Memory::new(&MachineSpec { cpus: 6, zones: zones.to_vec(), thp: false, lru: false }, profile)
+            .expect("a valid machine")
     }
 
     /// Fills the machine from node 0 and returns every pfn, the walk's cost, and what is left.

@@ -3,8 +3,8 @@
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::state::{
-    FrameKind, Frames, KcompactdState, KswapdState, List, MAX_FRAMES, Memory, Node, Pageblocks, PerCpuPages, Shared,
-    Table, Tunables, Watermarks, Zone, ZoneCompaction,
+    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, MAX_FRAMES, Memory, Node, Pageblocks, PerCpuPages,
+    Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
 };
 use crate::step::Wakes;
 use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -40,6 +40,9 @@ pub struct MachineSpec {
     pub zones: Vec<ZoneSpec>,
     /// Whether transparent huge pages raise `vm.min_free_kbytes`.
     pub thp: bool,
+    /// Whether pages are kept in the order of their use, so that reclaim can find the oldest. A machine that has
+    /// nothing to reclaim, only anonymous pages and no swap, does the same without, in half the memory.
+    pub lru: bool,
 }
 
 impl Memory {
@@ -124,9 +127,11 @@ impl Memory {
             }
         }
         let nodes = (0..nr_nodes).map(|n| new_node(n, nr_nodes, spec.cpus, &zones)).collect();
+        let lru = Lru::new(spec.lru, frames.nr_frames(), nr_nodes, spec.cpus);
         let mut memory = Memory {
             frames,
             blocks,
+            lru,
             zones,
             nodes,
             shared: Shared {
@@ -202,8 +207,8 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize) -> Zone {
         compaction: ZoneCompaction::default(),
         stat_threshold: 0,
         percpu_drift_mark: 0,
-        nr_lru: 0,
         nr_isolated: 0,
+        lru: Stats::new(cpus),
         free_pages: 0,
         nr_free: [0; NR_ORDERS],
         lists: [const { [const { List::new() }; MigrateType::COUNT] }; NR_ORDERS],

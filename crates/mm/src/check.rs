@@ -63,7 +63,8 @@ impl Memory {
             z.spanned()
         );
         // LRU pages and those isolated from it are also in other counts.
-        ensure!(census.lru == z.nr_lru, "{} LRU pages, counted {}", census.lru, z.nr_lru);
+        let counted = z.nr_lru();
+        ensure!(census.lru == counted, "{} LRU pages, counted {counted}", census.lru);
         ensure!(
             census.isolated_lru == z.nr_isolated,
             "{} isolated pages, counted {}",
@@ -299,6 +300,7 @@ mod tests {
     //! A checker that cannot fail is worthless: each kind of damage is done once, and must be named.
     use super::*;
     use crate::gfp::Gfp;
+    use crate::state::PageFlags;
     use crate::types::{CpuId, NodeId, ZoneId};
 
     fn order(n: u8) -> Order {
@@ -321,7 +323,7 @@ mod tests {
         let (cpu, node) = (CpuId::new(0), NodeId::new(0));
         let kernel = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(5))).expect("memory is free");
         let lru = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0))).expect("memory is free");
-        m.lru_add(lru, order(0));
+        m.lru_add(cpu, lru, order(0), PageFlags::ANON);
         let huge = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(9))).expect("memory is free");
         let pcp = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, order(0))).expect("memory is free");
         m.free(cpu, pcp, order(0));
@@ -380,7 +382,7 @@ mod tests {
             },
             "holds back 1000 free pages",
         );
-        damage(|s| s.m.zones[ZoneId::new(0)].nr_lru += 1, "1 LRU pages, counted 2");
+        damage(|s| s.m.zones[ZoneId::new(0)].lru.add_to_total(0, 1), "1 LRU pages, counted 2");
         damage(|s| s.m.zones[ZoneId::new(0)].nr_isolated += 1, "0 isolated pages, counted 1");
         damage(|s| s.m.zones[ZoneId::new(0)].nr_reserved_highatomic += 5120, "5120 pages counted");
     }

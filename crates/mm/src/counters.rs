@@ -1,4 +1,4 @@
-//! The free-page counters' parts that CPUs keep to themselves, and what the once-a-second worker does with them.
+//! The counters' parts that CPUs keep to themselves, and what the once-a-second worker does with them.
 //!
 //! Source: kernel-behaviour §1.6.
 
@@ -7,7 +7,7 @@ use crate::state::Memory;
 use crate::types::CpuId;
 
 impl Memory {
-    /// What a CPU's vmstat worker does once a second: folds its parts of the free-page counters in, and shrinks
+    /// What a CPU's vmstat worker does once a second: folds its parts of the counters in, and shrinks
     /// lists that follow use.
     pub fn vmstat_update(&mut self, cpu: CpuId) {
         self.fold_vmstat(cpu);
@@ -18,10 +18,12 @@ impl Memory {
         }
     }
 
-    /// Folds a CPU's parts of the free-page counters in, as it does before it idles.
+    /// Folds a CPU's parts of the counters in, as it does before it idles.
     pub fn fold_vmstat(&mut self, cpu: CpuId) {
         for zone in &mut self.zones {
             zone.free_pages += core::mem::take(&mut zone.pcps[cpu].free_diff);
+            zone.lru.fold(cpu);
         }
+        self.lru.vecs.iter_mut().for_each(|vec| vec.stats.fold(cpu));
     }
 }

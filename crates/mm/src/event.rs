@@ -3,6 +3,8 @@
 //! Nothing is recorded unless a host listens: an event site costs one test of a bit. The engine has no clock; an event
 //! carries what had been done by then instead, in the counts a host turns into time.
 
+use crate::reclaim::ReclaimStat;
+use crate::state::{Backing, LruList};
 use crate::types::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -158,6 +160,48 @@ pub enum Event {
     DirectReclaimBegin { order: Order },
     /// Direct reclaim ends.
     DirectReclaimEnd { nr_reclaimed: u64 },
+    /// Pages were taken off an LRU list.
+    LruIsolate {
+        highest_zoneidx: ZoneType,
+        order: Order,
+        nr_requested: u64,
+        nr_scanned: u64,
+        nr_skipped: u64,
+        nr_taken: u64,
+        lru: LruList,
+    },
+    /// A cluster of inactive pages was seen to.
+    LruShrinkInactive {
+        nid: NodeId,
+        nr_scanned: u64,
+        nr_reclaimed: u64,
+        stat: ReclaimStat,
+        priority: i8,
+        backing: Backing,
+    },
+    /// A cluster of active pages was seen to.
+    LruShrinkActive {
+        nid: NodeId,
+        nr_taken: u64,
+        nr_active: u64,
+        nr_deactivated: u64,
+        nr_referenced: u64,
+        priority: i8,
+        backing: Backing,
+    },
+    /// Reclaim has written a page.
+    WriteFolio { pfn: Pfn, backing: Backing },
+    /// A shrinker is asked.
+    ShrinkSlabStart {
+        nid: NodeId,
+        nr_objects_to_shrink: u64,
+        cache_items: u64,
+        delta: u64,
+        total_scan: u64,
+        priority: i8,
+    },
+    /// A shrinker has answered.
+    ShrinkSlabEnd { nid: NodeId, unused_scan: u64, new_scan: u64, total_scan: u64, last_shrinker_retval: u64 },
 }
 
 impl Event {
@@ -188,6 +232,12 @@ impl Event {
             Event::WakeupKswapd { .. } => "mm_vmscan_wakeup_kswapd",
             Event::DirectReclaimBegin { .. } => "mm_vmscan_direct_reclaim_begin",
             Event::DirectReclaimEnd { .. } => "mm_vmscan_direct_reclaim_end",
+            Event::LruIsolate { .. } => "mm_vmscan_lru_isolate",
+            Event::LruShrinkInactive { .. } => "mm_vmscan_lru_shrink_inactive",
+            Event::LruShrinkActive { .. } => "mm_vmscan_lru_shrink_active",
+            Event::WriteFolio { .. } => "mm_vmscan_write_folio",
+            Event::ShrinkSlabStart { .. } => "mm_shrink_slab_start",
+            Event::ShrinkSlabEnd { .. } => "mm_shrink_slab_end",
         }
     }
 }
@@ -299,7 +349,63 @@ impl fmt::Display for Event {
             }
             Event::DirectReclaimBegin { order } => write!(f, "order={}", order.get()),
             Event::DirectReclaimEnd { nr_reclaimed } => write!(f, "nr_reclaimed={nr_reclaimed}"),
+            Event::LruIsolate { highest_zoneidx, order, nr_requested, nr_scanned, nr_skipped, nr_taken, lru } => {
+                write!(
+                    f,
+                    "isolate_mode=0 classzone={} order={} nr_requested={nr_requested} nr_scanned={nr_scanned} \
+                     nr_skipped={nr_skipped} nr_taken={nr_taken} lru={}",
+                    highest_zoneidx.index(),
+                    order.get(),
+                    lru.name()
+                )
+            }
+            Event::LruShrinkInactive { nid, nr_scanned, nr_reclaimed, stat, priority, backing } => write!(
+                f,
+                "nid={} nr_scanned={nr_scanned} nr_reclaimed={nr_reclaimed} nr_dirty={} nr_writeback={} \
+                 nr_congested={} nr_immediate={} nr_activate_anon={} nr_activate_file={} nr_ref_keep={} \
+                 nr_unmap_fail={} priority={priority} flags={}",
+                nid.index(),
+                stat.dirty,
+                stat.writeback,
+                stat.congested,
+                stat.immediate,
+                stat.activate[0],
+                stat.activate[1],
+                stat.ref_keep,
+                stat.unmap_fail,
+                reclaim_flags(*backing)
+            ),
+            Event::LruShrinkActive { nid, nr_taken, nr_active, nr_deactivated, nr_referenced, priority, backing } => {
+                write!(
+                    f,
+                    "nid={} nr_taken={nr_taken} nr_active={nr_active} nr_deactivated={nr_deactivated} \
+                 nr_referenced={nr_referenced} priority={priority} flags={}",
+                    nid.index(),
+                    reclaim_flags(*backing)
+                )
+            }
+            Event::WriteFolio { pfn, backing } => write!(f, "pfn={pfn} flags={}", reclaim_flags(*backing)),
+            Event::ShrinkSlabStart { nid, nr_objects_to_shrink, cache_items, delta, total_scan, priority } => write!(
+                f,
+                "nid={} objects to shrink {nr_objects_to_shrink} cache items {cache_items} delta {delta} \
+                 total_scan {total_scan} priority {priority}",
+                nid.index()
+            ),
+            Event::ShrinkSlabEnd { nid, unused_scan, new_scan, total_scan, last_shrinker_retval } => write!(
+                f,
+                "nid={} unused scan count {unused_scan} new scan count {new_scan} total_scan {total_scan} \
+                 last shrinker return val {last_shrinker_retval}",
+                nid.index()
+            ),
         }
+    }
+}
+
+/// How reclaim's events print what kind of pages they are about, and that nobody waits for writing.
+const fn reclaim_flags(backing: Backing) -> &'static str {
+    match backing {
+        Backing::Anon => "RECLAIM_WB_ANON|RECLAIM_WB_ASYNC",
+        Backing::File => "RECLAIM_WB_FILE|RECLAIM_WB_ASYNC",
     }
 }
 

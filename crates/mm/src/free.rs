@@ -19,9 +19,12 @@ impl Memory {
         if !tag.is_allocated_of(order) {
             self.bad_free(pfn, order);
         }
+        if self.lru.is_ordered() && self.release_to_batches(pfn) {
+            return;
+        }
         let id = self.blocks.zone_of(pfn);
         if tag.is_lru() {
-            self.lru_del(id, order);
+            self.lru_del(cpu, pfn, order);
         }
         self.free_untagged(id, cpu, pfn, order);
     }

@@ -1,20 +1,21 @@
 //! kswapd: wakes when a zone runs low, reclaims until the node is balanced, sleeps, and wakes kcompactd.
 //!
-//! Source: kernel-behaviour §4.4. There is nothing to reclaim in this engine yet (user memory without swap, no page
-//! cache, no shrinkable slab), so a balance run goes through its priorities, reclaims nothing and counts as a failure;
-//! after sixteen of them kswapd gives the node up as hopeless, as the real one does. Reclaim will begin in
-//! `Kswapd::shrink_node`.
+//! A balance run goes through the priorities of reclaim until some zone is balanced. A run for a large block falls back
+//! to single pages when it has freed enough for compaction to work with; kcompactd is then woken for the block. After
+//! sixteen runs that reclaimed nothing the node is given up as hopeless. Source: kernel-behaviour §4.4.
 
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
+use crate::host::Owner;
+use crate::reclaim::node::ShrinkNode;
+use crate::reclaim::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};
 use crate::state::{KswapdState, Memory};
 use crate::step::{Daemon, DaemonStep, Step, Wait};
-use crate::types::{NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneType};
+use crate::types::{CLUSTER_MAX, CpuId, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-const MAX_RECLAIM_RETRIES: u32 = 16;
-const DEF_PRIORITY: u8 = 12;
 /// kswapd first only naps: 100 ms.
 const NAP_NS: u64 = 100_000_000;
 
@@ -75,8 +76,11 @@ impl Memory {
 #[derive(Clone, Debug)]
 pub struct Kswapd {
     node: NodeId,
+    cpu: CpuId,
     state: State,
-    order: Order,
+    /// The order it was asked for, and the one it reclaimed for in the end.
+    alloc_order: Order,
+    reclaim_order: Order,
     highest: ZoneType,
 }
 
@@ -86,14 +90,45 @@ enum State {
     Asleep,
     /// Asleep for 100 ms, unless woken.
     Napping,
-    /// Balancing: the priority, the order still wanted, and the boost each zone had at the start.
-    Balancing { priority: u8, order: Order, boosts: Vec<u64>, boosting: bool },
+    Balancing(Box<Balance>),
+}
+
+/// A balance run.
+#[derive(Clone, Debug)]
+struct Balance {
+    sc: ScanControl,
+    /// The boost each zone had at the start.
+    boosts: Vec<u64>,
+    /// How much is still to be reclaimed because of them.
+    boost_left: u64,
+    pass: Option<Pass>,
+}
+
+/// The node at one priority.
+#[derive(Clone, Debug)]
+struct Pass {
+    node: ShrinkNode,
+    reclaimed_before: u64,
+    raise_priority: bool,
+}
+
+impl Balance {
+    fn is_boosted(&self) -> bool {
+        self.boosts.iter().any(|b| *b > 0)
+    }
 }
 
 impl Kswapd {
-    /// The kswapd of `node`, asleep.
-    pub fn new(node: NodeId) -> Kswapd {
-        Kswapd { node, state: State::Asleep, order: Order::ZERO, highest: ZoneType::Device }
+    /// The kswapd of `node`, asleep. It works on `cpu`.
+    pub fn new(node: NodeId, cpu: CpuId) -> Kswapd {
+        Kswapd {
+            node,
+            cpu,
+            state: State::Asleep,
+            alloc_order: Order::ZERO,
+            reclaim_order: Order::ZERO,
+            highest: ZoneType::Device,
+        }
     }
 
     /// The node it is of.
@@ -101,28 +136,30 @@ impl Kswapd {
         self.node
     }
 
-    /// Advances by one step; called when it was woken, when its nap is over, and while it says `Working`.
-    /// `timed_out` says the nap ended by itself.
-    pub fn step(&mut self, m: &mut Memory, timed_out: bool) -> DaemonStep {
+    /// Advances by one step, at most a cluster of pages; called when it was woken, when its nap or another wait is over,
+    /// and while it says `Working`. `timed_out` says the nap ended by itself.
+    pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, timed_out: bool) -> DaemonStep {
         m.shared.work.any = true;
         match core::mem::replace(&mut self.state, State::Asleep) {
             State::Asleep => self.wake(m),
             // Woken at the very moment the nap ended counts as woken: nobody would wake it a second time.
             State::Napping if !timed_out || m.nodes[self.node].kswapd.running => {
                 m.shared.vmstat.add(VmEvent::KswapdLowWmarkHitQuickly, 1);
+                // It has not had its sleep: what it slept for is still asked of it.
+                let k = &mut m.nodes[self.node].kswapd;
+                k.order = k.order.max(self.reclaim_order);
+                k.highest = k.highest.or(Some(self.highest));
                 self.wake(m)
             }
             State::Napping => {
-                if self.may_sleep(m, self.order) {
+                if self.prepare_sleep(m) {
                     m.shared.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
                     return Step::Wait(Wait::Wakeup);
                 }
                 m.shared.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
                 self.wake(m)
             }
-            State::Balancing { priority, order, boosts, boosting } => {
-                self.balance(m, priority, order, boosts, boosting)
-            }
+            State::Balancing(run) => self.balance(m, owner, run),
         }
     }
 
@@ -130,17 +167,19 @@ impl Kswapd {
     fn wake(&mut self, m: &mut Memory) -> DaemonStep {
         let k = &mut m.nodes[self.node].kswapd;
         k.running = true;
-        self.order = core::mem::take(&mut k.order);
+        self.alloc_order = core::mem::take(&mut k.order);
         self.highest = k.highest.take().unwrap_or(self.highest);
-        let (nid, order) = (self.node, self.order);
+        let (nid, order) = (self.node, self.alloc_order);
         m.shared.emit(Listen::VMSCAN, || Event::KswapdWake { nid, order });
         m.shared.vmstat.add(VmEvent::Pageoutrun, 1);
         let boosts: Vec<u64> = self.zones(m).map(|z| m.zones[z].watermark_boost).collect();
         for z in self.zones(m).collect::<Vec<_>>() {
             m.zones[z].reclaim_active = true;
         }
-        let boosting = boosts.iter().any(|b| *b > 0);
-        self.state = State::Balancing { priority: DEF_PRIORITY, order, boosts, boosting };
+        let mut sc = ScanControl::new(self.cpu, Gfp::KERNEL, order, self.highest);
+        sc.kswapd = true;
+        let boost_left = boosts.iter().sum();
+        self.state = State::Balancing(Box::new(Balance { sc, boosts, boost_left, pass: None }));
         Step::Working
     }
 
@@ -149,69 +188,136 @@ impl Kswapd {
         m.nodes[self.node].zones.iter().copied().filter(move |z| m.zones[*z].kind <= highest)
     }
 
-    /// One priority of a balance run.
-    fn balance(&mut self, m: &mut Memory, priority: u8, order: Order, boosts: Vec<u64>, boosting: bool) -> DaemonStep {
-        let balanced = m.pgdat_balanced(self.node, order, self.highest);
-        if !balanced && boosting {
-            self.state = State::Balancing { priority: DEF_PRIORITY, order, boosts, boosting: false };
-            return Step::Working;
+    /// A step of a balance run.
+    fn balance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut run: Box<Balance>) -> DaemonStep {
+        if run.pass.is_none() {
+            let balanced = m.pgdat_balanced(self.node, run.sc.order, self.highest);
+            if !balanced && run.boost_left > 0 {
+                // There is worse than fragmentation: the boost has to wait.
+                run.boost_left = 0;
+                run.sc.priority = DEF_PRIORITY;
+                self.state = State::Balancing(run);
+                return Step::Working;
+            }
+            if balanced && run.boost_left == 0 {
+                return self.end(m, run);
+            }
+            run.pass = Some(self.begin_pass(m, owner, &mut run));
         }
-        if balanced && !boosting {
-            return self.balanced(m, order, &boosts);
+        if let Some(pass) = &mut run.pass {
+            match pass.node.step(m, owner, &mut run.sc) {
+                Step::Working => {
+                    self.state = State::Balancing(run);
+                    return Step::Working;
+                }
+                Step::Wait(wait) => {
+                    self.state = State::Balancing(run);
+                    return Step::Wait(wait);
+                }
+                Step::Done(()) => {}
+            }
         }
-        let reclaimed = self.shrink_node(m);
-        if boosting && reclaimed == 0 {
-            self.count_failure(m, &boosts);
-            return self.balanced(m, order, &boosts);
+        if self.pass_was_the_last(m, &mut run) {
+            return self.end(m, run);
         }
-        if priority > 1 {
-            self.state = State::Balancing { priority: priority - 1, order, boosts, boosting };
-            return Step::Working;
+        self.state = State::Balancing(run);
+        Step::Working
+    }
+
+    /// Begins with the node at this priority. For a boost nothing is written or swapped.
+    fn begin_pass<O: Owner>(&self, m: &mut Memory, owner: &mut O, run: &mut Balance) -> Pass {
+        let (sc, boosting) = (&mut run.sc, run.boost_left > 0);
+        sc.may_writepage = !boosting || sc.priority < DEF_PRIORITY - 2;
+        sc.may_swap = !boosting;
+        m.age_anon(owner, self.node, sc);
+        sc.nr_scanned = 0;
+        sc.nr_to_reclaim = self
+            .zones(m)
+            .map(|z| &m.zones[z])
+            .filter(|z| z.managed > 0)
+            .map(|z| z.wmark(Wmark::High).max(u64::from(CLUSTER_MAX)))
+            .sum();
+        m.shared.work.tests += 1;
+        Pass {
+            node: ShrinkNode::new(self.node),
+            reclaimed_before: sc.nr_reclaimed,
+            raise_priority: !(boosting && sc.priority == DEF_PRIORITY - 2),
         }
-        self.count_failure(m, &boosts);
-        self.balanced(m, order, &boosts)
+    }
+
+    /// After the node at one priority: whether the run is over.
+    fn pass_was_the_last(&self, m: &mut Memory, run: &mut Balance) -> bool {
+        let Some(pass) = run.pass.take() else { return true };
+        let sc = &mut run.sc;
+        if sc.order > Order::ZERO && sc.nr_reclaimed >= m.shared.profile.compaction.gap(sc.order) {
+            // Enough for compaction to work with: from now on it is about single pages.
+            sc.order = Order::ZERO;
+        }
+        let enough_scanned = sc.nr_scanned >= sc.nr_to_reclaim;
+        let reclaimed = sc.nr_reclaimed - pass.reclaimed_before;
+        run.boost_left -= run.boost_left.min(reclaimed);
+        let over = if run.boost_left > 0 && reclaimed == 0 {
+            true
+        } else {
+            if pass.raise_priority && !enough_scanned || reclaimed == 0 {
+                sc.priority -= 1;
+            }
+            sc.priority < 1
+        };
+        if over && sc.nr_reclaimed == 0 {
+            self.count_failure(m, run);
+        }
+        over
     }
 
     /// A run that reclaimed nothing; whether one that a boost had started counts is the profile's to say.
-    fn count_failure(&self, m: &mut Memory, boosts: &[u64]) {
-        if !m.shared.profile.kswapd.boosted_runs_never_fail || boosts.iter().all(|b| *b == 0) {
+    fn count_failure(&self, m: &mut Memory, run: &Balance) {
+        if !m.shared.profile.kswapd.boosted_runs_never_fail || !run.is_boosted() {
             m.nodes[self.node].kswapd.failures += 1;
         }
     }
 
-    /// Reclaims from the node's lists. There is nothing on them that could be reclaimed: user pages without swap.
-    fn shrink_node(&self, m: &mut Memory) -> u64 {
-        m.shared.work.tests += 1;
-        0
-    }
-
     /// The end of a balance run: takes back the boosts it started with, and tries to sleep.
-    fn balanced(&mut self, m: &mut Memory, reclaim_order: Order, boosts: &[u64]) -> DaemonStep {
+    fn end(&mut self, m: &mut Memory, run: Box<Balance>) -> DaemonStep {
         let zones: Vec<ZoneId> = self.zones(m).collect();
-        for (z, boost) in zones.iter().zip(boosts) {
+        for (z, boost) in zones.iter().zip(&run.boosts) {
             let z = &mut m.zones[*z];
             z.reclaim_active = false;
             z.watermark_boost -= z.watermark_boost.min(*boost);
         }
-        if boosts.iter().any(|b| *b > 0) {
+        if run.is_boosted() {
             m.wakeup_kcompactd(self.node, PAGEBLOCK_ORDER, self.highest);
         }
-        // A run that reclaimed less than it was asked for goes on only if asked again.
-        let pending = m.nodes[self.node].kswapd.order;
-        let order = if reclaim_order < self.order { reclaim_order } else { pending };
-        if !self.may_sleep(m, order) {
+        m.snapshot_refaults(self.node);
+        self.reclaim_order = run.sc.order;
+        // A run that was for less in the end sleeps on that; else what has been asked for since is looked at first.
+        if self.reclaim_order >= self.alloc_order {
+            let k = &m.nodes[self.node].kswapd;
+            self.alloc_order = k.order;
+            self.reclaim_order = k.order;
+            self.highest = k.highest.unwrap_or(self.highest);
+        }
+        if !self.prepare_sleep(m) {
             m.shared.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
             return self.wake(m);
         }
         m.reset_isolation_suitable_node(self.node);
-        m.wakeup_kcompactd(self.node, order, self.highest);
+        m.wakeup_kcompactd(self.node, self.alloc_order, self.highest);
         m.nodes[self.node].kswapd.running = false;
         self.state = State::Napping;
-        self.order = order;
         Step::Wait(Wait::Time(NAP_NS))
     }
 
-    fn may_sleep(&self, m: &mut Memory, order: Order) -> bool {
-        m.nodes[self.node].kswapd.hopeless() || m.pgdat_balanced(self.node, order, self.highest)
+    /// Whether it may sleep: the node is hopeless, or balanced, and then nothing is congested any more.
+    fn prepare_sleep(&self, m: &mut Memory) -> bool {
+        if m.nodes[self.node].kswapd.hopeless() {
+            return true;
+        }
+        let balanced = m.pgdat_balanced(self.node, self.reclaim_order, self.highest);
+        if balanced {
+            let vec = &mut m.lru.vecs[self.node];
+            (vec.congested, vec.dirty, vec.writeback) = (false, false, false);
+        }
+        balanced
     }
 }

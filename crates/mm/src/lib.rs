@@ -16,7 +16,7 @@
 //! use kontig_mm::*;
 //!
 //! let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 16384, present: 16384, managed: 16384 };
-//! let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false };
+//! let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false };
 //! let mut memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
 //!
 //! let cpu = CpuId::new(0);
@@ -52,13 +52,13 @@
 //! }
 //!
 //! # let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 16384, present: 16384, managed: 16384 };
-//! # let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false };
+//! # let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false };
 //! # let mut memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
 //! let (cpu, node) = (CpuId::new(0), NodeId::new(0));
 //! let page = Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE, Order::ZERO);
 //! let mut pages = Vec::new();
 //! while let Ok(pfn) = memory.alloc(page) {
-//!     memory.lru_add(pfn, Order::ZERO);
+//!     memory.lru_add(cpu, pfn, Order::ZERO, PageFlags::ANON);
 //!     pages.push(pfn);
 //! }
 //! pages.iter().step_by(2).for_each(|pfn| memory.free(cpu, *pfn, Order::ZERO));
@@ -113,6 +113,7 @@ mod lru;
 mod owned;
 mod pcp;
 mod prefetch;
+mod reclaim;
 mod request;
 mod runs;
 mod slow_path;
@@ -124,12 +125,14 @@ pub use allocate::{NoPage, PageSource};
 pub use boot::{MachineSpec, ZoneSpec};
 pub use event::{Event, Listen};
 pub use gfp::{AllocFlags, Gfp, Wmark};
-pub use host::{MigrateOutcome, Owner, Turn};
+pub use host::{MigrateOutcome, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};
+pub use lru::Shadow;
 pub use prefetch::prefetch;
+pub use reclaim::ReclaimStat;
 pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};
-pub use state::{Memory, Node, PerCpuPages, Zone};
+pub use state::{Backing, LruList, Memory, Node, NodeStat, PageFlags, PerCpuPages, SwapSpace, Zone};
 pub use step::{Daemon, DaemonStep, Step, Wait};
 pub use types::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId, ZoneType};
 pub use vmstat::{VmEvent, Vmstat};

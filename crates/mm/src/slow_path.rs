@@ -9,14 +9,15 @@
 use crate::allocate::NoPage;
 use crate::compact::Passed;
 use crate::compact::direct::{CompactPriority, Compacted, DirectCompact, compact_order};
-use crate::event::{CompactResult, Event, Listen};
+use crate::event::CompactResult;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::{Owner, Turn};
+use crate::reclaim::direct::DirectReclaim;
 use crate::request::Request;
 use crate::rules::{Attempts, CompactStall, Reserves};
 use crate::state::Memory;
 use crate::step::Step;
-use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
+use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 use crate::vmstat::VmEvent;
 
 mod compact_then_loop;
@@ -58,6 +59,7 @@ enum State {
     /// The first, asynchronous compaction of a costly or unmovable request.
     FirstCompact(DirectCompact),
     Retry,
+    Reclaim(DirectReclaim),
     /// After reclaim.
     Compact(DirectCompact),
     Decide,
@@ -137,6 +139,10 @@ impl AllocSlow {
     /// Advances by one step that visits at most `budget` pageblocks.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
         match &mut self.state {
+            State::Reclaim(_) => match core::mem::replace(&mut self.state, State::Decide) {
+                State::Reclaim(reclaim) => self.reclaim(m, owner, reclaim),
+                _ => unreachable!("the state has just been looked at"),
+            },
             State::Entry => self.entry(m, owner),
             State::FirstCompact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
@@ -189,10 +195,29 @@ impl AllocSlow {
                 Attempts::OneLoop => self.without_reclaim(),
             };
         }
-        self.progress = !self.compact_first && self.direct_reclaim(m, owner);
-        if self.progress
-            && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m))
-        {
+        if self.compact_first {
+            return self.reclaimed(m, false);
+        }
+        offer_cpu(m, owner);
+        // For a whole pageblock, where compaction is to make one.
+        let order = compact_order(&self.request, self.flags, &m.shared.profile);
+        self.reclaim(m, owner, DirectReclaim::new(self.request, order))
+    }
+
+    /// Goes on with reclaim.
+    fn reclaim<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut reclaim: DirectReclaim) -> AllocStep {
+        let step = reclaim.step(m, owner);
+        if let Step::Done(freed) = step {
+            return self.reclaimed(m, freed > 0);
+        }
+        self.state = State::Reclaim(reclaim);
+        step.map(|_| unreachable!("it is not done"))
+    }
+
+    /// Reclaim is done, or was left out.
+    fn reclaimed(&mut self, m: &mut Memory, progress: bool) -> AllocStep {
+        self.progress = progress;
+        if progress && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m)) {
             return Step::Done(Ok(pfn));
         }
         self.state =
@@ -297,57 +322,6 @@ impl AllocSlow {
             }
         }
         page
-    }
-
-    /// Direct reclaim. There is nothing to reclaim in this engine yet (see [`crate::kswapd`]); but where a costly
-    /// request finds enough free memory to compact in, that counts as progress and reclaim is not even tried.
-    fn direct_reclaim<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> bool {
-        const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
-            VmEvent::AllocstallDma,
-            VmEvent::AllocstallDma32,
-            VmEvent::AllocstallNormal,
-            VmEvent::AllocstallMovable,
-            VmEvent::AllocstallDevice,
-        ];
-        offer_cpu(m, owner);
-        m.shared.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
-        // For a whole pageblock, where compaction is to make one.
-        let order = compact_order(&self.request, self.flags, &m.shared.profile);
-        m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
-        let mut ready = false;
-        if order.is_costly() {
-            let mut at = 0;
-            while let Some(zone) = m.next_zone(&self.request, &mut at) {
-                ready |= self.compaction_ready(m, zone, order);
-            }
-        }
-        if !ready && m.shared.profile.reclaim.stalls_twice {
-            // Nothing was reclaimed: once more through all memory control groups, which counts again (6.13 and later).
-            m.shared.vmstat.add(ALLOCSTALL[self.request.gfp.highest_zone().index()], 1);
-        }
-        m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: u64::from(ready) });
-        ready
-    }
-
-    /// Whether the zone has room enough above its high mark for compaction to work in.
-    fn compaction_ready(&self, m: &mut Memory, zone: ZoneId, order: Order) -> bool {
-        let highest = self.request.gfp.highest_zone();
-        let plain = AllocFlags::mark(Wmark::Min);
-        if m.shared.profile.reclaim.compaction_ready_by_high_mark {
-            let z = &m.zones[zone];
-            let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.shared.profile);
-            let high = AllocFlags::mark(Wmark::High);
-            return there || m.compaction_suitable(zone, Some(order), high, highest, false) == CompactResult::Continue;
-        }
-        match m.compaction_suitable(zone, Some(order), plain, highest, false) {
-            CompactResult::Success => true,
-            CompactResult::Skipped => false,
-            _ => {
-                let z = &m.zones[zone];
-                let mark = z.wmark(Wmark::High) + m.shared.profile.compaction.gap(order);
-                z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.shared.profile)
-            }
-        }
     }
 
     /// Takes one pageblock out of the reserve for atomic requests, in the first zone where that frees any page.

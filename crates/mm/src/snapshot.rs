@@ -9,7 +9,7 @@ use crate::compact::defer::COMPACT_MAX_DEFER_SHIFT;
 use crate::pcp;
 use crate::rules::{FreeLists, PcpLists, Profile};
 use crate::state::pcp_lists;
-use crate::state::{AutoTuning, FrameKind, Memory, NR_LISTS, Watermarks, ZoneCompaction};
+use crate::state::{AutoTuning, FrameKind, Memory, NR_LISTS, PageFlags, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -340,7 +340,7 @@ impl ZoneSnapshot {
             present: self.present,
             managed: self.managed,
         };
-        let spec = MachineSpec { cpus: self.pcps.len(), zones: vec![other, own], thp: false };
+        let spec = MachineSpec { cpus: self.pcps.len(), zones: vec![other, own], thp: false, lru: false };
         let free_lists = profile.buddy.free_lists;
         let mut m = Memory::empty(&spec, profile)?;
         m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
@@ -366,7 +366,7 @@ impl ZoneSnapshot {
             let order = pages.map_or(Order::ZERO, |p| compound_order(self.start, pfn, p));
             m.frames.set(at(pfn as u32), kind, order);
             if pages.is_some_and(|p| p[pfn] == b'l') {
-                m.lru_add(at(pfn as u32), order);
+                m.lru_add(CpuId::new(0), at(pfn as u32), order, PageFlags::ANON);
             }
             next = pfn + order.pages() as usize;
         }

@@ -189,6 +189,20 @@ static MIN_FREE_KBYTES: Sysctl = Sysctl {
     effect: NO_EFFECT,
 };
 
+pub(crate) static SWAPPINESS: Sysctl = Sysctl {
+    name: "vm.swappiness",
+    summary: "how readily anonymous pages are reclaimed instead of those of files",
+    setting: Some(Setting {
+        get: |t| t.swappiness,
+        set: |t, n| t.swappiness = n,
+        computed: false,
+        decides: Decides::WhatIsAsked,
+    }),
+    exists: ALWAYS,
+    range: |p| (0, p.reclaim.swappiness_max),
+    effect: NO_EFFECT,
+};
+
 pub(crate) static WATERMARK_BOOST_FACTOR: Sysctl = Sysctl {
     name: "vm.watermark_boost_factor",
     summary: "1/10,000 of the high mark a fragmenting fallback may add",
@@ -225,6 +239,7 @@ pub static SYSCTLS: [&Sysctl; SYSCTL_COUNT] = [
     &DEFRAG_MODE,
     &EXTFRAG_THRESHOLD,
     &MIN_FREE_KBYTES,
+    &SWAPPINESS,
     &WATERMARK_BOOST_FACTOR,
     &WATERMARK_SCALE_FACTOR,
 ];

@@ -23,5 +23,5 @@ pub(crate) fn machine_with(blocks: u32, profile: Profile) -> Memory {
     let pages = u64::from(blocks) * 512;
     let zone =
         ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: blocks * 512, present: pages, managed: pages };
-    Memory::new(&MachineSpec { cpus: 2, zones: vec![zone], thp: false }, profile).expect("a valid machine")
+    Memory::new(&MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false }, profile).expect("a valid machine")
 }

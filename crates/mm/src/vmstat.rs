@@ -39,20 +39,58 @@ events! {
     AllocstallMovable = "allocstall_movable";
     /// … Device: never.
     AllocstallDevice = "allocstall_device";
+    /// Pages reclaim passed over because they were in DMA.
+    PgscanSkipDma = "pgskip_dma";
+    /// … DMA32.
+    PgscanSkipDma32 = "pgskip_dma32";
+    /// … Normal.
+    PgscanSkipNormal = "pgskip_normal";
+    /// … Movable.
+    PgscanSkipMovable = "pgskip_movable";
+    /// … Device: never.
+    PgscanSkipDevice = "pgskip_device";
     /// Pages freed.
     Pgfree = "pgfree";
+    /// Pages made active.
+    Pgactivate = "pgactivate";
+    /// Pages made inactive.
+    Pgdeactivate = "pgdeactivate";
+    /// Anonymous pages that may be dropped.
+    Pglazyfree = "pglazyfree";
     /// Page faults.
     Pgfault = "pgfault";
+    /// Anonymous pages that were dropped.
+    Pglazyfreed = "pglazyfreed";
+    /// Active pages looked at.
+    Pgrefill = "pgrefill";
+    /// Pages kswapd freed.
+    PgstealKswapd = "pgsteal_kswapd";
+    /// Pages direct reclaim freed.
+    PgstealDirect = "pgsteal_direct";
     /// Pages kswapd looked at.
     PgscanKswapd = "pgscan_kswapd";
     /// Pages direct reclaim looked at.
     PgscanDirect = "pgscan_direct";
+    /// Tasks that waited for kswapd instead of reclaiming.
+    PgscanDirectThrottle = "pgscan_direct_throttle";
+    /// Anonymous pages looked at.
+    PgscanAnon = "pgscan_anon";
+    /// Pages of files looked at.
+    PgscanFile = "pgscan_file";
+    /// Anonymous pages freed.
+    PgstealAnon = "pgsteal_anon";
+    /// Pages of files freed.
+    PgstealFile = "pgsteal_file";
+    /// Objects shrinkers looked at.
+    SlabsScanned = "slabs_scanned";
     /// kswapd balance runs.
     Pageoutrun = "pageoutrun";
     /// kswapd went to sleep and was woken at once.
     KswapdLowWmarkHitQuickly = "kswapd_low_wmark_hit_quickly";
     /// kswapd could not sleep, or found the node unbalanced after its nap.
     KswapdHighWmarkHitQuickly = "kswapd_high_wmark_hit_quickly";
+    /// Pages moved to the end of the inactive list.
+    Pgrotated = "pgrotated";
     /// Pages migrated.
     PgmigrateSuccess = "pgmigrate_success";
     /// Pages that could not be migrated.

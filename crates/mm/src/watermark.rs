@@ -123,12 +123,6 @@ impl Zone {
             self.free_pages
         }
     }
-
-    /// What reclaim could free, as the slow path reckons it. User pages without swap cannot be reclaimed, and there
-    /// is no page cache; some kernels then take the zone's free pages for reclaimable (§3.5).
-    pub(crate) fn reclaimable_pages(&self, profile: &Profile) -> i64 {
-        if profile.reclaim.free_counts_as_reclaimable { self.nr_free_pages_exact() as i64 } else { 0 }
-    }
 }
 
 impl Memory {
@@ -145,6 +139,10 @@ impl Memory {
             let drift = cpus as u64 * z.stat_threshold as u64;
             z.percpu_drift_mark =
                 if drift > z.watermarks.low - z.watermarks.min { z.watermarks.high + drift } else { 0 };
+        }
+        for node in &self.nodes {
+            let most = node.zones.iter().map(|z| self.zones[*z].stat_threshold).max();
+            self.lru.vecs[node.id].stat_threshold = most.unwrap_or(0);
         }
         self.setup_lowmem_reserve();
         self.setup_pcp_limits();
@@ -208,7 +206,7 @@ mod tests {
             .collect();
         let mut profile = crate::testing::linux("6.1");
         profile.watermark.min_free_kbytes_cap = cap;
-        Memory::new(&MachineSpec { cpus: 8, zones, thp }, profile).expect("a valid machine")
+        Memory::new(&MachineSpec { cpus: 8, zones, thp, lru: false }, profile).expect("a valid machine")
     }
 
     fn marks(m: &Memory) -> Vec<(u64, u64, u64, u64)> {

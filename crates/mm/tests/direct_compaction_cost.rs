@@ -5,7 +5,8 @@
 
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::{
-    AllocSlow, CpuId, Daemon, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, Request, Step, ZoneSpec, ZoneType,
+    AllocSlow, CpuId, Daemon, Gfp, MachineSpec, Memory, NodeId, Order, PageFlags, Pfn, Request, Step, ZoneSpec,
+    ZoneType,
 };
 use kontig_mm::{MigrateOutcome, Owner};
 use kontig_profiles::linux;
@@ -40,13 +41,13 @@ fn fragmented(gib: u32) -> Memory {
         present: u64::from(pages),
         managed: u64::from(pages),
     };
-    let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false };
+    let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false, lru: false };
     let mut m = Memory::new(&spec, linux("6.1")).expect("a possible machine");
     m.sysctl_write("vm.watermark_boost_factor", "0").expect("a known sysctl");
     let filled: Vec<Pfn> =
         std::iter::from_fn(|| m.alloc(Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO)).ok()).collect();
     for &pfn in &filled {
-        m.lru_add(pfn, Order::ZERO);
+        m.lru_add(CPU, pfn, Order::ZERO, PageFlags::ANON);
     }
     for &pfn in filled.iter().filter(|p| p.get() % 512 < 384) {
         m.free(CPU, pfn, Order::ZERO);
@@ -60,7 +61,7 @@ fn median_of_blocks_visited(gib: u32, gfp: Gfp) -> u64 {
     let mut m = fragmented(gib);
     let gfp = gfp.with(Gfp::THISNODE).with(Gfp::NOWARN);
     let request = Request::new(CPU, NODE, gfp, HUGE);
-    let mut kswapd = Kswapd::new(NODE);
+    let mut kswapd = Kswapd::new(NODE, CPU);
     let mut visited = Vec::new();
     for _ in 0..REQUESTS {
         m.take_work();
@@ -72,7 +73,7 @@ fn median_of_blocks_visited(gib: u32, gfp: Gfp) -> u64 {
             let step = slow.step(&mut m, &mut Willing, 64);
             let kswapd_woken = m.take_wakes().any(|d| d == Daemon::Kswapd(NODE));
             if kswapd_woken {
-                while kswapd.step(&mut m, false) == Step::Working {}
+                while kswapd.step(&mut m, &mut Willing, false) == Step::Working {}
             }
             match step {
                 Step::Working => {}

@@ -410,7 +410,9 @@ fn a_machine_has_no_more_nodes_and_zones_than_a_word_has_bits() {
         present: 512,
         managed: 512,
     };
-    let new = |zones: Vec<ZoneSpec>| Memory::new(&MachineSpec { cpus: 1, zones, thp: false }, linux("6.1")).map(|_| ());
+    let new = |zones: Vec<ZoneSpec>| {
+        Memory::new(&MachineSpec { cpus: 1, zones, thp: false, lru: false }, linux("6.1")).map(|_| ())
+    };
     assert_eq!(new(vec![zone(63, 0)]), Ok(()));
     assert!(new(vec![zone(64, 0)]).is_err());
     assert!(new(vec![zone(256, 0)]).is_err());

@@ -6,8 +6,10 @@
 
 pub mod about;
 pub mod files;
+pub mod lru;
 
 use crate::error::BadRecording;
+use crate::trace::lru::{Answer, LruOp, parse_answered};
 use crate::trace::{self, Op, Request};
 use about::About;
 use files::Folder;
@@ -16,6 +18,7 @@ use kontig_mm::state::Watermarks;
 use kontig_mm::sysctl::Sysctl;
 use kontig_mm::{CpuId, Memory, NodeId, Profile, ZoneId};
 use kontig_procfs::{VmStat, ZoneInfo};
+use lru::LruState;
 use std::path::{Path, PathBuf};
 
 /// The one CPU of the recorded machines.
@@ -25,6 +28,9 @@ pub const NODE: NodeId = NodeId::new(1);
 /// Its zone.
 pub const ZONE: ZoneId = ZoneId::new(1);
 
+/// The operations of a trace that has to do with reclaim, and the answers.
+const LRU_OPS: &str = "lru.txt";
+
 /// Sysctls whose effect a snapshot already holds, or that are deeds rather than settings.
 const NOT_APPLIED: [&str; 3] = ["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.compact_memory"];
 
@@ -33,6 +39,8 @@ const NOT_APPLIED: [&str; 3] = ["vm.min_free_kbytes", "vm.watermark_scale_factor
 pub enum Part {
     /// `trace.bin` from `t0.snap` on: every result is compared.
     Operations,
+    /// `lru.txt` from `t0.snap` on: every answer is compared, and what reclaim knows in between.
+    Reclaim,
     /// `trace.bin` on the filled memory of `f0.snap`: requests that compact, or have it done.
     Direct,
     /// The whole node compacted, by command or, if `proactive`, until its score is low enough.
@@ -48,7 +56,7 @@ impl Part {
     /// What the files about the states before and after start with.
     const fn letter(self) -> char {
         match self {
-            Part::Operations => 't',
+            Part::Operations | Part::Reclaim => 't',
             Part::Direct | Part::Sweep { .. } | Part::Faults => 'f',
         }
     }
@@ -126,6 +134,9 @@ impl Recording {
     /// # Errors
     /// If files that only make sense together are not all there.
     pub fn parts(&self) -> Result<Vec<Part>, BadRecording> {
+        if self.is_of_lru() {
+            return Ok(vec![Part::Reclaim]);
+        }
         if self.has("thp.txt") {
             return Ok(vec![Part::Faults]);
         }
@@ -202,6 +213,45 @@ impl Recording {
     /// If it is missing or malformed.
     pub fn snapshot(&self, file: &str) -> Result<ZoneSnapshot, BadRecording> {
         ZoneSnapshot::parse(&self.text(file)?).map_err(|e| BadRecording::whole(self.path(file), e))
+    }
+
+    /// Whether it is of a trace that has to do with reclaim.
+    pub fn is_of_lru(&self) -> bool {
+        self.has(LRU_OPS) || self.has("t0.lru")
+    }
+
+    /// The operations of such a trace and what the kernel answered.
+    ///
+    /// # Errors
+    /// If they are missing or a line is malformed.
+    pub fn lru_operations(&self) -> Result<Vec<(LruOp, Answer)>, BadRecording> {
+        let mut dumps = 0;
+        let one = |(i, line): (usize, &str)| {
+            let bad = |reason: String| BadRecording::line(self.path(LRU_OPS), i + 1, reason);
+            let (op, answer) = parse_answered(line).map_err(bad)?;
+            if op == LruOp::Dump {
+                if answer != Answer::Number(dumps) {
+                    return Err(bad(format!("'{answer}' is the answer to the dump with number {dumps}")));
+                }
+                dumps += 1;
+            }
+            Ok((op, answer))
+        };
+        let ops: Vec<_> = self.text(LRU_OPS)?.lines().enumerate().map(one).collect::<Result<_, _>>()?;
+        if let Some(said) = self.about.ops.filter(|said| usize::try_from(*said) != Ok(ops.len())) {
+            let reason = format!("{} operations, but recording.toml says {said}", ops.len());
+            return Err(BadRecording::whole(self.path(LRU_OPS), reason));
+        }
+        Ok(ops)
+    }
+
+    /// What reclaim knew of the node in a state: `t0`, `t1`, or `d` and the number of a dump.
+    ///
+    /// # Errors
+    /// If it is missing or contradicts itself.
+    pub fn lru_state(&self, state: &str) -> Result<LruState, BadRecording> {
+        let file = format!("{state}.lru");
+        lru::parse(&self.path(&file), &self.text(&file)?)
     }
 
     /// Event counters: a `vmstat` file.

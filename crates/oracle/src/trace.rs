@@ -2,8 +2,11 @@
 //!
 //! A record is eight bytes, little-endian: `{u8 op, u8 order, u16 flags, u32 id}`. Requests are for the recorded node
 //! alone and give up quietly; their flags ([`Request`]) say the migratetype and what more they may do. [`random`] and
-//! [`targeted`] make traces; the same name and seed always make the same one.
+//! [`targeted`] make traces; the same name and seed always make the same one. Those that reclaim has to do with have
+//! operations of their own ([`lru`]), and are made in [`pressure`].
 
+pub mod lru;
+pub mod pressure;
 pub mod prng;
 pub mod random;
 pub mod request;

@@ -23,7 +23,7 @@ fn vmstat_shows_state_and_events() {
     for _ in 0..2 {
         let pfn =
             m.alloc(kontig_mm::Request::new(CPU, NodeId::new(0), Gfp::MOVABLE, Order::new(9))).expect("all is free");
-        m.lru_add(pfn, Order::new(9));
+        m.lru_add(CpuId::new(0), pfn, Order::new(9), kontig_mm::PageFlags::ANON);
     }
     m.vmstat_mut().add(VmEvent::ThpFaultAlloc, 2);
     let shown = VmStat::of(&m).to_string();
@@ -66,7 +66,7 @@ fn nodes_and_zones_are_listed_in_order_and_only_zoneinfo_lists_empty_ones() {
 fn a_zone_that_spans_a_hole_only_has_no_counters_and_is_in_no_other_file() {
     let hole = ZoneSpec { node: 0, kind: ZoneType::Dma, start: 0, end: 512, present: 0, managed: 0 };
     let rest = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 512, end: 1024, present: 512, managed: 512 };
-    let spec = MachineSpec { cpus: 1, zones: vec![hole, rest], thp: false };
+    let spec = MachineSpec { cpus: 1, zones: vec![hole, rest], thp: false, lru: false };
     let m = Memory::new(&spec, linux("6.1")).expect("a possible machine");
     let zoneinfo = ZoneInfo::of(&m).to_string();
     let of_the_hole: Vec<&str> = zoneinfo.lines().take_while(|l| *l != "Node 0, zone    DMA32").collect();
@@ -167,6 +167,7 @@ fn the_sysctls_of_the_kernel_read_as_they_are_in_force() {
         pair("compaction_proactiveness", "20"),
         pair("extfrag_threshold", "700"),
         pair("min_free_kbytes", &kbytes),
+        pair("swappiness", "60"),
         pair("watermark_boost_factor", "15000"),
         pair("watermark_scale_factor", "10"),
     ];
@@ -192,7 +193,7 @@ fn fresh(cpus: usize, zones: &[(usize, ZoneType, u32, u32)]) -> Memory {
         let pages = u64::from(end - start);
         ZoneSpec { node, kind, start, end, present: pages, managed: pages }
     });
-    let spec = MachineSpec { cpus, zones: zones.collect(), thp: false };
+    let spec = MachineSpec { cpus, zones: zones.collect(), thp: false, lru: false };
     Memory::new(&spec, linux("6.1")).expect("a possible machine")
 }
 

@@ -61,7 +61,7 @@ impl About {
             // The module sees to it while it carries out a trace.
             real_time: plan.trace.iter().map(|_| KCOMPACTD).collect(),
             qemu: qemu.version.clone(),
-            command_line: Machine::shown_command_line(),
+            command_line: Machine::shown_command_line(plan.board),
             sysctls: plan.sysctls.clone(),
             faults: plan.fault_pause_us().map(|us| Faults { pause_us: f64::from(us), pages: 1 }),
         }
@@ -141,6 +141,7 @@ pub(super) fn keep_console(experiment: &str, console: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qemu::Board;
     use std::io::Read;
     use std::sync::atomic::AtomicBool;
 
@@ -156,7 +157,7 @@ mod tests {
             order: None,
             real_time: Vec::new(),
             qemu: "7.2.22".into(),
-            command_line: Machine::shown_command_line(),
+            command_line: Machine::shown_command_line(Board::USUAL),
             sysctls: BTreeMap::from([("vm.defrag_mode".into(), "1".into())]),
             faults: Some(Faults { pause_us: 2000.0, pages: 1 }),
         }

@@ -3,6 +3,7 @@
 //! Everything in it is the same in every build: no times, no owners, files in the order they are added.
 
 use super::experiment::Plan;
+use super::kernel::Kernel;
 use super::module::Built;
 use super::{RecordError, about_file};
 use std::path::Path;
@@ -11,18 +12,19 @@ use std::path::Path;
 const BUSYBOX: &str = "/bin/busybox";
 
 const INIT: &str = include_str!("../../../oracle/guest/init");
-const EXPERIMENTS: [(&str, &str); 7] = [
+const EXPERIMENTS: [(&str, &str); 8] = [
     ("trace", include_str!("../../../oracle/guest/experiments/trace.sh")),
     ("module-compact", include_str!("../../../oracle/guest/experiments/module-compact.sh")),
     ("anon-compact", include_str!("../../../oracle/guest/experiments/anon-compact.sh")),
     ("anon-proactive", include_str!("../../../oracle/guest/experiments/anon-proactive.sh")),
     ("direct", include_str!("../../../oracle/guest/experiments/direct.sh")),
     ("kcompactd", include_str!("../../../oracle/guest/experiments/kcompactd.sh")),
+    ("lru", include_str!("../../../oracle/guest/experiments/lru.sh")),
     ("thp", include_str!("../../../oracle/guest/experiments/thp.sh")),
 ];
 
 /// Puts the file system together for one experiment.
-pub(super) fn assemble(plan: &Plan, built: &Built) -> Result<Vec<u8>, RecordError> {
+pub(super) fn assemble(plan: &Plan, built: &Built, kernel: &Kernel) -> Result<Vec<u8>, RecordError> {
     let busybox = std::fs::read(BUSYBOX).map_err(about_file(Path::new(BUSYBOX), "read (package busybox-static)"))?;
     let mut a = Archive::default();
     for folder in ["bin", "dev", "experiments"] {
@@ -32,13 +34,18 @@ pub(super) fn assemble(plan: &Plan, built: &Built) -> Result<Vec<u8>, RecordErro
     a.device("dev/console", 5, 1);
     a.program("bin/busybox", &busybox);
     a.link("bin/sh", "busybox");
-    a.program("bin/fragmenter", &built.fragmenter);
+    for (name, program) in &built.programs {
+        a.program(&format!("bin/{name}"), program);
+    }
     a.file("kontig.ko", &built.module);
     a.program("init", INIT.as_bytes());
     for (name, script) in EXPERIMENTS {
         a.file(&format!("experiments/{name}.sh"), script.as_bytes());
     }
     a.file("parameters", plan.parameters().as_bytes());
+    if plan.swaps() {
+        a.file("brd.ko", &kernel.module("drivers/block/brd.ko")?);
+    }
     if let Some(trace) = &plan.trace {
         a.file("trace.bin", trace);
     }

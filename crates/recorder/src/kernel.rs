@@ -1,8 +1,10 @@
 //! Finds the kernel to boot, its image and its headers, on the host or in a Debian root.
 
 use super::{RecordError, about_file};
+use lzma_rust2::XzReader;
 use std::cmp::Ordering;
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The packages the recordings are of, a line each: also what `oracle/make-root` installs.
@@ -122,6 +124,20 @@ impl Kernel {
             RecordError::Failed(format!("{}: is not a Debian kernel: it does not say its version", image.display()))
         })?;
         Ok(Kernel { series, release: release.clone(), version, image, root: root.map(Path::to_path_buf) })
+    }
+
+    /// One of its own modules, unpacked, such as `drivers/block/brd.ko`.
+    pub(super) fn module(&self, name: &str) -> Result<Vec<u8>, RecordError> {
+        let place = self.root.as_deref().unwrap_or(Path::new("/"));
+        let plain = place.join("usr/lib/modules").join(&self.release).join("kernel").join(name);
+        let packed = plain.with_extension("ko.xz");
+        if !packed.is_file() {
+            return std::fs::read(&plain).map_err(about_file(&plain, "read"));
+        }
+        let file = std::fs::File::open(&packed).map_err(about_file(&packed, "read"))?;
+        let mut bytes = Vec::new();
+        XzReader::new(file, true).read_to_end(&mut bytes).map_err(about_file(&packed, "unpack"))?;
+        Ok(bytes)
     }
 
     /// Where its headers are, as seen from within its root.

@@ -113,18 +113,16 @@ pub fn record(plan: &Plan, kernel: &Kernel, out: &Path, control: &Control<'_>) -
         initramfs: work.path().join("initramfs"),
         console: work.path().join("console.log"),
         results: work.path().join("results"),
+        board: plan.board,
     };
-    std::fs::write(&machine.initramfs, initramfs::assemble(plan, &built)?)
+    std::fs::write(&machine.initramfs, initramfs::assemble(plan, &built, kernel)?)
         .map_err(about_file(&machine.initramfs, "write"))?;
 
     let sent = run_to_the_end(&qemu, &machine, plan, control)?;
 
     control.at(Stage::Writing)?;
     let about = folder::About::new(plan, kernel, &qemu);
-    let mut files = sent.files;
-    if let Some(trace) = &plan.trace {
-        files.push(("trace.bin".into(), trace.clone()));
-    }
+    let files = plan.files(sent.files)?;
     folder::write(out, &about, &files, control)?;
     let files = files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
     Ok(Made { folder: out.to_path_buf(), kernel: kernel.release.clone(), files, took: start.elapsed() })

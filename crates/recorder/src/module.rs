@@ -9,16 +9,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The module's sources: the only part of the project under the GPL, and only text to this program.
-const MODULE: [(&str, &str); 7] = [
+const MODULE: [(&str, &str); 12] = [
     ("Makefile", include_str!("../../../oracle/module/Makefile")),
     ("kontig.h", include_str!("../../../oracle/module/kontig.h")),
     ("main.c", include_str!("../../../oracle/module/main.c")),
     ("zone.c", include_str!("../../../oracle/module/zone.c")),
     ("trace.c", include_str!("../../../oracle/module/trace.c")),
+    ("lru.c", include_str!("../../../oracle/module/lru.c")),
+    ("cache.c", include_str!("../../../oracle/module/cache.c")),
+    ("process.c", include_str!("../../../oracle/module/process.c")),
+    ("objects.c", include_str!("../../../oracle/module/objects.c")),
+    ("hidden.c", include_str!("../../../oracle/module/hidden.c")),
     ("watch.c", include_str!("../../../oracle/module/watch.c")),
     ("out.c", include_str!("../../../oracle/module/out.c")),
 ];
-const FRAGMENTER: &str = include_str!("../../../oracle/guest/fragmenter.c");
+/// What needs a process of its own, each a file in C.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("fragmenter", include_str!("../../../oracle/guest/fragmenter.c")),
+    ("runner", include_str!("../../../oracle/guest/runner.c")),
+];
 
 /// Lines of a failed build that are shown.
 const SHOWN_LINES: usize = 5;
@@ -26,13 +35,15 @@ const SHOWN_LINES: usize = 5;
 /// What has been built.
 pub(super) struct Built {
     pub(super) module: Vec<u8>,
-    pub(super) fragmenter: Vec<u8>,
+    /// Programs by name.
+    pub(super) programs: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// Builds both for a kernel.
+/// Builds all of it for a kernel.
 pub(super) fn build(kernel: &Kernel, work: &Path, control: &Control<'_>) -> Result<Built, RecordError> {
     let site = Site::new(kernel, work)?;
-    for (name, text) in MODULE.into_iter().chain([("fragmenter.c", FRAGMENTER)]) {
+    let sources = MODULE.map(|(name, text)| (name.to_string(), text)).into_iter();
+    for (name, text) in sources.chain(PROGRAMS.map(|(name, text)| (format!("{name}.c"), text))) {
         let path = site.outside.join(name);
         std::fs::write(&path, text).map_err(about_file(&path, "write"))?;
     }
@@ -41,13 +52,16 @@ pub(super) fn build(kernel: &Kernel, work: &Path, control: &Control<'_>) -> Resu
     let modules = format!("M={}", site.inside);
     site.run("the module", &["make", "-s", "-C", &headers, &modules, "modules"])?;
     control.check()?;
-    let (source, program) = (format!("{}/fragmenter.c", site.inside), format!("{}/fragmenter", site.inside));
-    site.run("the fragmenter", &["gcc", "-O2", "-static", "-s", "-o", &program, &source])?;
+    for (name, _) in PROGRAMS {
+        let program = format!("{}/{name}", site.inside);
+        site.run(&format!("the {name}"), &["gcc", "-O2", "-static", "-s", "-o", &program, &format!("{program}.c")])?;
+    }
     let read = |name: &str| {
         let path = site.outside.join(name);
         std::fs::read(&path).map_err(about_file(&path, "read what was built"))
     };
-    Ok(Built { module: read("kontig.ko")?, fragmenter: read("fragmenter")? })
+    let programs = PROGRAMS.iter().map(|(name, _)| Ok((*name, read(name)?)));
+    Ok(Built { module: read("kontig.ko")?, programs: programs.collect::<Result<_, RecordError>>()? })
 }
 
 /// A folder to build in, in a root or on the host; gone when it is dropped.

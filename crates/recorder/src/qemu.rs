@@ -2,7 +2,7 @@
 //!
 //! One instruction takes one nanosecond of its time (`-icount`), its clock starts at the same moment, its processor
 //! has no source of randomness, and its board is of a fixed version. Node 0 is 1 GiB with the only CPU; node 1, the
-//! observed one, is 2 GiB from 4 GiB on, without one.
+//! observed one, has none: 2 GiB from 4 GiB on, or what an experiment asks for ([`Board`]).
 
 use super::{Control, RecordError, Stage, about_file};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,32 @@ const POLL: Duration = Duration::from_millis(50);
 const COMMAND_LINE: &str = "console=ttyS0 quiet rdinit=/init panic=-1 oops=panic nowatchdog audit=0 nokaslr \
     random.trust_cpu=off random.trust_bootloader=off mitigations=off numa_balancing=disable \
     transparent_hugepage=never init_on_alloc=0";
+
+/// What reclaim is recorded with: no groups of processes, each with lists of its own, and a clock that always ticks, since
+/// a CPU that falls asleep without it folds its counters.
+const FOR_RECLAIM: &str = " cgroup_disable=memory nohz=off";
+
+/// How a machine differs from experiment to experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Board {
+    /// MiB of the observed node.
+    pub node_mib: u32,
+    /// Whether half of it is below 4 GiB, in zone DMA32.
+    pub two_zones: bool,
+    /// Whether reclaim is recorded.
+    pub reclaim: bool,
+}
+
+impl Board {
+    /// What most recordings are made on.
+    pub const USUAL: Board = Board { node_mib: 2048, two_zones: false, reclaim: false };
+    const NODE_0_MIB: u32 = 1024;
+
+    /// MiB below 4 GiB.
+    const fn low_mib(self) -> u32 {
+        Board::NODE_0_MIB + if self.two_zones { self.node_mib / 2 } else { 0 }
+    }
+}
 
 /// The emulator on this host.
 #[derive(Clone, Debug)]
@@ -37,6 +63,8 @@ pub struct Machine {
     pub console: PathBuf,
     /// What it writes to its debug port.
     pub results: PathBuf,
+    /// What it has.
+    pub board: Board,
 }
 
 impl Qemu {
@@ -109,15 +137,18 @@ impl Machine {
     /// The emulator's command line.
     pub fn arguments(&self) -> Vec<String> {
         let file = |p: &Path| p.display().to_string();
+        let mib = |n: u32| if n.is_multiple_of(1024) { format!("{}G", n / 1024) } else { format!("{n}M") };
+        let (low, node) = (self.board.low_mib(), self.board.node_mib);
+        let command_line = format!("{COMMAND_LINE}{}", if self.board.reclaim { FOR_RECLAIM } else { "" });
         let machine: [(&str, String); 21] = [
-            ("-machine", "pc-i440fx-7.1,max-ram-below-4g=1G,hpet=off".into()),
+            ("-machine", format!("pc-i440fx-7.1,max-ram-below-4g={},hpet=off", mib(low))),
             ("-accel", "tcg".into()),
             ("-icount", "shift=0,sleep=off".into()),
             ("-cpu", "qemu64-v1,-rdrand,-rdseed".into()),
             ("-smp", "1".into()),
-            ("-m", "3G".into()),
+            ("-m", mib(Board::NODE_0_MIB + node)),
             ("-object", "memory-backend-ram,id=node0,size=1G".into()),
-            ("-object", "memory-backend-ram,id=node1,size=2G".into()),
+            ("-object", format!("memory-backend-ram,id=node1,size={}", mib(node))),
             ("-numa", "node,nodeid=0,cpus=0,memdev=node0".into()),
             ("-numa", "node,nodeid=1,memdev=node1".into()),
             ("-rtc", "base=2024-01-01T00:00:00,clock=vm".into()),
@@ -130,20 +161,21 @@ impl Machine {
             ("-device", "isa-debugcon,iobase=0xe9,chardev=results".into()),
             ("-kernel", file(&self.kernel)),
             ("-initrd", in_list(&file(&self.initramfs))),
-            ("-append", COMMAND_LINE.into()),
+            ("-append", command_line),
         ];
         let switches = ["-nodefaults", "-no-user-config", "-no-reboot"].map(String::from);
         switches.into_iter().chain(machine.into_iter().flat_map(|(name, value)| [name.to_string(), value])).collect()
     }
 
     /// The command line with the files' names alone: the same wherever they were.
-    pub(super) fn shown_command_line() -> String {
+    pub(super) fn shown_command_line(board: Board) -> String {
         let named = |name: &str| PathBuf::from(name);
         let machine = Machine {
             kernel: named("vmlinuz"),
             initramfs: named("initramfs"),
             console: named("console.log"),
             results: named("results"),
+            board,
         };
         let quoted = |w: String| if w.contains(' ') { format!("'{w}'") } else { w };
         let words = machine.arguments().into_iter().map(quoted);
@@ -181,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_command_line_pins_what_could_differ() {
-        let line = Machine::shown_command_line();
+        let line = Machine::shown_command_line(Board::USUAL);
         for part in
             ["-machine pc-i440fx-7.1,", "-icount shift=0,sleep=off", "-rdrand,-rdseed", "clock=vm", "-smp 1", "nokaslr"]
         {
@@ -191,9 +223,25 @@ mod tests {
     }
 
     #[test]
+    fn the_observed_node_has_the_zones_it_is_to_have() {
+        let line = |two_zones| Machine::shown_command_line(Board { node_mib: 256, two_zones, reclaim: true });
+        assert!(line(false).contains("below-4g=1G,") && line(false).contains("-m 1280M "), "{}", line(false));
+        assert!(line(true).contains("below-4g=1152M,") && line(true).contains("id=node1,size=256M"), "{}", line(true));
+        assert!(line(true).ends_with("cgroup_disable=memory nohz=off'"));
+        let usual = Machine::shown_command_line(Board::USUAL);
+        assert!(usual.contains("below-4g=1G,") && usual.contains("-m 3G ") && usual.contains("id=node1,size=2G"));
+    }
+
+    #[test]
     fn a_comma_in_a_path_stays_in_it() {
         let at = |p: &str| PathBuf::from(p);
-        let m = Machine { kernel: at("k"), initramfs: at("/a,b/i"), console: at("c"), results: at("/a,b/r") };
+        let m = Machine {
+            kernel: at("k"),
+            initramfs: at("/a,b/i"),
+            console: at("c"),
+            results: at("/a,b/r"),
+            board: Board::USUAL,
+        };
         let arguments = m.arguments();
         assert!(arguments.contains(&"file,id=results,path=/a,,b/r".to_string()));
         assert!(arguments.contains(&"/a,,b/i".to_string()));

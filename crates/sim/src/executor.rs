@@ -145,7 +145,7 @@ mod tests {
     /// Four CPUs, one zone of 32 MiB, and the costs of a machine file.
     fn machine() -> Machine {
         let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 8192, present: 8192, managed: 8192 };
-        let spec = MachineSpec { cpus: 4, zones: vec![zone], thp: false };
+        let spec = MachineSpec { cpus: 4, zones: vec![zone], thp: false, lru: false };
         let file: toml::Table = include_str!("../../../machines/xeon-1t.toml").parse().expect("a machine file");
         let costs = file["costs"].clone().try_into().expect("it has costs");
         Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), CostModel::new(&costs))

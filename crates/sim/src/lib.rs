@@ -39,13 +39,13 @@
 //! let file = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/xeon-1t.toml"))?;
 //! let file: MachineFile = toml::from_str(&file)?;
 //! let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 16384, present: 16384, managed: 16384 };
-//! let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false };
+//! let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false };
 //! let memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
 //! let mut machine = Machine::new(memory, CostModel::new(&file.costs));
 //!
 //! let toucher = machine.spawn(Box::new(Toucher { done: false }), Placement { cpu: 0 });
 //! assert_eq!(machine.run(1_000_000_000, Some(toucher))?, Stop::ProgramDone);
-//! assert_eq!(machine.memory().zones().iter().map(|z| z.nr_lru).sum::<u64>(), 2048);
+//! assert_eq!(machine.memory().zones().iter().map(|z| z.nr_lru()).sum::<u64>(), 2048);
 //! println!("{} ns", machine.now());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

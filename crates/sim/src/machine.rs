@@ -63,7 +63,8 @@ impl Machine {
             // At boot kcompactd has a first look, and goes to sleep by itself.
             let kcompactd = machine.add(Body::Kcompactd(kcompactd), from_last(0).index(), State::Sleeping);
             machine.schedule.want(kcompactd.0, 0);
-            let kswapd = machine.add(Body::Kswapd(KswapdThread::new(node)), from_last(1).index(), State::Waiting);
+            let kswapd =
+                machine.add(Body::Kswapd(KswapdThread::new(node, from_last(1))), from_last(1).index(), State::Waiting);
             machine.waits.add_node(kswapd, kcompactd);
         }
         machine

@@ -51,7 +51,7 @@ impl MachineFile {
     /// Which entry is wrong, and why.
     pub fn spec(&self) -> Result<MachineSpec, String> {
         let zones = self.zone.iter().map(ZoneEntry::spec).collect::<Result<_, _>>()?;
-        Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp })
+        Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp, lru: false })
     }
 
     /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, and page tables

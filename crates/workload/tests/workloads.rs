@@ -34,7 +34,8 @@ fn machine(blocks: u32, profile: Profile) -> Machine {
         managed: pages - 100,
     };
     let zones = vec![zone(ZoneType::Dma32, 512), zone(ZoneType::Normal, 512 + blocks * 512)];
-    let memory = Memory::new(&MachineSpec { cpus: 2, zones, thp: false }, profile).expect("a valid machine");
+    let memory =
+        Memory::new(&MachineSpec { cpus: 2, zones, thp: false, lru: false }, profile).expect("a valid machine");
     Machine::new(memory, CostModel::new(&xeon().costs))
 }
 
@@ -232,7 +233,7 @@ fn the_heap_touches_every_page_once() {
             assert_eq!(huge, 2);
         }
         assert_eq!(m.cpu_time(id).user_ns, (2 * 512 + 200) * xeon().costs.touch.ns as u64, "each is written once");
-        let mapped: u64 = m.memory().zones().iter().map(|z| z.nr_lru).sum();
+        let mapped: u64 = m.memory().zones().iter().map(|z| z.nr_lru()).sum();
         assert_eq!(mapped, 2 * 512 + 200);
         assert_eq!(found.latencies[0].histogram.len(), 3, "a latency for every 2 MiB");
     }
@@ -244,7 +245,7 @@ fn the_unmovable_fragmenter_leaves_nothing_that_compaction_could_move() {
         let name = profile.name.clone();
         let mut m = machine(128, profile);
         run(&mut m, Box::new(UnmovableFragmenter::new(384, 0)));
-        let lru: u64 = m.memory().zones().iter().map(|z| z.nr_lru).sum();
+        let lru: u64 = m.memory().zones().iter().map(|z| z.nr_lru()).sum();
         assert_eq!(lru, 0, "{name}");
         let before = score(&m);
         assert!(before >= 95, "{name}: {before}");
@@ -326,7 +327,7 @@ fn churn_keeps_its_memory_and_replaces_it_page_by_page() {
     m.memory().check().unwrap();
     let faults = event(&m, VmEvent::Pgfault);
     assert!(faults > 2048 + 100 * 64 && (faults - 2048).is_multiple_of(64), "{faults} faults");
-    let mapped: u64 = m.memory().zones().iter().map(|z| z.nr_lru).sum();
+    let mapped: u64 = m.memory().zones().iter().map(|z| z.nr_lru()).sum();
     assert_eq!(mapped, 2048);
 }
 

@@ -195,7 +195,7 @@ impl CompactRun {
         let kind = m.frames.tag(from).kind();
         let owner = m.frames.owner(from, Order::ZERO);
         if kind == FrameKind::IsolatedLru {
-            m.lru_migrated(self.zone, to);
+            m.lru_migrated(self.cpu, from, to);
         } else {
             m.frames.set(to, kind, Order::ZERO);
         }

@@ -222,7 +222,7 @@ impl CompactRun {
 
     fn isolate_page(&mut self, m: &mut Memory, pfn: Pfn, kind: FrameKind) {
         if kind == FrameKind::Lru {
-            m.lru_isolate(self.zone, pfn);
+            m.lru_isolate(self.cpu, pfn);
         }
         self.migrate.pages[self.migrate.count] = pfn;
         self.migrate.count += 1;
@@ -238,7 +238,7 @@ impl CompactRun {
 
     pub(super) fn putback_page(&self, m: &mut Memory, pfn: Pfn) {
         if m.frames.tag(pfn).kind() == FrameKind::IsolatedLru {
-            m.lru_putback(self.zone, pfn);
+            m.lru_putback(self.cpu, pfn);
         }
     }
 

@@ -131,6 +131,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::gfp::Gfp;
+    use crate::state::PageFlags;
     use crate::types::{CpuId, Order};
 
     /// The reset as the kernel makes it: both ends at once, block by block, and no block passed over.
@@ -168,7 +169,7 @@ mod tests {
         let (cpu, node) = (CpuId::new(0), NodeId::default());
         while let Ok(pfn) = m.alloc(crate::Request::new(cpu, node, Gfp::HIGHUSER_MOVABLE | Gfp::COMP, Order::new(9))) {
             match random(4) {
-                0 => m.lru_add(pfn, Order::new(9)),
+                0 => m.lru_add(cpu, pfn, Order::new(9), PageFlags::ANON),
                 1 => m.free(cpu, pfn, Order::new(9)),
                 kind => {
                     m.split_page(pfn, Order::new(9));
@@ -176,7 +177,7 @@ mod tests {
                     for page in 0..512 {
                         match kind {
                             _ if page < hole => m.free(cpu, pfn.plus(page), Order::ZERO),
-                            2 => m.lru_add(pfn.plus(page), Order::ZERO),
+                            2 => m.lru_add(cpu, pfn.plus(page), Order::ZERO, PageFlags::ANON),
                             _ => {}
                         }
                     }

@@ -14,6 +14,7 @@ mod compaction;
 mod fallback;
 mod highatomic;
 mod kswapd;
+mod lru;
 mod pcp;
 mod proactive;
 mod reclaim;
@@ -28,6 +29,7 @@ pub use compaction::{CompactionRules, FastFind, Migration, Targets};
 pub use fallback::{Fallback, FallbackRules};
 pub use highatomic::{HighAtomicLimit, HighAtomicRules};
 pub use kswapd::{KswapdRules, Preemption};
+pub use lru::LruRules;
 pub use pcp::{PcpLists, PcpRules};
 pub use proactive::{ProactiveBackoff, ProactiveRules, ProactiveScore};
 pub use reclaim::ReclaimRules;
@@ -84,6 +86,7 @@ profile! {
     boost: BoostRules,
     zonelist: ZonelistRules,
     slow_path: SlowPathRules,
+    lru: LruRules,
     reclaim: ReclaimRules,
     kswapd: KswapdRules,
     compaction: CompactionRules,

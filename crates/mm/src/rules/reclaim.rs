@@ -5,6 +5,9 @@ use super::rule::mechanism;
 mechanism! {
     /// A request frees other tasks' pages.
     pub struct ReclaimRules for "reclaim" {
+        /// The largest `vm.swappiness`.
+        #[rule(since = "100 up to 5.7, then 200", section = "4.2")]
+        pub swappiness_max: u32,
         /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request that fails is tried
         /// again and again.
         #[rule(since = "6.13, 5.10.y+, not 7.2", section = "3.5")]

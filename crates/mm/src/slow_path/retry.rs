@@ -35,10 +35,10 @@ impl AllocSlow {
     /// Whether the request would be served if all that can be reclaimed were.
     fn reclaim_could_help(&self, m: &Memory) -> bool {
         let (highest, flags, profile) = (self.request.gfp.highest_zone(), self.flags, &m.shared.profile);
-        m.zones_for(&self.request).any(|z| {
-            let z = &m.zones[z];
+        m.zones_for(&self.request).any(|id| {
+            let z = &m.zones[id];
             // Exact: counted with what CPUs have not folded in, unlike where the lists are tried.
-            let available = z.nr_free_pages_exact() as i64 + z.reclaimable_pages(profile);
+            let available = z.nr_free_pages_exact() as i64 + m.reclaimable_pages(id);
             z.watermark_ok(self.request.order, z.wmark(Wmark::Min), highest, flags, available, profile)
         })
     }
@@ -51,9 +51,8 @@ impl AllocSlow {
                 let (order, flags, highest) = (self.request.order, self.flags, self.request.gfp.highest_zone());
                 let mut at = 0;
                 while let Some(z) = m.next_zone(&self.request, &mut at) {
-                    let zone = &m.zones[z];
-                    let reclaimable = zone.reclaimable_pages(&m.shared.profile) / i64::from(order.get());
-                    let free = zone.nr_free_pages_exact() as i64;
+                    let reclaimable = m.reclaimable_pages(z) / i64::from(order.get());
+                    let free = m.zones[z].nr_free_pages_exact() as i64;
                     if m.worth_reclaiming_for(z, order, flags, highest, free + reclaimable) {
                         return true;
                     }

@@ -66,6 +66,11 @@ impl Frames {
         self.block_tags.len()
     }
 
+    /// Number of frames, those of the last pageblock filled up.
+    pub(crate) fn nr_frames(&self) -> usize {
+        self.tags.len()
+    }
+
     /// The tag of pageblock `block` as a whole.
     #[inline(always)]
     pub fn block_tag(&self, block: usize) -> Tag {

@@ -85,6 +85,13 @@ impl List {
         slot.filter(|slot| *slot < HOLES)
     }
 
+    /// The entry some slots before the last, if that is one.
+    #[inline(always)]
+    pub(crate) fn near_the_last(&self, slots: u32) -> Option<u32> {
+        let slot = (slots < self.used).then(|| self.slot(self.end().wrapping_sub(1 + slots)));
+        slot.filter(|slot| *slot < HOLES)
+    }
+
     /// The slot of a place, to be fetched ahead; the place may be none of this list's.
     #[inline(always)]
     pub(crate) fn slot_of(&self, place: Place) -> Option<&u32> {

@@ -1,18 +1,20 @@
 //! The machine's memory: all state of the engine, and what a host may look at.
 
-use super::{Frames, Locked, Node, Pageblocks, Shared, Table, Zone};
+use super::{Frames, Locked, Lru, Node, Pageblocks, Shared, SwapSpace, Table, Zone};
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::step::{Daemon, Wakes};
 use crate::types::{CpuId, NodeId, ZoneId};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
+use alloc::vec::Vec;
 
 /// All memory of a machine.
 #[derive(Clone)]
 pub struct Memory {
     pub(crate) frames: Frames,
     pub(crate) blocks: Pageblocks,
+    pub(crate) lru: Lru,
     pub(crate) zones: Table<ZoneId, Zone>,
     pub(crate) nodes: Table<NodeId, Node>,
     pub(crate) shared: Shared,
@@ -40,6 +42,27 @@ impl Memory {
     /// State of every pageblock.
     pub fn pageblocks(&self) -> &Pageblocks {
         &self.blocks
+    }
+    /// The LRU.
+    pub fn lru(&self) -> &Lru {
+        &self.lru
+    }
+    /// Keeps the order of users' pages from now on.
+    ///
+    /// # Errors
+    /// If there are some already.
+    pub fn keep_lru_order(&mut self) -> Result<(), &'static str> {
+        if self.zones.iter().any(|z| z.nr_lru() + z.nr_isolated > 0) {
+            return Err("there are pages on the LRU already, and their order is not known");
+        }
+        let thresholds: Vec<i64> = self.lru.vecs.iter().map(|vec| vec.stat_threshold).collect();
+        self.lru = Lru::new(true, self.frames.nr_frames(), self.nodes.len(), self.cpus);
+        self.lru.vecs.iter_mut().zip(thresholds).for_each(|(vec, threshold)| vec.stat_threshold = threshold);
+        Ok(())
+    }
+    /// Says how much room for swapped-out pages there is. It decides whether anonymous pages can be reclaimed.
+    pub fn set_swap(&mut self, swap: SwapSpace) {
+        self.lru.swap = swap;
     }
     /// The kernel generation.
     pub fn profile(&self) -> &Profile {

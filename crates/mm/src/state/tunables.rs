@@ -15,6 +15,8 @@ pub struct Tunables {
     pub compaction_proactiveness: u32,
     /// `vm.defrag_mode`: keep pageblocks whole before anything else.
     pub defrag_mode: bool,
+    /// `vm.swappiness`: how readily anonymous pages are taken instead of those of files, 0 to 200.
+    pub swappiness: u32,
     /// `vm.compact_unevictable_allowed`: whether mlocked pages may be migrated.
     pub compact_unevictable_allowed: bool,
 }
@@ -28,10 +30,11 @@ impl Default for Tunables {
             extfrag_threshold: 500,
             compaction_proactiveness: 20,
             defrag_mode: false,
+            swappiness: 60,
             compact_unevictable_allowed: true,
         }
     }
 }
 
 /// How many there are.
-pub(crate) const SYSCTL_COUNT: usize = 8;
+pub(crate) const SYSCTL_COUNT: usize = 9;

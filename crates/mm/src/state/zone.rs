@@ -1,6 +1,6 @@
 //! A zone: its free lists, marks, per-CPU lists, and what compaction remembers of it.
 
-use super::{List, PerCpuPages, Table, Watermarks, ZoneCompaction};
+use super::{List, LruList, PerCpuPages, Stats, Table, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneType};
 
 /// A populated zone.
@@ -42,10 +42,10 @@ pub struct Zone {
     pub stat_threshold: i64,
     /// Below this the free-page counter is read exactly; 0 when it never needs to be.
     pub percpu_drift_mark: u64,
-    /// Movable pages on the LRU.
-    pub nr_lru: u64,
-    /// Movable pages isolated from the LRU.
+    /// Users' pages isolated from the LRU.
     pub nr_isolated: u64,
+    /// Pages on each LRU list.
+    pub(crate) lru: Stats<{ LruList::COUNT }>,
     pub(crate) free_pages: i64,
     pub(crate) nr_free: [u64; NR_ORDERS],
     pub(crate) lists: [[List; MigrateType::COUNT]; NR_ORDERS],
@@ -63,6 +63,16 @@ impl Zone {
     pub fn nr_free_pages_exact(&self) -> u64 {
         let all = self.free_pages + self.pcps.iter().map(|p| p.free_diff).sum::<i64>();
         u64::try_from(all).expect("a zone never has fewer than no free pages")
+    }
+
+    /// Pages on the LRU, of every list, exact. Where the order of the LRU is not kept all count as inactive anonymous.
+    pub fn nr_lru(&self) -> u64 {
+        LruList::ALL.iter().map(|list| self.nr_listed(*list)).sum()
+    }
+
+    /// Pages on one LRU list, exact.
+    pub fn nr_listed(&self, list: LruList) -> u64 {
+        u64::try_from(self.lru.exact(list.index())).expect("a list never has fewer than no pages")
     }
 
     /// Free blocks of `order`, of every type (not those on per-CPU lists).

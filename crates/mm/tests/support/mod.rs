@@ -77,7 +77,7 @@ impl Plan {
                 ZoneSpec { node: a.node, kind: a.kind, start, end: at, present, managed }
             })
             .collect();
-        MachineSpec { cpus: self.cpus, zones, thp: self.thp }
+        MachineSpec { cpus: self.cpus, zones, thp: self.thp, lru: false }
     }
 
     pub fn profile(&self) -> Profile {
@@ -209,7 +209,7 @@ impl World {
             reserved: plan.areas.iter().map(|a| a.reserved).collect(),
             slow: Vec::new(),
             sweeps: Vec::new(),
-            kswapds: (0..nodes).map(|n| (Kswapd::new(NodeId::new(n)), Rest::Asleep)).collect(),
+            kswapds: (0..nodes).map(|n| (Kswapd::new(NodeId::new(n), CpuId::new(0)), Rest::Asleep)).collect(),
             kcompactds: (0..nodes).map(|n| (Kcompactd::new(NodeId::new(n), cpu_of(n)), Rest::Asleep)).collect(),
             last_vmstat: m.vmstat().clone(),
             boost_factor: u64::from(m.tunables().watermark_boost_factor),
@@ -322,7 +322,7 @@ impl World {
     fn lru_add(&mut self, id: u32) {
         let b = self.book.get(id);
         if b.kind == FrameKind::Kernel {
-            self.m.lru_add(b.pfn, b.order);
+            self.m.lru_add(CpuId::new(0), b.pfn, b.order, PageFlags::ANON);
             self.book.set_kind(id, FrameKind::Lru);
         }
     }
@@ -465,7 +465,7 @@ impl World {
             Rest::Napping => true,
             Rest::Runnable { woken } => woken && nap_over,
         };
-        *state = match daemon.step(&mut self.m, timed_out) {
+        *state = match daemon.step(&mut self.m, &mut self.book, timed_out) {
             Step::Working => Rest::Runnable { woken: false },
             Step::Wait(Wait::Time(_)) => Rest::Napping,
             Step::Wait(_) => Rest::Asleep,

@@ -16,7 +16,7 @@ use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::types::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
-use kontig_mm::{AllocSlow, Daemon, Gfp, Memory, MigrateOutcome, Order, Owner, Pfn, Request, Step, VmEvent};
+use kontig_mm::{AllocSlow, Daemon, Gfp, Memory, MigrateOutcome, Order, Owner, PageFlags, Pfn, Request, Step, VmEvent};
 use kontig_procfs::VmStat;
 
 /// How far the totals may be from the kernel's, in percent.
@@ -202,7 +202,7 @@ impl World {
         World {
             memory,
             process: Process::default(),
-            kswapd: Kswapd::new(NODE),
+            kswapd: Kswapd::new(NODE, CPU),
             kcompactd: Kcompactd::new(NODE, CPU),
             kcompactd_runs: false,
             made,
@@ -255,7 +255,7 @@ impl World {
         }
         let pfn = got?;
         self.process.held.push((pfn, order));
-        self.memory.lru_add(pfn, order);
+        self.memory.lru_add(CPU, pfn, order, PageFlags::ANON);
         self.memory.set_owner(pfn, order, self.process.held.len() as u32);
         Some(pfn)
     }
@@ -269,7 +269,7 @@ impl World {
             }
         }
         if kswapd_woken {
-            while self.kswapd.step(&mut self.memory, false) == Step::Working {}
+            while self.kswapd.step(&mut self.memory, &mut self.process, false) == Step::Working {}
             self.kcompactd_runs |= self.memory.take_wakes().any(|d| matches!(d, Daemon::Kcompactd(_)));
         }
     }

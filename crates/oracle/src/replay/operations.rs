@@ -1,9 +1,9 @@
 //! Allocations and frees: every block must have the kernel's pfn.
 //!
 //! A request the fast path cannot serve goes the slow way, as in the kernel, with whatever rights its flags give it.
-//! The recorded machine has one CPU: daemons that are woken run when they get it from the request (the profile says
-//! when), or once it is done.
+//! The recorded machine has one CPU: daemons that are woken run when they get it from the request, or once it is done.
 
+use super::daemons::{self, Beside, Host};
 use super::events::{self, Recorded};
 use super::{Care, Compared, Moves, Replayed, outcome};
 use crate::difference::{At, Difference, Section};
@@ -11,13 +11,8 @@ use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use crate::trace::{BlockId, FAILED, Op, Request, SKIPPED};
 use crate::view;
-use kontig_mm::kcompactd::Kcompactd;
-use kontig_mm::kswapd::Kswapd;
-use kontig_mm::rules::Preemption;
-use kontig_mm::{AllocSlow, Daemon, Event, Listen, Memory, MigrateOutcome, Order, Owner, Pfn, Step, Turn, Wait};
+use kontig_mm::{AllocSlow, Event, Listen, Memory, MigrateOutcome, Order, Owner, Pfn, Turn};
 
-/// Pageblocks a step of the slow path visits at most; it does not change what happens.
-const BUDGET: u64 = 64;
 /// How many operations before the differing one, and events of it, are shown.
 const OPS_SHOWN: usize = 8;
 const EVENTS_SHOWN: usize = 40;
@@ -27,8 +22,7 @@ pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed
     let ops = rec.trace()?;
     let results = rec.results(ops.len())?;
     let start = rec.machine(part)?;
-    let mut runner = Runner::new(start, &ops);
-    runner.held.kcompactd_is_real_time = rec.about.kcompactd_is_real_time();
+    let mut runner = Runner::new(start, &ops, rec.about.kcompactd_is_real_time());
     let untouched = runner.clone();
     // In front of a sweep the tracepoints are the sweep's.
     let recorded = if part == Part::Direct || !rec.has("f0.snap") { Recorded::open(rec, part)? } else { None };
@@ -66,10 +60,7 @@ struct Held {
     /// By id; [`FAILED`] where nothing is held.
     blocks: Vec<(u32, Order)>,
     moves: Moves,
-    /// The node's daemons; none while one of them runs.
-    daemons: Option<Daemons>,
-    preemption: Preemption,
-    kcompactd_is_real_time: bool,
+    beside: Beside,
 }
 
 impl Held {
@@ -79,89 +70,18 @@ impl Held {
     }
 }
 
-/// The node's daemons, and which of them have been woken and wait for the CPU.
-#[derive(Clone)]
-struct Daemons {
-    kswapd: Kswapd,
-    kswapd_waits: bool,
-    kcompactd: Kcompactd,
-    kcompactd_waits: bool,
-}
-
-impl Daemons {
-    fn new() -> Daemons {
-        let (kswapd, kcompactd) = (Kswapd::new(NODE), Kcompactd::new(NODE, CPU));
-        Daemons { kswapd, kswapd_waits: false, kcompactd, kcompactd_waits: false }
-    }
-
-    fn wait(&self) -> bool {
-        self.kswapd_waits || self.kcompactd_waits
-    }
-
-    fn take_wakes(&mut self, m: &mut Memory) {
-        for woken in m.take_wakes() {
-            match woken {
-                Daemon::Kswapd(_) => self.kswapd_waits = true,
-                Daemon::Kcompactd(_) => self.kcompactd_waits = true,
-            }
-        }
-    }
-
-    fn run_kswapd(&mut self, m: &mut Memory) {
-        self.take_wakes(m);
-        while std::mem::take(&mut self.kswapd_waits) {
-            while self.kswapd.step(m, false) == Step::Working {}
-            self.take_wakes(m);
-        }
-    }
-
-    fn run_both(&mut self, m: &mut Memory, owner: &mut Held) {
-        self.run_kswapd(m);
-        while std::mem::take(&mut self.kcompactd_waits) {
-            let again = [Step::Working, Step::Wait(Wait::Time(0))];
-            while again.contains(&self.kcompactd.step(m, owner, BUDGET, false)) {}
-            self.run_kswapd(m);
-        }
-    }
-}
-
-impl Held {
-    /// Gives the CPU to daemons that wait for it. One that runs already is not interrupted.
-    #[cold]
-    fn give_cpu(&mut self, run: impl FnOnce(&mut Daemons, &mut Held)) {
-        if let Some(mut daemons) = self.daemons.take() {
-            run(&mut daemons, self);
-            self.daemons = Some(daemons);
-        }
-    }
-
-    /// Lets the node's daemons run until both sleep.
-    #[cold]
-    fn run_daemons(&mut self, m: &mut Memory) {
-        self.give_cpu(|daemons, held| daemons.run_both(m, held));
+impl Host for Held {
+    fn beside(&mut self) -> &mut Beside {
+        &mut self.beside
     }
 }
 
 impl Owner for Held {
     fn is_awaited(&self, m: &Memory) -> bool {
-        m.has_wakes() || self.daemons.as_ref().is_some_and(Daemons::wait)
+        self.beside.is_awaited(m)
     }
     fn turn(&mut self, m: &mut Memory, turn: Turn) {
-        match (self.preemption, turn) {
-            (Preemption::Voluntary, Turn::Offered) => self.run_daemons(m),
-            // In older recordings only kswapd is of a real-time class. When it goes to sleep, the kcompactd it has
-            // woken mostly goes before the request; one that the request has woken itself waits for its end.
-            (Preemption::Immediate, Turn::Woken) => self.give_cpu(|daemons, held| {
-                daemons.take_wakes(m);
-                let kcompactd_too = daemons.kswapd_waits && !daemons.kcompactd_waits;
-                if held.kcompactd_is_real_time || kcompactd_too {
-                    daemons.run_both(m, held);
-                } else {
-                    daemons.run_kswapd(m);
-                }
-            }),
-            (Preemption::Voluntary, Turn::Woken) | (Preemption::Immediate, Turn::Offered) => {}
-        }
+        daemons::turn(self, m, turn);
     }
     fn may_isolate(&mut self, pfn: Pfn) -> bool {
         self.moves.may_isolate(pfn)
@@ -186,8 +106,9 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A machine on which nothing of `ops` has been done yet.
-    pub fn new(memory: Memory, ops: &[Op]) -> Runner {
+    /// A machine on which nothing of `ops` has been done yet, and whose kcompactd runs as soon as it is woken, or when the
+    /// scheduler finds it time.
+    pub fn new(memory: Memory, ops: &[Op], kcompactd_is_real_time: bool) -> Runner {
         let ids = ops.iter().map(|op| op.id().0 as usize + 1).max().unwrap_or(0);
         // Only where something may be compacted does anybody look, or where pairs pass for movable.
         let compacts = |r: &Request| r.has(Request::DIRECT) || r.has(Request::KSWAPD);
@@ -196,9 +117,7 @@ impl Runner {
         let held = Held {
             blocks: vec![(FAILED, Order::ZERO); ids],
             moves: Moves::default(),
-            daemons: Some(Daemons::new()),
-            preemption: memory.profile().kswapd.preemption,
-            kcompactd_is_real_time: false,
+            beside: Beside::new(memory.profile(), kcompactd_is_real_time),
         };
         Runner { memory, held, loose }
     }
@@ -257,7 +176,7 @@ impl Runner {
             }
         };
         if self.memory.has_wakes() {
-            self.held.run_daemons(&mut self.memory);
+            daemons::run(&mut self.held, &mut self.memory);
         }
         result
     }
@@ -283,7 +202,7 @@ impl Runner {
             Ok(pfn) => self.hold(pfn, order, request, id),
             Err(_) => FAILED,
         };
-        self.held.run_daemons(&mut self.memory);
+        daemons::run(&mut self.held, &mut self.memory);
         result
     }
 }

@@ -11,7 +11,7 @@ use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::owner::UserPage;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
-use kontig_mm::{AllocFailure, AllocSlow, Gfp, Listen, Order, PageSource, Pfn, Step, VmEvent, Work};
+use kontig_mm::{AllocFailure, AllocSlow, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
 use kontig_program::Region;
 
 /// What a fault allocates.
@@ -134,7 +134,7 @@ impl Kernel {
             return Err(Fault::start(self, c, For::Small, at));
         };
         let touch_ns = ns(self.costs.touch);
-        self.map_small(at, pfn);
+        self.map_small(c.cpu, at, pfn);
         c.now += ns(self.costs.fault) + touch_ns;
         c.user_ns += touch_ns;
         self.charge(&mut c.now);
@@ -160,7 +160,7 @@ impl Kernel {
         let mut page = r.first;
         while page < end && !self.must_yield(c) && self.spaces.mapping(r.mapping).pte(page).is_none() {
             let Some(pfn) = self.mem.alloc_again(request, &mut source) else { break };
-            self.map_small(UserPage { mapping: r.mapping, page }, pfn);
+            self.map_small(c.cpu, UserPage { mapping: r.mapping, page }, pfn);
             c.now += fault_ns;
             c.user_ns += touch_ns;
             page += 1;
@@ -170,19 +170,19 @@ impl Kernel {
     }
 
     #[inline(always)]
-    fn map_small(&mut self, at: UserPage, pfn: Pfn) {
+    fn map_small(&mut self, cpu: CpuId, at: UserPage, pfn: Pfn) {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-        self.mem.lru_add(pfn, Order::ZERO);
+        self.mem.lru_add(cpu, pfn, Order::ZERO, PageFlags::ANON);
         let mapping = self.spaces.mapping(at.mapping);
         mapping.set_pte(at.page, pfn);
         self.mem.set_owner(pfn, Order::ZERO, mapping.owner(at.page));
     }
 
-    fn map_huge(&mut self, at: UserPage, pfn: Pfn) {
+    fn map_huge(&mut self, cpu: CpuId, at: UserPage, pfn: Pfn) {
         let vmstat = self.mem.vmstat_mut();
         vmstat.add(VmEvent::Pgfault, 1);
         vmstat.add(VmEvent::ThpFaultAlloc, 1);
-        self.mem.lru_add(pfn, HUGE);
+        self.mem.lru_add(cpu, pfn, HUGE, PageFlags::ANON);
         let mapping = self.spaces.mapping(at.mapping);
         mapping.table_mut(at.page).set_huge(Some(pfn));
         self.mem.set_owner(pfn, HUGE, mapping.owner(at.page & !(TABLE_PAGES - 1)));
@@ -194,13 +194,13 @@ impl Kernel {
         match what {
             For::Table => self.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
             For::Small => {
-                self.map_small(at, pfn);
+                self.map_small(c.cpu, at, pfn);
                 c.now += ns(self.costs.fault) + ns(self.costs.touch);
                 c.user_ns += ns(self.costs.touch);
                 next += 1;
             }
             For::HugeLocal | For::HugeAny => {
-                self.map_huge(at, pfn);
+                self.map_huge(c.cpu, at, pfn);
                 let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
                 c.now += ns(self.costs.fault_huge + self.costs.clear_huge + prepare);
             }

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::kernel::Kernel;
 use kontig_mm::kswapd::Kswapd;
-use kontig_mm::{Daemon, DaemonStep, NodeId};
+use kontig_mm::{CpuId, Daemon, DaemonStep, NodeId};
 
 /// A node's kswapd as a task.
 #[derive(Clone)]
@@ -12,9 +12,9 @@ pub(crate) struct KswapdThread {
 }
 
 impl KswapdThread {
-    /// The kswapd of `node`, asleep.
-    pub(crate) fn new(node: NodeId) -> KswapdThread {
-        KswapdThread { kswapd: Kswapd::new(node) }
+    /// The kswapd of `node` on `cpu`, asleep.
+    pub(crate) fn new(node: NodeId, cpu: CpuId) -> KswapdThread {
+        KswapdThread { kswapd: Kswapd::new(node, cpu) }
     }
 
     pub(crate) fn daemon(&self) -> Daemon {
@@ -23,7 +23,7 @@ impl KswapdThread {
 
     /// A turn. `timed_out` says that its nap ended by itself.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, timed_out: bool) -> DaemonStep {
-        let step = self.kswapd.step(&mut k.mem, timed_out);
+        let step = self.kswapd.step(&mut k.mem, &mut k.spaces, timed_out);
         k.charge(&mut c.now);
         step
     }

@@ -32,7 +32,7 @@ pub fn spec(cpus: usize, blocks: u32) -> MachineSpec {
         present: pages,
         managed: pages - 256,
     };
-    MachineSpec { cpus, zones: vec![zone], thp: false }
+    MachineSpec { cpus, zones: vec![zone], thp: false, lru: false }
 }
 
 /// One zone of so many pageblocks, with the costs of the machine files.
@@ -248,7 +248,7 @@ pub fn user_pages(m: &Machine) -> BTreeMap<(u32, u32), (Pfn, Order)> {
 
 /// Pages that are neither free, nor on per-CPU lists, nor a user's.
 pub fn kernel_pages(m: &Machine) -> u64 {
-    let of = |z: &kontig_mm::Zone| z.managed - z.nr_free_pages_exact() - z.pcp_pages() - z.nr_lru - z.nr_isolated;
+    let of = |z: &kontig_mm::Zone| z.managed - z.nr_free_pages_exact() - z.pcp_pages() - z.nr_lru() - z.nr_isolated;
     m.memory().zones().iter().map(of).sum()
 }
 

@@ -1,0 +1,144 @@
+//! The LRU: the only place that puts pages on it and takes them off, with the node's and the zone's accounts of it.
+//!
+//! A user's page waits in a CPU's batch, then is on one of the node's lists until it is freed, except while compaction or
+//! reclaim holds it isolated. What happens to it meanwhile: [`access`]. How batches work: [`batch`]. What is remembered
+//! of a page after it has been reclaimed: [`workingset`].
+//!
+//! Where the order is not kept ([`crate::state::Lru::is_ordered`]) pages are counted and nothing else.
+//! Source: kernel-behaviour §4.1, §5.4.
+
+mod access;
+mod batch;
+mod workingset;
+
+pub use workingset::Shadow;
+
+use crate::state::{BatchKind, FrameKind, LruList, Memory, NodeStat, PageFlags, Tag};
+use crate::types::{CpuId, Order, Pfn, ZoneId};
+
+impl Memory {
+    /// Makes an allocated page or huge page one of a user's, on its way to the LRU: once it is there, compaction may
+    /// move it and reclaim may take it. `flags` says what it is of; a new anonymous page is active where the profile
+    /// has it so.
+    ///
+    /// # Panics
+    /// For a page of a file, where the order of the LRU is not kept.
+    #[inline(always)]
+    pub fn lru_add(&mut self, cpu: CpuId, pfn: Pfn, order: Order, flags: PageFlags) {
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, order));
+        if self.lru.is_ordered() {
+            self.lru_add_to_batch(cpu, pfn, flags);
+        } else {
+            assert!(!flags.has(PageFlags::FILE), "{pfn} is of a file, and this machine keeps no order of its pages");
+            self.frames.set(pfn, FrameKind::Lru, order);
+            self.count_unordered(pfn, i64::from(order.pages()));
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lru_add_to_batch(&mut self, cpu: CpuId, pfn: Pfn, flags: PageFlags) {
+        debug_assert!(self.lru.holds(pfn) == 0);
+        self.lru.set_flags(pfn, flags);
+        self.batch_add(cpu, pfn, BatchKind::Add);
+    }
+
+    #[inline(always)]
+    fn count_unordered(&mut self, pfn: Pfn, pages: i64) {
+        let zone = &mut self.zones[self.blocks.zone_of(pfn)];
+        zone.lru.add_to_total(LruList::InactiveAnon.index(), pages);
+    }
+
+    /// Takes a page off the LRU because it is being freed; its tag is the caller's to set.
+    #[inline(always)]
+    pub(crate) fn lru_del(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+        if self.lru.is_ordered() {
+            self.unlink(cpu, pfn, order);
+            let kept = self.lru.flags(pfn).without(PageFlags::ACTIVE).without(PageFlags::UNEVICTABLE);
+            self.lru.set_flags(pfn, kept);
+        } else {
+            self.count_unordered(pfn, -i64::from(order.pages()));
+        }
+    }
+
+    /// Takes a single page off the LRU, to be migrated.
+    #[inline(always)]
+    pub(crate) fn lru_isolate(&mut self, cpu: CpuId, pfn: Pfn) {
+        debug_assert!(self.frames.tag(pfn) == Tag::LRU_PAGE);
+        self.frames.set(pfn, FrameKind::IsolatedLru, Order::ZERO);
+        if self.lru.is_ordered() {
+            self.unlink(cpu, pfn, Order::ZERO);
+        } else {
+            self.count_unordered(pfn, -1);
+        }
+        self.count_isolated(cpu, pfn, 1);
+    }
+
+    /// Counts pages that are (or are no longer) isolated, in their zone and their node.
+    #[inline(always)]
+    pub(crate) fn count_isolated(&mut self, cpu: CpuId, pfn: Pfn, pages: i64) {
+        let zone = &mut self.zones[self.blocks.zone_of(pfn)];
+        zone.nr_isolated = zone.nr_isolated.checked_add_signed(pages).expect("only isolated pages are put back");
+        if self.lru.is_ordered() {
+            let isolated = NodeStat::isolated(self.lru.flags(pfn).backing());
+            self.lru.vecs[zone.node].count(isolated, cpu, pages);
+        }
+    }
+
+    /// Puts an isolated page back.
+    #[inline(always)]
+    pub(crate) fn lru_putback(&mut self, cpu: CpuId, pfn: Pfn) {
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::IsolatedLru, Order::ZERO));
+        self.count_isolated(cpu, pfn, -1);
+        self.return_to_lru(cpu, pfn);
+    }
+
+    /// Puts the page that an isolated one has become on the LRU; it is used as the old one was.
+    #[inline(always)]
+    pub(crate) fn lru_migrated(&mut self, cpu: CpuId, from: Pfn, to: Pfn) {
+        self.count_isolated(cpu, from, -1);
+        if self.lru.is_ordered() {
+            self.lru.set_flags(to, self.lru.flags(from));
+        }
+        self.return_to_lru(cpu, to);
+    }
+
+    /// A single page that had been isolated goes to the LRU by way of a batch.
+    #[inline(always)]
+    fn return_to_lru(&mut self, cpu: CpuId, pfn: Pfn) {
+        if self.lru.is_ordered() {
+            self.frames.set(pfn, FrameKind::Kernel, Order::ZERO);
+            self.batch_add(cpu, pfn, BatchKind::Add);
+        } else {
+            self.frames.set(pfn, FrameKind::Lru, Order::ZERO);
+            self.count_unordered(pfn, 1);
+        }
+    }
+
+    /// Links a page into the list its flags say, and counts it there. Its tag is the caller's to set.
+    #[inline(always)]
+    pub(crate) fn link(&mut self, cpu: CpuId, pfn: Pfn, order: Order, tail: bool) {
+        let list = self.lru.flags(pfn).list();
+        let zone = self.blocks.zone_of(pfn);
+        self.count_listed(cpu, zone, list, i64::from(order.pages()));
+        self.lru.link(self.zones[zone].node, pfn, list, tail);
+    }
+
+    /// Takes a page out of the list its flags say.
+    #[inline(always)]
+    fn unlink(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+        let list = self.lru.flags(pfn).list();
+        let zone = self.blocks.zone_of(pfn);
+        self.count_listed(cpu, zone, list, -i64::from(order.pages()));
+        self.lru.unlink(self.zones[zone].node, pfn, list);
+    }
+
+    /// Counts pages that joined (or left) a list.
+    #[inline(always)]
+    pub(crate) fn count_listed(&mut self, cpu: CpuId, zone: ZoneId, list: LruList, pages: i64) {
+        let zone = &mut self.zones[zone];
+        let vec = &mut self.lru.vecs[zone.node];
+        vec.stats.add(list.index(), cpu, pages, vec.stat_threshold);
+        zone.lru.add(list.index(), cpu, pages, zone.stat_threshold);
+    }
+}

@@ -1,0 +1,70 @@
+//! Shrinks an active list: pages from its end become inactive, whether they were used or not; only pages of programs
+//! that were used stay.
+//!
+//! Source: kernel-behaviour §4.2.
+
+use super::control::ScanControl;
+use crate::event::{Event, Listen};
+use crate::host::Owner;
+use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
+use crate::types::{CLUSTER_MAX, NodeId, Pfn};
+use crate::vmstat::VmEvent;
+
+impl Memory {
+    /// Looks at `wanted` pages, at most a cluster.
+    pub(super) fn shrink_active_list<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        node: NodeId,
+        list: LruList,
+        wanted: u64,
+        sc: &ScanControl,
+    ) {
+        let backing = Backing::of(list);
+        self.lru_add_drain(sc.cpu);
+        let isolated = self.isolate_lru_pages(owner, node, list, wanted, sc);
+        self.shared.vmstat.add(VmEvent::Pgrefill, isolated.scanned);
+        // Those that stay go back before those that do not.
+        let (mut stay, mut nr_stay) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
+        let (mut leave, mut nr_leave) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
+        for &pfn in isolated.pages() {
+            self.offer_cpu(owner);
+            let number = self.frames.owner(pfn, self.frames.tag(pfn).order());
+            let mapped = owner.page_state(pfn, number).mapped;
+            let by = if mapped { owner.references(pfn, number) } else { Default::default() };
+            if by.ptes > 0 && by.executable && backing == Backing::File {
+                stay[nr_stay] = pfn;
+                nr_stay += 1;
+            } else {
+                let flags = self.lru.flags(pfn).without(PageFlags::ACTIVE) | PageFlags::WORKINGSET;
+                self.lru.set_flags(pfn, flags);
+                leave[nr_leave] = pfn;
+                nr_leave += 1;
+            }
+        }
+        let back = |m: &mut Memory, pages: &[Pfn]| {
+            let mut count = 0;
+            for &pfn in pages {
+                let order = m.frames.tag(pfn).order();
+                m.putback_isolated(pfn, order, sc);
+                count += u64::from(order.pages());
+            }
+            count
+        };
+        let rotated = back(self, &stay[..nr_stay]);
+        self.lru.vecs[node].nonresident_age += rotated;
+        let deactivated = back(self, &leave[..nr_leave]);
+        self.shared.vmstat.add(VmEvent::Pgdeactivate, deactivated);
+        self.lru.vecs[node].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
+        let (priority, nr_taken) = (sc.priority, isolated.taken);
+        self.shared.emit(Listen::VMSCAN, || Event::LruShrinkActive {
+            nid: node,
+            nr_taken,
+            nr_active: rotated,
+            nr_deactivated: deactivated,
+            nr_referenced: rotated,
+            priority,
+            backing,
+        });
+    }
+}

@@ -1,0 +1,279 @@
+//! Direct reclaim: a task that finds no page frees some itself, a cluster of 32, looking harder priority by priority.
+//!
+//! A zone in which compaction could work for a large request already is left alone. Where next to nothing is free the
+//! task first waits for kswapd. Source: kernel-behaviour §4.5.
+
+use super::control::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};
+use super::node::ShrinkNode;
+use super::throttle::Throttle;
+use crate::event::{CompactResult, Event, Listen};
+use crate::gfp::{AllocFlags, Wmark};
+use crate::host::Owner;
+use crate::request::Request;
+use crate::state::{Backing, Memory, NodeStat};
+use crate::step::{Daemon, Step, Wait};
+use crate::types::{NodeId, Order, ZoneId, ZoneType};
+use crate::vmstat::VmEvent;
+
+const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
+    VmEvent::AllocstallDma,
+    VmEvent::AllocstallDma32,
+    VmEvent::AllocstallNormal,
+    VmEvent::AllocstallMovable,
+    VmEvent::AllocstallDevice,
+];
+
+/// A direct reclaim.
+#[derive(Clone, Debug)]
+pub(crate) struct DirectReclaim {
+    request: Request,
+    sc: ScanControl,
+    state: State,
+    /// Where the walk of the zones is, at this priority.
+    at: usize,
+    first_node: Option<NodeId>,
+    last_node: Option<NodeId>,
+    /// It has gone through all memory control groups (6.13 and later).
+    full_walk: bool,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// Whether it has been counted that it waits.
+    Begin {
+        throttled: bool,
+    },
+    /// The next zone.
+    Zones,
+    Node(ShrinkNode),
+    /// All zones have been gone through at this priority; whether it has waited since.
+    Priority {
+        waited: bool,
+    },
+}
+
+impl DirectReclaim {
+    /// For a request of `order`, which may be larger than the request's own.
+    pub(crate) fn new(request: Request, order: Order) -> DirectReclaim {
+        let sc = ScanControl::new(request.cpu, request.gfp, order, request.gfp.highest_zone());
+        DirectReclaim {
+            request,
+            sc,
+            state: State::Begin { throttled: false },
+            at: 0,
+            first_node: None,
+            last_node: None,
+            full_walk: false,
+        }
+    }
+
+    /// Advances by a cluster of pages. The result is how many pages were freed; 1 where none needs to be.
+    pub(crate) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Step<u64> {
+        loop {
+            match &mut self.state {
+                State::Begin { throttled } => {
+                    let again = *throttled;
+                    if let Some(node) = self.throttling_node(m, again) {
+                        self.state = State::Begin { throttled: true };
+                        return Step::Wait(Wait::Throttled(node));
+                    }
+                    let order = self.sc.order;
+                    m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
+                    self.begin_priorities(m);
+                }
+                State::Zones => self.next_zone(m),
+                State::Node(node) => match node.step(m, owner, &mut self.sc) {
+                    Step::Working => return Step::Working,
+                    Step::Wait(wait) => return Step::Wait(wait),
+                    Step::Done(()) => self.state = State::Zones,
+                },
+                State::Priority { waited } => {
+                    if !core::mem::replace(waited, true)
+                        && let Some(wait) = self.consider_throttle(m, owner)
+                    {
+                        return Step::Wait(wait);
+                    }
+                    if let Some(result) = self.next_priority(m) {
+                        m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: result });
+                        return Step::Done(result);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Another pass through the priorities.
+    fn begin_priorities(&mut self, m: &mut Memory) {
+        m.shared.vmstat.add(ALLOCSTALL[self.sc.highest.index()], 1);
+        self.sc.priority = DEF_PRIORITY;
+        self.begin_zones();
+    }
+
+    fn begin_zones(&mut self) {
+        self.sc.nr_scanned = 0;
+        (self.at, self.first_node, self.last_node) = (0, None, None);
+        self.state = State::Zones;
+    }
+
+    /// The next zone whose node has not just been shrunk, unless compaction could work in it.
+    fn next_zone(&mut self, m: &mut Memory) {
+        while let Some(zone) = m.next_zone(&self.request, &mut self.at) {
+            if self.sc.order.is_costly() && self.compaction_ready(m, zone) {
+                self.sc.compaction_ready = true;
+                continue;
+            }
+            let node = m.zones[zone].node;
+            self.first_node.get_or_insert(node);
+            if self.last_node.replace(node) != Some(node) {
+                self.state = State::Node(ShrinkNode::new(node));
+                return;
+            }
+        }
+        self.state = State::Priority { waited: false };
+    }
+
+    /// Without success at nearly the last priority the task waits a little.
+    fn consider_throttle<O: Owner>(&self, m: &Memory, owner: &mut O) -> Option<Wait> {
+        let node = self.first_node?;
+        let progress = self.sc.nr_reclaimed > self.sc.nr_scanned >> 3;
+        if progress || self.sc.priority != 1 || self.sc.nr_reclaimed > 0 {
+            return None;
+        }
+        m.reclaim_throttle(node, Throttle::NoProgress, owner.write_pending(node))
+    }
+
+    /// Enough, or harder, or once more. `Some` is the end.
+    fn next_priority(&mut self, m: &mut Memory) -> Option<u64> {
+        let enough = self.sc.nr_reclaimed >= self.sc.nr_to_reclaim || self.sc.compaction_ready;
+        if !enough && self.sc.priority > 0 && self.may_find_more(m) {
+            if self.sc.priority < DEF_PRIORITY - 2 {
+                self.sc.may_writepage = true;
+            }
+            self.sc.priority -= 1;
+            self.begin_zones();
+            return None;
+        }
+        self.snapshot_refaults(m);
+        if self.sc.nr_reclaimed > 0 {
+            return Some(self.sc.nr_reclaimed);
+        }
+        if self.sc.compaction_ready {
+            return Some(1);
+        }
+        if m.shared.profile.reclaim.stalls_twice && !core::mem::replace(&mut self.full_walk, true) {
+            self.begin_priorities(m);
+            return None;
+        }
+        if core::mem::take(&mut self.sc.skipped_deactivate) {
+            self.sc.force_deactivate = true;
+            self.begin_priorities(m);
+            return None;
+        }
+        Some(0)
+    }
+
+    /// Whether another priority could find what this one did not: not where there is no page on any list and no cache to
+    /// shrink, nor will be.
+    fn may_find_more(&self, m: &Memory) -> bool {
+        m.lru.is_ordered()
+    }
+
+    fn snapshot_refaults(&self, m: &mut Memory) {
+        let mut at = 0;
+        while let Some(zone) = m.next_zone(&self.request, &mut at) {
+            let node = m.zones[zone].node;
+            m.snapshot_refaults(node);
+        }
+    }
+
+    /// Whether the zone has room enough above its high mark for compaction to work in.
+    fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
+        let (order, highest) = (self.sc.order, self.sc.highest);
+        let plain = AllocFlags::mark(Wmark::Min);
+        if m.shared.profile.reclaim.compaction_ready_by_high_mark {
+            let z = &m.zones[zone];
+            let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.shared.profile);
+            let high = AllocFlags::mark(Wmark::High);
+            return there || m.compaction_suitable(zone, Some(order), high, highest, false) == CompactResult::Continue;
+        }
+        match m.compaction_suitable(zone, Some(order), plain, highest, false) {
+            CompactResult::Success => true,
+            CompactResult::Skipped => false,
+            _ => {
+                let z = &m.zones[zone];
+                let mark = z.wmark(Wmark::High) + m.shared.profile.compaction.gap(order);
+                z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.shared.profile)
+            }
+        }
+    }
+
+    /// The node whose kswapd the task waits for, if it does.
+    fn throttling_node(&self, m: &mut Memory, again: bool) -> Option<NodeId> {
+        let mut at = 0;
+        while let Some(zone) = m.next_zone(&self.request, &mut at) {
+            if m.zones[zone].kind > ZoneType::Normal {
+                continue;
+            }
+            let node = m.zones[zone].node;
+            if m.allow_direct_reclaim(node) {
+                return None;
+            }
+            if !again {
+                m.shared.vmstat.add(VmEvent::PgscanDirectThrottle, 1);
+            }
+            return Some(node);
+        }
+        None
+    }
+}
+
+impl Memory {
+    /// Remembers how many pages had been active at once when they came back: more of them next time mean that what is
+    /// in use changes.
+    pub(crate) fn snapshot_refaults(&mut self, node: NodeId) {
+        let vec = &mut self.lru.vecs[node];
+        vec.refaults = Backing::ALL.map(|backing| vec.stats.get(NodeStat::activate(backing) as usize));
+    }
+
+    /// Whether enough is free for tasks to reclaim themselves: half of the min marks of the zones that could be
+    /// reclaimed from. If not, kswapd is made to run.
+    pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
+        // A machine without reclaim has no use in waiting for it.
+        if !self.lru.is_ordered() || self.nodes[node].kswapd.failures >= MAX_RECLAIM_RETRIES {
+            return true;
+        }
+        let (mut reserve, mut free) = (0, 0);
+        for &z in &self.nodes[node].zones {
+            let zone = &self.zones[z];
+            if zone.managed > 0 && zone.kind <= ZoneType::Normal && self.reclaimable_pages(z) > 0 {
+                reserve += zone.wmark(Wmark::Min);
+                free += zone.nr_free_pages();
+            }
+        }
+        if reserve == 0 || free > reserve / 2 {
+            return true;
+        }
+        let kswapd = &mut self.nodes[node].kswapd;
+        if !kswapd.running {
+            kswapd.highest = kswapd.highest.map(|highest| highest.min(ZoneType::Normal));
+            kswapd.running = true;
+            self.wakes.add(Daemon::Kswapd(node));
+        }
+        false
+    }
+
+    /// What reclaim could free of a zone, as those reckon it who decide whether to go on. Some kernels take the free
+    /// pages for it where that is nothing (§3.5).
+    pub(crate) fn reclaimable_pages(&self, zone: ZoneId) -> i64 {
+        let z = &self.zones[zone];
+        let of = |backing: Backing| (z.nr_listed(backing.inactive()) + z.nr_listed(backing.active())) as i64;
+        let mut pages = of(Backing::File);
+        if self.can_reclaim_anon() {
+            pages += of(Backing::Anon);
+        }
+        if pages == 0 && self.shared.profile.reclaim.free_counts_as_reclaimable {
+            pages = z.nr_free_pages_exact() as i64;
+        }
+        pages
+    }
+}

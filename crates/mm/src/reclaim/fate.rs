@@ -1,0 +1,304 @@
+//! What becomes of a page that was taken off the end of an inactive list: freed, kept, or made active.
+//!
+//! The tests come in this order: locked; unevictable; mapped where that is not to be touched; being written; in use;
+//! anonymous and without a place in swap; mapped; dirty; held by what its file system keeps with it, or by somebody
+//! else. The page's owner answers them. Source: kernel-behaviour §4.3.
+
+use super::control::ScanControl;
+use super::isolate::Isolated;
+use crate::event::{Event, Listen};
+use crate::gfp::Gfp;
+use crate::host::{Owner, PageState, Turn, WriteOut};
+use crate::lru::Shadow;
+use crate::state::{Backing, Memory, NodeStat, PageFlags};
+use crate::types::{CLUSTER_MAX, NodeId, Order, Pfn};
+use crate::vmstat::VmEvent;
+
+/// What was met among some pages, in pages (the kernel's `reclaim_stat`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReclaimStat {
+    /// Dirty or being written.
+    pub dirty: u64,
+    /// Dirty, and nobody has queued them for writing.
+    pub unqueued_dirty: u64,
+    /// Being written and met for the second time.
+    pub congested: u64,
+    /// Being written.
+    pub writeback: u64,
+    /// Being written, where kswapd has to wait for that.
+    pub immediate: u64,
+    /// Written out.
+    pub pageout: u64,
+    /// Made active, anonymous and of files.
+    pub activate: [u64; 2],
+    /// Kept for a reference.
+    pub ref_keep: u64,
+    /// Could not be taken out of page tables.
+    pub unmap_fail: u64,
+}
+
+/// What a page's references say.
+enum Use {
+    None,
+    /// Of a file, used once some time ago: go, if that costs no writing.
+    OnlyIfClean,
+    Keep,
+    Activate,
+}
+
+/// What becomes of a page.
+enum Fate {
+    Free,
+    Keep,
+    Activate,
+}
+
+impl Memory {
+    /// Frees what can be freed of isolated pages; the others go back to the LRU. Returns the pages freed.
+    pub(super) fn shrink_page_list<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        node: NodeId,
+        isolated: &Isolated,
+        sc: &mut ScanControl,
+        stat: &mut ReclaimStat,
+    ) -> u64 {
+        let mut reclaimed = 0;
+        let (mut freed, mut nr_freed) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
+        let (mut kept, mut nr_kept) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
+        self.offer_cpu(owner);
+        for &pfn in isolated.pages() {
+            self.offer_cpu(owner);
+            let order = self.frames.tag(pfn).order();
+            let pages = u64::from(order.pages());
+            match self.fate(owner, node, pfn, order, sc, stat) {
+                Fate::Free => {
+                    reclaimed += pages;
+                    self.no_longer_isolated(pfn, order);
+                    if order > Order::ZERO {
+                        self.free_untagged(self.blocks.zone_of(pfn), sc.cpu, pfn, order);
+                    } else {
+                        freed[nr_freed] = pfn;
+                        nr_freed += 1;
+                    }
+                    continue;
+                }
+                Fate::Activate => {
+                    let state = owner.page_state(pfn, self.frames.owner(pfn, order));
+                    if state.swap_cache && 2 * self.lru.swap.free < self.lru.swap.total {
+                        let number = self.frames.owner(pfn, order);
+                        owner.may_free_swap(self, pfn, number);
+                    }
+                    if !state.unevictable {
+                        let flags = self.lru.flags(pfn);
+                        self.lru.set_flags(pfn, flags | PageFlags::ACTIVE);
+                        stat.activate[flags.backing().index()] += pages;
+                    }
+                }
+                Fate::Keep => {}
+            }
+            kept[nr_kept] = pfn;
+            nr_kept += 1;
+        }
+        for &pfn in freed[..nr_freed].iter().rev() {
+            self.free_untagged(self.blocks.zone_of(pfn), sc.cpu, pfn, Order::ZERO);
+        }
+        self.shared.vmstat.add(VmEvent::Pgactivate, stat.activate.iter().sum());
+        for &pfn in &kept[..nr_kept] {
+            self.putback_isolated(pfn, self.frames.tag(pfn).order(), sc);
+            if self.lru.flags(pfn).has(PageFlags::ACTIVE) {
+                let pages = u64::from(self.frames.tag(pfn).order().pages());
+                self.lru.vecs[node].nonresident_age += pages;
+            }
+        }
+        reclaimed
+    }
+
+    fn fate<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        node: NodeId,
+        pfn: Pfn,
+        order: Order,
+        sc: &mut ScanControl,
+        stat: &mut ReclaimStat,
+    ) -> Fate {
+        let number = self.frames.owner(pfn, order);
+        let pages = u64::from(order.pages());
+        let mut page = owner.page_state(pfn, number);
+        if page.locked {
+            return Fate::Keep;
+        }
+        sc.nr_scanned += pages;
+        if page.unevictable {
+            return Fate::Activate;
+        }
+        if !sc.may_unmap && page.mapped {
+            return Fate::Keep;
+        }
+        self.note_dirty(pfn, page, pages, stat);
+        if page.writeback {
+            let flags = self.lru.flags(pfn);
+            if sc.kswapd && flags.has(PageFlags::RECLAIM) && self.lru.vecs[node].writeback {
+                stat.immediate += pages;
+            } else {
+                self.lru.set_flags(pfn, flags | PageFlags::RECLAIM);
+                stat.writeback += pages;
+            }
+            return Fate::Activate;
+        }
+        let used = self.check_references(owner, pfn, number, page);
+        match used {
+            Use::Activate => return Fate::Activate,
+            Use::Keep => {
+                stat.ref_keep += pages;
+                return Fate::Keep;
+            }
+            Use::None | Use::OnlyIfClean => {}
+        }
+        let swapbacked = !self.lru.flags(pfn).has(PageFlags::FILE);
+        if page.anon && swapbacked && !page.swap_cache {
+            if !sc.gfp.has(Gfp::IO) || page.pinned {
+                return Fate::Keep;
+            }
+            // A large page would be split first.
+            if order > Order::ZERO || !owner.add_to_swap(self, pfn, number) {
+                return Fate::Activate;
+            }
+            page = owner.page_state(pfn, number);
+        }
+        if page.mapped {
+            if !owner.unmap(pfn, number) {
+                stat.unmap_fail += pages;
+                return Fate::Activate;
+            }
+            page = owner.page_state(pfn, number);
+        }
+        if page.pinned {
+            return Fate::Activate;
+        }
+        if page.dirty {
+            let fate = self.write_dirty(owner, node, pfn, pages, page, &used, sc, stat);
+            if !matches!(fate, Fate::Free) {
+                return fate;
+            }
+        }
+        if page.private && !owner.release(pfn, number) {
+            return Fate::Activate;
+        }
+        self.remove_mapping(owner, pfn, number, page, pages)
+    }
+
+    /// Counts a page of a file that is dirty or being written.
+    fn note_dirty(&self, pfn: Pfn, page: PageState, pages: u64, stat: &mut ReclaimStat) {
+        let flags = self.lru.flags(pfn);
+        if !flags.has(PageFlags::FILE) || page.anon {
+            return;
+        }
+        if page.dirty || page.writeback {
+            stat.dirty += pages;
+        }
+        if page.dirty && !page.writeback {
+            stat.unqueued_dirty += pages;
+        }
+        if page.writeback && flags.has(PageFlags::RECLAIM) {
+            stat.congested += pages;
+        }
+    }
+
+    /// Whether the page is in use. A mapped page is looked at twice: the fault that mapped it counts once.
+    fn check_references<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, number: u32, page: PageState) -> Use {
+        let by = if page.mapped { owner.references(pfn, number) } else { Default::default() };
+        let flags = self.lru.flags(pfn);
+        let before = flags.has(PageFlags::REFERENCED);
+        let file = flags.has(PageFlags::FILE);
+        self.lru.set_flags(pfn, flags.without(PageFlags::REFERENCED));
+        if by.mlocked {
+            return Use::Activate;
+        }
+        if by.ptes > 0 {
+            self.lru.set_flags(pfn, flags | PageFlags::REFERENCED);
+            let active = before || by.ptes > 1 || by.executable && file;
+            return if active { Use::Activate } else { Use::Keep };
+        }
+        if before && file { Use::OnlyIfClean } else { Use::None }
+    }
+
+    /// A dirty page is written, or left to those whose business that is. `Free` says that it is clean now.
+    #[allow(clippy::too_many_arguments)]
+    fn write_dirty<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        node: NodeId,
+        pfn: Pfn,
+        pages: u64,
+        page: PageState,
+        used: &Use,
+        sc: &ScanControl,
+        stat: &mut ReclaimStat,
+    ) -> Fate {
+        let flags = self.lru.flags(pfn);
+        let vec = &mut self.lru.vecs[node];
+        // Pages of files are written in the order they lie in them, by the flushers; by kswapd only if there is nothing
+        // else, and they have been met before.
+        if flags.has(PageFlags::FILE) && !(sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {
+            vec.count(NodeStat::VmscanImmediate, sc.cpu, pages as i64);
+            self.lru.set_flags(pfn, flags | PageFlags::RECLAIM);
+            return Fate::Activate;
+        }
+        let may_enter_fs = sc.gfp.has(Gfp::FS) || page.swap_cache && sc.gfp.has(Gfp::IO);
+        if matches!(used, Use::OnlyIfClean) || !may_enter_fs || !sc.may_writepage || self.is_held(pfn, page) {
+            return Fate::Keep;
+        }
+        let order = self.frames.tag(pfn).order();
+        let outcome = owner.write_out(pfn, self.frames.owner(pfn, order));
+        match outcome {
+            WriteOut::Kept => Fate::Keep,
+            WriteOut::Activate => {
+                self.lru.set_flags(pfn, flags.without(PageFlags::RECLAIM));
+                Fate::Activate
+            }
+            WriteOut::Clean => Fate::Free,
+            WriteOut::Written | WriteOut::Queued => {
+                let queued = outcome == WriteOut::Queued;
+                self.lru.set_flags(
+                    pfn,
+                    if queued { flags | PageFlags::RECLAIM } else { flags.without(PageFlags::RECLAIM) },
+                );
+                self.shared.emit(Listen::VMSCAN, || Event::WriteFolio { pfn, backing: flags.backing() });
+                self.lru.vecs[node].count(NodeStat::VmscanWrite, sc.cpu, pages as i64);
+                stat.pageout += pages;
+                if queued { Fate::Keep } else { Fate::Free }
+            }
+        }
+    }
+
+    /// Whether somebody beside its owner and reclaim holds the page.
+    fn is_held(&self, pfn: Pfn, page: PageState) -> bool {
+        page.held || self.lru.holds(pfn) > 0
+    }
+
+    /// Takes the page from its owner, who keeps a shadow of it.
+    fn remove_mapping<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, number: u32, page: PageState, pages: u64) -> Fate {
+        if self.is_held(pfn, page) {
+            return Fate::Keep;
+        }
+        let backing = self.lru.flags(pfn).backing();
+        let shadow: Option<Shadow> = if page.anon && backing == Backing::File {
+            // No longer needed: it goes without a trace.
+            self.shared.vmstat.add(VmEvent::Pglazyfreed, pages);
+            None
+        } else {
+            Some(self.workingset_eviction(pfn, pages))
+        };
+        owner.removed(pfn, number, shadow);
+        Fate::Free
+    }
+
+    /// The task may lose its CPU here.
+    pub(super) fn offer_cpu<O: Owner>(&mut self, owner: &mut O) {
+        if owner.is_awaited(self) {
+            owner.turn(self, Turn::Offered);
+        }
+    }
+}

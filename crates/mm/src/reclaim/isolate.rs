@@ -1,0 +1,129 @@
+//! Takes pages off the end of a list, to be looked at without the LRU's lock.
+//!
+//! Pages of zones that do not help are passed over: they go to the head of the list, so that they are not met again at
+//! once. Source: kernel-behaviour §4.2.
+
+use super::control::ScanControl;
+use crate::event::{Event, Listen};
+use crate::host::Owner;
+use crate::state::{Backing, FrameKind, LruList, Memory, NodeStat};
+use crate::types::{CLUSTER_MAX, NodeId, Order, Pfn, ZoneType};
+use crate::vmstat::VmEvent;
+
+const PGSCAN_SKIP: [VmEvent; ZoneType::COUNT] = [
+    VmEvent::PgscanSkipDma,
+    VmEvent::PgscanSkipDma32,
+    VmEvent::PgscanSkipNormal,
+    VmEvent::PgscanSkipMovable,
+    VmEvent::PgscanSkipDevice,
+];
+
+/// Pages taken off a list, the first taken first.
+#[derive(Clone)]
+pub(super) struct Isolated {
+    pages: [Pfn; CLUSTER_MAX as usize],
+    count: usize,
+    /// Pages looked at, those of zones that do not help included.
+    pub(super) scanned: u64,
+    /// Pages taken.
+    pub(super) taken: u64,
+}
+
+impl Isolated {
+    pub(super) fn pages(&self) -> &[Pfn] {
+        &self.pages[..self.count]
+    }
+}
+
+impl Memory {
+    /// Looks at up to `wanted` pages, at most a cluster, from the end of a list.
+    pub(super) fn isolate_lru_pages<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        node: NodeId,
+        list: LruList,
+        wanted: u64,
+        sc: &ScanControl,
+    ) -> Isolated {
+        let mut out = Isolated { pages: [Pfn::default(); CLUSTER_MAX as usize], count: 0, scanned: 0, taken: 0 };
+        let (mut skipped, mut taken) = ([0u64; ZoneType::COUNT], [0u64; ZoneType::COUNT]);
+        // Pages passed over wait beside the list, and go to its head in the end.
+        let mut aside = core::mem::take(&mut self.lru.aside);
+        let mut scan = 0;
+        while scan < wanted
+            && let Some(pfn) = self.lru.vecs[node].lists[list.index()].last()
+        {
+            self.prefetch_from_end(node, list);
+            let order = self.frames.tag(pfn).order();
+            let pages = u64::from(order.pages());
+            out.scanned += pages;
+            let zone = self.blocks.zone_of(pfn);
+            self.lru.unlink(node, pfn, list);
+            let kind = self.zones[zone].kind;
+            if kind > sc.highest {
+                skipped[kind.index()] += pages;
+                aside.push(pfn);
+                continue;
+            }
+            scan += pages;
+            if !sc.may_unmap && owner.page_state(pfn, self.frames.owner(pfn, order)).mapped {
+                self.lru.link(node, pfn, list, false);
+                continue;
+            }
+            self.frames.set(pfn, FrameKind::IsolatedLru, order);
+            taken[kind.index()] += pages;
+            out.pages[out.count] = pfn;
+            out.count += 1;
+            out.taken += pages;
+        }
+        for pfn in aside.drain(..) {
+            self.lru.link(node, pfn, list, false);
+        }
+        self.lru.aside = aside;
+        for i in 0..self.nodes[node].zones.len() {
+            let zone = self.nodes[node].zones[i];
+            let pages = taken[self.zones[zone].kind.index()];
+            if pages > 0 {
+                self.count_listed(sc.cpu, zone, list, -(pages as i64));
+                self.zones[zone].nr_isolated += pages;
+            }
+        }
+        self.lru.vecs[node].count(NodeStat::isolated(Backing::of(list)), sc.cpu, out.taken as i64);
+        for (event, pages) in PGSCAN_SKIP.iter().zip(skipped) {
+            self.shared.vmstat.add(*event, pages);
+        }
+        self.shared.work.reclaim_scanned += out.scanned;
+        let (scanned, taken) = (out.scanned, out.taken);
+        self.shared.emit(Listen::VMSCAN, || Event::LruIsolate {
+            highest_zoneidx: sc.highest,
+            order: sc.order,
+            nr_requested: wanted,
+            nr_scanned: scanned,
+            nr_skipped: skipped.iter().sum(),
+            nr_taken: taken,
+            lru: list,
+        });
+        out
+    }
+
+    /// Asks for the frame that is taken some pages after this one.
+    #[inline(always)]
+    fn prefetch_from_end(&self, node: NodeId, list: LruList) {
+        if let Some(pfn) = self.lru.vecs[node].lists[list.index()].near_the_last(8) {
+            self.frames.prefetch_frame(pfn);
+            self.lru.prefetch(pfn);
+        }
+    }
+
+    /// Puts an isolated page on the list its flags say. The node's count of isolated pages is the caller's.
+    pub(super) fn putback_isolated(&mut self, pfn: Pfn, order: Order, sc: &ScanControl) {
+        self.frames.set(pfn, FrameKind::Lru, order);
+        self.link(sc.cpu, pfn, order, false);
+        self.no_longer_isolated(pfn, order);
+    }
+
+    /// An isolated page goes elsewhere. The node's count of isolated pages is the caller's.
+    pub(super) fn no_longer_isolated(&mut self, pfn: Pfn, order: Order) {
+        self.zones[self.blocks.zone_of(pfn)].nr_isolated -= u64::from(order.pages());
+    }
+}

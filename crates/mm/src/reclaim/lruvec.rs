@@ -1,0 +1,111 @@
+//! Shrinks a node's lists at one priority: a cluster of each in turn, until the shares are looked at or enough is freed.
+//!
+//! Once enough is freed, the kind of pages with less left to look at is left alone, and of the other only as large a part
+//! of its share is looked at. A task that reclaims for itself at the first priority looks at all of it.
+//! Source: kernel-behaviour §4.2.
+
+use super::balance::{Scan, inactive_is_low};
+use super::control::{DEF_PRIORITY, ScanControl};
+use crate::host::Owner;
+use crate::state::{Backing, LruList, Memory};
+use crate::step::{Step, Wait};
+use crate::types::{CLUSTER_MAX, NodeId};
+
+/// The most that a task waits where too many pages are isolated: 20 ms.
+const ISOLATED_WAIT_NS: u64 = 20_000_000;
+
+const ANON: usize = LruList::InactiveAnon.index();
+const ANON_ACTIVE: usize = LruList::ActiveAnon.index();
+const FILE: usize = LruList::InactiveFile.index();
+const FILE_ACTIVE: usize = LruList::ActiveFile.index();
+
+/// The lists of a node, being shrunk.
+#[derive(Clone, Debug)]
+pub(super) struct ShrinkLruvec {
+    node: NodeId,
+    left: Scan,
+    targets: Scan,
+    reclaimed: u64,
+    /// The list whose turn it is.
+    turn: usize,
+    /// It has waited already, because too many pages were isolated.
+    stalled: bool,
+}
+
+impl ShrinkLruvec {
+    pub(super) fn new(m: &mut Memory, node: NodeId, sc: &ScanControl) -> ShrinkLruvec {
+        let targets = m.get_scan_count(node, sc);
+        ShrinkLruvec { node, left: targets, targets, reclaimed: 0, turn: 0, stalled: false }
+    }
+
+    /// A cluster of one list.
+    pub(super) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Step<()> {
+        if self.turn == 0 && self.left[ANON] == 0 && self.left[FILE] == 0 && self.left[FILE_ACTIVE] == 0 {
+            return self.done(m, owner, sc);
+        }
+        while self.turn < self.left.len() && self.left[self.turn] == 0 {
+            self.turn += 1;
+        }
+        if let Some(list) = LruList::EVICTABLE.get(self.turn) {
+            let wanted = self.left[self.turn].min(u64::from(CLUSTER_MAX));
+            if !list.is_active() && m.too_many_isolated(self.node, Backing::of(*list), sc) {
+                if !self.stalled {
+                    self.stalled = true;
+                    return Step::Wait(Wait::Time(ISOLATED_WAIT_NS));
+                }
+            } else if !list.is_active() {
+                self.reclaimed += m.shrink_inactive_list(owner, self.node, *list, wanted, sc);
+            } else if sc.may_deactivate[Backing::of(*list).index()] {
+                m.shrink_active_list(owner, self.node, *list, wanted, sc);
+            } else {
+                sc.skipped_deactivate = true;
+            }
+            self.stalled = false;
+            self.left[self.turn] -= wanted;
+            self.turn += 1;
+            return Step::Working;
+        }
+        self.turn = 0;
+        m.offer_cpu(owner);
+        let proportional = !sc.kswapd && sc.priority == DEF_PRIORITY;
+        if self.reclaimed >= sc.nr_to_reclaim && !proportional && !self.drop_the_smaller() {
+            return self.done(m, owner, sc);
+        }
+        Step::Working
+    }
+
+    /// Enough is freed: leaves the kind with less to look at alone. False where one has nothing left anyway.
+    fn drop_the_smaller(&mut self) -> bool {
+        let file = self.left[FILE] + self.left[FILE_ACTIVE];
+        let anon = self.left[ANON] + self.left[ANON_ACTIVE];
+        if file == 0 || anon == 0 {
+            return false;
+        }
+        let (smaller, larger, left) = if file > anon { (ANON, FILE, anon) } else { (FILE, ANON, file) };
+        let percentage = left * 100 / (self.targets[smaller] + self.targets[smaller + 1] + 1);
+        self.left[smaller] = 0;
+        self.left[smaller + 1] = 0;
+        for list in [larger, larger + 1] {
+            let scanned = self.targets[list] - self.left[list];
+            let target = self.targets[list] * (100 - percentage) / 100;
+            self.left[list] = target - target.min(scanned);
+        }
+        true
+    }
+
+    /// The end: whatever was reclaimed, the inactive anonymous list is kept long enough.
+    fn done<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Step<()> {
+        sc.nr_reclaimed += self.reclaimed;
+        m.age_anon(owner, self.node, sc);
+        Step::Done(())
+    }
+}
+
+impl Memory {
+    /// Makes a cluster of anonymous pages inactive where there are few, if they could be swapped out at all.
+    pub(crate) fn age_anon<O: Owner>(&mut self, owner: &mut O, node: NodeId, sc: &ScanControl) {
+        if self.lru.swap.total > 0 && inactive_is_low(&self.lru.vecs[node], Backing::Anon) {
+            self.shrink_active_list(owner, node, LruList::ActiveAnon, u64::from(CLUSTER_MAX), sc);
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! The LRU lists: which pages are on them, in which order, and what is remembered of each page.
+//!
+//! A node has an active and an inactive list each for anonymous pages and for those of files, and counts the pages that
+//! cannot be evicted. New pages enter at the head, reclaim takes from the tail. A page carries two bytes of flags and
+//! counts, and its place in its list (four bytes); the list takes four more. Source: kernel-behaviour §4.1.
+//!
+//! A machine whose memory cannot be reclaimed (only anonymous pages, no swap) may leave the order out: its pages are
+//! counted as inactive anonymous ones and nothing of this is touched. [`Lru::is_ordered`] tells.
+
+use super::list::{List, Place};
+use super::{FrameKind, Stats, Table, Tag};
+use crate::prefetch::prefetch;
+use crate::types::{CpuId, NodeId, Order, Pfn};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::BitOr;
+
+/// An LRU list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum LruList {
+    /// Anonymous pages that may be swapped out soon.
+    InactiveAnon,
+    /// Anonymous pages in use.
+    ActiveAnon,
+    /// Pages of files that may be dropped soon.
+    InactiveFile,
+    /// Pages of files in use.
+    ActiveFile,
+    /// Pages that cannot be evicted; the kernel keeps no order of them.
+    Unevictable,
+}
+
+impl LruList {
+    /// How many there are.
+    pub const COUNT: usize = 5;
+    /// Those that reclaim scans, in the order it does.
+    pub const EVICTABLE: [LruList; 4] =
+        [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile];
+    /// All of them.
+    pub const ALL: [LruList; LruList::COUNT] =
+        [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile, LruList::Unevictable];
+
+    /// The number the kernel gives it.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+    /// Whether it holds pages of files.
+    #[inline(always)]
+    pub const fn is_file(self) -> bool {
+        matches!(self, LruList::InactiveFile | LruList::ActiveFile)
+    }
+    /// Whether it holds pages in use.
+    #[inline(always)]
+    pub const fn is_active(self) -> bool {
+        matches!(self, LruList::ActiveAnon | LruList::ActiveFile)
+    }
+    /// The name the kernel prints.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LruList::InactiveAnon => "inactive_anon",
+            LruList::ActiveAnon => "active_anon",
+            LruList::InactiveFile => "inactive_file",
+            LruList::ActiveFile => "active_file",
+            LruList::Unevictable => "unevictable",
+        }
+    }
+}
+
+/// Whether something is about anonymous pages or those of files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Backing {
+    /// Anonymous, shared memory: to be swapped.
+    Anon,
+    /// Pages of files.
+    File,
+}
+
+impl Backing {
+    /// Both.
+    pub const ALL: [Backing; 2] = [Backing::Anon, Backing::File];
+
+    /// Of a list's pages.
+    #[inline(always)]
+    pub const fn of(list: LruList) -> Backing {
+        if list.is_file() { Backing::File } else { Backing::Anon }
+    }
+    /// 0 for anonymous pages, 1 for those of files.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+    /// The list of the pages that may go.
+    pub const fn inactive(self) -> LruList {
+        match self {
+            Backing::Anon => LruList::InactiveAnon,
+            Backing::File => LruList::InactiveFile,
+        }
+    }
+    /// The list of the pages in use.
+    pub const fn active(self) -> LruList {
+        match self {
+            Backing::Anon => LruList::ActiveAnon,
+            Backing::File => LruList::ActiveFile,
+        }
+    }
+}
+
+/// What the LRU knows of a page, as the kernel's page flags of the same names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PageFlags(u8);
+
+impl PageFlags {
+    /// A new anonymous page.
+    pub const ANON: PageFlags = PageFlags(0);
+    /// Of a file: the kernel's flag (swapbacked) says the opposite.
+    pub const FILE: PageFlags = PageFlags(1);
+    /// On an active list, or on its way there.
+    pub const ACTIVE: PageFlags = PageFlags(2);
+    /// Used once since it was last looked at.
+    pub const REFERENCED: PageFlags = PageFlags(4);
+    /// Was active before.
+    pub const WORKINGSET: PageFlags = PageFlags(8);
+    /// Cannot be evicted.
+    pub const UNEVICTABLE: PageFlags = PageFlags(16);
+    /// To be reclaimed as soon as it is written.
+    pub const RECLAIM: PageFlags = PageFlags(32);
+    /// Its owner has let it go, but a batch still holds it: it is freed with that.
+    pub(crate) const RELEASED: PageFlags = PageFlags(64);
+
+    /// Whether all of `o` is set.
+    #[inline(always)]
+    pub const fn has(self, o: PageFlags) -> bool {
+        self.0 & o.0 == o.0
+    }
+    /// These flags less the others.
+    #[inline(always)]
+    pub const fn without(self, o: PageFlags) -> PageFlags {
+        PageFlags(self.0 & !o.0)
+    }
+    /// Whether the page is of a file or anonymous.
+    #[inline(always)]
+    pub const fn backing(self) -> Backing {
+        if self.has(PageFlags::FILE) { Backing::File } else { Backing::Anon }
+    }
+    /// The list a page with these flags belongs on.
+    #[inline(always)]
+    pub const fn list(self) -> LruList {
+        if self.has(PageFlags::UNEVICTABLE) {
+            return LruList::Unevictable;
+        }
+        let backing = self.backing();
+        if self.has(PageFlags::ACTIVE) { backing.active() } else { backing.inactive() }
+    }
+}
+
+impl BitOr for PageFlags {
+    type Output = PageFlags;
+    fn bitor(self, o: PageFlags) -> PageFlags {
+        PageFlags(self.0 | o.0)
+    }
+}
+
+/// A counter of a node that CPUs keep parts of; the first are the sizes of the LRU lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum NodeStat {
+    /// Pages taken off the anonymous lists.
+    IsolatedAnon = LruList::COUNT as u8,
+    /// Pages taken off the lists of files.
+    IsolatedFile,
+    /// Evicted anonymous pages that came back.
+    WorkingsetRefaultAnon,
+    /// Evicted pages of files that came back.
+    WorkingsetRefaultFile,
+    /// Of these, anonymous ones that came back soon enough to be active.
+    WorkingsetActivateAnon,
+    /// Of these, pages of files that came back soon enough to be active.
+    WorkingsetActivateFile,
+    /// Of these, anonymous ones that had been active.
+    WorkingsetRestoreAnon,
+    /// Of these, pages of files that had been active.
+    WorkingsetRestoreFile,
+    /// Pages that reclaim wrote out.
+    VmscanWrite,
+    /// Dirty pages that reclaim met and marked.
+    VmscanImmediate,
+}
+
+impl NodeStat {
+    /// How many there are, the lists' sizes included.
+    pub const COUNT: usize = NodeStat::VmscanImmediate as usize + 1;
+    /// Those beside the lists' sizes.
+    pub const ALL: [NodeStat; NodeStat::COUNT - LruList::COUNT] = [
+        NodeStat::IsolatedAnon,
+        NodeStat::IsolatedFile,
+        NodeStat::WorkingsetRefaultAnon,
+        NodeStat::WorkingsetRefaultFile,
+        NodeStat::WorkingsetActivateAnon,
+        NodeStat::WorkingsetActivateFile,
+        NodeStat::WorkingsetRestoreAnon,
+        NodeStat::WorkingsetRestoreFile,
+        NodeStat::VmscanWrite,
+        NodeStat::VmscanImmediate,
+    ];
+
+    /// The name `/proc/vmstat` prints.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NodeStat::IsolatedAnon => "nr_isolated_anon",
+            NodeStat::IsolatedFile => "nr_isolated_file",
+            NodeStat::WorkingsetRefaultAnon => "workingset_refault_anon",
+            NodeStat::WorkingsetRefaultFile => "workingset_refault_file",
+            NodeStat::WorkingsetActivateAnon => "workingset_activate_anon",
+            NodeStat::WorkingsetActivateFile => "workingset_activate_file",
+            NodeStat::WorkingsetRestoreAnon => "workingset_restore_anon",
+            NodeStat::WorkingsetRestoreFile => "workingset_restore_file",
+            NodeStat::VmscanWrite => "nr_vmscan_write",
+            NodeStat::VmscanImmediate => "nr_vmscan_immediate_reclaim",
+        }
+    }
+
+    pub(crate) const fn isolated(of: Backing) -> NodeStat {
+        match of {
+            Backing::Anon => NodeStat::IsolatedAnon,
+            Backing::File => NodeStat::IsolatedFile,
+        }
+    }
+    pub(crate) const fn refault(of: Backing) -> NodeStat {
+        match of {
+            Backing::Anon => NodeStat::WorkingsetRefaultAnon,
+            Backing::File => NodeStat::WorkingsetRefaultFile,
+        }
+    }
+    pub(crate) const fn activate(of: Backing) -> NodeStat {
+        match of {
+            Backing::Anon => NodeStat::WorkingsetActivateAnon,
+            Backing::File => NodeStat::WorkingsetActivateFile,
+        }
+    }
+    pub(crate) const fn restore(of: Backing) -> NodeStat {
+        match of {
+            Backing::Anon => NodeStat::WorkingsetRestoreAnon,
+            Backing::File => NodeStat::WorkingsetRestoreFile,
+        }
+    }
+}
+
+/// A node's LRU lists, and what reclaim remembers of them.
+#[derive(Clone, Debug)]
+pub struct Lruvec {
+    pub(crate) lists: [List; 4],
+    /// The sizes of the lists and the other counters of the node.
+    pub(crate) stats: Stats<{ NodeStat::COUNT }>,
+    /// Above this a CPU's part of a counter is folded in.
+    pub(crate) stat_threshold: i64,
+    /// What reclaim from the anonymous lists and from those of files has cost lately, in pages.
+    pub cost: [u64; 2],
+    /// The clock of evicted pages: it advances with each eviction and activation.
+    pub nonresident_age: u64,
+    /// Activations by refault when reclaim last ended, anonymous and of files.
+    pub refaults: [u64; 2],
+    /// All dirty pages that were met are waiting to be written, a second time.
+    pub congested: bool,
+    /// Pages that nobody has queued for writing are at the end of the lists: kswapd may write.
+    pub dirty: bool,
+    /// All pages that were met were being written.
+    pub writeback: bool,
+    /// Objects that shrinkers were to scan and did not yet, by shrinker.
+    pub(crate) deferred: Vec<u64>,
+}
+
+impl Lruvec {
+    pub(crate) fn new(cpus: usize) -> Lruvec {
+        Lruvec {
+            lists: [const { List::new() }; 4],
+            stats: Stats::new(cpus),
+            stat_threshold: 0,
+            cost: [0; 2],
+            nonresident_age: 0,
+            refaults: [0; 2],
+            congested: false,
+            dirty: false,
+            writeback: false,
+            deferred: Vec::new(),
+        }
+    }
+
+    /// The pages of a list in order, the newest first. Empty where the order is not kept.
+    pub fn list(&self, list: LruList) -> impl Iterator<Item = Pfn> + '_ {
+        self.lists.get(list.index()).into_iter().flat_map(List::iter)
+    }
+    /// A list's size in pages as reclaim reads it.
+    #[inline(always)]
+    pub fn size(&self, list: LruList) -> u64 {
+        self.stats.get(list.index())
+    }
+    /// A list's size, every CPU's part folded in.
+    pub fn size_exact(&self, list: LruList) -> i64 {
+        self.stats.exact(list.index())
+    }
+    /// A counter as reclaim reads it.
+    #[inline(always)]
+    pub fn stat(&self, item: NodeStat) -> u64 {
+        self.stats.get(item as usize)
+    }
+    /// A counter, every CPU's part folded in.
+    pub fn stat_exact(&self, item: NodeStat) -> u64 {
+        self.stats.exact(item as usize).max(0) as u64
+    }
+    /// Adds to a counter.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, item: NodeStat, cpu: CpuId, delta: i64) {
+        self.stats.add(item as usize, cpu, delta, self.stat_threshold);
+    }
+}
+
+/// What pages wait for in a CPU's batches. They are drained in this order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum BatchKind {
+    /// To be put on the LRU.
+    Add,
+    /// Written, and to be reclaimed next: to the tail of the inactive list.
+    Rotate,
+    /// Of a file, and could not be dropped: to be reclaimed soon.
+    DeactivateFile,
+    /// To the inactive list.
+    Deactivate,
+    /// Anonymous and no longer needed: dropped as if of a file.
+    Lazyfree,
+    /// To the active list.
+    Activate,
+}
+
+impl BatchKind {
+    /// In the order they are drained.
+    pub const ALL: [BatchKind; 6] = [
+        BatchKind::Add,
+        BatchKind::Rotate,
+        BatchKind::DeactivateFile,
+        BatchKind::Deactivate,
+        BatchKind::Lazyfree,
+        BatchKind::Activate,
+    ];
+}
+
+/// The most pages a batch holds in any generation.
+pub(crate) const BATCH_MAX: usize = 31;
+
+/// Pages on their way, each held once more by this.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LruBatch {
+    pages: [Pfn; BATCH_MAX],
+    len: u8,
+}
+
+impl LruBatch {
+    const EMPTY: LruBatch = LruBatch { pages: [Pfn::new(0); BATCH_MAX], len: 0 };
+
+    pub(crate) fn push(&mut self, pfn: Pfn) -> usize {
+        self.pages[usize::from(self.len)] = pfn;
+        self.len += 1;
+        usize::from(self.len)
+    }
+    pub(crate) fn pages(&self) -> &[Pfn] {
+        &self.pages[..usize::from(self.len)]
+    }
+    pub(crate) fn take(&mut self) -> LruBatch {
+        core::mem::replace(self, LruBatch::EMPTY)
+    }
+}
+
+/// Room for swapped-out pages on all devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SwapSpace {
+    /// Pages in all.
+    pub total: u64,
+    /// Pages free.
+    pub free: u64,
+}
+
+/// The LRU of a machine.
+#[derive(Clone)]
+pub struct Lru {
+    ordered: bool,
+    /// Flags in the low byte, how many batches hold the page in the high one.
+    words: Vec<u16>,
+    places: Vec<u32>,
+    pub(crate) vecs: Table<NodeId, Lruvec>,
+    pub(crate) batches: Table<CpuId, [LruBatch; 6]>,
+    pub(crate) swap: SwapSpace,
+    /// Pages that reclaim passes over wait here: kept for its room.
+    pub(crate) aside: Vec<Pfn>,
+}
+
+impl Lru {
+    /// Bytes for each page on an LRU whose order is kept, beside [`super::Frames::BYTES_PER_FRAME`].
+    pub const BYTES_PER_FRAME: usize = size_of::<u16>() + size_of::<u32>() + List::BYTES_PER_BLOCK;
+
+    pub(crate) fn new(ordered: bool, frames: usize, nodes: usize, cpus: usize) -> Lru {
+        let kept = if ordered { frames } else { 0 };
+        Lru {
+            ordered,
+            words: vec![0; kept],
+            places: vec![0; kept],
+            vecs: (0..nodes).map(|_| Lruvec::new(cpus)).collect(),
+            batches: (0..if ordered { cpus } else { 0 }).map(|_| [LruBatch::EMPTY; 6]).collect(),
+            swap: SwapSpace::default(),
+            aside: Vec::new(),
+        }
+    }
+
+    /// A node's lists.
+    pub fn of_node(&self, node: NodeId) -> &Lruvec {
+        &self.vecs[node]
+    }
+
+    /// Whether the order of the pages is kept, so that reclaim can find the oldest.
+    #[inline(always)]
+    pub fn is_ordered(&self) -> bool {
+        self.ordered
+    }
+
+    /// What is known of a user's page, where the order is kept.
+    #[inline(always)]
+    pub fn flags(&self, pfn: Pfn) -> PageFlags {
+        PageFlags(self.words.get(pfn.index()).map_or(0, |w| *w as u8))
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_flags(&mut self, pfn: Pfn, flags: PageFlags) {
+        let word = &mut self.words[pfn.index()];
+        *word = *word & 0xff00 | u16::from(flags.0);
+    }
+
+    /// Batches that hold the page: a page in two of them counts twice.
+    #[inline(always)]
+    pub fn holds(&self, pfn: Pfn) -> u8 {
+        self.words.get(pfn.index()).map_or(0, |w| (*w >> 8) as u8)
+    }
+
+    #[inline(always)]
+    pub(crate) fn hold(&mut self, pfn: Pfn) {
+        let word = &mut self.words[pfn.index()];
+        *word = word.checked_add(1 << 8).expect("fewer than 256 batches hold a page");
+    }
+
+    #[inline(always)]
+    pub(crate) fn let_go(&mut self, pfn: Pfn) {
+        debug_assert!(self.holds(pfn) > 0);
+        self.words[pfn.index()] -= 1 << 8;
+    }
+
+    /// Pages in a CPU's batch.
+    pub fn batch(&self, cpu: CpuId, kind: BatchKind) -> &[Pfn] {
+        if self.ordered { self.batches[cpu][kind as usize].pages() } else { &[] }
+    }
+
+    /// The place of a page in its list.
+    #[inline(always)]
+    pub(crate) fn place(&self, pfn: Pfn) -> Place {
+        Place(self.places[pfn.index()])
+    }
+
+    /// Asks for what is kept of a page.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, pfn: u32) {
+        prefetch(self.words.as_ptr().wrapping_add(pfn as usize));
+        prefetch(self.places.as_ptr().wrapping_add(pfn as usize));
+    }
+
+    /// Links a page into its list, at the head or at the tail.
+    #[inline(always)]
+    pub(crate) fn link(&mut self, node: NodeId, pfn: Pfn, list: LruList, tail: bool) {
+        if let Some(list) = self.vecs[node].lists.get_mut(list.index()) {
+            let place = if tail { list.push_back(pfn) } else { list.push_front(pfn) };
+            self.places[pfn.index()] = place.0;
+        }
+    }
+
+    /// Takes a page out of its list.
+    #[inline(always)]
+    pub(crate) fn unlink(&mut self, node: NodeId, pfn: Pfn, list: LruList) {
+        let place = self.place(pfn);
+        if let Some(list) = self.vecs[node].lists.get_mut(list.index()) {
+            list.remove(pfn, place);
+            if list.is_sparse() {
+                list.pack();
+                list.places().for_each(|(pfn, place)| self.places[pfn.index()] = place.0);
+            }
+        }
+    }
+}
+
+/// Whether a frame with this tag is a user's page on the LRU, of this order.
+#[inline(always)]
+pub(crate) fn is_on_lru(tag: Tag) -> Option<Order> {
+    (tag.kind() == FrameKind::Lru).then(|| tag.order())
+}

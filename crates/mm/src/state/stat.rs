@@ -1,0 +1,76 @@
+//! A set of counters of which each CPU keeps a part to itself, so that counting takes no shared cache line.
+//!
+//! A part is folded into the total when it passes a threshold; whoever reads the total misses what is still in the
+//! parts. Reclaim decides by totals, so the parts have to be kept to decide as it does. Source: kernel-behaviour §1.6.
+
+use super::Table;
+use crate::types::CpuId;
+
+/// `N` counters.
+#[derive(Clone, Debug)]
+pub struct Stats<const N: usize> {
+    totals: [i64; N],
+    parts: Table<CpuId, [i8; N]>,
+}
+
+impl<const N: usize> Stats<N> {
+    pub(crate) fn new(cpus: usize) -> Stats<N> {
+        Stats { totals: [0; N], parts: (0..cpus).map(|_| [0; N]).collect() }
+    }
+
+    /// Adds to a counter through a CPU's part of it.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, item: usize, cpu: CpuId, delta: i64, threshold: i64) {
+        let part = &mut self.parts[cpu][item];
+        let sum = i64::from(*part) + delta;
+        if sum.abs() > threshold {
+            self.totals[item] += sum;
+            *part = 0;
+        } else {
+            *part = sum as i8;
+        }
+    }
+
+    /// Adds to a counter whose parts nobody needs to know.
+    #[inline(always)]
+    pub(crate) fn add_to_total(&mut self, item: usize, delta: i64) {
+        self.totals[item] += delta;
+    }
+
+    /// The counter as it is read: without what CPUs still keep.
+    #[inline(always)]
+    pub(crate) fn get(&self, item: usize) -> u64 {
+        self.totals[item].max(0) as u64
+    }
+
+    /// The counter, every CPU's part folded in.
+    pub(crate) fn exact(&self, item: usize) -> i64 {
+        self.totals[item] + self.parts.iter().map(|p| i64::from(p[item])).sum::<i64>()
+    }
+
+    /// Folds a CPU's parts in.
+    pub(crate) fn fold(&mut self, cpu: CpuId) {
+        for (total, part) in self.totals.iter_mut().zip(&mut self.parts[cpu]) {
+            *total += i64::from(core::mem::take(part));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_folded_in_when_it_passes_the_threshold() {
+        let mut s: Stats<1> = Stats::new(2);
+        let cpu = CpuId::new(1);
+        s.add(0, cpu, 8, 8);
+        assert_eq!((s.get(0), s.exact(0)), (0, 8));
+        s.add(0, cpu, 1, 8);
+        assert_eq!((s.get(0), s.exact(0)), (9, 9));
+        s.add(0, cpu, -3, 8);
+        assert_eq!((s.get(0), s.exact(0)), (9, 6));
+        s.fold(cpu);
+        assert_eq!(s.get(0), 6);
+    }
+}

@@ -1,0 +1,332 @@
+//! What reclaim knew of a node: `*.lru`, one for each state of a trace that has to do with reclaim.
+//!
+//! Text, a line an entry: the node, its `LRUVEC`, counters (`STAT`), each list (`LIST`) from its head on, what the CPU
+//! has collected for the lists (`BATCH`), the shadows of evicted pages, the process's pages that are in swap, and how
+//! long all of it is. Numbers of pages are hexadecimal and absolute. A page is on one list; what it belongs to belongs
+//! to it alone; and what is in swap is somebody's. A file that says otherwise is refused with the line.
+
+use crate::error::BadRecording;
+use crate::trace::lru::{FilePage, ProcessPage, file_page, process_page};
+use kontig_mm::{Order, Pfn};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The lists of a node, in the order they are written in.
+pub const LISTS: [&str; 4] = ["inactive_anon", "active_anon", "inactive_file", "active_file"];
+/// What is collected for the lists, by the kernel's names.
+pub const BATCHES: [&str; 6] = ["lru_add", "deactivate_file", "deactivate", "lazyfree", "activate", "rotate"];
+/// Letters a page's flags are written with.
+const FLAGS: &str = "ARWSDBCLM";
+
+/// What is noted at a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PageFlags(u16);
+
+impl PageFlags {
+    fn parse(letters: &str) -> Option<PageFlags> {
+        if letters == "-" {
+            return Some(PageFlags(0));
+        }
+        let bit = |c| FLAGS.find(c).map(|at| 1 << at);
+        letters.chars().try_fold(0, |all, c| Some(all | bit(c)?)).map(PageFlags)
+    }
+    const fn bit(self, at: u16) -> bool {
+        self.0 & 1 << at != 0
+    }
+    /// `A`: `PG_active`.
+    pub const fn active(self) -> bool {
+        self.bit(0)
+    }
+    /// `R`: `PG_referenced`.
+    pub const fn referenced(self) -> bool {
+        self.bit(1)
+    }
+    /// `W`: `PG_workingset`.
+    pub const fn workingset(self) -> bool {
+        self.bit(2)
+    }
+    /// `S`: `PG_swapbacked`.
+    pub const fn swapbacked(self) -> bool {
+        self.bit(3)
+    }
+    /// `D`: `PG_dirty`.
+    pub const fn dirty(self) -> bool {
+        self.bit(4)
+    }
+    /// `B`: `PG_writeback`.
+    pub const fn writeback(self) -> bool {
+        self.bit(5)
+    }
+    /// `C`: `PG_reclaim`: goes to the tail of its list once it is written.
+    pub const fn reclaim(self) -> bool {
+        self.bit(6)
+    }
+    /// `L`: `PG_locked`.
+    pub const fn locked(self) -> bool {
+        self.bit(7)
+    }
+    /// `M`: some process has it mapped.
+    pub const fn mapped(self) -> bool {
+        self.bit(8)
+    }
+}
+
+/// What a page belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum OwnedBy {
+    /// A file of the trace.
+    File(FilePage),
+    /// The process the trace touches memory of.
+    Process(ProcessPage),
+    /// Something of the kernel's that the trace knows nothing of.
+    Other,
+}
+
+/// A page or folio on a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LruPage {
+    /// Its number; a folio's is its first page's.
+    pub pfn: Pfn,
+    /// Its size.
+    pub order: Order,
+    /// What is noted at it.
+    pub flags: PageFlags,
+    /// What it belongs to.
+    pub owner: OwnedBy,
+    /// Its place in swap, if it has one.
+    pub slot: Option<u32>,
+}
+
+/// What an evicted page has left behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shadow {
+    /// Of which page.
+    pub page: FilePage,
+    /// The node's nonresident age then.
+    pub age: u64,
+    /// Whether it was of the working set.
+    pub workingset: bool,
+}
+
+/// A counter, as the kernel keeps it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counter {
+    /// What everybody sees.
+    pub counted: i64,
+    /// What the CPU has not added yet.
+    pub unfolded: i64,
+}
+
+/// What reclaim knew of a node at one moment.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LruState {
+    /// `NODE` and `LRUVEC`: numbers by name, as `kswapd_order`, `anon_cost`; `refaults_anon` and `refaults_file`.
+    pub numbers: BTreeMap<String, i64>,
+    /// How large the CPU's part of a counter becomes, by `node` or the zone's name.
+    pub thresholds: BTreeMap<String, i64>,
+    /// Counters that are not 0, by `node` or the zone's name, and their own.
+    pub counters: BTreeMap<(String, String), Counter>,
+    /// Each of [`LISTS`], from its head on: the tail is evicted first.
+    pub lists: [Vec<LruPage>; LISTS.len()],
+    /// Each of [`BATCHES`], in the order collected.
+    pub batches: [Vec<LruPage>; BATCHES.len()],
+    /// Shadows in the files' trees.
+    pub shadows: Vec<Shadow>,
+    /// The process's pages that are in swap alone, and where.
+    pub swapped: BTreeMap<ProcessPage, u32>,
+}
+
+impl LruState {
+    /// A number of the node, 0 where the kernel has none of this name.
+    pub fn number(&self, name: &str) -> i64 {
+        self.numbers.get(name).copied().unwrap_or(0)
+    }
+}
+
+/// Reads a state.
+///
+/// # Errors
+/// In one line: what is wrong, and in which line of the file.
+pub fn parse(path: &Path, text: &str) -> Result<LruState, BadRecording> {
+    let mut reader = Reader::default();
+    let mut over = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let bad = |reason: String| BadRecording::line(path, number, reason);
+        if over.is_some() {
+            return Err(bad("comes after the line END".into()));
+        }
+        over = reader.line(number, line).map_err(bad)?;
+    }
+    let whole = |reason: String| BadRecording::whole(path, reason);
+    let length = over.ok_or_else(|| whole("is cut short: it has no line END".into()))?;
+    let written = text.rfind("END").unwrap_or(0);
+    if length != written {
+        return Err(whole(format!("END says {length} bytes before it, but there are {written}")));
+    }
+    reader.finish().map_err(|(line, reason)| BadRecording::line(path, line, reason))
+}
+
+/// Where pages are read into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Into {
+    List(usize),
+    Batch(usize),
+}
+
+#[derive(Default)]
+struct Reader {
+    state: LruState,
+    into: Option<Into>,
+    /// Pages the list or batch being read is said to have left, and the line that said so.
+    left: (usize, usize),
+    /// Lists and batches so far, in order.
+    headings: usize,
+    /// The line a page stands in, and the list.
+    seen: BTreeMap<Pfn, (usize, &'static str)>,
+    owned: BTreeMap<OwnedBy, usize>,
+    /// Places in swap that pages on lists or in batches have: by which page, and in which line.
+    slots: Vec<(u32, LruPage, usize)>,
+}
+
+impl Reader {
+    /// Takes a line in; what END says, if it is that.
+    fn line(&mut self, number: usize, line: &str) -> Result<Option<usize>, String> {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        if self.left.0 > 0 && matches!(words.first(), Some(w) if w.chars().all(|c| c.is_ascii_uppercase())) {
+            return Err(format!("line {} says that {} more pages come before this", self.left.1, self.left.0));
+        }
+        match words[..] {
+            ["NODE", id, ref rest @ ..] => {
+                self.number("node", id)?;
+                self.numbers(rest)?;
+            }
+            ["LRUVEC", ref rest @ ..] => {
+                let at = rest.iter().position(|w| *w == "refaults").filter(|at| at + 2 < rest.len());
+                let at = at.ok_or_else(|| "LRUVEC has no 'refaults' of two numbers".to_string())?;
+                self.number("refaults_anon", rest[at + 1])?;
+                self.number("refaults_file", rest[at + 2])?;
+                self.numbers(&[&rest[..at], &rest[at + 3..]].concat())?;
+            }
+            ["EVENT", _, _] => {}
+            ["STAT", of, "threshold", n] => {
+                self.state.thresholds.insert(of.into(), integer(n)?);
+            }
+            ["STAT", of, name, counted, unfolded] => {
+                let counter = Counter { counted: integer(counted)?, unfolded: integer(unfolded)? };
+                self.state.counters.insert((of.into(), name.into()), counter);
+            }
+            [kind @ ("LIST" | "BATCH"), name, n] => {
+                let expected = LISTS.iter().chain(&BATCHES).nth(self.headings).copied().unwrap_or("nothing more");
+                if name != expected || (kind == "LIST") != (self.headings < LISTS.len()) {
+                    return Err(format!("{kind} {name} stands where {expected} should"));
+                }
+                let at = self.headings;
+                self.into = Some(at.checked_sub(LISTS.len()).map_or(Into::List(at), Into::Batch));
+                self.headings += 1;
+                self.left = (integer(n)?.try_into().map_err(|_| format!("'{n}' is no number of pages"))?, number);
+            }
+            ["SHADOW", page, age, workingset @ ("0" | "1")] => {
+                let age = u64::from_str_radix(age, 16).map_err(|_| format!("'{age}' is no age"))?;
+                self.state.shadows.push(Shadow { page: file_page(page)?, age, workingset: workingset == "1" });
+            }
+            ["SWAPPED", page, slot] => {
+                let page = process_page(page)?;
+                if let Some(line) = self.owned.insert(OwnedBy::Process(page), number) {
+                    return Err(format!("{page} is in memory, too: line {line}"));
+                }
+                self.state.swapped.insert(page, hexadecimal(slot)?);
+            }
+            ["END", n] => return integer(n)?.try_into().map(Some).map_err(|_| format!("'{n}' is no length")),
+            [pfn, flags, owner] if self.left.0 > 0 => self.page(number, pfn, flags, owner)?,
+            _ => return Err(format!("'{line}' is not understood here")),
+        }
+        Ok(None)
+    }
+
+    fn number(&mut self, name: &str, value: &str) -> Result<(), String> {
+        self.state.numbers.insert(name.into(), integer(value)?);
+        Ok(())
+    }
+
+    /// Names and numbers in turn. Flags are hexadecimal.
+    fn numbers(&mut self, words: &[&str]) -> Result<(), String> {
+        for pair in words.chunks(2) {
+            match pair {
+                ["flags", value] => {
+                    let name = if self.state.numbers.contains_key("flags") { "lruvec_flags" } else { "flags" };
+                    self.state.numbers.insert(name.into(), hexadecimal(value)?.into());
+                }
+                [name, value] => self.number(name, value)?,
+                _ => return Err(format!("'{}' has no number", pair.concat())),
+            }
+        }
+        Ok(())
+    }
+
+    fn page(&mut self, number: usize, pfn: &str, flags: &str, owner: &str) -> Result<(), String> {
+        let (pfn, order) = match pfn.split_once('+') {
+            Some((pfn, order)) => (pfn, order.parse().ok().filter(|o| *o <= kontig_mm::types::MAX_ORDER.get())),
+            None => (pfn, Some(0)),
+        };
+        let pfn = Pfn::new(hexadecimal(pfn)?);
+        let order = Order::new(order.ok_or_else(|| format!("{pfn} has no possible order"))?);
+        let flags = PageFlags::parse(flags).ok_or_else(|| format!("'{flags}' are no flags, of {FLAGS} or -"))?;
+        let (owner, slot) = match owner.split_once('@') {
+            Some((owner, slot)) => (owner, Some(hexadecimal(slot)?)),
+            None => (owner, None),
+        };
+        let owner = match owner {
+            "?" => OwnedBy::Other,
+            _ if owner.starts_with('a') => OwnedBy::Process(process_page(owner)?),
+            _ => OwnedBy::File(file_page(owner)?),
+        };
+        let page = LruPage { pfn, order, flags, owner, slot };
+        self.left.0 -= 1;
+        let into = self.into.ok_or_else(|| format!("page {pfn} is on no list"))?;
+        // Only a page that is to be added is on no list yet; the others wait for something else.
+        let exclusive = match into {
+            Into::List(at) => Some(LISTS[at]),
+            Into::Batch(0) => Some(BATCHES[0]),
+            Into::Batch(_) => None,
+        };
+        if let Some(name) = exclusive {
+            if let Some((line, other)) = self.seen.insert(pfn, (number, name)) {
+                return Err(format!("page {pfn} is on two lists: {other} (line {line}) and {name}"));
+            }
+            if owner != OwnedBy::Other
+                && let Some(line) = self.owned.insert(owner, number)
+            {
+                return Err(format!("the page of line {line} belongs to the same"));
+            }
+            self.slots.extend(slot.map(|slot| (slot, page, number)));
+        }
+        match into {
+            Into::List(at) => self.state.lists[at].push(page),
+            Into::Batch(at) => self.state.batches[at].push(page),
+        }
+        Ok(())
+    }
+
+    /// What can only be judged when all is read: the line and what is wrong with it.
+    fn finish(self) -> Result<LruState, (usize, String)> {
+        if let Some(missing) = LISTS.iter().chain(&BATCHES).nth(self.headings) {
+            return Err((1, format!("{missing} is missing")));
+        }
+        let held: BTreeSet<u32> = self.state.swapped.values().copied().collect();
+        for (slot, page, line) in &self.slots {
+            // The process has the page, or the place it is at.
+            if !page.flags.mapped() && !held.contains(slot) {
+                return Err((*line, format!("swap entry {slot:x} of page {} is held by nobody", page.pfn)));
+            }
+        }
+        Ok(self.state)
+    }
+}
+
+fn integer(word: &str) -> Result<i64, String> {
+    word.parse().map_err(|_| format!("'{word}' is no number"))
+}
+
+fn hexadecimal(word: &str) -> Result<u32, String> {
+    u32::from_str_radix(word, 16).map_err(|_| format!("'{word}' is no hexadecimal number"))
+}

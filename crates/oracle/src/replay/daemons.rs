@@ -1,0 +1,153 @@
+//! The node's daemons on a recorded machine: they share its one CPU with whoever asks for memory, and run when they get
+//! it (the profile says when).
+
+use crate::recording::{CPU, NODE};
+use kontig_mm::kcompactd::Kcompactd;
+use kontig_mm::kswapd::Kswapd;
+use kontig_mm::rules::Preemption;
+use kontig_mm::{Daemon, Memory, Owner, Profile, Step, Turn, Wait};
+
+/// Pageblocks a step visits at most; it does not change what happens.
+const BUDGET: u64 = 64;
+
+/// A replay's host: the owner of the pages, and who has the daemons beside it.
+pub(super) trait Host: Owner + Sized {
+    /// The daemons beside it.
+    fn beside(&mut self) -> &mut Beside;
+}
+
+/// Daemons that run beside the one who allocates.
+#[derive(Clone)]
+pub(super) struct Beside {
+    /// None while one of them runs: it is not interrupted.
+    daemons: Option<Daemons>,
+    preemption: Preemption,
+    kcompactd_is_real_time: bool,
+    /// A daemon has run since last asked.
+    ran: bool,
+}
+
+/// The node's daemons, and which of them have been woken and wait for the CPU.
+#[derive(Clone)]
+struct Daemons {
+    kswapd: Kswapd,
+    kswapd_waits: bool,
+    /// It has gone to sleep for the time being, and will look again.
+    kswapd_naps: bool,
+    kcompactd: Kcompactd,
+    kcompactd_waits: bool,
+}
+
+impl Beside {
+    pub(super) fn new(profile: &Profile, kcompactd_is_real_time: bool) -> Beside {
+        let daemons = Daemons {
+            kswapd: Kswapd::new(NODE, CPU),
+            kswapd_waits: false,
+            kswapd_naps: false,
+            kcompactd: Kcompactd::new(NODE, CPU),
+            kcompactd_waits: false,
+        };
+        let preemption = profile.kswapd.preemption;
+        Beside { daemons: Some(daemons), preemption, kcompactd_is_real_time, ran: false }
+    }
+
+    /// Whether one waits for the CPU.
+    pub(super) fn is_awaited(&self, m: &Memory) -> bool {
+        let waits = |d: &Daemons| d.kswapd_waits || d.kcompactd_waits;
+        m.has_wakes() || self.daemons.as_ref().is_some_and(waits)
+    }
+}
+
+impl Daemons {
+    fn take_wakes(&mut self, m: &mut Memory) {
+        for woken in m.take_wakes() {
+            match woken {
+                Daemon::Kswapd(_) => self.kswapd_waits = true,
+                Daemon::Kcompactd(_) => self.kcompactd_waits = true,
+            }
+        }
+    }
+
+    fn kswapd_runs<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut nap_over: bool) {
+        loop {
+            match self.kswapd.step(m, owner, nap_over) {
+                Step::Working => {}
+                Step::Wait(wait) => {
+                    self.kswapd_naps = matches!(wait, Wait::Time(_));
+                    return;
+                }
+            }
+            nap_over = false;
+        }
+    }
+
+    fn run_kswapd<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) {
+        self.take_wakes(m);
+        while std::mem::take(&mut self.kswapd_waits) {
+            self.kswapd_runs(m, owner, false);
+            self.take_wakes(m);
+        }
+    }
+
+    fn run_both<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) {
+        self.run_kswapd(m, owner);
+        while std::mem::take(&mut self.kcompactd_waits) {
+            let again = [Step::Working, Step::Wait(Wait::Time(0))];
+            while again.contains(&self.kcompactd.step(m, owner, BUDGET, false)) {}
+            self.run_kswapd(m, owner);
+        }
+    }
+}
+
+/// Gives the CPU to daemons that wait for it. One that runs already is not interrupted.
+#[cold]
+fn give_cpu<H: Host>(host: &mut H, run: impl FnOnce(&mut Daemons, &mut H)) {
+    if let Some(mut daemons) = host.beside().daemons.take() {
+        run(&mut daemons, host);
+        let beside = host.beside();
+        beside.daemons = Some(daemons);
+        beside.ran = true;
+    }
+}
+
+/// Lets the node's daemons run until they wait.
+#[cold]
+pub(super) fn run<H: Host>(host: &mut H, m: &mut Memory) {
+    if host.beside().is_awaited(m) {
+        give_cpu(host, |daemons, host| daemons.run_both(m, host));
+    }
+}
+
+/// Lets those that have run since last asked sleep for good: kswapd takes a nap, and looks again.
+pub(super) fn let_sleep<H: Host>(host: &mut H, m: &mut Memory) {
+    run(host, m);
+    if std::mem::take(&mut host.beside().ran) {
+        give_cpu(host, |daemons, host| {
+            while daemons.kswapd_naps {
+                daemons.kswapd_runs(m, host, true);
+                daemons.run_both(m, host);
+            }
+        });
+        host.beside().ran = false;
+    }
+}
+
+/// The task may lose its CPU now, or offers it.
+pub(super) fn turn<H: Host>(host: &mut H, m: &mut Memory, turn: Turn) {
+    let (preemption, kcompactd_is_real_time) = (host.beside().preemption, host.beside().kcompactd_is_real_time);
+    match (preemption, turn) {
+        (Preemption::Voluntary, Turn::Offered) => run(host, m),
+        // In older recordings only kswapd is of a real-time class. When it goes to sleep, the kcompactd it has
+        // woken mostly goes before the request; one that the request has woken itself waits for its end.
+        (Preemption::Immediate, Turn::Woken) => give_cpu(host, |daemons, host| {
+            daemons.take_wakes(m);
+            let kcompactd_too = daemons.kswapd_waits && !daemons.kcompactd_waits;
+            if kcompactd_is_real_time || kcompactd_too {
+                daemons.run_both(m, host);
+            } else {
+                daemons.run_kswapd(m, host);
+            }
+        }),
+        (Preemption::Voluntary, Turn::Woken) | (Preemption::Immediate, Turn::Offered) => {}
+    }
+}

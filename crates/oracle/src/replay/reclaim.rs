@@ -1,0 +1,338 @@
+//! Memory under pressure: files read, a process's memory touched, and what reclaim takes of both.
+//!
+//! Every operation must have the kernel's answer: the same page, found or brought back, with the same flags. In between
+//! and in the end the LRU lists must hold the same pages in the same order (`state`), and reclaim's tracepoints must be
+//! the kernel's, line by line (`traced`). The pages' owner is `host`.
+
+mod host;
+mod state;
+mod traced;
+
+use super::{Care, Compared, Replayed, daemons, outcome};
+use crate::difference::{At, Difference, Section};
+use crate::error::BadRecording;
+use crate::recording::{CPU, NODE, Part, Recording};
+use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage};
+use crate::trace::{BlockId, Request};
+use host::{Files, Kept, Mapped};
+use kontig_mm::{AllocSlow, Event, Gfp, Listen, Memory, Order, PageFlags, Pfn, Shadow, SwapSpace};
+
+/// What a process's fault may do for its page.
+const FAULT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::KSWAPD).with(Request::RETRY);
+/// How many operations before the differing one are shown.
+const OPS_SHOWN: usize = 8;
+const EVENTS_SHOWN: usize = 40;
+
+/// Replays the operations of a recording.
+pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecording> {
+    let ops = rec.lru_operations()?;
+    let part = Part::Reclaim;
+    let mut memory = rec.machine(part)?;
+    memory.keep_lru_order().map_err(|e| BadRecording::whole(rec.path("t0.pages"), e))?;
+    state::begin(rec, &memory)?;
+    memory.trace().listen(Listen::VMSCAN);
+    if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
+        // More than is ever needed, as in the recordings: only whether there is any makes a difference.
+        memory.set_swap(SwapSpace { total: u64::from(u32::MAX), free: u64::from(u32::MAX) });
+    }
+    let mut runner = Runner { host: Files::new(&memory, rec.about.kcompactd_is_real_time()), memory };
+    let mut compared = Compared { operations: ops.len() as u64, ..Compared::default() };
+    let mut traced = traced::Recorded::open(rec)?;
+    let mut dumps = 0;
+    for (i, (op, want)) in ops.iter().enumerate() {
+        let got = runner.carry_out(op);
+        let events = runner.memory.trace().take();
+        if got != *want {
+            let from = i.saturating_sub(OPS_SHOWN);
+            let before = ops[from..i].iter().enumerate().map(|(n, (op, a))| format!("{}: {op} = {a}", from + n));
+            let around = vec![
+                Section::new("the operations before it", before.collect()),
+                Section::new("what the engine did", shown(&events)),
+            ];
+            let (kernel, engine) = (want.to_string(), got.to_string());
+            let at = At::Operation(i);
+            return Ok(Err(Box::new(Difference { at, asked: Some(op.to_string()), kernel, engine, around })));
+        }
+        if let Err(d) = traced.next(&runner.memory, &events, i, op) {
+            return Ok(Err(d));
+        }
+        if matches!(want, Answer::Page(_)) {
+            compared.pfns += 1;
+        }
+        if *op == LruOp::Dump {
+            if let Err(d) = state::compare(rec, &format!("d{dumps}"), &runner, &mut compared)? {
+                return Ok(Err(d));
+            }
+            dumps += 1;
+        }
+        if let Some(every) = care.check_every
+            && i % every == every - 1
+            && let Err(e) = runner.memory.check()
+        {
+            return Ok(Err(outcome::contradiction(i, e)));
+        }
+    }
+    if let Err(d) = traced.end() {
+        return Ok(Err(d));
+    }
+    compared.events = traced.compared();
+    if let Err(d) = state::compare(rec, "t1", &runner, &mut compared)? {
+        return Ok(Err(d));
+    }
+    Ok(outcome::compare(rec, part, &runner.memory, care)?.map(|end| {
+        compared.add(end);
+        compared
+    }))
+}
+
+fn shown(events: &[Event]) -> Vec<String> {
+    let mut lines: Vec<String> = events.iter().take(EVENTS_SHOWN).map(Event::to_string).collect();
+    if events.len() > EVENTS_SHOWN {
+        lines.push(format!("… {} more", events.len() - EVENTS_SHOWN));
+    }
+    lines
+}
+
+/// A machine and the owner of its pages.
+struct Runner {
+    memory: Memory,
+    host: Files,
+}
+
+impl Runner {
+    /// Carries out one operation; what the kernel would have answered.
+    fn carry_out(&mut self, op: &LruOp) -> Answer {
+        let answer = match *op {
+            LruOp::Alloc { id, order, asks } => self.alloc_block(id, order, asks),
+            LruOp::Free(id) => self.free_block(id),
+            LruOp::Add { page, order, asks } => self.add(page, order, asks, false),
+            LruOp::Read { page, order, asks } => self.add(page, order, asks, true),
+            LruOp::Touch(page) => self.with_page(page, |m, _, pfn| m.mark_accessed(CPU, pfn)),
+            LruOp::Truncate { page, .. } => self.truncate(page),
+            LruOp::Dirty(page) => self.with_page(page, |_, kept, _| kept.dirty = true),
+            LruOp::Writeback(page) => self.with_page(page, |_, kept, _| {
+                if !kept.writeback && std::mem::take(&mut kept.dirty) {
+                    kept.writeback = true;
+                }
+            }),
+            LruOp::Written(page) => self.with_page(page, |m, kept, pfn| {
+                if std::mem::take(&mut kept.writeback) {
+                    m.end_writeback(CPU, pfn, kept.dirty);
+                }
+            }),
+            LruOp::Finish(most) => Answer::Number(self.finish(most)),
+            LruOp::Device { file, slow } => {
+                self.host.slow[usize::from(file)] = slow;
+                Answer::Done
+            }
+            LruOp::Object(asks) => match self.alloc(Order::ZERO, asks, Gfp::NONE) {
+                Some(pfn) => {
+                    self.host.objects.push_back(pfn);
+                    Answer::of_page(pfn)
+                }
+                None => Answer::Failed,
+            },
+            LruOp::Drain => {
+                self.memory.lru_add_drain(CPU);
+                Answer::Done
+            }
+            LruOp::Wait => {
+                daemons::let_sleep(&mut self.host, &mut self.memory);
+                Answer::Done
+            }
+            LruOp::Dump => {
+                let number = self.host.dumps;
+                self.host.dumps += 1;
+                Answer::Number(number)
+            }
+            LruOp::Load(page) => self.access(page, false),
+            LruOp::Store(page) => self.access(page, true),
+            LruOp::Drop(page) => self.drop_page(page),
+        };
+        daemons::let_sleep(&mut self.host, &mut self.memory);
+        answer
+    }
+
+    fn request(order: Order, asks: Asks, more: Gfp) -> kontig_mm::Request {
+        let mut gfp = asks.request.gfp() | more;
+        if asks.dma32 {
+            gfp = (gfp | Gfp::DMA32).without(Gfp::HIGHMEM);
+        }
+        kontig_mm::Request::new(CPU, NODE, gfp, order)
+    }
+
+    fn alloc(&mut self, order: Order, asks: Asks, more: Gfp) -> Option<Pfn> {
+        let request = Runner::request(order, asks, more);
+        self.memory
+            .alloc(request)
+            .ok()
+            .or_else(|| AllocSlow::new(&self.memory, request).finish(&mut self.memory, &mut self.host).ok())
+    }
+
+    /// A block that nobody reclaims. Its pages are single ones to compaction.
+    fn alloc_block(&mut self, id: BlockId, order: Order, asks: Asks) -> Answer {
+        if self.host.blocks.contains_key(&id.0) {
+            return Answer::Skipped;
+        }
+        let Some(pfn) = self.alloc(order, asks, Gfp::NONE) else { return Answer::Failed };
+        let kept = asks.request.has(Request::OWNED).then(|| self.host.keep_block(id));
+        if let Some(number) = kept {
+            self.memory.set_movable_ops(pfn);
+            self.memory.set_owner(pfn, order, number);
+        }
+        if order > Order::ZERO {
+            self.memory.split_page(pfn, order);
+        }
+        self.host.blocks.insert(id.0, (pfn, order));
+        Answer::of_page(pfn)
+    }
+
+    fn free_block(&mut self, id: BlockId) -> Answer {
+        let Some((pfn, order)) = self.host.blocks.remove(&id.0) else { return Answer::Skipped };
+        if order > Order::ZERO {
+            self.memory.join_page(pfn, order);
+        }
+        self.memory.free(CPU, pfn, order);
+        Answer::of_page(pfn)
+    }
+
+    /// A page of a file is added, if it is not there; a reader marks it as accessed.
+    fn add(&mut self, page: FilePage, order: Order, asks: Asks, reads: bool) -> Answer {
+        let mut said = "";
+        let number = match self.host.find(page) {
+            Some(_) if !reads => return Answer::Skipped,
+            Some(number) => {
+                said = "present";
+                number
+            }
+            None => {
+                let Some(pfn) = self.alloc(order, asks, Gfp::COMP) else { return Answer::Failed };
+                let first = FilePage { index: page.index & !(order.pages() - 1), ..page };
+                let (number, shadow) = self.host.add(first, pfn, order);
+                self.memory.set_owner(pfn, order, number);
+                let mut flags = PageFlags::FILE;
+                if let Some(shadow) = shadow {
+                    said = "shadow";
+                    flags = self.memory.workingset_refault(CPU, pfn, flags, shadow);
+                }
+                self.memory.lru_add(CPU, pfn, order, flags);
+                number
+            }
+        };
+        let pfn = self.host.kept(number).pfn;
+        if reads {
+            self.memory.mark_accessed(CPU, pfn);
+        }
+        self.answer(number, said)
+    }
+
+    /// What the kernel says of a page.
+    fn answer(&self, number: u32, said: &'static str) -> Answer {
+        let kept = self.host.kept(number);
+        let flags = self.memory.lru().flags(kept.pfn);
+        let mut words = vec![said];
+        words.extend(flags.has(PageFlags::ACTIVE).then_some("active"));
+        words.extend(flags.has(PageFlags::WORKINGSET).then_some("workingset"));
+        words.extend(flags.has(PageFlags::REFERENCED).then_some("referenced"));
+        words.extend(kept.dirty.then_some("dirty"));
+        words.extend(kept.writeback.then_some("writeback"));
+        Answer::Page(Page::new(kept.pfn, &words))
+    }
+
+    /// Something is done to a page of a file, if it is there.
+    fn with_page(&mut self, page: FilePage, what: impl FnOnce(&mut Memory, &mut Kept, Pfn)) -> Answer {
+        let Some(number) = self.host.find(page) else { return Answer::Skipped };
+        let kept = self.host.kept_mut(number);
+        let pfn = kept.pfn;
+        what(&mut self.memory, kept, pfn);
+        self.answer(number, "")
+    }
+
+    /// A file's page goes, as if the file were cut.
+    fn truncate(&mut self, page: FilePage) -> Answer {
+        let Some(number) = self.host.find(page) else { return Answer::Skipped };
+        let answer = self.answer(number, "");
+        if self.host.kept(number).writeback {
+            return Answer::Skipped;
+        }
+        let Kept { pfn, order, .. } = self.host.remove(number, None);
+        self.memory.lru_add_drain(CPU);
+        self.memory.free(CPU, pfn, order);
+        answer
+    }
+
+    /// The process reads or writes a byte of a page of its memory.
+    fn access(&mut self, page: ProcessPage, writes: bool) -> Answer {
+        let (number, said) = match self.host.process.get(&page) {
+            Some(Mapped::Page(number)) => (*number, "present"),
+            Some(Mapped::Swapped { cached: Some(number), .. }) => (*number, "shadow"),
+            Some(Mapped::Swapped { cached: None, shadow }) => {
+                let shadow = *shadow;
+                let Some(number) = self.fault(page, shadow) else { return Answer::Failed };
+                (number, "shadow")
+            }
+            None => {
+                let Some(number) = self.fault(page, None) else { return Answer::Failed };
+                // Its first contents are zeros that were written.
+                self.host.kept_mut(number).written = true;
+                (number, "")
+            }
+        };
+        self.host.process.insert(page, Mapped::Page(number));
+        let kept = self.host.kept_mut(number);
+        (kept.mapped, kept.young) = (true, true);
+        kept.written |= writes;
+        self.answer(number, said)
+    }
+
+    /// A page for the process; one that comes back from swap is read at once, and gives its place there up.
+    fn fault(&mut self, page: ProcessPage, shadow: Option<Shadow>) -> Option<u32> {
+        let pfn = self.alloc(Order::ZERO, FAULT.into(), Gfp::NONE)?;
+        let number = self.host.map(page, pfn);
+        self.memory.set_owner(pfn, Order::ZERO, number);
+        let mut flags = PageFlags::ANON;
+        if let Some(shadow) = shadow {
+            flags = self.memory.workingset_refault(CPU, pfn, flags, shadow);
+        }
+        self.memory.lru_add(CPU, pfn, Order::ZERO, flags);
+        Some(number)
+    }
+
+    /// The process gives a page back.
+    fn drop_page(&mut self, page: ProcessPage) -> Answer {
+        let Some(mapped) = self.host.process.remove(&page) else { return Answer::Skipped };
+        self.memory.lru_add_drain(CPU);
+        match mapped {
+            Mapped::Page(number) => {
+                let answer = self.answer(number, "present");
+                let Kept { pfn, .. } = self.host.remove(number, None);
+                self.memory.free(CPU, pfn, Order::ZERO);
+                answer
+            }
+            Mapped::Swapped { cached, .. } => {
+                if let Some(number) = cached {
+                    let Kept { pfn, .. } = self.host.remove(number, None);
+                    self.memory.free(CPU, pfn, Order::ZERO);
+                }
+                Answer::Page(Page::new(Pfn::default(), &["shadow"]))
+            }
+        }
+    }
+
+    /// Pages that reclaim gave to slow devices are written.
+    fn finish(&mut self, most: u32) -> u32 {
+        let mut done = 0;
+        while done < most
+            && let Some(number) = self.host.writing.pop_front()
+        {
+            let kept = self.host.kept_mut(number);
+            kept.held = false;
+            if std::mem::take(&mut kept.writeback) {
+                let (pfn, dirty) = (kept.pfn, kept.dirty);
+                self.memory.end_writeback(CPU, pfn, dirty);
+            }
+            done += 1;
+        }
+        done
+    }
+}

@@ -1,0 +1,259 @@
+//! The owner of the pages: files with their pages and shadows, devices that write at once or when they are told to, and a
+//! cache of objects of a page each.
+
+use crate::recording::CPU;
+use crate::replay::daemons::{self, Beside, Host};
+use crate::trace::BlockId;
+use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
+use kontig_mm::{
+    Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, Turn, WriteOut,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a file has in the place of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Entry {
+    /// The number of the page kept there.
+    Page(u32),
+    Shadow(Shadow),
+}
+
+/// A page that somebody has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub(super) pfn: Pfn,
+    pub(super) order: Order,
+    pub(super) of: Of,
+    pub(super) dirty: bool,
+    pub(super) writeback: bool,
+    /// A device holds it until it is written.
+    pub(super) held: bool,
+    /// Of a process's page: a page table maps it, and says that it was used, and written to.
+    pub(super) mapped: bool,
+    pub(super) young: bool,
+    pub(super) written: bool,
+    /// It has a place in swap.
+    pub(super) swap_cache: bool,
+}
+
+impl Kept {
+    fn new(pfn: Pfn, order: Order, of: Of) -> Kept {
+        let (dirty, writeback, held) = (false, false, false);
+        let (mapped, young, written, swap_cache) = (false, false, false, false);
+        Kept { pfn, order, of, dirty, writeback, held, mapped, young, written, swap_cache }
+    }
+}
+
+/// What a process has in the place of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Mapped {
+    /// The number of the page.
+    Page(u32),
+    /// A place in swap; the page, while it is still there, or its shadow.
+    Swapped { cached: Option<u32>, shadow: Option<Shadow> },
+}
+
+/// What a page is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Of {
+    File(FilePage),
+    Process(ProcessPage),
+    Block(BlockId),
+    Nobody,
+}
+
+/// Everything that has pages.
+pub(super) struct Files {
+    /// By number; the number is kept with the page.
+    pages: Vec<Kept>,
+    unused: Vec<u32>,
+    pub(super) files: BTreeMap<FilePage, Entry>,
+    pub(super) process: BTreeMap<ProcessPage, Mapped>,
+    pub(super) slow: [bool; MAX_FILES as usize],
+    /// Pages given to slow devices, the oldest first.
+    pub(super) writing: VecDeque<u32>,
+    /// Pages of the cache a shrinker empties, the oldest first.
+    pub(super) objects: VecDeque<Pfn>,
+    pub(super) blocks: BTreeMap<u32, (Pfn, Order)>,
+    pub(super) dumps: u32,
+    beside: Beside,
+}
+
+/// What the objects' shrinker says of them, and the most it is asked for at a time.
+const SEEKS: u32 = 2;
+const SHRINK_BATCH: u64 = 128;
+
+impl Files {
+    pub(super) fn new(m: &Memory, kcompactd_is_real_time: bool) -> Files {
+        Files {
+            pages: Vec::new(),
+            unused: Vec::new(),
+            files: BTreeMap::new(),
+            process: BTreeMap::new(),
+            slow: [false; MAX_FILES as usize],
+            writing: VecDeque::new(),
+            objects: VecDeque::new(),
+            blocks: BTreeMap::new(),
+            dumps: 0,
+            beside: Beside::new(m.profile(), kcompactd_is_real_time),
+        }
+    }
+
+    /// A page's number, if it is in its file; a folio's, for each of its pages.
+    pub(super) fn find(&self, page: FilePage) -> Option<u32> {
+        let from = FilePage { index: page.index & !0x3ff, ..page };
+        self.files.range(from..=page).rev().find_map(|(at, entry)| match entry {
+            Entry::Page(number) if page.index - at.index < self.kept(*number).order.pages() => Some(*number),
+            _ => None,
+        })
+    }
+
+    pub(super) fn kept(&self, number: u32) -> &Kept {
+        &self.pages[number as usize]
+    }
+    pub(super) fn kept_mut(&mut self, number: u32) -> &mut Kept {
+        &mut self.pages[number as usize]
+    }
+
+    fn keep(&mut self, kept: Kept) -> u32 {
+        if let Some(number) = self.unused.pop() {
+            self.pages[number as usize] = kept;
+            return number;
+        }
+        self.pages.push(kept);
+        self.pages.len() as u32 - 1
+    }
+
+    /// A file gets a page; its number, and the shadow that stood in its place.
+    pub(super) fn add(&mut self, page: FilePage, pfn: Pfn, order: Order) -> (u32, Option<Shadow>) {
+        let number = self.keep(Kept::new(pfn, order, Of::File(page)));
+        let mut shadow = None;
+        for i in 0..order.pages() {
+            let at = FilePage { index: page.index + i, ..page };
+            if let Some(Entry::Shadow(last)) = self.files.remove(&at) {
+                shadow = Some(last);
+            }
+        }
+        self.files.insert(page, Entry::Page(number));
+        (number, shadow)
+    }
+
+    /// A movable block of the trace's; its number.
+    pub(super) fn keep_block(&mut self, id: BlockId) -> u32 {
+        self.keep(Kept::new(Pfn::default(), Order::ZERO, Of::Block(id)))
+    }
+
+    /// The process gets a page; its number.
+    pub(super) fn map(&mut self, page: ProcessPage, pfn: Pfn) -> u32 {
+        self.keep(Kept::new(pfn, Order::ZERO, Of::Process(page)))
+    }
+
+    /// A page goes from its file or its process, which keeps the shadow in its place, if there is one.
+    pub(super) fn remove(&mut self, number: u32, shadow: Option<Shadow>) -> Kept {
+        let kept = *self.kept(number);
+        match (kept.of, shadow) {
+            (Of::File(page), Some(shadow)) => drop(self.files.insert(page, Entry::Shadow(shadow))),
+            (Of::File(page), None) => drop(self.files.remove(&page)),
+            (Of::Process(page), Some(_)) => drop(self.process.insert(page, Mapped::Swapped { cached: None, shadow })),
+            (Of::Process(_), None) | (Of::Block(_) | Of::Nobody, _) => {}
+        }
+        self.kept_mut(number).of = Of::Nobody;
+        self.unused.push(number);
+        kept
+    }
+}
+
+impl Host for Files {
+    fn beside(&mut self) -> &mut Beside {
+        &mut self.beside
+    }
+}
+
+impl Owner for Files {
+    fn is_awaited(&self, m: &Memory) -> bool {
+        self.beside.is_awaited(m)
+    }
+    fn turn(&mut self, m: &mut Memory, turn: Turn) {
+        daemons::turn(self, m, turn);
+    }
+    fn may_isolate(&mut self, _: Pfn) -> bool {
+        true
+    }
+    fn migrate(&mut self, _: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
+        let kept = self.kept_mut(owner);
+        if kept.held || kept.writeback {
+            return MigrateOutcome::Busy;
+        }
+        kept.pfn = to;
+        if let Of::Block(id) = kept.of
+            && let Some(block) = self.blocks.get_mut(&id.0)
+        {
+            block.0 = to;
+        }
+        MigrateOutcome::Moved
+    }
+
+    fn page_state(&mut self, _: Pfn, owner: u32) -> PageState {
+        let kept = self.kept(owner);
+        PageState {
+            mapped: kept.mapped,
+            dirty: kept.dirty,
+            writeback: kept.writeback,
+            anon: matches!(kept.of, Of::Process(_)),
+            swap_cache: kept.swap_cache,
+            held: kept.held,
+            ..PageState::default()
+        }
+    }
+    fn references(&mut self, _: Pfn, owner: u32) -> References {
+        let young = std::mem::take(&mut self.kept_mut(owner).young);
+        References { ptes: u32::from(young), ..References::default() }
+    }
+    fn add_to_swap(&mut self, _: &mut Memory, _: Pfn, owner: u32) -> bool {
+        let kept = self.kept_mut(owner);
+        (kept.swap_cache, kept.dirty) = (true, true);
+        true
+    }
+    fn unmap(&mut self, _: Pfn, owner: u32) -> bool {
+        let kept = self.kept_mut(owner);
+        kept.mapped = false;
+        kept.dirty |= std::mem::take(&mut kept.written);
+        if let Of::Process(page) = kept.of {
+            self.process.insert(page, Mapped::Swapped { cached: Some(owner), shadow: None });
+        }
+        true
+    }
+    fn write_out(&mut self, _: Pfn, owner: u32) -> WriteOut {
+        let kept = self.kept_mut(owner);
+        kept.dirty = false;
+        let Of::File(page) = kept.of else { return WriteOut::Written };
+        if !self.slow[usize::from(page.file)] {
+            return WriteOut::Written;
+        }
+        let kept = self.kept_mut(owner);
+        (kept.writeback, kept.held) = (true, true);
+        self.writing.push_back(owner);
+        WriteOut::Queued
+    }
+    fn removed(&mut self, _: Pfn, owner: u32, shadow: Option<Shadow>) {
+        self.remove(owner, shadow);
+    }
+    fn write_pending(&mut self, _: NodeId) -> u64 {
+        let pending = |kept: &&Kept| kept.of != Of::Nobody && (kept.dirty || kept.writeback);
+        self.pages.iter().filter(pending).map(|kept| u64::from(kept.order.pages())).sum()
+    }
+    fn shrinker(&mut self, _: NodeId, number: usize) -> Option<Shrinker> {
+        (number == 0).then_some(Shrinker { freeable: self.objects.len() as u64, seeks: SEEKS, batch: SHRINK_BATCH })
+    }
+    fn shrink(&mut self, m: &mut Memory, _: NodeId, _: usize, objects: u64) -> Option<Shrunk> {
+        let mut freed = 0;
+        while freed < objects
+            && let Some(pfn) = self.objects.pop_front()
+        {
+            m.free(CPU, pfn, Order::ZERO);
+            freed += 1;
+        }
+        // The kernel is told of pages that caches free only by those of its own slabs.
+        (freed > 0).then_some(Shrunk { scanned: objects, freed, pages: 0 })
+    }
+}

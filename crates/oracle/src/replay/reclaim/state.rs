@@ -1,0 +1,193 @@
+//! What reclaim knows of the node, held against the kernel's: every list page by page, what waits for the lists, shadows,
+//! costs and counters, each with the CPU's part of it.
+
+use super::Runner;
+use super::host::{Entry, Of};
+use crate::difference::{At, Difference, Section};
+use crate::error::BadRecording;
+use crate::recording::lru::{BATCHES, LISTS, LruPage, LruState, OwnedBy};
+use crate::recording::{CPU, NODE, Recording, ZONE};
+use crate::replay::Compared;
+use kontig_mm::state::BatchKind;
+use kontig_mm::{LruList, Memory, NodeStat, PageFlags, Pfn};
+
+/// In the order the recording has the batches.
+const KINDS: [BatchKind; BATCHES.len()] = [
+    BatchKind::Add,
+    BatchKind::DeactivateFile,
+    BatchKind::Deactivate,
+    BatchKind::Lazyfree,
+    BatchKind::Activate,
+    BatchKind::Rotate,
+];
+const LINES_SHOWN: usize = 6;
+
+/// A state to begin with: nobody has a page on the node's lists yet.
+pub(super) fn begin(rec: &Recording, _: &Memory) -> Result<(), BadRecording> {
+    let start = rec.lru_state("t0")?;
+    let pages = start.lists.iter().chain(&start.batches).map(Vec::len).sum::<usize>();
+    if pages > 0 {
+        let reason = format!("{pages} pages are on the lists at the start, and nothing says whose they are");
+        return Err(BadRecording::whole(rec.path("t0.lru"), reason));
+    }
+    Ok(())
+}
+
+/// Holds a state against the recorded one of this name.
+pub(super) fn compare(
+    rec: &Recording,
+    name: &str,
+    runner: &Runner,
+    compared: &mut Compared,
+) -> Result<Result<(), Box<Difference>>, BadRecording> {
+    let want = rec.lru_state(name)?;
+    let memory = &runner.memory;
+    let vec = memory.lru().of_node(NODE);
+    let lists = LISTS.iter().zip(&want.lists).zip(LruList::EVICTABLE);
+    for ((list, want), of) in lists {
+        let got: Vec<Pfn> = vec.list(of).collect();
+        if let Some(d) = pages(name, list, want, &got, runner) {
+            return Ok(Err(d));
+        }
+        compared.lists += 1;
+        compared.listed += want.len() as u64;
+    }
+    for ((batch, want), kind) in BATCHES.iter().zip(&want.batches).zip(KINDS) {
+        if let Some(d) = pages(name, batch, want, memory.lru().batch(CPU, kind), runner) {
+            return Ok(Err(d));
+        }
+    }
+    for (what, kernel, engine) in numbers(&want, memory) {
+        if kernel != engine {
+            return Ok(Err(differs(name, &what, kernel, engine)));
+        }
+        compared.counters += 1;
+    }
+    Ok(shadows(name, &want, runner))
+}
+
+fn differs(state: &str, what: &str, kernel: String, engine: String) -> Box<Difference> {
+    Box::new(Difference { at: At::State(format!("{state}: {what}")), asked: None, kernel, engine, around: Vec::new() })
+}
+
+/// A page in words, as both sides have them.
+fn kernel_page(page: &LruPage) -> String {
+    let f = page.flags;
+    let flags = [
+        (f.active(), 'A'),
+        (f.referenced(), 'R'),
+        (f.workingset(), 'W'),
+        (f.swapbacked(), 'S'),
+        (f.dirty(), 'D'),
+        (f.writeback(), 'B'),
+        (f.reclaim(), 'C'),
+        (f.mapped(), 'M'),
+    ];
+    let letters: String = flags.iter().filter(|(set, _)| *set).map(|(_, c)| *c).collect();
+    let owner = match page.owner {
+        OwnedBy::File(at) => at.to_string(),
+        OwnedBy::Process(at) => at.to_string(),
+        OwnedBy::Other => "?".into(),
+    };
+    format!("{}+{} {letters} {owner}", page.pfn, page.order.get())
+}
+
+fn engine_page(pfn: Pfn, runner: &Runner) -> String {
+    let order = runner.memory.frames().tag(pfn).order();
+    let kept = runner.host.kept(runner.memory.frames().owner(pfn, order));
+    let f = runner.memory.lru().flags(pfn);
+    let flags = [
+        (f.has(PageFlags::ACTIVE), 'A'),
+        (f.has(PageFlags::REFERENCED), 'R'),
+        (f.has(PageFlags::WORKINGSET), 'W'),
+        (!f.has(PageFlags::FILE), 'S'),
+        (kept.dirty, 'D'),
+        (kept.writeback, 'B'),
+        (f.has(PageFlags::RECLAIM), 'C'),
+        (kept.mapped, 'M'),
+    ];
+    let letters: String = flags.iter().filter(|(set, _)| *set).map(|(_, c)| *c).collect();
+    let owner = match kept.of {
+        Of::File(at) => at.to_string(),
+        Of::Process(at) => at.to_string(),
+        Of::Block(_) | Of::Nobody => "?".into(),
+    };
+    format!("{pfn}+{} {letters} {owner}", order.get())
+}
+
+/// The first page of a list or batch that is not the kernel's.
+fn pages(state: &str, list: &str, want: &[LruPage], got: &[Pfn], runner: &Runner) -> Option<Box<Difference>> {
+    const NONE: &str = "no more pages";
+    let all = want.len().max(got.len());
+    for i in 0..all {
+        let kernel = want.get(i).map_or(NONE.into(), kernel_page);
+        let engine = got.get(i).map_or(NONE.into(), |pfn| engine_page(*pfn, runner));
+        if kernel != engine {
+            let mut d = differs(state, &format!("{list}, page {i}"), kernel, engine);
+            let next = (i..all.min(i + LINES_SHOWN)).map(|i| {
+                let kernel = want.get(i).map_or(NONE.into(), kernel_page);
+                let engine = got.get(i).map_or(NONE.into(), |pfn| engine_page(*pfn, runner));
+                format!("{kernel:32} {engine}")
+            });
+            d.around.push(Section::new("from there on, the kernel's and the engine's", next.collect()));
+            d.around.push(Section::new("how many", vec![format!("{} and {}", want.len(), got.len())]));
+            return Some(d);
+        }
+    }
+    None
+}
+
+/// Everything that is a number.
+fn numbers(want: &LruState, m: &Memory) -> Vec<(String, String, String)> {
+    let vec = m.lru().of_node(NODE);
+    let node = &m.nodes()[NODE.index()];
+    let mut all = Vec::new();
+    let mut add = |what: String, kernel: i64, engine: i64| all.push((what, kernel.to_string(), engine.to_string()));
+    for (name, engine) in [
+        ("anon_cost", vec.cost[0]),
+        ("file_cost", vec.cost[1]),
+        ("nonresident_age", vec.nonresident_age),
+        ("refaults_anon", vec.refaults[0]),
+        ("refaults_file", vec.refaults[1]),
+        ("kswapd_failures", u64::from(node.kswapd.failures)),
+    ] {
+        add(name.into(), want.number(name), engine as i64);
+    }
+    let counter = |of: &str, name: String| {
+        let counter = want.counters.get(&(of.into(), name)).copied().unwrap_or_default();
+        (counter.counted, counter.unfolded)
+    };
+    for list in LruList::EVICTABLE {
+        let (counted, unfolded) = counter("node", format!("nr_{}", list.name()));
+        add(format!("nr_{}", list.name()), counted, vec.size(list) as i64);
+        add(format!("nr_{}, unfolded", list.name()), unfolded, vec.size_exact(list) - vec.size(list) as i64);
+        let zone = m.zone(ZONE);
+        let (counted, unfolded) = counter(zone.kind.name(), format!("nr_zone_{}", list.name()));
+        add(format!("nr_zone_{}", list.name()), counted + unfolded, zone.nr_listed(list) as i64);
+    }
+    for stat in NodeStat::ALL {
+        let (counted, unfolded) = counter("node", stat.name().into());
+        add(stat.name().into(), counted, vec.stat(stat) as i64);
+        add(format!("{}, unfolded", stat.name()), unfolded, vec.stat_exact(stat) as i64 - vec.stat(stat) as i64);
+    }
+    all
+}
+
+fn shadows(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Difference>> {
+    let kernel: Vec<String> =
+        want.shadows.iter().map(|s| format!("{} {:x} {}", s.page, s.age, u8::from(s.workingset))).collect();
+    let got = runner.host.files.iter().filter_map(|(page, entry)| match entry {
+        Entry::Shadow(s) => Some(format!("{page} {:x} {}", s.eviction, u8::from(s.workingset))),
+        Entry::Page(_) => None,
+    });
+    let engine: Vec<String> = got.collect();
+    for i in 0..kernel.len().max(engine.len()) {
+        if kernel.get(i) != engine.get(i) {
+            let none = || "no more shadows".to_string();
+            let (kernel, engine) = (kernel.get(i).cloned(), engine.get(i).cloned());
+            let what = format!("shadow {i}");
+            return Err(differs(state, &what, kernel.unwrap_or_else(none), engine.unwrap_or_else(none)));
+        }
+    }
+    Ok(())
+}

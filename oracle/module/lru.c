@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What reclaim knows of the observed node: its lists of pages in order, with what is noted at each page, what has been
+ * collected for the lists but is not on them yet, costs and ages, and the shadows evicted pages have left.
+ *
+ * Taken with interrupts off on the machine's only CPU, like a snapshot of the allocator. The list of pages that cannot
+ * be evicted is left out: from 6.1 on it is none.
+ */
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/page-flags.h>
+#include <linux/pagemap.h>
+#if __has_include(<linux/folio_batch.h>)
+#include <linux/folio_batch.h>
+#else
+#include <linux/pagevec.h>
+#endif
+#include <linux/percpu.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
+#include <linux/vmstat.h>
+#include <linux/xarray.h>
+#include "kontig.h"
+
+#define HAS_FOLIOS (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0))
+/* The kernel from which on all batches of a CPU stand together. */
+#define BATCHES_TOGETHER (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
+
+#if HAS_FOLIOS
+typedef struct folio_batch batch_t;
+#define batch_size(b) folio_batch_count(b)
+#define batch_page(b, i) (&(b)->folios[i]->page)
+#define BATCHES "cpu_fbatches"
+#else
+typedef struct pagevec batch_t;
+#define batch_size(b) pagevec_count(b)
+#define batch_page(b, i) ((b)->pages[i])
+#define BATCHES "lru_pvecs"
+#endif
+
+/* As swap.c of the kernel has them, without the locks, which take no room. */
+struct batches {
+	batch_t lru_add, lru_deactivate_file, lru_deactivate, lru_lazyfree, activate;
+#if BATCHES_TOGETHER
+	batch_t rotate;
+#endif
+};
+
+static struct batches __percpu *batches;
+static batch_t __percpu *rotate;
+/* Of all counters: the zones' first, the node's behind those of NUMA. */
+static const char * const *names;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
+#define NODE_NAMES (NR_VM_ZONE_STAT_ITEMS + NR_VM_NUMA_EVENT_ITEMS)
+#else
+#define NODE_NAMES (NR_VM_ZONE_STAT_ITEMS + NR_VM_NUMA_STAT_ITEMS)
+#endif
+/* A shadow is, from the lowest bit on: of the working set or not, the node, its control group, the age. */
+#define SHADOW_AGE_SHIFT (1 + NODES_SHIFT + MEM_CGROUP_ID_SHIFT)
+
+static const struct {
+	enum lru_list list;
+	const char *name;
+} lists[] = {
+	{ LRU_INACTIVE_ANON, "inactive_anon" },
+	{ LRU_ACTIVE_ANON, "active_anon" },
+	{ LRU_INACTIVE_FILE, "inactive_file" },
+	{ LRU_ACTIVE_FILE, "active_file" },
+};
+
+static const struct {
+	int bit;
+	char letter;
+} flags[] = {
+	{ PG_active, 'A' },
+	{ PG_referenced, 'R' },
+	{ PG_workingset, 'W' },
+	{ PG_swapbacked, 'S' },
+	{ PG_dirty, 'D' },
+	{ PG_writeback, 'B' },
+	{ PG_reclaim, 'C' },
+	{ PG_locked, 'L' },
+};
+
+static bool is_mapped(struct page *page)
+{
+#if HAS_FOLIOS
+	return folio_mapped(page_folio(page));
+#else
+	return page_mapped(page);
+#endif
+}
+
+static unsigned long index_of(struct page *page)
+{
+#if HAS_FOLIOS
+	return page_folio(page)->index;
+#else
+	return page->index;
+#endif
+}
+
+static void put_owner(struct buffer *b, struct page *page)
+{
+	struct address_space *space = page->mapping;
+	unsigned long at;
+	unsigned int file;
+
+	if ((unsigned long)space & 3) {
+		if (process_has(index_of(page), &at))
+			put(b, " a:%lx", at);
+		else
+			put(b, " ?");
+		if (page_bit(page, PG_swapcache) && page_bit(page, PG_swapbacked)) {
+			swp_entry_t slot = { .val = page_private(page) };
+
+			put(b, "@%lx", (unsigned long)swp_offset(slot));
+		}
+		return;
+	}
+	for (file = 0; file < MAX_FILES && cache_space(file); file++) {
+		if (cache_space(file) == space) {
+			put(b, " f%u:%lx", file, index_of(page));
+			return;
+		}
+	}
+	put(b, " ?");
+}
+
+/* A page: its number, its order if it is not a single one, what is noted at it, and whose it is. */
+static void put_page_line(struct buffer *b, struct page *page)
+{
+	size_t before;
+	int i;
+
+	put_hex(b, page_to_pfn(page));
+	if (PageHead(page))
+		put(b, "+%u", compound_order(page));
+	put_char(b, ' ');
+	before = b->len;
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		if (page_bit(page, flags[i].bit))
+			put_char(b, flags[i].letter);
+	if (is_mapped(page))
+		put_char(b, 'M');
+	if (b->len == before)
+		put_char(b, '-');
+	put_owner(b, page);
+	put_char(b, '\n');
+}
+
+static void put_batch(struct buffer *b, const char *name, batch_t *batch)
+{
+	int i;
+
+	put(b, "BATCH %s %u\n", name, batch_size(batch));
+	for (i = 0; i < batch_size(batch); i++)
+		put_page_line(b, batch_page(batch, i));
+}
+
+static void put_batches(struct buffer *b)
+{
+	struct batches *own = per_cpu_ptr(batches, 0);
+
+	put_batch(b, "lru_add", &own->lru_add);
+	put_batch(b, "deactivate_file", &own->lru_deactivate_file);
+	put_batch(b, "deactivate", &own->lru_deactivate);
+	put_batch(b, "lazyfree", &own->lru_lazyfree);
+	put_batch(b, "activate", &own->activate);
+	put_batch(b, "rotate", per_cpu_ptr(rotate, 0));
+}
+
+/* Counters of the node and of its zones: what is counted, and what the CPU has not added to it yet. */
+static void put_counters(struct buffer *b, pg_data_t *node)
+{
+	struct per_cpu_nodestat *own = per_cpu_ptr(node->per_cpu_nodestats, 0);
+	int item, z;
+
+	put(b, "STAT node threshold %d\n", own->stat_threshold);
+	for (item = 0; item < NR_VM_NODE_STAT_ITEMS; item++) {
+		long pages = atomic_long_read(&node->vm_stat[item]), diff = own->vm_node_stat_diff[item];
+
+		if (pages || diff)
+			put(b, "STAT node %s %ld %ld\n", names[NODE_NAMES + item], pages, diff);
+	}
+	for (z = 0; z < MAX_NR_ZONES; z++) {
+		struct zone *zone = &node->node_zones[z];
+
+		if (!populated_zone(zone))
+			continue;
+		put(b, "STAT %s threshold %d\n", zone->name, zone_threshold(zone));
+		for (item = 0; item < NR_VM_ZONE_STAT_ITEMS; item++) {
+			long pages = atomic_long_read(&zone->vm_stat[item]), diff = zone_unfolded(zone, 0, item);
+
+			if (pages || diff)
+				put(b, "STAT %s %s %ld %ld\n", zone->name, names[item], pages, diff);
+		}
+	}
+}
+
+/* What an evicted page has left in its file: the node's age then, and whether it was of the working set. */
+static void put_shadows(struct buffer *b)
+{
+	unsigned int file;
+
+	for (file = 0; file < MAX_FILES && cache_space(file); file++) {
+		struct xarray *pages = &cache_space(file)->i_pages;
+		unsigned long index;
+		void *entry;
+
+		xa_for_each(pages, index, entry) {
+			unsigned long value;
+
+			if (!xa_is_value(entry))
+				continue;
+			value = xa_to_value(entry);
+			put(b, "SHADOW f%u:%lx %lx %lu\n", file, index, value >> SHADOW_AGE_SHIFT, value & 1);
+		}
+	}
+}
+
+static void put_lists(struct buffer *b, struct lruvec *lruvec)
+{
+	struct page *page;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		struct list_head *list = &lruvec->lists[lists[i].list];
+		unsigned long n = 0;
+
+		list_for_each_entry(page, list, lru)
+			n++;
+		put(b, "LIST %s %lu\n", lists[i].name, n);
+		list_for_each_entry(page, list, lru)
+			put_page_line(b, page);
+	}
+}
+
+int lru_prepare(struct buffer *b)
+{
+	if (!batches) {
+		names = hidden("vmstat_text");
+		batches = hidden(BATCHES);
+#if BATCHES_TOGETHER
+		rotate = &batches->rotate;
+#else
+		rotate = hidden("lru_rotate");
+#endif
+	}
+	if (!names || !batches || !rotate)
+		return -ENOENT;
+	/* Every page a line, or its shadow. */
+	return buffer_prepare(b, NODE_DATA(observed_node())->node_spanned_pages * 48 + 256 * 1024);
+}
+
+/* Runs of kswapd in a row that freed nothing. */
+static int kswapd_failures(pg_data_t *node)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+	return atomic_read(&node->kswapd_failures);
+#else
+	return node->kswapd_failures;
+#endif
+}
+
+void lru_take(struct buffer *b)
+{
+	pg_data_t *node = NODE_DATA(observed_node());
+	struct lruvec *lruvec = &node->__lruvec;
+	unsigned long flags;
+
+	b->len = 0;
+	b->overflown = false;
+	local_irq_save(flags);
+	put(b, "NODE %d flags %lx kswapd_order %d kswapd_highest_zoneidx %d kswapd_failures %d\n", node->node_id,
+	    node->flags, node->kswapd_order, node->kswapd_highest_zoneidx, kswapd_failures(node));
+	put(b, "LRUVEC anon_cost %lu file_cost %lu nonresident_age %ld refaults %lu %lu flags %lx\n", lruvec->anon_cost,
+	    lruvec->file_cost, atomic_long_read(&lruvec->nonresident_age), lruvec->refaults[0], lruvec->refaults[1],
+	    lruvec->flags);
+	put_counters(b, node);
+	put_lists(b, lruvec);
+	put_batches(b);
+	put_shadows(b);
+	process_put_swapped(b);
+	put(b, "END %zu\n", b->len);
+	local_irq_restore(flags);
+}
