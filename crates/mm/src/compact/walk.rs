@@ -57,6 +57,7 @@ mod tests {
     use crate::gfp::{AllocFlags, Gfp, Wmark};
     use crate::host::{MigrateOutcome, Owner};
     use crate::request::Request;
+    use crate::state::PageFlags;
     use crate::step::Step;
     use crate::types::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneType};
 
@@ -81,10 +82,10 @@ mod tests {
             n += 1;
             if n % 97 == 0 || n > 550 {
                 m.split_page(pfn, huge);
-                (1..512).step_by(2).for_each(|page| m.lru_add(pfn.plus(page), Order::ZERO));
+                (1..512).step_by(2).for_each(|page| m.lru_add(cpu, pfn.plus(page), Order::ZERO, PageFlags::ANON));
                 (0..512).step_by(2).for_each(|page| m.free(cpu, pfn.plus(page), Order::ZERO));
             } else {
-                m.lru_add(pfn, huge);
+                m.lru_add(cpu, pfn, huge, PageFlags::ANON);
             }
             m.blocks.set_skip(pfn.pageblock(), n % 5 < 2);
         }
