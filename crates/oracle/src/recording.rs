@@ -135,6 +135,7 @@ impl Recording {
     /// If files that only make sense together are not all there.
     pub fn parts(&self) -> Result<Vec<Part>, BadRecording> {
         if self.is_of_lru() {
+            self.check_lru()?;
             return Ok(vec![Part::Reclaim]);
         }
         if self.has("thp.txt") {
@@ -252,6 +253,20 @@ impl Recording {
     pub fn lru_state(&self, state: &str) -> Result<LruState, BadRecording> {
         let file = format!("{state}.lru");
         lru::parse(&self.path(&file), &self.text(&file)?)
+    }
+
+    /// Whether everything such a recording has to have is there and can be read.
+    ///
+    /// # Errors
+    /// What is missing or malformed first.
+    pub fn check_lru(&self) -> Result<(), BadRecording> {
+        let operations = self.lru_operations()?;
+        let dumps = operations.iter().filter(|(op, _)| *op == LruOp::Dump).count();
+        for state in (0..dumps).map(|n| format!("d{n}")).chain(["t0".into(), "t1".into()]) {
+            self.snapshot(&format!("{state}.snap"))?;
+            self.lru_state(&state)?;
+        }
+        Ok(())
     }
 
     /// Event counters: a `vmstat` file.
