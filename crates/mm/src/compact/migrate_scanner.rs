@@ -37,7 +37,7 @@ fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
 
 impl CompactRun {
     /// The blocks this run takes pages from.
-    fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
+    pub(super) fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
         let selective = self.cc.mode == MigrateMode::Async && self.cc.direct;
         let mut types = [!selective; MigrateType::COUNT];
         // A whole pageblock suits any request (7.2; up to 6.1 it looks for movable pages in its own type's pageblocks,
