@@ -28,7 +28,6 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     let ops = rec.lru_operations()?;
     let part = Part::Reclaim;
     let mut memory = rec.machine(part)?;
-    memory.keep_lru_order().map_err(|e| BadRecording::whole(rec.path("t0.pages"), e))?;
     state::begin(rec, &memory)?;
     memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
     if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
