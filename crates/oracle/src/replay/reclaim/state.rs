@@ -23,14 +23,22 @@ const KINDS: [BatchKind; BATCHES.len()] = [
 ];
 const LINES_SHOWN: usize = 6;
 
-/// A state to begin with: nobody has a page on the node's lists yet.
-pub(super) fn begin(rec: &Recording, _: &Memory) -> Result<(), BadRecording> {
+/// A state to begin with: nobody has a page on the node's lists yet, and what reclaim remembers is of others.
+pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording> {
     let start = rec.lru_state("t0")?;
     let pages = start.lists.iter().chain(&start.batches).map(Vec::len).sum::<usize>();
     if pages > 0 {
         let reason = format!("{pages} pages are on the lists at the start, and nothing says whose they are");
         return Err(BadRecording::whole(rec.path("t0.lru"), reason));
     }
+    let number = |name: &str| {
+        let negative = |_| BadRecording::whole(rec.path("t0.lru"), format!("{name} is negative"));
+        u64::try_from(start.number(name)).map_err(negative)
+    };
+    let vec = m.lruvec_mut(NODE);
+    vec.cost = [number("anon_cost")?, number("file_cost")?];
+    vec.nonresident_age = number("nonresident_age")?;
+    vec.refaults = [number("refaults_anon")?, number("refaults_file")?];
     Ok(())
 }
 
