@@ -7,8 +7,9 @@
 
 mod support;
 
+use kontig_mm::snapshot::ZoneSnapshot;
 use proptest::prelude::*;
-use support::full::{Full, play};
+use support::full::{Do, Full, Kind, play};
 use support::full_strategy::{history, small_plan, swap};
 use support::strategy::cases;
 
@@ -24,7 +25,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(60))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn a_history_ends_the_same_every_time(plan in small_plan(), swap in swap(), ops in history(40)) {
@@ -35,5 +36,40 @@ proptest! {
             full.portrait()
         });
         prop_assert!(one == other);
+    }
+
+    #[test]
+    fn without_reclaim_a_machine_that_keeps_the_order_does_what_one_does_that_counts(
+        plan in small_plan(),
+        ops in history(60),
+    ) {
+        // Only anonymous pages, no swap, no requests that would reclaim, and no page that waits in a batch.
+        let ops: Vec<Do> = ops.iter().filter_map(anonymous).collect();
+        let [ordered, counting] = [true, false].map(|lru| {
+            let mut full = Full::with_lru(&plan, 0, lru);
+            full.eager = true;
+            ops.iter().for_each(|op| full.apply(op));
+            full.m.check().expect("consistent");
+            let zones = full.m.zones().iter().map(|z| ZoneSnapshot::of(&full.m, z.id).to_string());
+            (full.m.vmstat().clone(), zones.collect::<String>())
+        });
+        prop_assert_eq!(ordered, counting);
+    }
+}
+
+/// The operation on a machine of anonymous pages that are neither used nor reclaimed; `None` if there is none.
+fn anonymous(op: &Do) -> Option<Do> {
+    match *op {
+        Do::Fill(ask, n, _) => Some(Do::Fill(ask, n, Kind { anon: true, ..Kind::default() })),
+        Do::Kernel(..)
+        | Do::Free { .. }
+        | Do::FreeSome { .. }
+        | Do::SweepStart { .. }
+        | Do::SweepStep { .. }
+        | Do::KcompactdStep { .. }
+        | Do::DrainCpu { .. }
+        | Do::FoldVmstat { .. }
+        | Do::Temper(_) => Some(*op),
+        _ => None,
     }
 }
