@@ -75,10 +75,13 @@ struct zone *observed_zone(void);
 int observed_node(void);
 long zone_unfolded(struct zone *zone, int cpu, enum zone_stat_item item);
 int zone_threshold(struct zone *zone);
+/* The zone below it, where the node has one. */
+struct zone *lower_zone(void);
 struct snapshot {
+	struct zone *zone;
 	struct buffer state, pages;
 };
-int snapshot_prepare(struct snapshot *s);
+int snapshot_prepare(struct snapshot *s, struct zone *zone);
 void snapshot_take(struct snapshot *s);
 int snapshot_send(const struct snapshot *s, const char *name);
 
@@ -105,6 +108,24 @@ u32 objects_add(gfp_t gfp);
 
 /* hidden.c: what the kernel does not offer to modules. */
 void *hidden(const char *name);
+
+/* state.c: the node at one moment. */
+struct state {
+	struct snapshot zone, lower;
+	struct buffer lru;
+};
+int state_prepare(struct state *s, bool with_lru);
+void state_take(struct state *s);
+int state_send(const struct state *s, const char *name);
+
+/* daemons.c: kswapd and kcompactd of the node. */
+void daemons_first(void);
+/* Until they have done what they were woken for; kswapd may be at its nap. */
+void daemons_finish(void);
+/* Until they sleep for good. */
+void daemons_sleep(void);
+/* Whether one has run since this was asked last. */
+bool daemons_have_run(unsigned long *since);
 
 /* trace.c */
 int trace_load(const char *path);

@@ -56,6 +56,12 @@ static const char * const *names;
 #else
 #define NODE_NAMES (NR_VM_ZONE_STAT_ITEMS + NR_VM_NUMA_STAT_ITEMS)
 #endif
+/* Events come last. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#define EVENT_NAMES (NODE_NAMES + NR_VM_NODE_STAT_ITEMS + NR_VM_STAT_ITEMS)
+#else
+#define EVENT_NAMES (NODE_NAMES + NR_VM_NODE_STAT_ITEMS + NR_VM_WRITEBACK_STAT_ITEMS)
+#endif
 /* A shadow is, from the lowest bit on: of the working set or not, the node, its control group, the age. */
 #define SHADOW_AGE_SHIFT (1 + NODES_SHIFT + MEM_CGROUP_ID_SHIFT)
 
@@ -199,6 +205,18 @@ static void put_counters(struct buffer *b, pg_data_t *node)
 	}
 }
 
+/* What has happened since boot, on all nodes. */
+static void put_events(struct buffer *b)
+{
+	static unsigned long events[NR_VM_EVENT_ITEMS];
+	int item;
+
+	all_vm_events(events);
+	for (item = 0; item < NR_VM_EVENT_ITEMS; item++)
+		if (events[item])
+			put(b, "EVENT %s %lu\n", names[EVENT_NAMES + item], events[item]);
+}
+
 /* What an evicted page has left in its file: the node's age then, and whether it was of the working set. */
 static void put_shadows(struct buffer *b)
 {
@@ -237,15 +255,21 @@ static void put_lists(struct buffer *b, struct lruvec *lruvec)
 	}
 }
 
+/* Of a variable that each CPU has its own of. By way of a number: such pointers are not like others. */
+static void __percpu *per_cpu_hidden(const char *name)
+{
+	return (void __percpu *)(unsigned long)hidden(name);
+}
+
 int lru_prepare(struct buffer *b)
 {
 	if (!batches) {
 		names = hidden("vmstat_text");
-		batches = hidden(BATCHES);
+		batches = per_cpu_hidden(BATCHES);
 #if BATCHES_TOGETHER
 		rotate = &batches->rotate;
 #else
-		rotate = hidden("lru_rotate");
+		rotate = per_cpu_hidden("lru_rotate");
 #endif
 	}
 	if (!names || !batches || !rotate)
@@ -272,6 +296,7 @@ void lru_take(struct buffer *b)
 
 	b->len = 0;
 	b->overflown = false;
+	put_events(b);
 	local_irq_save(flags);
 	put(b, "NODE %d flags %lx kswapd_order %d kswapd_highest_zoneidx %d kswapd_failures %d\n", node->node_id,
 	    node->flags, node->kswapd_order, node->kswapd_highest_zoneidx, kswapd_failures(node));

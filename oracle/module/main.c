@@ -26,7 +26,7 @@
 static int snap(const char *name)
 {
 	static struct snapshot snapshot;
-	int error = snapshot.pages.bytes ? 0 : snapshot_prepare(&snapshot);
+	int error = snapshot.pages.bytes ? 0 : snapshot_prepare(&snapshot, observed_zone());
 
 	if (error)
 		return error;

@@ -7,7 +7,6 @@
  * and after enclose the operations and nothing else; a trace that has to do with reclaim has more of them sent in
  * between, and what reclaim knows of the node with each.
  */
-#include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -15,12 +14,9 @@
 #include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/vmalloc.h>
-#include <linux/wait.h>
 #include <asm/msr.h>
 #include "kontig.h"
 
-/* Longer than kswapd naps before it sleeps. */
-#define NAP_MS 120
 /* In times.bin: the request failed. */
 #define TIME_FAILED 0x80000000U
 
@@ -56,31 +52,8 @@ static size_t nr_moves, max_moves, nr_isolated, nr_put_back;
 static bool uses_lru;
 static void (*drain)(void);
 
-/* The state of the node at one moment. */
-struct state {
-	struct snapshot zone;
-	struct buffer lru;
-};
-
 static struct state *dumps;
 static size_t nr_dumps, max_dumps;
-
-static int state_prepare(struct state *s)
-{
-	return snapshot_prepare(&s->zone) ?: uses_lru ? lru_prepare(&s->lru) : 0;
-}
-
-static void state_take(struct state *s)
-{
-	snapshot_take(&s->zone);
-	if (uses_lru)
-		lru_take(&s->lru);
-}
-
-static int state_send(const struct state *s, const char *name)
-{
-	return snapshot_send(&s->zone, name) ?: uses_lru ? send_buffer(name, ".lru", &s->lru) : 0;
-}
 
 static gfp_t gfp_of(u16 flags)
 {
@@ -214,40 +187,6 @@ static struct page *disown(struct holding *h)
 }
 #endif
 
-/* Lets the node's daemons finish what an operation has woken them for, so that the next one finds them asleep. */
-static void let_daemons_finish(void)
-{
-	pg_data_t *node = NODE_DATA(observed_node());
-
-	while (!waitqueue_active(&node->kswapd_wait) || !waitqueue_active(&node->kcompactd_wait))
-		yield();
-}
-
-/*
- * The same, and until they sleep for good: kswapd first takes a nap, and looks again. The machine is idle meanwhile, so
- * that this takes no time.
- */
-static void let_daemons_sleep(void)
-{
-	pg_data_t *node = NODE_DATA(observed_node());
-	unsigned long switches;
-
-	do {
-		switches = node->kswapd->nvcsw + node->kcompactd->nvcsw;
-		msleep(NAP_MS);
-		let_daemons_finish();
-	} while (switches != node->kswapd->nvcsw + node->kcompactd->nvcsw);
-}
-
-static bool have_run(unsigned long *switches)
-{
-	pg_data_t *node = NODE_DATA(observed_node());
-	unsigned long before = *switches;
-
-	*switches = node->kswapd->nvcsw + node->kcompactd->nvcsw;
-	return before != *switches;
-}
-
 static u32 execute_block(const struct op *op)
 {
 	u32 id = le32_to_cpu(op->id);
@@ -303,7 +242,7 @@ static u32 execute(const struct op *op)
 		drain();
 		return 0;
 	case OP_WAIT:
-		let_daemons_sleep();
+		daemons_sleep();
 		return 0;
 	case OP_DUMP:
 		state_take(&dumps[nr_dumps]);
@@ -318,7 +257,7 @@ static void execute_all(void)
 	unsigned long switches;
 	size_t i;
 
-	have_run(&switches);
+	daemons_have_run(&switches);
 
 	for (i = 0; i < nr_ops; i++) {
 		u16 flags = le16_to_cpu(ops[i].flags);
@@ -330,13 +269,13 @@ static void execute_all(void)
 		results[i] = cpu_to_le32(got);
 		times[i] = cpu_to_le32(got == FAILED ? took | TIME_FAILED : took);
 		if (uses_lru && may_reclaim(&ops[i])) {
-			let_daemons_finish();
-			if (have_run(&switches)) {
-				let_daemons_sleep();
-				have_run(&switches);
+			daemons_finish();
+			if (daemons_have_run(&switches)) {
+				daemons_sleep();
+				daemons_have_run(&switches);
 			}
 		} else if (flags & (FLAG_KSWAPD | FLAG_DIRECT)) {
-			let_daemons_finish();
+			daemons_finish();
 		}
 	}
 }
@@ -445,7 +384,7 @@ static int prepare_lru(void)
 	if (!drain || !dumps)
 		return -ENOENT;
 	for (i = 0; !error && i < max_dumps; i++)
-		error = state_prepare(&dumps[i]);
+		error = state_prepare(&dumps[i], uses_lru);
 	return error;
 }
 
@@ -469,16 +408,14 @@ int trace_run(const char *before, const char *after, bool timed)
 
 	if (!results)
 		return -ENODATA;
-	error = state_prepare(&first) ?: state_prepare(&last) ?: uses_lru ? prepare_lru() : 0;
+	error = state_prepare(&first, uses_lru) ?: state_prepare(&last, uses_lru) ?: uses_lru ? prepare_lru() : 0;
 	if (error)
 		return error;
 	/* What the CPU has collected for the lists is of pages elsewhere. */
 	if (uses_lru)
 		drain();
 
-	/* Whoever wakes a daemon waits for it; otherwise the scheduler's arithmetic would say when it runs. */
-	sched_set_fifo(NODE_DATA(observed_node())->kswapd);
-	sched_set_fifo(NODE_DATA(observed_node())->kcompactd);
+	daemons_first();
 	state_take(&first);
 	execute_all();
 	state_take(&last);

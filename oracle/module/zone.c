@@ -44,6 +44,13 @@ struct zone *observed_zone(void)
 	return &NODE_DATA(OBSERVED_NODE)->node_zones[ZONE_NORMAL];
 }
 
+struct zone *lower_zone(void)
+{
+	struct zone *zone = &NODE_DATA(OBSERVED_NODE)->node_zones[ZONE_DMA32];
+
+	return populated_zone(zone) ? zone : NULL;
+}
+
 /* One bit of what is kept about the pageblock of a page. */
 static bool block_bit(unsigned long pfn, int bit)
 {
@@ -234,15 +241,16 @@ static void put_pages(struct buffer *b, struct zone *zone)
 	}
 }
 
-int snapshot_prepare(struct snapshot *s)
+int snapshot_prepare(struct snapshot *s, struct zone *zone)
 {
 	/* Every page on a list of its own, five digits and a space, and the blocks' digits. */
-	size_t state = observed_zone()->spanned_pages * 6 + 256 * 1024;
+	size_t state = zone->spanned_pages * 6 + 256 * 1024;
 
+	s->zone = zone;
 	s->pages.bytes = NULL;
 	if (buffer_prepare(&s->state, state))
 		return -ENOMEM;
-	return buffer_prepare(&s->pages, observed_zone()->spanned_pages);
+	return buffer_prepare(&s->pages, zone->spanned_pages);
 }
 
 void snapshot_take(struct snapshot *s)
@@ -252,8 +260,8 @@ void snapshot_take(struct snapshot *s)
 	s->state.len = s->pages.len = 0;
 	s->state.overflown = s->pages.overflown = false;
 	local_irq_save(flags);
-	put_state(&s->state, observed_zone());
-	put_pages(&s->pages, observed_zone());
+	put_state(&s->state, s->zone);
+	put_pages(&s->pages, s->zone);
 	local_irq_restore(flags);
 }
 

@@ -19,7 +19,7 @@ const TARGET_NS: f64 = 200.0;
 
 /// Nanoseconds an operation, every result held against the kernel's.
 fn ours(ops: &[Op], results: &[u32], start: &Memory) -> f64 {
-    let mut runner = Runner::new(start.clone(), ops);
+    let mut runner = Runner::new(start.clone(), ops, false);
     let mut first_difference = None;
     let ns = ns_each(ops.len(), || first_difference = runner.first_difference(ops, results));
     assert_eq!(first_difference, None, "{NAME}: the operation that differs");

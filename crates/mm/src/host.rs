@@ -127,12 +127,13 @@ pub trait Owner {
     fn references(&mut self, _pfn: Pfn, _owner: u32) -> References {
         References::default()
     }
-    /// Gives an anonymous page a place in swap, which makes it dirty. False where there is none.
-    fn add_to_swap(&mut self, _pfn: Pfn, _owner: u32) -> bool {
+    /// Gives an anonymous page a place in swap, which makes it dirty, and says so of the room left
+    /// ([`Memory::set_swap`]). False where there is none.
+    fn add_to_swap(&mut self, _m: &mut Memory, _pfn: Pfn, _owner: u32) -> bool {
         false
     }
     /// The page is active again: its place in swap may be given back.
-    fn may_free_swap(&mut self, _pfn: Pfn, _owner: u32) {}
+    fn may_free_swap(&mut self, _m: &mut Memory, _pfn: Pfn, _owner: u32) {}
     /// Takes the page out of all page tables. False where that is not possible now.
     fn unmap(&mut self, _pfn: Pfn, _owner: u32) -> bool {
         false

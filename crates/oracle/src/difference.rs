@@ -19,6 +19,8 @@ pub enum At {
     Counter(String),
     /// A line of the state at the end, by its first words.
     FinalState(String),
+    /// Something of what reclaim knew in a state, and of which.
+    State(String),
     /// The engine's own checker, after so many operations.
     Checker(usize),
 }
@@ -31,6 +33,7 @@ impl fmt::Display for At {
             At::Migration(n) => write!(f, "migration {n}"),
             At::Counter(name) => write!(f, "counter {name}"),
             At::FinalState(line) => write!(f, "final state, {line}"),
+            At::State(what) => write!(f, "state {what}"),
             At::Checker(n) => write!(f, "the engine contradicts itself after operation {n}"),
         }
     }

@@ -39,6 +39,8 @@ const NOT_APPLIED: [&str; 3] = ["vm.min_free_kbytes", "vm.watermark_scale_factor
 pub enum Part {
     /// `trace.bin` from `t0.snap` on: every result is compared.
     Operations,
+    /// `lru.txt` from `t0.snap` on: every answer is compared, and what reclaim knows in between.
+    Reclaim,
     /// `trace.bin` on the filled memory of `f0.snap`: requests that compact, or have it done.
     Direct,
     /// The whole node compacted, by command or, if `proactive`, until its score is low enough.
@@ -54,7 +56,7 @@ impl Part {
     /// What the files about the states before and after start with.
     const fn letter(self) -> char {
         match self {
-            Part::Operations => 't',
+            Part::Operations | Part::Reclaim => 't',
             Part::Direct | Part::Sweep { .. } | Part::Faults => 'f',
         }
     }
@@ -132,6 +134,10 @@ impl Recording {
     /// # Errors
     /// If files that only make sense together are not all there.
     pub fn parts(&self) -> Result<Vec<Part>, BadRecording> {
+        if self.is_of_lru() {
+            self.check_lru()?;
+            return Ok(vec![Part::Reclaim]);
+        }
         if self.has("thp.txt") {
             return Ok(vec![Part::Faults]);
         }
@@ -247,6 +253,20 @@ impl Recording {
     pub fn lru_state(&self, state: &str) -> Result<LruState, BadRecording> {
         let file = format!("{state}.lru");
         lru::parse(&self.path(&file), &self.text(&file)?)
+    }
+
+    /// Whether everything such a recording has to have is there and can be read.
+    ///
+    /// # Errors
+    /// What is missing or malformed first.
+    pub fn check_lru(&self) -> Result<(), BadRecording> {
+        let operations = self.lru_operations()?;
+        let dumps = operations.iter().filter(|(op, _)| *op == LruOp::Dump).count();
+        for state in (0..dumps).map(|n| format!("d{n}")).chain(["t0".into(), "t1".into()]) {
+            self.snapshot(&format!("{state}.snap"))?;
+            self.lru_state(&state)?;
+        }
+        Ok(())
     }
 
     /// Event counters: a `vmstat` file.

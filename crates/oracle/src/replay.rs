@@ -1,7 +1,7 @@
 //! Replays: a recording carried out in the engine, every result held against the kernel's.
 //!
-//! Each kind of recording has its own file: [`operations`] (allocations and frees, direct compaction among them) and
-//! [`sweep`] (a node compacted as a whole); [`faults`] (huge pages
+//! Each kind of recording has its own file: [`operations`] (allocations and frees, direct compaction among them),
+//! [`reclaim`] (memory under pressure) and [`sweep`] (a node compacted as a whole); [`faults`] (huge pages
 //! asked for beside kcompactd) is held within bounds only. Each ends with the counters and the final state ([`outcome`]) and gives
 //! either what was compared or the first [`Difference`].
 
@@ -10,6 +10,7 @@ mod events;
 pub mod faults;
 pub mod operations;
 pub mod outcome;
+pub mod reclaim;
 pub mod sweep;
 
 use crate::difference::Difference;
@@ -76,6 +77,7 @@ pub struct Care {
 /// If the recording is malformed; that the engine differs is no error.
 pub fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed, BadRecording> {
     match part {
+        Part::Reclaim => reclaim::replay(rec, care),
         Part::Operations | Part::Direct => operations::replay(rec, part, care),
         Part::Sweep { proactive } => sweep::replay(rec, proactive, care),
         Part::Faults => Ok(faults::replay(rec)?.map(|close| Compared { close: Some(close), ..Compared::default() })),

@@ -4,7 +4,6 @@ use crate::difference::Difference;
 use crate::error::BadRecording;
 use crate::recording::Recording;
 use crate::replay::{Care, Compared, replay};
-use crate::trace::lru::LruOp;
 use std::path::Path;
 
 /// The result of verifying a recording.
@@ -32,11 +31,6 @@ pub fn verify(dir: &Path) -> Result<Verdict, BadRecording> {
 /// As [`verify`].
 pub fn verify_with(dir: &Path, care: Care) -> Result<Verdict, BadRecording> {
     let rec = Recording::open(dir)?;
-    if rec.is_of_lru() {
-        let operations = read_lru(&rec)?;
-        let reason = format!("its {operations} operations on pages that reclaim takes are read, but not carried out");
-        return Ok(Verdict::NotReplayed(reason));
-    }
     let parts = rec.parts()?;
     if parts.is_empty() {
         return Ok(Verdict::NotReplayed("it holds neither a trace nor a compaction of the whole node".into()));
@@ -49,15 +43,4 @@ pub fn verify_with(dir: &Path, care: Care) -> Result<Verdict, BadRecording> {
         }
     }
     Ok(Verdict::Equal(all))
-}
-
-/// Reads all of a recording that has to do with reclaim; how many operations it has.
-fn read_lru(rec: &Recording) -> Result<usize, BadRecording> {
-    let operations = rec.lru_operations()?;
-    let dumps = operations.iter().filter(|(op, _)| *op == LruOp::Dump).count();
-    for state in (0..dumps).map(|n| format!("d{n}")).chain(["t0".into(), "t1".into()]) {
-        rec.snapshot(&format!("{state}.snap"))?;
-        rec.lru_state(&state)?;
-    }
-    Ok(operations.len())
 }

@@ -32,7 +32,7 @@ fn before_and_after() -> [(&'static str, Memory); 2] {
     let recording = recording("6.1-mixed100k");
     let before = recording.machine(Part::Operations).unwrap_or_else(|e| panic!("{e}"));
     let ops = recording.trace().unwrap_or_else(|e| panic!("{e}"));
-    let mut runner = Runner::new(before.clone(), &ops);
+    let mut runner = Runner::new(before.clone(), &ops, false);
     ops.iter().for_each(|op| {
         runner.carry_out(op);
     });

@@ -29,7 +29,7 @@ fn runner(name: &str, ops: &[Op]) -> Runner {
     for (sysctl, value) in recipe(name).sysctls.iter().filter(|(n, _)| Sysctl::find(n).is_some()) {
         m.sysctl_write(sysctl, value).expect("a possible value");
     }
-    Runner::new(m, ops)
+    Runner::new(m, ops, false)
 }
 
 /// Carries a trace out on a fresh node and looks at every state and result on the way.

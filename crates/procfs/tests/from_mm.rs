@@ -167,6 +167,7 @@ fn the_sysctls_of_the_kernel_read_as_they_are_in_force() {
         pair("compaction_proactiveness", "20"),
         pair("extfrag_threshold", "700"),
         pair("min_free_kbytes", &kbytes),
+        pair("swappiness", "60"),
         pair("watermark_boost_factor", "15000"),
         pair("watermark_scale_factor", "10"),
     ];

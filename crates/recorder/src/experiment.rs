@@ -4,9 +4,9 @@ use super::RecordError;
 use super::kernel::Series;
 use crate::given::Given;
 use crate::qemu::Board;
+use crate::reclaim::{self, Reclaim};
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
-use kontig_oracle::trace::lru::{self, LruOp};
 use kontig_oracle::trace::pressure::{self, Pressure};
 use kontig_oracle::trace::{self, BlockId, Op, Request, prng::Random};
 use std::collections::BTreeMap;
@@ -134,13 +134,6 @@ const EVENTS_FILE: &str = "trace.txt";
 const TRACE_SCRIPT: &str = "trace";
 const TRACE_EXPECTED: &[&str] = &["t0.snap", "res.bin", "t1.snap"];
 
-/// The same for one that has to do with reclaim.
-const LRU_SCRIPT: &str = "lru";
-/// What the machine sends of a trace's results, and the file that holds them together with the trace.
-const RESULTS_FILE: &str = "res.bin";
-const LRU_FILE: &str = "lru.txt";
-const LRU_EXPECTED: &[&str] = &["t0.snap", "t0.lru", "res.bin", "t1.snap", "t1.lru", EVENTS_FILE];
-
 /// Settings by name, as they are kept.
 fn owned(sysctls: &'static [(&str, &str)]) -> impl Iterator<Item = (String, String)> {
     sysctls.iter().map(|(k, v)| (k.to_string(), v.to_string()))
@@ -149,7 +142,7 @@ fn owned(sysctls: &'static [(&str, &str)]) -> impl Iterator<Item = (String, Stri
 /// The scripts that experiments refer to.
 #[cfg(test)]
 pub(super) fn scripts() -> impl Iterator<Item = &'static str> {
-    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, LRU_SCRIPT])
+    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, reclaim::SCRIPT])
 }
 
 /// How many requests exhaust what a node fragmented at random has free of a size, so that compaction has to help; of
@@ -218,8 +211,8 @@ pub struct Plan {
     pub events: bool,
     /// What the machine has.
     pub board: Board,
-    /// The same trace where it has to do with reclaim: its operations and what they need.
-    pressure: Option<(&'static Pressure, Vec<LruOp>)>,
+    /// What the trace needs besides, where it has to do with reclaim.
+    pub(super) reclaim: Option<Reclaim>,
     script: &'static str,
     expected: &'static [&'static str],
 }
@@ -284,7 +277,7 @@ impl Plan {
             trace: Some(trace::encode(&ops)),
             events: asked.events,
             board: Board::USUAL,
-            pressure: None,
+            reclaim: None,
             script: TRACE_SCRIPT,
             expected: TRACE_EXPECTED,
         })
@@ -300,7 +293,7 @@ impl Plan {
             let (name, file) = (p.name, &given.file);
             return refuse(format!("{name} is a trace of its own; for {file} write '{GIVEN} {file}'"));
         }
-        let ops = p.generate(asked.seed, asked.ops.unwrap_or(p.ops));
+        let reclaim = Reclaim::new(p, asked.seed, asked.ops.unwrap_or(p.ops));
         let mut sysctls: BTreeMap<String, String> = owned(p.sysctls).collect();
         sysctls.extend(asked.sysctls.clone());
         Ok(Plan {
@@ -309,12 +302,12 @@ impl Plan {
             order: None,
             sysctls,
             usual: p.sysctls,
-            trace: Some(lru::encode(&ops)),
+            trace: Some(reclaim.trace()),
             events: false,
-            board: Board { node_mib: p.node.mib, two_zones: p.node.two_zones, reclaim: true },
-            pressure: Some((p, ops)),
-            script: LRU_SCRIPT,
-            expected: LRU_EXPECTED,
+            board: reclaim.board(),
+            reclaim: Some(reclaim),
+            script: reclaim::SCRIPT,
+            expected: reclaim::EXPECTED,
         })
     }
 
@@ -354,7 +347,7 @@ impl Plan {
             trace,
             events: asked.events && !s.expected.contains(&EVENTS_FILE),
             board: Board::USUAL,
-            pressure: None,
+            reclaim: None,
             script: s.script,
             expected: s.expected,
         })
@@ -370,25 +363,12 @@ impl Plan {
         (self.script == THP_SCRIPT).then_some(PAUSE_US)
     }
 
-    /// Whether pages are swapped out.
-    pub(super) fn swaps(&self) -> bool {
-        self.pressure.as_ref().is_some_and(|(p, _)| p.swap_mib > 0)
-    }
-
     /// A recording's files, of those the machine has sent: the trace beside its results, or together with them.
     pub(super) fn files(&self, mut sent: Vec<(String, Vec<u8>)>) -> Result<Vec<(String, Vec<u8>)>, RecordError> {
-        if let Some((_, ops)) = &self.pressure {
-            let results = sent.iter().position(|(name, _)| name == RESULTS_FILE).map(|i| sent.remove(i).1);
-            let results = results.unwrap_or_default();
-            let (words, rest) = results.as_chunks::<4>();
-            if words.len() != ops.len() || !rest.is_empty() {
-                let reason = format!("{} bytes of results of {} operations", results.len(), ops.len());
-                return Err(RecordError::Failed(reason));
-            }
-            let words: Vec<u32> = words.iter().map(|w| u32::from_le_bytes(*w)).collect();
-            sent.push((LRU_FILE.into(), lru::write_answered(ops, &words).into_bytes()));
-        } else if let Some(trace) = &self.trace {
-            sent.push(("trace.bin".into(), trace.clone()));
+        match (&self.reclaim, &self.trace) {
+            (Some(reclaim), _) => reclaim.answer(&mut sent)?,
+            (None, Some(trace)) => sent.push(("trace.bin".into(), trace.clone())),
+            (None, None) => {}
         }
         Ok(sent)
     }
@@ -412,13 +392,7 @@ impl Plan {
             (THP_SCRIPT, _) => late + &format!("PAUSE_US={PAUSE_US}\n"),
             _ => late,
         };
-        let late = match &self.pressure {
-            Some((p, _)) if p.swap_mib > 0 => {
-                late + &format!("PAGES={}\nSWAP_KIB={}\n", p.process_pages, p.swap_mib << 10)
-            }
-            Some((p, _)) => late + &format!("PAGES={}\nSWAP_KIB=\n", p.process_pages),
-            None => late,
-        };
+        let late = late + &self.reclaim.as_ref().map(Reclaim::parameters).unwrap_or_default();
         let head = format!("EXPERIMENT={}\nSEED={seed}\nEVENTS={events}\n", self.script);
         format!("{head}SYSCTLS='{}'\n{late}", early.join(" "))
     }

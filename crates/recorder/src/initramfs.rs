@@ -5,6 +5,7 @@
 use super::experiment::Plan;
 use super::kernel::Kernel;
 use super::module::Built;
+use super::reclaim::Reclaim;
 use super::{RecordError, about_file};
 use std::path::Path;
 
@@ -43,7 +44,7 @@ pub(super) fn assemble(plan: &Plan, built: &Built, kernel: &Kernel) -> Result<Ve
         a.file(&format!("experiments/{name}.sh"), script.as_bytes());
     }
     a.file("parameters", plan.parameters().as_bytes());
-    if plan.swaps() {
+    if plan.reclaim.as_ref().is_some_and(Reclaim::swaps) {
         a.file("brd.ko", &kernel.module("drivers/block/brd.ko")?);
     }
     if let Some(trace) = &plan.trace {

@@ -15,6 +15,7 @@ mod initramfs;
 pub mod kernel;
 mod module;
 pub mod qemu;
+mod reclaim;
 mod unpack;
 
 use experiment::Plan;

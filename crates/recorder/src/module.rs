@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The module's sources: the only part of the project under the GPL, and only text to this program.
-const MODULE: [(&str, &str); 12] = [
+const MODULE: [(&str, &str); 14] = [
     ("Makefile", include_str!("../../../oracle/module/Makefile")),
     ("kontig.h", include_str!("../../../oracle/module/kontig.h")),
     ("main.c", include_str!("../../../oracle/module/main.c")),
     ("zone.c", include_str!("../../../oracle/module/zone.c")),
     ("trace.c", include_str!("../../../oracle/module/trace.c")),
+    ("state.c", include_str!("../../../oracle/module/state.c")),
+    ("daemons.c", include_str!("../../../oracle/module/daemons.c")),
     ("lru.c", include_str!("../../../oracle/module/lru.c")),
     ("cache.c", include_str!("../../../oracle/module/cache.c")),
     ("process.c", include_str!("../../../oracle/module/process.c")),

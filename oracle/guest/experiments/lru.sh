@@ -1,11 +1,15 @@
 # A trace of what is done to pages that reclaim can take, between two states; with memory of a process and swap, where
 # the trace asks for it.
+# Where its memory lies says how many page tables it needs.
+sysctl kernel.randomize_va_space 0
 if [ -n "$SWAP_KIB" ]; then
     $busybox insmod /brd.ko rd_nr=1 rd_size=$SWAP_KIB || fail "there is no memory to swap to"
     $busybox mkswap /dev/ram0 >/dev/null && $busybox swapon /dev/ram0 || fail "swap cannot be switched on"
     # What one page's fault brings back is that page.
     sysctl vm.page-cluster 0
 fi
+# In the order they came, without times: what the host does beside shows in the last digits of these.
+echo counter >$tracing/trace_clock
 kontig load /trace.bin
 proc_files t0
 trace_begin vmscan

@@ -37,7 +37,7 @@ fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
 
 impl CompactRun {
     /// The blocks this run takes pages from.
-    fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
+    pub(super) fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
         let selective = self.cc.mode == MigrateMode::Async && self.cc.direct;
         let mut types = [!selective; MigrateType::COUNT];
         // A whole pageblock suits any request (7.2; up to 6.1 it looks for movable pages in its own type's pageblocks,
@@ -244,9 +244,9 @@ impl CompactRun {
         m.shared.work.isolated += 1;
     }
 
-    /// Puts isolated pages that will not be migrated back on the LRU.
+    /// Puts isolated pages that will not be migrated back on the LRU, the last isolated first.
     pub(super) fn putback_migratepages(&mut self, m: &mut Memory) {
-        for i in 0..core::mem::take(&mut self.migrate.count) {
+        for i in (0..core::mem::take(&mut self.migrate.count)).rev() {
             self.putback_page(m, self.migrate.pages[i]);
         }
     }

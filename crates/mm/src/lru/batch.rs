@@ -4,6 +4,7 @@
 //! A batch holds its pages: what their owner lets go meanwhile is freed when the batch lets it go, and reclaim and
 //! compaction find such a page held by somebody. Large pages do not wait. Source: kernel-behaviour §4.1.
 
+use super::ToFree;
 use crate::state::{BATCH_MAX, BatchKind, FrameKind, Memory, PageFlags, is_on_lru};
 use crate::types::{CpuId, Order, Pfn};
 use crate::vmstat::VmEvent;
@@ -39,35 +40,45 @@ impl Memory {
 
     fn batch_move(&mut self, cpu: CpuId, kind: BatchKind) {
         let batch = self.lru.batches[cpu][kind as usize].take();
+        let drops_dead = kind == BatchKind::Add && self.shared.profile.lru.drops_dead_pages;
+        let (mut dead, mut kept, mut count) = (ToFree::new(), [Pfn::default(); BATCH_MAX], 0);
         for &pfn in batch.pages() {
+            if drops_dead && self.lru.holds(pfn) == 1 && self.lru.flags(pfn).has(PageFlags::RELEASED) {
+                self.lru.let_go(pfn);
+                self.free_dead(&mut dead, cpu, pfn);
+                continue;
+            }
+            kept[count] = pfn;
+            count += 1;
             if kind == BatchKind::Add {
-                let order = self.frames.tag(pfn).order();
-                self.insert(cpu, pfn, order);
+                self.insert(cpu, pfn, self.frames.tag(pfn).order());
             } else if let Some(order) = is_on_lru(self.frames.tag(pfn)) {
                 self.move_within(cpu, pfn, order, kind);
             }
         }
-        // What nobody holds any more is freed: it had joined the LRU for no more than this moment. Single pages go
-        // together in the end, the last first.
-        let (mut single, mut count) = ([Pfn::default(); BATCH_MAX], 0);
-        for &pfn in batch.pages() {
+        dead.free(self, cpu);
+        self.let_batch_go(cpu, &kept[..count]);
+    }
+
+    /// What nobody holds any more after its batch lets it go is freed: it had joined the LRU for no more than this moment.
+    fn let_batch_go(&mut self, cpu: CpuId, pages: &[Pfn]) {
+        let mut free = ToFree::new();
+        for &pfn in pages {
             self.lru.let_go(pfn);
-            if self.lru.holds(pfn) > 0 || !self.lru.flags(pfn).has(PageFlags::RELEASED) {
-                continue;
-            }
-            let order = self.frames.tag(pfn).order();
-            self.lru_del(cpu, pfn, order);
-            self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::RELEASED));
-            if order > Order::ZERO {
-                self.free_untagged(self.blocks.zone_of(pfn), cpu, pfn, order);
-            } else {
-                single[count] = pfn;
-                count += 1;
+            if self.lru.holds(pfn) == 0 && self.lru.flags(pfn).has(PageFlags::RELEASED) {
+                if self.is_on_lru(pfn) {
+                    self.lru_del(cpu, pfn, self.frames.tag(pfn).order());
+                }
+                self.free_dead(&mut free, cpu, pfn);
             }
         }
-        for &pfn in single[..count].iter().rev() {
-            self.free_untagged(self.blocks.zone_of(pfn), cpu, pfn, Order::ZERO);
-        }
+        free.free(self, cpu);
+    }
+
+    /// A page that its owner let go before its batch did is freed.
+    fn free_dead(&mut self, to_free: &mut ToFree, cpu: CpuId, pfn: Pfn) {
+        self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::RELEASED));
+        to_free.add(self, cpu, pfn);
     }
 
     /// Puts a page that was on no list at the head of its list.

@@ -56,6 +56,9 @@ impl Memory {
         let deactivated = back(self, &leave[..nr_leave]);
         self.shared.vmstat.add(VmEvent::Pgdeactivate, deactivated);
         self.lru.vecs[node].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
+        if rotated > 0 && self.shared.profile.reclaim.cost_of_rotation {
+            self.lru_note_cost(node, backing, 0, rotated);
+        }
         let (priority, nr_taken) = (sc.priority, isolated.taken);
         self.shared.emit(Listen::VMSCAN, || Event::LruShrinkActive {
             nid: node,

@@ -45,7 +45,7 @@ impl Memory {
             sc.may_deactivate[backing.index()] = sc.force_deactivate || refaulting || inactive_is_low(vec, backing);
         }
         let [anon, file] = sc.may_deactivate;
-        sc.cache_trim_mode = vec.size(LruList::InactiveFile) >> sc.priority > 0 && !file;
+        sc.cache_trim_mode = vec.size(LruList::InactiveFile) >> sc.priority > 0 && !file && !sc.no_trimming;
         // As the file lists shrink their pages have ever less time to be used again: do not go on to the end.
         let files = vec.size(LruList::ActiveFile) + vec.size(LruList::InactiveFile);
         let (mut free, mut high) = (0, 0);

@@ -9,7 +9,7 @@ use super::isolate::Isolated;
 use crate::event::{Event, Listen};
 use crate::gfp::Gfp;
 use crate::host::{Owner, PageState, Turn, WriteOut};
-use crate::lru::Shadow;
+use crate::lru::{Shadow, ToFree};
 use crate::state::{Backing, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, NodeId, Order, Pfn};
 use crate::vmstat::VmEvent;
@@ -64,7 +64,7 @@ impl Memory {
         stat: &mut ReclaimStat,
     ) -> u64 {
         let mut reclaimed = 0;
-        let (mut freed, mut nr_freed) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
+        let mut free = ToFree::new();
         let (mut kept, mut nr_kept) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
         self.offer_cpu(owner);
         for &pfn in isolated.pages() {
@@ -75,18 +75,14 @@ impl Memory {
                 Fate::Free => {
                     reclaimed += pages;
                     self.no_longer_isolated(pfn, order);
-                    if order > Order::ZERO {
-                        self.free_untagged(self.blocks.zone_of(pfn), sc.cpu, pfn, order);
-                    } else {
-                        freed[nr_freed] = pfn;
-                        nr_freed += 1;
-                    }
+                    free.add(self, sc.cpu, pfn);
                     continue;
                 }
                 Fate::Activate => {
                     let state = owner.page_state(pfn, self.frames.owner(pfn, order));
                     if state.swap_cache && 2 * self.lru.swap.free < self.lru.swap.total {
-                        owner.may_free_swap(pfn, self.frames.owner(pfn, order));
+                        let number = self.frames.owner(pfn, order);
+                        owner.may_free_swap(self, pfn, number);
                     }
                     if !state.unevictable {
                         let flags = self.lru.flags(pfn);
@@ -99,9 +95,7 @@ impl Memory {
             kept[nr_kept] = pfn;
             nr_kept += 1;
         }
-        for &pfn in freed[..nr_freed].iter().rev() {
-            self.free_untagged(self.blocks.zone_of(pfn), sc.cpu, pfn, Order::ZERO);
-        }
+        free.free(self, sc.cpu);
         self.shared.vmstat.add(VmEvent::Pgactivate, stat.activate.iter().sum());
         for &pfn in &kept[..nr_kept] {
             self.putback_isolated(pfn, self.frames.tag(pfn).order(), sc);
@@ -167,7 +161,7 @@ impl Memory {
                 return Fate::Keep;
             }
             // A large page would be split first.
-            if order > Order::ZERO || !owner.add_to_swap(pfn, number) {
+            if order > Order::ZERO || !owner.add_to_swap(self, pfn, number) {
                 return Fate::Activate;
             }
             page = owner.page_state(pfn, number);
@@ -250,7 +244,8 @@ impl Memory {
         let vec = &mut self.lru.vecs[node];
         // Pages of files are written in the order they lie in them, by the flushers; by kswapd only if there is nothing
         // else, and they have been met before.
-        if flags.has(PageFlags::FILE) && !(sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {
+        let writes = self.shared.profile.reclaim.writes_pages_of_files;
+        if flags.has(PageFlags::FILE) && !(writes && sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {
             vec.count(NodeStat::VmscanImmediate, sc.cpu, pages as i64);
             self.lru.set_flags(pfn, flags | PageFlags::RECLAIM);
             return Fate::Activate;

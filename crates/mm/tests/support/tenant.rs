@@ -207,7 +207,7 @@ impl Owner for Tenant {
         References { ptes: if used { 1 + u32::from(roll >> 7) } else { 0 }, executable: roll % 4 == 0, mlocked: false }
     }
 
-    fn add_to_swap(&mut self, pfn: Pfn, owner: u32) -> bool {
+    fn add_to_swap(&mut self, _: &mut Memory, pfn: Pfn, owner: u32) -> bool {
         let room = self.swap.free > 0 && !self.fails();
         let state = &mut self.page(pfn, owner).state;
         assert!(state.anon && !state.swap_cache);
@@ -218,7 +218,7 @@ impl Owner for Tenant {
         room
     }
 
-    fn may_free_swap(&mut self, pfn: Pfn, owner: u32) {
+    fn may_free_swap(&mut self, _: &mut Memory, pfn: Pfn, owner: u32) {
         let state = &mut self.page(pfn, owner).state;
         assert!(state.swap_cache, "{pfn} has no place in swap");
         if !state.writeback {

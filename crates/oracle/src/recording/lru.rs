@@ -1,6 +1,6 @@
 //! What reclaim knew of a node: `*.lru`, one for each state of a trace that has to do with reclaim.
 //!
-//! Text, a line an entry: the node, its `LRUVEC`, counters (`STAT`), each list (`LIST`) from its head on, what the CPU
+//! Text, a line an entry: event counters (`EVENT`), the node, its `LRUVEC`, counters (`STAT`), each list (`LIST`) from its head on, what the CPU
 //! has collected for the lists (`BATCH`), the shadows of evicted pages, the process's pages that are in swap, and how
 //! long all of it is. Numbers of pages are hexadecimal and absolute. A page is on one list; what it belongs to belongs
 //! to it alone; and what is in swap is somebody's. A file that says otherwise is refused with the line.
@@ -120,6 +120,8 @@ pub struct Counter {
 /// What reclaim knew of a node at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LruState {
+    /// What has happened since boot, on all nodes, by the names of `vmstat`; those that never did are left out.
+    pub events: BTreeMap<String, u64>,
     /// `NODE` and `LRUVEC`: numbers by name, as `kswapd_order`, `anon_cost`; `refaults_anon` and `refaults_file`.
     pub numbers: BTreeMap<String, i64>,
     /// How large the CPU's part of a counter becomes, by `node` or the zone's name.
@@ -206,6 +208,9 @@ impl Reader {
                 self.number("refaults_anon", rest[at + 1])?;
                 self.number("refaults_file", rest[at + 2])?;
                 self.numbers(&[&rest[..at], &rest[at + 3..]].concat())?;
+            }
+            ["EVENT", name, n] => {
+                self.state.events.insert(name.into(), n.parse().map_err(|_| format!("'{n}' is no count"))?);
             }
             ["STAT", of, "threshold", n] => {
                 self.state.thresholds.insert(of.into(), integer(n)?);

@@ -1,8 +1,8 @@
 //! Memory under pressure: files read, a process's memory touched, and what reclaim takes of both.
 //!
 //! Every operation must have the kernel's answer: the same page, found or brought back, with the same flags. In between
-//! and in the end the LRU lists must hold the same pages in the same order ([`state`]), and reclaim's tracepoints must be
-//! the kernel's, line by line ([`traced`]). The pages' owner is [`host`].
+//! and in the end the LRU lists must hold the same pages in the same order (`state`), and reclaim's tracepoints must be
+//! the kernel's, line by line (`traced`). The pages' owner is `host`.
 
 mod host;
 mod state;
@@ -12,11 +12,13 @@ use super::{Care, Compared, Replayed, daemons, outcome};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording};
-use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page};
+use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage};
 use crate::trace::{BlockId, Request};
-use host::{Files, Kept};
-use kontig_mm::{AllocSlow, Event, Gfp, Listen, Memory, Order, PageFlags, Pfn};
+use host::{Files, Kept, Mapped};
+use kontig_mm::{AllocSlow, Event, Gfp, Listen, Memory, Order, PageFlags, Pfn, Shadow, SwapSpace};
 
+/// What a process's fault may do for its page.
+const FAULT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::KSWAPD).with(Request::RETRY);
 /// How many operations before the differing one are shown.
 const OPS_SHOWN: usize = 8;
 const EVENTS_SHOWN: usize = 40;
@@ -24,11 +26,15 @@ const EVENTS_SHOWN: usize = 40;
 /// Replays the operations of a recording.
 pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecording> {
     let ops = rec.lru_operations()?;
-    let part = Part::Operations;
+    let part = Part::Reclaim;
     let mut memory = rec.machine(part)?;
     memory.keep_lru_order().map_err(|e| BadRecording::whole(rec.path("t0.pages"), e))?;
     state::begin(rec, &memory)?;
-    memory.trace().listen(Listen::VMSCAN);
+    memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
+    if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
+        // More than is ever needed, as in the recordings: only whether there is any makes a difference.
+        memory.set_swap(SwapSpace { total: u64::from(u32::MAX), free: u64::from(u32::MAX) });
+    }
     let mut runner = Runner { host: Files::new(&memory, rec.about.kcompactd_is_real_time()), memory };
     let mut compared = Compared { operations: ops.len() as u64, ..Compared::default() };
     let mut traced = traced::Recorded::open(rec)?;
@@ -122,7 +128,7 @@ impl Runner {
             LruOp::Object(asks) => match self.alloc(Order::ZERO, asks, Gfp::NONE) {
                 Some(pfn) => {
                     self.host.objects.push_back(pfn);
-                    Answer::of_page(pfn, &[])
+                    Answer::of_page(pfn)
                 }
                 None => Answer::Failed,
             },
@@ -139,7 +145,9 @@ impl Runner {
                 self.host.dumps += 1;
                 Answer::Number(number)
             }
-            LruOp::Load(_) | LruOp::Store(_) | LruOp::Drop(_) => todo!("the process's memory"),
+            LruOp::Load(page) => self.access(page, false),
+            LruOp::Store(page) => self.access(page, true),
+            LruOp::Drop(page) => self.drop_page(page),
         };
         daemons::let_sleep(&mut self.host, &mut self.memory);
         answer
@@ -155,9 +163,10 @@ impl Runner {
 
     fn alloc(&mut self, order: Order, asks: Asks, more: Gfp) -> Option<Pfn> {
         let request = Runner::request(order, asks, more);
-        self.memory.alloc(request).ok().or_else(|| {
-            AllocSlow::new(&self.memory, request).finish(&mut self.memory, &mut self.host).ok()
-        })
+        self.memory
+            .alloc(request)
+            .ok()
+            .or_else(|| AllocSlow::new(&self.memory, request).finish(&mut self.memory, &mut self.host).ok())
     }
 
     /// A block that nobody reclaims. Its pages are single ones to compaction.
@@ -175,7 +184,7 @@ impl Runner {
             self.memory.split_page(pfn, order);
         }
         self.host.blocks.insert(id.0, (pfn, order));
-        Answer::of_page(pfn, &[])
+        Answer::of_page(pfn)
     }
 
     fn free_block(&mut self, id: BlockId) -> Answer {
@@ -184,7 +193,7 @@ impl Runner {
             self.memory.join_page(pfn, order);
         }
         self.memory.free(CPU, pfn, order);
-        Answer::of_page(pfn, &[])
+        Answer::of_page(pfn)
     }
 
     /// A page of a file is added, if it is not there; a reader marks it as accessed.
@@ -250,6 +259,64 @@ impl Runner {
         self.memory.lru_add_drain(CPU);
         self.memory.free(CPU, pfn, order);
         answer
+    }
+
+    /// The process reads or writes a byte of a page of its memory.
+    fn access(&mut self, page: ProcessPage, writes: bool) -> Answer {
+        let (number, said) = match self.host.process.get(&page) {
+            Some(Mapped::Page(number)) => (*number, "present"),
+            Some(Mapped::Swapped { cached: Some(number), .. }) => (*number, "shadow"),
+            Some(Mapped::Swapped { cached: None, shadow }) => {
+                let shadow = *shadow;
+                let Some(number) = self.fault(page, shadow) else { return Answer::Failed };
+                (number, "shadow")
+            }
+            None => {
+                let Some(number) = self.fault(page, None) else { return Answer::Failed };
+                // Its first contents are zeros that were written.
+                self.host.kept_mut(number).written = true;
+                (number, "")
+            }
+        };
+        self.host.process.insert(page, Mapped::Page(number));
+        let kept = self.host.kept_mut(number);
+        (kept.mapped, kept.young) = (true, true);
+        kept.written |= writes;
+        self.answer(number, said)
+    }
+
+    /// A page for the process; one that comes back from swap is read at once, and gives its place there up.
+    fn fault(&mut self, page: ProcessPage, shadow: Option<Shadow>) -> Option<u32> {
+        let pfn = self.alloc(Order::ZERO, FAULT.into(), Gfp::NONE)?;
+        let number = self.host.map(page, pfn);
+        self.memory.set_owner(pfn, Order::ZERO, number);
+        let mut flags = PageFlags::ANON;
+        if let Some(shadow) = shadow {
+            flags = self.memory.workingset_refault(CPU, pfn, flags, shadow);
+        }
+        self.memory.lru_add(CPU, pfn, Order::ZERO, flags);
+        Some(number)
+    }
+
+    /// The process gives a page back.
+    fn drop_page(&mut self, page: ProcessPage) -> Answer {
+        let Some(mapped) = self.host.process.remove(&page) else { return Answer::Skipped };
+        self.memory.lru_add_drain(CPU);
+        match mapped {
+            Mapped::Page(number) => {
+                let answer = self.answer(number, "present");
+                let Kept { pfn, .. } = self.host.remove(number, None);
+                self.memory.free(CPU, pfn, Order::ZERO);
+                answer
+            }
+            Mapped::Swapped { cached, .. } => {
+                if let Some(number) = cached {
+                    let Kept { pfn, .. } = self.host.remove(number, None);
+                    self.memory.free(CPU, pfn, Order::ZERO);
+                }
+                Answer::Page(Page::new(Pfn::default(), &["shadow"]))
+            }
+        }
     }
 
     /// Pages that reclaim gave to slow devices are written.

@@ -2,10 +2,14 @@
 //!
 //! A trace does not know what reclaim takes: it reads pages that may have gone, and the recording says what was found.
 
+mod blocks;
+mod files;
+mod process;
+mod script;
+
 use super::Request;
-use super::lru::{Asks, FilePage, LruOp};
-use super::prng::Random;
-use kontig_mm::Order;
+use super::lru::LruOp;
+use script::Script;
 
 /// The node a trace is made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,35 +40,85 @@ pub struct Pressure {
     make: fn(&mut Script),
 }
 
-const SMALL: Node = Node { mib: 128, two_zones: false };
+/// As most of them are: on a small node of one zone, without a process, without boosted watermarks.
+const fn usual(name: &'static str, what: &'static str, ops: usize, make: fn(&mut Script)) -> Pressure {
+    let sysctls = &[("vm.watermark_boost_factor", "0")];
+    let node = Node { mib: 128, two_zones: false };
+    Pressure { name, what, ops, node, process_pages: 0, swap_mib: 0, sysctls, make }
+}
+
 /// Pages of such a node that are free at first, about.
 const PAGES: u32 = 31_000;
-const NO_BOOST: (&str, &str) = ("vm.watermark_boost_factor", "0");
 
+/// By processes that reclaim themselves.
 const DIRECT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::RETRY);
+/// And that wake kswapd before.
 const BOTH: Request = DIRECT.with(Request::KSWAPD);
 
 /// The traces that can be generated.
 pub const TRACES: &[Pressure] = &[
+    usual(
+        "lru-file",
+        "page cache read by processes that reclaim themselves: a stream, a hot file, one too large",
+        70_000,
+        |s| {
+            files::mixed(s, DIRECT);
+        },
+    ),
+    usual("lru-kswapd", "the same, and kswapd reclaims before they do", 70_000, |s| files::mixed(s, BOTH)),
+    usual(
+        "lru-refault",
+        "a file a little too large, read in a circle beside active pages it drives out",
+        110_000,
+        |s| {
+            files::circle(s, DIRECT);
+        },
+    ),
+    usual("lru-active", "all pages active, then a stream: active lists are shrunk", 100_000, |s| {
+        files::active(s, BOTH)
+    }),
+    usual("lru-dirty", "half of the pages are dirty, on devices fast and slow", 70_000, |s| files::dirty(s, BOTH)),
+    usual("lru-shrinker", "page cache beside a cache that a shrinker empties", 70_000, |s| blocks::objects(s, DIRECT)),
     Pressure {
-        name: "lru-file",
-        what: "page cache read by processes that reclaim themselves: a stream, a hot file and one too large",
-        ops: 70_000,
-        node: SMALL,
-        process_pages: 0,
-        swap_mib: 0,
-        sysctls: &[NO_BOOST],
-        make: |s| files(s, DIRECT),
+        process_pages: 45_000,
+        swap_mib: 256,
+        ..usual("lru-anon", "a process's memory, larger than the node, swapped out and touched again", 90_000, |s| {
+            process::alone(s, 45_000);
+        })
     },
     Pressure {
-        name: "lru-kswapd",
-        what: "the same, and kswapd reclaims before they do",
-        ops: 70_000,
-        node: SMALL,
-        process_pages: 0,
-        swap_mib: 0,
-        sysctls: &[NO_BOOST],
-        make: |s| files(s, BOTH),
+        process_pages: 24_000,
+        swap_mib: 256,
+        ..usual("lru-mixed", "a process's memory beside page cache; vm.swappiness says how they share", 90_000, |s| {
+            process::beside_files(s, 24_000);
+        })
+    },
+    Pressure {
+        sysctls: &[],
+        ..usual(
+            "lru-boost",
+            "page cache in fragments, then other types of memory: kswapd takes boosts back",
+            60_000,
+            |s| {
+                blocks::boosting(s);
+            },
+        )
+    },
+    usual(
+        "lru-order3",
+        "page cache everywhere, then requests of order 3 that reclaim, compact and try again",
+        50_000,
+        |s| {
+            blocks::requests(s, 3, 4_000);
+        },
+    ),
+    usual("lru-order9", "the same with order 9", 50_000, |s| blocks::requests(s, 9, 40)),
+    usual("lru-large", "page cache in folios of many sizes", 60_000, |s| files::large(s, BOTH)),
+    Pressure {
+        node: Node { mib: 256, two_zones: true },
+        ..usual("lru-two-zones", "a node of two zones: spreading before fragmenting, reserves, balance", 110_000, |s| {
+            blocks::two_zones(s);
+        })
     },
 ];
 
@@ -76,99 +130,9 @@ pub fn find(name: &str) -> Option<&'static Pressure> {
 impl Pressure {
     /// Its operations for a seed, so many.
     pub fn generate(&self, seed: u64, ops: usize) -> Vec<LruOp> {
-        let mut script = Script { random: Random::new(seed), ops: Vec::with_capacity(ops), limit: ops, dumps: 0 };
+        let mut script = Script::new(seed, ops);
         (self.make)(&mut script);
-        script.ops
-    }
-}
-
-/// States recorded in between: so many, and that far apart.
-const DUMPS: usize = 1;
-
-/// A trace being written.
-struct Script {
-    random: Random,
-    ops: Vec<LruOp>,
-    limit: usize,
-    dumps: usize,
-}
-
-impl Script {
-    fn is_full(&self) -> bool {
-        self.ops.len() >= self.limit
-    }
-
-    fn write(&mut self, op: LruOp) {
-        if !self.is_full() && self.dumps < DUMPS && self.ops.len() >= self.limit * (self.dumps + 1) / (DUMPS + 1) {
-            self.dumps += 1;
-            self.ops.push(LruOp::Dump);
-        }
-        if !self.is_full() {
-            self.ops.push(op);
-        }
-    }
-
-    fn below(&mut self, n: u32) -> u32 {
-        self.random.below(n as usize) as u32
-    }
-
-    /// A number below `n`; low ones more often, as some pages of a file are wanted more than others.
-    fn skewed(&mut self, n: u32) -> u32 {
-        let limit = 1 + self.below(n);
-        self.below(limit)
-    }
-
-    fn read(&mut self, file: u8, index: u32, request: Request) {
-        let page = FilePage { file, index };
-        self.write(LruOp::Read { page, order: Order::ZERO, asks: Asks::from(request) });
-    }
-
-    fn add(&mut self, file: u8, index: u32, request: Request) {
-        let page = FilePage { file, index };
-        self.write(LruOp::Add { page, order: Order::ZERO, asks: Asks::from(request) });
-    }
-}
-
-/// Three files: read once from begin to end with readahead; of which some is wanted again and again; as large as memory.
-/// A fourth is there and not read.
-fn files(s: &mut Script, request: Request) {
-    const STREAM: u8 = 0;
-    const HOT: u8 = 1;
-    const LARGE: u8 = 2;
-    const COLD: u8 = 3;
-    // So that less has to be done until memory is full.
-    (0..PAGES / 2).for_each(|i| s.add(COLD, i, request));
-    let (mut ahead, mut at) = (0, 0);
-    while !s.is_full() {
-        match s.random.weighted(&[(STREAM, 2), (HOT, 5), (LARGE, 4)]) {
-            STREAM => {
-                if at == ahead {
-                    ahead += 8;
-                    (at..ahead).for_each(|i| s.add(STREAM, i, request));
-                }
-                s.read(STREAM, at, request);
-                at += 1;
-            }
-            HOT => {
-                let i = s.skewed(PAGES / 2);
-                s.read(HOT, i, request);
-            }
-            _ => {
-                let i = s.below(PAGES);
-                s.read(LARGE, i, request);
-                if s.random.chance(1, 50) {
-                    let index = s.below(PAGES);
-                    s.write(LruOp::Truncate { page: FilePage { file: LARGE, index }, order: Order::ZERO });
-                }
-                if s.random.chance(1, 20) {
-                    let index = s.below(PAGES);
-                    s.write(LruOp::Touch(FilePage { file: LARGE, index }));
-                }
-                if s.random.chance(1, 500) {
-                    s.write(LruOp::Drain);
-                }
-            }
-        }
+        script.finish()
     }
 }
 
@@ -184,7 +148,7 @@ mod tests {
             // Not shown where they differ: there are many.
             assert!(ops == t.generate(3, t.ops), "{}", t.name);
             assert!(ops != t.generate(4, t.ops), "{}", t.name);
-            assert_eq!(ops.iter().filter(|op| **op == LruOp::Dump).count(), DUMPS, "{}", t.name);
+            assert_eq!(ops.iter().filter(|op| **op == LruOp::Dump).count(), 1, "{}", t.name);
         }
     }
 }

@@ -64,7 +64,7 @@ fn digest(name: &str, dir: &Path) -> Result<u64, BadRecording> {
     for (sysctl, value) in recipe.sysctls.iter().filter(|(n, _)| Sysctl::find(n).is_some()) {
         memory.sysctl_write(sysctl, value).expect("a possible value");
     }
-    let mut runner = Runner::new(memory, &ops);
+    let mut runner = Runner::new(memory, &ops, false);
     let mut hasher = DefaultHasher::new();
     ops.iter().for_each(|op| runner.carry_out(op).hash(&mut hasher));
     ZoneSnapshot::of(&runner.memory, ZONE).to_string().hash(&mut hasher);

@@ -3,14 +3,14 @@
 use crate::Counters;
 use kontig_mm::state::FrameKind;
 use kontig_mm::types::PAGEBLOCK_PAGES;
-use kontig_mm::{CpuId, Memory, Zone};
+use kontig_mm::{CpuId, LruList, Memory, Zone};
 
 /// What is counted of a zone, a node or the machine.
 #[derive(Default)]
 pub(super) struct Items {
     free: i64,
     free_in_blocks: i64,
-    lru: u64,
+    listed: [u64; LruList::COUNT],
     isolated: u64,
     huge: u64,
 }
@@ -23,7 +23,7 @@ impl Items {
             let unfolded: i64 = (0..m.nr_cpus()).map(|cpu| z.pcp(CpuId::new(cpu)).free_diff).sum();
             sum.free += z.nr_free_pages_exact() as i64 - unfolded;
             sum.free_in_blocks += z.free_pages_in_blocks();
-            sum.lru += z.nr_lru();
+            LruList::ALL.iter().for_each(|list| sum.listed[list.index()] += z.nr_listed(*list));
             sum.isolated += z.nr_isolated;
             sum.huge += user_huge_pages(m, z);
         }
@@ -41,12 +41,19 @@ impl Items {
             // Without the CPUs' unfolded parts, which can make the rest negative: the kernel shows 0 then.
             "nr_free_pages" => self.free.max(0) as u64,
             "nr_free_pages_blocks" => self.free_in_blocks.max(0) as u64,
-            "nr_zone_inactive_anon" | "nr_inactive_anon" => self.lru,
             "nr_isolated_anon" => self.isolated,
             // Mapped, on the LRU or not.
-            "nr_anon_pages" => self.lru + self.isolated,
+            "nr_anon_pages" => {
+                let of = |list: LruList| self.listed[list.index()];
+                of(LruList::InactiveAnon) + of(LruList::ActiveAnon) + self.isolated
+            }
             "nr_anon_transparent_hugepages" => self.huge,
-            _ => return None,
+            _ => {
+                let short = name.strip_prefix("nr_")?;
+                let short = short.strip_prefix("zone_").unwrap_or(short);
+                let list = LruList::ALL.iter().find(|list| list.name() == short)?;
+                self.listed[list.index()]
+            }
         })
     }
 }

@@ -4,7 +4,7 @@
 use crate::recording::CPU;
 use crate::replay::daemons::{self, Beside, Host};
 use crate::trace::BlockId;
-use crate::trace::lru::{FilePage, MAX_FILES};
+use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::{
     Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, Turn, WriteOut,
 };
@@ -28,12 +28,36 @@ pub(super) struct Kept {
     pub(super) writeback: bool,
     /// A device holds it until it is written.
     pub(super) held: bool,
+    /// Of a process's page: a page table maps it, and says that it was used, and written to.
+    pub(super) mapped: bool,
+    pub(super) young: bool,
+    pub(super) written: bool,
+    /// It has a place in swap.
+    pub(super) swap_cache: bool,
+}
+
+impl Kept {
+    fn new(pfn: Pfn, order: Order, of: Of) -> Kept {
+        let (dirty, writeback, held) = (false, false, false);
+        let (mapped, young, written, swap_cache) = (false, false, false, false);
+        Kept { pfn, order, of, dirty, writeback, held, mapped, young, written, swap_cache }
+    }
+}
+
+/// What a process has in the place of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Mapped {
+    /// The number of the page.
+    Page(u32),
+    /// A place in swap; the page, while it is still there, or its shadow.
+    Swapped { cached: Option<u32>, shadow: Option<Shadow> },
 }
 
 /// What a page is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
     File(FilePage),
+    Process(ProcessPage),
     Block(BlockId),
     Nobody,
 }
@@ -44,6 +68,7 @@ pub(super) struct Files {
     pages: Vec<Kept>,
     unused: Vec<u32>,
     pub(super) files: BTreeMap<FilePage, Entry>,
+    pub(super) process: BTreeMap<ProcessPage, Mapped>,
     pub(super) slow: [bool; MAX_FILES as usize],
     /// Pages given to slow devices, the oldest first.
     pub(super) writing: VecDeque<u32>,
@@ -64,6 +89,7 @@ impl Files {
             pages: Vec::new(),
             unused: Vec::new(),
             files: BTreeMap::new(),
+            process: BTreeMap::new(),
             slow: [false; MAX_FILES as usize],
             writing: VecDeque::new(),
             objects: VecDeque::new(),
@@ -100,8 +126,7 @@ impl Files {
 
     /// A file gets a page; its number, and the shadow that stood in its place.
     pub(super) fn add(&mut self, page: FilePage, pfn: Pfn, order: Order) -> (u32, Option<Shadow>) {
-        let of = Of::File(page);
-        let number = self.keep(Kept { pfn, order, of, dirty: false, writeback: false, held: false });
+        let number = self.keep(Kept::new(pfn, order, Of::File(page)));
         let mut shadow = None;
         for i in 0..order.pages() {
             let at = FilePage { index: page.index + i, ..page };
@@ -115,19 +140,22 @@ impl Files {
 
     /// A movable block of the trace's; its number.
     pub(super) fn keep_block(&mut self, id: BlockId) -> u32 {
-        let nowhere = Pfn::default();
-        let of = Of::Block(id);
-        self.keep(Kept { pfn: nowhere, order: Order::ZERO, of, dirty: false, writeback: false, held: false })
+        self.keep(Kept::new(Pfn::default(), Order::ZERO, Of::Block(id)))
     }
 
-    /// A page goes from its file, which keeps the shadow in its place, if there is one.
+    /// The process gets a page; its number.
+    pub(super) fn map(&mut self, page: ProcessPage, pfn: Pfn) -> u32 {
+        self.keep(Kept::new(pfn, Order::ZERO, Of::Process(page)))
+    }
+
+    /// A page goes from its file or its process, which keeps the shadow in its place, if there is one.
     pub(super) fn remove(&mut self, number: u32, shadow: Option<Shadow>) -> Kept {
         let kept = *self.kept(number);
-        if let Of::File(page) = kept.of {
-            self.files.remove(&page);
-            if let Some(shadow) = shadow {
-                self.files.insert(page, Entry::Shadow(shadow));
-            }
+        match (kept.of, shadow) {
+            (Of::File(page), Some(shadow)) => drop(self.files.insert(page, Entry::Shadow(shadow))),
+            (Of::File(page), None) => drop(self.files.remove(&page)),
+            (Of::Process(page), Some(_)) => drop(self.process.insert(page, Mapped::Swapped { cached: None, shadow })),
+            (Of::Process(_), None) | (Of::Block(_) | Of::Nobody, _) => {}
         }
         self.kept_mut(number).of = Of::Nobody;
         self.unused.push(number);
@@ -167,10 +195,33 @@ impl Owner for Files {
 
     fn page_state(&mut self, _: Pfn, owner: u32) -> PageState {
         let kept = self.kept(owner);
-        PageState { dirty: kept.dirty, writeback: kept.writeback, held: kept.held, ..PageState::default() }
+        PageState {
+            mapped: kept.mapped,
+            dirty: kept.dirty,
+            writeback: kept.writeback,
+            anon: matches!(kept.of, Of::Process(_)),
+            swap_cache: kept.swap_cache,
+            held: kept.held,
+            ..PageState::default()
+        }
     }
-    fn references(&mut self, _: Pfn, _: u32) -> References {
-        References::default()
+    fn references(&mut self, _: Pfn, owner: u32) -> References {
+        let young = std::mem::take(&mut self.kept_mut(owner).young);
+        References { ptes: u32::from(young), ..References::default() }
+    }
+    fn add_to_swap(&mut self, _: &mut Memory, _: Pfn, owner: u32) -> bool {
+        let kept = self.kept_mut(owner);
+        (kept.swap_cache, kept.dirty) = (true, true);
+        true
+    }
+    fn unmap(&mut self, _: Pfn, owner: u32) -> bool {
+        let kept = self.kept_mut(owner);
+        kept.mapped = false;
+        kept.dirty |= std::mem::take(&mut kept.written);
+        if let Of::Process(page) = kept.of {
+            self.process.insert(page, Mapped::Swapped { cached: Some(owner), shadow: None });
+        }
+        true
     }
     fn write_out(&mut self, _: Pfn, owner: u32) -> WriteOut {
         let kept = self.kept_mut(owner);

@@ -8,6 +8,7 @@ use crate::error::BadRecording;
 use crate::recording::lru::{BATCHES, LISTS, LruPage, LruState, OwnedBy};
 use crate::recording::{CPU, NODE, Recording, ZONE};
 use crate::replay::{Compared, outcome};
+use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::BatchKind;
 use kontig_mm::{LruList, Memory, NodeStat, PageFlags, Pfn};
 
@@ -63,7 +64,11 @@ pub(super) fn compare(
         }
         compared.counters += 1;
     }
-    Ok(shadows(name, &want, runner))
+    if let Err(d) = shadows(name, &want, runner) {
+        return Ok(Err(d));
+    }
+    let zone = rec.snapshot(&format!("{name}.snap"))?.to_string();
+    Ok(outcome::states(&zone, &ZoneSnapshot::of(memory, ZONE).to_string()).map_or(Ok(()), Err))
 }
 
 fn differs(state: &str, what: &str, kernel: String, engine: String) -> Box<Difference> {
@@ -104,10 +109,12 @@ fn engine_page(pfn: Pfn, runner: &Runner) -> String {
         (kept.dirty, 'D'),
         (kept.writeback, 'B'),
         (f.has(PageFlags::RECLAIM), 'C'),
+        (kept.mapped, 'M'),
     ];
     let letters: String = flags.iter().filter(|(set, _)| *set).map(|(_, c)| *c).collect();
     let owner = match kept.of {
         Of::File(at) => at.to_string(),
+        Of::Process(at) => at.to_string(),
         Of::Block(_) | Of::Nobody => "?".into(),
     };
     format!("{pfn}+{} {letters} {owner}", order.get())
@@ -189,4 +196,3 @@ fn shadows(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Diff
     }
     Ok(())
 }
-

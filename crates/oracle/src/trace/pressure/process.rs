@@ -1,0 +1,46 @@
+//! Memory of a process, with swap.
+
+use super::script::Script;
+use super::{BOTH, DIRECT, PAGES};
+use crate::trace::lru::{LruOp, ProcessPage};
+
+/// All of it written once; then some pages more often than others, read or written, and a few given back.
+pub fn alone(s: &mut Script, pages: u32) {
+    (0..pages).for_each(|i| s.access(i, true));
+    while !s.is_full() {
+        touched_again(s, pages);
+    }
+}
+
+fn touched_again(s: &mut Script, pages: u32) {
+    let page = if s.random.chance(1, 3) { s.below(pages) } else { s.skewed(pages) };
+    if s.random.chance(1, 100) {
+        s.write(LruOp::Drop(ProcessPage(page)));
+        // A page that is not there is never read first: it would be the one page of zeroes.
+        s.access(page, true);
+    } else {
+        let writes = s.random.chance(1, 3);
+        s.access(page, writes);
+    }
+}
+
+/// The same beside two files, one of which is wanted again; they are read by processes that wake kswapd and others that do
+/// not.
+pub fn beside_files(s: &mut Script, pages: u32) {
+    (0..pages).for_each(|i| s.access(i, true));
+    let mut stream = 0;
+    while !s.is_full() {
+        let request = if s.random.chance(1, 2) { DIRECT } else { BOTH };
+        match s.random.below(8) {
+            0..3 => touched_again(s, pages),
+            3..6 => {
+                let i = s.skewed(PAGES / 2);
+                s.read(0, i, request);
+            }
+            _ => {
+                s.read(1, stream, request);
+                stream += 1;
+            }
+        }
+    }
+}

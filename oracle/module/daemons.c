@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The observed node's daemons, kswapd and kcompactd: they run as soon as they are woken, and whoever wakes them waits
+ * until they have finished. Otherwise the scheduler's arithmetic would say when they run.
+ */
+#include <linux/delay.h>
+#include <linux/mmzone.h>
+#include <linux/sched.h>
+#include <linux/wait.h>
+#include "kontig.h"
+
+/* Longer than kswapd naps before it sleeps. */
+#define NAP_MS 120
+
+void daemons_first(void)
+{
+	sched_set_fifo(NODE_DATA(observed_node())->kswapd);
+	sched_set_fifo(NODE_DATA(observed_node())->kcompactd);
+}
+
+void daemons_finish(void)
+{
+	pg_data_t *node = NODE_DATA(observed_node());
+
+	while (!waitqueue_active(&node->kswapd_wait) || !waitqueue_active(&node->kcompactd_wait))
+		yield();
+}
+
+static unsigned long switches(void)
+{
+	pg_data_t *node = NODE_DATA(observed_node());
+
+	return node->kswapd->nvcsw + node->kcompactd->nvcsw;
+}
+
+bool daemons_have_run(unsigned long *since)
+{
+	unsigned long before = *since;
+
+	*since = switches();
+	return before != *since;
+}
+
+/* The machine is idle while kswapd naps, so that this takes no time. */
+void daemons_sleep(void)
+{
+	unsigned long since = switches();
+
+	do {
+		msleep(NAP_MS);
+		daemons_finish();
+	} while (daemons_have_run(&since));
+}
