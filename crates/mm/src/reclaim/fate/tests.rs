@@ -1,11 +1,15 @@
 //! Pages that batches hold, as reclaim and compaction meet them, and those that were written to after all.
 
 use super::*;
+use crate::compact::{CompactControl, CompactRun};
+use crate::event::MigrateMode;
+use crate::gfp::{AllocFlags, Wmark};
 use crate::host::{MigrateOutcome, References};
 use crate::request::Request;
 use crate::state::{LruList, SwapSpace};
+use crate::step::Step;
 use crate::testing::{ordered_machine, user_page};
-use crate::types::{CpuId, ZoneType};
+use crate::types::{CpuId, MigrateType, ZoneId, ZoneType};
 use alloc::vec::Vec;
 
 const CPU: CpuId = CpuId::new(0);
@@ -119,10 +123,23 @@ fn room_above<const N: usize>(kinds: [PageFlags; N]) -> (Memory, [Pfn; N]) {
     (m, users)
 }
 
-/// What a full compaction of it does: pages that moved, and that could not.
+/// What a compaction of all of it on the first CPU does: pages that moved, and that could not.
 fn compacted(m: &mut Memory, of: &mut Of) -> (u64, u64) {
-    let mut sweep = crate::kcompactd::NodeSweep::new(NODE, CPU, false);
-    while sweep.step(m, of, 64) == crate::step::Step::Working {}
+    let control = CompactControl {
+        order: None,
+        migratetype: MigrateType::Movable,
+        mode: MigrateMode::SyncLight,
+        direct: false,
+        whole_zone: true,
+        ignore_skip_hint: true,
+        ignore_block_suitable: false,
+        proactive: false,
+        alloc_flags: AllocFlags::mark(Wmark::Min),
+        highest: ZoneType::Normal,
+        request_order: None,
+    };
+    let mut run = CompactRun::new(control, ZoneId::new(0), CPU);
+    while run.step(m, of, 64) == Step::Working {}
     m.check().expect("consistent");
     (m.vmstat().get(VmEvent::PgmigrateSuccess), m.vmstat().get(VmEvent::PgmigrateFail))
 }
