@@ -7,6 +7,7 @@
 
 mod support;
 
+use kontig_mm::VmEvent;
 use kontig_mm::snapshot::ZoneSnapshot;
 use proptest::prelude::*;
 use support::full::{Do, Full, Kind, play};
@@ -14,7 +15,7 @@ use support::full_strategy::{history, small_plan, swap};
 use support::strategy::cases;
 
 proptest! {
-    #![proptest_config(cases(800))]
+    #![proptest_config(cases(600))]
 
     #[test]
     fn after_every_operation_the_machine_and_its_owners_agree(plan in small_plan(), swap in swap(), ops in history(40)) {
@@ -44,16 +45,24 @@ proptest! {
         ops in history(60),
     ) {
         // Only anonymous pages, no swap, no requests that would reclaim, and no page that waits in a batch.
-        let ops: Vec<Do> = ops.iter().filter_map(anonymous).collect();
-        let [ordered, counting] = [true, false].map(|lru| {
+        let [mut ordered, mut counting] = [true, false].map(|lru| {
             let mut full = Full::with_lru(&plan, 0, lru);
             full.eager = true;
-            ops.iter().for_each(|op| full.apply(op));
-            full.m.check().expect("consistent");
-            let zones = full.m.zones().iter().map(|z| ZoneSnapshot::of(&full.m, z.id).to_string());
-            (full.m.vmstat().clone(), zones.collect::<String>())
+            full
         });
-        prop_assert_eq!(ordered, counting);
+        for op in ops.iter().filter_map(anonymous) {
+            ordered.apply(&op);
+            counting.apply(&op);
+            // A page that compaction fails to move waits in a batch until its run is over, and is not met again by it.
+            if counting.m.vmstat().get(VmEvent::PgmigrateFail) > 0 {
+                break;
+            }
+            prop_assert_eq!(ordered.m.vmstat(), counting.m.vmstat());
+            let zones = |full: &Full| -> String {
+                full.m.zones().iter().map(|z| ZoneSnapshot::of(&full.m, z.id).to_string()).collect()
+            };
+            prop_assert_eq!(zones(&ordered), zones(&counting));
+        }
     }
 }
 
@@ -68,8 +77,7 @@ fn anonymous(op: &Do) -> Option<Do> {
         | Do::SweepStep { .. }
         | Do::KcompactdStep { .. }
         | Do::DrainCpu { .. }
-        | Do::FoldVmstat { .. }
-        | Do::Temper(_) => Some(*op),
+        | Do::FoldVmstat { .. } => Some(*op),
         _ => None,
     }
 }
