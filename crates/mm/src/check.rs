@@ -1,7 +1,7 @@
 //! The checker: proves that a whole machine's state is consistent, or says what is not.
 //!
 //! The invariants are written here once; property tests call this after every operation on small machines, and
-//! hosts call it on demand on large ones. What concerns the LRU is in [`lru`]. Source: kernel-behaviour §12, and the
+//! hosts call it on demand on large ones. What concerns the LRU is in `lru`. Source: kernel-behaviour §12, and the
 //! engine's own data structures.
 
 mod lru;
