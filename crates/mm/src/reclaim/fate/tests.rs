@@ -116,7 +116,7 @@ fn room_above<const N: usize>(kinds: [PageFlags; N]) -> (Memory, [Pfn; N]) {
         m.lru_add(CPU, pfn, Order::ZERO, flags);
     }
     m.lru_add_drain(CPU);
-    let stays = |pfn: &&Pfn| pfn.get() < 3 * 512 || pfn.get() % 2 == 0;
+    let stays = |pfn: &&Pfn| pfn.get() < 3 * 512 || pfn.get().is_multiple_of(2);
     pages[N..].iter().filter(|pfn| !stays(pfn)).for_each(|pfn| m.free(CPU, *pfn, Order::ZERO));
     m.drain_cpu(CPU);
     m.sysctl_write("min_free_kbytes", "0").expect("a valid one");
