@@ -278,3 +278,57 @@ impl Memory {
         pages
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::PageFlags;
+    use crate::testing::{ordered_machine, user_page};
+    use crate::types::CpuId;
+
+    const NODE: NodeId = NodeId::new(0);
+
+    /// A machine in which next to nothing is free, as far as its counter says, and a page could be reclaimed.
+    fn short() -> Memory {
+        let mut m = ordered_machine(1);
+        user_page(&mut m, PageFlags::FILE);
+        m.lru_add_drain(CpuId::new(0));
+        let zone = &mut m.zones[ZoneId::new(0)];
+        zone.free_pages = (zone.wmark(Wmark::Min) / 2) as i64;
+        m
+    }
+
+    #[test]
+    fn a_task_reclaims_only_where_more_than_half_the_min_mark_is_free() {
+        let mut m = short();
+        assert!(!m.allow_direct_reclaim(NODE));
+        m.zones[ZoneId::new(0)].free_pages += 1;
+        assert!(m.allow_direct_reclaim(NODE));
+    }
+
+    #[test]
+    fn a_hopeless_node_or_one_with_nothing_to_reclaim_is_not_waited_for() {
+        let mut m = short();
+        m.nodes[NODE].kswapd.failures = MAX_RECLAIM_RETRIES;
+        assert!(m.allow_direct_reclaim(NODE));
+        let mut m = ordered_machine(1);
+        m.zones[ZoneId::new(0)].free_pages = 0;
+        assert!(m.allow_direct_reclaim(NODE));
+    }
+
+    #[test]
+    fn the_kswapd_that_is_waited_for_looks_at_normal_and_below() {
+        for asked_for in [None, Some(ZoneType::Movable), Some(ZoneType::Normal)] {
+            let mut m = short();
+            m.nodes[NODE].kswapd.highest = asked_for;
+            assert!(!m.allow_direct_reclaim(NODE));
+            assert!(m.nodes[NODE].kswapd.running);
+            assert_eq!(m.nodes[NODE].kswapd.highest, Some(ZoneType::Normal), "{asked_for:?}");
+            assert!(m.take_wakes().eq([Daemon::Kswapd(NODE)]));
+        }
+        let mut m = short();
+        m.nodes[NODE].kswapd.highest = Some(ZoneType::Dma);
+        m.allow_direct_reclaim(NODE);
+        assert_eq!(m.nodes[NODE].kswapd.highest, Some(ZoneType::Dma));
+    }
+}

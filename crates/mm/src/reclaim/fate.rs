@@ -169,6 +169,10 @@ impl Memory {
         if page.mapped {
             if !owner.unmap(pfn, number) {
                 stat.unmap_fail += pages;
+                if page.anon && !swapbacked {
+                    // It was written to after all: from now on it is as other anonymous pages.
+                    self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::FILE));
+                }
                 return Fate::Activate;
             }
             page = owner.page_state(pfn, number);
@@ -302,3 +306,6 @@ impl Memory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

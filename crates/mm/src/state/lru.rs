@@ -129,6 +129,8 @@ impl PageFlags {
     pub const RECLAIM: PageFlags = PageFlags(32);
     /// Its owner has let it go, but a batch still holds it: it is freed with that.
     pub(crate) const RELEASED: PageFlags = PageFlags(64);
+    /// In a batch to be reclaimed soon, and has to be written before that.
+    pub(crate) const WRITE_FIRST: PageFlags = PageFlags(128);
 
     /// Whether all of `o` is set.
     #[inline(always)]
