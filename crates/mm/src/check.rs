@@ -1,7 +1,10 @@
 //! The checker: proves that a whole machine's state is consistent, or says what is not.
 //!
 //! The invariants are written here once; property tests call this after every operation on small machines, and
-//! hosts call it on demand on large ones. Source: kernel-behaviour §12, and the engine's own data structures.
+//! hosts call it on demand on large ones. What concerns the LRU is in `lru`. Source: kernel-behaviour §12, and the
+//! engine's own data structures.
+
+mod lru;
 
 use crate::rules::FreeLists;
 use crate::state::pcp_lists;
@@ -17,6 +20,7 @@ macro_rules! ensure {
         }
     };
 }
+use ensure;
 
 /// Pages of a zone by what holds them, counted from the frames.
 #[derive(Default)]
@@ -40,7 +44,7 @@ impl Memory {
         for zone in &self.zones {
             self.check_zone(zone).map_err(|e| format!("node {} {}: {e}", zone.node.index(), zone.kind.name()))?;
         }
-        Ok(())
+        self.check_lru()
     }
 
     fn check_zone(&self, z: &Zone) -> Result<(), String> {

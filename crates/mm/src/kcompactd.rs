@@ -294,6 +294,9 @@ impl NodeSweep {
             }
             return Step::Working;
         }
+        if self.next == 0 && !self.proactive {
+            m.lru_add_drain_all();
+        }
         let Some(&zone) = m.nodes[self.node].zones.get(self.next) else {
             return Step::Done(());
         };

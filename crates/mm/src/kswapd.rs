@@ -253,8 +253,10 @@ impl Kswapd {
             // Enough for compaction to work with: from now on it is about single pages.
             sc.order = Order::ZERO;
         }
-        let enough_scanned = sc.nr_scanned >= sc.nr_to_reclaim;
         let reclaimed = sc.nr_reclaimed - pass.reclaimed_before;
+        let rules = &m.shared.profile.kswapd;
+        let done = if rules.counts_reclaimed_as_scanned { sc.nr_scanned.max(reclaimed) } else { sc.nr_scanned };
+        let enough_scanned = done >= sc.nr_to_reclaim;
         run.boost_left -= run.boost_left.min(reclaimed);
         let over = if run.boost_left > 0 && reclaimed == 0 {
             true
@@ -265,6 +267,10 @@ impl Kswapd {
             sc.priority < 1
         };
         if over && sc.nr_reclaimed == 0 {
+            if rules.retries_without_trimming && sc.priority < 1 && sc.trim_failed && !sc.no_trimming {
+                (sc.no_trimming, sc.priority) = (true, DEF_PRIORITY);
+                return false;
+            }
             self.count_failure(m, run);
         }
         over

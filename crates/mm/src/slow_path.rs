@@ -7,6 +7,7 @@
 //! [`compact_then_loop`], [`one_loop`]. When it tries again, [`retry`] says. Source: kernel-behaviour §3.5, §4.5.
 
 use crate::allocate::NoPage;
+use crate::compact::Passed;
 use crate::compact::direct::{CompactPriority, Compacted, DirectCompact, compact_order};
 use crate::event::CompactResult;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
@@ -165,6 +166,13 @@ impl AllocSlow {
                 }
             },
             State::Decide => self.decide(m, owner),
+        }
+    }
+
+    /// Goes on with the walk over pageblocks that the last step left unfinished, if it did: [`crate::compact::CompactRun::walk_on`].
+    pub fn walk_on(&mut self, m: &mut Memory, budget: u64, next: impl FnMut(Passed) -> Option<u64>) {
+        if let State::FirstCompact(c) | State::Compact(c) = &mut self.state {
+            c.walk_on(m, budget, next);
         }
     }
 

@@ -6,8 +6,9 @@
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
 use crate::process::AddressSpaces;
+use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
-use kontig_mm::{Memory, Work};
+use kontig_mm::{AllocSlow, Memory, Work};
 
 /// Memory, mappings and costs: what all tasks share.
 #[derive(Clone)]
@@ -91,7 +92,22 @@ impl Kernel {
 
     /// How many pageblocks a scanner may visit before the horizon.
     pub(crate) fn budget(&self, c: &Context) -> u64 {
-        self.costs.blocks_in(c.horizon.saturating_sub(c.now)).clamp(32, MAX_BUDGET)
+        budget(&self.costs, c)
+    }
+
+    /// Goes on with a walk over pageblocks that a request's last step left unfinished, budget after budget as its steps
+    /// would: each is charged by itself, and the turn ends where it would have ended.
+    pub(crate) fn walk_on(&mut self, c: &mut Context, slow: &mut AllocSlow) {
+        if self.must_yield(c) {
+            return;
+        }
+        let (costs, work) = (&self.costs, &mut self.work);
+        slow.walk_on(&mut self.mem, budget(costs, c), |Passed { visited, hinted }| {
+            work.blocks_visited += visited;
+            work.blocks_hinted += hinted;
+            c.now += costs.work_ns(&Work { blocks_visited: visited, blocks_hinted: hinted, ..Work::default() });
+            (!c.is_over()).then(|| budget(costs, c))
+        });
     }
 
     /// Whether the turn has to end: another task's turn has come, or a kernel thread was woken.
@@ -99,4 +115,9 @@ impl Kernel {
     pub(crate) fn must_yield(&self, c: &Context) -> bool {
         c.is_over() || self.mem.has_wakes()
     }
+}
+
+/// How many pageblocks a scanner may visit before the horizon.
+fn budget(costs: &CostModel, c: &Context) -> u64 {
+    costs.blocks_in(c.horizon.saturating_sub(c.now)).clamp(32, MAX_BUDGET)
 }

@@ -3,6 +3,7 @@
 //! Source: kernel-behaviour §3.5 ("direct compact wrapper"), §5.9.
 
 use super::state::{CompactControl, CompactRun};
+use super::walk::Passed;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::AllocFlags;
 use crate::host::Owner;
@@ -77,6 +78,13 @@ impl DirectCompact {
             alloc_flags: self.flags,
             highest: self.request.gfp.highest_zone(),
             request_order: Some(self.request.order),
+        }
+    }
+
+    /// Goes on with a walk of the run in progress: [`CompactRun::walk_on`].
+    pub(crate) fn walk_on(&mut self, m: &mut Memory, budget: u64, next: impl FnMut(Passed) -> Option<u64>) {
+        if let Some(run) = &mut self.run {
+            run.walk_on(m, budget, next);
         }
     }
 

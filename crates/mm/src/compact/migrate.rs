@@ -165,7 +165,7 @@ impl CompactRun {
         self.migrate.count = untried + (todo - kept);
     }
 
-    /// Moves one page, or returns its target; a page that cannot be moved is put back.
+    /// Moves one page, or returns its target; a page that cannot be moved is put back. One that a batch holds is busy.
     fn move_page<O: Owner>(
         &mut self,
         m: &mut Memory,
@@ -174,7 +174,10 @@ impl CompactRun {
         to: Pfn,
         t: &mut Tally,
     ) -> MigrateOutcome {
-        let outcome = owner.migrate(from, to, m.frames.owner(from, Order::ZERO));
+        let outcome = match m.lru.holds(from) {
+            0 => owner.migrate(from, to, m.frames.owner(from, Order::ZERO)),
+            _ => MigrateOutcome::Busy,
+        };
         match outcome {
             MigrateOutcome::Moved => {
                 t.moved += 1;

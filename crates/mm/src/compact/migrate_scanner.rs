@@ -22,9 +22,22 @@ pub(super) enum Isolate {
     Paused,
 }
 
+/// Whether a batch holds a page of no file, which shows that it could not be moved: the pages of files are tried.
+#[inline(always)]
+fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
+    if m.lru.holds(pfn) == 0 {
+        return false;
+    }
+    if m.lru.is_released(pfn) {
+        return true;
+    }
+    let state = owner.page_state(pfn, m.frames.owner(pfn, Order::ZERO));
+    state.anon && !state.swap_cache
+}
+
 impl CompactRun {
     /// The blocks this run takes pages from.
-    fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
+    pub(super) fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
         let selective = self.cc.mode == MigrateMode::Async && self.cc.direct;
         let mut types = [!selective; MigrateType::COUNT];
         // A whole pageblock suits any request (7.2; up to 6.1 it looks for movable pages in its own type's pageblocks,
@@ -161,7 +174,9 @@ impl CompactRun {
                 continue;
             }
             let stays = match tag.kind() {
-                FrameKind::Lru => tag.order() > Order::ZERO || !owner.may_isolate(low),
+                FrameKind::Lru => {
+                    tag.order() > Order::ZERO || is_kept_by_batch(m, owner, low) || !owner.may_isolate(low)
+                }
                 FrameKind::MovableOps => false,
                 _ => true,
             };
@@ -229,9 +244,9 @@ impl CompactRun {
         m.shared.work.isolated += 1;
     }
 
-    /// Puts isolated pages that will not be migrated back on the LRU.
+    /// Puts isolated pages that will not be migrated back on the LRU, the last isolated first.
     pub(super) fn putback_migratepages(&mut self, m: &mut Memory) {
-        for i in 0..core::mem::take(&mut self.migrate.count) {
+        for i in (0..core::mem::take(&mut self.migrate.count)).rev() {
             self.putback_page(m, self.migrate.pages[i]);
         }
     }

@@ -4,7 +4,7 @@
 //! ([`migrate_scanner`]) isolates movable pages from low pageblocks, the free scanner ([`free_scanner`]) isolates
 //! free pages from high ones ([`targets`] keeps them), and every isolated page is migrated to a free one ([`migrate`]). What ends a run is in
 //! [`finished`], what keeps one from starting in [`suitable`], what puts one off after failures in [`defer`], and
-//! what a run leaves as hints for the next in [`skip`]. Source: kernel-behaviour §5.
+//! what a run leaves as hints for the next in [`skip`]. [`walk`] is how a run gets over what it need not stop at. Source: kernel-behaviour §5.
 
 pub mod defer;
 pub mod direct;
@@ -18,11 +18,13 @@ pub mod skip;
 mod state;
 pub mod suitable;
 pub mod targets;
+pub mod walk;
 
 use crate::state::Locked;
 use crate::types::{MigrateType, Order, Pfn};
 
 pub use state::{CompactControl, CompactRun};
+pub use walk::Passed;
 
 impl Locked<'_> {
     /// Captures a freed block instead of listing it. A block below pageblock size is left to its movable pageblock,

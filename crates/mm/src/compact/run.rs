@@ -105,6 +105,7 @@ impl CompactRun {
             zone_end: end,
             mode,
         });
+        m.lru_add_drain(self.cpu);
     }
 
     /// Isolates and migrates one batch; `Some` ends the run.
@@ -143,13 +144,14 @@ impl CompactRun {
     }
 
     /// Once the scanner has left the block of the wanted order it migrated from, the pages freed there are flushed
-    /// from the per-CPU lists so that they can merge.
+    /// from the CPU's batches and lists so that they can merge.
     fn drain_if_block_left(&mut self, m: &mut Memory) {
         let (Some(order), Some(last)) = (self.cc.order.filter(|o| *o > Order::ZERO), self.migrate.last_migrated_pfn)
         else {
             return;
         };
         if last < self.migrate.pfn.block_start(order) {
+            m.lru_add_drain(self.cpu);
             m.locked(self.zone, self.cpu).pcp_drain();
             self.migrate.last_migrated_pfn = None;
         }

@@ -62,3 +62,99 @@ impl Memory {
         self.frames.tag(pfn).kind() == FrameKind::Lru
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::LruList;
+    use crate::testing::{ordered_machine, user_page};
+    use crate::vmstat::VmEvent;
+
+    const CPU: CpuId = CpuId::new(0);
+    const OTHER: CpuId = CpuId::new(1);
+
+    /// A page with these flags that is on the LRU.
+    fn on_lru(flags: PageFlags) -> (Memory, Pfn) {
+        let mut m = ordered_machine(1);
+        let pfn = user_page(&mut m, flags);
+        m.lru_add_drain(CPU);
+        (m, pfn)
+    }
+
+    fn is(m: &Memory, pfn: Pfn) -> (LruList, bool) {
+        let flags = m.lru.flags(pfn);
+        (flags.list(), flags.has(PageFlags::REFERENCED))
+    }
+
+    #[test]
+    fn the_second_use_makes_a_page_active_and_the_third_is_noted() {
+        let (mut m, pfn) = on_lru(PageFlags::FILE);
+        let mut used = || {
+            m.mark_accessed(CPU, pfn);
+            m.lru_add_drain(CPU);
+            is(&m, pfn)
+        };
+        assert_eq!(used(), (LruList::InactiveFile, true));
+        assert_eq!(used(), (LruList::ActiveFile, false));
+        assert_eq!(used(), (LruList::ActiveFile, true));
+        assert_eq!(used(), (LruList::ActiveFile, true));
+        assert_eq!(m.vmstat().get(VmEvent::Pgactivate), 1);
+        assert_eq!(m.lru.vecs[m.node_of(pfn)].nonresident_age, 1);
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_evicted_never_becomes_active() {
+        let (mut m, pfn) = on_lru(PageFlags::FILE | PageFlags::UNEVICTABLE);
+        (0..3).for_each(|_| m.mark_accessed(CPU, pfn));
+        m.deactivate(CPU, pfn);
+        m.deactivate_file(CPU, pfn, false);
+        assert_eq!((is(&m, pfn), m.lru.holds(pfn)), ((LruList::Unevictable, true), 0));
+    }
+
+    #[test]
+    fn a_page_in_its_own_cpus_batch_is_put_on_the_active_list_in_the_first_place() {
+        for (cpu, list) in [(CPU, LruList::ActiveFile), (OTHER, LruList::InactiveFile)] {
+            let mut m = ordered_machine(1);
+            let pfn = user_page(&mut m, PageFlags::FILE);
+            m.mark_accessed(cpu, pfn);
+            m.mark_accessed(cpu, pfn);
+            m.lru_add_drain_all();
+            assert_eq!(is(&m, pfn), (list, false));
+            assert_eq!(m.vmstat().get(VmEvent::Pgactivate), 0, "it never moved");
+            m.check().expect("consistent");
+        }
+    }
+
+    #[test]
+    fn only_active_pages_are_deactivated() {
+        for (flags, held) in [(PageFlags::FILE | PageFlags::ACTIVE | PageFlags::REFERENCED, 1), (PageFlags::FILE, 0)] {
+            let (mut m, pfn) = on_lru(flags);
+            m.deactivate(CPU, pfn);
+            assert_eq!(m.lru.holds(pfn), held);
+            m.lru_add_drain(CPU);
+            assert_eq!(is(&m, pfn), (LruList::InactiveFile, false));
+            assert_eq!(m.vmstat().get(VmEvent::Pgdeactivate), u64::from(held));
+        }
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_dropped_goes_to_the_end_or_is_reclaimed_when_it_is_written() {
+        let (mut m, clean) = on_lru(PageFlags::FILE | PageFlags::ACTIVE);
+        let dirty = user_page(&mut m, PageFlags::FILE | PageFlags::ACTIVE);
+        let others = [PageFlags::FILE; 2].map(|flags| user_page(&mut m, flags));
+        m.lru_add_drain(CPU);
+        m.deactivate_file(CPU, clean, false);
+        m.deactivate_file(CPU, dirty, true);
+        m.lru_add_drain(CPU);
+        let node = m.node_of(clean);
+        let listed = |m: &Memory| m.lru.vecs[node].list(LruList::InactiveFile).collect::<alloc::vec::Vec<_>>();
+        assert_eq!(listed(&m), [dirty, others[1], others[0], clean]);
+        assert_eq!((m.vmstat().get(VmEvent::Pgrotated), m.vmstat().get(VmEvent::Pgdeactivate)), (1, 2));
+        m.end_writeback(CPU, dirty, false);
+        assert!(!m.lru.flags(dirty).has(PageFlags::RECLAIM));
+        m.lru_add_drain(CPU);
+        assert_eq!(listed(&m), [others[1], others[0], clean, dirty]);
+        m.end_writeback(CPU, clean, false);
+        assert_eq!(m.lru.holds(clean), 0, "reclaim does not wait for this one");
+    }
+}

@@ -4,6 +4,7 @@
 //! A batch holds its pages: what their owner lets go meanwhile is freed when the batch lets it go, and reclaim and
 //! compaction find such a page held by somebody. Large pages do not wait. Source: kernel-behaviour §4.1.
 
+use super::ToFree;
 use crate::state::{BATCH_MAX, BatchKind, FrameKind, Memory, PageFlags, is_on_lru};
 use crate::types::{CpuId, Order, Pfn};
 use crate::vmstat::VmEvent;
@@ -39,34 +40,45 @@ impl Memory {
 
     fn batch_move(&mut self, cpu: CpuId, kind: BatchKind) {
         let batch = self.lru.batches[cpu][kind as usize].take();
+        let drops_dead = kind == BatchKind::Add && self.shared.profile.lru.drops_dead_pages;
+        let (mut dead, mut kept, mut count) = (ToFree::new(), [Pfn::default(); BATCH_MAX], 0);
         for &pfn in batch.pages() {
+            if drops_dead && self.lru.holds(pfn) == 1 && self.lru.flags(pfn).has(PageFlags::RELEASED) {
+                self.lru.let_go(pfn);
+                self.free_dead(&mut dead, cpu, pfn);
+                continue;
+            }
+            kept[count] = pfn;
+            count += 1;
             if kind == BatchKind::Add {
-                let order = self.frames.tag(pfn).order();
-                self.insert(cpu, pfn, order);
+                self.insert(cpu, pfn, self.frames.tag(pfn).order());
             } else if let Some(order) = is_on_lru(self.frames.tag(pfn)) {
                 self.move_within(cpu, pfn, order, kind);
             }
         }
-        // What nobody holds any more is freed: it had joined the LRU for no more than this moment. Single pages go
-        // together in the end, the last first.
-        let (mut single, mut count) = ([Pfn::default(); BATCH_MAX], 0);
-        for &pfn in batch.pages() {
+        dead.free(self, cpu);
+        self.let_batch_go(cpu, &kept[..count]);
+    }
+
+    /// What nobody holds any more after its batch lets it go is freed: it had joined the LRU for no more than this moment.
+    fn let_batch_go(&mut self, cpu: CpuId, pages: &[Pfn]) {
+        let mut free = ToFree::new();
+        for &pfn in pages {
             self.lru.let_go(pfn);
-            if self.lru.holds(pfn) > 0 || !self.lru.flags(pfn).has(PageFlags::RELEASED) {
-                continue;
-            }
-            let order = self.frames.tag(pfn).order();
-            self.lru_del(cpu, pfn, order);
-            if order > Order::ZERO {
-                self.free_untagged(self.blocks.zone_of(pfn), cpu, pfn, order);
-            } else {
-                single[count] = pfn;
-                count += 1;
+            if self.lru.holds(pfn) == 0 && self.lru.flags(pfn).has(PageFlags::RELEASED) {
+                if self.is_on_lru(pfn) {
+                    self.lru_del(cpu, pfn, self.frames.tag(pfn).order());
+                }
+                self.free_dead(&mut free, cpu, pfn);
             }
         }
-        for &pfn in single[..count].iter().rev() {
-            self.free_untagged(self.blocks.zone_of(pfn), cpu, pfn, Order::ZERO);
-        }
+        free.free(self, cpu);
+    }
+
+    /// A page that its owner let go before its batch did is freed.
+    fn free_dead(&mut self, to_free: &mut ToFree, cpu: CpuId, pfn: Pfn) {
+        self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::RELEASED));
+        to_free.add(self, cpu, pfn);
     }
 
     /// Puts a page that was on no list at the head of its list.
@@ -112,11 +124,113 @@ impl Memory {
     }
 
     /// A page that its owner lets go while batches hold it: they free it. Whether that is so.
+    ///
+    /// # Panics
+    /// If it has been let go already: a double free.
     pub(crate) fn release_to_batches(&mut self, pfn: Pfn) -> bool {
         let held = self.lru.holds(pfn) > 0;
         if held {
+            assert!(!self.lru.is_released(pfn), "free of {pfn}, which has been let go already");
             self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::RELEASED);
         }
         held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, Listen};
+    use crate::state::LruList;
+    use crate::testing::{linux, ordered_machine, ordered_machine_with, user_page};
+    use alloc::vec::Vec;
+
+    const CPU: CpuId = CpuId::new(0);
+    const OTHER: CpuId = CpuId::new(1);
+
+    fn is_free(m: &Memory, pfn: Pfn) -> bool {
+        matches!(m.frames.tag(pfn).kind(), FrameKind::Pcp(_) | FrameKind::Buddy(_))
+    }
+
+    #[test]
+    fn a_full_batch_is_moved_and_its_size_is_the_kernels() {
+        for (profile, size) in [("6.1", 15), ("7.2", 31)] {
+            let mut m = ordered_machine_with(1, linux(profile));
+            let pages: Vec<Pfn> = (0..size).map(|_| user_page(&mut m, PageFlags::FILE)).collect();
+            let last = pages[size - 1];
+            assert!(pages.iter().all(|pfn| m.is_on_lru(*pfn) && m.lru.holds(*pfn) == 0), "{profile}");
+            let list = m.lru.vecs[m.node_of(last)].list(LruList::InactiveFile);
+            assert!(list.eq(pages.iter().rev().copied()), "the last added comes first");
+        }
+    }
+
+    #[test]
+    fn large_pages_do_not_wait_and_take_the_batch_with_them() {
+        let mut m = ordered_machine(2);
+        let waiting = user_page(&mut m, PageFlags::ANON);
+        let request = crate::Request::new(CPU, crate::NodeId::new(0), crate::Gfp::HIGHUSER_MOVABLE, Order::new(9));
+        let huge = m.alloc(request).expect("a pageblock is free");
+        m.lru_add(CPU, huge, Order::new(9), PageFlags::ANON);
+        assert!(m.is_on_lru(waiting) && m.is_on_lru(huge));
+        assert_eq!(m.lru.vecs[m.node_of(huge)].size_exact(LruList::InactiveAnon), 513);
+    }
+
+    #[test]
+    fn pages_let_go_are_freed_when_their_batch_moves_the_last_first() {
+        let mut m = ordered_machine(1);
+        let pages: Vec<Pfn> = (0..6).map(|_| user_page(&mut m, PageFlags::FILE)).collect();
+        for pfn in [pages[1], pages[4], pages[3]] {
+            m.free(OTHER, pfn, Order::ZERO);
+            assert!(!is_free(&m, pfn), "the batch holds it");
+        }
+        m.trace().listen(Listen::KMEM);
+        m.lru_add_drain(CPU);
+        let freed: Vec<Pfn> = m
+            .trace()
+            .take()
+            .into_iter()
+            .filter_map(|event| if let Event::PageFree { pfn, .. } = event { Some(pfn) } else { None })
+            .collect();
+        assert_eq!(freed, [pages[4], pages[3], pages[1]], "in the order of the batch, not in that they were let go in");
+        m.check().expect("consistent");
+    }
+
+    #[test]
+    fn a_page_in_two_batches_is_freed_with_the_second() {
+        let mut m = ordered_machine(1);
+        let pfn = user_page(&mut m, PageFlags::FILE | PageFlags::ACTIVE);
+        m.lru_add_drain(CPU);
+        m.deactivate(CPU, pfn);
+        m.deactivate_file(OTHER, pfn, false);
+        assert_eq!(m.lru.holds(pfn), 2);
+        m.free(CPU, pfn, Order::ZERO);
+        m.lru_add_drain(OTHER);
+        assert!(m.is_on_lru(pfn) && m.lru.holds(pfn) == 1);
+        m.check().expect("consistent while a batch holds it");
+        m.lru_add_drain(CPU);
+        assert!(is_free(&m, pfn) && m.lru.holds(pfn) == 0);
+        m.check().expect("nothing says any more that it was let go");
+    }
+
+    #[test]
+    fn a_page_that_is_twice_in_one_batch_is_freed_once() {
+        let mut m = ordered_machine(1);
+        let pfn = user_page(&mut m, PageFlags::FILE);
+        m.lru_add_drain(CPU);
+        m.deactivate_file(CPU, pfn, false);
+        m.deactivate_file(CPU, pfn, false);
+        m.free(CPU, pfn, Order::ZERO);
+        m.lru_add_drain(CPU);
+        assert!(is_free(&m, pfn));
+        m.check().expect("consistent");
+    }
+
+    #[test]
+    #[should_panic(expected = "let go already")]
+    fn a_page_that_a_batch_holds_cannot_be_let_go_twice() {
+        let mut m = ordered_machine(1);
+        let pfn = user_page(&mut m, PageFlags::FILE);
+        m.free(CPU, pfn, Order::ZERO);
+        m.free(CPU, pfn, Order::ZERO);
     }
 }

@@ -9,8 +9,10 @@
 
 mod access;
 mod batch;
+mod to_free;
 mod workingset;
 
+pub(crate) use to_free::ToFree;
 pub use workingset::Shadow;
 
 use crate::state::{BatchKind, FrameKind, LruList, Memory, NodeStat, PageFlags, Tag};
@@ -39,6 +41,8 @@ impl Memory {
     #[inline(never)]
     fn lru_add_to_batch(&mut self, cpu: CpuId, pfn: Pfn, flags: PageFlags) {
         debug_assert!(self.lru.holds(pfn) == 0);
+        let new_anon = flags == PageFlags::ANON && !self.shared.profile.lru.new_anon_is_inactive;
+        let flags = if new_anon { flags | PageFlags::ACTIVE } else { flags };
         self.lru.set_flags(pfn, flags);
         self.batch_add(cpu, pfn, BatchKind::Add);
     }

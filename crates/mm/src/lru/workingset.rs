@@ -5,7 +5,7 @@
 //! other memory together would make room for it, it is active at once. Source: kernel-behaviour §4.1.
 
 use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
-use crate::types::{CpuId, NodeId, Pfn};
+use crate::types::{CLUSTER_MAX, CpuId, NodeId, Pfn};
 
 /// What stands for an evicted page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,15 +65,21 @@ impl Memory {
         if !shadow.workingset {
             return flags | PageFlags::ACTIVE;
         }
-        self.lru_note_cost(node, backing, pages);
+        self.lru_note_cost(node, backing, pages, 0);
         self.lru.vecs[node].count(NodeStat::restore(backing), cpu, pages as i64);
         flags | PageFlags::ACTIVE | PageFlags::WORKINGSET
     }
 
-    /// Notes what taking from, or failing to keep, pages of one kind has cost. Old costs fade.
-    pub(crate) fn lru_note_cost(&mut self, node: NodeId, backing: Backing, pages: u64) {
+    /// Notes what pages of one kind have cost: those written, or read again, and those that were looked at in vain. Old
+    /// costs fade.
+    pub(crate) fn lru_note_cost(&mut self, node: NodeId, backing: Backing, io: u64, rotated: u64) {
+        let rules = &self.shared.profile.reclaim;
+        let cost = if rules.cost_of_rotation { io * u64::from(CLUSTER_MAX) + rotated } else { io };
+        if cost == 0 && rules.fades_by_costs_only {
+            return;
+        }
         let vec = &mut self.lru.vecs[node];
-        vec.cost[backing.index()] += pages;
+        vec.cost[backing.index()] += cost;
         let listed: u64 = LruList::EVICTABLE.iter().map(|list| vec.size(*list)).sum();
         if vec.cost[0] + vec.cost[1] > listed / 4 {
             vec.cost.iter_mut().for_each(|cost| *cost /= 2);
@@ -82,5 +88,89 @@ impl Memory {
 
     pub(crate) fn node_of(&self, pfn: Pfn) -> NodeId {
         self.zones[self.blocks.zone_of(pfn)].node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::SwapSpace;
+    use crate::testing::{ordered_machine, user_page};
+
+    const CPU: CpuId = CpuId::new(0);
+    const NODE: NodeId = NodeId::new(0);
+
+    /// A machine that counts so many pages on its lists, and a page of it.
+    fn listing(pages: [i64; 4], swap: u64) -> (Memory, Pfn) {
+        let mut m = ordered_machine(1);
+        let pfn = user_page(&mut m, PageFlags::FILE);
+        for (list, pages) in LruList::EVICTABLE.iter().zip(pages) {
+            m.lru.vecs[NODE].stats.add_to_total(list.index(), pages);
+        }
+        m.set_swap(SwapSpace { total: 10, free: swap });
+        (m, pfn)
+    }
+
+    /// The longest that a page may have been away to be active at once.
+    fn longest(flags: PageFlags, pages: [i64; 4], swap: u64) -> u64 {
+        let (machine, pfn) = listing(pages, swap);
+        let comes_back_active = |distance: u64| {
+            let mut m = machine.clone();
+            m.lru.vecs[NODE].nonresident_age = 1000 + distance;
+            let shadow = Shadow { node: NODE, eviction: 1000, workingset: false };
+            m.workingset_refault(CPU, pfn, flags, shadow).has(PageFlags::ACTIVE)
+        };
+        let longest = (0..2000).take_while(|distance| comes_back_active(*distance)).count() as u64 - 1;
+        assert!(!comes_back_active(longest + 2));
+        longest
+    }
+
+    #[test]
+    fn a_page_is_active_if_all_others_together_would_have_made_room_for_it() {
+        let lists = [1, 20, 300, 400];
+        assert_eq!(longest(PageFlags::FILE, lists, 0), 400, "active files");
+        assert_eq!(longest(PageFlags::FILE, lists, 1), 421, "with swap all anonymous pages");
+        assert_eq!(longest(PageFlags::ANON, lists, 1), 720, "all files and active anonymous pages");
+        assert_eq!(longest(PageFlags::ANON, lists, 0), 700, "the last place in swap has just been taken");
+    }
+
+    #[test]
+    fn the_clock_advances_with_evictions_and_activations() {
+        let (mut m, pfn) = listing([0; 4], 0);
+        let age = |m: &Memory| m.lru.vecs[NODE].nonresident_age;
+        assert_eq!(m.workingset_eviction(pfn, 8), Shadow { node: NODE, eviction: 0, workingset: false });
+        assert_eq!(age(&m), 8);
+        m.lru.set_flags(pfn, PageFlags::FILE | PageFlags::WORKINGSET);
+        let shadow = m.workingset_eviction(pfn, 1);
+        assert_eq!(shadow, Shadow { node: NODE, eviction: 8, workingset: true });
+        m.workingset_refault(CPU, pfn, PageFlags::FILE, shadow);
+        assert_eq!(age(&m), 9, "a page that does not become active leaves it");
+        m.lru.vecs[NODE].stats.add_to_total(LruList::ActiveFile.index(), 1);
+        m.workingset_refault(CPU, pfn, PageFlags::FILE, shadow);
+        assert_eq!(age(&m), 10);
+    }
+
+    #[test]
+    fn a_page_that_had_been_active_is_known_again_and_its_loss_is_a_cost() {
+        let (mut m, pfn) = listing([0, 0, 0, 100], 0);
+        let mut back = |workingset| {
+            let flags = m.workingset_refault(CPU, pfn, PageFlags::FILE, Shadow { node: NODE, eviction: 0, workingset });
+            let vec = &m.lru.vecs[NODE];
+            let counts =
+                [NodeStat::WorkingsetRefaultFile, NodeStat::WorkingsetActivateFile, NodeStat::WorkingsetRestoreFile];
+            (flags.has(PageFlags::WORKINGSET), vec.cost, counts.map(|item| vec.stat_exact(item)))
+        };
+        assert_eq!(back(false), (false, [0, 0], [1, 1, 0]));
+        assert_eq!(back(true), (true, [0, 1], [2, 2, 1]));
+    }
+
+    #[test]
+    fn costs_are_halved_when_they_pass_a_quarter_of_the_lists() {
+        let (mut m, _) = listing([10, 10, 10, 10], 0);
+        m.lru_note_cost(NODE, Backing::Anon, 5, 0);
+        m.lru_note_cost(NODE, Backing::File, 5, 0);
+        assert_eq!(m.lru.vecs[NODE].cost, [5, 5]);
+        m.lru_note_cost(NODE, Backing::File, 1, 0);
+        assert_eq!(m.lru.vecs[NODE].cost, [2, 3]);
     }
 }

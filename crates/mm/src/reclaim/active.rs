@@ -30,7 +30,7 @@ impl Memory {
         for &pfn in isolated.pages() {
             self.offer_cpu(owner);
             let number = self.frames.owner(pfn, self.frames.tag(pfn).order());
-            let mapped = owner.page_state(pfn, number).mapped;
+            let mapped = !self.lru.is_released(pfn) && owner.page_state(pfn, number).mapped;
             let by = if mapped { owner.references(pfn, number) } else { Default::default() };
             if by.ptes > 0 && by.executable && backing == Backing::File {
                 stay[nr_stay] = pfn;
@@ -56,6 +56,9 @@ impl Memory {
         let deactivated = back(self, &leave[..nr_leave]);
         self.shared.vmstat.add(VmEvent::Pgdeactivate, deactivated);
         self.lru.vecs[node].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
+        if rotated > 0 && self.shared.profile.reclaim.cost_of_rotation {
+            self.lru_note_cost(node, backing, 0, rotated);
+        }
         let (priority, nr_taken) = (sc.priority, isolated.taken);
         self.shared.emit(Listen::VMSCAN, || Event::LruShrinkActive {
             nid: node,

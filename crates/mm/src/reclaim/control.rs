@@ -45,6 +45,9 @@ pub(crate) struct ScanControl {
     pub(crate) skipped_deactivate: bool,
     /// There are enough inactive pages of files: no others are taken.
     pub(super) cache_trim_mode: bool,
+    /// Trimming has failed, or is not to be tried.
+    pub(crate) trim_failed: bool,
+    pub(crate) no_trimming: bool,
     /// There are hardly any pages of files left.
     pub(super) file_is_tiny: bool,
     /// What reclaim has cost lately, as it was when the node was begun with.
@@ -75,6 +78,8 @@ impl ScanControl {
             skipped_deactivate: false,
             cache_trim_mode: false,
             file_is_tiny: false,
+            trim_failed: false,
+            no_trimming: false,
             cost: [0; 2],
             compaction_ready: false,
             met: Met::default(),

@@ -255,7 +255,8 @@ impl Memory {
         }
         let kswapd = &mut self.nodes[node].kswapd;
         if !kswapd.running {
-            kswapd.highest = kswapd.highest.map(|highest| highest.min(ZoneType::Normal));
+            // Also where it has not been asked for any zone since it slept: what is short now are these.
+            kswapd.highest = Some(kswapd.highest.map_or(ZoneType::Normal, |highest| highest.min(ZoneType::Normal)));
             kswapd.running = true;
             self.wakes.add(Daemon::Kswapd(node));
         }

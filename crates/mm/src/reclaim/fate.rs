@@ -9,7 +9,7 @@ use super::isolate::Isolated;
 use crate::event::{Event, Listen};
 use crate::gfp::Gfp;
 use crate::host::{Owner, PageState, Turn, WriteOut};
-use crate::lru::Shadow;
+use crate::lru::{Shadow, ToFree};
 use crate::state::{Backing, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, NodeId, Order, Pfn};
 use crate::vmstat::VmEvent;
@@ -64,7 +64,7 @@ impl Memory {
         stat: &mut ReclaimStat,
     ) -> u64 {
         let mut reclaimed = 0;
-        let (mut freed, mut nr_freed) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
+        let mut free = ToFree::new();
         let (mut kept, mut nr_kept) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
         self.offer_cpu(owner);
         for &pfn in isolated.pages() {
@@ -75,12 +75,7 @@ impl Memory {
                 Fate::Free => {
                     reclaimed += pages;
                     self.no_longer_isolated(pfn, order);
-                    if order > Order::ZERO {
-                        self.free_untagged(self.blocks.zone_of(pfn), sc.cpu, pfn, order);
-                    } else {
-                        freed[nr_freed] = pfn;
-                        nr_freed += 1;
-                    }
+                    free.add(self, sc.cpu, pfn);
                     continue;
                 }
                 Fate::Activate => {
@@ -100,9 +95,7 @@ impl Memory {
             kept[nr_kept] = pfn;
             nr_kept += 1;
         }
-        for &pfn in freed[..nr_freed].iter().rev() {
-            self.free_untagged(self.blocks.zone_of(pfn), sc.cpu, pfn, Order::ZERO);
-        }
+        free.free(self, sc.cpu);
         self.shared.vmstat.add(VmEvent::Pgactivate, stat.activate.iter().sum());
         for &pfn in &kept[..nr_kept] {
             self.putback_isolated(pfn, self.frames.tag(pfn).order(), sc);
@@ -125,6 +118,12 @@ impl Memory {
     ) -> Fate {
         let number = self.frames.owner(pfn, order);
         let pages = u64::from(order.pages());
+        if self.lru.is_released(pfn) {
+            // It belongs to nobody any more and goes with its batch.
+            sc.nr_scanned += pages;
+            self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::REFERENCED));
+            return Fate::Keep;
+        }
         let mut page = owner.page_state(pfn, number);
         if page.locked {
             return Fate::Keep;
@@ -241,7 +240,8 @@ impl Memory {
         let vec = &mut self.lru.vecs[node];
         // Pages of files are written in the order they lie in them, by the flushers; by kswapd only if there is nothing
         // else, and they have been met before.
-        if flags.has(PageFlags::FILE) && !(sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {
+        let writes = self.shared.profile.reclaim.writes_pages_of_files;
+        if flags.has(PageFlags::FILE) && !(writes && sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {
             vec.count(NodeStat::VmscanImmediate, sc.cpu, pages as i64);
             self.lru.set_flags(pfn, flags | PageFlags::RECLAIM);
             return Fate::Activate;

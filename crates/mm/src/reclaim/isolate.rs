@@ -49,6 +49,7 @@ impl Memory {
         let (mut skipped, mut taken) = ([0u64; ZoneType::COUNT], [0u64; ZoneType::COUNT]);
         // Pages passed over wait beside the list, and go to its head in the end.
         let mut aside = core::mem::take(&mut self.lru.aside);
+        let passed_over_max = self.shared.profile.reclaim.passed_over_max as usize;
         let mut scan = 0;
         while scan < wanted
             && let Some(pfn) = self.lru.vecs[node].lists[list.index()].last()
@@ -60,7 +61,7 @@ impl Memory {
             let zone = self.blocks.zone_of(pfn);
             self.lru.unlink(node, pfn, list);
             let kind = self.zones[zone].kind;
-            if kind > sc.highest {
+            if kind > sc.highest && aside.len() < passed_over_max {
                 skipped[kind.index()] += pages;
                 aside.push(pfn);
                 continue;

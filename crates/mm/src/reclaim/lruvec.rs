@@ -109,3 +109,36 @@ impl Memory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shrinking(targets: Scan, left: Scan) -> ShrinkLruvec {
+        ShrinkLruvec { node: NodeId::new(0), left, targets, reclaimed: 0, turn: 0, stalled: false }
+    }
+
+    #[test]
+    fn of_the_kind_with_more_left_as_large_a_part_is_looked_at_as_of_the_other() {
+        let mut lists = shrinking([100, 50, 1000, 400], [36, 18, 936, 368]);
+        assert!(lists.drop_the_smaller());
+        // 54 of 151 were left of the anonymous ones, 35 percent: 650 and 260 of the files, less 64 and 32 looked at.
+        assert_eq!(lists.left, [0, 0, 586, 228]);
+        assert!(!lists.drop_the_smaller(), "once is enough");
+    }
+
+    #[test]
+    fn where_both_have_as_much_left_files_are_left_alone() {
+        let mut lists = shrinking([300, 100, 200, 200], [200, 0, 100, 100]);
+        assert!(lists.drop_the_smaller());
+        // 200 of 401 were left of the files, 49 percent: 153 and 51 of the anonymous ones, less 100 and 100 looked at.
+        assert_eq!(lists.left, [53, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_kind_with_nothing_left_leaves_nothing_to_drop() {
+        let mut lists = shrinking([300, 100, 0, 0], [200, 100, 0, 0]);
+        assert!(!lists.drop_the_smaller());
+        assert_eq!(lists.left, [200, 100, 0, 0]);
+    }
+}

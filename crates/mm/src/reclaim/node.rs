@@ -79,7 +79,11 @@ impl ShrinkNode {
                     self.state = State::Begin;
                     return None;
                 }
-                if self.reclaimable {
+                if !self.reclaimable {
+                    sc.trim_failed |= sc.cache_trim_mode;
+                } else if !m.shared.profile.kswapd.hopeless_until_balanced
+                    || m.pgdat_balanced(self.node, sc.order, sc.highest)
+                {
                     m.nodes[self.node].kswapd.failures = 0;
                 }
                 Some(Step::Done(()))
@@ -114,6 +118,13 @@ impl ShrinkNode {
             let zone = m.nodes[self.node].zones[i];
             if m.zones[zone].managed == 0 || m.zones[zone].kind > sc.highest {
                 continue;
+            }
+            let z = &m.zones[zone];
+            let min = z.wmark(Wmark::Min);
+            if m.shared.profile.compaction.success_is_untraced
+                && z.watermark_ok(sc.order, min, sc.highest, plain, z.free_pages, &m.shared.profile)
+            {
+                return false;
             }
             let suits = m.compaction_suitable(zone, Some(sc.order), plain, sc.highest, false);
             if matches!(suits, CompactResult::Success | CompactResult::Continue) {

@@ -69,3 +69,88 @@ impl Memory {
         pages
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gfp::Gfp;
+    use crate::host::{MigrateOutcome, Shrunk};
+    use crate::testing::ordered_machine;
+    use crate::types::{CpuId, Order, Pfn, ZoneType};
+    use alloc::vec::Vec;
+
+    const NODE: NodeId = NodeId::new(0);
+
+    /// One cache, which notes what it is asked for and frees nothing.
+    struct Cache {
+        it: Shrinker,
+        asked: Vec<u64>,
+        refuses: bool,
+    }
+
+    impl Owner for Cache {
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            false
+        }
+        fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+            MigrateOutcome::Failed
+        }
+        fn shrinker(&mut self, _: NodeId, number: usize) -> Option<Shrinker> {
+            (number == 0).then_some(self.it)
+        }
+        fn shrink(&mut self, _: &mut Memory, _: NodeId, _: usize, objects: u64) -> Option<Shrunk> {
+            self.asked.push(objects);
+            (!self.refuses).then_some(Shrunk { scanned: objects, freed: 0, pages: 0 })
+        }
+    }
+
+    /// What a cache is asked for at these priorities, one after the other, and what is deferred after each.
+    fn asked(freeable: u64, seeks: u32, deferred: u64, refuses: bool, priorities: &[i8]) -> Vec<(Vec<u64>, u64)> {
+        let mut m = ordered_machine(1);
+        m.lru.vecs[NODE].deferred.push(deferred);
+        let mut cache = Cache { it: Shrinker { freeable, seeks, batch: 128 }, asked: Vec::new(), refuses };
+        let sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::ZERO, ZoneType::Normal);
+        let shrink = |priority: &i8| {
+            m.shrink_slab(&mut cache, NODE, &ScanControl { priority: *priority, ..sc.clone() });
+            (core::mem::take(&mut cache.asked), m.lru.vecs[NODE].deferred[0])
+        };
+        priorities.iter().map(shrink).collect()
+    }
+
+    #[test]
+    fn less_than_a_batch_is_deferred_and_counts_by_the_priority() {
+        // 100000 >> 12 = 24, times 4, by 2 seeks.
+        assert_eq!(asked(100_000, 2, 0, false, &[12, 12]), [(Vec::new(), 48), (Vec::new(), 96)]);
+        // 125 * 4 / 2 = 250: a batch, and 122 later; then 122 >> 3 = 15 on top.
+        assert_eq!(asked(1000, 2, 0, false, &[3, 3]), [(Vec::from([128]), 122), (Vec::from([128, 128]), 116)]);
+    }
+
+    #[test]
+    fn what_is_cheap_to_make_again_goes_by_half() {
+        assert_eq!(asked(1000, 0, 0, false, &[12]), [(Vec::from([128; 3]), 116)]);
+    }
+
+    #[test]
+    fn what_costs_more_seeks_is_asked_for_less() {
+        assert_eq!(asked(1024, 8, 0, false, &[1]), [(Vec::from([128, 128]), 0)]);
+    }
+
+    #[test]
+    fn a_small_cache_is_asked_for_all_and_no_more_than_twice() {
+        // 1100 are due, 100 at most; and as many are kept for later.
+        assert_eq!(asked(50, 2, 1000, false, &[0]), [(Vec::from([100]), 100)]);
+        assert_eq!(asked(50, 4, 0, false, &[0]), [(Vec::from([50]), 0)]);
+        assert_eq!(asked(50, 4, 0, false, &[1]), [(Vec::new(), 25)], "not where it is less than there are");
+    }
+
+    #[test]
+    fn a_cache_that_cannot_shrink_now_is_asked_for_all_of_it_later() {
+        assert_eq!(asked(1000, 2, 10, true, &[0]), [(Vec::from([128]), 2000)]);
+        assert_eq!(asked(1000, 2, 10, true, &[3]), [(Vec::from([128]), 260)]);
+    }
+
+    #[test]
+    fn an_empty_cache_is_left_alone_with_what_was_deferred() {
+        assert_eq!(asked(0, 2, 10, false, &[0]), [(Vec::new(), 10)]);
+    }
+}

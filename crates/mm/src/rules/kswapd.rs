@@ -20,6 +20,15 @@ mechanism! {
         /// A run that a boost has started does not count as failed if it reclaims nothing.
         #[rule(since = "by 7.2", section = "4.4")]
         pub boosted_runs_never_fail: bool,
+        /// What shrinkers freed counts, beside what was looked at, for whether to look harder.
+        #[rule(since = "by 6.12", section = "4.4")]
+        pub counts_reclaimed_as_scanned: bool,
+        /// A run that reclaimed nothing because it spared everything but inactive pages of files goes on once without that.
+        #[rule(since = "6.10", section = "4.4")]
+        pub retries_without_trimming: bool,
+        /// Only where the node is balanced does reclaim take back that it is hopeless.
+        #[rule(since = "by 7.2", section = "4.4")]
+        pub hopeless_until_balanced: bool,
         /// When a daemon gets the CPU of the task that has woken it.
         #[rule(section = "3.5")]
         pub preemption: Preemption,

@@ -8,6 +8,19 @@ mechanism! {
         /// The largest `vm.swappiness`.
         #[rule(since = "100 up to 5.7, then 200", section = "4.2")]
         pub swappiness_max: u32,
+        /// What a list costs counts 32 for each page written and one for each looked at that stayed; before, one for each
+        /// page written.
+        #[rule(since = "6.2", section = "4.2")]
+        pub cost_of_rotation: bool,
+        /// Costs fade only when there is a new one.
+        #[rule(since = "by 7.2", section = "4.2")]
+        pub fades_by_costs_only: bool,
+        /// Pages of zones that do not help that are passed over at most, in one go; then they are taken like others.
+        #[rule(since = "none up to 6.12, 32768 by 7.2", section = "4.2")]
+        pub passed_over_max: u32,
+        /// kswapd writes pages of files when it meets them a second time and nobody has queued them for writing.
+        #[rule(since = "up to 6.15", section = "4.3")]
+        pub writes_pages_of_files: bool,
         /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request that fails is tried
         /// again and again.
         #[rule(since = "6.13, 5.10.y+, not 7.2", section = "3.5")]

@@ -257,6 +257,12 @@ impl List {
         }
     }
 
+    /// Damages a slot, for tests of those who look for damage.
+    #[cfg(test)]
+    pub(crate) fn overwrite(&mut self, Place(place): Place, slot: u32) {
+        self.set_slot(place, slot);
+    }
+
     /// Whether the slots are as they should be: a block at either end, holes counted, and each run of holes as long as
     /// both its ends say.
     pub(crate) fn check(&self) -> Result<(), &'static str> {

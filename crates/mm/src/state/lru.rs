@@ -424,10 +424,22 @@ impl Lru {
         self.ordered
     }
 
+    /// Whether nothing is kept of any page, as where the order is not.
+    pub(crate) fn is_unused(&self) -> bool {
+        let no_list = self.vecs.iter().all(|vec| vec.lists.iter().all(List::is_empty));
+        no_list && self.words.is_empty() && self.places.is_empty() && self.batches.is_empty()
+    }
+
     /// What is known of a user's page, where the order is kept.
     #[inline(always)]
     pub fn flags(&self, pfn: Pfn) -> PageFlags {
         PageFlags(self.words.get(pfn.index()).map_or(0, |w| *w as u8))
+    }
+
+    /// Whether the page's owner has let it go, and batches hold it still: nobody is to be asked about it.
+    #[inline(always)]
+    pub(crate) fn is_released(&self, pfn: Pfn) -> bool {
+        self.flags(pfn).has(PageFlags::RELEASED)
     }
 
     #[inline(always)]

@@ -48,6 +48,11 @@ impl<const N: usize> Stats<N> {
         self.totals[item] + self.parts.iter().map(|p| i64::from(p[item])).sum::<i64>()
     }
 
+    /// The most that a CPU keeps of any counter, of either sign.
+    pub(crate) fn largest_part(&self) -> i64 {
+        self.parts.iter().flatten().map(|part| i64::from(part.unsigned_abs())).max().unwrap_or(0)
+    }
+
     /// Folds a CPU's parts in.
     pub(crate) fn fold(&mut self, cpu: CpuId) {
         for (total, part) in self.totals.iter_mut().zip(&mut self.parts[cpu]) {

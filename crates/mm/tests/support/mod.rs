@@ -6,8 +6,11 @@
 
 #![allow(dead_code)] // each test crate uses a part of it
 
+pub mod full;
+pub mod full_strategy;
 pub mod owner;
 pub mod strategy;
+pub mod tenant;
 pub mod text;
 
 use kontig_mm::Owner;

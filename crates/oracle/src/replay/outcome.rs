@@ -108,7 +108,7 @@ fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<(u64, u64)
 const LINES_SHOWN: usize = 8;
 
 /// The first line in which two states differ, and the lines that differ after it.
-fn states(want: &str, got: &str) -> Option<Box<Difference>> {
+pub(super) fn states(want: &str, got: &str) -> Option<Box<Difference>> {
     let mut differing = Vec::new();
     let keys = |text: &str| -> Vec<String> { text.lines().map(key).collect() };
     let (want_keys, got_keys) = (keys(want), keys(got));

@@ -30,7 +30,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     let mut memory = rec.machine(part)?;
     memory.keep_lru_order().map_err(|e| BadRecording::whole(rec.path("t0.pages"), e))?;
     state::begin(rec, &memory)?;
-    memory.trace().listen(Listen::VMSCAN);
+    memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
     if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
         // More than is ever needed, as in the recordings: only whether there is any makes a difference.
         memory.set_swap(SwapSpace { total: u64::from(u32::MAX), free: u64::from(u32::MAX) });

@@ -75,7 +75,10 @@ impl Fault {
         let step = slow.step(&mut k.mem, &mut k.spaces, budget);
         k.charge(&mut c.now);
         Ok(match step {
-            Step::Working => Step::Working,
+            Step::Working => {
+                k.walk_on(c, slow);
+                Step::Working
+            }
             Step::Wait(wait) => Step::Wait(wait),
             Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
             Step::Done(Err(AllocFailure::Failed)) if what == For::HugeLocal => {

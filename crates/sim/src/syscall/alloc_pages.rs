@@ -42,7 +42,10 @@ impl AllocPages {
         let step = slow.step(&mut k.mem, &mut k.spaces, budget);
         k.charge(&mut c.now);
         match step {
-            Step::Working => Ok(Step::Working),
+            Step::Working => {
+                k.walk_on(c, slow);
+                Ok(Step::Working)
+            }
             Step::Wait(wait) => Ok(Step::Wait(wait)),
             Step::Done(Ok(pfn)) => Ok(Step::Done(block_ready(k, c, pfn, order))),
             Step::Done(Err(AllocFailure::Failed)) => Ok(Step::Done(Value::Block(None))),

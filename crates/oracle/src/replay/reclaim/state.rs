@@ -7,7 +7,8 @@ use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::lru::{BATCHES, LISTS, LruPage, LruState, OwnedBy};
 use crate::recording::{CPU, NODE, Recording, ZONE};
-use crate::replay::Compared;
+use crate::replay::{Compared, outcome};
+use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::BatchKind;
 use kontig_mm::{LruList, Memory, NodeStat, PageFlags, Pfn};
 
@@ -63,7 +64,11 @@ pub(super) fn compare(
         }
         compared.counters += 1;
     }
-    Ok(shadows(name, &want, runner))
+    if let Err(d) = shadows(name, &want, runner) {
+        return Ok(Err(d));
+    }
+    let zone = rec.snapshot(&format!("{name}.snap"))?.to_string();
+    Ok(outcome::states(&zone, &ZoneSnapshot::of(memory, ZONE).to_string()).map_or(Ok(()), Err))
 }
 
 fn differs(state: &str, what: &str, kernel: String, engine: String) -> Box<Difference> {

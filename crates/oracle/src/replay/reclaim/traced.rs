@@ -9,7 +9,13 @@ use crate::recording::Recording;
 use crate::trace::lru::LruOp;
 use kontig_mm::{Event, Memory};
 
-const COMPARED: [&str; 8] = [
+const COMPARED: [&str; 14] = [
+    "mm_compaction_begin",
+    "mm_compaction_end",
+    "mm_compaction_isolate_migratepages",
+    "mm_compaction_isolate_freepages",
+    "mm_compaction_migratepages",
+    "mm_compaction_finished",
     "mm_vmscan_direct_reclaim_begin",
     "mm_vmscan_direct_reclaim_end",
     "mm_vmscan_lru_isolate",

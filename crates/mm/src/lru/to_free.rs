@@ -1,0 +1,47 @@
+//! Pages that are freed together, once nobody holds them: by batches, and by reclaim.
+//!
+//! Up to 6.8 they are collected on a list and freed last to first, large ones at once. From then on they are an array of
+//! at most 31, freed first to last, and freed when it is full. Source: kernel-behaviour §4.1.
+
+use crate::state::{BATCH_MAX, Memory};
+use crate::types::{CLUSTER_MAX, CpuId, Order, Pfn};
+
+/// Pages to be freed. What their tags say means nothing any more but their order.
+pub(crate) struct ToFree {
+    pages: [Pfn; CLUSTER_MAX as usize],
+    count: usize,
+}
+
+impl ToFree {
+    pub(crate) const fn new() -> ToFree {
+        ToFree { pages: [Pfn::new(0); CLUSTER_MAX as usize], count: 0 }
+    }
+
+    /// Adds a page, of whichever size.
+    pub(crate) fn add(&mut self, m: &mut Memory, cpu: CpuId, pfn: Pfn) {
+        let in_order = m.shared.profile.lru.frees_in_order;
+        if !in_order && m.frames.tag(pfn).order() > Order::ZERO {
+            free(m, cpu, pfn);
+            return;
+        }
+        self.pages[self.count] = pfn;
+        self.count += 1;
+        if in_order && self.count == BATCH_MAX {
+            core::mem::replace(self, ToFree::new()).free(m, cpu);
+        }
+    }
+
+    /// Frees them.
+    pub(crate) fn free(self, m: &mut Memory, cpu: CpuId) {
+        if m.shared.profile.lru.frees_in_order {
+            self.pages[..self.count].iter().for_each(|pfn| free(m, cpu, *pfn));
+        } else {
+            self.pages[..self.count].iter().rev().for_each(|pfn| free(m, cpu, *pfn));
+        }
+    }
+}
+
+fn free(m: &mut Memory, cpu: CpuId, pfn: Pfn) {
+    let order = m.frames.tag(pfn).order();
+    m.free_untagged(m.blocks.zone_of(pfn), cpu, pfn, order);
+}

@@ -1,0 +1,574 @@
+//! A small machine that is full of pages that can be reclaimed, beside a model of who owns them.
+//!
+//! [`Full::apply`] does one operation; [`Full::verify`] then has the engine's checker walk the machine and compares it
+//! with the [`Tenant`]'s accounts. Operations that make no sense in the present state do nothing.
+
+use super::tenant::{Evicted, OBJECTS_PER_PAGE, Page, Temper, Tenant};
+use super::{Ask, Plan, isolated_free};
+use kontig_mm::kcompactd::{Kcompactd, NodeSweep};
+use kontig_mm::kswapd::Kswapd;
+use kontig_mm::snapshot::ZoneSnapshot;
+use kontig_mm::state::BatchKind;
+use kontig_mm::*;
+
+/// Steps after which something that has to end is taken to go on for ever.
+const STEPS_MAX: u32 = 400_000;
+
+/// What a page is of, and what is known of it from the beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kind {
+    pub anon: bool,
+    pub active: bool,
+    pub dirty: bool,
+    pub mapped: bool,
+    pub private: bool,
+}
+
+/// What happens to a page beside the LRU.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    Dirty,
+    Mapped,
+    Pinned,
+    Locked,
+    Held,
+    Private,
+    Writeback,
+}
+
+/// One operation. Numbers that choose something are taken modulo how many there are.
+#[derive(Clone, Copy, Debug)]
+pub enum Do {
+    /// A page of this kind, by whatever it takes.
+    Fault(Ask, Kind),
+    /// So many, by the fast path alone.
+    Fill(Ask, u16, Kind),
+    /// So many of the kernel's own.
+    Kernel(Ask, u16),
+    /// Objects in a cache, and the pages they lie in.
+    Cache {
+        number: usize,
+        pages: u8,
+        cpu: usize,
+    },
+    /// Evicted pages come back.
+    Refault {
+        which: usize,
+        count: u8,
+        cpu: usize,
+    },
+    /// Every `stride`th page is used, so many times.
+    Use {
+        stride: usize,
+        phase: usize,
+        times: u8,
+        cpu: usize,
+    },
+    Deactivate {
+        stride: usize,
+        phase: usize,
+        cpu: usize,
+    },
+    DeactivateFile {
+        stride: usize,
+        phase: usize,
+        cpu: usize,
+    },
+    Change {
+        stride: usize,
+        phase: usize,
+        what: Change,
+        to: bool,
+    },
+    /// Everything that is being written has been.
+    EndWriteback {
+        cpu: usize,
+        dirty_again: bool,
+    },
+    Free {
+        which: usize,
+        cpu: usize,
+    },
+    FreeSome {
+        stride: usize,
+        phase: usize,
+        cpu: usize,
+    },
+    SlowStart(Ask),
+    SlowStep {
+        which: usize,
+        steps: u8,
+    },
+    KswapdStep {
+        node: usize,
+        steps: u8,
+        nap_over: bool,
+    },
+    KcompactdStep {
+        node: usize,
+        steps: u8,
+    },
+    SweepStart {
+        node: usize,
+        cpu: usize,
+    },
+    SweepStep {
+        steps: u8,
+    },
+    LruDrain {
+        cpu: usize,
+    },
+    LruDrainAll,
+    DrainCpu {
+        cpu: usize,
+    },
+    FoldVmstat {
+        cpu: usize,
+    },
+    Sysctl {
+        name: &'static str,
+        value: &'static str,
+    },
+    Temper(Temper),
+}
+
+/// When a daemon runs next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rest {
+    Asleep,
+    Napping,
+    Runnable,
+}
+
+pub struct Full {
+    pub m: Memory,
+    pub tenant: Tenant,
+    slow: Vec<(AllocSlow, Ask)>,
+    sweeps: Vec<NodeSweep>,
+    kswapds: Vec<(Kswapd, Rest)>,
+    kcompactds: Vec<(Kcompactd, Rest)>,
+    last_vmstat: Vmstat,
+}
+
+impl Full {
+    /// A machine that keeps the order of its pages, with so many pages of swap.
+    pub fn new(plan: &Plan, swap: u64) -> Full {
+        let m = Memory::new(&MachineSpec { lru: true, ..plan.spec() }, plan.profile()).expect("plans are valid");
+        let frames = m.zones().iter().map(|z| z.end.index()).max().unwrap_or(0);
+        let nodes = m.nodes().len();
+        let cpu_of = |n: usize| m.nodes()[n].cpus.first().copied().unwrap_or_default();
+        let mut full = Full {
+            tenant: Tenant::new(frames, swap),
+            slow: Vec::new(),
+            sweeps: Vec::new(),
+            kswapds: (0..nodes).map(|n| (Kswapd::new(NodeId::new(n), cpu_of(n)), Rest::Asleep)).collect(),
+            kcompactds: (0..nodes).map(|n| (Kcompactd::new(NodeId::new(n), cpu_of(n)), Rest::Asleep)).collect(),
+            last_vmstat: m.vmstat().clone(),
+            m,
+        };
+        full.tell();
+        full
+    }
+
+    fn cpu(&self, i: usize) -> CpuId {
+        CpuId::new(i % self.m.nr_cpus())
+    }
+    fn asked_for(&self, r: Ask) -> Request {
+        let node = NodeId::new(r.node % self.m.nodes().len());
+        Request::new(self.cpu(r.cpu), node, r.gfp, Order::new(r.order))
+    }
+
+    /// Tells the engine what it has to know: the room in swap; and the daemons that they were woken.
+    fn tell(&mut self) {
+        self.m.set_swap(self.tenant.swap);
+        for woken in self.m.take_wakes() {
+            match woken {
+                Daemon::Kswapd(node) => self.kswapds[node.index()].1 = Rest::Runnable,
+                Daemon::Kcompactd(node) => self.kcompactds[node.index()].1 = Rest::Runnable,
+            }
+        }
+    }
+
+    /// Does one operation.
+    pub fn apply(&mut self, op: &Do) {
+        match *op {
+            Do::Fault(r, kind) => {
+                if let Some(id) = self.alloc_to_end(r) {
+                    self.becomes_users(id, r.cpu, kind, None);
+                }
+            }
+            Do::Fill(r, n, kind) => {
+                for _ in 0..n {
+                    let Some(id) = self.alloc(r) else { break };
+                    self.becomes_users(id, r.cpu, kind, None);
+                }
+            }
+            Do::Kernel(r, n) => drop((0..n).map_while(|_| self.alloc(r)).count()),
+            Do::Cache { number, pages, cpu } => self.grow_cache(number % self.tenant.caches.len(), pages, cpu),
+            Do::Refault { which, count, cpu } => (0..count).for_each(|_| self.refault(which, cpu)),
+            Do::Use { stride, phase, times, cpu } => {
+                for id in self.users(stride, phase) {
+                    let pfn = self.tenant.pages[&id].pfn;
+                    (0..times).for_each(|_| self.m.mark_accessed(self.cpu(cpu), pfn));
+                }
+            }
+            Do::Deactivate { stride, phase, cpu } => {
+                for id in self.users(stride, phase) {
+                    self.m.deactivate(self.cpu(cpu), self.tenant.pages[&id].pfn);
+                }
+            }
+            Do::DeactivateFile { stride, phase, cpu } => {
+                for id in self.users(stride, phase) {
+                    let Page { pfn, state, .. } = self.tenant.pages[&id];
+                    if !state.anon && !state.mapped {
+                        self.m.deactivate_file(self.cpu(cpu), pfn, state.dirty || state.writeback);
+                    }
+                }
+            }
+            Do::Change { stride, phase, what, to } => self.change(stride, phase, what, to),
+            Do::EndWriteback { cpu, dirty_again } => self.end_writeback(cpu, dirty_again),
+            Do::Free { which, cpu } => {
+                if let Some(id) = self.tenant.nth(which, |p| !p.state.writeback) {
+                    self.free(id, cpu);
+                }
+            }
+            Do::FreeSome { stride, phase, cpu } => {
+                let all = self.tenant.pages.iter().filter(|(_, p)| !p.state.writeback).map(|(id, _)| *id);
+                let ids: Vec<u32> = all.skip(phase % stride).step_by(stride).collect();
+                ids.into_iter().for_each(|id| self.free(id, cpu));
+            }
+            Do::SlowStart(r) => {
+                if self.slow.len() < 4 {
+                    self.slow.push((AllocSlow::new(&self.m, self.asked_for(r)), r));
+                }
+            }
+            Do::SlowStep { which, steps } => {
+                for _ in 0..steps {
+                    if self.slow.is_empty() || self.slow_step(which % self.slow.len()).is_some() {
+                        break;
+                    }
+                }
+            }
+            Do::KswapdStep { node, steps, nap_over } => {
+                (0..steps).for_each(|_| self.kswapd_step(node % self.kswapds.len(), nap_over));
+            }
+            Do::KcompactdStep { node, steps } => {
+                (0..steps).for_each(|_| self.kcompactd_step(node % self.kcompactds.len(), true));
+            }
+            Do::SweepStart { node, cpu } => {
+                if self.sweeps.len() < 2 {
+                    let node = NodeId::new(node % self.m.nodes().len());
+                    self.sweeps.push(NodeSweep::new(node, self.cpu(cpu), false));
+                }
+            }
+            Do::SweepStep { steps } => {
+                for _ in 0..steps {
+                    let Some(sweep) = self.sweeps.last_mut() else { break };
+                    if sweep.step(&mut self.m, &mut self.tenant, 4) == Step::Done(()) {
+                        self.sweeps.pop();
+                    }
+                }
+            }
+            Do::LruDrain { cpu } => self.m.lru_add_drain(self.cpu(cpu)),
+            Do::LruDrainAll => self.m.lru_add_drain_all(),
+            Do::DrainCpu { cpu } => self.m.drain_cpu(self.cpu(cpu)),
+            Do::FoldVmstat { cpu } => self.m.vmstat_update(self.cpu(cpu)),
+            Do::Sysctl { name, value } => _ = self.m.sysctl_write(name, value),
+            Do::Temper(temper) => self.tenant.temper = temper,
+        }
+        self.tell();
+    }
+
+    /// The pages of users, every `stride`th.
+    fn users(&self, stride: usize, phase: usize) -> Vec<u32> {
+        let all = self.tenant.pages.iter().filter(|(_, p)| p.user).map(|(id, _)| *id);
+        all.skip(phase % stride).step_by(stride).collect()
+    }
+
+    fn becomes_users(&mut self, id: u32, cpu: usize, kind: Kind, shadow: Option<Shadow>) {
+        let cpu = self.cpu(cpu);
+        let page = self.tenant.pages.get_mut(&id).expect("it is held");
+        let Kind { anon, active, dirty, mapped, private } = kind;
+        page.user = true;
+        page.state =
+            PageState { anon, mapped, dirty: dirty && !anon, private: private && !anon, ..PageState::default() };
+        // An anonymous page comes back from swap, and keeps its place there for the time being.
+        page.state.swap_cache = anon && shadow.is_some();
+        let (pfn, order) = (page.pfn, page.order);
+        let flags = if anon { PageFlags::ANON } else { PageFlags::FILE };
+        let flags = match shadow {
+            Some(shadow) => self.m.workingset_refault(cpu, pfn, flags, shadow),
+            None if active => flags | PageFlags::ACTIVE,
+            None => flags,
+        };
+        self.m.lru_add(cpu, pfn, order, flags);
+    }
+
+    fn refault(&mut self, which: usize, cpu: usize) {
+        if self.tenant.evicted.is_empty() {
+            return;
+        }
+        let at = which % self.tenant.evicted.len();
+        let Evicted { anon, order, shadow } = self.tenant.evicted.swap_remove(at);
+        let ask = Ask { cpu, node: shadow.node.index(), gfp: Gfp::HIGHUSER_MOVABLE, order: order.get() };
+        match self.alloc_to_end(ask) {
+            Some(id) => self.becomes_users(id, cpu, Kind { anon, ..Kind::default() }, Some(shadow)),
+            // Its contents are lost, and their place in swap is free.
+            None if anon => self.tenant.swap.free += u64::from(order.pages()),
+            None => {}
+        }
+    }
+
+    fn grow_cache(&mut self, number: usize, pages: u8, cpu: usize) {
+        for _ in 0..pages {
+            let ask = Ask { cpu, node: 0, gfp: Gfp::KERNEL | Gfp::RECLAIMABLE, order: 0 };
+            let Some(id) = self.alloc(ask) else { break };
+            let cache = &mut self.tenant.caches[number];
+            cache.pages.push(id);
+            cache.objects += OBJECTS_PER_PAGE;
+        }
+    }
+
+    fn change(&mut self, stride: usize, phase: usize, what: Change, to: bool) {
+        for id in self.users(stride, phase) {
+            let state = &mut self.tenant.pages.get_mut(&id).expect("it is held").state;
+            match what {
+                // An anonymous page is written for the sake of its place in swap.
+                Change::Dirty => state.dirty = to && (!state.anon || state.swap_cache),
+                Change::Mapped => state.mapped = to,
+                Change::Pinned => state.pinned = to,
+                Change::Locked => state.locked = to,
+                Change::Held => state.held = to,
+                Change::Private => state.private = to && !state.anon,
+                // The flushers begin to write; it ends with [`Do::EndWriteback`].
+                Change::Writeback if to && state.dirty && !state.anon => (state.dirty, state.writeback) = (false, true),
+                Change::Writeback => {}
+            }
+        }
+    }
+
+    fn end_writeback(&mut self, cpu: usize, dirty_again: bool) {
+        let cpu = self.cpu(cpu);
+        let written: Vec<u32> =
+            self.tenant.pages.iter().filter(|(_, p)| p.state.writeback).map(|(id, _)| *id).collect();
+        for id in written {
+            let page = self.tenant.pages.get_mut(&id).expect("it is held");
+            page.state.writeback = false;
+            page.state.dirty |= dirty_again;
+            self.m.end_writeback(cpu, page.pfn, page.state.dirty);
+        }
+    }
+
+    /// Lets a page go. It is free at once, or a batch holds it.
+    pub fn free(&mut self, id: u32, cpu: usize) {
+        for cache in &mut self.tenant.caches {
+            if let Some(at) = cache.pages.iter().position(|page| *page == id) {
+                cache.pages.swap_remove(at);
+                cache.objects = cache.objects.saturating_sub(OBJECTS_PER_PAGE);
+            }
+        }
+        let Page { pfn, order, .. } = self.tenant.forget(id);
+        let held = self.m.lru().holds(pfn) > 0;
+        let free = |m: &Memory| m.zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).sum::<u64>();
+        let before = free(&self.m);
+        self.m.free(self.cpu(cpu), pfn, order);
+        let freed = if held { 0 } else { u64::from(order.pages()) };
+        assert_eq!(free(&self.m), before + freed, "{pfn} {order:?} was let go, held: {held}");
+        if held {
+            self.tenant.released.insert(pfn, order);
+        }
+        self.m.set_swap(self.tenant.swap);
+    }
+
+    /// The fast path.
+    fn alloc(&mut self, r: Ask) -> Option<u32> {
+        let got = self.m.alloc(self.asked_for(r));
+        self.tell();
+        Some(self.received(r, got.ok()?))
+    }
+
+    /// The fast path, then the slow path to its end.
+    pub fn alloc_to_end(&mut self, r: Ask) -> Option<u32> {
+        if let Some(id) = self.alloc(r) {
+            return Some(id);
+        }
+        self.slow.push((AllocSlow::new(&self.m, self.asked_for(r)), r));
+        let i = self.slow.len() - 1;
+        for step in 0..STEPS_MAX {
+            if let Some(end) = self.slow_step(i) {
+                return end;
+            }
+            self.others_run(step);
+        }
+        panic!("the slow path of {r:?} never ends");
+    }
+
+    /// While a task works on and on, daemons have their turns on other CPUs: a boost that is in its way ends only with
+    /// kswapd's run.
+    fn others_run(&mut self, step: u32) {
+        if step % 64 == 63 {
+            (0..self.kswapds.len()).for_each(|n| self.kswapd_step(n, false));
+            (0..self.kcompactds.len()).for_each(|n| self.kcompactd_step(n, false));
+        }
+    }
+
+    /// One step of a slow allocation; its result if that was its last. What it waits for, happens.
+    fn slow_step(&mut self, i: usize) -> Option<Option<u32>> {
+        let step = self.slow[i].0.step(&mut self.m, &mut self.tenant, 8);
+        self.tell();
+        let end = match step {
+            Step::Working => return None,
+            Step::Wait(Wait::Throttled(node)) => {
+                (0..8).for_each(|_| self.kswapd_step(node.index(), true));
+                return None;
+            }
+            Step::Wait(_) => {
+                self.end_writeback(0, false);
+                return None;
+            }
+            Step::Done(Ok(pfn)) => Some(self.received(self.slow[i].1, pfn)),
+            Step::Done(Err(_)) => None,
+        };
+        self.slow.remove(i);
+        Some(end)
+    }
+
+    fn received(&mut self, r: Ask, pfn: Pfn) -> u32 {
+        let order = Order::new(r.order);
+        let id = self.tenant.add(&self.m, pfn, order);
+        self.m.set_owner(pfn, order, id);
+        id
+    }
+
+    fn kswapd_step(&mut self, n: usize, nap_over: bool) {
+        let (daemon, rest) = &mut self.kswapds[n];
+        let timed_out = match *rest {
+            Rest::Asleep => return,
+            Rest::Napping if !nap_over => return,
+            Rest::Napping => true,
+            Rest::Runnable => false,
+        };
+        *rest = match daemon.step(&mut self.m, &mut self.tenant, timed_out) {
+            Step::Working => Rest::Runnable,
+            Step::Wait(Wait::Time(_)) if !self.m.nodes()[n].kswapd.running => Rest::Napping,
+            Step::Wait(Wait::Wakeup) => Rest::Asleep,
+            Step::Wait(_) => Rest::Runnable,
+        };
+        if *rest == Rest::Runnable {
+            self.end_writeback(n, false);
+        }
+        self.tell();
+    }
+
+    fn kcompactd_step(&mut self, n: usize, timed_out: bool) {
+        let (daemon, rest) = &mut self.kcompactds[n];
+        if *rest == Rest::Asleep && !timed_out {
+            return;
+        }
+        let timed_out = timed_out && *rest != Rest::Runnable;
+        *rest = match daemon.step(&mut self.m, &mut self.tenant, 8, timed_out) {
+            Step::Working | Step::Wait(Wait::Time(0)) => Rest::Runnable,
+            _ => Rest::Asleep,
+        };
+        self.tell();
+    }
+
+    /// Lets everything that is going on come to its end.
+    pub fn settle(&mut self) {
+        let mut steps = 0;
+        let mut limit = |what: &str| {
+            steps += 1;
+            assert!(steps < STEPS_MAX, "{what} never ends");
+            steps
+        };
+        while !self.slow.is_empty() {
+            self.slow_step(0);
+            self.others_run(limit("a slow allocation"));
+        }
+        while let Some(sweep) = self.sweeps.last_mut() {
+            if sweep.step(&mut self.m, &mut self.tenant, 64) == Step::Done(()) {
+                self.sweeps.pop();
+            }
+            limit("a sweep");
+        }
+        self.tell();
+        for n in 0..self.kswapds.len() {
+            while self.kswapds[n].1 != Rest::Asleep {
+                self.kswapd_step(n, true);
+                limit("kswapd");
+            }
+            while self.kcompactds[n].1 != Rest::Asleep {
+                self.kcompactd_step(n, false);
+                limit("kcompactd");
+            }
+        }
+    }
+
+    /// Compares machine and model.
+    pub fn verify(&mut self) -> Result<(), String> {
+        self.m.check()?;
+        self.tenant.verify(&self.m)?;
+        for z in self.m.zones() {
+            let held = self.tenant.pages_in(z.start, z.end);
+            let sum = z.nr_free_pages_exact() + z.pcp_pages() + held + isolated_free(&self.m, z);
+            if sum != z.managed {
+                return Err(format!("{} pages managed, {sum} free, on per-CPU lists, held or isolated", z.managed));
+            }
+            if z.nr_isolated > 0 {
+                return Err(format!("{} pages are left isolated between two steps", z.nr_isolated));
+            }
+        }
+        for ((e, now), (_, before)) in self.m.vmstat().iter().zip(self.last_vmstat.iter()) {
+            if now < before {
+                return Err(format!("{} went back from {before} to {now}", e.name()));
+            }
+        }
+        self.last_vmstat = self.m.vmstat().clone();
+        let count = |e| self.m.vmstat().get(e);
+        let (by_whom, of_what) = (
+            count(VmEvent::PgstealKswapd) + count(VmEvent::PgstealDirect),
+            count(VmEvent::PgstealAnon) + count(VmEvent::PgstealFile),
+        );
+        if by_whom != self.tenant.reclaimed || of_what != by_whom {
+            let told = self.tenant.reclaimed;
+            return Err(format!("{told} pages were reclaimed; counted {by_whom} by whom, {of_what} of what"));
+        }
+        let [direct, kswapd, anon, file] =
+            [VmEvent::PgscanDirect, VmEvent::PgscanKswapd, VmEvent::PgscanAnon, VmEvent::PgscanFile].map(count);
+        if direct + kswapd != anon + file || of_what > anon + file {
+            return Err(format!("scanned: {direct} + {kswapd} by whom, {anon} + {file} of what; {of_what} freed"));
+        }
+        Ok(())
+    }
+
+    /// All that can be seen of the machine, in words.
+    pub fn portrait(&self) -> String {
+        let mut text = format!("{:?}\n{:?}\n", self.m.vmstat(), self.tenant.pages);
+        for z in self.m.zones() {
+            text += &ZoneSnapshot::of(&self.m, z.id).to_string();
+        }
+        for node in self.m.nodes() {
+            let vec = self.m.lru().of_node(node.id);
+            for list in LruList::EVICTABLE {
+                text += &format!("{} {:?}\n", list.name(), vec.list(list).collect::<Vec<_>>());
+            }
+            text += &format!("{:?} {} {:?}\n", vec.cost, vec.nonresident_age, vec.refaults);
+        }
+        for cpu in (0..self.m.nr_cpus()).map(CpuId::new) {
+            for kind in BatchKind::ALL {
+                text += &format!("{:?}\n", self.m.lru().batch(cpu, kind));
+            }
+        }
+        text
+    }
+}
+
+/// Plays a history, verifying after every operation.
+pub fn play(plan: &Plan, swap: u64, ops: &[Do]) -> Full {
+    let mut full = Full::new(plan, swap);
+    for (i, op) in ops.iter().enumerate() {
+        full.apply(op);
+        full.verify().unwrap_or_else(|e| panic!("after operation {i}, {op:?}: {e}"));
+    }
+    full
+}
