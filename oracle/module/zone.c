@@ -51,13 +51,14 @@ struct zone *lower_zone(void)
 	return populated_zone(zone) ? zone : NULL;
 }
 
-/* One bit of what is kept about the pageblock of a page. */
+/* One bit of what is kept about the pageblock of a page; 0 where the zone has a hole. */
 static bool block_bit(unsigned long pfn, int bit)
 {
-	unsigned long *bits = __pfn_to_section(pfn)->usage->pageblock_flags;
 	unsigned long block = (pfn & (PAGES_PER_SECTION - 1)) >> pageblock_order;
 
-	return test_bit(block * NR_PAGEBLOCK_BITS + bit, bits);
+	if (!pfn_valid(pfn))
+		return false;
+	return test_bit(block * NR_PAGEBLOCK_BITS + bit, __pfn_to_section(pfn)->usage->pageblock_flags);
 }
 
 static int block_type(unsigned long pfn)
@@ -229,6 +230,12 @@ static void put_pages(struct buffer *b, struct zone *zone)
 		struct page *page = pfn_to_page(pfn);
 		unsigned long rest;
 
+		/* Where there is no memory, there is none for anybody. */
+		if (!pfn_valid(pfn)) {
+			put_char(b, 'r');
+			pfn++;
+			continue;
+		}
 		if (!PageBuddy(page)) {
 			put_char(b, use_of(page));
 			pfn++;

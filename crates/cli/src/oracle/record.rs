@@ -20,6 +20,7 @@ use std::time::Duration;
     kontig oracle record mixed\n  \
     kontig oracle record direct-movable --order 4\n  \
     kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/7.2 --set vm.defrag_mode=1\n  \
+    kontig oracle record lru-file --seed 9 && kontig oracle verify recordings/6.1-lru-file\n  \
     kontig oracle record trace mine.txt && kontig oracle verify recordings/6.1-mine\n\n\
 A trace FILE is text, an operation a line ('#' starts a comment), or a recording's trace.bin, unpacked:\n  \
     alloc NAME ORDER TYPE [RIGHT ...]   ORDER 0 to 10; TYPE unmovable, reclaimable or movable;\n                                      \
@@ -28,7 +29,7 @@ A trace FILE is text, an operation a line ('#' starts a comment), or a recording
 docs/traces.md says what each means to the kernel.\n\n\
 'kontig oracle doctor' shows what is missing to make recordings.")]
 pub struct RecordArgs {
-    /// What to do: mixed, direct-movable, ... (an unknown name lists them all), or trace for one of your own
+    /// What to do: mixed, direct-movable, lru-file, ... (an unknown name lists them all), or trace for one of your own
     #[arg(value_name = "EXPERIMENT")]
     experiment: String,
     /// A trace: that of 'trace', or instead of the experiment's own
