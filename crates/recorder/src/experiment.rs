@@ -4,7 +4,7 @@ use super::RecordError;
 use super::kernel::Series;
 use crate::given::Given;
 use crate::qemu::Board;
-use crate::reclaim::{self, Reclaim};
+use crate::reclaim::{self, GivenOps, Reclaim};
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
 use kontig_oracle::trace::pressure::{self, Pressure};
@@ -128,6 +128,8 @@ pub const SCENARIOS: &[Scenario] = &[
 
 /// What somebody's own trace is asked for by.
 pub const GIVEN: &str = "trace";
+/// What somebody's own operations on pages that reclaim takes are asked for by.
+pub const GIVEN_LRU: &str = "lru";
 /// Where compaction's tracepoints are written down.
 const EVENTS_FILE: &str = "trace.txt";
 /// The script that executes a trace, and what it sends.
@@ -188,6 +190,8 @@ pub struct Asked {
     pub sysctls: BTreeMap<String, String>,
     /// A trace to execute: that of [`GIVEN`], or one instead of the experiment's own.
     pub trace: Option<Given>,
+    /// Operations to carry out under pressure: those of [`GIVEN_LRU`].
+    pub lru: Option<GivenOps>,
     /// Whether compaction's tracepoints are written down also where they are no part of the experiment.
     pub events: bool,
 }
@@ -235,6 +239,7 @@ impl Plan {
         }
         match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
             Some(scenario) => Plan::of_scenario(asked, scenario, series),
+            None if asked.experiment == GIVEN_LRU => Plan::of_given_lru(asked),
             None => match pressure::find(&asked.experiment) {
                 Some(pressure) => Plan::of_pressure(asked, pressure),
                 None => Plan::of_trace(asked),
@@ -294,21 +299,51 @@ impl Plan {
             return refuse(format!("{name} is a trace of its own; for {file} write '{GIVEN} {file}'"));
         }
         let reclaim = Reclaim::new(p, asked.seed, asked.ops.unwrap_or(p.ops));
-        let mut sysctls: BTreeMap<String, String> = owned(p.sysctls).collect();
+        Ok(Plan::of_reclaim(asked, reclaim, p.name.into(), Some(asked.seed), p.sysctls))
+    }
+
+    /// Somebody's own operations on pages that reclaim takes.
+    fn of_given_lru(asked: &Asked) -> Result<Plan, RecordError> {
+        let refuse = |reason: String| Err(RecordError::Asked(reason));
+        let Some(given) = &asked.lru else {
+            return refuse(format!(
+                "{GIVEN_LRU}: which operations? write '{GIVEN_LRU} FILE'; docs/traces.md says what is in it"
+            ));
+        };
+        if asked.order.is_some() || asked.ops.is_some() {
+            return refuse(format!(
+                "{}: says itself how many operations and of what size; leave --ops and --order out",
+                given.file
+            ));
+        }
+        if given.len() > MOST_OPS {
+            return refuse(format!("{}: {} operations are more than {MOST_OPS}", given.file, given.len()));
+        }
+        Ok(Plan::of_reclaim(asked, Reclaim::given(given), name_of(&given.file), None, &[(BOOST, "0")]))
+    }
+
+    fn of_reclaim(
+        asked: &Asked,
+        reclaim: Reclaim,
+        name: String,
+        seed: Option<u64>,
+        usual: &'static [(&'static str, &'static str)],
+    ) -> Plan {
+        let mut sysctls: BTreeMap<String, String> = owned(usual).collect();
         sysctls.extend(asked.sysctls.clone());
-        Ok(Plan {
-            name: p.name.into(),
-            seed: Some(asked.seed),
+        Plan {
+            name,
+            seed,
             order: None,
             sysctls,
-            usual: p.sysctls,
+            usual,
             trace: Some(reclaim.trace()),
             events: false,
             board: reclaim.board(),
             reclaim: Some(reclaim),
             script: reclaim::SCRIPT,
             expected: reclaim::EXPECTED,
-        })
+        }
     }
 
     fn of_scenario(asked: &Asked, s: &'static Scenario, series: Series) -> Result<Plan, RecordError> {
@@ -422,7 +457,10 @@ fn unknown(name: &str) -> RecordError {
         .chain(pressure::TRACES.iter().map(|p| p.name))
         .chain(trace::recipes().map(|r| r.name))
         .collect();
-    RecordError::Asked(format!("no experiment '{name}'; known: {}, and {GIVEN} FILE", known.join(", ")))
+    RecordError::Asked(format!(
+        "no experiment '{name}'; known: {}, {GIVEN} FILE and {GIVEN_LRU} FILE",
+        known.join(", ")
+    ))
 }
 
 /// What a recording of somebody's own trace is called: as its file, in letters that a file's name may have.
