@@ -14,6 +14,7 @@ pub mod measure;
 pub mod metadata;
 pub mod options;
 pub mod random;
+pub mod reclaim;
 pub mod replay;
 pub mod rival;
 pub mod rows;

@@ -51,6 +51,17 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ),
     ("S", "A page looked at by compaction that cannot be moved."),
     ("M", "A page moved by compaction, searching for it and for its new place included, but not its contents."),
+    (
+        "L",
+        "A page of a file that joins the lists reclaim works on, and goes again: what the page cache adds to a page.",
+    ),
+    (
+        "La",
+        "A page read where memory is full: the oldest one goes for it. A kernel does one or two million of these a second \
+           on a CPU.",
+    ),
+    ("Lb", "A page of a file used again: every second time it is moved to the pages in use."),
+    ("Lc", "A page of a file a little larger than memory, used or read again: what has gone is remembered."),
 ];
 
 /// What a row means.

@@ -60,6 +60,43 @@ struct CompactSnapshot {
     order_failed: u8,
 }
 
+/// A zone of a machine that is made from snapshots.
+pub struct State<'a> {
+    /// Which of node 1's zones it is.
+    pub kind: ZoneType,
+    /// Its allocator's state.
+    pub zone: &'a ZoneSnapshot,
+    /// What the allocated frames are used for, a character a frame: `l` on the LRU, `m` movable by its owner, `r` reserved,
+    /// `c` with the `t` after it a compound page of the kernel's, anything else kernel memory.
+    pub pages: Option<&'a str>,
+}
+
+/// A machine of two nodes: node 0 has one small zone, node 1 these, the lowest first.
+///
+/// # Errors
+/// If they are not possible, or a text is not about a zone of its size.
+pub fn machine(zones: &[State], profile: Profile) -> Result<Memory, String> {
+    let other = ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 0, end: 512, present: 512, managed: 0 };
+    let mut specs = vec![other];
+    for State { kind, zone, pages } in zones {
+        zone.suits(&profile)?;
+        if let Some(pages) = pages
+            && pages.trim_ascii_end().len() != zone.spanned as usize
+        {
+            return Err(format!("{} frames, but {} characters", zone.spanned, pages.trim_ascii_end().len()));
+        }
+        specs.push(zone.spec(*kind));
+    }
+    let cpus = zones.first().map_or(0, |state| state.zone.pcps.len());
+    let spec = MachineSpec { cpus, zones: specs, thp: false, lru: false };
+    let mut m = Memory::empty(&spec, profile)?;
+    m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
+    for (i, State { zone, pages, .. }) in zones.iter().enumerate() {
+        zone.restore(&mut m, ZoneId::new(1 + i), pages.map(str::as_bytes));
+    }
+    Ok(m)
+}
+
 /// The state of one zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneSnapshot {
@@ -305,23 +342,18 @@ impl ZoneSnapshot {
     /// # Errors
     /// If the recorded zone is not a possible one.
     pub fn machine(&self, profile: Profile) -> Result<Memory, String> {
-        self.machine_of(profile, None)
+        machine(&[State { kind: ZoneType::Normal, zone: self, pages: None }], profile)
     }
 
-    /// The same, with what the allocated frames are used for, a character a frame: `l` on the LRU, `m` movable by its
-    /// owner, `r` reserved, `c` with the `t` after it a compound page of the kernel's, anything else kernel memory.
+    /// The same, with what the allocated frames are used for: [`State::pages`].
     ///
     /// # Errors
     /// If the recorded zone is not a possible one, or the text is not about a zone of this size.
     pub fn machine_with_pages(&self, profile: Profile, pages: &str) -> Result<Memory, String> {
-        let pages = pages.trim_ascii_end().as_bytes();
-        if pages.len() != self.spanned as usize {
-            return Err(format!("{} frames, but {} characters", self.spanned, pages.len()));
-        }
-        self.machine_of(profile, Some(pages))
+        machine(&[State { kind: ZoneType::Normal, zone: self, pages: Some(pages) }], profile)
     }
 
-    fn machine_of(&self, profile: Profile, pages: Option<&[u8]>) -> Result<Memory, String> {
+    fn suits(&self, profile: &Profile) -> Result<(), String> {
         for (i, _) in self.pcps.iter().flat_map(|p| p.lists.iter().enumerate()).filter(|(_, l)| !l.is_empty()) {
             if !pcp::allows(profile.pcp.lists, pcp_lists::order_of(i)) {
                 return Err(format!("profile '{}' has no per-CPU list {i}", profile.name));
@@ -331,20 +363,16 @@ impl ZoneSnapshot {
         if self.pcps.iter().any(|p| matches!(p.tuning, Tuning::Auto(_)) != auto_tuned) {
             return Err(format!("the PCP lines are of another kernel than profile '{}'", profile.name));
         }
-        let other = ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 0, end: 512, present: 512, managed: 0 };
-        let own = ZoneSpec {
-            node: 1,
-            kind: ZoneType::Normal,
-            start: self.start,
-            end: self.start + self.spanned,
-            present: self.present,
-            managed: self.managed,
-        };
-        let spec = MachineSpec { cpus: self.pcps.len(), zones: vec![other, own], thp: false, lru: false };
-        let free_lists = profile.buddy.free_lists;
-        let mut m = Memory::empty(&spec, profile)?;
-        m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
-        let id = ZoneId::new(1);
+        Ok(())
+    }
+
+    fn spec(&self, kind: ZoneType) -> ZoneSpec {
+        let end = self.start + self.spanned;
+        ZoneSpec { node: 1, kind, start: self.start, end, present: self.present, managed: self.managed }
+    }
+
+    /// Brings a zone whose frames are in nobody's hands into this state.
+    fn restore(&self, m: &mut Memory, id: ZoneId, pages: Option<&[u8]>) {
         let at = |pfn: u32| Pfn::new(self.start + pfn);
         for (b, (&t, &skip)) in self.types.iter().zip(&self.skip).enumerate() {
             let block = at(0).pageblock() + b;
@@ -370,6 +398,7 @@ impl ZoneSnapshot {
             }
             next = pfn + order.pages() as usize;
         }
+        let free_lists = m.shared.profile.buddy.free_lists;
         let mut locked = m.locked(id, CpuId::new(0));
         for o in Order::all() {
             for t in MigrateType::ALL {
@@ -417,7 +446,6 @@ impl ZoneSnapshot {
             order_failed: c.order_failed,
             ..ZoneCompaction::default()
         };
-        Ok(m)
     }
 
     /// The state of a zone of a running machine.

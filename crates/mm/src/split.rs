@@ -5,9 +5,13 @@ use crate::types::{Order, PAGEBLOCK_PAGES, Pfn};
 
 impl Memory {
     /// Splits an allocated block into single pages, each to be freed on its own.
+    ///
+    /// # Panics
+    /// If it is not allocated, or is on an LRU that keeps the order of its pages.
     pub fn split_page(&mut self, pfn: Pfn, order: Order) {
         let tag = self.frames.tag(pfn);
         assert!(tag.is_allocated() && tag.order() == order, "split of {pfn} {order:?}, which is {:?}", tag.kind());
+        assert!(!self.lru.is_ordered() || !tag.is_lru(), "split of {pfn} {order:?}, which has one place on the LRU");
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, false);
         }
@@ -18,8 +22,10 @@ impl Memory {
     /// [`Memory::split_page`], for hosts whose blocks are not compound pages.
     ///
     /// # Panics
-    /// If they are not allocated single pages of one kind.
+    /// If they are not allocated single pages of one kind, or on an LRU that keeps their order.
     pub fn join_page(&mut self, pfn: Pfn, order: Order) {
+        let listed = self.lru.is_ordered() && self.frames.tag(pfn).is_lru();
+        assert!(!listed, "the pages at {pfn} have a place on the LRU each and cannot be joined");
         self.frames.join_allocated(pfn, order);
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, true);
@@ -31,5 +37,25 @@ impl Memory {
         for b in 0..(order.pages() / PAGEBLOCK_PAGES) as usize {
             self.blocks.set_huge(pfn.pageblock() + b, huge);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gfp::Gfp;
+    use crate::request::Request;
+    use crate::state::PageFlags;
+    use crate::testing::ordered_machine;
+    use crate::types::{CpuId, NodeId};
+
+    #[test]
+    #[should_panic(expected = "which has one place on the LRU")]
+    fn a_large_page_with_its_place_on_the_lru_is_not_split() {
+        let mut m = ordered_machine(2);
+        let (cpu, order) = (CpuId::new(0), Order::new(2));
+        let large = m.alloc(Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, order)).expect("memory is free");
+        m.lru_add(cpu, large, order, PageFlags::ANON);
+        m.split_page(large, order);
     }
 }

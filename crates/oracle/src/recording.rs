@@ -13,10 +13,10 @@ use crate::trace::lru::{Answer, LruOp, parse_answered};
 use crate::trace::{self, Op, Request};
 use about::About;
 use files::Folder;
-use kontig_mm::snapshot::ZoneSnapshot;
+use kontig_mm::snapshot::{self, State, ZoneSnapshot};
 use kontig_mm::state::Watermarks;
 use kontig_mm::sysctl::Sysctl;
-use kontig_mm::{CpuId, Memory, NodeId, Profile, ZoneId};
+use kontig_mm::{CpuId, Memory, NodeId, Profile, ZoneId, ZoneType};
 use kontig_procfs::{VmStat, ZoneInfo};
 use lru::LruState;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,14 @@ const LRU_OPS: &str = "lru.txt";
 
 /// Sysctls whose effect a snapshot already holds, or that are deeds rather than settings.
 const NOT_APPLIED: [&str; 3] = ["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.compact_memory"];
+
+/// The file of a zone's state: that of Normal bears no name of its own.
+pub fn snapshot_file(state: &str, zone: ZoneType) -> String {
+    match zone {
+        ZoneType::Normal => format!("{state}.snap"),
+        other => format!("{state}.{}.snap", other.name().to_lowercase()),
+    }
+}
 
 /// Something a recording lets one replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -282,6 +290,9 @@ impl Recording {
     /// # Errors
     /// If a file is missing or malformed, or the recorded state contradicts itself.
     pub fn machine(&self, part: Part) -> Result<Memory, BadRecording> {
+        if part == Part::Reclaim {
+            return self.machine_under_pressure();
+        }
         let file = part.before("snap");
         let mut snapshot = self.snapshot(&file)?;
         if part == Part::Faults {
@@ -301,13 +312,40 @@ impl Recording {
             }
         };
         m.check().map_err(|e| bad(&file, format!("the state contradicts itself: {e}")))?;
+        self.apply_sysctls(part, &mut m)?;
+        Ok(m)
+    }
+
+    /// A machine whose node 1 is as recorded before operations on memory under pressure: of one zone or of two, nobody's
+    /// page on its LRU.
+    fn machine_under_pressure(&self) -> Result<Memory, BadRecording> {
+        let low = snapshot_file("t0", ZoneType::Dma32);
+        let kinds: &[ZoneType] =
+            if self.has(&low) { &[ZoneType::Dma32, ZoneType::Normal] } else { &[ZoneType::Normal] };
+        let mut states = Vec::new();
+        for kind in kinds {
+            let file = snapshot_file("t0", *kind);
+            states.push((*kind, self.snapshot(&file)?, self.text(&file.replace(".snap", ".pages"))?));
+        }
+        let states: Vec<_> =
+            states.iter().map(|(kind, zone, pages)| State { kind: *kind, zone, pages: Some(pages) }).collect();
+        let bad = |e: String| BadRecording::whole(self.path("t0.snap"), e);
+        let mut m = snapshot::machine(&states, self.profile.clone()).map_err(bad)?;
+        m.check().map_err(|e| bad(format!("the state contradicts itself: {e}")))?;
+        m.keep_lru_order().map_err(|e| BadRecording::whole(self.path("t0.pages"), e))?;
+        self.apply_sysctls(Part::Reclaim, &mut m)?;
+        Ok(m)
+    }
+
+    fn apply_sysctls(&self, part: Part, m: &mut Memory) -> Result<(), BadRecording> {
+        let bad = |e: String| BadRecording::whole(self.path("recording.toml"), e);
         for (name, value) in self.about.sysctls_in_force(part) {
             if Sysctl::find(&name).is_some() && !NOT_APPLIED.contains(&name.as_str()) {
-                m.sysctl_write(&name, &value).map_err(|e| bad("recording.toml", e.to_string()))?;
+                m.sysctl_write(&name, &value).map_err(|e| bad(e.to_string()))?;
             }
         }
         m.take_wakes().for_each(drop);
-        Ok(m)
+        Ok(())
     }
 
     /// Whether a part's state says which of the kernel's own pages are compound. Recordings of the first modules do not.

@@ -1,14 +1,19 @@
 //! What use does to a page on the LRU, as far as its owner tells: a second use of an inactive page makes it active.
 //!
 //! inactive, not referenced → referenced → active, not referenced → referenced. Pages of page tables are not told of
-//! here: reclaim asks for their references ([`crate::Owner::references`]). Source: kernel-behaviour §4.1.
+//! here: reclaim asks for their references ([`crate::Owner::references`]). Where the order of the LRU is not kept nothing
+//! is. Source: kernel-behaviour §4.1.
 
 use crate::state::{BatchKind, FrameKind, Memory, PageFlags};
 use crate::types::{CpuId, Pfn};
+use crate::vmstat::VmEvent;
 
 impl Memory {
     /// The page has been used.
     pub fn mark_accessed(&mut self, cpu: CpuId, pfn: Pfn) {
+        if !self.lru.is_ordered() {
+            return;
+        }
         let flags = self.lru.flags(pfn);
         if !flags.has(PageFlags::REFERENCED) {
             self.lru.set_flags(pfn, flags | PageFlags::REFERENCED);
@@ -25,6 +30,16 @@ impl Memory {
         }
     }
 
+    /// The page can be evicted again: to the list it was on before.
+    pub fn rescue(&mut self, cpu: CpuId, pfn: Pfn) {
+        let flags = self.lru.flags(pfn);
+        if flags.has(PageFlags::UNEVICTABLE) && self.is_on_lru(pfn) {
+            let order = self.frames.tag(pfn).order();
+            self.shared.vmstat.add(VmEvent::UnevictablePgsRescued, u64::from(order.pages()));
+            self.relink(cpu, pfn, order, flags.without(PageFlags::UNEVICTABLE));
+        }
+    }
+
     /// The page is not likely to be used again: to the inactive list.
     pub fn deactivate(&mut self, cpu: CpuId, pfn: Pfn) {
         let flags = self.lru.flags(pfn);
@@ -37,17 +52,33 @@ impl Memory {
     /// (`to_be_written`).
     pub fn deactivate_file(&mut self, cpu: CpuId, pfn: Pfn, to_be_written: bool) {
         let flags = self.lru.flags(pfn);
-        if !flags.has(PageFlags::UNEVICTABLE) {
-            if to_be_written {
-                self.lru.set_flags(pfn, flags | PageFlags::RECLAIM);
-            }
+        if self.lru.is_ordered() && !flags.has(PageFlags::UNEVICTABLE) {
+            let flags = flags.without(PageFlags::WRITE_FIRST);
+            self.lru.set_flags(pfn, if to_be_written { flags | PageFlags::WRITE_FIRST } else { flags });
             self.batch_add(cpu, pfn, BatchKind::DeactivateFile);
+        }
+    }
+
+    /// The anonymous page is no longer needed, has no place in swap and is clean: it goes as if it were of a file, unless
+    /// it is written to before.
+    pub fn lazyfree(&mut self, cpu: CpuId, pfn: Pfn) {
+        let flags = self.lru.flags(pfn);
+        let anon = self.is_on_lru(pfn) && !flags.has(PageFlags::FILE) && !flags.has(PageFlags::UNEVICTABLE);
+        if self.lru.is_ordered() && anon {
+            self.batch_add(cpu, pfn, BatchKind::Lazyfree);
         }
     }
 
     /// The page has been written. If reclaim waited for that it goes to the tail of its list; it is no longer marked.
     pub fn end_writeback(&mut self, cpu: CpuId, pfn: Pfn, dirty_again: bool) {
-        let flags = self.lru.flags(pfn);
+        if !self.lru.is_ordered() {
+            return;
+        }
+        let mut flags = self.lru.flags(pfn);
+        if !dirty_again {
+            flags = flags.without(PageFlags::WRITE_FIRST);
+            self.lru.set_flags(pfn, flags);
+        }
         if flags.has(PageFlags::RECLAIM) {
             self.lru.set_flags(pfn, flags.without(PageFlags::RECLAIM));
             if !dirty_again && !flags.has(PageFlags::UNEVICTABLE) && self.is_on_lru(pfn) {
@@ -68,7 +99,6 @@ mod tests {
     use super::*;
     use crate::state::LruList;
     use crate::testing::{ordered_machine, user_page};
-    use crate::vmstat::VmEvent;
 
     const CPU: CpuId = CpuId::new(0);
     const OTHER: CpuId = CpuId::new(1);
@@ -156,5 +186,40 @@ mod tests {
         assert_eq!(listed(&m), [others[1], others[0], clean, dirty]);
         m.end_writeback(CPU, clean, false);
         assert_eq!(m.lru.holds(clean), 0, "reclaim does not wait for this one");
+    }
+    #[test]
+    fn a_file_that_is_written_before_its_batch_moves_is_rotated_once() {
+        let (mut m, pfn) = on_lru(PageFlags::FILE);
+        m.deactivate_file(CPU, pfn, true);
+        assert!(!m.lru.flags(pfn).has(PageFlags::RECLAIM), "not before the batch moves");
+        m.end_writeback(CPU, pfn, false);
+        m.lru_add_drain(CPU);
+        assert!(!m.lru.flags(pfn).has(PageFlags::RECLAIM));
+        assert_eq!(m.vmstat().get(VmEvent::Pgrotated), 1);
+    }
+
+    #[test]
+    fn an_anonymous_page_that_is_no_longer_needed_is_listed_with_the_files() {
+        let (mut m, pfn) = on_lru(PageFlags::ANON | PageFlags::ACTIVE);
+        (0..2).for_each(|_| {
+            m.lazyfree(CPU, pfn);
+            m.lru_add_drain(CPU);
+        });
+        assert_eq!(is(&m, pfn), (LruList::InactiveFile, false));
+        assert_eq!(m.vmstat().get(VmEvent::Pglazyfree), 1, "the second time it is listed there already");
+    }
+
+    #[test]
+    fn where_the_order_is_not_kept_use_leaves_no_trace() {
+        let mut m = crate::testing::machine(1);
+        let pfn = user_page(&mut m, PageFlags::ANON);
+        m.mark_accessed(CPU, pfn);
+        m.mark_accessed(CPU, pfn);
+        m.deactivate(CPU, pfn);
+        m.deactivate_file(CPU, pfn, true);
+        m.lazyfree(CPU, pfn);
+        m.end_writeback(CPU, pfn, false);
+        m.lru_add_drain_all();
+        m.check().expect("nothing is kept");
     }
 }

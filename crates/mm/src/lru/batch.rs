@@ -102,9 +102,11 @@ impl Memory {
                 if flags.has(PageFlags::ACTIVE) {
                     self.shared.vmstat.add(VmEvent::Pgdeactivate, pages);
                 }
-                // One that has to be written first goes to the head.
-                let written = !flags.has(PageFlags::RECLAIM);
-                (idle, written, written.then_some(VmEvent::Pgrotated))
+                // One that has to be written first goes to the head, and is reclaimed when it is.
+                let written = !flags.has(PageFlags::WRITE_FIRST);
+                let idle = idle.without(PageFlags::WRITE_FIRST);
+                let to = if written { idle } else { idle | PageFlags::RECLAIM };
+                (to, written, written.then_some(VmEvent::Pgrotated))
             }
             BatchKind::Deactivate if flags.has(PageFlags::ACTIVE) => (idle, false, Some(VmEvent::Pgdeactivate)),
             BatchKind::Lazyfree if !flags.has(PageFlags::FILE) => {

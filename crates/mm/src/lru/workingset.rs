@@ -23,8 +23,9 @@ impl Memory {
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, pages: u64) -> Shadow {
         let node = self.node_of(pfn);
         let vec = &mut self.lru.vecs[node];
-        let eviction = vec.nonresident_age;
+        let before = vec.nonresident_age;
         vec.nonresident_age += pages;
+        let eviction = if self.shared.profile.lru.shadow_before_aging { before } else { vec.nonresident_age };
         Shadow { node, eviction, workingset: self.lru.flags(pfn).has(PageFlags::WORKINGSET) }
     }
 

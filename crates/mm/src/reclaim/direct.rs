@@ -242,12 +242,13 @@ impl Memory {
         if !self.lru.is_ordered() || self.nodes[node].kswapd.failures >= MAX_RECLAIM_RETRIES {
             return true;
         }
+        let exact = self.shared.profile.reclaim.throttles_by_exact_count;
         let (mut reserve, mut free) = (0, 0);
         for &z in &self.nodes[node].zones {
             let zone = &self.zones[z];
             if zone.managed > 0 && zone.kind <= ZoneType::Normal && self.reclaimable_pages(z) > 0 {
                 reserve += zone.wmark(Wmark::Min);
-                free += zone.nr_free_pages();
+                free += if exact { zone.nr_free_pages_exact() } else { zone.nr_free_pages() };
             }
         }
         if reserve == 0 || free > reserve / 2 {
@@ -276,5 +277,59 @@ impl Memory {
             pages = z.nr_free_pages_exact() as i64;
         }
         pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::PageFlags;
+    use crate::testing::{ordered_machine, user_page};
+    use crate::types::CpuId;
+
+    const NODE: NodeId = NodeId::new(0);
+
+    /// A machine in which next to nothing is free, as far as its counter says, and a page could be reclaimed.
+    fn short() -> Memory {
+        let mut m = ordered_machine(1);
+        user_page(&mut m, PageFlags::FILE);
+        m.lru_add_drain(CpuId::new(0));
+        let zone = &mut m.zones[ZoneId::new(0)];
+        zone.free_pages = (zone.wmark(Wmark::Min) / 2) as i64;
+        m
+    }
+
+    #[test]
+    fn a_task_reclaims_only_where_more_than_half_the_min_mark_is_free() {
+        let mut m = short();
+        assert!(!m.allow_direct_reclaim(NODE));
+        m.zones[ZoneId::new(0)].free_pages += 1;
+        assert!(m.allow_direct_reclaim(NODE));
+    }
+
+    #[test]
+    fn a_hopeless_node_or_one_with_nothing_to_reclaim_is_not_waited_for() {
+        let mut m = short();
+        m.nodes[NODE].kswapd.failures = MAX_RECLAIM_RETRIES;
+        assert!(m.allow_direct_reclaim(NODE));
+        let mut m = ordered_machine(1);
+        m.zones[ZoneId::new(0)].free_pages = 0;
+        assert!(m.allow_direct_reclaim(NODE));
+    }
+
+    #[test]
+    fn the_kswapd_that_is_waited_for_looks_at_normal_and_below() {
+        for asked_for in [None, Some(ZoneType::Movable), Some(ZoneType::Normal)] {
+            let mut m = short();
+            m.nodes[NODE].kswapd.highest = asked_for;
+            assert!(!m.allow_direct_reclaim(NODE));
+            assert!(m.nodes[NODE].kswapd.running);
+            assert_eq!(m.nodes[NODE].kswapd.highest, Some(ZoneType::Normal), "{asked_for:?}");
+            assert!(m.take_wakes().eq([Daemon::Kswapd(NODE)]));
+        }
+        let mut m = short();
+        m.nodes[NODE].kswapd.highest = Some(ZoneType::Dma);
+        m.allow_direct_reclaim(NODE);
+        assert_eq!(m.nodes[NODE].kswapd.highest, Some(ZoneType::Dma));
     }
 }

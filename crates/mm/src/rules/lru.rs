@@ -15,6 +15,9 @@ mechanism! {
         /// it again.
         #[rule(since = "by 7.2", section = "4.1")]
         pub drops_dead_pages: bool,
+        /// The shadow of an evicted page has the node's age before its own eviction; before, with that.
+        #[rule(since = "by 6.1", section = "4.1")]
+        pub shadow_before_aging: bool,
         /// A new anonymous page starts on the inactive list; before, on the active one.
         #[rule(since = "5.9", section = "4.1")]
         pub new_anon_is_inactive: bool,

@@ -129,6 +129,8 @@ impl PageFlags {
     pub const RECLAIM: PageFlags = PageFlags(32);
     /// Its owner has let it go, but a batch still holds it: it is freed with that.
     pub(crate) const RELEASED: PageFlags = PageFlags(64);
+    /// In a batch to be reclaimed soon, and has to be written before that.
+    pub(crate) const WRITE_FIRST: PageFlags = PageFlags(128);
 
     /// Whether all of `o` is set.
     #[inline(always)]
@@ -309,6 +311,14 @@ impl Lruvec {
     /// A counter, every CPU's part folded in.
     pub fn stat_exact(&self, item: NodeStat) -> u64 {
         self.stats.exact(item as usize).max(0) as u64
+    }
+    /// Adds pages that reclaim has written or marked. Up to 5.15 each counts as one, by a function of its own.
+    pub(crate) fn count_met(&mut self, item: NodeStat, cpu: CpuId, pages: u64, singly: bool) {
+        if singly {
+            self.stats.increment(item as usize, cpu, self.stat_threshold);
+        } else {
+            self.count(item, cpu, pages as i64);
+        }
     }
     /// Adds to a counter.
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! The machine's memory: all state of the engine, and what a host may look at.
 
-use super::{Frames, Locked, Lru, Node, Pageblocks, Shared, SwapSpace, Table, Zone};
+use super::{Frames, Locked, Lru, Lruvec, Node, Pageblocks, Shared, SwapSpace, Table, Zone};
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::step::{Daemon, Wakes};
@@ -59,6 +59,10 @@ impl Memory {
         self.lru = Lru::new(true, self.frames.nr_frames(), self.nodes.len(), self.cpus);
         self.lru.vecs.iter_mut().zip(thresholds).for_each(|(vec, threshold)| vec.stat_threshold = threshold);
         Ok(())
+    }
+    /// What reclaim remembers of a node, for a host that goes on from a state of another machine.
+    pub fn lruvec_mut(&mut self, node: NodeId) -> &mut Lruvec {
+        &mut self.lru.vecs[node]
     }
     /// Says how much room for swapped-out pages there is. It decides whether anonymous pages can be reclaimed.
     pub fn set_swap(&mut self, swap: SwapSpace) {

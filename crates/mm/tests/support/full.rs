@@ -69,6 +69,12 @@ pub enum Do {
         phase: usize,
         cpu: usize,
     },
+    /// Clean anonymous pages without a place in swap are no longer needed.
+    Lazyfree {
+        stride: usize,
+        phase: usize,
+        cpu: usize,
+    },
     DeactivateFile {
         stride: usize,
         phase: usize,
@@ -143,6 +149,8 @@ enum Rest {
 pub struct Full {
     pub m: Memory,
     pub tenant: Tenant,
+    /// Batches are moved at once.
+    pub eager: bool,
     slow: Vec<(AllocSlow, Ask)>,
     sweeps: Vec<NodeSweep>,
     kswapds: Vec<(Kswapd, Rest)>,
@@ -153,12 +161,18 @@ pub struct Full {
 impl Full {
     /// A machine that keeps the order of its pages, with so many pages of swap.
     pub fn new(plan: &Plan, swap: u64) -> Full {
-        let m = Memory::new(&MachineSpec { lru: true, ..plan.spec() }, plan.profile()).expect("plans are valid");
+        Full::with_lru(plan, swap, true)
+    }
+
+    /// A machine of which it is said whether it keeps the order of its pages.
+    pub fn with_lru(plan: &Plan, swap: u64, lru: bool) -> Full {
+        let m = Memory::new(&MachineSpec { lru, ..plan.spec() }, plan.profile()).expect("plans are valid");
         let frames = m.zones().iter().map(|z| z.end.index()).max().unwrap_or(0);
         let nodes = m.nodes().len();
         let cpu_of = |n: usize| m.nodes()[n].cpus.first().copied().unwrap_or_default();
         let mut full = Full {
             tenant: Tenant::new(frames, swap),
+            eager: false,
             slow: Vec::new(),
             sweeps: Vec::new(),
             kswapds: (0..nodes).map(|n| (Kswapd::new(NodeId::new(n), cpu_of(n)), Rest::Asleep)).collect(),
@@ -215,6 +229,14 @@ impl Full {
             Do::Deactivate { stride, phase, cpu } => {
                 for id in self.users(stride, phase) {
                     self.m.deactivate(self.cpu(cpu), self.tenant.pages[&id].pfn);
+                }
+            }
+            Do::Lazyfree { stride, phase, cpu } => {
+                for id in self.users(stride, phase) {
+                    let Page { pfn, state, .. } = self.tenant.pages[&id];
+                    if state.anon && !state.swap_cache {
+                        self.m.lazyfree(self.cpu(cpu), pfn);
+                    }
                 }
             }
             Do::DeactivateFile { stride, phase, cpu } => {
@@ -276,6 +298,9 @@ impl Full {
             Do::Sysctl { name, value } => _ = self.m.sysctl_write(name, value),
             Do::Temper(temper) => self.tenant.temper = temper,
         }
+        if self.eager {
+            self.m.lru_add_drain_all();
+        }
         self.tell();
     }
 
@@ -302,6 +327,9 @@ impl Full {
             None => flags,
         };
         self.m.lru_add(cpu, pfn, order, flags);
+        if self.eager {
+            self.m.lru_add_drain(cpu);
+        }
     }
 
     fn refault(&mut self, which: usize, cpu: usize) {
@@ -420,6 +448,8 @@ impl Full {
             Step::Working => return None,
             Step::Wait(Wait::Throttled(node)) => {
                 (0..8).for_each(|_| self.kswapd_step(node.index(), true));
+                // Time passes: kswapd counts exactly, the task by what CPUs have folded in once a second.
+                (0..self.m.nr_cpus()).for_each(|cpu| self.m.vmstat_update(CpuId::new(cpu)));
                 return None;
             }
             Step::Wait(_) => {

@@ -92,6 +92,7 @@ fn op() -> impl Strategy<Value = Do> {
         4 => (stride(), which(), 1u8..4, cpu())
             .prop_map(|(stride, phase, times, cpu)| Do::Use { stride, phase, times, cpu }),
         2 => (stride(), which(), cpu()).prop_map(|(stride, phase, cpu)| Do::Deactivate { stride, phase, cpu }),
+        1 => (stride(), which(), cpu()).prop_map(|(stride, phase, cpu)| Do::Lazyfree { stride, phase, cpu }),
         2 => (stride(), which(), cpu()).prop_map(|(stride, phase, cpu)| Do::DeactivateFile { stride, phase, cpu }),
         6 => (stride(), which(), select(CHANGES), proptest::bool::weighted(0.6))
             .prop_map(|(stride, phase, what, to)| Do::Change { stride, phase, what, to }),

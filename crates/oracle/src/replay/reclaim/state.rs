@@ -6,7 +6,7 @@ use super::host::{Entry, Of};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::lru::{BATCHES, LISTS, LruPage, LruState, OwnedBy};
-use crate::recording::{CPU, NODE, Recording, ZONE};
+use crate::recording::{CPU, NODE, Recording, snapshot_file};
 use crate::replay::{Compared, outcome};
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::BatchKind;
@@ -23,14 +23,22 @@ const KINDS: [BatchKind; BATCHES.len()] = [
 ];
 const LINES_SHOWN: usize = 6;
 
-/// A state to begin with: nobody has a page on the node's lists yet.
-pub(super) fn begin(rec: &Recording, _: &Memory) -> Result<(), BadRecording> {
+/// A state to begin with: nobody has a page on the node's lists yet, and what reclaim remembers is of others.
+pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording> {
     let start = rec.lru_state("t0")?;
     let pages = start.lists.iter().chain(&start.batches).map(Vec::len).sum::<usize>();
     if pages > 0 {
         let reason = format!("{pages} pages are on the lists at the start, and nothing says whose they are");
         return Err(BadRecording::whole(rec.path("t0.lru"), reason));
     }
+    let number = |name: &str| {
+        let negative = |_| BadRecording::whole(rec.path("t0.lru"), format!("{name} is negative"));
+        u64::try_from(start.number(name)).map_err(negative)
+    };
+    let vec = m.lruvec_mut(NODE);
+    vec.cost = [number("anon_cost")?, number("file_cost")?];
+    vec.nonresident_age = number("nonresident_age")?;
+    vec.refaults = [number("refaults_anon")?, number("refaults_file")?];
     Ok(())
 }
 
@@ -67,8 +75,15 @@ pub(super) fn compare(
     if let Err(d) = shadows(name, &want, runner) {
         return Ok(Err(d));
     }
-    let zone = rec.snapshot(&format!("{name}.snap"))?.to_string();
-    Ok(outcome::states(&zone, &ZoneSnapshot::of(memory, ZONE).to_string()).map_or(Ok(()), Err))
+    for &zone in &memory.nodes()[NODE.index()].zones {
+        let file = snapshot_file(name, memory.zone(zone).kind);
+        let want = rec.snapshot(&file)?.to_string();
+        if let Some(d) = outcome::states(&want, &ZoneSnapshot::of(memory, zone).to_string()) {
+            return Ok(Err(d));
+        }
+        compared.final_states += 1;
+    }
+    Ok(Ok(()))
 }
 
 fn differs(state: &str, what: &str, kernel: String, engine: String) -> Box<Difference> {
@@ -166,9 +181,11 @@ fn numbers(want: &LruState, m: &Memory) -> Vec<(String, String, String)> {
         let (counted, unfolded) = counter("node", format!("nr_{}", list.name()));
         add(format!("nr_{}", list.name()), counted, vec.size(list) as i64);
         add(format!("nr_{}, unfolded", list.name()), unfolded, vec.size_exact(list) - vec.size(list) as i64);
-        let zone = m.zone(ZONE);
-        let (counted, unfolded) = counter(zone.kind.name(), format!("nr_zone_{}", list.name()));
-        add(format!("nr_zone_{}", list.name()), counted + unfolded, zone.nr_listed(list) as i64);
+        for zone in node.zones.iter().map(|z| m.zone(*z)) {
+            let (counted, unfolded) = counter(zone.kind.name(), format!("nr_zone_{}", list.name()));
+            let what = format!("nr_zone_{} of {}", list.name(), zone.kind.name());
+            add(what, counted + unfolded, zone.nr_listed(list) as i64);
+        }
     }
     for stat in NodeStat::ALL {
         let (counted, unfolded) = counter("node", stat.name().into());

@@ -1,0 +1,186 @@
+//! Pages that batches hold, as reclaim and compaction meet them, and those that were written to after all.
+
+use super::*;
+use crate::compact::{CompactControl, CompactRun};
+use crate::event::MigrateMode;
+use crate::gfp::{AllocFlags, Wmark};
+use crate::host::{MigrateOutcome, References};
+use crate::request::Request;
+use crate::state::{LruList, SwapSpace};
+use crate::step::Step;
+use crate::testing::{ordered_machine, user_page};
+use crate::types::{CpuId, MigrateType, ZoneId, ZoneType};
+use alloc::vec::Vec;
+
+const CPU: CpuId = CpuId::new(0);
+const OTHER: CpuId = CpuId::new(1);
+const NODE: NodeId = NodeId::new(0);
+
+/// Owns pages that are all in this state, and counts those that it is asked about and those that go.
+struct Of {
+    state: PageState,
+    asked: u32,
+    gone: u32,
+}
+
+impl Of {
+    fn state(state: PageState) -> Of {
+        Of { state, asked: 0, gone: 0 }
+    }
+}
+
+impl Owner for Of {
+    fn may_isolate(&mut self, _: Pfn) -> bool {
+        self.asked += 1;
+        true
+    }
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+        MigrateOutcome::Moved
+    }
+    fn page_state(&mut self, _: Pfn, _: u32) -> PageState {
+        self.asked += 1;
+        self.state
+    }
+    fn references(&mut self, _: Pfn, _: u32) -> References {
+        References::default()
+    }
+    fn removed(&mut self, _: Pfn, _: u32, _: Option<Shadow>) {
+        self.gone += 1;
+    }
+}
+
+fn sc() -> ScanControl {
+    ScanControl::new(CPU, Gfp::KERNEL, Order::ZERO, ZoneType::Normal)
+}
+
+#[test]
+fn nobody_is_asked_about_a_page_that_was_let_go() {
+    for list in [LruList::InactiveFile, LruList::ActiveFile] {
+        let mut m = ordered_machine(1);
+        let active = if list.is_active() { PageFlags::ACTIVE } else { PageFlags::ANON };
+        let pfn = user_page(&mut m, PageFlags::FILE | PageFlags::REFERENCED | active);
+        m.lru_add_drain(CPU);
+        m.deactivate_file(OTHER, pfn, false);
+        m.free(CPU, pfn, Order::ZERO);
+        let (mut nobody, mut sc) = (Of::state(PageState::default()), sc());
+        if list.is_active() {
+            m.shrink_active_list(&mut nobody, NODE, list, 32, &sc);
+        } else {
+            assert_eq!(m.shrink_inactive_list(&mut nobody, NODE, list, 32, &mut sc), 0);
+            assert_eq!((sc.nr_scanned, m.lru.flags(pfn).has(PageFlags::REFERENCED)), (1, false));
+        }
+        assert_eq!((nobody.asked, nobody.gone), (0, 0));
+        assert!(m.is_on_lru(pfn));
+        m.lru_add_drain(OTHER);
+        assert!(!m.is_on_lru(pfn), "it goes with its batch");
+        m.check().expect("consistent");
+    }
+}
+
+#[test]
+fn a_page_that_a_batch_holds_is_kept_and_else_it_goes() {
+    let mut m = ordered_machine(1);
+    let pfn = user_page(&mut m, PageFlags::FILE);
+    m.lru_add_drain(CPU);
+    m.deactivate_file(OTHER, pfn, false);
+    let mut clean = Of::state(PageState::default());
+    assert_eq!(m.shrink_inactive_list(&mut clean, NODE, LruList::InactiveFile, 32, &mut sc()), 0);
+    m.lru_add_drain(OTHER);
+    assert_eq!(m.shrink_inactive_list(&mut clean, NODE, LruList::InactiveFile, 32, &mut sc()), 1);
+    assert_eq!(clean.gone, 1);
+    m.check().expect("consistent");
+}
+
+#[test]
+fn an_anonymous_page_that_was_written_to_after_all_is_an_anonymous_one_again() {
+    let mut m = ordered_machine(1);
+    m.set_swap(SwapSpace { total: 10, free: 10 });
+    let pfn = user_page(&mut m, PageFlags::ANON);
+    m.lru_add_drain(CPU);
+    m.lazyfree(CPU, pfn);
+    let state = PageState { anon: true, mapped: true, dirty: true, ..PageState::default() };
+    m.shrink_inactive_list(&mut Of::state(state), NODE, LruList::InactiveFile, 32, &mut sc());
+    assert_eq!(m.lru.flags(pfn).list(), LruList::ActiveAnon);
+    m.check().expect("consistent");
+}
+
+/// A machine with a user's page of each kind at the bottom of its memory, on the LRU, and single free pages at the
+/// top to move them to.
+fn room_above<const N: usize>(kinds: [PageFlags; N]) -> (Memory, [Pfn; N]) {
+    let mut m = ordered_machine(4);
+    let request = Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+    let mut pages: Vec<Pfn> = core::iter::from_fn(|| m.alloc(request).ok()).collect();
+    pages.sort();
+    let users = core::array::from_fn(|i| pages[i]);
+    for (pfn, flags) in users.into_iter().zip(kinds) {
+        m.lru_add(CPU, pfn, Order::ZERO, flags);
+    }
+    m.lru_add_drain(CPU);
+    let stays = |pfn: &&Pfn| pfn.get() < 3 * 512 || pfn.get().is_multiple_of(2);
+    pages[N..].iter().filter(|pfn| !stays(pfn)).for_each(|pfn| m.free(CPU, *pfn, Order::ZERO));
+    m.drain_cpu(CPU);
+    m.sysctl_write("min_free_kbytes", "0").expect("a valid one");
+    (m, users)
+}
+
+/// What a compaction of all of it on the first CPU does: pages that moved, and that could not.
+fn compacted(m: &mut Memory, of: &mut Of) -> (u64, u64) {
+    let control = CompactControl {
+        order: None,
+        migratetype: MigrateType::Movable,
+        mode: MigrateMode::SyncLight,
+        direct: false,
+        whole_zone: true,
+        ignore_skip_hint: true,
+        ignore_block_suitable: false,
+        proactive: false,
+        alloc_flags: AllocFlags::mark(Wmark::Min),
+        highest: ZoneType::Normal,
+        request_order: None,
+    };
+    let mut run = CompactRun::new(control, ZoneId::new(0), CPU);
+    while run.step(m, of, 64) == Step::Working {}
+    m.check().expect("consistent");
+    (m.vmstat().get(VmEvent::PgmigrateSuccess), m.vmstat().get(VmEvent::PgmigrateFail))
+}
+
+#[test]
+fn a_page_that_a_batch_holds_is_not_migrated() {
+    let anon = PageState { anon: true, ..PageState::default() };
+    let in_swap = PageState { swap_cache: true, ..anon };
+    // Anonymous pages are not even tried, but for those with a place in swap.
+    let kinds = [
+        (PageFlags::FILE, PageState::default(), (0, 1)),
+        (PageFlags::ANON, anon, (0, 0)),
+        (PageFlags::ANON, in_swap, (0, 1)),
+    ];
+    for (flags, state, outcome) in kinds {
+        let (mut m, [pfn]) = room_above([flags | PageFlags::ACTIVE]);
+        assert_eq!(compacted(&mut m.clone(), &mut Of::state(state)), (1, 0), "not held: {flags:?}");
+        m.deactivate(OTHER, pfn);
+        let mut of = Of::state(state);
+        assert_eq!(compacted(&mut m, &mut of), outcome, "{flags:?}");
+        m.lru_add_drain_all();
+        assert!(m.is_on_lru(pfn));
+        m.check().expect("consistent");
+    }
+}
+
+#[test]
+fn compaction_puts_what_waits_on_its_cpu_on_the_lru_before_it_looks() {
+    let (mut m, [own, others]) = room_above([PageFlags::FILE | PageFlags::ACTIVE; 2]);
+    m.deactivate(CPU, own);
+    m.deactivate(OTHER, others);
+    assert_eq!(compacted(&mut m, &mut Of::state(PageState::default())), (1, 1));
+}
+
+#[test]
+fn compaction_asks_nobody_about_a_page_that_was_let_go() {
+    let (mut m, [pfn]) = room_above([PageFlags::FILE | PageFlags::ACTIVE]);
+    m.deactivate(OTHER, pfn);
+    m.free(CPU, pfn, Order::ZERO);
+    let mut nobody = Of::state(PageState::default());
+    assert_eq!((compacted(&mut m, &mut nobody), nobody.asked), ((0, 0), 0));
+    m.lru_add_drain(OTHER);
+    assert!(!m.is_on_lru(pfn));
+}
