@@ -2,8 +2,9 @@
 //!
 //! `runner NUMBER DIR…` prints the first recording that notices, and how; nothing if none does. A replay that the engine
 //! does not survive has noticed too. Number 0 is the engine as it is. `runner NUMBER --trace NAME DIR` carries out a
-//! generated trace from the state a recording starts from, and prints a digest of all that came of it. `runner NUMBER
-//! --passed DIR` replays a recording and prints the numbers of the mechanisms it ran through.
+//! generated trace from the state a recording starts from, and prints a digest of all that came of it. `runner --survey DIR`
+//! replays a recording and prints two lines: the numbers of the mechanisms it ran through, and those of the mistakes that
+//! could have been made on the way.
 
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::sysctl::Sysctl;
@@ -18,6 +19,10 @@ use std::path::Path;
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (number, rest) = args.split_first().expect("the number of a mutant");
+    if number == "--survey" {
+        survey(Path::new(&rest[0]));
+        return;
+    }
     kontig_mm::mutant::set(number.parse().expect("the number of a mutant"));
     std::panic::set_hook(Box::new(|_| {}));
     if let [flag, name, dir] = rest
@@ -25,15 +30,6 @@ fn main() {
     {
         let digest = catch_unwind(AssertUnwindSafe(|| digest(name, Path::new(dir)).unwrap_or_else(|e| panic!("{e}"))));
         println!("{}", digest.map_or("the engine stops".into(), |d| format!("{d:x}")));
-        return;
-    }
-    if let [flag, dir] = rest
-        && flag == "--passed"
-    {
-        let verdict = verify(Path::new(dir));
-        assert!(verdict.is_ok(), "{dir}: {verdict:?}");
-        let passed = (0..256).filter(|n| kontig_mm::probe::passed(*n)).map(|n| n.to_string());
-        println!("{}", passed.collect::<Vec<_>>().join(" "));
         return;
     }
     for dir in rest {
@@ -46,6 +42,17 @@ fn main() {
         println!("{dir}\t{how}");
         return;
     }
+}
+
+/// Replays a recording without a mistake, and prints what it ran through.
+fn survey(dir: &Path) {
+    kontig_mm::mutant::set(kontig_mm::mutant::SURVEY);
+    let verdict = verify(dir);
+    assert!(verdict.is_ok(), "{}: {verdict:?}", dir.display());
+    let passed = (0..256).filter(|n| kontig_mm::probe::passed(*n)).map(|n| n.to_string());
+    println!("{}", passed.collect::<Vec<_>>().join(" "));
+    let met = (0..1024).filter(|n| kontig_mm::mutant::met(*n)).map(|n| n.to_string());
+    println!("{}", met.collect::<Vec<_>>().join(" "));
 }
 
 /// What a generated trace comes to: every result, and the final state.
