@@ -113,6 +113,10 @@ events! {
     CompactDaemonMigrateScanned = "compact_daemon_migrate_scanned";
     /// Of `compact_free_scanned`, by kcompactd.
     CompactDaemonFreeScanned = "compact_daemon_free_scanned";
+    /// Pages found to be such as cannot be evicted.
+    UnevictablePgsCulled = "unevictable_pgs_culled";
+    /// Pages that can be evicted again.
+    UnevictablePgsRescued = "unevictable_pgs_rescued";
     /// Huge pages given to a page fault.
     ThpFaultAlloc = "thp_fault_alloc";
     /// Page faults that wanted a huge page and got a small one.

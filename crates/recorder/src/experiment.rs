@@ -1,14 +1,19 @@
 //! What can be recorded, and what an experiment of it consists of: a script for the machine, a trace, settings.
 
+mod pressure;
+mod scenarios;
+
 use super::RecordError;
 use super::kernel::Series;
 use crate::given::Given;
 use crate::qemu::Board;
-use crate::reclaim::{self, Reclaim};
+use crate::reclaim::{GivenOps, Reclaim};
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
-use kontig_oracle::trace::pressure::{self, Pressure};
-use kontig_oracle::trace::{self, BlockId, Op, Request, prng::Random};
+use kontig_oracle::trace::pressure as traces;
+use kontig_oracle::trace::{self, Op, Request};
+use scenarios::enough_requests;
+pub use scenarios::{SCENARIOS, Scenario};
 use std::collections::BTreeMap;
 
 /// Proactive compaction is off while memory is prepared; this experiment switches it on when it is.
@@ -25,109 +30,10 @@ const HUGE: Order = Order::new(9);
 /// µs between two huge page faults: what a program does with one of them, and the daemon's to work in.
 const PAUSE_US: u32 = 2000;
 
-/// An experiment with a script of its own.
-pub struct Scenario {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// What it does.
-    pub what: &'static str,
-    script: &'static str,
-    kernels: &'static [Series],
-    /// Operations of its trace if nothing else is said, and what makes it; none if it executes no trace.
-    trace: Option<(usize, MakeTrace)>,
-    /// Whether its requests have a size that can be chosen.
-    sized: bool,
-    /// Whether a seed says anything about it.
-    random: bool,
-    sysctls: &'static [(&'static str, &'static str)],
-    expected: &'static [&'static str],
-}
-
-type MakeTrace = fn(usize, u64, Order) -> Vec<Op>;
-
-/// The experiments with a script of their own.
-pub const SCENARIOS: &[Scenario] = &[
-    Scenario {
-        name: "module-compact",
-        what: "node filled with migratable pages, 3/4 freed at random, then compacted; every migration logged",
-        script: "module-compact",
-        kernels: &[Series::V5_10, Series::V6_1, Series::V6_12],
-        trace: Some((500_000, fill_and_free)),
-        sized: false,
-        random: true,
-        sysctls: &[],
-        expected: &["t0.snap", "res.bin", "f0.snap", "f1.snap", "mig.txt", "trace.txt"],
-    },
-    Scenario {
-        name: "anon-compact-random",
-        what: "the same with a process's memory",
-        script: "anon-compact",
-        kernels: &Series::ALL,
-        trace: None,
-        sized: false,
-        random: true,
-        sysctls: &[],
-        expected: &["f0.snap", "f1.snap", "frag.pfns", "trace.txt"],
-    },
-    Scenario {
-        name: "anon-proactive40-random",
-        what: "the same, then proactive compaction watched for 4 s",
-        script: PROACTIVE_SCRIPT,
-        kernels: &Series::ALL,
-        trace: None,
-        sized: false,
-        random: true,
-        sysctls: &[(PROACTIVENESS, "40")],
-        expected: &["f0.snap", "f1.snap", "frag.pfns", "monitor.txt", "trace.txt"],
-    },
-    Scenario {
-        name: "direct-movable",
-        what: "node filled, first 3/4 of every 2 MiB freed, then movable requests that reclaim and compact",
-        script: DIRECT_SCRIPT,
-        kernels: &Series::ALL,
-        trace: Some((4000, |n, _, o| requests(n, o, direct(Request::MOVABLE)))),
-        sized: true,
-        random: false,
-        sysctls: &[(BOOST, "0")],
-        expected: &["f0.snap", "f1.snap", "res.bin", "times.bin"],
-    },
-    Scenario {
-        name: "direct-unmovable",
-        what: "the same with unmovable requests",
-        script: DIRECT_SCRIPT,
-        kernels: &Series::ALL,
-        trace: Some((4000, |n, _, o| requests(n, o, direct(Request::UNMOVABLE)))),
-        sized: true,
-        random: false,
-        sysctls: &[(BOOST, "0")],
-        expected: &["f0.snap", "f1.snap", "res.bin", "times.bin"],
-    },
-    Scenario {
-        name: "kcompactd-order",
-        what: "node filled with a process's memory, 3/4 freed at random, then requests that only wake the daemons",
-        script: "kcompactd",
-        kernels: &Series::ALL,
-        trace: Some((64, |n, _, o| requests(n, o, Request::MOVABLE.with(Request::KSWAPD).with(Request::RETRY)))),
-        sized: true,
-        random: true,
-        sysctls: &[(BOOST, "0")],
-        expected: &["f0.snap", "f1.snap", "res.bin", "trace.txt"],
-    },
-    Scenario {
-        name: "thp",
-        what: "the same memory, then two rounds of 256 huge page faults that leave compaction to the daemon",
-        script: THP_SCRIPT,
-        kernels: &Series::ALL,
-        trace: None,
-        sized: false,
-        random: true,
-        sysctls: &[],
-        expected: &["f0.snap", "f1.snap", "f2.snap", "thp.txt", "thp2.txt", "monitor.txt", "trace.txt"],
-    },
-];
-
 /// What somebody's own trace is asked for by.
 pub const GIVEN: &str = "trace";
+/// What somebody's own operations on pages that reclaim takes are asked for by.
+pub const GIVEN_LRU: &str = "lru";
 /// Where compaction's tracepoints are written down.
 const EVENTS_FILE: &str = "trace.txt";
 /// The script that executes a trace, and what it sends.
@@ -142,35 +48,7 @@ fn owned(sysctls: &'static [(&str, &str)]) -> impl Iterator<Item = (String, Stri
 /// The scripts that experiments refer to.
 #[cfg(test)]
 pub(super) fn scripts() -> impl Iterator<Item = &'static str> {
-    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, reclaim::SCRIPT])
-}
-
-/// How many requests exhaust what a node fragmented at random has free of a size, so that compaction has to help; of
-/// pageblocks there are hardly any, and an experiment says itself how many it asks for.
-fn enough_requests(pageblocks: usize, order: Order) -> usize {
-    match order.get() {
-        0 | 1 => 170_000,
-        2 => 60_000,
-        3 => 20_000,
-        4..=8 => 4_000,
-        _ => pageblocks,
-    }
-}
-
-fn direct(of: Request) -> Request {
-    of.with(Request::KSWAPD).with(Request::DIRECT).with(Request::RETRY)
-}
-
-fn requests(n: usize, order: Order, request: Request) -> Vec<Op> {
-    (0..n as u32).map(|id| Op::Alloc { order, request, id: BlockId(id) }).collect()
-}
-
-/// So many migratable pages, of which three quarters are freed again.
-fn fill_and_free(pages: usize, seed: u64, _: Order) -> Vec<Op> {
-    let mut random = Random::new(seed);
-    let mut ops = requests(pages, Order::ZERO, Request::MOVABLE.with(Request::OWNED));
-    ops.extend((0..pages as u32).map(BlockId).filter(|_| random.chance(3, 4)).map(|id| Op::Free { id }));
-    ops
+    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, super::reclaim::SCRIPT])
 }
 
 /// What is asked for.
@@ -188,6 +66,8 @@ pub struct Asked {
     pub sysctls: BTreeMap<String, String>,
     /// A trace to execute: that of [`GIVEN`], or one instead of the experiment's own.
     pub trace: Option<Given>,
+    /// Operations to carry out under pressure: those of [`GIVEN_LRU`].
+    pub lru: Option<GivenOps>,
     /// Whether compaction's tracepoints are written down also where they are no part of the experiment.
     pub events: bool,
 }
@@ -235,7 +115,8 @@ impl Plan {
         }
         match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
             Some(scenario) => Plan::of_scenario(asked, scenario, series),
-            None => match pressure::find(&asked.experiment) {
+            None if asked.experiment == GIVEN_LRU => Plan::of_given_lru(asked),
+            None => match traces::find(&asked.experiment) {
                 Some(pressure) => Plan::of_pressure(asked, pressure),
                 None => Plan::of_trace(asked),
             },
@@ -280,34 +161,6 @@ impl Plan {
             reclaim: None,
             script: TRACE_SCRIPT,
             expected: TRACE_EXPECTED,
-        })
-    }
-
-    /// A trace that puts a node under pressure.
-    fn of_pressure(asked: &Asked, p: &'static Pressure) -> Result<Plan, RecordError> {
-        let refuse = |reason: String| Err(RecordError::Asked(reason));
-        if asked.order.is_some() {
-            return refuse("--order: a trace says the sizes of its requests itself".into());
-        }
-        if let Some(given) = &asked.trace {
-            let (name, file) = (p.name, &given.file);
-            return refuse(format!("{name} is a trace of its own; for {file} write '{GIVEN} {file}'"));
-        }
-        let reclaim = Reclaim::new(p, asked.seed, asked.ops.unwrap_or(p.ops));
-        let mut sysctls: BTreeMap<String, String> = owned(p.sysctls).collect();
-        sysctls.extend(asked.sysctls.clone());
-        Ok(Plan {
-            name: p.name.into(),
-            seed: Some(asked.seed),
-            order: None,
-            sysctls,
-            usual: p.sysctls,
-            trace: Some(reclaim.trace()),
-            events: false,
-            board: reclaim.board(),
-            reclaim: Some(reclaim),
-            script: reclaim::SCRIPT,
-            expected: reclaim::EXPECTED,
         })
     }
 
@@ -419,10 +272,13 @@ fn unknown(name: &str) -> RecordError {
     let known: Vec<&str> = SCENARIOS
         .iter()
         .map(|s| s.name)
-        .chain(pressure::TRACES.iter().map(|p| p.name))
+        .chain(traces::TRACES.iter().map(|p| p.name))
         .chain(trace::recipes().map(|r| r.name))
         .collect();
-    RecordError::Asked(format!("no experiment '{name}'; known: {}, and {GIVEN} FILE", known.join(", ")))
+    RecordError::Asked(format!(
+        "no experiment '{name}'; known: {}, {GIVEN} FILE and {GIVEN_LRU} FILE",
+        known.join(", ")
+    ))
 }
 
 /// What a recording of somebody's own trace is called: as its file, in letters that a file's name may have.

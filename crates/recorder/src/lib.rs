@@ -15,7 +15,7 @@ mod initramfs;
 pub mod kernel;
 mod module;
 pub mod qemu;
-mod reclaim;
+pub mod reclaim;
 mod unpack;
 
 use experiment::Plan;

@@ -5,8 +5,8 @@
 
 use super::RecordError;
 use super::qemu::Board;
-use kontig_oracle::trace::lru::{self, LruOp};
-use kontig_oracle::trace::pressure::Pressure;
+use kontig_oracle::trace::lru::{self, LruOp, ProcessPage};
+use kontig_oracle::trace::pressure::{Node, Pressure};
 
 /// The script that has it carried out, and what that sends.
 pub(super) const SCRIPT: &str = "lru";
@@ -15,16 +15,85 @@ pub(super) const EXPECTED: &[&str] = &["t0.snap", "t0.lru", RESULTS, "t1.snap", 
 const RESULTS: &str = "res.bin";
 const ANSWERED: &str = "lru.txt";
 
+/// MiB of memory to swap to, where somebody's own operations touch a process's memory.
+const OWN_SWAP_MIB: u32 = 256;
+/// More than node 0 has room for: states are kept in memory until all is done.
+const MOST_DUMPS: usize = 32;
+/// Pages of a process that all have a place in swap.
+const MOST_PAGES: u32 = OWN_SWAP_MIB << 8;
+
 /// A trace of this kind.
 #[derive(Clone, Debug)]
 pub(super) struct Reclaim {
-    pressure: &'static Pressure,
+    node: Node,
+    process_pages: u32,
+    swap_mib: u32,
     ops: Vec<LruOp>,
 }
 
+/// Operations that somebody brings, and the file they come from: lines of a recording's `lru.txt`, with or without answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenOps {
+    /// The file, as it was named.
+    pub file: String,
+    ops: Vec<LruOp>,
+}
+
+impl GivenOps {
+    /// Reads a file's content; what follows a '#' is left out.
+    ///
+    /// # Errors
+    /// In one line: the file, the line and what is wrong with it.
+    pub fn read(file: &str, content: &[u8]) -> Result<GivenOps, String> {
+        let text = std::str::from_utf8(content).map_err(|_| format!("{file}: is not text; see docs/traces.md"))?;
+        let lines = (1..).zip(text.lines().map(|l| l.split(['#', '=']).next().unwrap_or_default().trim()));
+        let one = |(number, line): (usize, &str)| {
+            let op = lru::parse(line).map_err(|e| format!("{file}:{number}: {e}; see docs/traces.md"))?;
+            let page = match op {
+                LruOp::Load(page) | LruOp::Store(page) | LruOp::Drop(page) => page,
+                _ => ProcessPage(0),
+            };
+            if page.0 >= MOST_PAGES {
+                return Err(format!("{file}:{number}: the process has {MOST_PAGES:x} pages at most, in hexadecimal"));
+            }
+            Ok(op)
+        };
+        let ops: Vec<LruOp> = lines.filter(|(_, l)| !l.is_empty()).map(one).collect::<Result<_, String>>()?;
+        if ops.is_empty() {
+            return Err(format!("{file}: holds no operation; see docs/traces.md"));
+        }
+        if ops.iter().filter(|op| **op == LruOp::Dump).count() > MOST_DUMPS {
+            return Err(format!("{file}: more than {MOST_DUMPS} dumps"));
+        }
+        // Numbers of blocks are the module's places to keep them in.
+        let most = ops.len();
+        let beyond = |op: &LruOp| matches!(op, LruOp::Alloc { id, .. } | LruOp::Free(id) if id.0 as usize >= most);
+        match ops.iter().find(|op| beyond(op)) {
+            Some(op) => Err(format!("{file}: '{op}': blocks have numbers below that of operations, {most}")),
+            None => Ok(GivenOps { file: file.into(), ops }),
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.ops.len()
+    }
+}
+
 impl Reclaim {
-    pub(super) fn new(pressure: &'static Pressure, seed: u64, ops: usize) -> Reclaim {
-        Reclaim { pressure, ops: pressure.generate(seed, ops) }
+    pub(super) fn new(p: &Pressure, seed: u64, ops: usize) -> Reclaim {
+        Reclaim { node: p.node, process_pages: p.process_pages, swap_mib: p.swap_mib, ops: p.generate(seed, ops) }
+    }
+
+    /// Somebody's own operations, on a node as most have it.
+    pub(super) fn given(given: &GivenOps) -> Reclaim {
+        let touched = given.ops.iter().filter_map(|op| match op {
+            LruOp::Load(page) | LruOp::Store(page) | LruOp::Drop(page) => Some(page.0 + 1),
+            _ => None,
+        });
+        let process_pages = touched.max().unwrap_or(0);
+        let swap_mib = if process_pages > 0 { OWN_SWAP_MIB } else { 0 };
+        Reclaim { node: Node::SMALL, process_pages, swap_mib, ops: given.ops.clone() }
     }
 
     /// The records the machine's module reads.
@@ -33,19 +102,18 @@ impl Reclaim {
     }
 
     pub(super) fn board(&self) -> Board {
-        let node = self.pressure.node;
-        Board { node_mib: node.mib, two_zones: node.two_zones, reclaim: true }
+        Board { node_mib: self.node.mib, two_zones: self.node.two_zones, reclaim: true }
     }
 
     /// Whether pages are swapped out.
     pub(super) fn swaps(&self) -> bool {
-        self.pressure.swap_mib > 0
+        self.swap_mib > 0
     }
 
     /// Settings of the script's shell.
     pub(super) fn parameters(&self) -> String {
-        let swap = if self.swaps() { (self.pressure.swap_mib << 10).to_string() } else { String::new() };
-        format!("PAGES={}\nSWAP_KIB={swap}\n", self.pressure.process_pages)
+        let swap = if self.swaps() { (self.swap_mib << 10).to_string() } else { String::new() };
+        format!("PAGES={}\nSWAP_KIB={swap}\n", self.process_pages)
     }
 
     /// Puts the operations with their answers in the place of the words that came out of the machine.
@@ -76,6 +144,21 @@ mod tests {
         assert_eq!(reclaim("lru-file").parameters(), "PAGES=0\nSWAP_KIB=\n");
         assert_eq!(reclaim("lru-anon").parameters(), "PAGES=45000\nSWAP_KIB=262144\n");
         assert_eq!(reclaim("lru-two-zones").board(), Board { node_mib: 256, two_zones: true, reclaim: true });
+    }
+
+    #[test]
+    fn somebodys_operations_are_read_with_and_without_answers() {
+        let text = "# mine\nstore a:1f = 100442 dirty\n\nread f0:2 0 movable direct  # again\nalloc 2 9 movable\n";
+        let given = GivenOps::read("mine.txt", text.as_bytes()).expect("operations");
+        let reclaim = Reclaim::given(&given);
+        assert_eq!((given.len(), reclaim.parameters().as_str()), (3, "PAGES=32\nSWAP_KIB=262144\n"));
+        let refused = |text: &str| GivenOps::read("mine.txt", text.as_bytes()).expect_err("refused");
+        assert!(refused("drain\nreed f0:2\n").starts_with("mine.txt:2: 'reed f0:2' is no operation; see docs"));
+        assert!(refused("store a:10000\n").starts_with("mine.txt:1: the process has 10000 pages at most"));
+        assert!(refused("alloc 1 0 movable\n").contains("'alloc 1 0 movable': blocks have numbers below"));
+        assert!(refused("# nothing\n").contains("holds no operation"));
+        assert!(refused(&"dump\n".repeat(33)).contains("more than 32 dumps"));
+        assert!(GivenOps::read("x", &[0xff]).expect_err("refused").contains("is not text"));
     }
 
     #[test]

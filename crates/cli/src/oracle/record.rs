@@ -3,9 +3,10 @@
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_lab::{AskedWrongly, Failed, LabError};
-use kontig_recorder::experiment::{Asked, Plan};
+use kontig_recorder::experiment::{Asked, GIVEN_LRU, Plan};
 use kontig_recorder::given::Given;
 use kontig_recorder::kernel::{Kernel, Series};
+use kontig_recorder::reclaim::GivenOps;
 use kontig_recorder::{Control, Made, RecordError, Stage};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -29,10 +30,10 @@ A trace FILE is text, an operation a line ('#' starts a comment), or a recording
 docs/traces.md says what each means to the kernel.\n\n\
 'kontig oracle doctor' shows what is missing to make recordings.")]
 pub struct RecordArgs {
-    /// What to do: mixed, direct-movable, lru-file, ... (an unknown name lists them all), or trace for one of your own
+    /// What to do: mixed, direct-movable, lru-file, ... (an unknown name lists them all), or trace or lru for one of your own
     #[arg(value_name = "EXPERIMENT")]
     experiment: String,
-    /// A trace: that of 'trace', or instead of the experiment's own
+    /// A trace: that of 'trace' or 'lru', or instead of the experiment's own
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The kernel: 5.10, 6.1, 6.12 or 7.2
@@ -85,13 +86,23 @@ fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
         })?;
         sysctls.insert(name.to_string(), value.to_string());
     }
-    let read = |path: &PathBuf| -> Result<Given, LabError> {
+    let content = |path: &PathBuf| -> Result<(String, Vec<u8>), LabError> {
         let file = path.display().to_string();
         let content =
             std::fs::read(path).map_err(|e| AskedWrongly::Unreadable { path: file.clone(), reason: e.to_string() })?;
+        Ok((file, content))
+    };
+    let read = |path: &PathBuf| -> Result<Given, LabError> {
+        let (file, content) = content(path)?;
         Ok(Given::read(&file, &content).map_err(AskedWrongly::Value)?)
     };
-    let trace = a.file.as_ref().map(read).transpose()?;
+    let read_lru = |path: &PathBuf| -> Result<GivenOps, LabError> {
+        let (file, content) = content(path)?;
+        Ok(GivenOps::read(&file, &content).map_err(AskedWrongly::Value)?)
+    };
+    let given_lru = a.experiment == GIVEN_LRU;
+    let trace = a.file.as_ref().filter(|_| !given_lru).map(read).transpose()?;
+    let lru = a.file.as_ref().filter(|_| given_lru).map(read_lru).transpose()?;
     Ok(Asked {
         experiment: a.experiment.clone(),
         ops: a.ops,
@@ -99,6 +110,7 @@ fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
         order: a.order,
         sysctls,
         trace,
+        lru,
         events: a.events,
     })
 }

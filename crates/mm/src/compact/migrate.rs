@@ -174,14 +174,20 @@ impl CompactRun {
         to: Pfn,
         t: &mut Tally,
     ) -> MigrateOutcome {
+        let number = m.frames.owner(from, Order::ZERO);
+        // Where the order is not kept no page waits for the LRU.
+        let drains = m.lru.is_ordered()
+            && m.shared.profile.compaction.drains_for_mapped
+            && m.frames.tag(from).kind() == FrameKind::IsolatedLru
+            && owner.page_state(from, number).mapped;
         let outcome = match m.lru.holds(from) {
-            0 => owner.migrate(from, to, m.frames.owner(from, Order::ZERO)),
+            0 => owner.migrate(from, to, number),
             _ => MigrateOutcome::Busy,
         };
         match outcome {
             MigrateOutcome::Moved => {
                 t.moved += 1;
-                self.finish_migration(m, from, to);
+                self.finish_migration(m, from, to, drains);
             }
             MigrateOutcome::Busy => self.return_target(m, to),
             MigrateOutcome::Failed => {
@@ -193,12 +199,15 @@ impl CompactRun {
         outcome
     }
 
-    /// The page is at `to`; `from` is free.
-    fn finish_migration(&mut self, m: &mut Memory, from: Pfn, to: Pfn) {
+    /// The page is at `to`; `from` is free. Now the LRU's batches may have to be moved.
+    fn finish_migration(&mut self, m: &mut Memory, from: Pfn, to: Pfn, drains: bool) {
         let kind = m.frames.tag(from).kind();
         let owner = m.frames.owner(from, Order::ZERO);
         if kind == FrameKind::IsolatedLru {
             m.lru_migrated(self.cpu, from, to);
+            if drains {
+                m.lru_add_drain(self.cpu);
+            }
         } else {
             m.frames.set(to, kind, Order::ZERO);
         }

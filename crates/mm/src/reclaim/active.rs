@@ -5,7 +5,7 @@
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
-use crate::host::Owner;
+use crate::host::{Owner, PageState};
 use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, NodeId, Pfn};
 use crate::vmstat::VmEvent;
@@ -30,8 +30,15 @@ impl Memory {
         for &pfn in isolated.pages() {
             self.offer_cpu(owner);
             let number = self.frames.owner(pfn, self.frames.tag(pfn).order());
-            let mapped = !self.lru.is_released(pfn) && owner.page_state(pfn, number).mapped;
-            let by = if mapped { owner.references(pfn, number) } else { Default::default() };
+            let page = match self.lru.is_released(pfn) {
+                true => PageState::default(),
+                false => owner.page_state(pfn, number),
+            };
+            if page.unevictable {
+                self.cull_isolated(pfn, sc);
+                continue;
+            }
+            let by = if page.mapped { owner.references(pfn, number) } else { Default::default() };
             if by.ptes > 0 && by.executable && backing == Backing::File {
                 stay[nr_stay] = pfn;
                 nr_stay += 1;

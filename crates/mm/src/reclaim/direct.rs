@@ -242,12 +242,13 @@ impl Memory {
         if !self.lru.is_ordered() || self.nodes[node].kswapd.failures >= MAX_RECLAIM_RETRIES {
             return true;
         }
+        let exact = self.shared.profile.reclaim.throttles_by_exact_count;
         let (mut reserve, mut free) = (0, 0);
         for &z in &self.nodes[node].zones {
             let zone = &self.zones[z];
             if zone.managed > 0 && zone.kind <= ZoneType::Normal && self.reclaimable_pages(z) > 0 {
                 reserve += zone.wmark(Wmark::Min);
-                free += zone.nr_free_pages();
+                free += if exact { zone.nr_free_pages_exact() } else { zone.nr_free_pages() };
             }
         }
         if reserve == 0 || free > reserve / 2 {

@@ -51,6 +51,8 @@ enum Fate {
     Free,
     Keep,
     Activate,
+    /// It cannot be evicted, which nobody had told the LRU.
+    Cull,
 }
 
 impl Memory {
@@ -84,12 +86,11 @@ impl Memory {
                         let number = self.frames.owner(pfn, order);
                         owner.may_free_swap(self, pfn, number);
                     }
-                    if !state.unevictable {
-                        let flags = self.lru.flags(pfn);
-                        self.lru.set_flags(pfn, flags | PageFlags::ACTIVE);
-                        stat.activate[flags.backing().index()] += pages;
-                    }
+                    let flags = self.lru.flags(pfn);
+                    self.lru.set_flags(pfn, flags | PageFlags::ACTIVE);
+                    stat.activate[flags.backing().index()] += pages;
                 }
+                Fate::Cull => self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::UNEVICTABLE),
                 Fate::Keep => {}
             }
             kept[nr_kept] = pfn;
@@ -98,6 +99,10 @@ impl Memory {
         free.free(self, sc.cpu);
         self.shared.vmstat.add(VmEvent::Pgactivate, stat.activate.iter().sum());
         for &pfn in &kept[..nr_kept] {
+            if self.lru.flags(pfn).has(PageFlags::UNEVICTABLE) {
+                self.cull_isolated(pfn, sc);
+                continue;
+            }
             self.putback_isolated(pfn, self.frames.tag(pfn).order(), sc);
             if self.lru.flags(pfn).has(PageFlags::ACTIVE) {
                 let pages = u64::from(self.frames.tag(pfn).order().pages());
@@ -130,7 +135,7 @@ impl Memory {
         }
         sc.nr_scanned += pages;
         if page.unevictable {
-            return Fate::Activate;
+            return Fate::Cull;
         }
         if !sc.may_unmap && page.mapped {
             return Fate::Keep;
@@ -244,9 +249,10 @@ impl Memory {
         let vec = &mut self.lru.vecs[node];
         // Pages of files are written in the order they lie in them, by the flushers; by kswapd only if there is nothing
         // else, and they have been met before.
-        let writes = self.shared.profile.reclaim.writes_pages_of_files;
+        let rules = &self.shared.profile.reclaim;
+        let (writes, heads) = (rules.writes_pages_of_files, rules.counts_heads);
         if flags.has(PageFlags::FILE) && !(writes && sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {
-            vec.count(NodeStat::VmscanImmediate, sc.cpu, pages as i64);
+            vec.count_met(NodeStat::VmscanImmediate, sc.cpu, pages, heads);
             self.lru.set_flags(pfn, flags | PageFlags::RECLAIM);
             return Fate::Activate;
         }
@@ -270,7 +276,7 @@ impl Memory {
                     if queued { flags | PageFlags::RECLAIM } else { flags.without(PageFlags::RECLAIM) },
                 );
                 self.shared.emit(Listen::VMSCAN, || Event::WriteFolio { pfn, backing: flags.backing() });
-                self.lru.vecs[node].count(NodeStat::VmscanWrite, sc.cpu, pages as i64);
+                self.lru.vecs[node].count_met(NodeStat::VmscanWrite, sc.cpu, pages, heads);
                 stat.pageout += pages;
                 if queued { Fate::Keep } else { Fate::Free }
             }

@@ -6,7 +6,7 @@
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
 use crate::host::Owner;
-use crate::state::{Backing, FrameKind, LruList, Memory, NodeStat};
+use crate::state::{Backing, BatchKind, FrameKind, LruList, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, NodeId, Order, Pfn, ZoneType};
 use crate::vmstat::VmEvent;
 
@@ -121,6 +121,16 @@ impl Memory {
         self.frames.set(pfn, FrameKind::Lru, order);
         self.link(sc.cpu, pfn, order, false);
         self.no_longer_isolated(pfn, order);
+    }
+
+    /// Puts an isolated page that cannot be evicted where no reclaim meets it again, by way of a batch.
+    pub(super) fn cull_isolated(&mut self, pfn: Pfn, sc: &ScanControl) {
+        let order = self.frames.tag(pfn).order();
+        self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::ACTIVE) | PageFlags::UNEVICTABLE);
+        self.frames.set(pfn, FrameKind::Kernel, order);
+        self.no_longer_isolated(pfn, order);
+        self.shared.vmstat.add(VmEvent::UnevictablePgsCulled, u64::from(order.pages()));
+        self.batch_add(sc.cpu, pfn, BatchKind::Add);
     }
 
     /// An isolated page goes elsewhere. The node's count of isolated pages is the caller's.

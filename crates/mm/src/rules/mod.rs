@@ -12,6 +12,7 @@ mod boot;
 mod buddy;
 mod compaction;
 mod fallback;
+mod faults;
 mod highatomic;
 mod kswapd;
 mod lru;
@@ -27,6 +28,7 @@ pub use boot::BootRules;
 pub use buddy::{BuddyRules, FreeLists};
 pub use compaction::{CompactionRules, FastFind, Migration, Targets};
 pub use fallback::{Fallback, FallbackRules};
+pub use faults::FaultRules;
 pub use highatomic::{HighAtomicLimit, HighAtomicRules};
 pub use kswapd::{KswapdRules, Preemption};
 pub use lru::LruRules;
@@ -88,6 +90,7 @@ profile! {
     slow_path: SlowPathRules,
     lru: LruRules,
     reclaim: ReclaimRules,
+    faults: FaultRules,
     kswapd: KswapdRules,
     compaction: CompactionRules,
     proactive: ProactiveRules,

@@ -21,6 +21,12 @@ mechanism! {
         /// kswapd writes pages of files when it meets them a second time and nobody has queued them for writing.
         #[rule(since = "up to 6.15", section = "4.3")]
         pub writes_pages_of_files: bool,
+        /// What reclaim has written, or marked, counts as one page, whatever its size.
+        #[rule(since = "by 5.10, not 6.1", section = "4.3")]
+        pub counts_heads: bool,
+        /// Whether tasks have to wait for kswapd is told by the exact count of free pages.
+        #[rule(since = "by 6.12", section = "4.5")]
+        pub throttles_by_exact_count: bool,
         /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request that fails is tried
         /// again and again.
         #[rule(since = "6.13, 5.10.y+, not 7.2", section = "3.5")]

@@ -312,6 +312,14 @@ impl Lruvec {
     pub fn stat_exact(&self, item: NodeStat) -> u64 {
         self.stats.exact(item as usize).max(0) as u64
     }
+    /// Adds pages that reclaim has written or marked. Up to 5.15 each counts as one, by a function of its own.
+    pub(crate) fn count_met(&mut self, item: NodeStat, cpu: CpuId, pages: u64, singly: bool) {
+        if singly {
+            self.stats.increment(item as usize, cpu, self.stat_threshold);
+        } else {
+            self.count(item, cpu, pages as i64);
+        }
+    }
     /// Adds to a counter.
     #[inline(always)]
     pub(crate) fn count(&mut self, item: NodeStat, cpu: CpuId, delta: i64) {

@@ -31,6 +31,19 @@ impl<const N: usize> Stats<N> {
         }
     }
 
+    /// Adds one through a CPU's part of a counter as `inc_node_page_state` does: what is folded in is half the threshold
+    /// more than there is, so that the next time is longer off.
+    pub(crate) fn increment(&mut self, item: usize, cpu: CpuId, threshold: i64) {
+        let part = &mut self.parts[cpu][item];
+        let sum = i64::from(*part) + 1;
+        if sum > threshold {
+            self.totals[item] += sum + threshold / 2;
+            *part = -(threshold / 2) as i8;
+        } else {
+            *part = sum as i8;
+        }
+    }
+
     /// Adds to a counter whose parts nobody needs to know.
     #[inline(always)]
     pub(crate) fn add_to_total(&mut self, item: usize, delta: i64) {

@@ -15,7 +15,7 @@ use crate::recording::{CPU, NODE, Part, Recording};
 use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage};
 use crate::trace::{BlockId, Request};
 use host::{Files, Kept, Mapped};
-use kontig_mm::{AllocSlow, Event, Gfp, Listen, Memory, Order, PageFlags, Pfn, Shadow, SwapSpace};
+use kontig_mm::{AllocSlow, Event, Gfp, Listen, Memory, Order, PageFlags, Pfn, Shadow, SwapSpace, Turn};
 
 /// What a process's fault may do for its page.
 const FAULT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::KSWAPD).with(Request::RETRY);
@@ -262,29 +262,37 @@ impl Runner {
 
     /// The process reads or writes a byte of a page of its memory.
     fn access(&mut self, page: ProcessPage, writes: bool) -> Answer {
-        let (number, said) = match self.host.process.get(&page) {
-            Some(Mapped::Page(number)) => (*number, "present"),
-            Some(Mapped::Swapped { cached: Some(number), .. }) => (*number, "shadow"),
+        let rules = self.memory.profile().faults;
+        let (number, said) = match self.host.process.get(&page).copied() {
+            Some(Mapped::Page(number)) => {
+                let kept = self.host.kept(number);
+                let held = self.memory.lru().holds(kept.pfn) > 0 || kept.swap_cache;
+                match writes && !kept.writable && held {
+                    true => (self.copy(page, number), "present"),
+                    false => (Some(number), "present"),
+                }
+            }
+            Some(Mapped::Swapped { cached: Some(number), .. }) => (Some(number), "shadow"),
             Some(Mapped::Swapped { cached: None, shadow }) => {
-                let shadow = *shadow;
-                let Some(number) = self.fault(page, shadow) else { return Answer::Failed };
+                let number = self.fault(page, shadow);
+                if let Some(number) = number {
+                    self.brought_back(number, writes);
+                }
                 (number, "shadow")
             }
-            None => {
-                let Some(number) = self.fault(page, None) else { return Answer::Failed };
-                // Its first contents are zeros that were written.
-                self.host.kept_mut(number).written = true;
-                (number, "")
-            }
+            // Its first contents are zeros that are written.
+            None => (self.fault(page, None).inspect(|number| self.host.kept_mut(*number).written = true), ""),
         };
+        let Some(number) = number else { return Answer::Failed };
         self.host.process.insert(page, Mapped::Page(number));
         let kept = self.host.kept_mut(number);
         (kept.mapped, kept.young) = (true, true);
         kept.written |= writes;
+        kept.writable |= writes || said.is_empty() || !rules.copies_held_pages;
         self.answer(number, said)
     }
 
-    /// A page for the process; one that comes back from swap is read at once, and gives its place there up.
+    /// A new page for the process.
     fn fault(&mut self, page: ProcessPage, shadow: Option<Shadow>) -> Option<u32> {
         let pfn = self.alloc(Order::ZERO, FAULT.into(), Gfp::NONE)?;
         let number = self.host.map(page, pfn);
@@ -294,6 +302,28 @@ impl Runner {
             flags = self.memory.workingset_refault(CPU, pfn, flags, shadow);
         }
         self.memory.lru_add(CPU, pfn, Order::ZERO, flags);
+        Some(number)
+    }
+
+    /// A page has come back from swap: it is read, and gives its place there up.
+    fn brought_back(&mut self, number: u32, writes: bool) {
+        let rules = self.memory.profile().faults;
+        if rules.reading_swap_offers_cpu {
+            self.host.kept_mut(number).locked = true;
+            daemons::turn(&mut self.host, &mut self.memory, Turn::Offered);
+            self.host.kept_mut(number).locked = false;
+        }
+        if writes && rules.drains_before_writing {
+            self.memory.lru_add_drain(CPU);
+        }
+        self.host.kept_mut(number).dirty |= rules.frees_swap_at_once;
+    }
+
+    /// The process writes to a page that others hold: it gets one of its own.
+    fn copy(&mut self, page: ProcessPage, old: u32) -> Option<u32> {
+        let number = self.fault(page, None)?;
+        let Kept { pfn, .. } = self.host.remove(old, None);
+        self.memory.free(CPU, pfn, Order::ZERO);
         Some(number)
     }
 

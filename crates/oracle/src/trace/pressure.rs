@@ -20,6 +20,11 @@ pub struct Node {
     pub two_zones: bool,
 }
 
+impl Node {
+    /// As most traces have it: all of reclaim's rules show, and a state is small.
+    pub const SMALL: Node = Node { mib: 128, two_zones: false };
+}
+
 /// A trace that can be generated.
 #[derive(Debug)]
 pub struct Pressure {
@@ -43,8 +48,7 @@ pub struct Pressure {
 /// As most of them are: on a small node of one zone, without a process, without boosted watermarks.
 const fn usual(name: &'static str, what: &'static str, ops: usize, make: fn(&mut Script)) -> Pressure {
     let sysctls = &[("vm.watermark_boost_factor", "0")];
-    let node = Node { mib: 128, two_zones: false };
-    Pressure { name, what, ops, node, process_pages: 0, swap_mib: 0, sysctls, make }
+    Pressure { name, what, ops, node: Node::SMALL, process_pages: 0, swap_mib: 0, sysctls, make }
 }
 
 /// Pages of such a node that are free at first, about.

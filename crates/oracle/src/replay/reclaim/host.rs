@@ -6,7 +6,8 @@ use crate::replay::daemons::{self, Beside, Host};
 use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::{
-    Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, Turn, WriteOut,
+    Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, Turn, Wait,
+    WriteOut,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,13 +35,18 @@ pub(super) struct Kept {
     pub(super) written: bool,
     /// It has a place in swap.
     pub(super) swap_cache: bool,
+    /// The page table lets its process write to it.
+    pub(super) writable: bool,
+    /// It is being read.
+    pub(super) locked: bool,
 }
 
 impl Kept {
     fn new(pfn: Pfn, order: Order, of: Of) -> Kept {
         let (dirty, writeback, held) = (false, false, false);
         let (mapped, young, written, swap_cache) = (false, false, false, false);
-        Kept { pfn, order, of, dirty, writeback, held, mapped, young, written, swap_cache }
+        let (writable, locked) = (false, false);
+        Kept { pfn, order, of, dirty, writeback, held, mapped, young, written, swap_cache, writable, locked }
     }
 }
 
@@ -176,6 +182,9 @@ impl Owner for Files {
     fn turn(&mut self, m: &mut Memory, turn: Turn) {
         daemons::turn(self, m, turn);
     }
+    fn wait(&mut self, m: &mut Memory, _: Wait) {
+        daemons::run(self, m);
+    }
     fn may_isolate(&mut self, _: Pfn) -> bool {
         true
     }
@@ -196,6 +205,7 @@ impl Owner for Files {
     fn page_state(&mut self, _: Pfn, owner: u32) -> PageState {
         let kept = self.kept(owner);
         PageState {
+            locked: kept.locked,
             mapped: kept.mapped,
             dirty: kept.dirty,
             writeback: kept.writeback,

@@ -1,7 +1,7 @@
 //! Reclaim's tracepoints, line by line: who reclaimed, how much was looked at of which list, and what came of it.
 //!
 //! Lines about slabs that the trace does not own are the kernel's own business and left out; so is what the engine does
-//! not say of an event (gfp flags).
+//! not say of an event (gfp flags, and whose it is).
 
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
@@ -83,6 +83,7 @@ fn kernel_line(line: &str) -> Option<String> {
 
 /// Without what the engine does not say.
 fn trimmed(event: &str) -> String {
-    let words = event.split_whitespace().filter(|w| !w.starts_with("gfp_flags="));
+    const UNSAID: [&str; 4] = ["gfp_flags=", "isolate_mode=", "pid=", "memcg_id="];
+    let words = event.split_whitespace().filter(|w| !UNSAID.iter().any(|name| w.starts_with(name)));
     words.collect::<Vec<_>>().join(" ")
 }

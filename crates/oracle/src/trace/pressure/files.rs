@@ -115,8 +115,9 @@ pub fn dirty(s: &mut Script, request: Request) {
         if file != 0 && s.random.chance(3, 5) {
             s.write(LruOp::Dirty(page));
         }
-        if s.random.chance(1, 10) {
-            let page = FilePage { file: FAST, index: s.skewed(PAGES) };
+        if s.random.chance(1, 6) {
+            let file = if s.random.chance(1, 2) { FAST } else { SLOW };
+            let page = FilePage { file, index: s.skewed(PAGES) };
             s.write(LruOp::Writeback(page));
             s.write(LruOp::Written(page));
         }

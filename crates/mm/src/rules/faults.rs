@@ -1,0 +1,22 @@
+//! Rules of page faults, for hosts that have processes: what they do to the LRU beside adding a page.
+
+use super::rule::mechanism;
+
+mechanism! {
+    /// A process's page is made, copied or brought back from swap.
+    pub struct FaultRules for "faults" {
+        /// A page brought back by a read is copied when it is written to, if anybody holds it, the batch it waits in
+        /// included.
+        #[rule(since = "by 5.10, not 6.1", section = "4.7")]
+        pub copies_held_pages: bool,
+        /// While a page is read from a synchronous swap device the task may lose its CPU. The page is locked then.
+        #[rule(since = "by 6.12", section = "4.7")]
+        pub reading_swap_offers_cpu: bool,
+        /// A page brought back from a synchronous swap device gives its place there up at once, and is dirty.
+        #[rule(since = "by 7.2", section = "4.7")]
+        pub frees_swap_at_once: bool,
+        /// Before a page brought back is written to, this CPU's batches are put on the LRU.
+        #[rule(since = "by 7.2", section = "4.7")]
+        pub drains_before_writing: bool,
+    }
+}

@@ -1,0 +1,67 @@
+//! Plans of traces that put a node under pressure: generated, or somebody's own operations.
+
+use super::{Asked, BOOST, GIVEN, GIVEN_LRU, MOST_OPS, Plan, name_of, owned};
+use crate::RecordError;
+use crate::reclaim::{self, Reclaim};
+use kontig_oracle::trace::pressure::Pressure;
+use std::collections::BTreeMap;
+
+impl Plan {
+    /// A trace that puts a node under pressure.
+    pub(super) fn of_pressure(asked: &Asked, p: &'static Pressure) -> Result<Plan, RecordError> {
+        let refuse = |reason: String| Err(RecordError::Asked(reason));
+        if asked.order.is_some() {
+            return refuse("--order: a trace says the sizes of its requests itself".into());
+        }
+        if let Some(given) = &asked.trace {
+            let (name, file) = (p.name, &given.file);
+            return refuse(format!("{name} is a trace of its own; for {file} write '{GIVEN} {file}'"));
+        }
+        let reclaim = Reclaim::new(p, asked.seed, asked.ops.unwrap_or(p.ops));
+        Ok(Plan::of_reclaim(asked, reclaim, p.name.into(), Some(asked.seed), p.sysctls))
+    }
+
+    /// Somebody's own operations on pages that reclaim takes.
+    pub(super) fn of_given_lru(asked: &Asked) -> Result<Plan, RecordError> {
+        let refuse = |reason: String| Err(RecordError::Asked(reason));
+        let Some(given) = &asked.lru else {
+            return refuse(format!(
+                "{GIVEN_LRU}: which operations? write '{GIVEN_LRU} FILE'; docs/traces.md says what is in it"
+            ));
+        };
+        if asked.order.is_some() || asked.ops.is_some() {
+            return refuse(format!(
+                "{}: says itself how many operations and of what size; leave --ops and --order out",
+                given.file
+            ));
+        }
+        if given.len() > MOST_OPS {
+            return refuse(format!("{}: {} operations are more than {MOST_OPS}", given.file, given.len()));
+        }
+        Ok(Plan::of_reclaim(asked, Reclaim::given(given), name_of(&given.file), None, &[(BOOST, "0")]))
+    }
+
+    fn of_reclaim(
+        asked: &Asked,
+        reclaim: Reclaim,
+        name: String,
+        seed: Option<u64>,
+        usual: &'static [(&'static str, &'static str)],
+    ) -> Plan {
+        let mut sysctls: BTreeMap<String, String> = owned(usual).collect();
+        sysctls.extend(asked.sysctls.clone());
+        Plan {
+            name,
+            seed,
+            order: None,
+            sysctls,
+            usual,
+            trace: Some(reclaim.trace()),
+            events: false,
+            board: reclaim.board(),
+            reclaim: Some(reclaim),
+            script: reclaim::SCRIPT,
+            expected: reclaim::EXPECTED,
+        }
+    }
+}
