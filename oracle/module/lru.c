@@ -205,16 +205,20 @@ static void put_counters(struct buffer *b, pg_data_t *node)
 	}
 }
 
-/* What has happened since boot, on all nodes. */
+/* What has happened since the first state, on all nodes. */
 static void put_events(struct buffer *b)
 {
-	static unsigned long events[NR_VM_EVENT_ITEMS];
+	static unsigned long first[NR_VM_EVENT_ITEMS], events[NR_VM_EVENT_ITEMS];
+	static bool begun;
 	int item;
 
 	all_vm_events(events);
+	if (!begun)
+		memcpy(first, events, sizeof(first));
+	begun = true;
 	for (item = 0; item < NR_VM_EVENT_ITEMS; item++)
-		if (events[item])
-			put(b, "EVENT %s %lu\n", names[EVENT_NAMES + item], events[item]);
+		if (events[item] != first[item])
+			put(b, "EVENT %s %lu\n", names[EVENT_NAMES + item], events[item] - first[item]);
 }
 
 /* What an evicted page has left in its file: the node's age then, and whether it was of the working set. */

@@ -194,6 +194,7 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize) -> Zone {
         kind: z.kind,
         start: Pfn::new(z.start),
         end: Pfn::new(z.end),
+        whole_end: Pfn::new(z.end),
         present: z.present,
         managed: z.managed,
         watermarks: Watermarks::default(),

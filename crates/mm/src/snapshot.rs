@@ -398,6 +398,8 @@ impl ZoneSnapshot {
             }
             next = pfn + order.pages() as usize;
         }
+        // What is missing is missing at the end.
+        m.zones[id].whole_end = at(self.present as u32).pageblock_start();
         let free_lists = m.shared.profile.buddy.free_lists;
         let mut locked = m.locked(id, CpuId::new(0));
         for o in Order::all() {

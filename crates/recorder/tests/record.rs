@@ -60,6 +60,15 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn two_boots_give_the_same_bytes() {
+    recorded_twice("mixed", 20_000);
+}
+
+#[test]
+fn two_boots_under_pressure_give_the_same_bytes() {
+    recorded_twice("lru-kswapd", 45_000);
+}
+
+fn recorded_twice(experiment: &str, ops: usize) {
     let series = Series::V6_1;
     let ci = std::env::var("CI").is_ok_and(|v| v == "true");
     match duty(&doctor::examine(series, None), ci) {
@@ -70,7 +79,7 @@ fn two_boots_give_the_same_bytes() {
     }
     let dir = tempfile::tempdir().expect("a folder");
     let kernel = Kernel::find(series, None).expect("a kernel");
-    let asked = Asked { experiment: "mixed".into(), seed: 7, ops: Some(20_000), ..Asked::default() };
+    let asked = Asked { experiment: experiment.into(), seed: 7, ops: Some(ops), ..Asked::default() };
     let plan = Plan::new(&asked, series).expect("an experiment");
     let stop = AtomicBool::new(false);
     let both = ["first", "second"].map(|name| {
@@ -85,5 +94,5 @@ fn two_boots_give_the_same_bytes() {
         assert!(second[name] == *bytes, "{name} differs between two boots");
     }
     let verdict = verify(&both[0]).expect("a recording that can be replayed");
-    assert!(matches!(&verdict, Verdict::Equal(c) if c.operations == 20_000), "{verdict:?}");
+    assert!(matches!(&verdict, Verdict::Equal(c) if c.operations == ops as u64), "{verdict:?}");
 }

@@ -49,7 +49,7 @@ impl CompactRun {
             if b != block {
                 position = start;
             }
-            if self.target_too_large(m, b) {
+            if self.target_too_large(m, b) || start >= m.zones[self.zone].whole_end {
                 if b == lowest {
                     position = Pfn::of_pageblock(lowest - 1);
                     break;
@@ -180,9 +180,10 @@ impl CompactRun {
                         self.free.pfn = highest;
                         page = Some(highest);
                     }
-                    None if self.cc.direct && min != OUT_OF_REACH => {
+                    None if self.cc.direct && min != OUT_OF_REACH && m.zones[self.zone].has_frame_at(min) => {
                         self.free.pfn = min;
-                        page = Some(min).filter(|p| self.may_scan_around(m, *p));
+                        let whole = min < m.zones[self.zone].whole_end;
+                        page = Some(min).filter(|p| whole && self.may_scan_around(m, *p));
                     }
                     None => {}
                 }
@@ -267,7 +268,10 @@ impl CompactRun {
 
     /// Takes what else is free in the pageblock around a block the quick search found.
     fn fast_isolate_around(&mut self, m: &mut Memory, pfn: Pfn) {
-        if self.free.stock.pages >= self.free.wanted || self.cc.direct && self.cc.mode == MigrateMode::Async {
+        if self.free.stock.pages >= self.free.wanted
+            || self.cc.direct && self.cc.mode == MigrateMode::Async
+            || pfn >= m.zones[self.zone].whole_end
+        {
             return;
         }
         let z = &m.zones[self.zone];

@@ -91,10 +91,13 @@ impl CompactRun {
             m.shared.work.any = true;
             m.shared.work.blocks_hinted += hinted;
             m.shared.work.blocks_visited += (end - at) as u64 - hinted + u64::from(found.is_some());
-            if found.is_some() || stop == to {
-                break found;
+            match found {
+                // With frames missing it is passed over.
+                Some(b) if Pfn::of_pageblock(b) >= m.zones[self.zone].whole_end => at = b + 1,
+                Some(_) => break found,
+                None if stop == to => break None,
+                None => at = stop,
             }
-            at = stop;
         };
         match found {
             Some(b) => self.isolate_block(m, owner, Pfn::of_pageblock(b)),

@@ -15,6 +15,9 @@ mechanism! {
         /// A page brought back from a synchronous swap device gives its place there up at once, and is dirty.
         #[rule(since = "by 7.2", section = "4.7")]
         pub frees_swap_at_once: bool,
+        /// Before pages of a process are unmapped, this CPU's batches are put on the LRU.
+        #[rule(since = "up to 6.12, not 7.2", section = "4.7")]
+        pub drains_before_unmapping: bool,
         /// Before a page brought back is written to, this CPU's batches are put on the LRU.
         #[rule(since = "by 7.2", section = "4.7")]
         pub drains_before_writing: bool,

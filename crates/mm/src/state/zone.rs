@@ -16,6 +16,8 @@ pub struct Zone {
     pub start: Pfn,
     /// One past the last frame.
     pub end: Pfn,
+    /// One past the last pageblock all of whose frames exist: compaction does not visit those behind it.
+    pub whole_end: Pfn,
     /// Frames that exist.
     pub present: u64,
     /// Frames the allocator manages: present less reserved.
@@ -111,6 +113,13 @@ impl Zone {
     #[inline(always)]
     pub fn spans(&self, pfn: Pfn) -> bool {
         self.start <= pfn && pfn < self.end
+    }
+
+    /// Whether the kernel has something about the frame, be it that it is missing: it has of whole sections, of 128 MiB,
+    /// and what is missing here is missing at the zone's end.
+    pub(crate) fn has_frame_at(&self, pfn: Pfn) -> bool {
+        const SECTION: u32 = 1 << 15;
+        pfn < self.end && pfn.get() < self.whole_end.get().next_multiple_of(SECTION)
     }
 
     /// The last pageblock's first frame.

@@ -120,7 +120,7 @@ pub struct Counter {
 /// What reclaim knew of a node at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LruState {
-    /// What has happened since boot, on all nodes, by the names of `vmstat`; those that never did are left out.
+    /// What has happened since the first state, by the names of `vmstat`; what has not is left out.
     pub events: BTreeMap<String, u64>,
     /// `NODE` and `LRUVEC`: numbers by name, as `kswapd_order`, `anon_cost`; `refaults_anon` and `refaults_file`.
     pub numbers: BTreeMap<String, i64>,

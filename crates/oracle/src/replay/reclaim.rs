@@ -313,7 +313,7 @@ impl Runner {
             daemons::turn(&mut self.host, &mut self.memory, Turn::Offered);
             self.host.kept_mut(number).locked = false;
         }
-        if writes && rules.drains_before_writing {
+        if writes && rules.drains_before_writing && !self.memory.is_on_lru(self.host.kept(number).pfn) {
             self.memory.lru_add_drain(CPU);
         }
         self.host.kept_mut(number).dirty |= rules.frees_swap_at_once;
@@ -330,7 +330,9 @@ impl Runner {
     /// The process gives a page back.
     fn drop_page(&mut self, page: ProcessPage) -> Answer {
         let Some(mapped) = self.host.process.remove(&page) else { return Answer::Skipped };
-        self.memory.lru_add_drain(CPU);
+        if self.memory.profile().faults.drains_before_unmapping {
+            self.memory.lru_add_drain(CPU);
+        }
         match mapped {
             Mapped::Page(number) => {
                 let answer = self.answer(number, "present");

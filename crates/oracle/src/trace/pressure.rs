@@ -81,7 +81,7 @@ pub const TRACES: &[Pressure] = &[
     usual("lru-active", "all pages active, then a stream: active lists are shrunk", 100_000, |s| {
         files::active(s, BOTH)
     }),
-    usual("lru-dirty", "half of the pages are dirty, on devices fast and slow", 70_000, |s| files::dirty(s, BOTH)),
+    usual("lru-dirty", "most pages are dirty, on devices fast and slow", 80_000, |s| files::dirty(s, BOTH)),
     usual("lru-shrinker", "page cache beside a cache that a shrinker empties", 70_000, |s| blocks::objects(s, DIRECT)),
     Pressure {
         process_pages: 45_000,

@@ -101,23 +101,27 @@ pub fn active(s: &mut Script, request: Request) {
 }
 
 /// Three files, one of them clean. Of the others, on a fast and a slow device, pages are dirtied, and some are written by
-/// a flusher before reclaim meets them.
+/// a flusher before reclaim meets them. At first nearly every page is dirty: kswapd writes pages itself where it finds
+/// no others.
 pub fn dirty(s: &mut Script, request: Request) {
     const FAST: u8 = 1;
     const SLOW: u8 = 2;
+    const FILES: [(u8, usize); 3] = [(0, 4), (FAST, 3), (SLOW, 2)];
     s.write(LruOp::Device { file: SLOW, slow: true });
-    (0..PAGES / 3).for_each(|i| s.add(0, i, request));
+    for index in 0..PAGES * 9 / 10 {
+        let file = s.random.weighted(&FILES[1..]);
+        s.add(file, index, request);
+        s.write(LruOp::Dirty(FilePage { file, index }));
+    }
     while !s.is_full() {
-        let file = s.random.weighted(&[(0, 4), (FAST, 3), (SLOW, 2)]);
-        let i = s.skewed(PAGES);
-        s.read(file, i, request);
-        let page = FilePage { file, index: i };
+        let (file, index) = (s.random.weighted(&FILES), s.below(PAGES));
+        s.read(file, index, request);
         if file != 0 && s.random.chance(3, 5) {
-            s.write(LruOp::Dirty(page));
+            s.write(LruOp::Dirty(FilePage { file, index }));
         }
-        if s.random.chance(1, 6) {
+        if s.random.chance(1, 4) {
             let file = if s.random.chance(1, 2) { FAST } else { SLOW };
-            let page = FilePage { file, index: s.skewed(PAGES) };
+            let page = FilePage { file, index: s.below(PAGES) };
             s.write(LruOp::Writeback(page));
             s.write(LruOp::Written(page));
         }
