@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 
 /// How many are tried side by side.
 const PARALLEL: usize = 2;
-/// A replay that takes so long does not end: that has been noticed, too. The longest takes a second.
-const LIMIT: Duration = Duration::from_secs(30);
+/// A replay that takes so long does not end: that has been noticed, too. The longest takes a second where nobody else
+/// works.
+const LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
 struct Mutants {
@@ -229,19 +230,19 @@ fn run(program: &Path, mistake: &str, args: &[&OsStr]) -> Option<String> {
     }
     let out = runner.wait_with_output().expect("what the runner said");
     let said = String::from_utf8_lossy(&out.stdout).trim_end().to_string();
-    Some(if out.status.success() { said } else { "any\tthe engine stops".into() })
+    Some(if out.status.success() { said } else { "the engine stops".into() })
 }
 
-/// The recording that notices mutant `number`, and how.
+/// The first recording that notices mutant `number`, and how.
 fn noticed_by(program: &Path, number: usize, recordings: &[&PathBuf]) -> Option<(String, String)> {
-    if recordings.is_empty() {
-        return None;
-    }
-    let dirs: Vec<&OsStr> = recordings.iter().map(|d| d.as_os_str()).collect();
-    match run(program, &number.to_string(), &dirs) {
-        None => Some(("any".into(), "the engine does not end".into())),
-        Some(said) => said.split_once('\t').map(|(dir, how)| (name(Path::new(dir)), how.into())),
-    }
+    recordings.iter().find_map(|dir| {
+        let how = match run(program, &number.to_string(), &[dir.as_os_str()]) {
+            None => "the engine does not end".into(),
+            Some(said) if said.is_empty() => return None,
+            Some(said) => said,
+        };
+        Some((name(dir), how))
+    })
 }
 
 /// Whether a generated trace ends otherwise with mutant `number`.
@@ -257,8 +258,6 @@ fn every_rule_done_wrongly_is_noticed_by_a_recording() {
     assert!(mutants.len() >= 24, "{} mutants", mutants.len());
     let program = build(&mutants);
     let recordings = recordings();
-    let all: Vec<&PathBuf> = recordings.iter().collect();
-    assert_eq!(noticed_by(&program, 0, &all), None, "the engine without a mistake");
     let met = evidence::survey(&program, &recordings);
     let results = Mutex::new(vec![None; mutants.len()]);
     let next = AtomicUsize::new(0);

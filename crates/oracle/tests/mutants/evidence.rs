@@ -59,7 +59,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// The recordings that can notice a mistake: on the way of the others it lies nowhere.
+    /// The recordings that can notice a mistake: the others do not come by where it would be made.
     pub fn by_mistake<'r>(&self, number: usize, recordings: &'r [PathBuf]) -> Vec<&'r PathBuf> {
         let all = recordings.iter().zip(&self.mistakes);
         all.filter(|(_, met)| met.contains(&number)).map(|(dir, _)| dir).collect()
@@ -71,7 +71,8 @@ pub fn survey(program: &Path, recordings: &[PathBuf]) -> Survey {
     let numbers = |line: &str| line.split_ascii_whitespace().map(|n| n.parse().expect("a number")).collect();
     let said = in_parallel(recordings, |dir| {
         let said = run(program, "--survey", &[dir.as_os_str()]).expect("an engine without a mistake ends");
-        let (mechanisms, mistakes) = said.split_once('\n').expect("two lines");
+        let passed = said.split_once('\n');
+        let (mechanisms, mistakes) = passed.unwrap_or_else(|| panic!("{}, without a mistake: {said}", name(dir)));
         (numbers(mechanisms), numbers(mistakes))
     });
     let (mechanisms, mistakes) = said.into_iter().unzip();
