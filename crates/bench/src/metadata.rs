@@ -4,7 +4,7 @@ use crate::measure::Samples;
 use crate::options::{Options, size};
 use crate::subject::{Kontig, Subject};
 use crate::table::{Row, Target, Unit};
-use kontig_mm::state::Frames;
+use kontig_mm::state::{Frames, Lru};
 
 /// What the kernel keeps for a frame: one `struct page`.
 const STRUCT_PAGE: f64 = 64.0;
@@ -38,6 +38,12 @@ pub fn rows(o: &Options) -> Vec<Row> {
     let each = |bytes: f64| bytes / f64::from(frames);
     vec![
         row("9", "metadata a frame, as declared".into(), Frames::BYTES_PER_FRAME as f64, 16.0),
+        row(
+            "9c",
+            "the same on an LRU whose order is kept, its slot in the list included".into(),
+            (Frames::BYTES_PER_FRAME + Lru::BYTES_PER_FRAME) as f64,
+            16.0,
+        ),
         row("9a", format!("resident a frame after init of {at}"), each(after_init - before), 1.0),
         row("9b", format!("resident a frame with all of {at} split into frames"), each(touched - before), 16.0),
     ]

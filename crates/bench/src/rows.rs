@@ -51,7 +51,7 @@ impl Visit for Streams<'_> {
 /// the machine.
 pub fn each(o: &Options, rivals: &[Contender<Called>], listener: &mut dyn Listener) {
     // First, while nothing else is in memory.
-    group(o, listener, &["9", "9a", "9b"], "metadata", metadata::rows);
+    group(o, listener, &["9", "9a", "9b", "9c"], "metadata", metadata::rows);
     let mut streams = Streams { options: o, rivals, listener, without: Vec::new() };
     streams::each(o, &mut streams);
     let mut without = streams.without;

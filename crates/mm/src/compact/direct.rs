@@ -122,6 +122,10 @@ impl DirectCompact {
         {
             m.locked(zone, self.request.cpu).defer_compaction(self.order);
         }
+        if self.priority == CompactPriority::Async && owner.is_awaited(m) {
+            // Somebody waits for the CPU: the other zones are not worth that.
+            return Step::Done(Compacted { result: self.result, captured: None });
+        }
         Step::Working
     }
 }

@@ -15,8 +15,9 @@
 //! | 3b, the same, 1 TiB | 132 ns | 97 ns |
 //! | a run of the headline experiment on 1 TiB, resident | 4.5 GiB | 2.7 GiB |
 //!
-//! So places were taken for the memory. The LRU, whose order the engine does not keep yet, needs a place beside the
-//! owner: a second word.
+//! So places were taken for the memory. A page on an LRU whose order is kept needs a place beside its owner: that, its
+//! flags and its slot in the list are ten bytes more ([`super::Lru`]), which a machine with nothing to reclaim does not
+//! touch.
 //!
 //! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps both in a second,
 //! per-pageblock set of arrays, and none of its 512 frames is touched: memory that was never
