@@ -46,7 +46,8 @@ pub fn probes(file: &str, source: &str) -> Vec<(usize, String)> {
                 panic!("{MECHANISMS}: '{}' occurs {} times in {file}, not once", place.at, found.len())
             };
             let brace = source[start..].find('{').unwrap_or_else(|| panic!("no '{{' after '{}'", place.at));
-            probes.push((start + brace + 1, format!(" crate::probe::pass({number}); ")));
+            let when = place.when.as_deref().unwrap_or("true");
+            probes.push((start + brace + 1, format!(" if {when} {{ crate::probe::pass({number}); }} ")));
         }
     }
     probes
@@ -126,12 +127,7 @@ fn reached(recordings: &[PathBuf], met: &Survey) -> BTreeMap<String, Vec<String>
 }
 
 /// For every mistake the first recording of each kernel that notices it, those first that can be equal.
-fn noticed(
-    program: &Path,
-    mutants: &[Mutant],
-    recordings: &[PathBuf],
-    met: &Survey,
-) -> BTreeMap<String, Vec<String>> {
+fn noticed(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Survey) -> BTreeMap<String, Vec<String>> {
     let series = |dir: &PathBuf| Recording::open(dir).unwrap_or_else(|e| panic!("{e}")).about.series;
     let series: BTreeMap<&PathBuf, String> = recordings.iter().map(|dir| (dir, series(dir))).collect();
     let numbers: Vec<usize> = (0..mutants.len()).collect();
