@@ -40,6 +40,13 @@ impl Memory {
         }
     }
 
+    /// The page has been written to: it will not be clean when reclaim, which has marked it, expects that.
+    pub fn mark_dirty(&mut self, pfn: Pfn) {
+        if self.lru.is_ordered() {
+            self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::RECLAIM));
+        }
+    }
+
     /// The page is not likely to be used again: to the inactive list.
     pub fn deactivate(&mut self, cpu: CpuId, pfn: Pfn) {
         let flags = self.lru.flags(pfn);

@@ -33,6 +33,13 @@ pub struct KswapdState {
     pub(crate) highest: Option<ZoneType>,
 }
 
+impl KswapdState {
+    /// The order it has been asked for since it began, and the highest zone, if it has been asked at all.
+    pub fn asked(&self) -> (Order, Option<ZoneType>) {
+        (self.order, self.highest)
+    }
+}
+
 /// What a node's kcompactd is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KcompactdState {

@@ -72,6 +72,11 @@ impl Zone {
         LruList::ALL.iter().map(|list| self.nr_listed(*list)).sum()
     }
 
+    /// Pages on one LRU list as reclaim reads them: without what CPUs have not folded in.
+    pub fn nr_listed_as_read(&self, list: LruList) -> u64 {
+        self.lru.get(list.index())
+    }
+
     /// Pages on one LRU list, exact.
     pub fn nr_listed(&self, list: LruList) -> u64 {
         u64::try_from(self.lru.exact(list.index())).expect("a list never has fewer than no pages")

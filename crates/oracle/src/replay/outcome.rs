@@ -47,7 +47,8 @@ pub(super) fn compare(rec: &Recording, part: Part, m: &Memory, care: Care) -> Re
         return Ok(Err(contradiction(0, e)));
     }
     let mut compared = Compared::default();
-    if rec.has(&part.before("vmstat")) && rec.has(&part.after("vmstat")) {
+    let needed = part == Part::Reclaim;
+    if needed || rec.has(&part.before("vmstat")) && rec.has(&part.after("vmstat")) {
         match counters(rec, part, m)? {
             Ok((n, beyond)) => (compared.counters, compared.scanned_beyond) = (n, beyond),
             Err(d) => return Ok(Err(d)),

@@ -108,7 +108,10 @@ impl Runner {
             LruOp::Read { page, order, asks } => self.add(page, order, asks, true),
             LruOp::Touch(page) => self.with_page(page, |m, _, pfn| m.mark_accessed(CPU, pfn)),
             LruOp::Truncate { page, .. } => self.truncate(page),
-            LruOp::Dirty(page) => self.with_page(page, |_, kept, _| kept.dirty = true),
+            LruOp::Dirty(page) => self.with_page(page, |m, kept, pfn| {
+                kept.dirty = true;
+                m.mark_dirty(pfn);
+            }),
             LruOp::Writeback(page) => self.with_page(page, |_, kept, _| {
                 if !kept.writeback && std::mem::take(&mut kept.dirty) {
                     kept.writeback = true;

@@ -2,15 +2,16 @@
 //! costs and counters, each with the CPU's part of it.
 
 use super::Runner;
-use super::host::{Entry, Of};
+use super::host::{Entry, Mapped, Of};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::lru::{BATCHES, LISTS, LruPage, LruState, OwnedBy};
 use crate::recording::{CPU, NODE, Recording, snapshot_file};
 use crate::replay::{Compared, outcome};
+use crate::trace::lru::ProcessPage;
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::BatchKind;
-use kontig_mm::{LruList, Memory, NodeStat, PageFlags, Pfn};
+use kontig_mm::{LruList, Memory, NodeStat, PageFlags, Pfn, VmEvent};
 
 /// In the order the recording has the batches.
 const KINDS: [BatchKind; BATCHES.len()] = [
@@ -21,7 +22,33 @@ const KINDS: [BatchKind; BATCHES.len()] = [
     BatchKind::Activate,
     BatchKind::Rotate,
 ];
+/// What the kernel has for the highest zone where nothing is asked of kswapd.
+const ZONES_OF_ALL: u64 = 5;
 const LINES_SHOWN: usize = 6;
+
+/// Events that only the trace causes: what it grew by since the start is compared.
+const EVENTS: [VmEvent; 20] = [
+    VmEvent::PgscanKswapd,
+    VmEvent::PgscanDirect,
+    VmEvent::PgscanAnon,
+    VmEvent::PgscanFile,
+    VmEvent::PgstealKswapd,
+    VmEvent::PgstealDirect,
+    VmEvent::PgstealAnon,
+    VmEvent::PgstealFile,
+    VmEvent::PgscanSkipDma32,
+    VmEvent::PgscanSkipNormal,
+    VmEvent::Pgrefill,
+    VmEvent::Pgactivate,
+    VmEvent::Pgdeactivate,
+    VmEvent::Pgrotated,
+    VmEvent::PgscanDirectThrottle,
+    VmEvent::AllocstallNormal,
+    VmEvent::AllocstallMovable,
+    VmEvent::Pageoutrun,
+    VmEvent::KswapdLowWmarkHitQuickly,
+    VmEvent::KswapdHighWmarkHitQuickly,
+];
 
 /// A state to begin with: nobody has a page on the node's lists yet, and what reclaim remembers is of others.
 pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording> {
@@ -66,13 +93,16 @@ pub(super) fn compare(
             return Ok(Err(d));
         }
     }
-    for (what, kernel, engine) in numbers(&want, memory) {
+    for (what, kernel, engine) in numbers(&want, &rec.lru_state("t0")?, memory) {
         if kernel != engine {
             return Ok(Err(differs(name, &what, kernel, engine)));
         }
         compared.counters += 1;
     }
     if let Err(d) = shadows(name, &want, runner) {
+        return Ok(Err(d));
+    }
+    if let Err(d) = swapped(name, &want, runner) {
         return Ok(Err(d));
     }
     for &zone in &memory.nodes()[NODE.index()].zones {
@@ -158,7 +188,7 @@ fn pages(state: &str, list: &str, want: &[LruPage], got: &[Pfn], runner: &Runner
 }
 
 /// Everything that is a number.
-fn numbers(want: &LruState, m: &Memory) -> Vec<(String, String, String)> {
+fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String, String)> {
     let vec = m.lru().of_node(NODE);
     let node = &m.nodes()[NODE.index()];
     let mut all = Vec::new();
@@ -170,6 +200,8 @@ fn numbers(want: &LruState, m: &Memory) -> Vec<(String, String, String)> {
         ("refaults_anon", vec.refaults[0]),
         ("refaults_file", vec.refaults[1]),
         ("kswapd_failures", u64::from(node.kswapd.failures)),
+        ("kswapd_order", node.kswapd.asked().0.get().into()),
+        ("kswapd_highest_zoneidx", node.kswapd.asked().1.map_or(ZONES_OF_ALL, |zone| zone.index() as u64)),
     ] {
         add(name.into(), want.number(name), engine as i64);
     }
@@ -184,7 +216,9 @@ fn numbers(want: &LruState, m: &Memory) -> Vec<(String, String, String)> {
         for zone in node.zones.iter().map(|z| m.zone(*z)) {
             let (counted, unfolded) = counter(zone.kind.name(), format!("nr_zone_{}", list.name()));
             let what = format!("nr_zone_{} of {}", list.name(), zone.kind.name());
-            add(what, counted + unfolded, zone.nr_listed(list) as i64);
+            let read = zone.nr_listed_as_read(list) as i64;
+            add(format!("{what}, unfolded"), unfolded, zone.nr_listed(list) as i64 - read);
+            add(what, counted, read);
         }
     }
     for stat in NodeStat::ALL {
@@ -192,7 +226,35 @@ fn numbers(want: &LruState, m: &Memory) -> Vec<(String, String, String)> {
         add(stat.name().into(), counted, vec.stat(stat) as i64);
         add(format!("{}, unfolded", stat.name()), unfolded, vec.stat_exact(stat) as i64 - vec.stat(stat) as i64);
     }
+    for event in EVENTS {
+        let of = |state: &LruState| {
+            let of_node = || state.counters.get(&("node".into(), event.name().into())).map(|c| c.counted + c.unfolded);
+            let counted = state.events.get(event.name()).and_then(|n| i64::try_from(*n).ok());
+            counted.or_else(of_node).unwrap_or(0)
+        };
+        add(event.name().into(), of(want) - of(start), m.vmstat().get(event) as i64);
+    }
     all
+}
+
+/// Who of the process's pages is in swap alone.
+fn swapped(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Difference>> {
+    let away = |(page, mapped): (&ProcessPage, &Mapped)| match mapped {
+        Mapped::Swapped { cached: None, .. } => Some(*page),
+        Mapped::Swapped { .. } | Mapped::Page(_) => None,
+    };
+    let mut kernel = want.swapped.keys().copied();
+    let mut engine = runner.host.process.iter().filter_map(away);
+    loop {
+        let (k, e) = (kernel.next(), engine.next());
+        if k != e {
+            let name = |page: Option<ProcessPage>| page.map_or("no more pages".into(), |page| page.to_string());
+            return Err(differs(state, "pages in swap", name(k), name(e)));
+        }
+        if k.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 fn shadows(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Difference>> {
