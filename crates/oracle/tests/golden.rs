@@ -61,7 +61,7 @@ fn linux_6_1_every_recording_is_reproduced() {
 
 #[test]
 fn linux_7_2_every_recording_is_reproduced() {
-    all_are_reproduced("7.2", 29);
+    all_are_reproduced("7.2", 30);
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn linux_6_1_takes_the_same_pages_in_the_same_order_under_pressure() {
         ("6.1-lru-active", 100_000, 60_182, 5_275),
         ("6.1-lru-anon", 90_000, 60_961, 11_241),
         ("6.1-lru-boost", 60_000, 36_759, 5_411),
+        ("6.1-lru-dirty", 80_000, 50_306, 5_241),
         ("6.1-lru-file", 70_000, 56_583, 2_862),
-        ("6.1-lru-kswapd", 70_000, 56_546, 3_100),
         ("6.1-lru-large", 60_000, 3_881, 28_073),
         ("6.1-lru-mixed", 90_000, 60_963, 15_128),
         ("6.1-lru-order3", 50_000, 27_007, 10_796),
