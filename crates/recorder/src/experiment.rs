@@ -314,7 +314,7 @@ fn check_given(given: &Given, asked: &Asked, series: Series) -> Result<(), Recor
     // A page can only be made migratable by this module where any module can do it.
     let owned = |op: &Op| matches!(op, Op::Alloc { request, .. } if request.has(Request::OWNED));
     match given.ops.iter().position(owned) {
-        Some(op) if series == Series::V7_2 => {
+        Some(op) if !series.lets_modules_own() => {
             let place = given.place(op);
             refuse(format!("{place}: kernel {series} lets no module own a page; leave 'owned' out, or record on 6.1"))
         }

@@ -36,7 +36,7 @@ pub struct RecordArgs {
     /// A trace: that of 'trace' or 'lru', or instead of the experiment's own
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The kernel: 5.10, 6.1, 6.12 or 7.2
+    /// The kernel: 5.10, 6.1, 6.12, 7.2 or 7.3
     #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1)]
     kernel: Series,
     /// Operations of the trace (default: the experiment's)
