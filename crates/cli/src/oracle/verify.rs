@@ -9,7 +9,7 @@ use kontig_lab::{AskedWrongly, LabError};
 use kontig_oracle::difference::Difference;
 use kontig_oracle::replay::Compared;
 use kontig_oracle::replay::faults::{Closeness, Figure, TOLERANCE};
-use kontig_oracle::{BadRecording, Verdict};
+use kontig_oracle::{BadRecording, Verdict, verify_by};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,8 @@ pub const HELP: &str = "Examples:\n  \
     kontig oracle verify                          the newest recording under recordings/\n  \
     kontig oracle verify oracle/golden/6.1-stress1\n  \
     kontig oracle verify all                      every recording under oracle/golden and recordings\n  \
-    kontig oracle verify all --json > verdicts.json\n\n\
+    kontig oracle verify all --json > verdicts.json\n  \
+    kontig oracle verify recordings/7.3-stress --profile 7.2     how far another kernel's rules carry\n\n\
     A recording is a folder: a trace of allocations and frees with what the kernel returned for each, or a compaction \
     with its tracepoints, and the zone's state before and after. The engine starts from the state before, does the \
     same, and has to return the same and end the same: every pfn, every list in its order.\n\n\
@@ -41,6 +42,9 @@ pub struct VerifyArgs {
     /// Folders of recordings, or 'all' (default: the newest under recordings/)
     #[arg(value_name = "DIR|all")]
     recordings: Vec<PathBuf>,
+    /// Replay by this profile, a name or a file, instead of that of the recorded kernel
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
     /// Print one JSON document (schema kontig.verify/1) instead of lines
     #[arg(long)]
     json: bool,
@@ -51,9 +55,13 @@ type Verified = (PathBuf, Result<Verdict, BadRecording>);
 
 /// Runs `kontig oracle verify`.
 pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
+    let profile = args.profile.as_deref().map(kontig_profiles::open).transpose()?;
     let mut verified: Vec<Verified> = Vec::new();
     for dir in folders(&args.recordings)? {
-        let verdict = kontig_oracle::verify(&dir);
+        let verdict = match &profile {
+            Some(profile) => verify_by(&dir, profile),
+            None => kontig_oracle::verify(&dir),
+        };
         if let (false, Ok(verdict)) = (args.json, &verdict) {
             crate::print(&in_words(&dir, verdict))?;
         }

@@ -15,7 +15,8 @@ pub const MEASURE: &str = "KONTIG_EVIDENCE=write cargo test --release -p kontig-
 
 /// The whole page.
 pub fn page(p: &Page) -> String {
-    let sections = [intro(p), mechanisms(p), differing(p), not_verified(p), recordings(p), close(p), tolerance(p)];
+    let sections =
+        [intro(p), mechanisms(p), carried(p), differing(p), not_verified(p), recordings(p), close(p), tolerance(p)];
     let mut text = sections.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("\n");
     text.truncate(text.trim_end().len());
     text + "\n"
@@ -74,6 +75,30 @@ fn standing(s: &Standing) -> String {
         Standing::Unverified => "not verified".into(),
         Standing::Absent => "–".into(),
     }
+}
+
+/// What a user may expect of a kernel that has no profile of its own yet.
+fn carried(p: &Page) -> String {
+    let Some(c) = &p.carried else {
+        return String::new();
+    };
+    let mut text = format!(
+        "## How far a profile carries\n\nThe recordings of {} replayed by the profile of {}, the kernel before it: {} of {} are equal.\n",
+        c.kernel.version,
+        c.by.version,
+        c.equal,
+        c.equal + c.different.len()
+    );
+    if !c.different.is_empty() {
+        let different: Vec<String> = c.different.iter().map(|(name, at)| format!("{name} at {at}")).collect();
+        text += &format!(
+            "The others differ first: {}. `kontig profile diff {} {}` lists the rules that make them equal.\n",
+            different.join("; "),
+            c.by.series,
+            c.kernel.series
+        );
+    }
+    text
 }
 
 fn differing(p: &Page) -> String {
@@ -223,7 +248,7 @@ fn grouped(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::evidence::{Limit, Mechanisms};
-    use super::super::page::Kernel;
+    use super::super::page::{Carried, Kernel};
     use super::*;
 
     fn small(standings: Vec<Standing>, outcome: Outcome) -> Page {
@@ -237,7 +262,14 @@ mod tests {
         let limits = vec![Limit { what: "Swap".into(), why: "not modelled".into() }];
         let unnoticed = vec![("no-capture".into(), "Capture".into())];
         let recordings = vec![recording];
-        Page { kernels, rows: rows.collect(), recordings, differing: Vec::new(), limits, mistakes: 3, unnoticed }
+        let carried = Carried {
+            kernel: kernels[1].clone(),
+            by: kernels[0].clone(),
+            equal: 2,
+            different: vec![("7.2-a".into(), "operation 7".into())],
+        };
+        let (rows, carried, differing) = (rows.collect(), Some(carried), Vec::new());
+        Page { kernels, rows, recordings, carried, differing, limits, mistakes: 3, unnoticed }
     }
 
     #[test]
@@ -259,6 +291,18 @@ mod tests {
         let text = page(&small(standings, Outcome::Different(Box::new(d))));
         assert!(text.contains("| Capture | **differs**: 6.1-a | – |"), "{text}");
         assert!(text.contains("| 6.1-a | something |  |  |  |  |  |  |  | **differs** at operation 7 |"), "{text}");
+    }
+
+    #[test]
+    fn how_far_the_profile_before_the_newest_carries_is_counted() {
+        let text = page(&small(vec![Standing::Unverified; 2], Outcome::Reproduced(Compared::default())));
+        assert!(text.contains(
+            "The recordings of 7.2.9 replayed by the profile of 6.1.9, the kernel before it: 2 of 3 are equal.\n"
+        ));
+        assert!(
+            text.contains("\nThe others differ first: 7.2-a at operation 7. `kontig profile diff 6.1 7.2` lists"),
+            "{text}"
+        );
     }
 
     #[test]
