@@ -2,13 +2,14 @@
 //!
 //! A user's page waits in a CPU's batch, then is on one of the node's lists until it is freed, except while compaction or
 //! reclaim holds it isolated. What happens to it meanwhile: [`access`]. How batches work: [`batch`]. What is remembered
-//! of a page after it has been reclaimed: [`workingset`].
+//! of a page after it has been reclaimed: [`workingset`]. What reclaim has cost: [`cost`].
 //!
 //! Where the order is not kept ([`crate::state::Lru::is_ordered`]) pages are counted and nothing else.
 //! Source: kernel-behaviour §4.1, §5.4.
 
 mod access;
 mod batch;
+mod cost;
 mod to_free;
 mod workingset;
 

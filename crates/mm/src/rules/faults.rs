@@ -19,7 +19,7 @@ mechanism! {
         #[rule(since = "up to 6.12, not 7.2", section = "4.7")]
         pub drains_before_unmapping: bool,
         /// Before a page brought back is written to, this CPU's batches are put on the LRU.
-        #[rule(since = "by 7.2", section = "4.7")]
+        #[rule(since = "by 7.2, not 7.3", section = "4.7")]
         pub drains_before_writing: bool,
     }
 }

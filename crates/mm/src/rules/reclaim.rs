@@ -15,6 +15,10 @@ mechanism! {
         /// Costs fade only when there is a new one.
         #[rule(since = "by 7.2", section = "4.2")]
         pub fades_by_costs_only: bool,
+        /// Costs are read from counters when a node is begun with, and halved until they are no more than a quarter of the
+        /// lists; before, each was noted when it arose, and all halved once.
+        #[rule(since = "7.3", section = "4.2")]
+        pub costs_from_counters: bool,
         /// Pages of zones that do not help that are passed over at most, in one go; then they are taken like others.
         #[rule(since = "none up to 6.12, 32768 by 7.2", section = "4.2")]
         pub passed_over_max: u32,

@@ -10,7 +10,7 @@ use crate::recording::{CPU, NODE, Recording, snapshot_file};
 use crate::replay::{Compared, outcome};
 use crate::trace::lru::ProcessPage;
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::state::BatchKind;
+use kontig_mm::state::{BatchKind, CostsRead};
 use kontig_mm::{LruList, Memory, NodeStat, PageFlags, Pfn, VmEvent};
 
 /// In the order the recording has the batches.
@@ -64,6 +64,10 @@ pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording>
     };
     let vec = m.lruvec_mut(NODE);
     vec.cost = [number("anon_cost")?, number("file_cost")?];
+    vec.costs_read = [
+        CostsRead { rotated: number("anon_rotated")?, io: number("anon_io")? },
+        CostsRead { rotated: number("file_rotated")?, io: number("file_io")? },
+    ];
     vec.nonresident_age = number("nonresident_age")?;
     vec.refaults = [number("refaults_anon")?, number("refaults_file")?];
     Ok(())
@@ -196,6 +200,10 @@ fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String
     for (name, engine) in [
         ("anon_cost", vec.cost[0]),
         ("file_cost", vec.cost[1]),
+        ("anon_rotated", vec.costs_read[0].rotated),
+        ("anon_io", vec.costs_read[0].io),
+        ("file_rotated", vec.costs_read[1].rotated),
+        ("file_io", vec.costs_read[1].io),
         ("nonresident_age", vec.nonresident_age),
         ("refaults_anon", vec.refaults[0]),
         ("refaults_file", vec.refaults[1]),
