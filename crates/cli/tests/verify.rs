@@ -104,8 +104,12 @@ fn a_recording_of_a_kernel_without_profile_is_replayed_by_one_that_is_named() {
     std::fs::write(about, changed(&text, &[("series = \"6.1\"", "series = \"9.9\"")])).unwrap();
     let (code, out, _) = verify(d.path(), &["9.9-x", "--profile", "6.1"]);
     assert!(code == 0 && out.starts_with("9.9-x: equal: 4,000 operations"), "{out}");
-    let (code, out, _) = verify(d.path(), &["9.9-x", "--profile", "5.10"]);
+    let mine = "name = \"mine\"\nsummary = \"mine\"\nbase = \"6.1\"\n[slow_path]\ncompact_stall = \"always\"\n";
+    std::fs::write(d.path().join("mine.toml"), mine).unwrap();
+    let (code, out, _) = verify(d.path(), &["9.9-x", "--profile", "mine.toml"]);
     assert!(code == 3 && out.starts_with("9.9-x: DIFFERENT at "), "{out}");
+    let (code, _, err) = verify(d.path(), &["9.9-x", "--profile", "7.2"]);
+    assert!(code == 2 && err.ends_with("the PCP lines are of another kernel than profile '7.2'\n"), "{err}");
     let (code, _, err) = verify(d.path(), &["9.9-x", "--profile", "9.9"]);
     assert!(code == 2 && err.lines().count() == 1 && err.contains("9.9"), "{err}");
 }

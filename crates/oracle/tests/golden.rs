@@ -65,6 +65,11 @@ fn linux_7_2_every_recording_is_reproduced() {
 }
 
 #[test]
+fn linux_7_3_every_recording_is_reproduced() {
+    all_are_reproduced("7.3", 5);
+}
+
+#[test]
 fn linux_6_1_mixed_100k_is_reproduced_operation_by_operation() {
     let compared = reproduced("6.1-mixed100k", 10_000);
     assert_eq!((compared.operations, compared.pfns), (100_000, 62_764));
