@@ -83,7 +83,7 @@ fn carried(p: &Page) -> String {
         return String::new();
     };
     let mut text = format!(
-        "## How far a profile carries\n\nThe recordings of {} replayed by the profile of {}, the kernel before it: {} of {} are equal.\n",
+        "## How far a profile carries\n\nThe recordings of {} kept here, replayed by the profile of {}, the kernel before it: {} of {} are equal.\n",
         c.kernel.version,
         c.by.version,
         c.equal,
@@ -297,7 +297,7 @@ mod tests {
     fn how_far_the_profile_before_the_newest_carries_is_counted() {
         let text = page(&small(vec![Standing::Unverified; 2], Outcome::Reproduced(Compared::default())));
         assert!(text.contains(
-            "The recordings of 7.2.9 replayed by the profile of 6.1.9, the kernel before it: 2 of 3 are equal.\n"
+            "The recordings of 7.2.9 kept here, replayed by the profile of 6.1.9, the kernel before it: 2 of 3 are equal.\n"
         ));
         assert!(
             text.contains("\nThe others differ first: 7.2-a at operation 7. `kontig profile diff 6.1 7.2` lists"),
