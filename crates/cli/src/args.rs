@@ -79,6 +79,10 @@ pub struct OutputArgs {
     /// Print one JSON document (schema kontig.reproduce/2) instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Print the statistics of every figure over repetitions and rounds, too: means, deviations, the best, and which
+    /// differences are more than chance
+    #[arg(long, conflicts_with = "json")]
+    pub statistics: bool,
     /// Keep everything needed to rerun: inputs, counters, histograms, time series. A directory that holds a result is refused
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

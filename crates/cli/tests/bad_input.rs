@@ -326,7 +326,7 @@ fn a_target_that_does_not_fit_is_refused() {
     write(dir, "target.toml", &changed(TARGET, &[("\"a\", \"b\"", "\"a\""), ("100.0, ", "")]));
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:5: 2 variants", "small-target has 1"]);
     write(dir, "target.toml", &changed(TARGET, &[("100.0, ", "")]));
-    let says = ["./target.toml: ", "'hugepage alloc latency p50' has 1 values for 2 variants"];
+    let says = ["./target.toml:8: ", "'hugepage alloc latency p50' has 1 values for 2 variants"];
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
     let e = experiment(dir, &[("repetitions = 2", "target = \"hugepage-latenzy\"")]);
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["target", "did you mean 'hugepage-latency'?"]);
@@ -472,8 +472,14 @@ fn a_result_that_is_none_cannot_be_rerun() {
         ("[]", "names no schema"),
         ("{}", "names no schema"),
         (r#"{"schema": 1}"#, "names no schema"),
-        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/3"),
-        (r#"{"schema": "kontig.result/3"}"#, "damaged: missing field"),
+        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/4"),
+        (r#"{"schema": "kontig.result/3"}"#, "rerun it with the version that wrote it"),
+        (r#"{"schema": "kontig.result/4"}"#, "damaged: missing field"),
+        (
+            r#"{"schema": "kontig.reproduce/1"}"#,
+            "schema kontig.reproduce/1 holds tables and no runs: give a directory that --out wrote",
+        ),
+        (r#"{"schema": "kontig.reproduce/2"}"#, "holds tables and no runs"),
     ] {
         write(dir, "result.json", text);
         refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);

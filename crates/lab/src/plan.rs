@@ -13,6 +13,10 @@ use std::path::PathBuf;
 pub struct RunPlan {
     /// The experiment it belongs to.
     pub experiment: String,
+    /// The case of it; empty if it has none.
+    pub case: String,
+    /// How often the measured phases follow each other.
+    pub rounds: u32,
     /// The variant.
     pub variant: Variant,
     /// Its profile, switches thrown.
@@ -44,7 +48,7 @@ pub struct Views {
 impl RunPlan {
     /// A short name for messages.
     pub fn title(&self) -> String {
-        format!("{} / {}", self.experiment, self.variant.name)
+        format!("{} / {}", crate::resolved::key(&self.experiment, &self.case), self.variant.name)
     }
 
     /// Whether the machine could be made, the sysctls be set and the scenario be run; nothing is booted.

@@ -3,7 +3,7 @@
 //! Every name is looked up and every file read before the first run starts. Runs go side by side as far as the
 //! host's CPUs and memory allow; results do not depend on how many.
 
-use crate::compare::compare;
+use crate::compare::{Subject, compare};
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Experiment;
 use crate::gate::{Gate, available_memory, lock};
@@ -195,9 +195,18 @@ impl Session {
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
-            let Experiment { id, variant, .. } = &r.experiment;
+            let Experiment { id, variant, caveat, .. } = &r.experiment;
             let notes: Vec<String> = r.notes.iter().cloned().chain(r.not_recorded()).collect();
-            let result = compare(id, &r.machine.name, variant, r.target.as_ref(), &notes, &runs);
+            let subject = Subject {
+                id,
+                case: &r.case,
+                machine: &r.machine.name,
+                variants: variant,
+                target: r.target.as_ref(),
+                caveats: caveat,
+                notes: &notes,
+            };
+            let result = compare(&subject, &runs);
             let pace = sweep::points(&r.variants(), r.experiment.pace.as_ref(), &swept);
             outcomes.push(Outcome { result, runs, pace });
         }

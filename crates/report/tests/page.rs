@@ -80,7 +80,7 @@ fn every_part_has_its_data() {
     assert_eq!(pace["pauses"], serde_json::json!([0.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]));
     assert_eq!(pace["variants"][1]["lines"].as_array().map(Vec::len), Some(5), "a line a percentile");
     assert_eq!(pace["variants"][1]["lines"][0][6], serde_json::json!([6, 3.25]));
-    assert!(html.contains("MISSED: opposite") && html.contains("<b>6/8</b>"));
+    assert!(html.contains("MISSED: opposite") && html.contains("<b>6/9</b>"));
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn published_rows_show_both_and_a_verdict() {
      user                           s                17.39        8.35       ×0.48       17.2       17.1      ×0.99   MISSED: unchanged
      elapsed *                      s             1,657.89      199.62       ×0.12      1,490          –          –   MISSED: no figure
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-    direction 6/8 rows agree; headline 2/4 within 2×
+    direction 6/9 rows agree; headline 2/4 within 2×
     4 rows missed: hugepage alloc latency p95; system; user; elapsed
 
     not published

@@ -31,29 +31,6 @@ impl Noise {
 
 /// A row as `kontig-lab` would judge it.
 pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: &[Option<f64>]) -> Row {
-    let change = |values: &[f64]| (values.len() > 1 && values[0] != 0.0).then(|| values[1] / values[0]);
-    let have: Vec<f64> = measured.iter().copied().flatten().collect();
-    let full = if have.len() == measured.len() { have } else { vec![] };
-    let (was, is) = (change(published), change(&full));
-    let sign = |c: f64| {
-        if c > 1.1 {
-            1
-        } else if c < 0.9 {
-            -1
-        } else {
-            0
-        }
-    };
-    let from_nothing = published.first() == Some(&0.0) && published.get(1).is_some_and(|&v| v > 0.0);
-    let direction_agrees = match (was, is) {
-        (Some(was), Some(is)) if sign(was) != 0 => Some(sign(was) == sign(is)),
-        _ if from_nothing && full.len() > 1 => Some(full[1] > full[0]),
-        _ => None,
-    };
-    let ratio_off = match (was, is) {
-        (Some(was), Some(is)) if was > 0.0 && is > 0.0 => Some((is / was).max(was / is)),
-        _ => None,
-    };
     let (name, unit) = (name.to_owned(), unit.to_owned());
     Row {
         name,
@@ -65,8 +42,9 @@ pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: 
         published: published.to_vec(),
         measured: measured.iter().map(|value| value.map(once)).collect(),
         pairs: vec![],
-        direction_agrees,
-        ratio_off,
+        steps: judge::steps(published, measured, false),
+        caveat: None,
+        statistics: vec![],
     }
 }
 
@@ -96,13 +74,16 @@ pub fn table() -> ExperimentResult {
     ];
     ExperimentResult {
         id: "hugepage-latency".into(),
+        case: String::new(),
         machine: "xeon-1t".into(),
         target: "experiments/targets/hugepage-latency.toml".into(),
         repetitions: 1,
+        rounds: 1,
         variants: VARIANTS.map(String::from).to_vec(),
+        score: Score::of(&rows),
         rows,
+        ageing: vec![],
         remarks: vec![],
-        score: Score { direction: Tally { agree: 6, of: 8 }, headline_within_2x: Tally { agree: 2, of: 4 } },
     }
 }
 
@@ -135,11 +116,14 @@ pub fn repeated() -> ExperimentResult {
     let remark = |variant, text: &str| Remark { variant, text: text.into() };
     ExperimentResult {
         id: "five".into(),
+        case: String::new(),
         machine: "xeon-1t".into(),
         target: String::new(),
         repetitions: 5,
+        rounds: 1,
         variants: vec!["20".into(), "100".into()],
         rows,
+        ageing: vec![],
         score: Score::default(),
         remarks: vec![
             remark(Some(0), "ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken"),
@@ -196,12 +180,14 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
     };
     RunResult {
         experiment: "hugepage-latency".into(),
+        case: String::new(),
         variant: VARIANTS[variant].into(),
         repetition,
         seed: 1,
         random: true,
         without_effect: BTreeMap::new(),
         figures: vec![],
+        rounds: vec![],
         endings: Endings::default(),
         vmstat: BTreeMap::new(),
         work: BTreeMap::new(),
