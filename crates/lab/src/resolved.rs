@@ -121,6 +121,12 @@ impl Resolved {
             return Err(Wrong::at(&["rounds"], reason));
         }
         let rows: Vec<&TargetRow> = target.iter().flat_map(|t| &t.row).collect();
+        if let (true, Some(t)) = (self.case.is_empty(), target)
+            && let Some(case) = t.row.iter().find_map(|row| row.case.as_ref())
+        {
+            let reason = format!("rows of target {} are of cases, such as '{case}': the experiment has none", t.id);
+            return Err(Wrong::at(&["target"], reason));
+        }
         for (i, caveat) in e.caveat.iter().enumerate() {
             let number = i.to_string();
             if target.is_none() {
