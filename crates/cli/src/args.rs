@@ -95,6 +95,10 @@ pub struct OutputArgs {
     /// Write the simulated machine's /proc files at the start and the end of each measurement
     #[arg(long, value_name = "DIR")]
     pub procfs: Option<PathBuf>,
+    /// Write results in the layout of MMTests, whose own scripts then compare the variants: DIR/EXPERIMENT is the
+    /// directory for compare-mmtests.pl. Variants that are there already are refused, whatever else is there stays
+    #[arg(long, value_name = "DIR")]
+    pub mmtests: Option<PathBuf>,
     /// Seed of all randomness; each further repetition has the next
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

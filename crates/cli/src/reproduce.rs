@@ -110,7 +110,8 @@ fn assignment(text: &str) -> Result<(String, String), LabError> {
 fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let begin = Instant::now();
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
-    let session = Session::new(resolved, o.seed, &Views { procfs: o.procfs.clone(), maps })?;
+    let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), maps };
+    let session = Session::new(resolved, o.seed, &views)?;
     // Places that cannot be written to are found out now, not after a minute of work.
     let store = o.out.as_deref().map(Store::create).transpose()?;
     for file in [&o.html, &o.svg].into_iter().flatten() {
@@ -119,6 +120,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     if let Some(dir) = &o.procfs {
         check_directory(dir)?;
     }
+    session.check_mmtests()?;
     let files = Mutex::new(BTreeMap::new());
     let finished = |run: &RunResult| {
         let (path, file) = StoredResult::run_file(run)?;
@@ -147,7 +149,12 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
             let total = session.jobs().len();
             let kept = match (runs_kept, &o.out) {
                 (0, _) => format!("none of {total} runs was finished, and nothing is kept"),
-                (n, None) => format!("{n} of {total} runs were finished and are not stored (no --out)"),
+                (n, None) => match &o.mmtests {
+                    Some(dir) => {
+                        format!("{n} of {total} runs were finished; their iterations are in {}", dir.display())
+                    }
+                    None => format!("{n} of {total} runs were finished and are not stored (no --out)"),
+                },
                 (n, Some(dir)) => {
                     let dir = dir.display();
                     format!("{n} of {total} runs were finished and are kept: 'kontig rerun {dir}' runs those again")
@@ -268,7 +275,7 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
         };
         crate::say(&format!("{shown}: {first} {more} not of this result: its result.json names no such run"));
     }
-    let session = Session::new(stored.inputs.clone(), stored.seed, &Views { procfs: None, maps: true })?;
+    let session = Session::new(stored.inputs.clone(), stored.seed, &Views { maps: true, ..Views::default() })?;
     let planned = session.jobs().len();
     let session = session.only(|plan| stored.has(plan));
     let files = Mutex::new(BTreeMap::new());

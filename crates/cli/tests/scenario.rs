@@ -112,6 +112,7 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
         scenario,
         repetition,
         seed: 1 + u64::from(repetition),
+        mmtests: None,
         procfs: None,
         pictures: true,
     }

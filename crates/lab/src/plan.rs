@@ -2,6 +2,7 @@
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
+use crate::mmtests::MmtestsRun;
 use crate::sysctls;
 use kontig_mm::{Memory, Profile};
 use kontig_sim::MachineFile;
@@ -31,6 +32,8 @@ pub struct RunPlan {
     pub seed: u64,
     /// Where to write the machine's proc files at the begin and the end of the measurement.
     pub procfs: Option<PathBuf>,
+    /// Where to write its iterations in the layout of MMTests.
+    pub mmtests: Option<MmtestsRun>,
     /// Whether it takes pictures of the machine's pageblocks.
     pub pictures: bool,
 }
@@ -40,6 +43,8 @@ pub struct RunPlan {
 pub struct Views {
     /// The directory for the machines' proc files.
     pub procfs: Option<PathBuf>,
+    /// The directory for results in the layout of MMTests.
+    pub mmtests: Option<PathBuf>,
     /// Whether somebody will look at the maps, or at files that hold them. The one that is shown is of a variant's first
     /// repetition, so no other run has a map.
     pub maps: bool,

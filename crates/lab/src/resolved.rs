@@ -4,6 +4,7 @@ use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment};
 use crate::files::file_name;
+use crate::mmtests::MmtestsRun;
 use crate::plan::{RunPlan, Views};
 use crate::source::Source;
 use crate::sweep;
@@ -12,7 +13,7 @@ use kontig_mm::Profile;
 use kontig_sim::MachineFile;
 use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What an experiment or a case of it is called.
 pub(crate) fn key(id: &str, case: &str) -> String {
@@ -191,7 +192,16 @@ impl Resolved {
             repetition: 0,
             seed,
             procfs: None,
+            mmtests: None,
             pictures: false,
+        }
+    }
+
+    /// Where its files are below a directory of several experiments'.
+    fn directory(&self, of_all: &Path) -> PathBuf {
+        match self.case.as_str() {
+            "" => of_all.join(&self.experiment.id),
+            case => of_all.join(&self.experiment.id).join(file_name(case)),
         }
     }
 
@@ -205,17 +215,16 @@ impl Resolved {
     pub(crate) fn plans(&self, seed: u64, views: &Views) -> Vec<Vec<RunPlan>> {
         let mut plans = Vec::new();
         for (i, v) in self.experiment.variant.iter().enumerate() {
-            let of_case = |d: &PathBuf| match self.case.as_str() {
-                "" => d.join(&self.experiment.id),
-                case => d.join(&self.experiment.id).join(file_name(case)),
-            };
-            let base = views.procfs.as_ref().map(|d| of_case(d).join(file_name(&v.name)));
+            let of_variant = |d: &PathBuf| self.directory(d).join(file_name(&v.name));
+            let (base, mmtests) = (views.procfs.as_ref().map(of_variant), views.mmtests.as_ref().map(of_variant));
             for repetition in 0..self.repetitions() {
                 let procfs = base.as_ref().map(|d| d.join(repetition.to_string()));
+                let first = repetition * self.experiment.rounds;
                 plans.push(vec![RunPlan {
                     repetition,
                     seed: seed.wrapping_add(u64::from(repetition)),
                     procfs,
+                    mmtests: mmtests.clone().map(|dir| MmtestsRun { dir, first }),
                     pictures: views.maps && repetition == 0,
                     ..self.plan(i, seed)
                 }]);

@@ -7,6 +7,7 @@
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
 use crate::files::write_file;
+use crate::mmtests::{self, Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
 use crate::plan::RunPlan;
 use crate::round::{Before, Measurements, OfPhase};
@@ -129,13 +130,20 @@ impl Running<'_> {
         let mut rounds = Vec::new();
         for round in 0..self.plan.rounds {
             let of_round = if round == 0 { before.clone() } else { Before::of(&self.machine) };
+            let iteration = self.plan.mmtests.as_ref().map(|_| Iteration::begin(&self.machine));
             let (first, phases) = (self.phases.len(), self.first_measured()..self.plan.scenario.phases.len());
             self.go_through(phases, (round, self.plan.rounds))?;
             self.end_phase();
             if round + 1 == self.plan.rounds {
                 self.sampler.last_look(&mut self.machine, "end");
             }
-            rounds.push(self.round(&of_round, first));
+            let measured = self.round(&of_round, first);
+            if let (Some(of_run), Some(iteration)) = (&self.plan.mmtests, iteration) {
+                let times = self.times(first);
+                let (n, monitors) = (of_run.first + round, self.sampler.monitors());
+                iteration.write(&of_run.dir, n, &self.machine, (&measured, &times), monitors)?;
+            }
+            rounds.push(measured);
         }
         self.write_procfs("end")?;
         Ok(self.result(&before, prepared, rounds))
@@ -153,7 +161,12 @@ impl Running<'_> {
             let permille = (of_round(*begin), of_round(*end));
             self.phase(phase);
             if phase.measured && !self.sampler.is_measuring() {
-                self.machine.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
+                let mut listen = Listen::COMPACTION.with(Listen::VMSCAN);
+                if self.plan.mmtests.is_some() {
+                    listen = listen.with(mmtests::EVENTS);
+                    self.sampler.monitors();
+                }
+                self.machine.memory_mut().trace().listen(listen);
                 self.sampler.measured_from(&self.machine);
             }
             let begun = self.begin(phase)?;
@@ -322,6 +335,18 @@ impl Running<'_> {
             false => phase_figures(&self.phases[first..], None),
         });
         Round { figures, histograms, vmstat: before.vmstat_until(&self.machine) }
+    }
+
+    /// The time of all the workload's tasks in the phases from `first` on, and of the phases.
+    fn times(&self, first: usize) -> Times {
+        let of = &self.phases[first..];
+        let tasks = || of.iter().flat_map(|phase| phase.counted.tasks.values());
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        Times {
+            user_s: seconds(tasks().map(|time| time.user_ns).sum()),
+            system_s: seconds(tasks().map(|time| time.system_ns).sum()),
+            elapsed_s: seconds(of.iter().map(|phase| phase.end_ns - phase.start_ns).sum()),
+        }
     }
 
     fn result(self, before: &Before, prepared: usize, mut rounds: Vec<Round>) -> RunResult {
