@@ -173,3 +173,12 @@ fn damaged_maps_are_errors() {
     runs[0].map.frames[0].cells = "????".into();
     assert_eq!(memory_map_svg(&runs, &Picture::default()), Err(MapError::Base64));
 }
+
+#[test]
+fn rounds_and_rows_that_are_scored_apart_are_on_the_page() {
+    let html = html(&common::ageing(), &[], "A page");
+    assert!(html.contains("<h3>Round by round</h3>") && html.contains("ages the published way"), "{html:.0}");
+    assert!(html.contains("MISSED: published as steady, and ages"));
+    assert!(html.contains("scored apart, artefact: 1 row") && html.contains("User: the process is not waited for"));
+    assert!(html.contains("hugepage-latency, box-2g"));
+}

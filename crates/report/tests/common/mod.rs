@@ -306,3 +306,43 @@ pub fn large() -> Vec<RunResult> {
     let zones = [("node 0 DMA", 8), ("node 0 DMA32", 1528), ("node 0 Normal", 260_608), ("node 1 Normal", 262_144)];
     (0..2).map(|i| run(i, 0, &zones, 25)).collect()
 }
+
+/// An experiment of 15 rounds on one machine: one variant ages as published, the other does not; a row of three steps and
+/// rows that are scored apart.
+pub fn ageing() -> ExperimentResult {
+    let series = |variant, published: [f64; 6], measured: [f64; 6]| {
+        let measured = measured.map(Some).to_vec();
+        Ageing::new(("THP fault alloc".into(), "events".into()), variant, published.to_vec(), measured)
+    };
+    let caveat = |kind, reason: &str| Some(Caveat { kind, reason: reason.into() });
+    let some = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
+    let rows = vec![
+        row("Success", "%", true, &[27.5, 25.3, 45.5], &some(&[20.0, 20.0, 20.0])),
+        row("Direct pages scanned", "events", true, &[21_892_772.0, 30.0, 0.0], &some(&[9_000.0, 8.0, 0.0])),
+        row("Swap Outs", "events", false, &[0.0, 0.0, 0.0], &some(&[0.0, 0.0, 7.0])),
+        Row {
+            caveat: caveat(CaveatKind::FewSamples, "a single maximum"),
+            ..row("Max", "ms", true, &[4.0, 2.0, 2.0], &some(&[1.0, 2.0, 2.0]))
+        },
+        Row {
+            caveat: caveat(CaveatKind::Artefact, "the process is not waited for"),
+            ..row("User", "s", true, &[67.5, 0.99, 0.99], &some(&[60.0, 59.0, 59.0]))
+        },
+    ];
+    ExperimentResult {
+        case: "box-2g".into(),
+        rounds: 6,
+        variants: vec!["vanilla".into(), "async".into(), "async, wmarks".into()],
+        score: Score::of(&rows),
+        rows,
+        ageing: [
+            series(0, [61.0, 56.0, 57.0, 50.0, 34.0, 33.0], [60.0, 50.0, 50.0, 40.0, 30.0, 32.0]),
+            series(2, [52.0, 60.0, 55.0, 54.0, 55.0, 56.0], [60.0, 50.0, 30.0, 20.0, 10.0, 10.0]),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        target: "t".into(),
+        ..table()
+    }
+}
