@@ -75,7 +75,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
         return Ok(Err(d));
     }
     compared.events = traced.compared();
-    if let Err(d) = state::compare(rec, "t1", &runner, &mut compared)? {
+    if let Err(d) = state::compare(rec, state::LAST, &runner, &mut compared)? {
         return Ok(Err(d));
     }
     Ok(outcome::compare(rec, part, &runner.memory, care)?.map(|end| {
