@@ -40,7 +40,10 @@ impl Options {
             match word.as_str() {
                 "--quick" => o.quick = true,
                 "--json" => o.json = true,
-                "--filter" => o.filter.push(words.next().ok_or("--filter needs a row or a text")?),
+                "--filter" => {
+                    let text = words.next().filter(|text| !text.is_empty());
+                    o.filter.push(text.ok_or("--filter needs a row or a text")?);
+                }
                 "--rival" => o.rivals.push(words.next().ok_or("--rival needs a file")?.into()),
                 // Cargo tells every benchmark that it is one.
                 "--bench" => {}
@@ -78,5 +81,19 @@ pub fn size(frames: u32) -> String {
         gib @ 1024.. if gib % 1024 == 0 => format!("{} TiB", gib / 1024),
         0 => format!("{} MiB", frames >> 8),
         gib => format!("{gib} GiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_says_something() {
+        let parse = |words: &[&str]| Options::parse(words.iter().map(ToString::to_string));
+        assert_eq!(parse(&["--filter", "8"]).expect("a row").filter, ["8"]);
+        for nothing in [&["--filter"][..], &["--filter", ""]] {
+            assert_eq!(parse(nothing).expect_err("refused"), "--filter needs a row or a text");
+        }
     }
 }

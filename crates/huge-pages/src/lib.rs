@@ -4,6 +4,7 @@
 //! the TLB as well as the cache. Everything below 32 MiB goes to the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::OnceLock;
 
 /// From this size on an allocation is mapped on its own.
 const LARGE: usize = 32 << 20;
@@ -13,12 +14,19 @@ const HUGE_PAGE: usize = 2 << 20;
 pub struct HugePages {
     program: &'static str,
     remedy: &'static str,
+    /// The remedy of what the program was asked for.
+    advised: OnceLock<&'static str>,
 }
 
 impl HugePages {
     /// The allocator of a program: where the host has no memory left, it ends it with a line that names the remedy.
     pub const fn new(program: &'static str, remedy: &'static str) -> HugePages {
-        HugePages { program, remedy }
+        HugePages { program, remedy, advised: OnceLock::new() }
+    }
+
+    /// Names another remedy from now on, as options differ from command to command. Only the first is kept.
+    pub fn advise(&self, remedy: &'static str) {
+        self.advised.get_or_init(|| remedy);
     }
 }
 
@@ -72,7 +80,8 @@ impl HugePages {
     fn end(&self, bytes: usize) -> ! {
         use std::io::Write;
         // Standard error has no buffer, and formatting numbers takes no memory.
-        let (program, kib, remedy) = (self.program, bytes.div_ceil(1024), self.remedy);
+        let (program, kib) = (self.program, bytes.div_ceil(1024));
+        let remedy = self.advised.get().unwrap_or(&self.remedy);
         let _ = writeln!(std::io::stderr(), "{program}: the host has no {kib} KiB of memory left: {remedy}");
         // SAFETY: ending the process at once runs no code that could need memory.
         unsafe { libc::_exit(1) }

@@ -448,7 +448,7 @@ impl Lru {
 
     /// Whether the page's owner has let it go, and batches hold it still: nobody is to be asked about it.
     #[inline(always)]
-    pub(crate) fn is_released(&self, pfn: Pfn) -> bool {
+    pub fn is_released(&self, pfn: Pfn) -> bool {
         self.flags(pfn).has(PageFlags::RELEASED)
     }
 
