@@ -67,7 +67,8 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "La",
-        "A page read where memory is full: the oldest are evicted for it, 32 at a time, and remembered, as this one was. A kernel does one or two million of these a second on a CPU.",
+        "A page read where memory is full, by a task that reclaims itself: the oldest are evicted for it, 32 at a time, and \
+           remembered, as this one was.",
     ),
     (
         "Lb",

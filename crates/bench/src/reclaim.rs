@@ -10,9 +10,11 @@ use crate::options::{Options, size};
 use crate::random::Random;
 use crate::subject::{CPU, NODE, one_zone};
 use crate::table::{Row, Target, Unit};
+use kontig_mm::kswapd::Kswapd;
 use kontig_mm::state::{Frames, Lru};
 use kontig_mm::{
-    Gfp, LruList, Memory, MigrateOutcome, NodeStat, Order, Owner, PageFlags, PageState, Pfn, Request, Shadow, VmEvent,
+    Gfp, LruList, Memory, MigrateOutcome, NodeStat, Order, Owner, PageFlags, PageState, Pfn, Request, Shadow, Step,
+    VmEvent,
 };
 use kontig_profiles::linux;
 
@@ -62,10 +64,15 @@ impl Machine {
         Machine { memory, cache: Cache { pages: vec![Place::Nowhere; pages as usize] } }
     }
 
-    /// Reads a page that is not there.
+    /// Reads a page that is not there, and reclaims for it itself.
     #[inline]
     fn miss(&mut self, page: u32) {
-        let request = Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM), Order::ZERO);
+        self.read(page, Gfp::HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM));
+    }
+
+    #[inline]
+    fn read(&mut self, page: u32, gfp: Gfp) {
+        let request = Request::new(CPU, NODE, gfp, Order::ZERO);
         let pfn = self.memory.alloc_pages(&mut self.cache, request).expect("the cache can always give way");
         self.memory.set_owner(pfn, Order::ZERO, page);
         let mut flags = PageFlags::FILE;
@@ -95,10 +102,10 @@ impl Machine {
 /// Bytes the engine keeps for a page on the LRU: all of them are written when one page takes another's frame.
 const BYTES: usize = Frames::BYTES_PER_FRAME + Lru::BYTES_PER_FRAME;
 
-/// Rows L to Ld.
+/// Rows L to Le.
 pub fn rows(o: &Options) -> Vec<Row> {
     let frames = o.frames(4);
-    let mut taken: [Vec<f64>; 5] = Default::default();
+    let mut taken: [Vec<f64>; 6] = Default::default();
     let mut limits: [Vec<f64>; 2] = Default::default();
     let mut in_order = SequentialWrites::new(frames as usize * BYTES);
     let mut at_random = RandomUpdates::new(frames as usize * BYTES);
@@ -110,6 +117,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
     // One of twice the memory, read from end to end again and again: what is read has gone the longest time ago.
     let (mut stream, mut at) = (Machine::new(frames, 2 * frames), 0);
     at = stream.stream(at, 2 * frames);
+    let mut kswapd = Reclaimed::new(frames);
     // One a little larger than memory, used at random until what is used most is active.
     let mut thrash = Machine::new(frames, frames + frames / 4);
     thrash.stream(0, frames + frames / 4);
@@ -122,6 +130,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
         taken[2].push(use_twice(&mut cached.clone(), &mut random));
         taken[3].push(bring_back(&mut thrash, frames / 4, &mut random));
         taken[4].push(rotate(&mut cached.clone(), &mut random));
+        taken[5].push(kswapd.reclaim(frames / 2));
         limits[0].push(in_order.sample(frames as usize));
         limits[1].push(at_random.sample(1 << 20));
     }
@@ -129,7 +138,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
     let column = |values: Vec<f64>| Samples::new(values[1..].to_vec());
     let [in_order, at_random] = limits.map(column);
     let (in_order, at_random) = (("its bytes written", &in_order), ("one word at random", &at_random));
-    let [add, reclaim, activate, refault, rotated] = taken.map(column);
+    let [add, read, activate, refault, rotated, reclaimed] = taken.map(column);
     let row = |number, what: &str, ours: Samples, limit: (&str, &Samples), target| {
         let what = format!("{what}, {} = {:.1} M/s", size(frames), 1000.0 / ours.median());
         Row { number, what, unit: Unit::Ns, ours, peer: Some((limit.0.into(), limit.1.clone())), target }
@@ -137,10 +146,11 @@ pub fn rows(o: &Options) -> Vec<Row> {
     let aim = o.target(Target::AtMost(100.0));
     vec![
         row("L", "page allocated, put on the LRU, freed", add, in_order, None),
-        row("La", "page read, the oldest reclaimed for it", reclaim, in_order, aim),
+        row("La", "page read, the oldest reclaimed for it", read, in_order, aim),
         row("Lb", "use of a page, each used twice at random", activate, at_random, None),
         row("Lc", &format!("page brought back at random, {active:.0} % active"), refault, at_random, None),
         row("Ld", "page rotated to the tail, at random", rotated, at_random, None),
+        row("Le", "page reclaimed by kswapd", reclaimed, in_order, aim),
     ]
 }
 
@@ -213,6 +223,41 @@ fn rotate(machine: &mut Machine, random: &mut Random) -> f64 {
     });
     assert_eq!(memory.vmstat().get(VmEvent::Pgrotated), pages.len() as u64, "every page has been rotated");
     took
+}
+
+/// A machine that a file of twice its memory is read through, and its kswapd.
+struct Reclaimed {
+    machine: Machine,
+    kswapd: Kswapd,
+    at: u32,
+}
+
+impl Reclaimed {
+    fn new(frames: u32) -> Reclaimed {
+        let mut machine = Machine::new(frames, 2 * frames);
+        // A tenth of memory between the marks: kswapd, once woken, has that much to reclaim.
+        machine.memory.sysctl_write("vm.watermark_scale_factor", "1000").expect("it has this sysctl");
+        Reclaimed { machine, kswapd: Kswapd::new(NODE, CPU), at: 0 }
+    }
+
+    /// Reads until kswapd is woken, and lets it reclaim, again and again until it has reclaimed so many pages. Only
+    /// kswapd is on the clock. Nanoseconds for each page reclaimed.
+    fn reclaim(&mut self, pages: u32) -> f64 {
+        let machine = &mut self.machine;
+        let file = machine.cache.pages.len() as u32;
+        let stolen = |machine: &Machine| machine.memory.vmstat().get(VmEvent::PgstealKswapd);
+        let (mut took, before) = (0.0, stolen(machine));
+        while stolen(machine) - before < u64::from(pages) {
+            while !machine.memory.has_wakes() {
+                machine.read(self.at, Gfp::HIGHUSER_MOVABLE);
+                self.at = (self.at + 1) % file;
+            }
+            machine.memory.take_wakes().for_each(drop);
+            let Machine { memory, cache } = machine;
+            took += ns_each(1, || while self.kswapd.step(memory, cache, false) == Step::Working {});
+        }
+        took / (stolen(machine) - before) as f64
+    }
 }
 
 /// How many pages came back since the machine began, and how many of them were active at once.

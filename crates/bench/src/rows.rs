@@ -62,7 +62,7 @@ pub fn each(o: &Options, rivals: &[Contender<Called>], listener: &mut dyn Listen
     group(o, listener, &["T1", "T80", "T1000"], "turns", turns::rows);
     group(o, listener, &["F"], "fragmenting", |o| vec![simulator::fragmenting_row(o)]);
     group(o, listener, &["S", "M"], "compaction", compaction::rows);
-    group(o, listener, &["L", "La", "Lb", "Lc", "Ld"], "reclaim", reclaim::rows);
+    group(o, listener, &["L", "La", "Lb", "Lc", "Ld", "Le"], "reclaim", reclaim::rows);
     while let Some(&(_, peer)) = without.first() {
         let (of_peer, others) = without.into_iter().partition(|(_, p)| *p == peer);
         let of_peer: Vec<(&str, &str)> = of_peer;
