@@ -97,8 +97,8 @@ fn an_unknown_setting_is_found_out_before_anything_is_booted() {
     // To boot a terabyte takes seconds; where the host has no room for it, that is not what is said.
     let begin = Instant::now();
     for what in ["hugepage-latency", "hugealloc"] {
-        let args = ["run", what, "--machine", "xeon-1t", "--set", "vm.swappiness=1"];
-        refused(d.path(), &args, ASKED_WRONGLY, &["unknown sysctl 'vm.swappiness'"]);
+        let args = ["run", what, "--machine", "xeon-1t", "--set", "vm.vfs_cache_pressure=1"];
+        refused(d.path(), &args, ASKED_WRONGLY, &["unknown sysctl 'vm.vfs_cache_pressure'"]);
         let args = ["run", what, "--machine", "xeon-1t", "--profile", "6.1", "--set", "vm.defrag_mode=1"];
         refused(d.path(), &args, ASKED_WRONGLY, &["vm.defrag_mode: profile '6.1' does not have it"]);
     }

@@ -46,7 +46,12 @@ pub enum Wait {
     /// Until the page that the host has been asked to read or write is through.
     Io,
     /// Until the node's kswapd has freed enough for its allocators to go on, or waits for its next wakeup.
-    Throttled(NodeId),
+    Throttled {
+        /// The node.
+        node: NodeId,
+        /// And no longer than so many nanoseconds.
+        at_most_ns: Option<u64>,
+    },
 }
 
 /// A kernel thread that works for a node. It is written as the kernel names it: `kcompactd0`.

@@ -181,7 +181,7 @@ mod tests {
     const FOR_DAEMONS: [(Wait, Daemon); 3] = [
         (Wait::Daemon(Daemon::Kcompactd(NODE)), Daemon::Kcompactd(NODE)),
         (Wait::Daemon(Daemon::Kswapd(NODE)), Daemon::Kswapd(NODE)),
-        (Wait::Throttled(NODE), Daemon::Kswapd(NODE)),
+        (Wait::Throttled { node: NODE, at_most_ns: None }, Daemon::Kswapd(NODE)),
     ];
 
     #[test]

@@ -51,7 +51,7 @@ impl Waits {
     pub(crate) fn ended_by(wait: Wait) -> Option<Daemon> {
         match wait {
             Wait::Daemon(daemon) => Some(daemon),
-            Wait::Throttled(node) => Some(Daemon::Kswapd(node)),
+            Wait::Throttled { node, .. } => Some(Daemon::Kswapd(node)),
             Wait::Time(_) | Wait::Wakeup => None,
             Wait::Io => unreachable!("this machine has no device, so its kernel starts no I/O"),
         }

@@ -212,7 +212,7 @@ impl Frames {
     /// number of the page before it and one; when the block is freed, the number means nothing any more.
     #[inline(always)]
     pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: u32) {
-        debug_assert!(matches!(self.tag(pfn).kind(), FrameKind::Kernel | FrameKind::Lru | FrameKind::MovableOps));
+        debug_assert!(self.tag(pfn).is_allocated() || self.tag(pfn).kind() == FrameKind::IsolatedLru);
         self.set_word(pfn, order, owner);
     }
 

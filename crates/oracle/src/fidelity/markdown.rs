@@ -117,8 +117,9 @@ const NUMBERS: [&str; 7] = ["ops", "pfns", "events", "moves", "counters", "lists
 
 fn recordings(p: &Page) -> String {
     let mut text =
-        "## Recordings\n\nHow much was compared: results of operations, pfns among them, compaction events, migrations from and to, counters; and \
-         at the end the free lists and per-CPU lists with the blocks on them, in order.\n\n".to_string();
+        "## Recordings\n\nHow much was compared: results of operations, pfns among them, events of compaction and reclaim, migrations from and \
+         to, counters; and at the end the free lists and per-CPU lists with the blocks on them, in order (under pressure, `lru`, half-way \
+         and at the end the LRU lists with their pages).\n\n".to_string();
     text += &line(["recording", "what was done"].into_iter().chain(NUMBERS).chain(["result"]));
     text += &line(["---", "---"].into_iter().chain(["--:"; NUMBERS.len()]).chain(["---"]));
     text.extend(p.recordings.iter().map(recording));
