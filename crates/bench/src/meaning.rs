@@ -8,7 +8,7 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "How much of that the host really has to give before anything runs: a large machine that is hardly used is cheap.",
     ),
     ("9b", "How much of it is there once every page is in use: multiply by the pages of your machine."),
-    ("9c", "The same of a machine that reclaims: which page was used last has to be known."),
+    ("9c", "The most the first can be of a machine that reclaims: which page was used last has to be known."),
     ("1", "The cheapest request: a page allocated and freed again, as a driver does all the time."),
     ("2", "A page allocated among many, and freed in the opposite order: a program that starts and ends."),
     ("2a", "The first half of that: filling memory page by page."),
