@@ -73,6 +73,19 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Which of its options make it do with less memory.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Command::Reproduce(_) | Command::Rerun(_) => Some("choose fewer runs side by side with -j 1"),
+            Command::Run(_) => Some("choose a smaller machine with --machine, or fewer runs side by side with -j 1"),
+            Command::Bench(bench) if bench.full => Some("choose smaller machines: leave --full out"),
+            Command::Bench(_) => Some("end other programs first, or measure fewer rows"),
+            _ => None,
+        }
+    }
+}
+
 /// Where results go, and how much of the host they may use.
 #[derive(Args)]
 pub struct OutputArgs {

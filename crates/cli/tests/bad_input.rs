@@ -57,6 +57,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     );
     refused(dir, &["run", "qqqqqqqqqqqqqqqqqqqqqq"], 2, &["known: ", "hugealloc"]);
     refused(dir, &["bench", "1", "14"], ASKED_WRONGLY, &["there is no row '14'", "13a"]);
+    refused(dir, &["bench", ""], ASKED_WRONGLY, &["there is no row ''", "13a"]);
 }
 
 #[test]
@@ -397,6 +398,31 @@ fn a_machine_larger_than_the_host_says_what_it_needs() {
     );
     assert!(begin.elapsed() < Duration::from_secs(5));
     assert!(!d.path().join("kept").exists(), "nothing was begun");
+}
+
+#[test]
+fn where_memory_ends_the_remedy_is_one_that_the_command_has() {
+    let d = tmp();
+    for args in [
+        &["bench", "10"][..],
+        &["bench", "10", "--full"],
+        &["run", "watch", "--machine", "desktop-32g"],
+        &["reproduce", "compact-32g"],
+    ] {
+        // The host has plenty; the program may have 100 MB of it.
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -v 100000; exec \"$0\" \"$@\""]).arg(program()).args(args);
+        let output = limited.current_dir(d.path()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(FAILED), 1), "{args:?}: {stderr}");
+        let (_, remedy) = stderr.split_once(" KiB of memory left: ").unwrap_or_else(|| panic!("{args:?}: {stderr}"));
+        let help = kontig(d.path(), &[args[0], "--help"]).output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let options = remedy.split([' ', ',', '\n']).filter(|word| word.starts_with('-'));
+        for option in options {
+            assert!(help.contains(&format!("{option} ")) || help.contains(&format!("{option},")), "{option}: {help}");
+        }
+    }
 }
 
 /// Tests may run as root, whom permissions do not stop: what is below a regular file nobody can write.
