@@ -1,10 +1,11 @@
 //! From runs to rows: what a table says is what the runs measured, over the phase and the repetitions it names.
 
-use kontig_lab::compare::compare;
-use kontig_lab::experiment::{Experiment, Target, TargetRow, Variant};
+use kontig_lab::compare::{Subject, compare};
+use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
+use kontig_lab::target::{Target, TargetRow};
 use kontig_results::{
     Better, Ending, Endings, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row,
     RunResult, TOTAL,
@@ -17,11 +18,13 @@ const LATENCY: &str = "hugepage alloc latency";
 fn run(variant: &str, repetition: u32) -> RunResult {
     RunResult {
         experiment: "e".into(),
+        case: String::new(),
         variant: variant.into(),
         repetition,
         seed: u64::from(repetition) + 1,
         random: true,
         figures: vec![],
+        rounds: vec![],
         endings: Endings::default(),
         vmstat: BTreeMap::new(),
         work: BTreeMap::new(),
@@ -56,7 +59,12 @@ fn with(variant: &str, repetition: u32, reading: Reading) -> RunResult {
 
 fn table(variants: &[&str], runs: &[RunResult]) -> ExperimentResult {
     let variants: Vec<Variant> = variants.iter().map(|v| variant(v)).collect();
-    compare("e", "m", &variants, None, &[], runs)
+    compare(&about(&variants, None), runs)
+}
+
+/// A table of these variants against this target.
+fn about<'a>(variants: &'a [Variant], target: Option<&'a Target>) -> Subject<'a> {
+    Subject { id: "e", case: "", machine: "m", variants, target, caveats: &[], notes: &[] }
 }
 
 fn variant(name: &str) -> Variant {
@@ -87,11 +95,13 @@ fn percentiles_are_those_of_all_repetitions_together_and_extremes_are_real() {
 
 #[test]
 fn a_target_may_name_any_percentile_of_a_distribution() {
-    let row_of = |name: &str| TargetRow { name: name.into(), unit: "us".into(), headline: false, values: vec![7.0] };
+    let row_of =
+        |name: &str| TargetRow { name: name.into(), unit: "us".into(), values: vec![7.0], ..TargetRow::default() };
     let rows = vec![row_of("hugepage alloc latency p30"), row_of("hugepage alloc latency p101"), row_of("something")];
-    let target = Target { id: "t".into(), variants: vec!["a".into()], row: rows };
+    let target =
+        Target { id: "t".into(), variants: vec!["a".into()], rounds: None, caveat: vec![], row: rows, series: vec![] };
     let runs = [timed("a", 0, &[(1.0, 29), (2.0, 71)])];
-    let e = compare("e", "m", &[variant("a")], Some(&target), &[], &runs);
+    let e = compare(&about(&[variant("a")], Some(&target)), &runs);
     assert_eq!(values(&e.rows[0]), [Some(2.0)], "p30 is the thirtieth of a hundred");
     assert_eq!((values(&e.rows[1]), values(&e.rows[2])), (vec![None], vec![None]));
 }

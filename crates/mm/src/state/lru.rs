@@ -2,7 +2,7 @@
 //!
 //! A node has an active and an inactive list each for anonymous pages and for those of files, and counts the pages that
 //! cannot be evicted. New pages enter at the head, reclaim takes from the tail. A page carries two bytes of flags and
-//! counts, and its place in its list (four bytes); the list takes four more. Source: kernel-behaviour §4.1.
+//! counts, and its place in its list (four bytes); the list takes four to seven more. Source: kernel-behaviour §4.1.
 //!
 //! A machine whose memory cannot be reclaimed (only anonymous pages, no swap) may leave the order out: its pages are
 //! counted as inactive anonymous ones and nothing of this is touched. [`Lru::is_ordered`] tells.
@@ -432,9 +432,14 @@ pub struct Lru {
     pub(crate) aside: Vec<Pfn>,
 }
 
+// What is kept of a page in all.
+const _: () = assert!(super::Frames::BYTES_PER_FRAME + Lru::MOST_BYTES_PER_FRAME <= 18);
+
 impl Lru {
     /// Bytes for each page on an LRU whose order is kept, beside [`super::Frames::BYTES_PER_FRAME`].
     pub const BYTES_PER_FRAME: usize = size_of::<u16>() + size_of::<u32>() + List::BYTES_PER_BLOCK;
+    /// The same at most: lists have holes, and rings that have just grown.
+    pub const MOST_BYTES_PER_FRAME: usize = Lru::BYTES_PER_FRAME - List::BYTES_PER_BLOCK + List::MOST_BYTES_PER_BLOCK;
 
     pub(crate) fn new(ordered: bool, frames: usize, nodes: usize, cpus: usize) -> Lru {
         let kept = if ordered { frames } else { 0 };
@@ -474,7 +479,7 @@ impl Lru {
 
     /// Whether the page's owner has let it go, and batches hold it still: nobody is to be asked about it.
     #[inline(always)]
-    pub(crate) fn is_released(&self, pfn: Pfn) -> bool {
+    pub fn is_released(&self, pfn: Pfn) -> bool {
         self.flags(pfn).has(PageFlags::RELEASED)
     }
 
@@ -536,8 +541,7 @@ impl Lru {
         if let Some(list) = self.vecs[node].lists.get_mut(list.index()) {
             list.remove(pfn, place);
             if list.is_sparse() {
-                list.pack();
-                list.places().for_each(|(pfn, place)| self.places[pfn.index()] = place.0);
+                list.pack(|pfn, place| self.places[pfn.index()] = place.0);
             }
         }
     }
