@@ -15,6 +15,7 @@ impl Series {
             Series::V6_1 => include_str!("../../procfs/kernels/6.1/sysctls"),
             Series::V6_12 => include_str!("../../procfs/kernels/6.12/sysctls"),
             Series::V7_2 => include_str!("../../procfs/kernels/7.2/sysctls"),
+            Series::V7_3 => include_str!("../../procfs/kernels/7.3/sysctls"),
         };
         names.lines()
     }
