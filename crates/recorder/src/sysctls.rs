@@ -83,7 +83,7 @@ mod tests {
         );
         assert_eq!(
             refused("vm.defrag_mode", "1"),
-            "--set vm.defrag_mode=1: kernel 6.1 has no such sysctl; --kernel 7.2 has it"
+            "--set vm.defrag_mode=1: kernel 6.1 has no such sysctl; --kernel 7.2 or 7.3 has it"
         );
         assert!(refused("vm.swappiness", "201").ends_with("kernel 6.1 takes whole numbers from 0 to 200"));
         assert!(refused("vm.compact_memory", "2").ends_with("kernel 6.1 takes only 1"));
