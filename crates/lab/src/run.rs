@@ -213,12 +213,12 @@ impl Running<'_> {
     /// Runs to the end of a phase, looking at the machine at intervals.
     fn advance(&mut self, phase: &Phase, begun: &[Vec<TaskId>], (from, to): (u32, u32)) -> Result<(), LabError> {
         let start = self.machine.now();
-        let (end, mut waited_for) = match phase.end {
+        let (end, mut left) = match phase.end {
             End::After { ns } => (start.saturating_add(ns), Vec::new()),
-            End::AllDone => (u64::MAX, begun.iter().flatten().rev().copied().collect()),
+            End::AllDone => (u64::MAX, waited_for(phase, begun).rev().collect()),
         };
         loop {
-            let next = waited_for.last().copied();
+            let next = left.last().copied();
             if next.is_none() && (phase.end == End::AllDone || self.machine.now() >= end) {
                 return Ok(());
             }
@@ -227,22 +227,21 @@ impl Running<'_> {
             let stop = self.machine.run(until, next).map_err(|e| self.failed(&e))?;
             let progress = match phase.end {
                 End::After { ns } => (self.machine.now() - start) as f64 / ns.max(1) as f64,
-                End::AllDone => self.progress(begun),
+                End::AllDone => self.progress(waited_for(phase, begun)),
             };
             self.control
                 .permille
                 .store(from + (f64::from(to - from) * progress.clamp(0.0, 1.0)) as u32, Ordering::Relaxed);
             self.sampler.look(&mut self.machine, &phase.name, progress);
             if stop == Stop::ProgramDone {
-                waited_for.pop();
+                left.pop();
             }
         }
     }
 
     /// How far the task is that is least far.
-    fn progress(&self, begun: &[Vec<TaskId>]) -> f64 {
-        let copies = begun.iter().flatten();
-        let each = copies.filter_map(|id| self.machine.program(*id)).map(Program::progress);
+    fn progress(&self, copies: impl Iterator<Item = TaskId>) -> f64 {
+        let each = copies.filter_map(|id| self.machine.program(id)).map(Program::progress);
         each.fold(f64::INFINITY, f64::min)
     }
 
@@ -392,6 +391,12 @@ impl Running<'_> {
 /// What a task is called among those of a phase, and whether it is in the background.
 fn called(task: &Task) -> (String, bool) {
     (task.name.clone().unwrap_or_else(|| WORKLOAD.into()), task.background)
+}
+
+/// The copies of the tasks that a phase without an end of its own waits for.
+fn waited_for(phase: &Phase, begun: &[Vec<TaskId>]) -> impl DoubleEndedIterator<Item = TaskId> {
+    let each = phase.foreground().zip(begun).filter(|(task, _)| !task.beside).flat_map(|(_, copies)| copies);
+    each.copied().collect::<Vec<_>>().into_iter()
 }
 
 /// Each phase's part of the progress bar, thousandths: one in which nothing is waited for has a small one.

@@ -371,3 +371,36 @@ fn the_time_between_proactive_runs_is_that_of_each_nodes_kcompactd() {
     assert!((32.0..34.0).contains(&one), "one node: {one} s");
     assert!((three - one).abs() < 1.0, "one node: {one} s, three: {three} s");
 }
+
+#[test]
+fn a_task_beside_others_is_measured_until_they_are_done() {
+    let text = r#"id = "beside"
+summary = "x"
+assumptions = "x"
+machine = "tiny-64m"
+[[workload.phase]]
+name = "measure"
+measured = true
+[[workload.phase.task]]
+name = "beside"
+beside = true
+cpus = [1]
+run = { kind = "mmap-latency", size = "4 MiB", pause_us = 5000 }
+[[workload.phase.task]]
+run = { kind = "watch", seconds = 2 }
+[[variant]]
+name = "6.1"
+profile = "6.1"
+"#;
+    let experiment: Experiment = toml::from_str(text).unwrap();
+    let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], 1, &Views::default()).unwrap();
+    let (mut outcomes, error) = session.run(2, &|_| Ok(()));
+    assert_eq!(error, None);
+    let e = outcomes.remove(0).result;
+    assert_eq!(values(row(&e, "elapsed", MEASURE)), [Some(2.0)], "the phase lasts as long as the other task");
+    let rounds = values(row(&e, "beside: mmap latency samples", MEASURE))[0].unwrap();
+    let longest = values(row(&e, "beside: mmap latency max", MEASURE))[0].unwrap();
+    // A round is a pause of 5 ms and what is measured.
+    assert!(longest > 0.0 && longest < 5000.0, "{longest} µs");
+    assert!((200.0..=400.0).contains(&rounds) && rounds <= 2.0 / 0.005, "{rounds}");
+}
