@@ -5,6 +5,7 @@ use crate::compact::Compact;
 use crate::fragmenter::Fragment;
 use crate::heap::Heap;
 use crate::hugealloc::HugeAlloc;
+use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
 use crate::unmovable::FragmentUnmovable;
 use crate::watch::Watch;
@@ -30,6 +31,8 @@ pub enum Kind {
     Watch(Watch),
     /// A process replaces its memory, a stretch at a time.
     Churn(Churn),
+    /// A process maps, touches and unmaps memory, over and over.
+    MmapLatency(MmapLatency),
 }
 
 impl Kind {
@@ -52,6 +55,7 @@ impl Kind {
             Kind::Compact(b) => Task::new(b),
             Kind::Watch(b) => Task::new(b),
             Kind::Churn(b) => Task::new(b),
+            Kind::MmapLatency(b) => Task::new(b),
         })
     }
 }

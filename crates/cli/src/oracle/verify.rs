@@ -20,9 +20,10 @@ pub const HELP: &str = "Examples:\n  \
     kontig oracle verify oracle/golden/6.1-stress1\n  \
     kontig oracle verify all                      every recording under oracle/golden and recordings\n  \
     kontig oracle verify all --json > verdicts.json\n\n\
-    A recording is a folder: a trace of allocations and frees with what the kernel returned for each, or a compaction \
-    with its tracepoints, and the zone's state before and after. The engine starts from the state before, does the \
-    same, and has to return the same and end the same: every pfn, every list in its order.\n\n\
+    A recording is a folder: a trace of allocations and frees with what the kernel returned for each, a compaction \
+    with its tracepoints, or memory under pressure with both, and the zone's state before and after. The engine starts \
+    from the state before, does the same, and has to return the same and end the same: every pfn, every list in its \
+    order; of memory under pressure the LRU lists, too, in the end and on the way.\n\n\
     A difference is reported with the operations before it, what the engine did, and its zone just before: enough to \
     find the rule.\n\n\
     Huge page faults beside kcompactd cannot be replayed to the page, because the engine has no scheduler: their totals \
@@ -144,10 +145,12 @@ fn in_words(dir: &Path, verdict: &Verdict) -> String {
 
 /// What was compared, leaving out what the recording does not have.
 fn counted(c: &Compared) -> String {
+    // Of memory under pressure, reclaim's tracepoints are compared with compaction's.
+    let events = if c.lru_states > 0 { "tracepoints" } else { "compaction events" };
     let mut parts: Vec<String> = [
         (c.operations, "operations"),
         (c.pfns, "pfns"),
-        (c.events, "compaction events"),
+        (c.events, events),
         (c.migrations, "migrations"),
         (c.counters, "counters"),
     ]
@@ -155,6 +158,9 @@ fn counted(c: &Compared) -> String {
     .filter(|(n, _)| *n > 0)
     .map(|(n, what)| format!("{} {what}", grouped(n)))
     .collect();
+    if c.lru_states > 0 {
+        parts.push(format!("{} pages on LRU lists in {} states", grouped(c.lru_pages), c.lru_states));
+    }
     if c.final_states > 0 {
         parts.push(format!("final state with {} blocks in {} lists", grouped(c.listed), c.lists));
     }
@@ -210,6 +216,8 @@ pub(super) fn compared_as_json(c: &Compared) -> Value {
         "events": c.events,
         "migrations": c.migrations,
         "counters": c.counters,
+        "lru_states": c.lru_states,
+        "lru_pages": c.lru_pages,
         "lists": c.lists,
         "listed": c.listed,
         "final_states": c.final_states,
@@ -242,6 +250,16 @@ fn difference_as_json(d: &Difference) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_compared_of_memory_under_pressure_is_named() {
+        let c = Compared { operations: 70_000, events: 2_862, lru_states: 2, lru_pages: 56_583, ..Compared::default() };
+        let of_the_end = Compared { lists: 30, listed: 512, final_states: 1, ..c.clone() };
+        let pressure = "70,000 operations, 2,862 tracepoints, 56,583 pages on LRU lists in 2 states";
+        assert_eq!(counted(&of_the_end), format!("{pressure}, final state with 512 blocks in 30 lists"));
+        let compaction = Compared { lru_states: 0, ..of_the_end };
+        assert!(counted(&compaction).contains("2,862 compaction events, final state"), "{}", counted(&compaction));
+    }
 
     #[test]
     fn thousands_are_set_apart() {

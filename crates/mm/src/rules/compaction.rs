@@ -169,7 +169,7 @@ mechanism! {
         pub migration: Migration,
         /// After a mapped page has been moved the LRU's batches are moved, too, so that a page that is locked into memory is
         /// counted as such; elsewhere only after such a page.
-        #[rule(since = "by 6.1, not 6.12, not 7.2", section = "5.11")]
+        #[rule(since = "by 6.1, gone by 6.12", section = "5.11")]
         pub drains_for_mapped: bool,
         /// How the free scanner keeps what it isolates.
         #[rule(section = "5.5.2")]

@@ -82,7 +82,7 @@ mechanism! {
         #[rule(since = "up to 6.15", section = "4.3")]
         pub writes_pages_of_files: bool,
         /// What reclaim has written, or marked, counts as one page, whatever its size.
-        #[rule(since = "up to 5.15", section = "4.3")]
+        #[rule(since = "up to 5.18", section = "4.3")]
         pub counts_heads: bool,
         /// Of the objects of a cache that were deferred, a part counts that grows with the priority; before, all did, but
         /// no more than half the cache unless much of it is due now.

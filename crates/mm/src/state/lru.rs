@@ -1,8 +1,9 @@
 //! The LRU lists: which pages are on them, in which order, and what is remembered of each page.
 //!
 //! A node has an active and an inactive list each for anonymous pages and for those of files, and counts the pages that
-//! cannot be evicted. Up to 4.7 each zone has its own. New pages enter at the head, reclaim takes from the tail. A page carries two bytes of flags and
-//! counts, and its place in its list (four bytes); the list takes four more. Source: kernel-behaviour §4.1.
+//! cannot be evicted. Up to 4.7 each zone has its own. New pages enter at the head, reclaim takes from the tail. A page
+//! carries two bytes of flags and counts, and its place in its list (four bytes); the list takes four to seven more.
+//! Source: kernel-behaviour §4.1.
 //!
 //! A machine whose memory cannot be reclaimed (only anonymous pages, no swap) may leave the order out: its pages are
 //! counted as inactive anonymous ones and nothing of this is touched. [`Lru::is_ordered`] tells.
@@ -417,9 +418,14 @@ pub struct Lru {
     pub(crate) aside: Vec<Pfn>,
 }
 
+// What is kept of a page in all.
+const _: () = assert!(super::Frames::BYTES_PER_FRAME + Lru::MOST_BYTES_PER_FRAME <= 18);
+
 impl Lru {
     /// Bytes for each page on an LRU whose order is kept, beside [`super::Frames::BYTES_PER_FRAME`].
     pub const BYTES_PER_FRAME: usize = size_of::<u16>() + size_of::<u32>() + List::BYTES_PER_BLOCK;
+    /// The same at most: lists have holes, and rings that have just grown.
+    pub const MOST_BYTES_PER_FRAME: usize = Lru::BYTES_PER_FRAME - List::BYTES_PER_BLOCK + List::MOST_BYTES_PER_BLOCK;
 
     pub(crate) fn new(ordered: bool, frames: usize, vecs: Table<LruvecId, Lruvec>, cpus: usize) -> Lru {
         let kept = if ordered { frames } else { 0 };
@@ -470,7 +476,7 @@ impl Lru {
 
     /// Whether the page's owner has let it go, and batches hold it still: nobody is to be asked about it.
     #[inline(always)]
-    pub(crate) fn is_released(&self, pfn: Pfn) -> bool {
+    pub fn is_released(&self, pfn: Pfn) -> bool {
         self.flags(pfn).has(PageFlags::RELEASED)
     }
 
@@ -532,8 +538,7 @@ impl Lru {
         if let Some(list) = self.vecs[lruvec].lists.get_mut(list.index()) {
             list.remove(pfn, place);
             if list.is_sparse() {
-                list.pack();
-                list.places().for_each(|(pfn, place)| self.places[pfn.index()] = place.0);
+                list.pack(|pfn, place| self.places[pfn.index()] = place.0);
             }
         }
     }

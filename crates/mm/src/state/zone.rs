@@ -80,6 +80,11 @@ impl Zone {
         LruList::ALL.iter().map(|list| self.nr_listed(*list)).sum()
     }
 
+    /// Pages it has still to give before those that go round look at the next zone, as the kernel's counter shows them.
+    pub fn nr_alloc_batch(&self) -> u64 {
+        self.alloc_batch.get(0)
+    }
+
     /// Pages on one LRU list as reclaim reads them: without what CPUs have not folded in.
     pub fn nr_listed_as_read(&self, list: LruList) -> u64 {
         self.lru.get(list.index())

@@ -31,7 +31,7 @@ fn intro(p: &Page) -> String {
         "# What to believe\n\n\
          Kontig's engine is held against {all} recordings of real kernels ({kernels}, as Debian builds them): it starts from \
          the recorded state, is asked the same, and has to return the same pfns, go through the same compaction events \
-         (begin, end, finished, and what was isolated and migrated) and end with the same lists in the same order. In {equal} it does; {close} are within {TOLERANCE} %; {others} it does not \
+         (begin, end, finished, and what was isolated and migrated; under pressure reclaim's, too) and end with the same lists in the same order. In {equal} it does; {close} are within {TOLERANCE} %; {others} it does not \
          reproduce. To see whether the recordings would notice a mistake, {planted} rules are \
          done wrongly, one at a time: {noticed} are noticed.\n\n\
          This page is made by `{MAKE}`, from the replays; the tests fail where it is not what they say. `kontig oracle \
@@ -113,13 +113,12 @@ fn not_verified(p: &Page) -> String {
     text
 }
 
-const NUMBERS: [&str; 7] = ["ops", "pfns", "events", "moves", "counters", "lists", "blocks"];
+const NUMBERS: [&str; 8] = ["ops", "pfns", "events", "moves", "counters", "LRU pages", "lists", "blocks"];
 
 fn recordings(p: &Page) -> String {
     let mut text =
-        "## Recordings\n\nHow much was compared: results of operations, pfns among them, events of compaction and reclaim, migrations from and \
-         to, counters; and at the end the free lists and per-CPU lists with the blocks on them, in order (under pressure, `lru`, half-way \
-         and at the end the LRU lists with their pages).\n\n".to_string();
+        "## Recordings\n\nHow much was compared: results of operations, pfns among them, tracepoints, migrations from and to, counters; under \
+         pressure the pages on the LRU lists, in order, in all recorded states; and at the end the free lists and per-CPU lists with the blocks on them, in order.\n\n".to_string();
     text += &line(["recording", "what was done"].into_iter().chain(NUMBERS).chain(["result"]));
     text += &line(["---", "---"].into_iter().chain(["--:"; NUMBERS.len()]).chain(["---"]));
     text.extend(p.recordings.iter().map(recording));
@@ -134,7 +133,8 @@ fn recording(r: &Replayed) -> String {
         Outcome::Different(d) => (&nothing, format!("**differs** at {}", d.at)),
         Outcome::NotReplayed(why) => (&nothing, format!("not replayed: {why}")),
     };
-    let numbers = [c.operations, c.pfns, c.events, c.migrations, c.counters, c.lists, c.listed].map(grouped_or_none);
+    let numbers =
+        [c.operations, c.pfns, c.events, c.migrations, c.counters, c.lru_pages, c.lists, c.listed].map(grouped_or_none);
     let cells = [r.name.clone(), r.what.clone()].into_iter().chain(numbers).chain([result]).collect::<Vec<_>>();
     line(cells.iter().map(String::as_str))
 }
@@ -258,7 +258,7 @@ mod tests {
         let standings = vec![Standing::Differs { recording: "6.1-a".into() }, Standing::Absent];
         let text = page(&small(standings, Outcome::Different(Box::new(d))));
         assert!(text.contains("| Capture | **differs**: 6.1-a | – |"), "{text}");
-        assert!(text.contains("| 6.1-a | something |  |  |  |  |  |  |  | **differs** at operation 7 |"), "{text}");
+        assert!(text.contains("| 6.1-a | something |  |  |  |  |  |  |  |  | **differs** at operation 7 |"), "{text}");
     }
 
     #[test]

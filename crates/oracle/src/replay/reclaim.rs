@@ -1,8 +1,8 @@
 //! Memory under pressure: files read, a process's memory touched, and what reclaim takes of both.
 //!
 //! Every operation must have the kernel's answer: the same page, found or brought back, with the same flags. In between
-//! and in the end the LRU lists must hold the same pages in the same order (`state`), and reclaim's tracepoints must be
-//! the kernel's, line by line (`traced`). The pages' owner is `host`.
+//! and in the end the LRU lists must hold the same pages in the same order (`state`), and the tracepoints of reclaim and
+//! compaction must be the kernel's, line by line (`traced`). The pages' owner is `host`.
 
 mod host;
 mod state;
@@ -75,7 +75,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
         return Ok(Err(d));
     }
     compared.events = traced.compared();
-    if let Err(d) = state::compare(rec, "t1", &runner, &mut compared)? {
+    if let Err(d) = state::compare(rec, state::LAST, &runner, &mut compared)? {
         return Ok(Err(d));
     }
     Ok(outcome::compare(rec, part, &runner.memory, care)?.map(|end| {

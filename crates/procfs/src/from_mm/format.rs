@@ -50,6 +50,11 @@ impl Format {
         VmStat::parse("vmstat", self.vmstat).expect("a kernel's own text")
     }
 
+    /// The names in `/proc/vmstat`.
+    pub(super) fn counter_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.vmstat.lines().filter_map(|line| line.split(' ').next())
+    }
+
     /// What `/proc/zoneinfo` looks like.
     pub(super) fn zoneinfo(&self) -> ZoneInfo {
         ZoneInfo::parse("zoneinfo", self.zoneinfo).expect("a kernel's own text")
