@@ -6,6 +6,7 @@
 
 use super::ToFree;
 use crate::prefetch::prefetch;
+use crate::rules::BalancedBy;
 use crate::state::{BATCH_MAX, BatchKind, FrameKind, Memory, PageFlags, order_on_lru};
 use crate::types::{CpuId, Order, Pfn};
 use crate::vmstat::VmEvent;
@@ -106,6 +107,9 @@ impl Memory {
 
     /// A page that joins a list, or changes from one to another, counts as looked at, and if it is active as in use.
     fn note_looked_at(&mut self, pfn: Pfn) {
+        if self.shared.profile.reclaim.balance != BalancedBy::Rotations {
+            return;
+        }
         let flags = self.lru.flags(pfn);
         let (lruvec, of) = (self.lruvec_of(pfn), flags.backing().index());
         let vec = &mut self.lru.vecs[lruvec];

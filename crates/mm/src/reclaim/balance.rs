@@ -5,7 +5,7 @@
 
 use super::control::ScanControl;
 use crate::gfp::Wmark;
-use crate::rules::BalancedBy;
+use crate::rules::{BalancedBy, SlabShare};
 use crate::state::{Backing, LruList, Lruvec, Memory, NodeStat};
 use crate::sysctl::SWAPPINESS;
 use crate::types::{CLUSTER_MAX, LruvecId};
@@ -176,8 +176,11 @@ impl Memory {
         sc.cache_trim_mode.then_some(Backing::File)
     }
 
-    /// Pages on the lists of which some are looked at.
+    /// Pages on the lists of which some are looked at, where that is asked for.
     pub(super) fn pages_considered(&mut self, lruvec: LruvecId, sc: &ScanControl) -> u64 {
+        if self.shared.profile.reclaim.slab_share != SlabShare::Scanned {
+            return 0;
+        }
         let only = self.only_kind(sc);
         let vec = &self.lru.vecs[lruvec];
         let lists = LruList::EVICTABLE.iter().filter(|list| only.is_none_or(|kind| kind == Backing::of(**list)));

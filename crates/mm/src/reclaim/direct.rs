@@ -135,6 +135,12 @@ impl DirectReclaim {
     fn next_zone(&mut self, m: &mut Memory) {
         let per_zone = m.shared.profile.lru.lists_per_zone;
         while let Some(zone) = m.next_zone(&self.request, &mut self.at) {
+            let node = m.zones[zone].node;
+            // A node's zones follow each other: with the highest, if that is shrunk, its caches are.
+            let is_highest = per_zone && self.last_node != Some(node);
+            if per_zone {
+                self.last_node = Some(node);
+            }
             let reclaimable = !per_zone || m.zone_reclaimable(zone);
             if !reclaimable && self.sc.priority != DEF_PRIORITY {
                 continue;
@@ -143,15 +149,14 @@ impl DirectReclaim {
                 self.sc.compaction_ready = true;
                 continue;
             }
-            let node = m.zones[zone].node;
             self.first_node.get_or_insert(node);
-            // A node's zones follow each other, the highest first: with that its caches are shrunk.
-            let is_next = self.last_node.replace(node) != Some(node);
             if per_zone {
                 self.zones_reclaimable |= reclaimable;
+                self.state = State::Node(ShrinkNode::new(m.zones[zone].lruvec, is_highest));
+                return;
             }
-            if is_next || per_zone {
-                self.state = State::Node(ShrinkNode::new(m.zones[zone].lruvec, is_next));
+            if self.last_node.replace(node) != Some(node) {
+                self.state = State::Node(ShrinkNode::new(m.zones[zone].lruvec, true));
                 return;
             }
         }

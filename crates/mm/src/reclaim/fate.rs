@@ -10,7 +10,7 @@ use crate::event::{Event, Listen};
 use crate::gfp::Gfp;
 use crate::host::{Owner, PageState, Turn, WriteOut};
 use crate::lru::{Shadow, ToFree};
-use crate::rules::SlabShare;
+use crate::rules::{SlabShare, StallsFor};
 use crate::state::{Backing, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, LruvecId, Order, Pfn};
 use crate::vmstat::VmEvent;
@@ -149,7 +149,9 @@ impl Memory {
         if self.shared.profile.reclaim.slab_share == SlabShare::Scanned && (page.mapped || page.swap_cache) {
             sc.nr_scanned += pages;
         }
-        self.note_dirty(pfn, page, pages, stat);
+        let rules = &self.shared.profile.reclaim;
+        let queue_full = rules.stalls_for == StallsFor::Congestion && owner.is_congested();
+        self.note_dirty(pfn, page, pages, queue_full, stat);
         // What has to be written, or is being written.
         let unwritten = if self.shared.profile.reclaim.activates_unwritten { Fate::Activate } else { Fate::Keep };
         if page.writeback {
@@ -208,8 +210,9 @@ impl Memory {
         self.remove_mapping(owner, pfn, number, page, pages)
     }
 
-    /// Counts a page of a file that is dirty or being written.
-    fn note_dirty(&self, pfn: Pfn, page: PageState, pages: u64, stat: &mut ReclaimStat) {
+    /// Counts a page of a file that is dirty or being written; up to 4.16 it counts as congested, too, if the queue that it
+    /// waits for is full.
+    fn note_dirty(&self, pfn: Pfn, page: PageState, pages: u64, queue_full: bool, stat: &mut ReclaimStat) {
         let flags = self.lru.flags(pfn);
         if !flags.has(PageFlags::FILE) || page.anon {
             return;
@@ -220,7 +223,8 @@ impl Memory {
         if page.dirty && !page.writeback {
             stat.unqueued_dirty += pages;
         }
-        if page.writeback && flags.has(PageFlags::RECLAIM) {
+        let waits = page.dirty || page.writeback;
+        if waits && queue_full || page.writeback && flags.has(PageFlags::RECLAIM) {
             stat.congested += pages;
         }
     }
