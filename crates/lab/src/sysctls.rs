@@ -157,7 +157,10 @@ mod tests {
                 assert!(ways > 0, "{message}");
             }
         }
-        assert_eq!(missing, 6, "defrag_mode in five profiles, proactiveness in one");
+        assert_eq!(
+            missing, 13,
+            "defrag_mode in seven profiles, proactiveness in three, the boost in two, the scale factor in one"
+        );
     }
 
     #[test]
@@ -174,7 +177,7 @@ mod tests {
         );
         assert_eq!(
             line("vm.watermark_scale_factor"),
-            "1..1000 in 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12, 7.2 and 7.3: 1/10,000 of a zone between watermarks (default 10)"
+            "1..1000 in 4.6, 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12, 7.2 and 7.3: 1/10,000 of a zone between watermarks (default 10; profiles 4.6, 5.6, 5.9, 5.10, 6.1, 6.12, 7.2 and 7.3)"
         );
         assert_eq!(line("vm.compact_memory"), "write 1: compact every zone completely");
     }

@@ -9,8 +9,8 @@ use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::pcp;
 use crate::request::Request;
 use crate::rules::PcpLists;
-use crate::state::{FrameKind, Locked, Memory};
-use crate::types::{MigrateType, Order, Pfn, ZoneId, ZoneType};
+use crate::state::{FrameKind, Locked, Memory, Zone};
+use crate::types::{CpuId, MigrateType, Order, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
 /// The fast path had no page; the request has to go the slow way.
@@ -47,7 +47,11 @@ impl Memory {
         if r.gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);
         }
-        if self.shared.tunables.defrag_mode || self.may_avoid_fragmentation(r) {
+        let rules = &self.shared.profile.zonelist;
+        if rules.goes_round {
+            flags = flags.with(AllocFlags::FAIR);
+        }
+        if self.shared.tunables.defrag_mode || rules.avoids_fragmentation && self.may_avoid_fragmentation(r) {
             flags = flags.with(AllocFlags::NOFRAGMENT);
         }
         if self.shared.profile.highatomic.serves_at_once && r.is_highatomic() {
@@ -79,6 +83,9 @@ impl Memory {
     /// ([`PageSource::zones_tried`]).
     #[inline(always)]
     pub fn alloc_again(&mut self, r: Request, source: &mut PageSource) -> Option<Pfn> {
+        if self.zones[source.zone].fair_depleted {
+            return None;
+        }
         if !source.above_mark {
             let flags = self.fast_path_flags(&r);
             source.above_mark = self.above_mark(source.zone, &r, flags);
@@ -108,12 +115,11 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn get_page_from_freelist(&mut self, r: &Request, flags: AllocFlags) -> Option<Pfn> {
         let first = self.preferred_zone(r)?;
-        if !self.leave_for_last(first)
-            && let Some(pfn) = self.try_zone(first, r, flags)
-        {
+        let passed_over = self.leave_for_last(first) || flags.any(AllocFlags::FAIR) && self.zones[first].fair_depleted;
+        if !passed_over && let Some(pfn) = self.try_zone(first, r, flags) {
             return Some(pfn);
         }
-        self.walk_zonelist(first, *r, flags)
+        self.walk_zonelist(first, !passed_over, *r, flags)
     }
 
     /// Whether kswapd is at work on the zone's node, and another node should be asked first.
@@ -124,16 +130,30 @@ impl Memory {
             && self.nodes[self.zones[zone].node].kswapd.running
     }
 
-    /// The rest of the walk, after the preferred zone had nothing.
+    /// The rest of the walk, after the preferred zone had nothing, or was passed over.
     #[inline(never)]
-    fn walk_zonelist(&mut self, first: ZoneId, r: Request, mut flags: AllocFlags) -> Option<Pfn> {
+    fn walk_zonelist(
+        &mut self,
+        first: ZoneId,
+        mut tried_first: bool,
+        r: Request,
+        mut flags: AllocFlags,
+    ) -> Option<Pfn> {
         let defrag_mode = self.shared.tunables.defrag_mode;
         let mut skip_busy = true;
-        let mut tried_first = !self.leave_for_last(first);
         'walk: loop {
-            let mut skipped = false;
+            let (mut skipped, mut depleted) = (false, false);
             let mut at = 0;
             while let Some(id) = self.next_zone(&r, &mut at) {
+                if flags.any(AllocFlags::FAIR) {
+                    if self.zones[id].node != self.zones[first].node {
+                        break;
+                    }
+                    if self.zones[id].fair_depleted {
+                        depleted = true;
+                        continue;
+                    }
+                }
                 if core::mem::take(&mut tried_first) && id == first {
                     continue;
                 }
@@ -155,6 +175,16 @@ impl Memory {
                     return Some(pfn);
                 }
             }
+            if flags.any(AllocFlags::FAIR) {
+                // Once more, whatever each has given, and with the other nodes.
+                flags = flags.without(AllocFlags::FAIR);
+                if depleted {
+                    self.refill_alloc_batches(first, r.cpu);
+                }
+                if depleted || self.nodes.len() > 1 {
+                    continue;
+                }
+            }
             if skip_busy && skipped {
                 skip_busy = false;
                 continue;
@@ -163,6 +193,14 @@ impl Memory {
                 return None;
             }
             flags = flags.without(AllocFlags::NOFRAGMENT);
+        }
+    }
+
+    /// The zones of a request's node, up to the one it prefers, have as much to give as at first.
+    fn refill_alloc_batches(&mut self, preferred: ZoneId, cpu: CpuId) {
+        let (node, highest) = (self.zones[preferred].node, self.zones[preferred].kind);
+        for z in self.zones.iter_mut().filter(|z| z.node == node && z.kind <= highest) {
+            z.refill_alloc_batch(cpu);
         }
     }
 
@@ -210,6 +248,9 @@ impl Memory {
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, true);
         }
+        if self.shared.profile.zonelist.goes_round {
+            self.zones[zone].count_given(r.cpu, order);
+        }
         let kind = self.zones[zone].kind;
         self.shared.vmstat.add(PGALLOC[kind.index()], u64::from(order.pages()));
         self.shared.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
@@ -223,6 +264,22 @@ const PGALLOC: [VmEvent; ZoneType::COUNT] = [
     VmEvent::PgallocMovable,
     VmEvent::PgallocDevice,
 ];
+
+impl Zone {
+    /// Notes what the zone has given of what it has to give (NR_ALLOC_BATCH). As reclaim does with its counters, who asks
+    /// does without what CPUs have not folded in.
+    fn count_given(&mut self, cpu: CpuId, order: Order) {
+        self.alloc_batch.add(0, cpu, -i64::from(order.pages()), self.stat_threshold);
+        self.fair_depleted |= self.alloc_batch.get(0) == 0;
+    }
+
+    /// As much to give as lies between the low and the high mark.
+    pub(crate) fn refill_alloc_batch(&mut self, cpu: CpuId) {
+        let missing = (self.watermarks.high - self.watermarks.low) as i64 - self.alloc_batch.total(0);
+        self.alloc_batch.add(0, cpu, missing, self.stat_threshold);
+        self.fair_depleted = false;
+    }
+}
 
 impl Locked<'_> {
     /// Takes a block from the per-CPU lists or the free lists (§2.4, §2.8).
@@ -267,9 +324,8 @@ mod tests {
     use super::*;
     use crate::boot::{MachineSpec, ZoneSpec};
     use crate::rules::Profile;
-    use crate::state::Zone;
     use crate::testing::linux;
-    use crate::types::{CpuId, NodeId};
+    use crate::types::NodeId;
     use alloc::vec::Vec;
 
     /// Three nodes, the first with a DMA32 zone below its Normal one.
@@ -308,6 +364,51 @@ mod tests {
         }
         zones_tried += m.take_work().zones_tried;
         (pfns, zones_tried, m.zones().iter().map(Zone::nr_free_pages_exact).collect())
+    }
+
+    /// Pages of each zone that single pages are taken from by the first node.
+    fn given(profile: &str, pages: usize) -> (Memory, [i64; 4]) {
+        let mut m = three_nodes(linux(profile));
+        let mut of = [0; 4];
+        for _ in 0..pages {
+            let r = Request::new(CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+            let pfn = m.alloc(r).expect("most of the machine is free");
+            of[m.blocks.zone_of(pfn).index()] += 1;
+        }
+        (m, of)
+    }
+
+    #[test]
+    fn up_to_4_7_requests_go_round_the_zones_of_their_node_by_what_each_has_to_give() {
+        let (m, of) = given("4.6", 4000);
+        let [low, high] = [0, 1].map(|z| (m.zones()[z].watermarks.high - m.zones()[z].watermarks.low) as i64);
+        assert!((of[0] * high - of[1] * low).abs() < of[1] * low / 4, "{of:?} of {low} and {high}");
+        assert_eq!(of[2..], [0, 0], "other nodes come last");
+        let (_, of) = given("5.6", 4000);
+        assert_eq!(of, [0, 4000, 0, 0], "the preferred zone gives all it can");
+    }
+
+    #[test]
+    fn a_zone_that_has_given_its_share_gives_again_once_all_have() {
+        let (mut m, _) = given("4.6", 4000);
+        let normal = ZoneId::new(1);
+        m.zones[normal].fair_depleted = true;
+        let r = Request::new(CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+        let pfn = m.alloc(r).expect("DMA32 has not");
+        assert_eq!(m.blocks.zone_of(pfn), ZoneId::new(0));
+        m.zones.iter_mut().for_each(|z| z.fair_depleted = true);
+        let pfn = m.alloc(r).expect("they begin anew");
+        assert_eq!(m.blocks.zone_of(pfn), normal);
+        assert!(!m.zones[normal].fair_depleted);
+    }
+
+    #[test]
+    fn only_since_5_0_a_request_takes_a_lower_zone_rather_than_split_a_foreign_pageblock() {
+        for (profile, avoids) in [("4.6", false), ("5.6", true)] {
+            let m = three_nodes(linux(profile));
+            let r = Request::new(CpuId::new(0), NodeId::default(), Gfp::KERNEL, Order::ZERO);
+            assert_eq!(m.fast_path_flags(&r).any(AllocFlags::NOFRAGMENT), avoids, "{profile}");
+        }
     }
 
     #[test]

@@ -11,6 +11,9 @@ impl Locked<'_> {
     /// Raises the zone's marks by one pageblock, up to a ceiling; false if the zone is too small or boosting is off.
     pub(crate) fn boost_watermark(&mut self) -> bool {
         let pageblock = u64::from(PAGEBLOCK_PAGES);
+        if !self.shared.profile.boost.raises_marks {
+            return false;
+        }
         if self.shared.profile.boost.spares_small_zones && 4 * pageblock > self.zone.managed {
             return false;
         }

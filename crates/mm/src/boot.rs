@@ -3,11 +3,11 @@
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::state::{
-    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, MAX_FRAMES, Memory, Node, Pageblocks, PerCpuPages,
-    Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
+    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, Lruvec, MAX_FRAMES, Memory, Node, Pageblocks,
+    PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
 };
 use crate::step::Wakes;
-use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::types::{CpuId, LruvecId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
 use alloc::format;
@@ -118,16 +118,17 @@ impl Memory {
         let frames = spec.zones.iter().map(|z| z.end).max().unwrap_or(0);
         let frames = Frames::new(frames);
         let mut blocks = Pageblocks::new(frames.nr_pageblocks());
+        let per_zone = profile.lru.lists_per_zone;
         let zones: Table<ZoneId, Zone> =
-            spec.zones.iter().enumerate().map(|(i, z)| new_zone(i, z, spec.cpus)).collect();
+            spec.zones.iter().enumerate().map(|(i, z)| new_zone(i, z, spec.cpus, per_zone)).collect();
         for z in &zones {
             for b in z.start.pageblock()..=z.last_pageblock().pageblock() {
                 blocks.set_zone(b, z.id);
                 blocks.set_migratetype(b, MigrateType::Movable);
             }
         }
-        let nodes = (0..nr_nodes).map(|n| new_node(n, nr_nodes, spec.cpus, &zones)).collect();
-        let lru = Lru::new(spec.lru, frames.nr_frames(), nr_nodes, spec.cpus);
+        let nodes: Table<NodeId, Node> = (0..nr_nodes).map(|n| new_node(n, nr_nodes, spec.cpus, &zones)).collect();
+        let lru = Lru::new(spec.lru, frames.nr_frames(), new_lruvecs(&nodes, &zones, spec.cpus, per_zone), spec.cpus);
         let mut memory = Memory {
             frames,
             blocks,
@@ -187,10 +188,11 @@ impl Memory {
     }
 }
 
-fn new_zone(index: usize, z: &ZoneSpec, cpus: usize) -> Zone {
+fn new_zone(index: usize, z: &ZoneSpec, cpus: usize, lists_per_zone: bool) -> Zone {
     Zone {
         id: ZoneId::new(index),
         node: NodeId::new(z.node),
+        lruvec: LruvecId::new(if lists_per_zone { index } else { z.node }),
         kind: z.kind,
         start: Pfn::new(z.start),
         end: Pfn::new(z.end),
@@ -208,13 +210,24 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize) -> Zone {
         compaction: ZoneCompaction::default(),
         stat_threshold: 0,
         percpu_drift_mark: 0,
+        pages_scanned: 0,
         nr_isolated: 0,
         lru: Stats::new(cpus),
+        alloc_batch: Stats::new(cpus),
+        fair_depleted: false,
         free_pages: 0,
         nr_free: [0; NR_ORDERS],
         lists: [const { [const { List::new() }; MigrateType::COUNT] }; NR_ORDERS],
         pcps: (0..cpus).map(|_| PerCpuPages::new()).collect(),
     }
+}
+
+/// Lists for each node, or each zone.
+pub(crate) fn new_lruvecs(nodes: &[Node], zones: &[Zone], cpus: usize, per_zone: bool) -> Table<LruvecId, Lruvec> {
+    if per_zone {
+        return zones.iter().map(|zone| Lruvec::new(zone.node, Vec::from([zone.id]), cpus)).collect();
+    }
+    nodes.iter().map(|node| Lruvec::new(node.id, node.zones.clone(), cpus)).collect()
 }
 
 fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
@@ -236,6 +249,7 @@ fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
         cpus: (0..cpus).filter(|c| c * nr_nodes / cpus == n).map(CpuId::new).collect(),
         kswapd: KswapdState::default(),
         kcompactd: KcompactdState::default(),
+        deferred: Vec::new(),
         zonelist,
     }
 }

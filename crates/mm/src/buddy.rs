@@ -10,7 +10,7 @@
 
 use crate::event::{Event, Listen};
 use crate::pcp;
-use crate::rules::FreeLists;
+use crate::rules::{Fallback, FreeLists};
 use crate::state::{FrameKind, Locked};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
@@ -160,13 +160,17 @@ impl Locked<'_> {
         }
     }
 
-    /// Moves a free block to the tail of another type's list (§2.5.2).
+    /// Moves a free block to the tail of another type's list, or to the head where the largest block is taken (§2.5.2).
     pub(crate) fn move_to_free_list(&mut self, pfn: Pfn, order: Order, from: MigrateType, to: MigrateType) {
         let list = &mut self.zone.lists[order.index()][from.index()];
         self.frames.unlink(list, pfn, order);
         self.frames.set(pfn, FrameKind::Buddy(to), order);
-        let list = &mut self.zone.lists[order.index()][to.index()];
-        self.frames.push_back(list, pfn, order);
+        if self.shared.profile.fallback.takes == Fallback::TakeLargest {
+            self.frames.push_front(&mut self.zone.lists[order.index()][to.index()], pfn, order);
+        } else {
+            let list = &mut self.zone.lists[order.index()][to.index()];
+            self.frames.push_back(list, pfn, order);
+        }
         if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
             self.mod_free_pages_of(from, -i64::from(order.pages()));
             self.mod_free_pages_of(to, i64::from(order.pages()));

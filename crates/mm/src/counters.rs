@@ -23,6 +23,7 @@ impl Memory {
         for zone in &mut self.zones {
             zone.free_pages += core::mem::take(&mut zone.pcps[cpu].free_diff);
             zone.lru.fold(cpu);
+            zone.alloc_batch.fold(cpu);
         }
         self.lru.vecs.iter_mut().for_each(|vec| vec.stats.fold(cpu));
     }

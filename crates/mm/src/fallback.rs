@@ -5,11 +5,12 @@
 //! later), every other request the largest. A fallback below pageblock size boosts the zone's watermarks
 //! ([`crate::boost`]).
 //!
-//! Up to 6.9 blocks are first moved to the request's own lists and then taken from there ([`move_then_take`]); from 6.15
+//! Up to 4.12 every request takes the largest block ([`take_largest`]). Up to 6.9 blocks are first moved to the request's own lists and then taken from there ([`move_then_take`]); from 6.15
 //! on a pageblock is claimed as a whole or not at all ([`claim_or_steal`]). Source: kernel-behaviour §2.5, §2.6.
 
 mod claim_or_steal;
 mod move_then_take;
+mod take_largest;
 
 use crate::event::{Event, Listen};
 use crate::gfp::AllocFlags;
@@ -81,6 +82,7 @@ impl Locked<'_> {
             return Some(pfn);
         }
         match self.shared.profile.fallback.takes {
+            Fallback::TakeLargest => self.rmqueue_take_largest(order, t, flags),
             Fallback::MoveThenTake => self.rmqueue_move_then_take(order, t, flags),
             Fallback::ClaimOrSteal => self.rmqueue_claim_or_steal(order, t, flags, mode),
         }
@@ -98,7 +100,7 @@ impl Locked<'_> {
         });
     }
 
-    /// Moves all free blocks of `pfn`'s pageblock to the tails of `t`'s lists. Returns the free pages moved and the
+    /// Moves all free blocks of `pfn`'s pageblock to `t`'s lists, to their tails or heads. Returns the free pages moved and the
     /// movable pages seen.
     pub(crate) fn move_freepages_block(&mut self, pfn: Pfn, t: MigrateType) -> (u32, u32) {
         let start = if self.zone.spans(pfn.pageblock_start()) { pfn.pageblock_start() } else { pfn };

@@ -49,6 +49,7 @@ impl Memory {
             locked.pcp_free(pfn, order);
         } else {
             locked.count_lock();
+            locked.zone.pages_scanned = 0;
             locked.frames.clear(pfn, order);
             locked.free_by_pageblock(pfn, order);
         }

@@ -204,6 +204,8 @@ impl AllocFlags {
     pub const KSWAPD: u8 = 16;
     /// The request is marked atomic.
     pub const ATOMIC_MARK: u8 = 32;
+    /// Goes round the zones of its node.
+    pub const FAIR: u8 = 64;
 
     /// Only a mark.
     pub const fn mark(wmark: Wmark) -> AllocFlags {

@@ -158,6 +158,10 @@ pub trait Owner {
     fn write_pending(&mut self, _node: NodeId) -> u64 {
         0
     }
+    /// Whether the queue of some device that pages are written to is full.
+    fn is_congested(&mut self) -> bool {
+        false
+    }
     /// Dirty pages were met that nobody had queued for writing.
     fn wake_flushers(&mut self) {}
     /// The node's shrinker of this number, counted from 0; `None` after the last.

@@ -134,7 +134,8 @@ impl Kcompactd {
                     };
                     let (zone, scanned) = (r.zone(), r.scanned());
                     *run = None;
-                    settle(m, zone, order, self.cpu, result, scanned);
+                    settle(m, zone, order, highest, self.cpu, result);
+                    count_daemon(m, scanned);
                     return Step::Working;
                 }
                 let zones = &m.nodes[self.node].zones;
@@ -237,7 +238,7 @@ fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: C
         mode: MigrateMode::SyncLight,
         direct: false,
         whole_zone: false,
-        ignore_skip_hint: false,
+        ignore_skip_hint: m.shared.profile.kcompactd.ignores_hints,
         ignore_block_suitable: false,
         proactive: false,
         alloc_flags: flags,
@@ -247,18 +248,22 @@ fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: C
     Some(CompactRun::new(cc, zone, cpu))
 }
 
-/// Draws the consequences of a run for the next ones, and counts it.
-fn settle(m: &mut Memory, zone: ZoneId, order: Order, cpu: CpuId, result: CompactResult, scanned: (u64, u64)) {
-    match result {
-        CompactResult::Success => m.locked(zone, cpu).compaction_defer_reset(order, false),
-        CompactResult::Complete | CompactResult::PartialSkipped => {
+/// Draws the consequences of a run for the next ones.
+fn settle(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: CpuId, result: CompactResult) {
+    let rules = m.shared.profile.kcompactd;
+    let succeeded = match rules.succeeds_by_low_mark {
+        true => m.page_is_made(zone, order, highest, AllocFlags::mark(Wmark::Low), result),
+        false => result == CompactResult::Success,
+    };
+    if succeeded {
+        m.locked(zone, cpu).compaction_defer_reset(order, false);
+    } else if matches!(result, CompactResult::Complete | CompactResult::PartialSkipped) {
+        if rules.drains_after_failure {
             // Pages on the per-CPU lists may be what stands in the way of a block.
             m.drain_all(zone);
-            m.locked(zone, cpu).defer_compaction(order);
         }
-        _ => {}
+        m.locked(zone, cpu).defer_compaction(order);
     }
-    count_daemon(m, scanned);
 }
 
 /// Counts what was scanned, already in the general counters, as the daemon's too.
@@ -303,5 +308,43 @@ impl NodeSweep {
         self.next += 1;
         self.run = Some(CompactRun::new(whole_zone_control(self.proactive), zone, self.cpu));
         Step::Working
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{linux, machine_with};
+
+    const ZONE: ZoneId = ZoneId::new(0);
+
+    #[test]
+    fn up_to_4_8_it_has_succeeded_where_the_page_is_there_however_its_run_ended() {
+        for (profile, put_off) in [("4.6", 0), ("5.6", 1)] {
+            let mut m = machine_with(16, linux(profile));
+            settle(&mut m, ZONE, Order::new(9), ZoneType::Normal, CpuId::new(0), CompactResult::Complete);
+            assert_eq!(m.zones[ZONE].compaction.defer_shift, put_off, "{profile}");
+        }
+    }
+
+    #[test]
+    fn since_4_18_the_per_cpu_lists_are_drained_after_a_failure() {
+        for (profile, left) in [("4.6", true), ("5.6", false)] {
+            let mut m = machine_with(16, linux(profile));
+            let page = crate::testing::user_page(&mut m, crate::state::PageFlags::ANON);
+            m.free(CpuId::new(0), page, Order::ZERO);
+            m.zones[ZONE].watermarks.low = 16 * 512;
+            settle(&mut m, ZONE, Order::new(9), ZoneType::Normal, CpuId::new(0), CompactResult::Complete);
+            assert_eq!(m.zones[ZONE].pcp_pages() > 0, left, "{profile}");
+        }
+    }
+
+    #[test]
+    fn up_to_4_14_it_neither_heeds_hints_nor_leaves_any() {
+        for (profile, ignores) in [("4.6", true), ("5.6", false)] {
+            let mut m = crate::testing::with_single_pages(16, 4, linux(profile));
+            let run = work_on(&mut m, ZONE, Order::new(3), ZoneType::Normal, CpuId::new(0)).expect("it suits");
+            assert_eq!(run.ignores_hints(), ignores, "{profile}");
+        }
     }
 }

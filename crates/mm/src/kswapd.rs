@@ -2,7 +2,10 @@
 //!
 //! A balance run goes through the priorities of reclaim until some zone is balanced. A run for a large block falls back
 //! to single pages when it has freed enough for compaction to work with; kcompactd is then woken for the block. After
-//! sixteen runs that reclaimed nothing the node is given up as hopeless. Source: kernel-behaviour §4.4.
+//! sixteen runs that reclaimed nothing the node is given up as hopeless. Up to 4.7 it goes zone by zone instead
+//! ([`by_zone`]). Source: kernel-behaviour §4.4.
+
+mod by_zone;
 
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
@@ -29,6 +32,9 @@ impl KswapdState {
 impl Memory {
     /// Asks the kswapd of a zone's node for free pages of `order`; if reclaim cannot help, asks kcompactd.
     pub(crate) fn wakeup_kswapd(&mut self, zone: ZoneId, gfp: Gfp, order: Order, highest: ZoneType) {
+        if self.shared.profile.lru.lists_per_zone {
+            return self.wakeup_kswapd_for_zone(zone, order, highest);
+        }
         let node = self.zones[zone].node;
         let k = &mut self.nodes[node].kswapd;
         k.order = k.order.max(order);
@@ -82,6 +88,8 @@ pub struct Kswapd {
     alloc_order: Order,
     reclaim_order: Order,
     highest: ZoneType,
+    /// The highest zone its last run was for, where it goes zone by zone.
+    balanced: ZoneType,
 }
 
 #[derive(Clone, Debug)]
@@ -91,6 +99,8 @@ enum State {
     /// Asleep for 100 ms, unless woken.
     Napping,
     Balancing(Box<Balance>),
+    /// The same, zone by zone.
+    Rounds(Box<by_zone::Rounds>),
 }
 
 /// A balance run.
@@ -128,6 +138,7 @@ impl Kswapd {
             alloc_order: Order::ZERO,
             reclaim_order: Order::ZERO,
             highest: ZoneType::Device,
+            balanced: ZoneType::Device,
         }
     }
 
@@ -140,11 +151,17 @@ impl Kswapd {
     /// and while it says `Working`. `timed_out` says the nap ended by itself.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, timed_out: bool) -> DaemonStep {
         m.shared.work.any = true;
+        let zone_by_zone = m.shared.profile.lru.lists_per_zone;
         match core::mem::replace(&mut self.state, State::Asleep) {
+            State::Rounds(run) => self.go_round(m, owner, run),
+            State::Asleep if zone_by_zone => self.wake_for_zones(m),
             State::Asleep => self.wake(m),
             // Woken at the very moment the nap ended counts as woken: nobody would wake it a second time.
             State::Napping if !timed_out || m.nodes[self.node].kswapd.running => {
                 m.shared.vmstat.add(VmEvent::KswapdLowWmarkHitQuickly, 1);
+                if zone_by_zone {
+                    return self.wake_for_zones(m);
+                }
                 // It has not had its sleep: what it slept for is still asked of it.
                 let k = &mut m.nodes[self.node].kswapd;
                 k.order = k.order.max(self.reclaim_order);
@@ -152,12 +169,13 @@ impl Kswapd {
                 self.wake(m)
             }
             State::Napping => {
-                if self.prepare_sleep(m) {
+                let sleeps = if zone_by_zone { self.may_sleep(m) } else { self.prepare_sleep(m) };
+                if sleeps {
                     m.shared.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
                     return Step::Wait(Wait::Wakeup);
                 }
                 m.shared.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
-                self.wake(m)
+                if zone_by_zone { self.wake_for_zones(m) } else { self.wake(m) }
             }
             State::Balancing(run) => self.balance(m, owner, run),
         }
@@ -229,7 +247,8 @@ impl Kswapd {
         let (sc, boosting) = (&mut run.sc, run.boost_left > 0);
         sc.may_writepage = !boosting || sc.priority < DEF_PRIORITY - 2;
         sc.may_swap = !boosting;
-        m.age_anon(owner, self.node, sc);
+        let lruvec = m.node_lruvec(self.node);
+        m.age_anon(owner, lruvec, sc);
         sc.nr_scanned = 0;
         sc.nr_to_reclaim = self
             .zones(m)
@@ -239,7 +258,7 @@ impl Kswapd {
             .sum();
         m.shared.work.tests += 1;
         Pass {
-            node: ShrinkNode::new(self.node),
+            node: ShrinkNode::new(lruvec, true),
             reclaimed_before: sc.nr_reclaimed,
             raise_priority: !(boosting && sc.priority == DEF_PRIORITY - 2),
         }
@@ -294,7 +313,8 @@ impl Kswapd {
         if run.is_boosted() {
             m.wakeup_kcompactd(self.node, PAGEBLOCK_ORDER, self.highest);
         }
-        m.snapshot_refaults(self.node);
+        let lruvec = m.node_lruvec(self.node);
+        m.snapshot_refaults(lruvec);
         self.reclaim_order = run.sc.order;
         // A run that was for less in the end sleeps on that; else what has been asked for since is looked at first.
         if self.reclaim_order >= self.alloc_order {
@@ -321,7 +341,8 @@ impl Kswapd {
         }
         let balanced = m.pgdat_balanced(self.node, self.reclaim_order, self.highest);
         if balanced {
-            let vec = &mut m.lru.vecs[self.node];
+            let lruvec = m.node_lruvec(self.node);
+            let vec = &mut m.lru.vecs[lruvec];
             (vec.congested, vec.dirty, vec.writeback) = (false, false, false);
         }
         balanced

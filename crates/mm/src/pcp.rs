@@ -60,9 +60,9 @@ pub(crate) const fn allows(rules: PcpLists, order: Order) -> bool {
     }
 }
 
-/// Blocks a refill brings in a zone of `managed` pages (§1.7).
-pub fn batch_size(managed: u64) -> u32 {
-    let b = ((managed >> 10).min(256) / 4).max(1);
+/// Blocks a refill brings in a zone of `managed` pages (§1.7); at most a quarter of `limit`.
+pub fn batch_size(managed: u64, limit: u32) -> u32 {
+    let b = ((managed >> 10).min(u64::from(limit)) / 4).max(1);
     let b = (1u64 << (b + b / 2).ilog2()) - 1;
     b.max(1) as u32
 }
@@ -72,8 +72,9 @@ impl Memory {
     pub(crate) fn setup_pcp_limits(&mut self) {
         let rules = self.shared.profile.pcp.lists;
         let all_cpus = self.nr_cpus();
+        let limit = self.shared.profile.pcp.batch_limit;
         for z in &mut self.zones {
-            let batch = batch_size(z.managed);
+            let batch = batch_size(z.managed, limit);
             let local = self.nodes[z.node].cpus.len();
             let cpus = if local == 0 { all_cpus } else { local } as u64;
             let share = |pages: u64| ((pages / cpus) as u32).max(batch << 2);
@@ -264,10 +265,8 @@ mod tests {
 
     #[test]
     fn batch_follows_the_zones_size() {
-        assert_eq!(batch_size(262_144), 63);
-        assert_eq!(batch_size(1 << 28), 63);
-        assert_eq!(batch_size(3840), 1);
-        assert_eq!(batch_size(100_000), 31);
+        assert_eq!([262_144, 1 << 28, 3840, 100_000].map(|managed| batch_size(managed, 256)), [63, 63, 1, 31]);
+        assert_eq!([262_144, 1 << 28, 3840, 100_000].map(|managed| batch_size(managed, 128)), [31, 31, 1, 31]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
 //!
 //! How it begins, and what is left to a request that may not wait, is a matter of the kernel's age:
-//! [`compact_then_loop`], [`one_loop`]. When it tries again, [`retry`] says. Source: kernel-behaviour §3.5, §4.5.
+//! [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. When it tries again, [`retry`] says. Source: kernel-behaviour §3.5, §4.5.
 
 use crate::allocate::NoPage;
 use crate::compact::Passed;
@@ -20,6 +20,7 @@ use crate::step::Step;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 use crate::vmstat::VmEvent;
 
+mod compact_reclaim_compact;
 mod compact_then_loop;
 mod one_loop;
 mod retry;
@@ -51,6 +52,8 @@ pub struct AllocSlow {
     compact_first: bool,
     /// A request that may dip into reserves has had its second look at the lists (7.2).
     looked_twice: bool,
+    /// Pages that its own reclaim has freed (up to 4.7).
+    pages_reclaimed: u64,
 }
 
 #[derive(Clone)]
@@ -95,13 +98,17 @@ impl AllocSlow {
             request,
             flags: slow_flags(&request, m),
             state: State::Entry,
-            priority: CompactPriority::SyncLight,
+            priority: match m.shared.profile.slow_path.attempts {
+                Attempts::CompactReclaimCompact => CompactPriority::Async,
+                Attempts::CompactThenLoop | Attempts::OneLoop => CompactPriority::SyncLight,
+            },
             compact_result: CompactResult::Skipped,
             compaction_retries: 0,
             no_progress_loops: 0,
             progress: false,
             compact_first: false,
             looked_twice: false,
+            pages_reclaimed: 0,
         }
     }
 
@@ -131,9 +138,17 @@ impl AllocSlow {
     fn can_compact(&self) -> bool {
         self.request.order > Order::ZERO && self.request.gfp.has(Gfp::IO)
     }
+    /// Whether compaction and reclaim take turns, as up to 4.7.
+    fn goes_in_rounds(&self, m: &Memory) -> bool {
+        m.shared.profile.slow_path.attempts == Attempts::CompactReclaimCompact
+    }
     /// Whether there is anything to compact for: in defrag_mode a single page may be worth a pageblock.
     fn compacts(&self, m: &Memory) -> bool {
-        self.request.gfp.has(Gfp::IO) && compact_order(&self.request, self.flags, &m.shared.profile) > Order::ZERO
+        let allowed = match m.shared.profile.compaction.needs_file_system {
+            false => Gfp::IO,
+            true => Gfp::IO | Gfp::FS,
+        };
+        self.request.gfp.has(allowed) && compact_order(&self.request, self.flags, &m.shared.profile) > Order::ZERO
     }
 
     fn may_compact_again(&self, m: &Memory) -> bool {
@@ -147,6 +162,7 @@ impl AllocSlow {
 
     /// Advances by one step that visits at most `budget` pageblocks.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
+        let in_rounds = self.goes_in_rounds(m);
         match &mut self.state {
             State::Reclaim(_) => match core::mem::replace(&mut self.state, State::Decide) {
                 State::Reclaim(reclaim) => self.reclaim(m, owner, reclaim),
@@ -156,6 +172,11 @@ impl AllocSlow {
             State::FirstCompact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
                 Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(Compacted { result, captured }) if in_rounds => {
+                    let gave_way = c.gave_way();
+                    self.compact_result = result;
+                    self.compacted_before_reclaim(m, owner, captured, gave_way)
+                }
                 Step::Done(Compacted { result, captured }) => self.first_compact_done(m, owner, result, captured),
             },
             State::Retry => self.retry(m, owner),
@@ -166,6 +187,7 @@ impl AllocSlow {
                     self.compact_result = result;
                     match self.compacted(m, owner, captured) {
                         Some(pfn) => Step::Done(Ok(pfn)),
+                        None if in_rounds => Step::Done(Err(AllocFailure::Failed)),
                         None if self.compact_first => self.first_round_done(m),
                         None => {
                             self.state = State::Decide;
@@ -187,6 +209,7 @@ impl AllocSlow {
 
     fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         match m.shared.profile.slow_path.attempts {
+            Attempts::CompactReclaimCompact => self.enter_round(m, owner),
             Attempts::CompactThenLoop => self.enter_with_compaction(m, owner),
             Attempts::OneLoop => self.enter_loop(),
         }
@@ -194,18 +217,21 @@ impl AllocSlow {
 
     /// kswapd again, the lists again, then reclaim; then compaction goes on.
     fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
+        if self.goes_in_rounds(m) {
+            return self.enter_round(m, owner);
+        }
         self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {
             return Step::Done(Ok(pfn));
         }
         if !self.can_direct_reclaim() {
             return match m.shared.profile.slow_path.attempts {
-                Attempts::CompactThenLoop => Step::Done(Err(AllocFailure::Failed)),
+                Attempts::CompactThenLoop | Attempts::CompactReclaimCompact => Step::Done(Err(AllocFailure::Failed)),
                 Attempts::OneLoop => self.without_reclaim(),
             };
         }
         if self.compact_first {
-            return self.reclaimed(m, false);
+            return self.reclaimed(m, owner, 0);
         }
         offer_cpu(m, owner);
         // For a whole pageblock, where compaction is to make one.
@@ -217,17 +243,22 @@ impl AllocSlow {
     fn reclaim<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut reclaim: DirectReclaim) -> AllocStep {
         let step = reclaim.step(m, owner);
         if let Step::Done(freed) = step {
-            return self.reclaimed(m, freed > 0);
+            return self.reclaimed(m, owner, freed);
         }
         self.state = State::Reclaim(reclaim);
         step.map(|_| unreachable!("it is not done"))
     }
 
     /// Reclaim is done, or was left out.
-    fn reclaimed(&mut self, m: &mut Memory, progress: bool) -> AllocStep {
-        self.progress = progress;
-        if progress && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m)) {
+    fn reclaimed<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, freed: u64) -> AllocStep {
+        self.progress = freed > 0;
+        if self.progress
+            && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m))
+        {
             return Step::Done(Ok(pfn));
+        }
+        if self.goes_in_rounds(m) {
+            return self.after_reclaim(m, owner, freed);
         }
         self.state =
             if self.compacts(m) { State::Compact(self.direct_compact(m, self.priority)) } else { State::Decide };
@@ -281,11 +312,14 @@ impl AllocSlow {
             if m.shared.tunables.defrag_mode { self.request.order.max(PAGEBLOCK_ORDER) } else { self.request.order };
         // A node's zones follow each other in the list: its kswapd is asked once, for the first of them.
         let (mut at, mut asked) = (0, None);
+        let per_zone = m.shared.profile.lru.lists_per_zone;
+        let preferred = m.preferred_zone(&self.request).map(|zone| m.zones[zone].kind);
+        let highest = preferred.filter(|_| per_zone).unwrap_or(self.request.gfp.highest_zone());
         while let Some(zone) = m.next_zone(&self.request, &mut at) {
             let node = Some(m.zones[zone].node);
-            if asked != node {
+            if asked != node || per_zone {
                 asked = node;
-                m.wakeup_kswapd(zone, self.request.gfp, order, self.request.gfp.highest_zone());
+                m.wakeup_kswapd(zone, self.request.gfp, order, highest);
             }
         }
         if owner.is_awaited(m) {
@@ -391,8 +425,56 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{linux, machine_with};
+    use crate::event::{Event, Listen};
+    use crate::testing::{Nobody, linux, machine_with, with_single_pages};
     use crate::types::{CpuId, NodeId};
+    use alloc::vec::Vec;
+
+    /// What a request that fails tries, by the events of it.
+    fn tries(profile: &str, gfp: Gfp, order: u8) -> Vec<&'static str> {
+        let mut m = with_single_pages(16, usize::from(order > 0) * 2, linux(profile));
+        m.trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
+        let request = Request::new(CpuId::new(0), NodeId::default(), gfp, Order::new(order));
+        assert!(AllocSlow::new(&m, request).finish(&mut m, &mut Nobody).is_err());
+        let name = |event: Event| match event {
+            Event::TryToCompactPages { .. } => Some("compact"),
+            Event::DirectReclaimBegin { .. } => Some("reclaim"),
+            _ => None,
+        };
+        m.trace().take().into_iter().filter_map(name).collect()
+    }
+
+    #[test]
+    fn up_to_4_7_requests_of_any_order_compact_reclaim_and_compact() {
+        let movable = Gfp::HIGHUSER_MOVABLE | Gfp::NORETRY;
+        assert_eq!(tries("4.6", movable, 2), ["compact", "reclaim", "compact"]);
+        assert_eq!(tries("5.6", movable, 2), ["reclaim", "compact"], "later small movable ones reclaim first");
+        assert_eq!(tries("4.6", movable, 0), ["reclaim"]);
+    }
+
+    #[test]
+    fn up_to_4_8_who_may_not_enter_a_file_system_does_not_compact() {
+        let bound = (Gfp::HIGHUSER_MOVABLE | Gfp::NORETRY).without(Gfp::FS);
+        assert_eq!(
+            (tries("4.6", bound, 2), tries("5.6", bound, 2)),
+            (["reclaim"].into(), ["reclaim", "compact"].into())
+        );
+    }
+
+    #[test]
+    fn up_to_4_5_a_request_bound_to_a_node_that_may_not_reclaim_fails_at_once() {
+        let got = |profile: &str| {
+            let mut m = machine_with(16, linux(profile));
+            let zone = &mut m.zones[ZoneId::new(0)];
+            zone.watermarks.low = zone.managed;
+            let request =
+                Request::new(CpuId::new(0), NodeId::default(), Gfp::THISNODE | Gfp::KSWAPD_RECLAIM, Order::ZERO);
+            let got = AllocSlow::new(&m, request).finish(&mut m, &mut Nobody).is_ok();
+            (got, m.nodes[NodeId::default()].kswapd.asked().1.is_some())
+        };
+        assert_eq!(got("4.4-kcompactd"), (false, false));
+        assert!(got("4.6").0, "above the min mark there is enough");
+    }
 
     #[test]
     fn up_to_6_2_only_a_request_marked_atomic_tries_harder() {

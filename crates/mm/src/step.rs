@@ -43,6 +43,11 @@ pub enum Wait {
     Time(u64),
     /// Until this daemon waits for its next wakeup.
     Daemon(Daemon),
+    /// Until no device's queue is full any more.
+    Congestion {
+        /// And no longer than so many nanoseconds.
+        at_most_ns: u64,
+    },
     /// Until the page that the host has been asked to read or write is through.
     Io,
     /// Until the node's kswapd has freed enough for its allocators to go on, or waits for its next wakeup.

@@ -212,7 +212,7 @@ pub(crate) static WATERMARK_BOOST_FACTOR: Sysctl = Sysctl {
         computed: false,
         decides: Decides::WhatIsAsked,
     }),
-    exists: ALWAYS,
+    exists: |p| p.boost.raises_marks,
     range: |_| (0, u32::MAX),
     effect: NO_EFFECT,
 };
@@ -226,7 +226,7 @@ static WATERMARK_SCALE_FACTOR: Sysctl = Sysctl {
         computed: false,
         decides: Decides::Marks,
     }),
-    exists: ALWAYS,
+    exists: |p| p.watermark.spaced_by_size,
     range: |p| (1, p.watermark.scale_factor_max),
     effect: NO_EFFECT,
 };

@@ -38,6 +38,49 @@ pub(crate) fn user_page(m: &mut Memory, flags: PageFlags) -> Pfn {
     pfn
 }
 
+/// A node with a DMA32 zone of 16 pageblocks and a Normal one of 48, one CPU, which keeps the order of its pages.
+pub(crate) fn two_zones(profile: Profile) -> Memory {
+    let zone = |kind, first: u32, blocks: u32| ZoneSpec {
+        node: 0,
+        kind,
+        start: first * 512,
+        end: (first + blocks) * 512,
+        present: u64::from(blocks) * 512,
+        managed: u64::from(blocks) * 512,
+    };
+    let zones = vec![zone(ZoneType::Dma32, 8, 16), zone(ZoneType::Normal, 2048, 48)];
+    Memory::new(&MachineSpec { cpus: 1, zones, thp: false, lru: true }, profile).expect("a valid machine")
+}
+
+/// A machine all of whose memory is in use by the kernel, but for every other page of so many pageblocks at the end.
+pub(crate) fn with_single_pages(blocks: u32, single: usize, profile: Profile) -> Memory {
+    let mut m = machine_with(blocks, profile);
+    let zone = &mut m.zones[crate::types::ZoneId::new(0)];
+    zone.watermarks = crate::state::Watermarks::default();
+    let cpu = CpuId::new(0);
+    let block = Request::new(cpu, NodeId::new(0), Gfp::KERNEL, Order::new(9));
+    let blocks: alloc::vec::Vec<Pfn> = core::iter::from_fn(|| m.alloc(block).ok()).collect();
+    for &pfn in &blocks[blocks.len() - single..] {
+        m.split_page(pfn, Order::new(9));
+        (0..512).step_by(2).for_each(|page| m.free(cpu, pfn.plus(page), Order::ZERO));
+    }
+    m.drain_cpu(cpu);
+    m.fold_vmstat(cpu);
+    m
+}
+
+/// Owns pages that are in nobody's way.
+pub(crate) struct Nobody;
+
+impl crate::host::Owner for Nobody {
+    fn may_isolate(&mut self, _: Pfn) -> bool {
+        true
+    }
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> crate::host::MigrateOutcome {
+        crate::host::MigrateOutcome::Moved
+    }
+}
+
 /// The same under another profile.
 pub(crate) fn machine_with(blocks: u32, profile: Profile) -> Memory {
     Memory::new(&spec(blocks), profile).expect("a valid machine")

@@ -299,6 +299,22 @@ impl NodeId {
     }
 }
 
+/// A set of LRU lists of the machine: of a node or of a zone, as the kernel has it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct LruvecId(u8);
+
+impl LruvecId {
+    /// Set number `i`.
+    pub const fn new(i: usize) -> Self {
+        LruvecId(i as u8)
+    }
+    /// The number.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A CPU of the machine; each has its own page lists in every zone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct CpuId(u16);

@@ -81,6 +81,46 @@ events! {
     PgstealAnon = "pgsteal_anon";
     /// Pages of files freed.
     PgstealFile = "pgsteal_file";
+    /// Active pages looked at, up to 4.7 counted by zone: in DMA.
+    PgrefillDma = "pgrefill_dma";
+    /// … DMA32.
+    PgrefillDma32 = "pgrefill_dma32";
+    /// … Normal.
+    PgrefillNormal = "pgrefill_normal";
+    /// … Movable.
+    PgrefillMovable = "pgrefill_movable";
+    /// Pages kswapd freed, by zone: in DMA.
+    PgstealKswapdDma = "pgsteal_kswapd_dma";
+    /// … DMA32.
+    PgstealKswapdDma32 = "pgsteal_kswapd_dma32";
+    /// … Normal.
+    PgstealKswapdNormal = "pgsteal_kswapd_normal";
+    /// … Movable.
+    PgstealKswapdMovable = "pgsteal_kswapd_movable";
+    /// Pages direct reclaim freed, by zone: in DMA.
+    PgstealDirectDma = "pgsteal_direct_dma";
+    /// … DMA32.
+    PgstealDirectDma32 = "pgsteal_direct_dma32";
+    /// … Normal.
+    PgstealDirectNormal = "pgsteal_direct_normal";
+    /// … Movable.
+    PgstealDirectMovable = "pgsteal_direct_movable";
+    /// Pages kswapd looked at, by zone: in DMA.
+    PgscanKswapdDma = "pgscan_kswapd_dma";
+    /// … DMA32.
+    PgscanKswapdDma32 = "pgscan_kswapd_dma32";
+    /// … Normal.
+    PgscanKswapdNormal = "pgscan_kswapd_normal";
+    /// … Movable.
+    PgscanKswapdMovable = "pgscan_kswapd_movable";
+    /// Pages direct reclaim looked at, by zone: in DMA.
+    PgscanDirectDma = "pgscan_direct_dma";
+    /// … DMA32.
+    PgscanDirectDma32 = "pgscan_direct_dma32";
+    /// … Normal.
+    PgscanDirectNormal = "pgscan_direct_normal";
+    /// … Movable.
+    PgscanDirectMovable = "pgscan_direct_movable";
     /// Objects shrinkers looked at.
     SlabsScanned = "slabs_scanned";
     /// kswapd balance runs.

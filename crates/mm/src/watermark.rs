@@ -6,12 +6,16 @@
 use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::{Profile, Reserves};
 use crate::state::{Memory, Tunables, Watermarks, Zone};
-use crate::types::{MigrateType, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
+use crate::types::{CpuId, MigrateType, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
 
 impl Watermarks {
-    /// The marks for a zone of `managed` pages whose share of min_free_kbytes is `min` pages.
-    pub fn new(min: u64, managed: u64, watermark_scale_factor: u32) -> Watermarks {
-        let d = (min / 4).max(managed * u64::from(watermark_scale_factor) / 10_000);
+    /// The marks for a zone of `managed` pages whose share of min_free_kbytes is `min` pages. Without a scale factor a
+    /// quarter of that is between them.
+    pub fn new(min: u64, managed: u64, watermark_scale_factor: Option<u32>) -> Watermarks {
+        let Some(factor) = watermark_scale_factor else {
+            return Watermarks { min, low: min + min / 4, high: min + min / 2, promo: min + min * 3 / 4 };
+        };
+        let d = (min / 4).max(managed * u64::from(factor) / 10_000);
         Watermarks { min, low: min + d, high: min + 2 * d, promo: min + 3 * d }
     }
 }
@@ -136,13 +140,16 @@ impl Memory {
             z.watermarks = marks;
             z.watermark_boost = 0;
             z.stat_threshold = stat_threshold(cpus, z.managed);
+            if self.shared.profile.zonelist.goes_round {
+                z.refill_alloc_batch(CpuId::new(0));
+            }
             let drift = cpus as u64 * z.stat_threshold as u64;
             z.percpu_drift_mark =
                 if drift > z.watermarks.low - z.watermarks.min { z.watermarks.high + drift } else { 0 };
         }
-        for node in &self.nodes {
-            let most = node.zones.iter().map(|z| self.zones[*z].stat_threshold).max();
-            self.lru.vecs[node.id].stat_threshold = most.unwrap_or(0);
+        for vec in &mut self.lru.vecs {
+            let most = vec.zones.iter().map(|z| self.zones[*z].stat_threshold).max();
+            vec.stat_threshold = most.unwrap_or(0);
         }
         self.setup_lowmem_reserve();
         self.setup_pcp_limits();
@@ -153,7 +160,8 @@ impl Memory {
         let pages_min = u64::from(t.min_free_kbytes) / (PAGE_SIZE / 1024);
         let lowmem: u64 = self.zones.iter().map(|z| z.managed).sum();
         let min = (pages_min * z.managed).checked_div(lowmem).unwrap_or(0);
-        Watermarks::new(min, z.managed, t.watermark_scale_factor)
+        let factor = self.shared.profile.watermark.spaced_by_size.then_some(t.watermark_scale_factor);
+        Watermarks::new(min, z.managed, factor)
     }
 
     /// Pages each zone keeps from requests that could have used a higher one (§1.4).
@@ -218,6 +226,13 @@ mod tests {
         let m = machine(&[3975, 740_000, 255_000], false, 262_144);
         assert_eq!(m.tunables().min_free_kbytes, 7995);
         assert_eq!(marks(&m), [(7, 10, 13, 16), (1480, 2220, 2960, 3700), (510, 765, 1020, 1275)]);
+    }
+
+    #[test]
+    fn up_to_4_5_a_quarter_of_the_min_mark_is_between_the_marks_of_any_zone() {
+        let four_million = |factor| Watermarks::new(1001, 4_000_000, factor);
+        assert_eq!(four_million(None), Watermarks { min: 1001, low: 1251, high: 1501, promo: 1751 });
+        assert_eq!(four_million(Some(10)).low, 5001, "a thousandth of it");
     }
 
     #[test]

@@ -95,6 +95,13 @@ mod tests {
     }
 
     #[test]
+    fn the_patch_of_seed_003_fits_4_4_and_4_6_has_it() {
+        let switch = &switches()["stall-free-huge-pages"];
+        let fits: Vec<Fit> = ["4.4-kcompactd", "4.6", "5.6"].map(|p| switch.fit(&crate::linux(p))).into();
+        assert_eq!(fits, [Fit::Fits, Fit::Already, Fit::Otherwise]);
+    }
+
+    #[test]
     fn the_patch_of_seed_000_fits_5_6_only() {
         let switch = &switches()["proactive-compaction"];
         let fits: Vec<Fit> = ["5.6", "5.9", "6.1"].map(|p| switch.fit(&crate::linux(p))).into();

@@ -73,7 +73,9 @@ impl Machine {
         let again;
         (task.state, again) = match step {
             Step::Working => (State::Runnable, Some(c.now)),
-            Step::Wait(Wait::Time(ns)) => (State::Sleeping, Some(c.now.saturating_add(ns))),
+            Step::Wait(Wait::Time(ns) | Wait::Congestion { at_most_ns: ns }) => {
+                (State::Sleeping, Some(c.now.saturating_add(ns)))
+            }
             Step::Wait(_) => (State::Waiting, None),
             Step::Done(()) => (State::Done, None),
         };

@@ -52,7 +52,8 @@ impl Waits {
         match wait {
             Wait::Daemon(daemon) => Some(daemon),
             Wait::Throttled { node, .. } => Some(Daemon::Kswapd(node)),
-            Wait::Time(_) | Wait::Wakeup => None,
+            // Where there is no device none has a full queue, and the time passes.
+            Wait::Time(_) | Wait::Congestion { .. } | Wait::Wakeup => None,
             Wait::Io => unreachable!("this machine has no device, so its kernel starts no I/O"),
         }
     }

@@ -2,8 +2,8 @@
 //! are, and the batches hold what they name.
 
 use super::ensure;
-use crate::state::{Backing, BatchKind, FrameKind, LruList, Memory, Node, NodeStat, PageFlags, Tag, Zone};
-use crate::types::{CpuId, Order, Pfn};
+use crate::state::{Backing, BatchKind, FrameKind, LruList, Memory, NodeStat, PageFlags, Tag, Zone};
+use crate::types::{CpuId, LruvecId, Order, Pfn};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -24,8 +24,9 @@ impl Memory {
             return self.check_unordered();
         }
         self.check_batches()?;
-        for node in &self.nodes {
-            self.check_node(node).map_err(|e| format!("node {}: {e}", node.id.index()))?;
+        for lruvec in self.lru.vecs.ids() {
+            let node = self.lru.vecs[lruvec].node.index();
+            self.check_lruvec(lruvec).map_err(|e| format!("node {node}: {e}"))?;
         }
         Ok(())
     }
@@ -39,9 +40,9 @@ impl Memory {
                 ensure!(counted == 0, "{counted} {} pages, and their order is not kept", list.name());
             }
         }
-        for node in &self.nodes {
-            let counted: i64 = LruList::ALL.iter().map(|list| self.lru.vecs[node.id].size_exact(*list)).sum();
-            ensure!(counted == 0, "node {} counts {counted} pages, and their order is not kept", node.id.index());
+        for vec in self.lru.vecs() {
+            let counted: i64 = LruList::ALL.iter().map(|list| vec.size_exact(*list)).sum();
+            ensure!(counted == 0, "node {} counts {counted} pages, and their order is not kept", vec.node.index());
         }
         Ok(())
     }
@@ -77,15 +78,15 @@ impl Memory {
         Ok(())
     }
 
-    /// A node's lists and counters against its frames.
-    fn check_node(&self, node: &Node) -> Result<(), String> {
-        let vec = &self.lru.vecs[node.id];
+    /// Lists and counters against the frames of their zones.
+    fn check_lruvec(&self, lruvec: LruvecId) -> Result<(), String> {
+        let vec = &self.lru.vecs[lruvec];
         let mut listed = vec![[0u64; LruList::COUNT]; self.zones.len()];
         for list in LruList::EVICTABLE {
-            self.check_lru_list(node, list, &mut listed).map_err(|e| format!("{}: {e}", list.name()))?;
+            self.check_lru_list(lruvec, list, &mut listed).map_err(|e| format!("{}: {e}", list.name()))?;
         }
         let mut of_node = Census::default();
-        for z in node.zones.iter().map(|z| &self.zones[*z]) {
+        for z in vec.zones.iter().map(|z| &self.zones[*z]) {
             let census = self.take_lru_census(z);
             let listed = &mut listed[z.id.index()];
             // The kernel, too, keeps no order of these.
@@ -108,9 +109,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Walks a list: every page on it says so, and belongs to the node. Counts its pages by zone.
-    fn check_lru_list(&self, node: &Node, list: LruList, listed: &mut [[u64; LruList::COUNT]]) -> Result<(), String> {
-        let pages = &self.lru.vecs[node.id].lists[list.index()];
+    /// Walks a list: every page on it says so, and belongs to it. Counts its pages by zone.
+    fn check_lru_list(
+        &self,
+        lruvec: LruvecId,
+        list: LruList,
+        listed: &mut [[u64; LruList::COUNT]],
+    ) -> Result<(), String> {
+        let pages = &self.lru.vecs[lruvec].lists[list.index()];
         if let Err(e) = pages.check() {
             return Err(format!("the list has {e}"));
         }
@@ -123,7 +129,7 @@ impl Memory {
             let says = self.lru.flags(pfn).list();
             ensure!(says == list, "the flags of {pfn} say {}", says.name());
             let zone = self.blocks.zone_of(pfn);
-            ensure!(self.zones[zone].node == node.id, "{pfn} is of another node");
+            ensure!(self.zones[zone].lruvec == lruvec, "{pfn} is of another node or zone");
             listed[zone.index()][list.index()] += u64::from(order.pages());
         }
         Ok(())
@@ -172,6 +178,7 @@ mod tests {
 
     const CPU: CpuId = CpuId::new(0);
     const NODE: NodeId = NodeId::new(0);
+    const VEC: LruvecId = LruvecId::new(0);
     const ZONE: ZoneId = ZoneId::new(0);
 
     /// A machine with pages of every list but the unevictable one, and some in batches.
@@ -214,16 +221,16 @@ mod tests {
     }
 
     fn list(s: &mut Sample, list: LruList) -> &mut List {
-        &mut s.m.lru.vecs[NODE].lists[list.index()]
+        &mut s.m.lru.vecs[VEC].lists[list.index()]
     }
 
     #[test]
     fn damaged_lists_are_named() {
         damage(|s| *list(s, LruList::InactiveFile) = List::new(), "0 pages on list inactive_file, the flags of 2");
-        damage(|s| s.m.lru.link(NODE, s.file, LruList::InactiveFile, false), "has lost its place");
-        damage(|s| s.m.lru.link(NODE, s.file, LruList::ActiveAnon, false), "the flags of");
-        damage(|s| s.m.lru.unlink(NODE, s.anon, LruList::InactiveAnon), "0 pages on list inactive_anon");
-        damage(|s| s.m.lru.link(NODE, s.waiting, LruList::InactiveFile, false), "is listed, tagged Kernel");
+        damage(|s| s.m.lru.link(VEC, s.file, LruList::InactiveFile, false), "has lost its place");
+        damage(|s| s.m.lru.link(VEC, s.file, LruList::ActiveAnon, false), "the flags of");
+        damage(|s| s.m.lru.unlink(VEC, s.anon, LruList::InactiveAnon), "0 pages on list inactive_anon");
+        damage(|s| s.m.lru.link(VEC, s.waiting, LruList::InactiveFile, false), "is listed, tagged Kernel");
         let no_frame = Pfn::new(0x7fff_fe00);
         damage(|s| _ = list(s, LruList::ActiveFile).push_back(no_frame), "is no frame");
         damage(
@@ -257,13 +264,13 @@ mod tests {
             },
             "2 inactive_file pages, counted 3",
         );
-        damage(|s| s.m.lru.vecs[NODE].stats.add_to_total(inactive_file, -1), "2 inactive_file pages, counted 1");
-        damage(|s| s.m.lru.vecs[NODE].stats.add_to_total(LruList::Unevictable.index(), 1), "0 unevictable pages");
+        damage(|s| s.m.lru.vecs[VEC].stats.add_to_total(inactive_file, -1), "2 inactive_file pages, counted 1");
+        damage(|s| s.m.lru.vecs[VEC].stats.add_to_total(LruList::Unevictable.index(), 1), "0 unevictable pages");
         let isolated = NodeStat::IsolatedFile as usize;
-        damage(|s| s.m.lru.vecs[NODE].stats.add_to_total(isolated, 1), "0 isolated pages, nr_isolated_file is 1");
+        damage(|s| s.m.lru.vecs[VEC].stats.add_to_total(isolated, 1), "0 isolated pages, nr_isolated_file is 1");
         damage(
             |s| {
-                let stats = &mut s.m.lru.vecs[NODE].stats;
+                let stats = &mut s.m.lru.vecs[VEC].stats;
                 stats.add_to_total(0, -100);
                 stats.add(0, CpuId::new(1), 100, 125);
             },
@@ -284,7 +291,7 @@ mod tests {
         damage(
             |s| {
                 s.m.lru_isolate(CPU, s.file, Order::ZERO);
-                s.m.lru.vecs[NODE].count(NodeStat::IsolatedFile, CPU, -1);
+                s.m.lru.vecs[VEC].count(NodeStat::IsolatedFile, CPU, -1);
             },
             "1 isolated pages, nr_isolated_file is 0",
         );
@@ -337,7 +344,7 @@ mod tests {
             assert!(found.contains(says), "the checker says '{found}', not '{says}'");
         };
         let pfn = Pfn::new(5);
-        damage(&|m| _ = m.lru.vecs[NODE].lists[0].push_back(pfn), "something is kept of pages");
+        damage(&|m| _ = m.lru.vecs[VEC].lists[0].push_back(pfn), "something is kept of pages");
         damage(
             &|m| {
                 let page = Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO);
@@ -348,6 +355,6 @@ mod tests {
             },
             "1 active_file pages",
         );
-        damage(&|m| m.lru.vecs[NODE].stats.add_to_total(0, 1), "node 0 counts 1 pages");
+        damage(&|m| m.lru.vecs[VEC].stats.add_to_total(0, 1), "node 0 counts 1 pages");
     }
 }

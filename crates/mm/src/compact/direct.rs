@@ -5,13 +5,13 @@
 use super::state::{CompactControl, CompactRun};
 use super::walk::Passed;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
-use crate::gfp::AllocFlags;
+use crate::gfp::{AllocFlags, Wmark};
 use crate::host::Owner;
 use crate::request::Request;
 use crate::rules::Profile;
 use crate::state::Memory;
 use crate::step::Step;
-use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
+use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 
 /// How hard direct compaction tries; the number is the kernel's, smaller is harder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -35,6 +35,7 @@ pub(crate) struct DirectCompact {
     next_zone: usize,
     run: Option<CompactRun>,
     result: CompactResult,
+    gave_way: bool,
 }
 
 /// The order compaction makes for a request: in defrag_mode a request that is not movable gets a pageblock of its own.
@@ -57,8 +58,11 @@ impl DirectCompact {
     pub(crate) fn new(m: &mut Memory, request: Request, flags: AllocFlags, priority: CompactPriority) -> DirectCompact {
         let order = compact_order(&request, flags, &m.shared.profile);
         m.shared.emit(Listen::COMPACTION, || Event::TryToCompactPages { order, priority: priority as u8 });
-        let result = CompactResult::Skipped;
-        DirectCompact { request, order, flags, priority, next_zone: 0, run: None, result }
+        let result = match m.shared.profile.compaction.deferred_counts_least {
+            false => CompactResult::Skipped,
+            true => CompactResult::Deferred,
+        };
+        DirectCompact { request, order, flags, priority, next_zone: 0, run: None, result, gave_way: false }
     }
 
     fn control(&self) -> CompactControl {
@@ -97,7 +101,7 @@ impl DirectCompact {
             if self.priority != CompactPriority::SyncFull
                 && m.locked(zone, self.request.cpu).compaction_deferred(self.order)
             {
-                self.result = self.result.max(CompactResult::Deferred);
+                self.add_result(m, CompactResult::Deferred);
                 return Step::Working;
             }
             self.run = Some(CompactRun::new(self.control(), zone, self.request.cpu));
@@ -112,8 +116,8 @@ impl DirectCompact {
             status = CompactResult::Success;
         }
         self.run = None;
-        self.result = self.result.max(status);
-        if status == CompactResult::Success {
+        self.add_result(m, status);
+        if m.page_is_made(zone, self.order, self.request.gfp.highest_zone(), self.flags, status) {
             m.locked(zone, self.request.cpu).compaction_defer_reset(self.order, false);
             return Step::Done(Compacted { result: self.result, captured: captured.map(|pfn| (pfn, zone)) });
         }
@@ -124,8 +128,78 @@ impl DirectCompact {
         }
         if self.priority == CompactPriority::Async && owner.is_awaited(m) {
             // Somebody waits for the CPU: the other zones are not worth that.
+            self.gave_way = true;
             return Step::Done(Compacted { result: self.result, captured: None });
         }
         Step::Working
+    }
+
+    /// Whether it has ended because somebody waited for the CPU.
+    pub(crate) fn gave_way(&self) -> bool {
+        self.gave_way
+    }
+
+    /// What a zone's run makes of the result as a whole.
+    fn add_result(&mut self, m: &Memory, status: CompactResult) {
+        let least = m.shared.profile.compaction.deferred_counts_least;
+        self.result = match (self.result, status) {
+            (all, CompactResult::Deferred) if least => all,
+            (CompactResult::Deferred, status) if least => status,
+            (all, status) => all.max(status),
+        };
+    }
+}
+
+impl Memory {
+    /// Whether a run that ended like this has made the page: up to 4.8 the low mark says so, whatever the run says.
+    pub(crate) fn page_is_made(
+        &self,
+        zone: ZoneId,
+        order: Order,
+        highest: ZoneType,
+        flags: AllocFlags,
+        status: CompactResult,
+    ) -> bool {
+        if !self.shared.profile.compaction.ends_by_low_mark {
+            return status == CompactResult::Success;
+        }
+        let z = &self.zones[zone];
+        z.watermark_ok(order, z.wmark(Wmark::Low), highest, flags, z.free_pages, &self.shared.profile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gfp::Gfp;
+    use crate::testing::{linux, machine_with};
+    use crate::types::{CpuId, NodeId};
+
+    fn of_zones(profile: &str, zones: [CompactResult; 2]) -> CompactResult {
+        let mut m = machine_with(16, linux(profile));
+        let request = Request::new(CpuId::new(0), NodeId::default(), Gfp::KERNEL, Order::new(9));
+        let plain = AllocFlags::mark(Wmark::Min);
+        let mut compaction = DirectCompact::new(&mut m, request, plain, CompactPriority::Async);
+        zones.into_iter().for_each(|result| compaction.add_result(&m, result));
+        compaction.result
+    }
+
+    #[test]
+    fn up_to_4_6_compaction_was_put_off_only_where_that_is_so_of_every_zone() {
+        use CompactResult::{Deferred, Skipped};
+        let results = |profile| [[Deferred, Deferred], [Deferred, Skipped]].map(|zones| of_zones(profile, zones));
+        assert_eq!(results("4.6"), [Deferred, Skipped]);
+        assert_eq!(results("5.6"), [Deferred, Deferred]);
+    }
+
+    #[test]
+    fn up_to_4_8_the_low_mark_says_whether_a_run_has_made_the_page() {
+        let made = |profile: &str, status, low| {
+            let mut m = machine_with(16, linux(profile));
+            m.zones[ZoneId::new(0)].watermarks.low = low;
+            m.page_is_made(ZoneId::new(0), Order::new(9), ZoneType::Normal, AllocFlags::mark(Wmark::Min), status)
+        };
+        assert!(made("4.6", CompactResult::Complete, 100) && !made("5.6", CompactResult::Complete, 100));
+        assert!(!made("4.6", CompactResult::Success, 16 * 512) && made("5.6", CompactResult::Success, 16 * 512));
     }
 }

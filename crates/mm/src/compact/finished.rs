@@ -8,6 +8,7 @@ use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::Wmark;
 use crate::rules::ProactiveScore;
 use crate::state::Memory;
+use crate::types::Order;
 
 impl CompactRun {
     /// Whether the scanners' pageblocks have met.
@@ -26,6 +27,12 @@ impl CompactRun {
         if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret }
     }
 
+    /// Whether the page is there by the low mark.
+    fn is_above_low_mark(&self, m: &Memory, order: Order) -> bool {
+        let (z, flags) = (&m.zones[self.zone], self.cc.alloc_flags);
+        z.watermark_ok(order, z.wmark(Wmark::Low), self.cc.highest, flags, z.free_pages, &m.shared.profile)
+    }
+
     fn finished_untraced(&self, m: &mut Memory) -> CompactResult {
         if self.scanners_met() {
             let z = &mut m.zones[self.zone];
@@ -33,7 +40,8 @@ impl CompactRun {
             if self.cc.direct {
                 z.compaction.blockskip_flush = true;
             }
-            return if self.whole_zone { CompactResult::Complete } else { CompactResult::PartialSkipped };
+            let complete = self.whole_zone || m.shared.profile.compaction.meeting_is_complete;
+            return if complete { CompactResult::Complete } else { CompactResult::PartialSkipped };
         }
         let z = &m.zones[self.zone];
         match self.cc.order {
@@ -48,7 +56,14 @@ impl CompactRun {
                 if m.score_above_low(score) { CompactResult::Continue } else { CompactResult::Success }
             }
             None => CompactResult::Continue,
-            Some(_) if !self.migrate.pfn.is_pageblock_aligned() => CompactResult::Continue,
+            Some(_)
+                if m.shared.profile.compaction.ends_between_pageblocks && !self.migrate.pfn.is_pageblock_aligned() =>
+            {
+                CompactResult::Continue
+            }
+            Some(order) if m.shared.profile.compaction.ends_by_low_mark && !self.is_above_low_mark(m, order) => {
+                CompactResult::Continue
+            }
             // In defrag_mode kcompactd goes on until the high mark is met by whole pageblocks.
             Some(order) if m.shared.tunables.defrag_mode && !self.cc.direct => {
                 let (mark, flags, highest) = (z.wmark(Wmark::High), self.cc.alloc_flags, self.cc.highest);

@@ -31,7 +31,11 @@ impl CompactRun {
             pass_free: false,
         };
         let lowest = self.migrate.pfn.pageblock_end().pageblock();
+        let every_page = m.shared.profile.compaction.hints_where_nothing_found;
         let mut stride = if self.cc.mode == MigrateMode::Async { CLUSTER_MAX } else { 1 };
+        if every_page {
+            stride = 1;
+        }
         let mut position = self.free.pfn;
         let mut block = position.pageblock();
         loop {
@@ -58,9 +62,14 @@ impl CompactRun {
                 position = Pfn::of_pageblock(block);
                 continue;
             }
+            let began = position;
             let (reached, isolated) = self.isolate_freepages_block(m, position, end, stride);
             position = reached;
-            if reached == end {
+            if every_page {
+                if reached == end && isolated == 0 && !self.cc.ignore_skip_hint {
+                    m.update_pageblock_skip(self.zone, start, began);
+                }
+            } else if reached == end {
                 let next = match m.shared.profile.compaction.cached_free_below {
                     false => start,
                     true => start.minus(PAGEBLOCK_PAGES.min(start.get())),
@@ -76,7 +85,7 @@ impl CompactRun {
             if reached < end {
                 break;
             }
-            stride = if isolated > 0 { 1 } else { (stride << 1).min(CLUSTER_MAX) };
+            stride = if isolated > 0 || every_page { 1 } else { (stride << 1).min(CLUSTER_MAX) };
             block = b - 1;
             position = Pfn::of_pageblock(block);
         }
@@ -95,6 +104,10 @@ impl CompactRun {
             if tag.is_buddy() {
                 let order = tag.order();
                 if !m.isolate_free_page(self.zone, self.cpu, at, order, tag.buddy_type()) {
+                    if m.shared.profile.compaction.takes_by_low_mark {
+                        at = at.plus(1);
+                        continue;
+                    }
                     break;
                 }
                 if m.shared.profile.compaction.counts_taken_pages {
@@ -130,7 +143,8 @@ impl CompactRun {
 
     /// The quick search: a free block from the top quarter of the space between the scanners, else the top half.
     fn fast_isolate_freepages(&mut self, m: &mut Memory) {
-        let Some(order) = self.cc.order.filter(|o| *o > Order::ZERO) else {
+        let searches = m.shared.profile.compaction.searches_free_lists;
+        let Some(order) = self.cc.order.filter(|o| searches && *o > Order::ZERO) else {
             return;
         };
         let further = m.shared.profile.compaction.fast_isolate_looks_further;
@@ -334,7 +348,11 @@ impl Memory {
         t: MigrateType,
     ) -> bool {
         let z = &self.zones[zone];
-        let mark = z.watermarks.min + u64::from(order.pages());
+        let base = match self.shared.profile.compaction.takes_by_low_mark {
+            false => z.watermarks.min,
+            true => z.watermarks.low,
+        };
+        let mark = base + u64::from(order.pages());
         let plain = AllocFlags::mark(Wmark::Min);
         if !z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, z.free_pages, &self.shared.profile) {
             return false;

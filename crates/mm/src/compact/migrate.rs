@@ -59,7 +59,9 @@ impl CompactRun {
         }
         if rules.finishes_pageblock {
             self.finish_what_failed();
-        } else if let (true, MigrateMode::Async, Some(order)) = (self.cc.direct, self.cc.mode, self.cc.order) {
+        } else if let (true, true, MigrateMode::Async, Some(order)) =
+            (rules.async_leaves_at_failure, self.cc.direct, self.cc.mode, self.cc.order)
+        {
             self.migrate.pfn = self.migrate.pfn.minus(1).block_end(order);
             self.migrate.last_migrated_pfn = None;
         }

@@ -20,6 +20,8 @@ pub(super) enum Isolate {
     None,
     /// The budget of blocks to visit is used up; go on from `migrate_pfn`.
     Paused,
+    /// Somebody waits for the CPU of an asynchronous run.
+    Abort,
 }
 
 /// Whether a batch holds a page of no file, which shows that it could not be moved: the pages of files are tried.
@@ -38,14 +40,16 @@ fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
 impl CompactRun {
     /// The blocks this run takes pages from.
     pub(super) fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
-        let selective = self.cc.mode == MigrateMode::Async && self.cc.direct;
+        let selective = self.cc.mode == MigrateMode::Async && (self.cc.direct || rules.async_from_movable);
         let mut types = [!selective; MigrateType::COUNT];
         // A whole pageblock suits any request (7.2; up to 6.1 it looks for movable pages in its own type's pageblocks,
         // which have none).
         let whole_block = rules.whole_blocks_from_movable && self.cc.order.is_some_and(|o| o.is_whole_pageblock());
-        let own = if whole_block { MigrateType::Movable } else { self.cc.migratetype };
+        let movable = whole_block || rules.async_from_movable;
+        let own = if movable { MigrateType::Movable } else { self.cc.migratetype };
         types[own.index()] = true;
-        BlockFilter { types, honour_skip: !self.cc.ignore_skip_hint, pass_huge: false, pass_free: true }
+        let pass_huge = rules.hints_where_nothing_found;
+        BlockFilter { types, honour_skip: !self.cc.ignore_skip_hint, pass_huge, pass_free: true }
     }
 
     /// Isolates from the next suitable pageblock, visiting at most `budget` blocks.
@@ -65,12 +69,16 @@ impl CompactRun {
             self.migrate.walking = false;
             return Isolate::None;
         }
+        let notes_unsuitable = !m.shared.profile.compaction.hints_where_nothing_found;
         if !low.is_pageblock_aligned() || chosen_by_search {
             m.shared.work.blocks_visited += 1;
-            if self.suitable_source(m, low.pageblock()) {
+            let hinted = !notes_unsuitable && filter.honour_skip && m.blocks.skip(low.pageblock());
+            if !hinted && self.suitable_source(m, low.pageblock()) {
                 return self.isolate_block(m, owner, low);
             }
-            m.zones[self.zone].update_cached_migrate(self.cc.mode, low.pageblock_end());
+            if notes_unsuitable {
+                m.zones[self.zone].update_cached_migrate(self.cc.mode, low.pageblock_end());
+            }
             low = low.pageblock_end();
         }
         let from = low.pageblock();
@@ -78,12 +86,13 @@ impl CompactRun {
         let mut at = from;
         let found = loop {
             // The walk offers the CPU once a cluster of blocks: hints may change there.
-            if at.is_multiple_of(CLUSTER_MAX as usize) {
-                self.offer_cpu(m, owner);
+            if at.is_multiple_of(CLUSTER_MAX as usize) && self.gives_way(m, owner) {
+                self.migrate.walking = false;
+                return Isolate::Abort;
             }
             let stop = if owner.is_awaited(m) { to.min((at + 1).next_multiple_of(CLUSTER_MAX as usize)) } else { to };
             let (found, unsuitable) = m.blocks.first(at, stop, &filter);
-            if let Some(b) = unsuitable {
+            if let Some(b) = unsuitable.filter(|_| notes_unsuitable) {
                 m.zones[self.zone].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
             }
             let end = found.unwrap_or(stop);
@@ -114,8 +123,8 @@ impl CompactRun {
 
     /// Whether this run takes pages from the block (its skip hint aside).
     fn suitable_source(&self, m: &Memory, block: usize) -> bool {
-        self.source_filter(&m.shared.profile.compaction).types[m.blocks.migratetype(block).index()]
-            && !m.blocks.is_huge(block)
+        let filter = self.source_filter(&m.shared.profile.compaction);
+        filter.types[m.blocks.migratetype(block).index()] && (filter.pass_huge || !m.blocks.is_huge(block))
     }
 
     /// Whether the scanner steps over a compound page of this order. Up to 6.8 it steps over all of them; from 6.9 on
@@ -128,9 +137,22 @@ impl CompactRun {
 
     fn isolate_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) -> Isolate {
         self.migrate.walking = false;
-        self.offer_cpu(m, owner);
+        if self.gives_way(m, owner) {
+            return Isolate::Abort;
+        }
         self.isolate_migratepages_block(m, owner, from);
         if self.migrate.count > 0 { Isolate::Success } else { Isolate::None }
+    }
+
+    /// Whether the run ends because somebody waits for its CPU; if not, that one gets it.
+    #[inline(always)]
+    fn gives_way<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> bool {
+        let ends = m.shared.profile.compaction.async_gives_way && self.cc.mode == MigrateMode::Async;
+        if ends && owner.is_awaited(m) {
+            return true;
+        }
+        self.offer_cpu(m, owner);
+        false
     }
 
     /// Offers the CPU to a daemon that waits for it; what that frees is not captured for this run's request.
@@ -150,7 +172,8 @@ impl CompactRun {
         let block = from.pageblock();
         let ignore_skip = self.cc.ignore_skip_hint;
         // Direct async compaction wants one block of its order: a page that stays makes the rest pointless.
-        let unit = self.cc.order.filter(|_| self.cc.direct && self.cc.mode == MigrateMode::Async);
+        let leaves = rules.async_leaves_at_failure && self.cc.direct && self.cc.mode == MigrateMode::Async;
+        let unit = self.cc.order.filter(|_| leaves);
         let mut next_unit = unit.map_or(end, |o| from.block_end(o));
         let whole = m.frames.block_tag(block) != Tag::SPLIT;
         let may_set_skip = from.is_pageblock_aligned();
@@ -203,7 +226,7 @@ impl CompactRun {
                 low = low.plus(1);
                 continue;
             }
-            if !skip_updated && tag.kind() == FrameKind::Lru {
+            if !rules.hints_where_nothing_found && !skip_updated && tag.kind() == FrameKind::Lru {
                 skip_updated = !rules.hint_by_scan_start || may_set_skip;
                 if !ignore_skip && (low.is_pageblock_aligned() || rules.hint_by_scan_start && may_set_skip) {
                     if m.blocks.skip(block) && !(rules.finishes_pageblock && self.migrate.finish_pageblock) {
@@ -223,7 +246,12 @@ impl CompactRun {
             }
         }
         let low = low.min(end);
-        if low == end && (isolated == 0 || self.migrate.finish_pageblock) {
+        if rules.hints_where_nothing_found {
+            if low == end && isolated == 0 && !ignore_skip {
+                m.blocks.set_skip(block, true);
+                m.zones[self.zone].advance_cached_migrate(self.cc.mode, from);
+            }
+        } else if low == end && (isolated == 0 || self.migrate.finish_pageblock) {
             if may_set_skip && !skip_updated {
                 m.blocks.set_skip(block, true);
             }
@@ -276,6 +304,9 @@ impl CompactRun {
             return pfn;
         };
         let rules = m.shared.profile.compaction;
+        if rules.fast_find == FastFind::Never {
+            return pfn;
+        }
         let whole_block = rules.whole_blocks_from_movable && order.is_whole_pageblock();
         let suits = self.cc.migratetype == MigrateType::Movable || whole_block;
         if self.cc.ignore_skip_hint

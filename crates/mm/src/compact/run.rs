@@ -29,7 +29,8 @@ impl CompactRun {
     /// its steps goes to the lists.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         loop {
-            if let (true, Some(order)) = (self.cc.direct, self.cc.request_order.or(self.cc.order)) {
+            let captures = self.cc.direct && m.shared.profile.compaction.captures;
+            if let (true, Some(order)) = (captures, self.cc.request_order.or(self.cc.order)) {
                 // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
                 if self.captured.is_none() {
                     m.zones[self.zone].compaction.capture.arm(order, self.cc.migratetype);
@@ -62,8 +63,8 @@ impl CompactRun {
                 result => return self.end(m, result),
             }
             self.migrate.iteration_start = self.migrate.pfn;
-            self.migrate.finish_pageblock =
-                self.migrate.last_migrated_pfn.is_some_and(|p| p.pageblock() == self.migrate.pfn.pageblock());
+            self.migrate.finish_pageblock = m.shared.profile.compaction.takes_rest_of_pageblock
+                && self.migrate.last_migrated_pfn.is_some_and(|p| p.pageblock() == self.migrate.pfn.pageblock());
         }
         let done = self.iteration(m, owner, budget);
         match done {
@@ -78,7 +79,10 @@ impl CompactRun {
     /// Sets the scanners to their starting places.
     fn begin(&mut self, m: &mut Memory) {
         if self.cc.order.is_some_and(|o| m.locked(self.zone, self.cpu).compaction_restarting(o)) {
-            m.reset_isolation_suitable(self.zone);
+            match m.shared.profile.compaction.clears_all_hints {
+                true => m.clear_all_hints(self.zone),
+                false => m.reset_isolation_suitable(self.zone),
+            }
         }
         let sync = self.cc.mode != MigrateMode::Async;
         let z = &mut m.zones[self.zone];
@@ -96,7 +100,9 @@ impl CompactRun {
             (self.migrate.pfn, self.free.pfn) = (c.cached_migrate_pfn[sync as usize], c.cached_free_pfn);
             self.whole_zone = self.migrate.pfn <= c.init_migrate_pfn;
         }
-        self.update_cached = !sync && z.compaction.cached_migrate_pfn[0] == z.compaction.cached_migrate_pfn[1];
+        let follows = m.shared.profile.compaction.sync_follows_async;
+        self.update_cached =
+            follows && !sync && z.compaction.cached_migrate_pfn[0] == z.compaction.cached_migrate_pfn[1];
         let (migrate_pfn, free_pfn, mode) = (self.migrate.pfn, self.free.pfn, self.cc.mode);
         m.shared.emit(Listen::COMPACTION, || Event::CompactionBegin {
             zone_start: start,
@@ -112,6 +118,7 @@ impl CompactRun {
     fn iteration<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Option<CompactResult> {
         match self.isolate_migratepages(m, owner, budget) {
             Isolate::Paused => return None,
+            Isolate::Abort => return Some(CompactResult::Contended),
             Isolate::None => {
                 if self.update_cached {
                     let cached = &mut m.zones[self.zone].compaction.cached_migrate_pfn;
@@ -120,10 +127,12 @@ impl CompactRun {
             }
             Isolate::Success => {
                 self.update_cached = false;
-                self.migrate.last_migrated_pfn = Some(match m.shared.profile.compaction.remembers_last_pageblock {
+                let rules = &m.shared.profile.compaction;
+                let before = self.migrate.last_migrated_pfn.filter(|_| rules.remembers_first_place);
+                self.migrate.last_migrated_pfn = before.or(Some(match rules.remembers_last_pageblock {
                     false => self.migrate.iteration_start,
                     true => self.migrate.pfn.minus(1).pageblock_start().max(m.zones[self.zone].start),
-                });
+                }));
                 if let Some(result) = self.migrate_batch(m, owner) {
                     return Some(result);
                 }
@@ -175,6 +184,12 @@ impl CompactRun {
             status,
         });
         Step::Done(status)
+    }
+
+    /// Whether it scans pageblocks with the skip hint, too.
+    #[cfg(test)]
+    pub(crate) fn ignores_hints(&self) -> bool {
+        self.cc.ignore_skip_hint
     }
 
     /// The block a direct run has captured for its request.

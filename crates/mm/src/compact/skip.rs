@@ -21,7 +21,11 @@ impl Zone {
     /// The migration scanner is done with the pageblock before `pfn`: the next run of this mode may start behind it.
     /// As in the kernel, the position is rounded up to the end of `pfn`'s own block even when `pfn` starts one.
     pub(super) fn update_cached_migrate(&mut self, mode: MigrateMode, pfn: Pfn) {
-        let pfn = pfn.pageblock_end();
+        self.advance_cached_migrate(mode, pfn.pageblock_end());
+    }
+
+    /// The next run of this mode may start at `pfn`.
+    pub(super) fn advance_cached_migrate(&mut self, mode: MigrateMode, pfn: Pfn) {
         let cached = &mut self.compaction.cached_migrate_pfn;
         cached[0] = cached[0].max(pfn);
         if mode != MigrateMode::Async {
@@ -47,10 +51,14 @@ impl Memory {
 
     /// Clears the skip hints of blocks that look useful again, if a direct compaction met since the last time.
     pub(crate) fn reset_isolation_suitable(&mut self, zone: ZoneId) {
-        let z = &mut self.zones[zone];
-        if !core::mem::take(&mut z.compaction.blockskip_flush) {
+        if !self.zones[zone].compaction.blockskip_flush {
             return;
         }
+        if self.shared.profile.compaction.clears_all_hints {
+            return self.clear_all_hints(zone);
+        }
+        let z = &mut self.zones[zone];
+        z.compaction.blockskip_flush = false;
         // The kernel walks from both ends to the middle, a block of each at a time.
         let (first, last) = (z.start, z.end.minus(1));
         let steps = (last.get() - first.get()).div_ceil(2 * PAGEBLOCK_PAGES) as usize;
@@ -96,6 +104,17 @@ impl Memory {
             // A zone of one block at the very start of memory has nothing below it.
             c.cached_free_pfn = Pfn::new(last.get().saturating_sub(offset));
         }
+    }
+
+    /// Clears the skip hints of all pageblocks, and lets the next run start at the zone's ends (up to 5.0).
+    pub(super) fn clear_all_hints(&mut self, zone: ZoneId) {
+        let z = &mut self.zones[zone];
+        z.compaction.blockskip_flush = false;
+        z.reset_cached_positions();
+        let (first, last) = (z.start.pageblock(), z.last_pageblock().pageblock());
+        self.shared.work.any = true;
+        self.shared.work.blocks_visited += (last + 1 - first) as u64;
+        (first..=last).for_each(|block| self.blocks.set_skip(block, false));
     }
 
     /// Samples a block; clears its hint and returns true if it holds what is looked for.

@@ -36,7 +36,8 @@ impl Memory {
         let free = z.free_pages;
         let there = if daemon && self.shared.tunables.defrag_mode { z.free_pages_in_blocks() } else { free };
         let mut result = self.suitable_by_watermarks(zone, o, flags, highest, there, free);
-        if result == CompactResult::Continue && o.is_costly() {
+        let index_decides = o.is_costly() || self.shared.profile.compaction.index_decides_for_all;
+        if result == CompactResult::Continue && index_decides {
             let index = self.zones[zone].contig_info(o).fragmentation_index(o);
             if self.shared.decide(&EXTFRAG_THRESHOLD, |t| (0..=i64::from(t)).contains(&index)) {
                 result = CompactResult::NotSuitableZone;
@@ -63,7 +64,8 @@ impl Memory {
     ) -> CompactResult {
         let z = &self.zones[zone];
         let profile = &self.shared.profile;
-        let mark = flags.wmark.unwrap_or(Wmark::Min);
+        let by_low_mark = profile.compaction.suits_by_low_mark;
+        let mark = if by_low_mark { Wmark::Low } else { flags.wmark.unwrap_or(Wmark::Min) };
         if z.watermark_ok(order, z.wmark(mark), highest, flags, there, profile) {
             return CompactResult::Success;
         }
@@ -79,6 +81,7 @@ impl Memory {
         let z = &self.zones[zone];
         let profile = &self.shared.profile;
         let base = match profile.compaction.room_above_callers_mark {
+            false if profile.compaction.suits_by_low_mark => z.wmark(Wmark::Low),
             false => z.wmark(if order.is_costly() { Wmark::Low } else { Wmark::Min }),
             true if order.is_costly() => z.wmark(mark) + (z.watermarks.low - z.watermarks.min),
             true => z.wmark(mark),
@@ -106,5 +109,38 @@ impl Memory {
             CompactResult::Success => self.shared.profile.compaction.retries_for_page_there,
             result => result == CompactResult::Continue,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{linux, with_single_pages};
+
+    const ZONE: ZoneId = ZoneId::new(0);
+
+    /// Whether a zone of whose pages 512 are free, each alone, suits a request, if the marks are these.
+    fn suits(profile: &str, order: u8, min: u64, low: u64) -> CompactResult {
+        let mut m = with_single_pages(16, 2, linux(profile));
+        let free = m.zones[ZONE].free_pages;
+        assert_eq!(free, 512);
+        (m.zones[ZONE].watermarks.min, m.zones[ZONE].watermarks.low) = (min, low);
+        let plain = AllocFlags::mark(Wmark::Min);
+        m.compaction_suitable(ZONE, Some(Order::new(order)), plain, ZoneType::Normal, false)
+    }
+
+    #[test]
+    fn up_to_4_8_room_is_needed_above_the_low_mark_for_any_order() {
+        for (profile, suitable) in [("4.6", CompactResult::Skipped), ("5.6", CompactResult::Continue)] {
+            assert_eq!(suits(profile, 2, 400, 504), suitable, "{profile}");
+            assert_eq!(suits(profile, 2, 400, 503), CompactResult::Continue, "8 pages more than that are enough");
+        }
+    }
+
+    #[test]
+    fn up_to_4_8_small_orders_too_are_not_compacted_for_where_memory_is_lacking() {
+        // Single pages alone: for order 1 the index is 1000 - (1000 + 512 * 1000 / 2) / 512 = 499.
+        assert_eq!(suits("4.6", 1, 0, 0), CompactResult::Skipped);
+        assert_eq!(suits("5.6", 1, 0, 0), CompactResult::Continue);
     }
 }

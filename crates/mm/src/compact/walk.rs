@@ -41,7 +41,8 @@ impl CompactRun {
             at = to;
         }
         if at > start {
-            if let Some(b) = m.blocks.first(start, at, &filter).1 {
+            let notes = !m.shared.profile.compaction.hints_where_nothing_found;
+            if let Some(b) = m.blocks.first(start, at, &filter).1.filter(|_| notes) {
                 m.zones[self.zone].update_cached_migrate(self.cc.mode, Pfn::of_pageblock(b + 1));
             }
             self.migrate.pfn = Pfn::of_pageblock(at);

@@ -54,7 +54,8 @@ impl Locked<'_> {
             return self.move_to_free_list(pfn, o, from, t);
         }
         let boosted = self.boost_watermark();
-        if flags.any(AllocFlags::KSWAPD) && (boosted || !self.shared.profile.boost.spares_small_zones) {
+        let rules = &self.shared.profile.boost;
+        if flags.any(AllocFlags::KSWAPD) && (boosted || rules.raises_marks && !rules.spares_small_zones) {
             self.zone.boosted_flag = true;
         }
         if !whole_block {

@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(used(), (LruList::ActiveFile, true));
         assert_eq!(used(), (LruList::ActiveFile, true));
         assert_eq!(m.vmstat().get(VmEvent::Pgactivate), 1);
-        assert_eq!(m.lru.vecs[m.node_of(pfn)].nonresident_age, 1);
+        assert_eq!(m.lru.vecs[m.lruvec_of(pfn)].nonresident_age, 1);
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         m.deactivate_file(CPU, clean, false);
         m.deactivate_file(CPU, dirty, true);
         m.lru_add_drain(CPU);
-        let node = m.node_of(clean);
+        let node = m.lruvec_of(clean);
         let listed = |m: &Memory| m.lru.vecs[node].list(LruList::InactiveFile).collect::<alloc::vec::Vec<_>>();
         assert_eq!(listed(&m), [dirty, others[1], others[0], clean]);
         assert_eq!((m.vmstat().get(VmEvent::Pgrotated), m.vmstat().get(VmEvent::Pgdeactivate)), (1, 2));

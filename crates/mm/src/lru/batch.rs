@@ -6,6 +6,7 @@
 
 use super::ToFree;
 use crate::prefetch::prefetch;
+use crate::rules::BalancedBy;
 use crate::state::{BATCH_MAX, BatchKind, FrameKind, Memory, PageFlags, order_on_lru};
 use crate::types::{CpuId, Order, Pfn};
 use crate::vmstat::VmEvent;
@@ -69,7 +70,7 @@ impl Memory {
     /// Asks for the slot that a page will leave.
     #[inline(always)]
     fn prefetch_slot(&self, pfn: Pfn) {
-        let lists = &self.lru.vecs[self.node_of(pfn)].lists;
+        let lists = &self.lru.vecs[self.lruvec_of(pfn)].lists;
         let list = lists.get(self.lru.flags(pfn).list().index());
         if let Some(slot) = list.and_then(|list| list.slot_of(self.lru.place(pfn))) {
             prefetch(slot);
@@ -101,6 +102,19 @@ impl Memory {
     fn insert(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         self.link(cpu, pfn, order, false);
         self.frames.set(pfn, FrameKind::Lru, order);
+        self.note_looked_at(pfn);
+    }
+
+    /// A page that joins a list, or changes from one to another, counts as looked at, and if it is active as in use.
+    fn note_looked_at(&mut self, pfn: Pfn) {
+        if self.shared.profile.reclaim.balance != BalancedBy::Rotations {
+            return;
+        }
+        let flags = self.lru.flags(pfn);
+        let (lruvec, of) = (self.lruvec_of(pfn), flags.backing().index());
+        let vec = &mut self.lru.vecs[lruvec];
+        vec.recent_scanned[of] += 1;
+        vec.recent_rotated[of] += u64::from(flags.has(PageFlags::ACTIVE));
     }
 
     /// What a page on the LRU has waited for.
@@ -113,6 +127,10 @@ impl Memory {
         let idle = flags.without(PageFlags::ACTIVE).without(PageFlags::REFERENCED);
         let (to, tail, counts) = match kind {
             BatchKind::Add => unreachable!("pages on the LRU are not added to it"),
+            // Where what reclaim waits for stays inactive, an active page is in use.
+            BatchKind::Rotate if flags.has(PageFlags::ACTIVE) && !self.shared.profile.reclaim.activates_unwritten => {
+                return;
+            }
             BatchKind::Rotate => (flags.without(PageFlags::ACTIVE), true, Some(VmEvent::Pgrotated)),
             BatchKind::DeactivateFile => {
                 if flags.has(PageFlags::ACTIVE) {
@@ -136,6 +154,9 @@ impl Memory {
         self.unlink(cpu, pfn, order);
         self.lru.set_flags(pfn, to);
         self.link(cpu, pfn, order, tail);
+        if kind != BatchKind::Rotate {
+            self.note_looked_at(pfn);
+        }
         if let Some(event) = counts {
             self.shared.vmstat.add(event, pages);
         }
@@ -177,7 +198,7 @@ mod tests {
             let pages: Vec<Pfn> = (0..size).map(|_| user_page(&mut m, PageFlags::FILE)).collect();
             let last = pages[size - 1];
             assert!(pages.iter().all(|pfn| m.is_on_lru(*pfn) && m.lru.holds(*pfn) == 0), "{profile}");
-            let list = m.lru.vecs[m.node_of(last)].list(LruList::InactiveFile);
+            let list = m.lru.vecs[m.lruvec_of(last)].list(LruList::InactiveFile);
             assert!(list.eq(pages.iter().rev().copied()), "the last added comes first");
         }
     }
@@ -190,7 +211,7 @@ mod tests {
         let huge = m.alloc(request).expect("a pageblock is free");
         m.lru_add(CPU, huge, Order::new(9), PageFlags::ANON);
         assert!(m.is_on_lru(waiting) && m.is_on_lru(huge));
-        assert_eq!(m.lru.vecs[m.node_of(huge)].size_exact(LruList::InactiveAnon), 513);
+        assert_eq!(m.lru.vecs[m.lruvec_of(huge)].size_exact(LruList::InactiveAnon), 513);
     }
 
     #[test]

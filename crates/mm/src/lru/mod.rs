@@ -87,7 +87,7 @@ impl Memory {
         zone.nr_isolated = zone.nr_isolated.checked_add_signed(pages).expect("only isolated pages are put back");
         if self.lru.is_ordered() {
             let isolated = NodeStat::isolated(self.lru.flags(pfn).backing());
-            self.lru.vecs[zone.node].count(isolated, cpu, pages);
+            self.lru.vecs[zone.lruvec].count(isolated, cpu, pages);
         }
     }
 
@@ -140,7 +140,7 @@ impl Memory {
         let list = self.lru.flags(pfn).list();
         let zone = self.blocks.zone_of(pfn);
         self.count_listed(cpu, zone, list, i64::from(order.pages()));
-        self.lru.link(self.zones[zone].node, pfn, list, tail);
+        self.lru.link(self.zones[zone].lruvec, pfn, list, tail);
     }
 
     /// Takes a page out of the list its flags say.
@@ -149,7 +149,7 @@ impl Memory {
         let list = self.lru.flags(pfn).list();
         let zone = self.blocks.zone_of(pfn);
         self.count_listed(cpu, zone, list, -i64::from(order.pages()));
-        self.lru.unlink(self.zones[zone].node, pfn, list);
+        self.lru.unlink(self.zones[zone].lruvec, pfn, list);
     }
 
     /// Moves a page to the head of the list that other flags say.
@@ -163,7 +163,7 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn count_listed(&mut self, cpu: CpuId, zone: ZoneId, list: LruList, pages: i64) {
         let zone = &mut self.zones[zone];
-        let vec = &mut self.lru.vecs[zone.node];
+        let vec = &mut self.lru.vecs[zone.lruvec];
         vec.stats.add(list.index(), cpu, pages, vec.stat_threshold);
         zone.lru.add(list.index(), cpu, pages, zone.stat_threshold);
     }

@@ -5,13 +5,13 @@
 //! other memory together would make room for it, it is active at once. Source: kernel-behaviour §4.1.
 
 use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
-use crate::types::{CpuId, NodeId, Pfn};
+use crate::types::{CpuId, LruvecId, Pfn};
 
 /// What stands for an evicted page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shadow {
-    /// The node it was on.
-    pub node: NodeId,
+    /// The lists it was on.
+    pub lruvec: LruvecId,
     /// The node's clock when it went.
     pub eviction: u64,
     /// Whether it had ever been active.
@@ -21,19 +21,22 @@ pub struct Shadow {
 impl Memory {
     /// Notes that a page goes, and says what is to be remembered of it.
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, pages: u64) -> Shadow {
-        let node = self.node_of(pfn);
-        let vec = &mut self.lru.vecs[node];
+        let lruvec = self.lruvec_of(pfn);
+        let vec = &mut self.lru.vecs[lruvec];
         let before = vec.nonresident_age;
         vec.nonresident_age += pages;
         let eviction = if self.shared.profile.lru.shadow_before_aging { before } else { vec.nonresident_age };
-        Shadow { node, eviction, workingset: self.lru.flags(pfn).has(PageFlags::WORKINGSET) }
+        Shadow { lruvec, eviction, workingset: self.lru.flags(pfn).has(PageFlags::WORKINGSET) }
     }
 
     /// A page is active from now on.
     pub(super) fn workingset_activation(&mut self, pfn: Pfn) {
+        if !self.shared.profile.lru.shadows_of_anon && self.lru.flags(pfn).backing() == Backing::Anon {
+            return;
+        }
         let pages = u64::from(self.frames.tag(pfn).order().pages());
-        let node = self.node_of(pfn);
-        self.lru.vecs[node].nonresident_age += pages;
+        let lruvec = self.lruvec_of(pfn);
+        self.lru.vecs[lruvec].nonresident_age += pages;
     }
 
     /// A page comes back, of which `shadow` was kept: whether it is active at once. Its flags, to be put on the LRU with,
@@ -41,22 +44,23 @@ impl Memory {
     pub fn workingset_refault(&mut self, cpu: CpuId, pfn: Pfn, flags: PageFlags, shadow: Shadow) -> PageFlags {
         let backing = flags.backing();
         let pages = u64::from(self.frames.tag(pfn).order().pages());
-        let node = self.node_of(pfn);
+        let lruvec = self.lruvec_of(pfn);
         let swap = self.lru.swap.free > 0;
-        let evicted_from = &self.lru.vecs[shadow.node];
+        let evicted_from = &self.lru.vecs[shadow.lruvec];
         let distance = evicted_from.nonresident_age - shadow.eviction;
         // Everything that could have made room; anonymous pages only where they can go.
         let mut others = evicted_from.size(LruList::ActiveFile);
-        if backing == Backing::Anon {
+        let of_anon = self.shared.profile.lru.shadows_of_anon;
+        if of_anon && backing == Backing::Anon {
             others += evicted_from.size(LruList::InactiveFile);
         }
-        if swap {
+        if of_anon && swap {
             others += evicted_from.size(LruList::ActiveAnon);
             if backing == Backing::File {
                 others += evicted_from.size(LruList::InactiveAnon);
             }
         }
-        let vec = &mut self.lru.vecs[node];
+        let vec = &mut self.lru.vecs[lruvec];
         vec.count(NodeStat::refault(backing), cpu, pages as i64);
         if distance > others {
             return flags;
@@ -67,14 +71,14 @@ impl Memory {
             return flags | PageFlags::ACTIVE;
         }
         if !self.shared.profile.reclaim.costs_from_counters {
-            self.lru_note_cost(node, backing, pages, 0);
+            self.lru_note_cost(lruvec, backing, pages, 0);
         }
-        self.lru.vecs[node].count(NodeStat::restore(backing), cpu, pages as i64);
+        self.lru.vecs[lruvec].count(NodeStat::restore(backing), cpu, pages as i64);
         flags | PageFlags::ACTIVE | PageFlags::WORKINGSET
     }
 
-    pub(crate) fn node_of(&self, pfn: Pfn) -> NodeId {
-        self.zones[self.blocks.zone_of(pfn)].node
+    pub(crate) fn lruvec_of(&self, pfn: Pfn) -> LruvecId {
+        self.zones[self.blocks.zone_of(pfn)].lruvec
     }
 }
 
@@ -85,14 +89,14 @@ mod tests {
     use crate::testing::{ordered_machine, user_page};
 
     const CPU: CpuId = CpuId::new(0);
-    const NODE: NodeId = NodeId::new(0);
+    const VEC: LruvecId = LruvecId::new(0);
 
     /// A machine that counts so many pages on its lists, and a page of it.
     fn listing(pages: [i64; 4], swap: u64) -> (Memory, Pfn) {
         let mut m = ordered_machine(1);
         let pfn = user_page(&mut m, PageFlags::FILE);
         for (list, pages) in LruList::EVICTABLE.iter().zip(pages) {
-            m.lru.vecs[NODE].stats.add_to_total(list.index(), pages);
+            m.lru.vecs[VEC].stats.add_to_total(list.index(), pages);
         }
         m.set_swap(SwapSpace { total: 10, free: swap });
         (m, pfn)
@@ -103,8 +107,8 @@ mod tests {
         let (machine, pfn) = listing(pages, swap);
         let comes_back_active = |distance: u64| {
             let mut m = machine.clone();
-            m.lru.vecs[NODE].nonresident_age = 1000 + distance;
-            let shadow = Shadow { node: NODE, eviction: 1000, workingset: false };
+            m.lru.vecs[VEC].nonresident_age = 1000 + distance;
+            let shadow = Shadow { lruvec: VEC, eviction: 1000, workingset: false };
             m.workingset_refault(CPU, pfn, flags, shadow).has(PageFlags::ACTIVE)
         };
         let longest = (0..2000).take_while(|distance| comes_back_active(*distance)).count() as u64 - 1;
@@ -122,17 +126,38 @@ mod tests {
     }
 
     #[test]
+    fn up_to_5_8_only_active_files_make_room_and_anonymous_pages_leave_no_trace() {
+        let mut m = crate::testing::ordered_machine_with(1, crate::testing::linux("4.6"));
+        let [file, anon] = [PageFlags::FILE, PageFlags::ANON].map(|flags| user_page(&mut m, flags));
+        m.set_swap(SwapSpace { total: 10, free: 1 });
+        for (list, pages) in LruList::EVICTABLE.iter().zip([1, 20, 300, 400]) {
+            m.lru.vecs[VEC].stats.add_to_total(list.index(), pages);
+        }
+        let mut is_active = |age| {
+            m.lru.vecs[VEC].nonresident_age = age;
+            let shadow = Shadow { lruvec: VEC, eviction: 0, workingset: false };
+            m.workingset_refault(CPU, file, PageFlags::FILE, shadow).has(PageFlags::ACTIVE)
+        };
+        assert!(is_active(400) && !is_active(401));
+        m.lru.vecs[VEC].nonresident_age = 0;
+        m.workingset_activation(anon);
+        assert_eq!(m.lru.vecs[VEC].nonresident_age, 0, "the clock is of files");
+        m.workingset_activation(file);
+        assert_eq!(m.lru.vecs[VEC].nonresident_age, 1);
+    }
+
+    #[test]
     fn the_clock_advances_with_evictions_and_activations() {
         let (mut m, pfn) = listing([0; 4], 0);
-        let age = |m: &Memory| m.lru.vecs[NODE].nonresident_age;
-        assert_eq!(m.workingset_eviction(pfn, 8), Shadow { node: NODE, eviction: 0, workingset: false });
+        let age = |m: &Memory| m.lru.vecs[VEC].nonresident_age;
+        assert_eq!(m.workingset_eviction(pfn, 8), Shadow { lruvec: VEC, eviction: 0, workingset: false });
         assert_eq!(age(&m), 8);
         m.lru.set_flags(pfn, PageFlags::FILE | PageFlags::WORKINGSET);
         let shadow = m.workingset_eviction(pfn, 1);
-        assert_eq!(shadow, Shadow { node: NODE, eviction: 8, workingset: true });
+        assert_eq!(shadow, Shadow { lruvec: VEC, eviction: 8, workingset: true });
         m.workingset_refault(CPU, pfn, PageFlags::FILE, shadow);
         assert_eq!(age(&m), 9, "a page that does not become active leaves it");
-        m.lru.vecs[NODE].stats.add_to_total(LruList::ActiveFile.index(), 1);
+        m.lru.vecs[VEC].stats.add_to_total(LruList::ActiveFile.index(), 1);
         m.workingset_refault(CPU, pfn, PageFlags::FILE, shadow);
         assert_eq!(age(&m), 10);
     }
@@ -141,8 +166,9 @@ mod tests {
     fn a_page_that_had_been_active_is_known_again_and_its_loss_is_a_cost() {
         let (mut m, pfn) = listing([0, 0, 0, 100], 0);
         let mut back = |workingset| {
-            let flags = m.workingset_refault(CPU, pfn, PageFlags::FILE, Shadow { node: NODE, eviction: 0, workingset });
-            let vec = &m.lru.vecs[NODE];
+            let flags =
+                m.workingset_refault(CPU, pfn, PageFlags::FILE, Shadow { lruvec: VEC, eviction: 0, workingset });
+            let vec = &m.lru.vecs[VEC];
             let counts =
                 [NodeStat::WorkingsetRefaultFile, NodeStat::WorkingsetActivateFile, NodeStat::WorkingsetRestoreFile];
             (flags.has(PageFlags::WORKINGSET), vec.cost, counts.map(|item| vec.stat_exact(item)))

@@ -17,6 +17,7 @@ impl Locked<'_> {
     /// Gives back `count` pages: lists in turn, each visit taking one page more for every list found empty.
     pub(super) fn pcp_free_bulk_shares(&mut self, count: u32) {
         self.count_lock();
+        self.zone.pages_scanned = 0;
         let mut left = count.min(self.zone.pcps[self.cpu].count);
         let (mut list, mut share) = (0, 0);
         while left > 0 {

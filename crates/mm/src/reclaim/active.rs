@@ -7,7 +7,7 @@ use super::control::ScanControl;
 use crate::event::{Event, Listen};
 use crate::host::{Owner, PageState};
 use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
-use crate::types::{CLUSTER_MAX, NodeId, Pfn};
+use crate::types::{CLUSTER_MAX, LruvecId, Pfn};
 use crate::vmstat::VmEvent;
 
 impl Memory {
@@ -15,15 +15,17 @@ impl Memory {
     pub(super) fn shrink_active_list<O: Owner>(
         &mut self,
         owner: &mut O,
-        node: NodeId,
+        lruvec: LruvecId,
         list: LruList,
         wanted: u64,
         sc: &ScanControl,
     ) {
         let backing = Backing::of(list);
         self.lru_add_drain(sc.cpu);
-        let isolated = self.isolate_lru_pages(owner, node, list, wanted, sc);
-        self.shared.vmstat.add(VmEvent::Pgrefill, isolated.scanned);
+        let isolated = self.isolate_lru_pages(owner, lruvec, list, wanted, sc);
+        self.count_refill(lruvec, isolated.scanned);
+        self.lru.vecs[lruvec].recent_scanned[backing.index()] += isolated.taken;
+        let mut in_use = 0;
         // Those that stay go back before those that do not.
         let (mut stay, mut nr_stay) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
         let (mut leave, mut nr_leave) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
@@ -39,12 +41,16 @@ impl Memory {
                 continue;
             }
             let by = if page.mapped { owner.references(pfn, number) } else { Default::default() };
+            if by.ptes > 0 {
+                in_use += u64::from(self.frames.tag(pfn).order().pages());
+            }
             if by.ptes > 0 && by.executable && backing == Backing::File {
                 stay[nr_stay] = pfn;
                 nr_stay += 1;
             } else {
-                let flags = self.lru.flags(pfn).without(PageFlags::ACTIVE) | PageFlags::WORKINGSET;
-                self.lru.set_flags(pfn, flags);
+                let flags = self.lru.flags(pfn).without(PageFlags::ACTIVE);
+                let remembers = self.shared.profile.lru.remembers_workingset;
+                self.lru.set_flags(pfn, if remembers { flags | PageFlags::WORKINGSET } else { flags });
                 leave[nr_leave] = pfn;
                 nr_leave += 1;
             }
@@ -59,16 +65,19 @@ impl Memory {
             count
         };
         let rotated = back(self, &stay[..nr_stay]);
-        self.lru.vecs[node].nonresident_age += rotated;
+        self.lru.vecs[lruvec].recent_rotated[backing.index()] += in_use;
+        if self.shared.profile.lru.shadows_of_anon {
+            self.lru.vecs[lruvec].nonresident_age += rotated;
+        }
         let deactivated = back(self, &leave[..nr_leave]);
         self.shared.vmstat.add(VmEvent::Pgdeactivate, deactivated);
-        self.lru.vecs[node].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
+        self.lru.vecs[lruvec].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
         if rotated > 0 && self.shared.profile.reclaim.cost_of_rotation {
-            self.note_look(sc.cpu, node, backing, 0, rotated);
+            self.note_look(sc.cpu, lruvec, backing, 0, rotated);
         }
-        let (priority, nr_taken) = (sc.priority, isolated.taken);
+        let (nid, priority, nr_taken) = (self.lru.vecs[lruvec].node, sc.priority, isolated.taken);
         self.shared.emit(Listen::VMSCAN, || Event::LruShrinkActive {
-            nid: node,
+            nid,
             nr_taken,
             nr_active: rotated,
             nr_deactivated: deactivated,

@@ -49,6 +49,8 @@ pub(crate) struct ScanControl {
     /// Trimming has failed, or is not to be tried.
     pub(crate) trim_failed: bool,
     pub(crate) no_trimming: bool,
+    /// At least some pages are looked at, however few there are.
+    pub(super) force_scan: bool,
     /// There are hardly any pages of files left.
     pub(super) file_is_tiny: bool,
     /// What reclaim has cost lately, as it was when the node was begun with.
@@ -79,6 +81,7 @@ impl ScanControl {
             skipped_deactivate: false,
             cache_trim_mode: false,
             file_is_tiny: false,
+            force_scan: false,
             trim_failed: false,
             no_trimming: false,
             cost: [0; 2],

@@ -10,9 +10,10 @@ use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::Owner;
 use crate::request::Request;
+use crate::rules::StallsFor;
 use crate::state::{Backing, Memory, NodeStat};
 use crate::step::{Daemon, Step, Wait};
-use crate::types::{NodeId, Order, ZoneId, ZoneType};
+use crate::types::{LruvecId, NodeId, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
 const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
@@ -35,8 +36,12 @@ pub(crate) struct DirectReclaim {
     at: usize,
     first_node: Option<NodeId>,
     last_node: Option<NodeId>,
-    /// It has gone through all memory control groups (6.13 and later).
+    /// It has gone through all memory control groups (up to 4.11, 6.13 and later).
     full_walk: bool,
+    /// Some zone has not been looked at over and over, at this priority (up to 4.7).
+    zones_reclaimable: bool,
+    /// Pages looked at, at all priorities.
+    total_scanned: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -66,6 +71,8 @@ impl DirectReclaim {
             first_node: None,
             last_node: None,
             full_walk: false,
+            zones_reclaimable: false,
+            total_scanned: 0,
         }
     }
 
@@ -90,7 +97,10 @@ impl DirectReclaim {
                 State::Node(node) => match node.step(m, owner, &mut self.sc) {
                     Step::Working => return Step::Working,
                     Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(()) => self.state = State::Zones,
+                    Step::Done(()) => {
+                        self.zones_reclaimable |= node.has_reclaimed();
+                        self.state = State::Zones;
+                    }
                 },
                 State::Priority { waited } => {
                     if !core::mem::replace(waited, true)
@@ -98,7 +108,7 @@ impl DirectReclaim {
                     {
                         return Step::Wait(wait);
                     }
-                    if let Some(result) = self.next_priority(m) {
+                    if let Some(result) = self.next_priority(m, owner) {
                         m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: result });
                         return Step::Done(result);
                     }
@@ -115,6 +125,7 @@ impl DirectReclaim {
     }
 
     fn begin_zones(&mut self) {
+        self.zones_reclaimable = false;
         self.sc.nr_scanned = 0;
         (self.at, self.first_node, self.last_node) = (0, None, None);
         self.state = State::Zones;
@@ -122,15 +133,30 @@ impl DirectReclaim {
 
     /// The next zone whose node has not just been shrunk, unless compaction could work in it.
     fn next_zone(&mut self, m: &mut Memory) {
+        let per_zone = m.shared.profile.lru.lists_per_zone;
         while let Some(zone) = m.next_zone(&self.request, &mut self.at) {
+            let node = m.zones[zone].node;
+            // A node's zones follow each other: with the highest, if that is shrunk, its caches are.
+            let is_highest = per_zone && self.last_node != Some(node);
+            if per_zone {
+                self.last_node = Some(node);
+            }
+            let reclaimable = !per_zone || m.zone_reclaimable(zone);
+            if !reclaimable && self.sc.priority != DEF_PRIORITY {
+                continue;
+            }
             if self.sc.order.is_costly() && self.compaction_ready(m, zone) {
                 self.sc.compaction_ready = true;
                 continue;
             }
-            let node = m.zones[zone].node;
             self.first_node.get_or_insert(node);
+            if per_zone {
+                self.zones_reclaimable |= reclaimable;
+                self.state = State::Node(ShrinkNode::new(m.zones[zone].lruvec, is_highest));
+                return;
+            }
             if self.last_node.replace(node) != Some(node) {
-                self.state = State::Node(ShrinkNode::new(node));
+                self.state = State::Node(ShrinkNode::new(m.zones[zone].lruvec, true));
                 return;
             }
         }
@@ -139,6 +165,9 @@ impl DirectReclaim {
 
     /// Without success at nearly the last priority the task waits a little.
     fn consider_throttle<O: Owner>(&self, m: &Memory, owner: &mut O) -> Option<Wait> {
+        if m.shared.profile.reclaim.stalls_for == StallsFor::Congestion {
+            return None;
+        }
         let node = self.first_node?;
         let progress = self.sc.nr_reclaimed > self.sc.nr_scanned >> 3;
         if progress || self.sc.priority != 1 || self.sc.nr_reclaimed > 0 {
@@ -148,11 +177,16 @@ impl DirectReclaim {
     }
 
     /// Enough, or harder, or once more. `Some` is the end.
-    fn next_priority(&mut self, m: &mut Memory) -> Option<u64> {
+    fn next_priority<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Option<u64> {
+        self.total_scanned += self.sc.nr_scanned;
         let enough = self.sc.nr_reclaimed >= self.sc.nr_to_reclaim || self.sc.compaction_ready;
         if !enough && self.sc.priority > 0 && self.may_find_more(m) {
             if self.sc.priority < DEF_PRIORITY - 2 {
                 self.sc.may_writepage = true;
+            }
+            let half_as_many_again = self.sc.nr_to_reclaim * 3 / 2;
+            if m.shared.profile.reclaim.scanning_wakes_flushers && self.total_scanned > half_as_many_again {
+                owner.wake_flushers();
             }
             self.sc.priority -= 1;
             self.begin_zones();
@@ -174,7 +208,8 @@ impl DirectReclaim {
             self.begin_priorities(m);
             return None;
         }
-        Some(0)
+        // A zone that has not been looked at over and over may still have something.
+        Some(u64::from(m.shared.profile.lru.lists_per_zone && self.zones_reclaimable))
     }
 
     /// Whether another priority could find what this one did not: not where there is no page on any list and no cache to
@@ -186,8 +221,8 @@ impl DirectReclaim {
     fn snapshot_refaults(&self, m: &mut Memory) {
         let mut at = 0;
         while let Some(zone) = m.next_zone(&self.request, &mut at) {
-            let node = m.zones[zone].node;
-            m.snapshot_refaults(node);
+            let lruvec = m.zones[zone].lruvec;
+            m.snapshot_refaults(lruvec);
         }
     }
 
@@ -198,6 +233,9 @@ impl DirectReclaim {
             return false;
         }
         let plain = AllocFlags::mark(Wmark::Min);
+        if m.shared.profile.lru.lists_per_zone {
+            return self.compaction_ready_in_zone(m, zone);
+        }
         if m.shared.profile.reclaim.compaction_ready_by_high_mark {
             let z = &m.zones[zone];
             let there = z.watermark_ok(order, z.wmark(Wmark::Min), highest, plain, z.free_pages, &m.shared.profile);
@@ -213,6 +251,22 @@ impl DirectReclaim {
                 z.watermark_ok(Order::ZERO, mark, highest, plain, z.free_pages_snapshot(), &m.shared.profile)
             }
         }
+    }
+
+    /// The same up to 4.7: there is room beyond the high mark and the gap, and where compaction is not put off it is not
+    /// refused either. To ask whether it is put off counts as an attempt.
+    fn compaction_ready_in_zone(&self, m: &mut Memory, zone: ZoneId) -> bool {
+        let order = self.sc.order;
+        let z = &m.zones[zone];
+        let mark = z.wmark(Wmark::High) + m.balance_gap(zone) + m.shared.profile.compaction.gap(order);
+        let plain = AllocFlags::mark(Wmark::Min);
+        let free = z.free_pages_snapshot();
+        let has_room = z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, free, &m.shared.profile);
+        if m.locked(zone, self.sc.cpu).compaction_deferred(order) {
+            return has_room;
+        }
+        let suits = m.compaction_suitable(zone, Some(order), plain, ZoneType::Dma, false);
+        suits != CompactResult::Skipped && has_room
     }
 
     /// The node whose kswapd the task waits for, if it does.
@@ -238,8 +292,8 @@ impl DirectReclaim {
 impl Memory {
     /// Remembers how many pages had been active at once when they came back: more of them next time mean that what is
     /// in use changes.
-    pub(crate) fn snapshot_refaults(&mut self, node: NodeId) {
-        let vec = &mut self.lru.vecs[node];
+    pub(crate) fn snapshot_refaults(&mut self, lruvec: LruvecId) {
+        let vec = &mut self.lru.vecs[lruvec];
         vec.refaults = Backing::ALL.map(|backing| vec.stats.get(NodeStat::activate(backing) as usize));
     }
 
@@ -272,6 +326,11 @@ impl Memory {
             self.wakes.add(Daemon::Kswapd(node));
         }
         false
+    }
+
+    /// Whether a zone has been looked at less than six times over since any of its pages was freed.
+    pub(crate) fn zone_reclaimable(&self, zone: ZoneId) -> bool {
+        self.zones[zone].pages_scanned < 6 * self.reclaimable_pages(zone).max(0) as u64
     }
 
     /// What reclaim could free of a zone, as those reckon it who decide whether to go on. Some kernels take the free

@@ -10,8 +10,9 @@ use crate::event::{Event, Listen};
 use crate::gfp::Gfp;
 use crate::host::{Owner, PageState, Turn, WriteOut};
 use crate::lru::{Shadow, ToFree};
+use crate::rules::{SlabShare, StallsFor};
 use crate::state::{Backing, Memory, NodeStat, PageFlags};
-use crate::types::{CLUSTER_MAX, NodeId, Order, Pfn};
+use crate::types::{CLUSTER_MAX, LruvecId, Order, Pfn};
 use crate::vmstat::VmEvent;
 
 /// What was met among some pages, in pages (the kernel's `reclaim_stat`).
@@ -60,7 +61,7 @@ impl Memory {
     pub(super) fn shrink_page_list<O: Owner>(
         &mut self,
         owner: &mut O,
-        node: NodeId,
+        lruvec: LruvecId,
         isolated: &Isolated,
         sc: &mut ScanControl,
         stat: &mut ReclaimStat,
@@ -73,7 +74,7 @@ impl Memory {
             self.offer_cpu(owner);
             let order = self.frames.tag(pfn).order();
             let pages = u64::from(order.pages());
-            match self.fate(owner, node, pfn, order, sc, stat) {
+            match self.fate(owner, lruvec, pfn, order, sc, stat) {
                 Fate::Free => {
                     reclaimed += pages;
                     self.no_longer_isolated(pfn, order);
@@ -106,7 +107,12 @@ impl Memory {
             self.putback_isolated(pfn, self.frames.tag(pfn).order(), sc);
             if self.lru.flags(pfn).has(PageFlags::ACTIVE) {
                 let pages = u64::from(self.frames.tag(pfn).order().pages());
-                self.lru.vecs[node].nonresident_age += pages;
+                let backing = self.lru.flags(pfn).backing();
+                self.lru.vecs[lruvec].recent_rotated[backing.index()] += pages;
+                if !self.shared.profile.lru.shadows_of_anon {
+                    continue;
+                }
+                self.lru.vecs[lruvec].nonresident_age += pages;
             }
         }
         reclaimed
@@ -115,7 +121,7 @@ impl Memory {
     fn fate<O: Owner>(
         &mut self,
         owner: &mut O,
-        node: NodeId,
+        lruvec: LruvecId,
         pfn: Pfn,
         order: Order,
         sc: &mut ScanControl,
@@ -140,16 +146,23 @@ impl Memory {
         if !sc.may_unmap && page.mapped {
             return Fate::Keep;
         }
-        self.note_dirty(pfn, page, pages, stat);
+        if self.shared.profile.reclaim.slab_share == SlabShare::Scanned && (page.mapped || page.swap_cache) {
+            sc.nr_scanned += pages;
+        }
+        let rules = &self.shared.profile.reclaim;
+        let queue_full = rules.stalls_for == StallsFor::Congestion && owner.is_congested();
+        self.note_dirty(pfn, page, pages, queue_full, stat);
+        // What has to be written, or is being written.
+        let unwritten = if self.shared.profile.reclaim.activates_unwritten { Fate::Activate } else { Fate::Keep };
         if page.writeback {
             let flags = self.lru.flags(pfn);
-            if sc.kswapd && flags.has(PageFlags::RECLAIM) && self.lru.vecs[node].writeback {
+            if sc.kswapd && flags.has(PageFlags::RECLAIM) && self.lru.vecs[lruvec].writeback {
                 stat.immediate += pages;
             } else {
                 self.lru.set_flags(pfn, flags | PageFlags::RECLAIM);
                 stat.writeback += pages;
             }
-            return Fate::Activate;
+            return unwritten;
         }
         let used = self.check_references(owner, pfn, number, page);
         match used {
@@ -186,7 +199,7 @@ impl Memory {
             return Fate::Activate;
         }
         if page.dirty {
-            let fate = self.write_dirty(owner, node, pfn, pages, page, &used, sc, stat);
+            let fate = self.write_dirty(owner, lruvec, pfn, pages, page, &used, sc, stat);
             if !matches!(fate, Fate::Free) {
                 return fate;
             }
@@ -197,8 +210,9 @@ impl Memory {
         self.remove_mapping(owner, pfn, number, page, pages)
     }
 
-    /// Counts a page of a file that is dirty or being written.
-    fn note_dirty(&self, pfn: Pfn, page: PageState, pages: u64, stat: &mut ReclaimStat) {
+    /// Counts a page of a file that is dirty or being written; up to 4.16 it counts as congested, too, if the queue that it
+    /// waits for is full.
+    fn note_dirty(&self, pfn: Pfn, page: PageState, pages: u64, queue_full: bool, stat: &mut ReclaimStat) {
         let flags = self.lru.flags(pfn);
         if !flags.has(PageFlags::FILE) || page.anon {
             return;
@@ -209,7 +223,8 @@ impl Memory {
         if page.dirty && !page.writeback {
             stat.unqueued_dirty += pages;
         }
-        if page.writeback && flags.has(PageFlags::RECLAIM) {
+        let waits = page.dirty || page.writeback;
+        if waits && queue_full || page.writeback && flags.has(PageFlags::RECLAIM) {
             stat.congested += pages;
         }
     }
@@ -226,7 +241,8 @@ impl Memory {
         }
         if by.ptes > 0 {
             self.lru.set_flags(pfn, flags | PageFlags::REFERENCED);
-            let active = before || by.ptes > 1 || by.executable && file;
+            let once_is_enough = !file && !self.shared.profile.lru.new_anon_is_inactive;
+            let active = once_is_enough || before || by.ptes > 1 || by.executable && file;
             return if active { Use::Activate } else { Use::Keep };
         }
         if before && file { Use::OnlyIfClean } else { Use::None }
@@ -237,7 +253,7 @@ impl Memory {
     fn write_dirty<O: Owner>(
         &mut self,
         owner: &mut O,
-        node: NodeId,
+        lruvec: LruvecId,
         pfn: Pfn,
         pages: u64,
         page: PageState,
@@ -246,7 +262,7 @@ impl Memory {
         stat: &mut ReclaimStat,
     ) -> Fate {
         let flags = self.lru.flags(pfn);
-        let vec = &mut self.lru.vecs[node];
+        let vec = &mut self.lru.vecs[lruvec];
         // Pages of files are written in the order they lie in them, by the flushers; by kswapd only if there is nothing
         // else, and they have been met before.
         let rules = &self.shared.profile.reclaim;
@@ -254,7 +270,7 @@ impl Memory {
         if flags.has(PageFlags::FILE) && !(writes && sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {
             vec.count_met(NodeStat::VmscanImmediate, sc.cpu, pages, heads);
             self.lru.set_flags(pfn, flags | PageFlags::RECLAIM);
-            return Fate::Activate;
+            return if rules.activates_unwritten { Fate::Activate } else { Fate::Keep };
         }
         let may_enter_fs = sc.gfp.has(Gfp::FS) || page.swap_cache && sc.gfp.has(Gfp::IO);
         if matches!(used, Use::OnlyIfClean) || !may_enter_fs || !sc.may_writepage || self.is_held(pfn, page) {
@@ -276,7 +292,7 @@ impl Memory {
                     if queued { flags | PageFlags::RECLAIM } else { flags.without(PageFlags::RECLAIM) },
                 );
                 self.shared.emit(Listen::VMSCAN, || Event::WriteFolio { pfn, backing: flags.backing() });
-                self.lru.vecs[node].count_met(NodeStat::VmscanWrite, sc.cpu, pages, heads);
+                self.lru.vecs[lruvec].count_met(NodeStat::VmscanWrite, sc.cpu, pages, heads);
                 stat.pageout += pages;
                 if queued { Fate::Keep } else { Fate::Free }
             }
@@ -297,6 +313,8 @@ impl Memory {
         let shadow: Option<Shadow> = if page.anon && backing == Backing::File {
             // No longer needed: it goes without a trace.
             self.shared.vmstat.add(VmEvent::Pglazyfreed, pages);
+            None
+        } else if backing == Backing::Anon && !self.shared.profile.lru.shadows_of_anon {
             None
         } else {
             Some(self.workingset_eviction(pfn, pages))

@@ -8,13 +8,50 @@ use crate::event::{Event, Listen};
 use crate::gfp::Gfp;
 use crate::host::Owner;
 use crate::state::{Backing, LruList, Memory, NodeStat};
-use crate::types::NodeId;
+use crate::types::LruvecId;
 use crate::vmstat::VmEvent;
 
+/// What is counted of reclaim by zone, where each has its own lists.
+const PGSCAN: [[VmEvent; 4]; 2] = [
+    [VmEvent::PgscanDirectDma, VmEvent::PgscanDirectDma32, VmEvent::PgscanDirectNormal, VmEvent::PgscanDirectMovable],
+    [VmEvent::PgscanKswapdDma, VmEvent::PgscanKswapdDma32, VmEvent::PgscanKswapdNormal, VmEvent::PgscanKswapdMovable],
+];
+const PGSTEAL: [[VmEvent; 4]; 2] = [
+    [
+        VmEvent::PgstealDirectDma,
+        VmEvent::PgstealDirectDma32,
+        VmEvent::PgstealDirectNormal,
+        VmEvent::PgstealDirectMovable,
+    ],
+    [
+        VmEvent::PgstealKswapdDma,
+        VmEvent::PgstealKswapdDma32,
+        VmEvent::PgstealKswapdNormal,
+        VmEvent::PgstealKswapdMovable,
+    ],
+];
+const PGREFILL: [VmEvent; 4] =
+    [VmEvent::PgrefillDma, VmEvent::PgrefillDma32, VmEvent::PgrefillNormal, VmEvent::PgrefillMovable];
+
 impl Memory {
+    /// Counts what reclaim did with pages of a zone, where each zone has its own lists.
+    fn count_by_zone(&mut self, lruvec: LruvecId, events: &[VmEvent; 4], pages: u64) {
+        if self.shared.profile.lru.lists_per_zone {
+            let zone = self.lru.vecs[lruvec].zones[0];
+            let event = events[self.zones[zone].kind.index().min(events.len() - 1)];
+            self.shared.vmstat.add(event, pages);
+        }
+    }
+
+    /// Counts active pages that were looked at.
+    pub(super) fn count_refill(&mut self, lruvec: LruvecId, pages: u64) {
+        self.shared.vmstat.add(VmEvent::Pgrefill, pages);
+        self.count_by_zone(lruvec, &PGREFILL, pages);
+    }
+
     /// Whether so many pages are isolated already that a task that reclaims itself has to wait.
-    pub(super) fn too_many_isolated(&self, node: NodeId, backing: Backing, sc: &ScanControl) -> bool {
-        let vec = &self.lru.vecs[node];
+    pub(super) fn too_many_isolated(&self, lruvec: LruvecId, backing: Backing, sc: &ScanControl) -> bool {
+        let vec = &self.lru.vecs[lruvec];
         let inactive = vec.size(backing.inactive());
         // Who may not do I/O may isolate more: others may wait for it.
         let inactive = if sc.gfp.has(Gfp::IO | Gfp::FS) { inactive >> 3 } else { inactive };
@@ -25,28 +62,31 @@ impl Memory {
     pub(super) fn shrink_inactive_list<O: Owner>(
         &mut self,
         owner: &mut O,
-        node: NodeId,
+        lruvec: LruvecId,
         list: LruList,
         wanted: u64,
         sc: &mut ScanControl,
     ) -> u64 {
         let backing = Backing::of(list);
         self.lru_add_drain(sc.cpu);
-        let isolated = self.isolate_lru_pages(owner, node, list, wanted, sc);
+        let isolated = self.isolate_lru_pages(owner, lruvec, list, wanted, sc);
         let scan = if sc.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect };
         self.shared.vmstat.add(scan, isolated.scanned);
+        self.count_by_zone(lruvec, &PGSCAN[usize::from(sc.kswapd)], isolated.scanned);
         self.shared.vmstat.add([VmEvent::PgscanAnon, VmEvent::PgscanFile][backing.index()], isolated.scanned);
         if isolated.taken == 0 {
             return 0;
         }
+        self.lru.vecs[lruvec].recent_scanned[backing.index()] += isolated.taken;
         let mut stat = ReclaimStat::default();
-        let reclaimed = self.shrink_page_list(owner, node, &isolated, sc, &mut stat);
-        self.lru.vecs[node].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
+        let reclaimed = self.shrink_page_list(owner, lruvec, &isolated, sc, &mut stat);
+        self.lru.vecs[lruvec].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
         let steal = if sc.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect };
         self.shared.vmstat.add(steal, reclaimed);
+        self.count_by_zone(lruvec, &PGSTEAL[usize::from(sc.kswapd)], reclaimed);
         self.shared.vmstat.add([VmEvent::PgstealAnon, VmEvent::PgstealFile][backing.index()], reclaimed);
-        self.note_look(sc.cpu, node, backing, stat.pageout, isolated.scanned - reclaimed);
-        if stat.unqueued_dirty == isolated.taken {
+        self.note_look(sc.cpu, lruvec, backing, stat.pageout, isolated.scanned - reclaimed);
+        if stat.unqueued_dirty == isolated.taken && !self.shared.profile.reclaim.scanning_wakes_flushers {
             owner.wake_flushers();
         }
         let met = &mut sc.met;
@@ -59,9 +99,9 @@ impl Memory {
         if backing == Backing::File {
             met.file_taken += isolated.taken;
         }
-        let (priority, nr_scanned) = (sc.priority, isolated.scanned);
+        let (nid, priority, nr_scanned) = (self.lru.vecs[lruvec].node, sc.priority, isolated.scanned);
         self.shared.emit(Listen::VMSCAN, || Event::LruShrinkInactive {
-            nid: node,
+            nid,
             nr_scanned,
             nr_reclaimed: reclaimed,
             stat,

@@ -7,7 +7,7 @@ use super::control::ScanControl;
 use crate::event::{Event, Listen};
 use crate::host::Owner;
 use crate::state::{Backing, BatchKind, FrameKind, LruList, Memory, NodeStat, PageFlags};
-use crate::types::{CLUSTER_MAX, NodeId, Order, Pfn, ZoneType};
+use crate::types::{CLUSTER_MAX, LruvecId, Order, Pfn, ZoneType};
 use crate::vmstat::VmEvent;
 
 const PGSCAN_SKIP: [VmEvent; ZoneType::COUNT] = [
@@ -40,7 +40,7 @@ impl Memory {
     pub(super) fn isolate_lru_pages<O: Owner>(
         &mut self,
         owner: &mut O,
-        node: NodeId,
+        lruvec: LruvecId,
         list: LruList,
         wanted: u64,
         sc: &ScanControl,
@@ -52,14 +52,14 @@ impl Memory {
         let passed_over_max = self.shared.profile.reclaim.passed_over_max as usize;
         let mut scan = 0;
         while scan < wanted
-            && let Some(pfn) = self.lru.vecs[node].lists[list.index()].last()
+            && let Some(pfn) = self.lru.vecs[lruvec].lists[list.index()].last()
         {
-            self.prefetch_from_end(node, list);
+            self.prefetch_from_end(lruvec, list);
             let order = self.frames.tag(pfn).order();
             let pages = u64::from(order.pages());
             out.scanned += pages;
             let zone = self.blocks.zone_of(pfn);
-            self.lru.unlink(node, pfn, list);
+            self.lru.unlink(lruvec, pfn, list);
             let kind = self.zones[zone].kind;
             if kind > sc.highest && aside.len() < passed_over_max {
                 skipped[kind.index()] += pages;
@@ -68,7 +68,7 @@ impl Memory {
             }
             scan += pages;
             if !sc.may_unmap && owner.page_state(pfn, self.frames.owner(pfn, order)).mapped {
-                self.lru.link(node, pfn, list, false);
+                self.lru.link(lruvec, pfn, list, false);
                 continue;
             }
             self.frames.set(pfn, FrameKind::IsolatedLru, order);
@@ -78,18 +78,22 @@ impl Memory {
             out.taken += pages;
         }
         for pfn in aside.drain(..) {
-            self.lru.link(node, pfn, list, false);
+            self.lru.link(lruvec, pfn, list, false);
         }
         self.lru.aside = aside;
-        for i in 0..self.nodes[node].zones.len() {
-            let zone = self.nodes[node].zones[i];
+        for i in 0..self.lru.vecs[lruvec].zones.len() {
+            let zone = self.lru.vecs[lruvec].zones[i];
             let pages = taken[self.zones[zone].kind.index()];
             if pages > 0 {
                 self.count_listed(sc.cpu, zone, list, -(pages as i64));
                 self.zones[zone].nr_isolated += pages;
             }
         }
-        self.lru.vecs[node].count(NodeStat::isolated(Backing::of(list)), sc.cpu, out.taken as i64);
+        self.lru.vecs[lruvec].count(NodeStat::isolated(Backing::of(list)), sc.cpu, out.taken as i64);
+        if self.shared.profile.lru.lists_per_zone {
+            let zone = self.lru.vecs[lruvec].zones[0];
+            self.zones[zone].pages_scanned += out.scanned;
+        }
         for (event, pages) in PGSCAN_SKIP.iter().zip(skipped) {
             self.shared.vmstat.add(*event, pages);
         }
@@ -109,8 +113,8 @@ impl Memory {
 
     /// Asks for the frame that is taken some pages after this one.
     #[inline(always)]
-    fn prefetch_from_end(&self, node: NodeId, list: LruList) {
-        if let Some(pfn) = self.lru.vecs[node].lists[list.index()].near_the_last(8) {
+    fn prefetch_from_end(&self, lruvec: LruvecId, list: LruList) {
+        if let Some(pfn) = self.lru.vecs[lruvec].lists[list.index()].near_the_last(8) {
             self.frames.prefetch_frame(pfn);
             self.lru.prefetch(pfn);
         }

@@ -4,12 +4,14 @@
 //! of its share is looked at. A task that reclaims for itself at the first priority looks at all of it.
 //! Source: kernel-behaviour §4.2.
 
-use super::balance::{Scan, inactive_is_low};
+use super::balance::Scan;
 use super::control::{DEF_PRIORITY, ScanControl};
+use super::throttle::CONGESTION_NS;
 use crate::host::Owner;
+use crate::rules::{BalancedBy, StallsFor};
 use crate::state::{Backing, LruList, Memory};
 use crate::step::{Step, Wait};
-use crate::types::{CLUSTER_MAX, NodeId};
+use crate::types::{CLUSTER_MAX, LruvecId};
 
 /// The most that a task waits where too many pages are isolated: 20 ms.
 const ISOLATED_WAIT_NS: u64 = 20_000_000;
@@ -22,7 +24,7 @@ const FILE_ACTIVE: usize = LruList::ActiveFile.index();
 /// The lists of a node, being shrunk.
 #[derive(Clone, Debug)]
 pub(super) struct ShrinkLruvec {
-    node: NodeId,
+    lruvec: LruvecId,
     left: Scan,
     targets: Scan,
     reclaimed: u64,
@@ -33,9 +35,9 @@ pub(super) struct ShrinkLruvec {
 }
 
 impl ShrinkLruvec {
-    pub(super) fn new(m: &mut Memory, node: NodeId, sc: &ScanControl) -> ShrinkLruvec {
-        let targets = m.get_scan_count(node, sc);
-        ShrinkLruvec { node, left: targets, targets, reclaimed: 0, turn: 0, stalled: false }
+    pub(super) fn new(m: &mut Memory, lruvec: LruvecId, sc: &ScanControl) -> ShrinkLruvec {
+        let targets = m.get_scan_count(lruvec, sc);
+        ShrinkLruvec { lruvec, left: targets, targets, reclaimed: 0, turn: 0, stalled: false }
     }
 
     /// A cluster of one list.
@@ -47,23 +49,37 @@ impl ShrinkLruvec {
             self.turn += 1;
         }
         if let Some(list) = LruList::EVICTABLE.get(self.turn) {
+            let by_congestion = m.shared.profile.reclaim.stalls_for == StallsFor::Congestion;
+            let by_rotations = m.shared.profile.reclaim.balance == BalancedBy::Rotations;
+            let mut wait = None;
             let wanted = self.left[self.turn].min(u64::from(CLUSTER_MAX));
-            if !list.is_active() && m.too_many_isolated(self.node, Backing::of(*list), sc) {
-                if !self.stalled {
+            if !list.is_active() && m.too_many_isolated(self.lruvec, Backing::of(*list), sc) {
+                // Up to 5.15 it waits as often as that is so.
+                if !self.stalled || by_congestion {
                     self.stalled = true;
-                    return Step::Wait(Wait::Time(ISOLATED_WAIT_NS));
+                    return Step::Wait(match by_congestion {
+                        true => Wait::Congestion { at_most_ns: CONGESTION_NS },
+                        false => Wait::Time(ISOLATED_WAIT_NS),
+                    });
                 }
             } else if !list.is_active() {
-                self.reclaimed += m.shrink_inactive_list(owner, self.node, *list, wanted, sc);
+                self.reclaimed += m.shrink_inactive_list(owner, self.lruvec, *list, wanted, sc);
+                if by_congestion {
+                    wait = m.wait_for_congestion(owner, self.lruvec, sc);
+                }
+            } else if by_rotations {
+                if m.has_few_inactive(self.lruvec, Backing::of(*list)) {
+                    m.shrink_active_list(owner, self.lruvec, *list, wanted, sc);
+                }
             } else if sc.may_deactivate[Backing::of(*list).index()] {
-                m.shrink_active_list(owner, self.node, *list, wanted, sc);
+                m.shrink_active_list(owner, self.lruvec, *list, wanted, sc);
             } else {
                 sc.skipped_deactivate = true;
             }
             self.stalled = false;
             self.left[self.turn] -= wanted;
             self.turn += 1;
-            return Step::Working;
+            return wait.map_or(Step::Working, Step::Wait);
         }
         self.turn = 0;
         m.offer_cpu(owner);
@@ -96,16 +112,16 @@ impl ShrinkLruvec {
     /// The end: whatever was reclaimed, the inactive anonymous list is kept long enough.
     fn done<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Step<()> {
         sc.nr_reclaimed += self.reclaimed;
-        m.age_anon(owner, self.node, sc);
+        m.age_anon(owner, self.lruvec, sc);
         Step::Done(())
     }
 }
 
 impl Memory {
     /// Makes a cluster of anonymous pages inactive where there are few, if they could be swapped out at all.
-    pub(crate) fn age_anon<O: Owner>(&mut self, owner: &mut O, node: NodeId, sc: &ScanControl) {
-        if self.lru.swap.total > 0 && inactive_is_low(&self.lru.vecs[node], Backing::Anon) {
-            self.shrink_active_list(owner, node, LruList::ActiveAnon, u64::from(CLUSTER_MAX), sc);
+    pub(crate) fn age_anon<O: Owner>(&mut self, owner: &mut O, lruvec: LruvecId, sc: &ScanControl) {
+        if self.lru.swap.total > 0 && self.has_few_inactive(lruvec, Backing::Anon) {
+            self.shrink_active_list(owner, lruvec, LruList::ActiveAnon, u64::from(CLUSTER_MAX), sc);
         }
     }
 }
@@ -115,7 +131,7 @@ mod tests {
     use super::*;
 
     fn shrinking(targets: Scan, left: Scan) -> ShrinkLruvec {
-        ShrinkLruvec { node: NodeId::new(0), left, targets, reclaimed: 0, turn: 0, stalled: false }
+        ShrinkLruvec { lruvec: LruvecId::new(0), left, targets, reclaimed: 0, turn: 0, stalled: false }
     }
 
     #[test]

@@ -18,5 +18,6 @@ mod slab;
 mod throttle;
 
 pub use fate::ReclaimStat;
+pub(crate) use throttle::ROUND_CONGESTION_NS;
 
 pub(crate) use control::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};

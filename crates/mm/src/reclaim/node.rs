@@ -1,4 +1,4 @@
-//! Shrinks a node at one priority: its lists and its caches; for a large request again, as long as compaction has too
+//! Shrinks a node, or a zone where those have lists of their own, at one priority: its lists and its caches; for a large request again, as long as compaction has too
 //! little room to work in and something is found.
 //!
 //! Source: kernel-behaviour §4.5.
@@ -9,14 +9,21 @@ use super::throttle::Throttle;
 use crate::event::CompactResult;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::Owner;
+use crate::rules::StallsFor;
 use crate::state::{LruList, Memory};
 use crate::step::{Step, Wait};
-use crate::types::{NodeId, Order};
+use crate::types::{LruvecId, Order};
 
-/// A node, being shrunk.
+/// A node, or a zone, being shrunk.
 #[derive(Clone, Debug)]
 pub(crate) struct ShrinkNode {
-    node: NodeId,
+    lruvec: LruvecId,
+    /// The node's caches are shrunk, too.
+    with_slab: bool,
+    /// Scanned before this round.
+    scanned_before: u64,
+    /// Pages on the lists that are looked at in this round.
+    considered: u64,
     state: State,
     /// Reclaimed before this round, and whether any round reclaimed anything.
     before: u64,
@@ -34,8 +41,22 @@ enum State {
 }
 
 impl ShrinkNode {
-    pub(crate) fn new(node: NodeId) -> ShrinkNode {
-        ShrinkNode { node, state: State::Begin, before: 0, reclaimable: false }
+    /// The node, or the zone, with these lists. Its caches are its node's: of a node's zones one is to shrink them.
+    pub(crate) fn new(lruvec: LruvecId, with_slab: bool) -> ShrinkNode {
+        ShrinkNode {
+            lruvec,
+            with_slab,
+            scanned_before: 0,
+            considered: 0,
+            state: State::Begin,
+            before: 0,
+            reclaimable: false,
+        }
+    }
+
+    /// Whether any round reclaimed anything.
+    pub(crate) fn has_reclaimed(&self) -> bool {
+        self.reclaimable
     }
 
     /// A cluster of pages. Where the lists are empty all is done at once.
@@ -54,9 +75,11 @@ impl ShrinkNode {
             State::Begin => {
                 sc.met = Met::default();
                 self.before = sc.nr_reclaimed;
-                m.prepare_scan_count(self.node, sc);
+                self.scanned_before = sc.nr_scanned;
+                m.prepare_scan_count(self.lruvec, sc);
+                self.considered = m.pages_considered(self.lruvec, sc);
                 m.offer_cpu(owner);
-                self.state = State::Lists(ShrinkLruvec::new(m, self.node, sc));
+                self.state = State::Lists(ShrinkLruvec::new(m, self.lruvec, sc));
                 None
             }
             State::Lists(lists) => {
@@ -64,7 +87,11 @@ impl ShrinkNode {
                 if step != Step::Done(()) {
                     return Some(step);
                 }
-                sc.nr_reclaimed += m.shrink_slab(owner, self.node, sc);
+                if self.with_slab {
+                    let scanned = sc.nr_scanned - self.scanned_before;
+                    let node = m.lru.vecs[self.lruvec].node;
+                    sc.nr_reclaimed += m.shrink_slab(owner, node, sc, (scanned, self.considered));
+                }
                 self.reclaimable |= sc.nr_reclaimed > self.before;
                 self.state = State::End { waited: false };
                 None
@@ -81,10 +108,12 @@ impl ShrinkNode {
                 }
                 if !self.reclaimable {
                     sc.trim_failed |= sc.cache_trim_mode;
-                } else if !m.shared.profile.kswapd.hopeless_until_balanced
-                    || m.pgdat_balanced(self.node, sc.order, sc.highest)
-                {
-                    m.nodes[self.node].kswapd.failures = 0;
+                } else {
+                    let node = m.lru.vecs[self.lruvec].node;
+                    let until_balanced = m.shared.profile.kswapd.hopeless_until_balanced;
+                    if !until_balanced || m.pgdat_balanced(node, sc.order, sc.highest) {
+                        m.nodes[node].kswapd.failures = 0;
+                    }
                 }
                 Some(Step::Done(()))
             }
@@ -93,29 +122,41 @@ impl ShrinkNode {
 
     /// What follows from the pages that were met and are dirty or being written.
     fn wait_for_writing<O: Owner>(&self, m: &mut Memory, owner: &mut O, sc: &ScanControl) -> Option<Wait> {
-        let (met, vec) = (&sc.met, &mut m.lru.vecs[self.node]);
+        if m.shared.profile.reclaim.stalls_for == StallsFor::Congestion {
+            // That is seen to after each cluster.
+            return None;
+        }
+        let (met, vec) = (&sc.met, &mut m.lru.vecs[self.lruvec]);
+        let node = vec.node;
         if sc.kswapd {
             vec.writeback |= met.writeback > 0 && met.writeback == met.taken;
             vec.dirty |= met.unqueued_dirty == met.file_taken;
             vec.congested |= met.dirty > 0 && met.dirty == met.congested;
             let immediate = met.immediate > 0;
-            return immediate.then(|| m.reclaim_throttle(self.node, Throttle::Writeback, 0)).flatten();
+            return immediate.then(|| m.reclaim_throttle(node, Throttle::Writeback, 0)).flatten();
         }
         let congested = vec.congested;
-        let pending = owner.write_pending(self.node);
-        congested.then(|| m.reclaim_throttle(self.node, Throttle::Congested, pending)).flatten()
+        let pending = owner.write_pending(node);
+        congested.then(|| m.reclaim_throttle(node, Throttle::Congested, pending)).flatten()
     }
 
     /// Whether to go on for a large request, because compaction would not have room enough.
     fn should_continue(&self, m: &mut Memory, sc: &ScanControl) -> bool {
         let compacts =
             sc.gfp.has(Gfp::IO) && sc.order > Order::ZERO && (sc.order.is_costly() || sc.priority < DEF_PRIORITY - 2);
-        if !compacts || sc.nr_reclaimed == self.before {
+        // What may be tried again goes on as long as there is anything to look at.
+        let insists = m.shared.profile.reclaim.frees_enough_for_compaction && sc.gfp.has(Gfp::RETRY_MAYFAIL);
+        let nothing = sc.nr_reclaimed == self.before && !(insists && sc.nr_scanned > self.scanned_before);
+        if !compacts || nothing {
             return false;
         }
+        let frees_enough = m.shared.profile.reclaim.frees_enough_for_compaction;
+        if frees_enough && sc.nr_reclaimed < m.shared.profile.compaction.gap(sc.order) && self.has_enough(m, sc) {
+            return true;
+        }
         let plain = AllocFlags::mark(Wmark::Min);
-        for i in 0..m.nodes[self.node].zones.len() {
-            let zone = m.nodes[self.node].zones[i];
+        for i in 0..m.lru.vecs[self.lruvec].zones.len() {
+            let zone = m.lru.vecs[self.lruvec].zones[i];
             if m.zones[zone].managed == 0 || m.zones[zone].kind > sc.highest {
                 continue;
             }
@@ -131,11 +172,64 @@ impl ShrinkNode {
                 return false;
             }
         }
-        let vec = &m.lru.vecs[self.node];
+        frees_enough || self.has_enough(m, sc)
+    }
+
+    /// Whether there are more inactive pages than compaction needs.
+    fn has_enough(&self, m: &Memory, sc: &ScanControl) -> bool {
+        let vec = &m.lru.vecs[self.lruvec];
         let mut inactive = vec.size(LruList::InactiveFile);
         if m.can_reclaim_anon() {
             inactive += vec.size(LruList::InactiveAnon);
         }
         inactive > m.shared.profile.compaction.gap(sc.order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{linux, ordered_machine_with, two_zones, user_page};
+    use crate::types::{CpuId, NodeId, ZoneType};
+
+    const VEC: LruvecId = LruvecId::new(0);
+
+    #[test]
+    fn up_to_5_3_reclaim_for_a_large_request_frees_twice_the_block_even_where_that_is_free_already() {
+        let goes_on = |profile: &str, reclaimed| {
+            let mut m = ordered_machine_with(16, linux(profile));
+            m.lru.vecs[VEC].stats.add_to_total(LruList::InactiveFile.index(), 10_000);
+            let mut sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::new(9), ZoneType::Normal);
+            sc.nr_reclaimed = reclaimed;
+            ShrinkNode::new(VEC, true).should_continue(&mut m, &sc)
+        };
+        assert!(goes_on("4.6", 1023) && !goes_on("4.6", 1024), "twice 512");
+        assert!(!goes_on("5.6", 32), "there is a block");
+    }
+
+    #[test]
+    fn up_to_4_7_each_zone_has_lists_of_its_own() {
+        let lists = |profile: &str| {
+            let m = two_zones(linux(profile));
+            let of = |zone: usize| m.zones()[zone].lruvec.index();
+            (m.lru().vecs().len(), [of(0), of(1)])
+        };
+        assert_eq!(lists("4.6"), (2, [0, 1]));
+        assert_eq!(lists("5.6"), (1, [0, 0]));
+    }
+
+    #[test]
+    fn what_is_done_with_a_zones_pages_is_counted_as_that_zones() {
+        use crate::vmstat::VmEvent;
+        let mut m = two_zones(linux("4.6"));
+        let pfn = user_page(&mut m, crate::state::PageFlags::FILE);
+        m.lru_add_drain(CpuId::new(0));
+        let (zone, lruvec) = (m.blocks.zone_of(pfn), m.lruvec_of(pfn));
+        assert_eq!((m.zones[zone].kind, m.zones[zone].node), (ZoneType::Normal, NodeId::new(0)));
+        let mut sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::ZERO, ZoneType::Normal);
+        m.shrink_inactive_list(&mut crate::testing::Nobody, lruvec, LruList::InactiveFile, 32, &mut sc);
+        let counts = [VmEvent::PgscanDirectNormal, VmEvent::PgscanDirectDma32, VmEvent::PgscanDirect];
+        assert_eq!(counts.map(|event| m.vmstat().get(event)), [1, 0, 1]);
+        assert_eq!(m.zones[zone].pages_scanned, 1);
     }
 }

@@ -5,17 +5,26 @@
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
 use crate::host::{Owner, Shrinker};
+use crate::rules::SlabShare;
 use crate::state::Memory;
-use crate::types::NodeId;
+use crate::types::{CLUSTER_MAX, NodeId};
 use crate::vmstat::VmEvent;
 
 impl Memory {
     /// Asks each of the node's shrinkers for its part. Returns the pages that were freed by it.
-    pub(super) fn shrink_slab<O: Owner>(&mut self, owner: &mut O, node: NodeId, sc: &ScanControl) -> u64 {
+    /// `scanned` of so many `considered` pages of the lists have been looked at.
+    pub(super) fn shrink_slab<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        node: NodeId,
+        sc: &ScanControl,
+        (scanned, considered): (u64, u64),
+    ) -> u64 {
+        let looked_at = (if scanned == 0 { u64::from(CLUSTER_MAX) } else { scanned }, considered);
         let (mut number, mut pages) = (0, 0);
         while let Some(shrinker) = owner.shrinker(node, number) {
             if shrinker.freeable > 0 {
-                pages += self.do_shrink_slab(owner, node, number, shrinker, sc.priority);
+                pages += self.do_shrink_slab(owner, node, number, shrinker, sc.priority, looked_at);
             }
             number += 1;
         }
@@ -29,14 +38,23 @@ impl Memory {
         number: usize,
         shrinker: Shrinker,
         priority: i8,
+        (looked_at, considered): (u64, u64),
     ) -> u64 {
         let Shrinker { freeable, seeks, batch } = shrinker;
-        let deferred = &mut self.lru.vecs[node].deferred;
+        let deferred = &mut self.nodes[node].deferred;
         if deferred.len() <= number {
             deferred.resize(number + 1, 0);
         }
         let before = core::mem::take(&mut deferred[number]);
-        let delta = if seeks > 0 { (freeable >> priority) * 4 / u64::from(seeks) } else { freeable / 2 };
+        let by_scanned = self.shared.profile.reclaim.slab_share == SlabShare::Scanned;
+        let delta = if by_scanned {
+            let part = u128::from(4 * looked_at / u64::from(seeks.max(1))) * u128::from(freeable);
+            (part / u128::from(considered + 1)) as u64
+        } else if seeks > 0 {
+            (freeable >> priority) * 4 / u64::from(seeks)
+        } else {
+            freeable / 2
+        };
         let by_priority = self.shared.profile.reclaim.deferred_by_priority;
         let due = if by_priority { (before >> priority) + delta } else { before + delta };
         // Long-deferred work would empty a cache of which hardly anything is due.
@@ -53,17 +71,20 @@ impl Memory {
         });
         while total >= batch || total >= freeable {
             let Some(done) = owner.shrink(self, node, number, total.min(batch)) else { break };
-            self.shared.vmstat.add(VmEvent::SlabsScanned, done.scanned);
-            total = total.saturating_sub(done.scanned);
-            scanned += done.scanned;
+            // Once it was counted what was asked for.
+            let done_with = if by_scanned { total.min(batch) } else { done.scanned };
+            self.shared.vmstat.add(VmEvent::SlabsScanned, done_with);
+            total = total.saturating_sub(done_with);
+            scanned += done_with;
             freed += done.freed;
             pages += done.pages;
             self.offer_cpu(owner);
         }
         let left = (before + delta).saturating_sub(scanned);
-        let next = if by_priority { left.min(2 * freeable) } else { left };
-        self.lru.vecs[node].deferred[number] += next;
-        let new_scan = self.lru.vecs[node].deferred[number];
+        let left = if by_priority { left.min(2 * freeable) } else { left };
+        let next = if by_scanned { total } else { left };
+        self.nodes[node].deferred[number] += next;
+        let new_scan = self.nodes[node].deferred[number];
         self.shared.emit(Listen::VMSCAN, || Event::ShrinkSlabEnd {
             nid: node,
             unused_scan: before,
@@ -123,12 +144,12 @@ mod tests {
         priorities: &[i8],
     ) -> Vec<(Vec<u64>, u64)> {
         let mut m = ordered_machine_with(1, linux(profile));
-        m.lru.vecs[NODE].deferred.push(deferred);
+        m.nodes[NODE].deferred.push(deferred);
         let mut cache = Cache { it: Shrinker { freeable, seeks, batch: 128 }, asked: Vec::new(), refuses };
         let sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::ZERO, ZoneType::Normal);
         let shrink = |priority: &i8| {
-            m.shrink_slab(&mut cache, NODE, &ScanControl { priority: *priority, ..sc.clone() });
-            (core::mem::take(&mut cache.asked), m.lru.vecs[NODE].deferred[0])
+            m.shrink_slab(&mut cache, NODE, &ScanControl { priority: *priority, ..sc.clone() }, (0, 0));
+            (core::mem::take(&mut cache.asked), m.nodes[NODE].deferred[0])
         };
         priorities.iter().map(shrink).collect()
     }
@@ -174,6 +195,22 @@ mod tests {
     fn a_cache_that_cannot_shrink_now_is_asked_for_all_of_it_later() {
         assert_eq!(asked(1000, 2, 10, true, &[0]), [(Vec::from([128]), 2000)]);
         assert_eq!(asked(1000, 2, 10, true, &[3]), [(Vec::from([128]), 260)]);
+    }
+
+    #[test]
+    fn up_to_4_15_a_cache_is_asked_for_as_large_a_part_as_was_looked_at_of_the_lists() {
+        let mut m = ordered_machine_with(1, linux("4.6"));
+        let it = Shrinker { freeable: 1000, seeks: 2, batch: 128 };
+        let mut cache = Cache { it, asked: Vec::new(), refuses: false };
+        let sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::ZERO, ZoneType::Normal);
+        let mut shrink = |looked_at| {
+            m.shrink_slab(&mut cache, NODE, &sc, looked_at);
+            (core::mem::take(&mut cache.asked), m.nodes[NODE].deferred[0])
+        };
+        // 4 * 100 / 2 of 1000: a fifth of the cache.
+        assert_eq!(shrink((100, 999)), (Vec::from([128]), 72));
+        assert_eq!(shrink((100, 999)), (Vec::from([128, 128]), 16));
+        assert_eq!(shrink((0, 999)), (Vec::new(), 80), "nothing counts as 32 pages");
     }
 
     #[test]

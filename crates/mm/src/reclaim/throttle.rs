@@ -2,9 +2,11 @@
 //!
 //! Source: kernel-behaviour §4.3 (throttling).
 
+use super::control::ScanControl;
+use crate::host::Owner;
 use crate::state::Memory;
 use crate::step::Wait;
-use crate::types::NodeId;
+use crate::types::{LruvecId, NodeId};
 
 /// Why a task waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,11 +19,33 @@ pub(crate) enum Throttle {
     NoProgress,
 }
 
+/// The most that a task waits for a device whose queue is full: a tenth of a second.
+pub(super) const CONGESTION_NS: u64 = 100_000_000;
+/// The most that a request waits for it before another round: 20 ms.
+pub(crate) const ROUND_CONGESTION_NS: u64 = 20_000_000;
+
 /// A clock tick of a kernel with 250 of them a second.
 const TICK_NS: u64 = 4_000_000;
 const WRITEBACK_NS: u64 = 100_000_000;
 
 impl Memory {
+    /// What a task waits for after a cluster, up to 5.15: kswapd where it met pages again before they were written, others
+    /// where the pages of the zone, or node, wait for a device whose queue is full. Notes what was met.
+    pub(super) fn wait_for_congestion<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        lruvec: LruvecId,
+        sc: &mut ScanControl,
+    ) -> Option<Wait> {
+        let met = core::mem::take(&mut sc.met);
+        let vec = &mut self.lru.vecs[lruvec];
+        vec.writeback |= met.writeback > 0 && met.writeback == met.taken;
+        vec.congested |= met.dirty > 0 && met.dirty == met.congested;
+        vec.dirty |= met.taken > 0 && met.unqueued_dirty == met.taken;
+        let waits = met.immediate > 0 || met.taken > 0 && !sc.kswapd && vec.congested && owner.is_congested();
+        waits.then_some(Wait::Congestion { at_most_ns: CONGESTION_NS })
+    }
+
     /// What a task waits for, if it waits: without much to be written it does not, nor where kswapd has given up.
     pub(super) fn reclaim_throttle(&self, node: NodeId, reason: Throttle, write_pending: u64) -> Option<Wait> {
         match reason {
@@ -34,5 +58,54 @@ impl Memory {
                 waits.then_some(Wait::Time(TICK_NS))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gfp::Gfp;
+    use crate::host::MigrateOutcome;
+    use crate::reclaim::control::Met;
+    use crate::testing::{linux, ordered_machine_with};
+    use crate::types::{CpuId, Order, Pfn, ZoneType};
+
+    struct Disk {
+        congested: bool,
+    }
+
+    impl Owner for Disk {
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            true
+        }
+        fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+            MigrateOutcome::Moved
+        }
+        fn is_congested(&mut self) -> bool {
+            self.congested
+        }
+    }
+
+    fn waits(kswapd: bool, congested: bool, met: Met) -> bool {
+        let mut m = ordered_machine_with(1, linux("4.6"));
+        let mut sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::ZERO, ZoneType::Normal);
+        (sc.kswapd, sc.met) = (kswapd, met);
+        m.wait_for_congestion(&mut Disk { congested }, LruvecId::new(0), &mut sc).is_some()
+    }
+
+    #[test]
+    fn a_task_waits_for_a_full_queue_if_all_dirty_pages_it_met_wait_for_one() {
+        let all = Met { dirty: 5, congested: 5, taken: 32, ..Met::default() };
+        assert!(
+            waits(false, true, all) && !waits(false, false, all),
+            "where no queue is full there is nothing to wait for"
+        );
+        assert!(!waits(false, true, Met { congested: 4, ..all }));
+        assert!(!waits(true, true, all), "kswapd goes on");
+    }
+
+    #[test]
+    fn kswapd_waits_where_it_meets_pages_again_before_they_are_written() {
+        assert!(waits(true, false, Met { immediate: 1, taken: 32, ..Met::default() }));
     }
 }

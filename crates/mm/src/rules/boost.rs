@@ -33,6 +33,9 @@ impl IgnoresBoost {
 mechanism! {
     /// A fragmenting fallback raises the zone's watermarks for a while.
     pub struct BoostRules for "boost" {
+        /// There is a boost, and `vm.watermark_boost_factor`.
+        #[rule(since = "5.0", section = "2.7")]
+        pub raises_marks: bool,
         /// Zones of fewer than four pageblocks are never boosted.
         #[rule(since = "5.7", section = "2.7")]
         pub spares_small_zones: bool,

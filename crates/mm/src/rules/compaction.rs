@@ -30,6 +30,9 @@ variants! {
 variants! {
     /// How a pageblock that is already partly free is looked for on the movable lists.
     pub enum FastFind {
+        /// Not at all: pageblocks are gone through from low to high.
+        #[since("up to 5.0")]
+        Never,
         /// The limit is looked at after the block, and only a search it ended counts as failed.
         #[since("5.1–5.11")]
         Original,
@@ -42,6 +45,65 @@ variants! {
 mechanism! {
     /// Movable pages move to the top of a zone until a large block is free.
     pub struct CompactionRules for "compaction" {
+        /// Only requests that may enter a file system compact.
+        #[rule(since = "up to 4.8", section = "3.5")]
+        pub needs_file_system: bool,
+        /// Whether a page is there, and whether there is room to move pages about in, is asked of the low mark, for every
+        /// order.
+        #[rule(since = "up to 4.8", section = "5.2")]
+        pub suits_by_low_mark: bool,
+        /// Of no order is a zone compacted that lacks memory rather than is in pieces; later this is asked for costly orders
+        /// only.
+        #[rule(since = "up to 4.8", section = "5.2")]
+        pub index_decides_for_all: bool,
+        /// A run goes on, and what it has done counts as nothing, until the page is there by the low mark.
+        #[rule(since = "up to 4.8", section = "5.6")]
+        pub ends_by_low_mark: bool,
+        /// Free pages are taken to move others to only from above the low mark, and where that refuses one the scan goes on;
+        /// later from above the min mark.
+        #[rule(since = "up to 4.8", section = "2.10")]
+        pub takes_by_low_mark: bool,
+        /// A zone has been covered as a whole where its scanners meet, wherever they began.
+        #[rule(since = "up to 4.6", section = "5.6")]
+        pub meeting_is_complete: bool,
+        /// In the result over several zones one that was put off counts less than one that was skipped.
+        #[rule(since = "up to 4.6", section = "5.3")]
+        pub deferred_counts_least: bool,
+        /// An asynchronous run ends where somebody waits for its CPU.
+        #[rule(since = "up to 5.0", section = "5.4.2")]
+        pub async_gives_way: bool,
+        /// Asynchronous runs take from movable pageblocks, whoever they are for; later direct ones from those of the
+        /// request's own type.
+        #[rule(since = "up to 4.11", section = "5.4.1")]
+        pub async_from_movable: bool,
+        /// Direct asynchronous runs leave the block of the wanted order where a page of it stays.
+        #[rule(since = "4.7", section = "5.4.2")]
+        pub async_leaves_at_failure: bool,
+        /// Only a pageblock in which nothing was isolated gets the skip hint, and the next run begins at its start; every
+        /// pageblock is looked at from its first page to its last.
+        #[rule(since = "up to 5.0", section = "5.4.2")]
+        pub hints_where_nothing_found: bool,
+        /// Hints are cleared of all pageblocks of a zone; later, of those that look useful.
+        #[rule(since = "up to 5.0", section = "5.7")]
+        pub clears_all_hints: bool,
+        /// Where a batch came from is remembered as where the first since the last drain began.
+        #[rule(since = "up to 5.0", section = "5.3")]
+        pub remembers_first_place: bool,
+        /// Where synchronous runs begin follows asynchronous ones as long as those find nothing.
+        #[rule(since = "5.1", section = "5.3")]
+        pub sync_follows_async: bool,
+        /// A batch from the pageblock of the last one takes all that is left in it.
+        #[rule(since = "5.1", section = "5.3")]
+        pub takes_rest_of_pageblock: bool,
+        /// A run ends only between two pageblocks.
+        #[rule(since = "5.1", section = "5.6")]
+        pub ends_between_pageblocks: bool,
+        /// Free pages to move others to are first looked for on the free lists.
+        #[rule(since = "5.1", section = "5.5.1")]
+        pub searches_free_lists: bool,
+        /// A direct run claims the block it makes as soon as it merges.
+        #[rule(since = "5.1", section = "5.9")]
+        pub captures: bool,
         /// The gap above the mark that compaction needs is at most 32 pages; before, twice the block wanted.
         #[rule(since = "by 7.2", section = "5.13.1")]
         pub gap_is_capped: bool,

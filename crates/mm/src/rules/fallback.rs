@@ -5,6 +5,10 @@ use super::rule::{mechanism, variants};
 variants! {
     /// What a type without free blocks of its own does.
     pub enum Fallback {
+        /// Takes the largest foreign block there is, after it has moved what else is free in its pageblock to the heads of
+        /// its own lists; what is left of the block is its own.
+        #[since("4.1–4.12")]
+        TakeLargest,
         /// Moves foreign blocks to its own lists, then takes from those.
         #[since("4.13–6.9")]
         MoveThenTake,

@@ -14,11 +14,14 @@ mod compaction;
 mod fallback;
 mod faults;
 mod highatomic;
+mod huge_pages;
+mod kcompactd;
 mod kswapd;
 mod lru;
 mod pcp;
 mod proactive;
 mod reclaim;
+mod slab;
 mod slow_path;
 mod watermark;
 mod zonelist;
@@ -30,11 +33,14 @@ pub use compaction::{CompactionRules, FastFind, Migration, Targets};
 pub use fallback::{Fallback, FallbackRules};
 pub use faults::FaultRules;
 pub use highatomic::{HighAtomicLimit, HighAtomicRules};
+pub use huge_pages::{HugePageRules, HugeRequests};
+pub use kcompactd::KcompactdRules;
 pub use kswapd::{KswapdRules, Preemption};
 pub use lru::LruRules;
 pub use pcp::{PcpLists, PcpRules};
 pub use proactive::{ProactiveBackoff, ProactiveRules, ProactiveScore};
-pub use reclaim::ReclaimRules;
+pub use reclaim::{BalancedBy, ReclaimRules, SlabShare, StallsFor};
+pub use slab::SlabRules;
 pub use slow_path::{Attempts, CompactStall, SlowPathRules};
 pub use watermark::{Reserves, WatermarkRules};
 pub use zonelist::ZonelistRules;
@@ -91,8 +97,11 @@ profile! {
     lru: LruRules,
     reclaim: ReclaimRules,
     faults: FaultRules,
+    huge_pages: HugePageRules,
+    slab: SlabRules,
     kswapd: KswapdRules,
     compaction: CompactionRules,
+    kcompactd: KcompactdRules,
     proactive: ProactiveRules,
 }
 

@@ -24,6 +24,9 @@ mechanism! {
         /// What per-CPU lists hold, and how many pages.
         #[rule(section = "2.4")]
         pub lists: PcpLists,
+        /// A quarter of so many pages is the largest batch.
+        #[rule(since = "128 up to 4.18, then 256", section = "1.7")]
+        pub batch_limit: u32,
         /// Blocks of orders 1 to 3 that come back in a row are given back only once those are a batch and half of the
         /// least `high`; before, a batch.
         #[rule(since = "by 7.2", section = "2.4")]

@@ -1,10 +1,70 @@
 //! Rules of reclaim: what it takes from the lists and the caches, what it waits for, and when it is over.
 
-use super::rule::mechanism;
+use super::rule::{mechanism, variants};
+
+variants! {
+    /// What tells how much of the anonymous lists is looked at, and how much of those of files.
+    pub enum BalancedBy {
+        /// How many of the pages looked at lately were in use.
+        #[since("up to 5.7")]
+        Rotations,
+        /// What taking pages has cost lately.
+        #[since("5.8")]
+        Costs,
+    }
+}
+
+variants! {
+    /// What a task waits for where reclaim goes on faster than it can have success.
+    pub enum StallsFor {
+        /// A device whose queue is full, after each cluster, if the zone's pages wait for one: 100 ms at most.
+        #[since("up to 4.16")]
+        Congestion,
+        /// Progress of reclaim, once a node has been gone through: a tick, or 100 ms.
+        #[since("4.17")]
+        Progress,
+    }
+}
+
+variants! {
+    /// How much of a cache is looked at.
+    pub enum SlabShare {
+        /// As large a part as has been looked at of the lists, mapped pages counting twice. What is not done is done later as
+        /// far as it was due.
+        #[since("up to 4.15")]
+        Scanned,
+        /// The part that the priority says.
+        #[since("4.16")]
+        Priority,
+    }
+}
 
 mechanism! {
     /// A request frees other tasks' pages.
     pub struct ReclaimRules for "reclaim" {
+        /// What tells how much of the anonymous lists is looked at, and how much of those of files.
+        #[rule(section = "4.2")]
+        pub balance: BalancedBy,
+        /// Where inactive pages of files are enough, others are spared however few of them are looked at.
+        #[rule(since = "up to 4.5", section = "4.2")]
+        pub trims_however_little: bool,
+        /// What a task waits for where reclaim goes on faster than it can have success.
+        #[rule(section = "4.3")]
+        pub stalls_for: StallsFor,
+        /// How much of a cache is looked at.
+        #[rule(section = "4.6")]
+        pub slab_share: SlabShare,
+        /// Pages that have to be written first, or are being written, become active so that they are out of the way; before,
+        /// they stayed inactive.
+        #[rule(since = "4.11", section = "4.3")]
+        pub activates_unwritten: bool,
+        /// For a large request reclaim goes on until it has freed enough for compaction to work with, whatever is free already.
+        #[rule(since = "up to 5.3", section = "4.5")]
+        pub frees_enough_for_compaction: bool,
+        /// Flushers are woken by direct reclaim that has looked at half as many pages again as it has to free; later, where all
+        /// pages of a cluster have to be written.
+        #[rule(since = "up to 4.11", section = "4.3")]
+        pub scanning_wakes_flushers: bool,
         /// The largest `vm.swappiness`.
         #[rule(since = "100 up to 5.7, then 200", section = "4.2")]
         pub swappiness_max: u32,
@@ -44,7 +104,7 @@ mechanism! {
         pub free_counts_as_reclaimable: bool,
         /// Reclaim without success goes through all memory control groups once more, which counts a second
         /// `allocstall`.
-        #[rule(since = "by 6.12", section = "4.5")]
+        #[rule(since = "up to 4.11, by 6.12", section = "4.5")]
         pub stalls_twice: bool,
         /// Whether compaction could work already, so that reclaim has nothing to do, is asked of compaction with the
         /// high mark; before, of the low mark (costly orders) and then of the high mark and the gap.

@@ -5,6 +5,10 @@ use super::rule::{mechanism, variants};
 variants! {
     /// The order of the slow path's attempts.
     pub enum Attempts {
+        /// Compaction, for a request of any order; reclaim; compaction again. A huge page's request gives up where the first
+        /// was put off.
+        #[since("3.14–4.7")]
+        CompactReclaimCompact,
         /// A first compaction before the loop of reclaim and compaction.
         #[since("4.8")]
         CompactThenLoop,
@@ -24,7 +28,7 @@ variants! {
         #[since("5.13")]
         UnlessSkipped,
         /// Unless every zone was skipped or put off.
-        #[since("by 7.2")]
+        #[since("3.18–5.0, by 7.2")]
         UnlessSkippedOrDeferred,
     }
 }
@@ -35,6 +39,9 @@ mechanism! {
         /// The order of the slow path's attempts.
         #[rule(section = "3.5")]
         pub attempts: Attempts,
+        /// A request bound to one node that may not reclaim fails before anything is tried, and wakes nobody.
+        #[rule(since = "up to 4.5", section = "3.6")]
+        pub thisnode_fails_without_reclaim: bool,
         /// A costly NORETRY request bound to one node fails after one compaction and never reclaims.
         #[rule(since = "6.19, 5.10.y+", section = "0.3")]
         pub thisnode_noretry_never_reclaims: bool,

@@ -23,6 +23,10 @@ mechanism! {
         /// Ceiling of the computed `vm.min_free_kbytes`, kB: 262144; before, 65536.
         #[rule(since = "5.8", section = "1.3")]
         pub min_free_kbytes_cap: u32,
+        /// The distance between marks is a part of the zone if that is more than a quarter of the min mark, and there is
+        /// `vm.watermark_scale_factor`; before, a quarter always.
+        #[rule(since = "4.6", section = "1.3")]
+        pub spaced_by_size: bool,
         /// Largest `vm.watermark_scale_factor`: 3000; before, 1000.
         #[rule(since = "5.17", section = "7.8")]
         pub scale_factor_max: u32,

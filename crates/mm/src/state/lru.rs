@@ -1,8 +1,9 @@
 //! The LRU lists: which pages are on them, in which order, and what is remembered of each page.
 //!
 //! A node has an active and an inactive list each for anonymous pages and for those of files, and counts the pages that
-//! cannot be evicted. New pages enter at the head, reclaim takes from the tail. A page carries two bytes of flags and
-//! counts, and its place in its list (four bytes); the list takes four to seven more. Source: kernel-behaviour §4.1.
+//! cannot be evicted. Up to 4.7 each zone has its own. New pages enter at the head, reclaim takes from the tail. A page
+//! carries two bytes of flags and counts, and its place in its list (four bytes); the list takes four to seven more.
+//! Source: kernel-behaviour §4.1.
 //!
 //! A machine whose memory cannot be reclaimed (only anonymous pages, no swap) may leave the order out: its pages are
 //! counted as inactive anonymous ones and nothing of this is touched. [`Lru::is_ordered`] tells.
@@ -10,7 +11,7 @@
 use super::list::{List, Place};
 use super::{FrameKind, Stats, Table, Tag};
 use crate::prefetch::prefetch;
-use crate::types::{CpuId, NodeId, Order, Pfn};
+use crate::types::{CpuId, LruvecId, NodeId, Order, Pfn, ZoneId};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::BitOr;
@@ -273,9 +274,13 @@ pub struct CostsRead {
     pub io: u64,
 }
 
-/// A node's LRU lists, and what reclaim remembers of them.
+/// The LRU lists of a node, or of a zone where the kernel keeps them apart, and what reclaim remembers of them.
 #[derive(Clone, Debug)]
 pub struct Lruvec {
+    /// The node it is of, or its zone is.
+    pub node: NodeId,
+    /// The zones whose pages it lists, lowest first.
+    pub(crate) zones: Vec<ZoneId>,
     pub(crate) lists: [List; 4],
     /// The sizes of the lists and the other counters of the node.
     pub(crate) stats: Stats<{ NodeStat::COUNT }>,
@@ -285,6 +290,11 @@ pub struct Lruvec {
     pub cost: [u64; 2],
     /// How much of it has been read from counters, where it is.
     pub costs_read: [CostsRead; 2],
+    /// Pages that were looked at lately, of the anonymous lists and of those of files, and of these the ones that were in
+    /// use: by their ratio the two are balanced up to 5.7.
+    pub recent_scanned: [u64; 2],
+    /// See [`Lruvec::recent_scanned`].
+    pub recent_rotated: [u64; 2],
     /// The clock of evicted pages: it advances with each eviction and activation.
     pub nonresident_age: u64,
     /// Activations by refault when reclaim last ended, anonymous and of files.
@@ -295,24 +305,26 @@ pub struct Lruvec {
     pub dirty: bool,
     /// All pages that were met were being written.
     pub writeback: bool,
-    /// Objects that shrinkers were to scan and did not yet, by shrinker.
-    pub(crate) deferred: Vec<u64>,
 }
 
 impl Lruvec {
-    pub(crate) fn new(cpus: usize) -> Lruvec {
+    /// Without a page, for these zones of a node.
+    pub(crate) fn new(node: NodeId, zones: Vec<ZoneId>, cpus: usize) -> Lruvec {
         Lruvec {
+            node,
+            zones,
             lists: [const { List::new() }; 4],
             stats: Stats::new(cpus),
             stat_threshold: 0,
             cost: [0; 2],
             costs_read: [CostsRead::default(); 2],
+            recent_scanned: [0; 2],
+            recent_rotated: [0; 2],
             nonresident_age: 0,
             refaults: [0; 2],
             congested: false,
             dirty: false,
             writeback: false,
-            deferred: Vec::new(),
         }
     }
 
@@ -425,7 +437,7 @@ pub struct Lru {
     /// Flags in the low byte, how many batches hold the page in the high one.
     words: Vec<u16>,
     places: Vec<u32>,
-    pub(crate) vecs: Table<NodeId, Lruvec>,
+    pub(crate) vecs: Table<LruvecId, Lruvec>,
     pub(crate) batches: Table<CpuId, [LruBatch; 6]>,
     pub(crate) swap: SwapSpace,
     /// Pages that reclaim passes over wait here: kept for its room.
@@ -441,22 +453,33 @@ impl Lru {
     /// The same at most: lists have holes, and rings that have just grown.
     pub const MOST_BYTES_PER_FRAME: usize = Lru::BYTES_PER_FRAME - List::BYTES_PER_BLOCK + List::MOST_BYTES_PER_BLOCK;
 
-    pub(crate) fn new(ordered: bool, frames: usize, nodes: usize, cpus: usize) -> Lru {
+    pub(crate) fn new(ordered: bool, frames: usize, vecs: Table<LruvecId, Lruvec>, cpus: usize) -> Lru {
         let kept = if ordered { frames } else { 0 };
         Lru {
             ordered,
             words: vec![0; kept],
             places: vec![0; kept],
-            vecs: (0..nodes).map(|_| Lruvec::new(cpus)).collect(),
+            vecs,
             batches: (0..if ordered { cpus } else { 0 }).map(|_| [LruBatch::EMPTY; 6]).collect(),
             swap: SwapSpace::default(),
             aside: Vec::new(),
         }
     }
 
+    /// All lists, node by node, and where they are of zones the lowest first.
+    pub fn vecs(&self) -> &[Lruvec] {
+        &self.vecs
+    }
+
     /// A node's lists.
+    ///
+    /// # Panics
+    /// Where the kernel keeps those of its zones apart.
     pub fn of_node(&self, node: NodeId) -> &Lruvec {
-        &self.vecs[node]
+        let mut of_node = self.vecs.iter().filter(|vec| vec.node == node);
+        let vec = of_node.next().expect("every node has lists");
+        assert!(of_node.next().is_none(), "the lists of this node's zones are kept apart");
+        vec
     }
 
     /// Whether the order of the pages is kept, so that reclaim can find the oldest.
@@ -527,8 +550,8 @@ impl Lru {
 
     /// Links a page into its list, at the head or at the tail.
     #[inline(always)]
-    pub(crate) fn link(&mut self, node: NodeId, pfn: Pfn, list: LruList, tail: bool) {
-        if let Some(list) = self.vecs[node].lists.get_mut(list.index()) {
+    pub(crate) fn link(&mut self, lruvec: LruvecId, pfn: Pfn, list: LruList, tail: bool) {
+        if let Some(list) = self.vecs[lruvec].lists.get_mut(list.index()) {
             let place = if tail { list.push_back(pfn) } else { list.push_front(pfn) };
             self.places[pfn.index()] = place.0;
         }
@@ -536,9 +559,9 @@ impl Lru {
 
     /// Takes a page out of its list.
     #[inline(always)]
-    pub(crate) fn unlink(&mut self, node: NodeId, pfn: Pfn, list: LruList) {
+    pub(crate) fn unlink(&mut self, lruvec: LruvecId, pfn: Pfn, list: LruList) {
         let place = self.place(pfn);
-        if let Some(list) = self.vecs[node].lists.get_mut(list.index()) {
+        if let Some(list) = self.vecs[lruvec].lists.get_mut(list.index()) {
             list.remove(pfn, place);
             if list.is_sparse() {
                 list.pack(|pfn, place| self.places[pfn.index()] = place.0);

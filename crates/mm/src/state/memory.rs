@@ -4,7 +4,7 @@ use super::{Frames, Locked, Lru, Lruvec, Node, Pageblocks, Shared, SwapSpace, Ta
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::step::{Daemon, Wakes};
-use crate::types::{CpuId, NodeId, ZoneId};
+use crate::types::{CpuId, LruvecId, NodeId, ZoneId};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -56,13 +56,20 @@ impl Memory {
             return Err("there are pages on the LRU already, and their order is not known");
         }
         let thresholds: Vec<i64> = self.lru.vecs.iter().map(|vec| vec.stat_threshold).collect();
-        self.lru = Lru::new(true, self.frames.nr_frames(), self.nodes.len(), self.cpus);
+        let vecs =
+            crate::boot::new_lruvecs(&self.nodes, &self.zones, self.cpus, self.shared.profile.lru.lists_per_zone);
+        self.lru = Lru::new(true, self.frames.nr_frames(), vecs, self.cpus);
         self.lru.vecs.iter_mut().zip(thresholds).for_each(|(vec, threshold)| vec.stat_threshold = threshold);
         Ok(())
     }
-    /// What reclaim remembers of a node, for a host that goes on from a state of another machine.
-    pub fn lruvec_mut(&mut self, node: NodeId) -> &mut Lruvec {
-        &mut self.lru.vecs[node]
+    /// What reclaim remembers of some lists, for a host that goes on from a state of another machine.
+    pub fn lruvec_mut(&mut self, lruvec: LruvecId) -> &mut Lruvec {
+        &mut self.lru.vecs[lruvec]
+    }
+    /// The lists of a node that keeps one set of them.
+    pub(crate) fn node_lruvec(&self, node: NodeId) -> LruvecId {
+        debug_assert!(!self.shared.profile.lru.lists_per_zone);
+        LruvecId::new(node.index())
     }
     /// Says how much room for swapped-out pages there is. It decides whether anonymous pages can be reclaimed.
     pub fn set_swap(&mut self, swap: SwapSpace) {

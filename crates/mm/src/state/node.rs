@@ -18,6 +18,8 @@ pub struct Node {
     pub kswapd: KswapdState,
     /// What kcompactd is asked for and how it fared.
     pub kcompactd: KcompactdState,
+    /// Objects that shrinkers were to scan and did not yet, by shrinker.
+    pub(crate) deferred: Vec<u64>,
     /// All zones a request starting here may use, in order of preference.
     pub(crate) zonelist: Vec<ZoneId>,
 }

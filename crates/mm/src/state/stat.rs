@@ -56,6 +56,11 @@ impl<const N: usize> Stats<N> {
         self.totals[item].max(0) as u64
     }
 
+    /// The total, which can be less than nothing for what CPUs still keep.
+    pub(crate) fn total(&self, item: usize) -> i64 {
+        self.totals[item]
+    }
+
     /// The counter, every CPU's part folded in.
     pub(crate) fn exact(&self, item: usize) -> i64 {
         self.totals[item] + self.parts.iter().map(|p| i64::from(p[item])).sum::<i64>()

@@ -1,6 +1,6 @@
 //! An array whose index is the id of what it holds: `zones[zone]`, `nodes[node]`, `pcps[cpu]`.
 
-use crate::types::{CpuId, NodeId, ZoneId};
+use crate::types::{CpuId, LruvecId, NodeId, ZoneId};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut, Index, IndexMut};
@@ -27,7 +27,7 @@ macro_rules! ids {
         }
     )* };
 }
-ids!(ZoneId, NodeId, CpuId);
+ids!(ZoneId, NodeId, LruvecId, CpuId);
 
 /// An array of `T`, indexed by `I`.
 #[derive(Clone, Debug)]

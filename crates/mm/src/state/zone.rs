@@ -1,7 +1,7 @@
 //! A zone: its free lists, marks, per-CPU lists, and what compaction remembers of it.
 
 use super::{List, LruList, PerCpuPages, Stats, Table, Watermarks, ZoneCompaction};
-use crate::types::{CpuId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneType};
+use crate::types::{CpuId, LruvecId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneType};
 
 /// A populated zone.
 #[derive(Clone)]
@@ -10,6 +10,8 @@ pub struct Zone {
     pub id: ZoneId,
     /// The node it belongs to.
     pub node: NodeId,
+    /// The LRU lists its pages are on.
+    pub lruvec: LruvecId,
     /// Which of the node's zones it is.
     pub kind: ZoneType,
     /// First frame.
@@ -44,10 +46,16 @@ pub struct Zone {
     pub stat_threshold: i64,
     /// Below this the free-page counter is read exactly; 0 when it never needs to be.
     pub percpu_drift_mark: u64,
+    /// Pages reclaim has looked at since any page of the zone was freed, where the kernel counts them (up to 4.11).
+    pub pages_scanned: u64,
     /// Users' pages isolated from the LRU.
     pub nr_isolated: u64,
     /// Pages on each LRU list.
     pub(crate) lru: Stats<{ LruList::COUNT }>,
+    /// Pages that the zone has still to give before those that go round look at the next one.
+    pub(crate) alloc_batch: Stats<1>,
+    /// It has given them all.
+    pub(crate) fair_depleted: bool,
     pub(crate) free_pages: i64,
     pub(crate) nr_free: [u64; NR_ORDERS],
     pub(crate) lists: [[List; MigrateType::COUNT]; NR_ORDERS],
@@ -70,6 +78,11 @@ impl Zone {
     /// Pages on the LRU, of every list, exact. Where the order of the LRU is not kept all count as inactive anonymous.
     pub fn nr_lru(&self) -> u64 {
         LruList::ALL.iter().map(|list| self.nr_listed(*list)).sum()
+    }
+
+    /// Pages it has still to give before those that go round look at the next zone, as the kernel's counter shows them.
+    pub fn nr_alloc_batch(&self) -> u64 {
+        self.alloc_batch.get(0)
     }
 
     /// Pages on one LRU list as reclaim reads them: without what CPUs have not folded in.

@@ -338,7 +338,8 @@ impl Full {
         }
         let at = which % self.tenant.evicted.len();
         let Evicted { anon, order, shadow } = self.tenant.evicted.swap_remove(at);
-        let ask = Ask { cpu, node: shadow.node.index(), gfp: Gfp::HIGHUSER_MOVABLE, order: order.get() };
+        let node = self.m.lru().vecs()[shadow.lruvec.index()].node.index();
+        let ask = Ask { cpu, node, gfp: Gfp::HIGHUSER_MOVABLE, order: order.get() };
         match self.alloc_to_end(ask) {
             Some(id) => self.becomes_users(id, cpu, Kind { anon, ..Kind::default() }, Some(shadow)),
             // Its contents are lost, and their place in swap is free.
@@ -522,10 +523,14 @@ impl Full {
             limit("a sweep");
         }
         self.tell();
+        // Up to 4.7 kswapd goes on and on where too few pages are left for it to look at any.
+        let gives_up = !self.m.profile().lru.lists_per_zone;
         for n in 0..self.kswapds.len() {
-            while self.kswapds[n].1 != Rest::Asleep {
+            let mut steps = 0;
+            while self.kswapds[n].1 != Rest::Asleep && (gives_up || steps < 2000) {
                 self.kswapd_step(n, true);
                 limit("kswapd");
+                steps += 1;
             }
             while self.kcompactds[n].1 != Rest::Asleep {
                 self.kcompactd_step(n, false);
@@ -577,8 +582,7 @@ impl Full {
         for z in self.m.zones() {
             text += &ZoneSnapshot::of(&self.m, z.id).to_string();
         }
-        for node in self.m.nodes() {
-            let vec = self.m.lru().of_node(node.id);
+        for vec in self.m.lru().vecs() {
             for list in LruList::EVICTABLE {
                 text += &format!("{} {:?}\n", list.name(), vec.list(list).collect::<Vec<_>>());
             }

@@ -40,16 +40,21 @@ pub struct Area {
 /// A kernel generation whose rules a machine follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
+    Linux4_4Kcompactd,
+    Linux4_6,
     Linux5_6,
     Linux6_1,
     Linux7_2,
 }
 
 impl Kernel {
-    pub const ALL: [Kernel; 3] = [Kernel::Linux5_6, Kernel::Linux6_1, Kernel::Linux7_2];
+    pub const ALL: [Kernel; 5] =
+        [Kernel::Linux4_4Kcompactd, Kernel::Linux4_6, Kernel::Linux5_6, Kernel::Linux6_1, Kernel::Linux7_2];
 
     pub fn profile(self) -> Profile {
         match self {
+            Kernel::Linux4_4Kcompactd => linux("4.4-kcompactd"),
+            Kernel::Linux4_6 => linux("4.6"),
             Kernel::Linux5_6 => linux("5.6"),
             Kernel::Linux6_1 => linux("6.1"),
             Kernel::Linux7_2 => linux("7.2"),

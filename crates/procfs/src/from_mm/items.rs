@@ -17,6 +17,8 @@ pub(super) struct ZoneItems {
     free_in_blocks: i64,
     listed: [u64; LruList::COUNT],
     isolated: u64,
+    scanned: u64,
+    alloc_batch: u64,
     /// Huge pages that processes and files have.
     huge: [u64; Backing::ALL.len()],
 }
@@ -31,6 +33,8 @@ impl ZoneItems {
             sum.free_in_blocks += z.free_pages_in_blocks();
             add(&mut sum.listed, LruList::ALL.map(|list| z.nr_listed_as_read(list)));
             sum.isolated += z.nr_isolated;
+            sum.scanned += z.pages_scanned;
+            sum.alloc_batch += z.nr_alloc_batch();
             add(&mut sum.huge, user_huge_pages(m, z));
         }
         sum
@@ -41,6 +45,8 @@ impl ZoneItems {
         Some(match name {
             // Without the CPUs' unfolded parts, which can make the rest negative: the kernel shows 0 then.
             "nr_free_pages" => self.free.max(0) as u64,
+            "nr_pages_scanned" => self.scanned,
+            "nr_alloc_batch" => self.alloc_batch,
             "nr_free_pages_blocks" => self.free_in_blocks.max(0) as u64,
             _ => self.listed[list(name.strip_prefix("nr_zone_")?)?.index()],
         })
@@ -73,11 +79,12 @@ impl NodeItems {
     }
 
     fn add_ordered(&mut self, m: &Memory, node: &Node) {
-        let vec = m.lru().of_node(node.id);
-        add(&mut self.listed, LruList::ALL.map(|list| vec.size(list)));
-        add(&mut self.stats, NodeStat::ALL.map(|stat| vec.stat(stat)));
-        for backing in Backing::ALL {
-            self.used[backing.index()] += listed_and_isolated(vec, backing);
+        for vec in m.lru().vecs().iter().filter(|vec| vec.node == node.id) {
+            add(&mut self.listed, LruList::ALL.map(|list| vec.size(list)));
+            add(&mut self.stats, NodeStat::ALL.map(|stat| vec.stat(stat)));
+            for backing in Backing::ALL {
+                self.used[backing.index()] += listed_and_isolated(vec, backing);
+            }
         }
         for pfn in in_batches(m).into_iter().filter(|pfn| m.zone(m.pageblocks().zone_of(*pfn)).node == node.id) {
             let tag = m.frames().tag(pfn);
@@ -90,6 +97,10 @@ impl NodeItems {
             };
             self.used[m.lru().flags(pfn).backing().index()] += pages;
         }
+    }
+
+    fn stat(&self, item: NodeStat) -> u64 {
+        NodeStat::ALL.iter().position(|stat| *stat == item).map_or(0, |at| self.stats[at])
     }
 
     /// Every page is an anonymous one, of a zone.
@@ -107,6 +118,9 @@ impl NodeItems {
             "nr_file_pages" => used(Backing::File),
             "nr_anon_transparent_hugepages" => self.huge[Backing::Anon.index()],
             "nr_file_hugepages" => self.huge[Backing::File.index()],
+            // Up to 5.8 only pages of files are known when they come back.
+            "workingset_refault" => self.stat(NodeStat::WorkingsetRefaultFile),
+            "workingset_activate" => self.stat(NodeStat::WorkingsetActivateFile),
             _ => match NodeStat::ALL.iter().position(|stat| stat.name() == name) {
                 Some(at) => self.stats[at],
                 None => self.listed[list(name.strip_prefix("nr_")?)?.index()],

@@ -21,5 +21,10 @@ impl VmStat {
 
 /// The event counter of this name, if the engine has it.
 pub(super) fn event(m: &Memory, name: &str) -> Option<u64> {
+    if name == "allocstall" {
+        // Up to 4.7 counted once, whatever zones the request could use.
+        let stalls = m.vmstat().iter().filter(|(e, _)| e.name().starts_with("allocstall_"));
+        return Some(stalls.map(|(_, n)| n).sum());
+    }
     VmEvent::ALL.iter().find(|e| e.name() == name).map(|e| m.vmstat().get(*e))
 }

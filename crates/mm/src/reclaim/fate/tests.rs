@@ -9,12 +9,13 @@ use crate::request::Request;
 use crate::state::{LruList, SwapSpace};
 use crate::step::Step;
 use crate::testing::{ordered_machine, user_page};
-use crate::types::{CpuId, MigrateType, ZoneId, ZoneType};
+use crate::types::{CpuId, MigrateType, NodeId, ZoneId, ZoneType};
 use alloc::vec::Vec;
 
 const CPU: CpuId = CpuId::new(0);
 const OTHER: CpuId = CpuId::new(1);
 const NODE: NodeId = NodeId::new(0);
+const VEC: LruvecId = LruvecId::new(0);
 
 /// Owns pages that are all in this state, and counts those that it is asked about and those that go.
 struct Of {
@@ -64,9 +65,9 @@ fn nobody_is_asked_about_a_page_that_was_let_go() {
         m.free(CPU, pfn, Order::ZERO);
         let (mut nobody, mut sc) = (Of::state(PageState::default()), sc());
         if list.is_active() {
-            m.shrink_active_list(&mut nobody, NODE, list, 32, &sc);
+            m.shrink_active_list(&mut nobody, VEC, list, 32, &sc);
         } else {
-            assert_eq!(m.shrink_inactive_list(&mut nobody, NODE, list, 32, &mut sc), 0);
+            assert_eq!(m.shrink_inactive_list(&mut nobody, VEC, list, 32, &mut sc), 0);
             assert_eq!((sc.nr_scanned, m.lru.flags(pfn).has(PageFlags::REFERENCED)), (1, false));
         }
         assert_eq!((nobody.asked, nobody.gone), (0, 0));
@@ -84,9 +85,9 @@ fn a_page_that_a_batch_holds_is_kept_and_else_it_goes() {
     m.lru_add_drain(CPU);
     m.deactivate_file(OTHER, pfn, false);
     let mut clean = Of::state(PageState::default());
-    assert_eq!(m.shrink_inactive_list(&mut clean, NODE, LruList::InactiveFile, 32, &mut sc()), 0);
+    assert_eq!(m.shrink_inactive_list(&mut clean, VEC, LruList::InactiveFile, 32, &mut sc()), 0);
     m.lru_add_drain(OTHER);
-    assert_eq!(m.shrink_inactive_list(&mut clean, NODE, LruList::InactiveFile, 32, &mut sc()), 1);
+    assert_eq!(m.shrink_inactive_list(&mut clean, VEC, LruList::InactiveFile, 32, &mut sc()), 1);
     assert_eq!(clean.gone, 1);
     m.check().expect("consistent");
 }
@@ -99,7 +100,7 @@ fn an_anonymous_page_that_was_written_to_after_all_is_an_anonymous_one_again() {
     m.lru_add_drain(CPU);
     m.lazyfree(CPU, pfn);
     let state = PageState { anon: true, mapped: true, dirty: true, ..PageState::default() };
-    m.shrink_inactive_list(&mut Of::state(state), NODE, LruList::InactiveFile, 32, &mut sc());
+    m.shrink_inactive_list(&mut Of::state(state), VEC, LruList::InactiveFile, 32, &mut sc());
     assert_eq!(m.lru.flags(pfn).list(), LruList::ActiveAnon);
     m.check().expect("consistent");
 }
@@ -183,4 +184,36 @@ fn compaction_asks_nobody_about_a_page_that_was_let_go() {
     assert_eq!((compacted(&mut m, &mut nobody), nobody.asked), ((0, 0), 0));
     m.lru_add_drain(OTHER);
     assert!(!m.is_on_lru(pfn));
+}
+
+/// The list that a page of a file is on after a look at it, if it is in this state.
+fn list_after(profile: &str, state: PageState) -> LruList {
+    let mut m = crate::testing::ordered_machine_with(1, crate::testing::linux(profile));
+    let pfn = user_page(&mut m, PageFlags::FILE);
+    m.lru_add_drain(CPU);
+    assert_eq!(m.shrink_inactive_list(&mut Of::state(state), VEC, LruList::InactiveFile, 32, &mut sc()), 0);
+    m.lru.flags(pfn).list()
+}
+
+#[test]
+fn up_to_4_10_pages_that_have_to_be_written_first_stay_inactive() {
+    let states =
+        [PageState { dirty: true, ..PageState::default() }, PageState { writeback: true, ..PageState::default() }];
+    for state in states {
+        assert_eq!(list_after("4.6", state), LruList::InactiveFile);
+        assert_eq!(list_after("5.6", state), LruList::ActiveFile);
+    }
+}
+
+#[test]
+fn up_to_4_15_mapped_pages_count_twice_for_what_is_asked_of_caches() {
+    for (profile, scanned) in [("4.6", 2), ("5.6", 1)] {
+        let mut m = crate::testing::ordered_machine_with(1, crate::testing::linux(profile));
+        user_page(&mut m, PageFlags::FILE);
+        m.lru_add_drain(CPU);
+        let mut sc = sc();
+        let mapped = PageState { mapped: true, ..PageState::default() };
+        m.shrink_inactive_list(&mut Of::state(mapped), VEC, LruList::InactiveFile, 32, &mut sc);
+        assert_eq!(sc.nr_scanned, scanned, "{profile}");
+    }
 }

@@ -11,7 +11,7 @@ use crate::replay::{Compared, outcome};
 use crate::trace::lru::ProcessPage;
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::{BatchKind, CostsRead};
-use kontig_mm::{LruList, Memory, NodeStat, PageFlags, Pfn, VmEvent};
+use kontig_mm::{LruList, LruvecId, Memory, NodeStat, PageFlags, Pfn, VmEvent};
 
 /// In the order the recording has the batches.
 const KINDS: [BatchKind; BATCHES.len()] = [
@@ -74,7 +74,7 @@ pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording>
         let negative = |_| BadRecording::whole(rec.path("t0.lru"), format!("{name} is negative"));
         u64::try_from(start.number(name)).map_err(negative)
     };
-    let vec = m.lruvec_mut(NODE);
+    let vec = m.lruvec_mut(LruvecId::new(NODE.index()));
     vec.cost = [number("anon_cost")?, number("file_cost")?];
     vec.costs_read = [
         CostsRead { rotated: number("anon_rotated")?, io: number("anon_io")? },

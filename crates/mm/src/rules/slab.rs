@@ -1,0 +1,12 @@
+//! Rules of slab caches, for hosts that have them.
+
+use super::rule::mechanism;
+
+mechanism! {
+    /// A cache of objects asks for pages.
+    pub struct SlabRules for "slab" {
+        /// A cache that tries a larger block than it needs wakes kswapd for it.
+        #[rule(since = "up to 4.5", section = "3.9")]
+        pub large_try_wakes_kswapd: bool,
+    }
+}
