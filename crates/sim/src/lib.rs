@@ -54,6 +54,7 @@ pub mod cost;
 pub mod machine_file;
 
 mod context;
+mod device;
 mod error;
 mod executor;
 mod kernel;
@@ -69,6 +70,7 @@ mod translate;
 mod wait;
 
 pub use cost::CostModel;
+pub use device::{DiskEntry, Kind as DiskKind};
 pub use error::SimError;
 pub use machine::{Machine, Stop};
 pub use machine_file::MachineFile;
