@@ -55,14 +55,17 @@ pub mod machine_file;
 
 mod context;
 mod device;
+mod entry;
 mod error;
 mod executor;
+mod file;
 mod kernel;
 mod machine;
 mod min_tree;
 mod owner;
 mod process;
 mod schedule;
+mod swap;
 mod syscall;
 mod task;
 mod thread;

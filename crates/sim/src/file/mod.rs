@@ -1,0 +1,4 @@
+//! Files.
+
+mod slab;
+mod tree;
