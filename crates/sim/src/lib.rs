@@ -61,10 +61,12 @@ mod machine;
 mod min_tree;
 mod owner;
 mod process;
+mod queue;
 mod schedule;
 mod syscall;
 mod task;
 mod thread;
+mod timer;
 mod translate;
 mod wait;
 
