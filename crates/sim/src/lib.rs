@@ -64,11 +64,13 @@ mod machine;
 mod min_tree;
 mod owner;
 mod process;
+mod queue;
 mod schedule;
 mod swap;
 mod syscall;
 mod task;
 mod thread;
+mod timer;
 mod translate;
 mod wait;
 

@@ -7,6 +7,7 @@ use crate::kernel::Kernel;
 use crate::owner::UserPage;
 use crate::process::address_space::TABLE_PAGES;
 use crate::process::fault::Fault;
+use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::{Region, Value};
 
@@ -30,7 +31,7 @@ impl Touch {
         Touch { region, at: At::Page(region.first) }
     }
 
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         let page = match &mut self.at {
             At::Page(page) => *page,
             At::Fault(fault) => match fault.step(k, c)? {
