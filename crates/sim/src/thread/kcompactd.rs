@@ -25,7 +25,7 @@ impl KcompactdThread {
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, mut timed_out: bool) -> DaemonStep {
         loop {
             let budget = k.budget(c);
-            let step = self.kcompactd.step(&mut k.mem, &mut k.spaces, budget, timed_out);
+            let step = self.kcompactd.step(&mut k.mem, &mut k.pages, budget, timed_out);
             k.charge(&mut c.now);
             timed_out = false;
             if step != Step::Working || k.must_yield(c) {

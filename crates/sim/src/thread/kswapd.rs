@@ -23,7 +23,7 @@ impl KswapdThread {
 
     /// A turn. `timed_out` says that its nap ended by itself.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, timed_out: bool) -> DaemonStep {
-        let step = self.kswapd.step(&mut k.mem, &mut k.spaces, timed_out);
+        let step = self.kswapd.step(&mut k.mem, &mut k.pages, timed_out);
         k.charge(&mut c.now);
         step
     }
