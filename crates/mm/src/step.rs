@@ -9,24 +9,35 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
 
-/// What a step says.
+/// What a step says. A host that waits for more than the engine does has a wait of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step<T> {
+pub enum Step<T, W = Wait> {
     /// There is more to do; other CPUs may run first.
     Working,
     /// There is more to do, but not before this has happened.
-    Wait(Wait),
+    Wait(W),
     /// The work is done, with this result.
     Done(T),
 }
 
-impl<T> Step<T> {
+impl<T, W> Step<T, W> {
     /// The same step of work that makes something else of the result.
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Step<U> {
+    #[inline]
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Step<U, W> {
         match self {
             Step::Working => Step::Working,
             Step::Wait(wait) => Step::Wait(wait),
             Step::Done(result) => Step::Done(f(result)),
+        }
+    }
+
+    /// The same step, with what it waits for in other words.
+    #[inline]
+    pub fn map_wait<V>(self, f: impl FnOnce(W) -> V) -> Step<T, V> {
+        match self {
+            Step::Working => Step::Working,
+            Step::Wait(wait) => Step::Wait(f(wait)),
+            Step::Done(result) => Step::Done(result),
         }
     }
 }
@@ -46,7 +57,12 @@ pub enum Wait {
     /// Until the page that the host has been asked to read or write is through.
     Io,
     /// Until the node's kswapd has freed enough for its allocators to go on, or waits for its next wakeup.
-    Throttled(NodeId),
+    Throttled {
+        /// The node.
+        node: NodeId,
+        /// And no longer than so many nanoseconds.
+        at_most_ns: Option<u64>,
+    },
 }
 
 /// A kernel thread that works for a node. It is written as the kernel names it: `kcompactd0`.

@@ -6,16 +6,22 @@
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
 use crate::pages::Pages;
+use crate::queue::Queues;
+use crate::timer::Timers;
+use crate::wait::Daemons;
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
 use kontig_mm::{AllocSlow, Memory, Work};
 
-/// Memory, processes' pages and costs: what all tasks share.
+/// Memory, processes' pages, costs, wait queues and timers: what all tasks share.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) mem: Memory,
     pub(crate) pages: Pages,
     pub(crate) costs: CostModel,
+    pub(crate) queues: Queues,
+    pub(crate) timers: Timers,
+    pub(crate) daemons: Daemons,
     /// When each zone's lock is free again.
     lock_free_at: Vec<u64>,
     /// All work charged so far.
@@ -36,6 +42,9 @@ impl Kernel {
             mem,
             pages: Pages::default(),
             costs,
+            queues: Queues::default(),
+            timers: Timers::default(),
+            daemons: Daemons::default(),
             lock_free_at,
             work: Work::default(),
             lock_wait_ns: 0,
@@ -110,10 +119,10 @@ impl Kernel {
         });
     }
 
-    /// Whether the turn has to end: another task's turn has come, or a kernel thread was woken.
+    /// Whether the turn has to end: another task's turn or an event has come, or a task was woken.
     #[inline(always)]
     pub(crate) fn must_yield(&self, c: &Context) -> bool {
-        c.is_over() || self.mem.has_wakes()
+        c.is_over() || self.mem.has_wakes() || self.queues.has_woken() || self.timers.next_at() <= c.now
     }
 }
 

@@ -62,11 +62,13 @@ mod min_tree;
 mod object;
 mod pages;
 mod process;
+mod queue;
 mod schedule;
 mod slots;
 mod syscall;
 mod task;
 mod thread;
+mod timer;
 mod translate;
 mod wait;
 

@@ -8,7 +8,6 @@ use crate::schedule::Schedule;
 use crate::task::{Body, CpuTime, State, Task, TaskId};
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
-use crate::wait::Waits;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
 use kontig_program::{Placement, Program};
@@ -32,7 +31,6 @@ pub struct Machine {
     /// By number, as the schedule knows them.
     pub(crate) tasks: Vec<Task>,
     pub(crate) schedule: Schedule,
-    pub(crate) waits: Waits,
     pub(crate) now: u64,
     pub(crate) turns: u64,
     /// When the CPUs next fold their parts of the counters in.
@@ -48,7 +46,6 @@ impl Machine {
             kernel: Kernel::new(mem, costs),
             tasks: Vec::new(),
             schedule: Schedule::new(cpus),
-            waits: Waits::default(),
             now: 0,
             turns: 0,
             next_fold: STAT_INTERVAL_NS,
@@ -61,11 +58,13 @@ impl Machine {
             };
             let kcompactd = KcompactdThread::new(node, from_last(0));
             // At boot kcompactd has a first look, and goes to sleep by itself.
-            let kcompactd = machine.add(Body::Kcompactd(kcompactd), from_last(0).index(), State::Sleeping);
+            let kcompactd = machine.add(Body::Kcompactd(kcompactd), from_last(0).index(), State::Resting);
             machine.schedule.want(kcompactd.0, 0);
             let kswapd =
-                machine.add(Body::Kswapd(KswapdThread::new(node, from_last(1))), from_last(1).index(), State::Waiting);
-            machine.waits.add_node(kswapd, kcompactd);
+                machine.add(Body::Kswapd(KswapdThread::new(node, from_last(1))), from_last(1).index(), State::Resting);
+            let rests = [kswapd, kcompactd].map(|task| (task, machine.kernel.queues.add()));
+            rests.iter().for_each(|(_, rest)| machine.kernel.queues.open(*rest));
+            machine.kernel.daemons.add_node(rests[0], rests[1]);
         }
         machine
     }

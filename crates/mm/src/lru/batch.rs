@@ -5,7 +5,7 @@
 //! compaction find such a page held by somebody. Large pages do not wait. Source: kernel-behaviour §4.1.
 
 use super::ToFree;
-use crate::state::{BATCH_MAX, BatchKind, FrameKind, Memory, PageFlags, is_on_lru};
+use crate::state::{BATCH_MAX, BatchKind, FrameKind, Memory, PageFlags, order_on_lru};
 use crate::types::{CpuId, Order, Pfn};
 use crate::vmstat::VmEvent;
 
@@ -52,7 +52,7 @@ impl Memory {
             count += 1;
             if kind == BatchKind::Add {
                 self.insert(cpu, pfn, self.frames.tag(pfn).order());
-            } else if let Some(order) = is_on_lru(self.frames.tag(pfn)) {
+            } else if let Some(order) = order_on_lru(self.frames.tag(pfn)) {
                 self.move_within(cpu, pfn, order, kind);
             }
         }

@@ -1,4 +1,4 @@
-//! The LRU: the only place that puts pages on it and takes them off, with the node's and the zone's accounts of it.
+//! The LRU: where pages are put on it and taken off, with the node's and the zone's accounts of it.
 //!
 //! A user's page waits in a CPU's batch, then is on one of the node's lists until it is freed, except while compaction or
 //! reclaim holds it isolated. What happens to it meanwhile: [`access`]. How batches work: [`batch`]. What is remembered

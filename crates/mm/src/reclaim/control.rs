@@ -5,7 +5,8 @@ use crate::types::{CpuId, Order, ZoneType};
 
 /// Every reclaim begins here: a 4096th of each list is looked at.
 pub(crate) const DEF_PRIORITY: i8 = 12;
-/// Balance runs of kswapd that reclaim nothing before it gives its node up.
+/// Balance runs of kswapd that reclaim nothing before it gives its node up, and tries of a request that do before it
+/// gives up.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 
 /// What was met since the node was begun with, in pages.

@@ -3,11 +3,11 @@
 //! A zone in which compaction could work for a large request already is left alone. Where next to nothing is free the
 //! task first waits for kswapd. Source: kernel-behaviour §4.5.
 
-use super::control::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};
+use super::control::{DEF_PRIORITY, ScanControl};
 use super::node::ShrinkNode;
 use super::throttle::Throttle;
 use crate::event::{CompactResult, Event, Listen};
-use crate::gfp::{AllocFlags, Wmark};
+use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::Owner;
 use crate::request::Request;
 use crate::state::{Backing, Memory, NodeStat};
@@ -22,6 +22,8 @@ const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
     VmEvent::AllocstallMovable,
     VmEvent::AllocstallDevice,
 ];
+
+const A_SECOND_NS: u64 = 1_000_000_000;
 
 /// A direct reclaim.
 #[derive(Clone, Debug)]
@@ -73,9 +75,12 @@ impl DirectReclaim {
             match &mut self.state {
                 State::Begin { throttled } => {
                     let again = *throttled;
-                    if let Some(node) = self.throttling_node(m, again) {
+                    // Who may hold a lock of a file system does not wait for a kswapd that could need it.
+                    let at_most_ns = (!self.sc.gfp.has(Gfp::FS)).then_some(A_SECOND_NS);
+                    let has_waited_enough = again && at_most_ns.is_some();
+                    if !has_waited_enough && let Some(node) = self.throttling_node(m, again) {
                         self.state = State::Begin { throttled: true };
-                        return Step::Wait(Wait::Throttled(node));
+                        return Step::Wait(Wait::Throttled { node, at_most_ns });
                     }
                     let order = self.sc.order;
                     m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
@@ -186,9 +191,12 @@ impl DirectReclaim {
         }
     }
 
-    /// Whether the zone has room enough above its high mark for compaction to work in.
+    /// Whether the zone has room enough above its high mark for compaction to work in, and the request may compact.
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
         let (order, highest) = (self.sc.order, self.sc.highest);
+        if !self.sc.gfp.has(Gfp::IO) {
+            return false;
+        }
         let plain = AllocFlags::mark(Wmark::Min);
         if m.shared.profile.reclaim.compaction_ready_by_high_mark {
             let z = &m.zones[zone];
@@ -239,14 +247,16 @@ impl Memory {
     /// reclaimed from. If not, kswapd is made to run.
     pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
         // A machine without reclaim has no use in waiting for it.
-        if !self.lru.is_ordered() || self.nodes[node].kswapd.failures >= MAX_RECLAIM_RETRIES {
+        if !self.lru.is_ordered() || self.nodes[node].kswapd.hopeless() {
             return true;
         }
-        let exact = self.shared.profile.reclaim.throttles_by_exact_count;
+        let rules = &self.shared.profile.reclaim;
+        let (exact, exhausted_counts) = (rules.throttles_by_exact_count, rules.throttles_for_exhausted_zones);
         let (mut reserve, mut free) = (0, 0);
         for &z in &self.nodes[node].zones {
             let zone = &self.zones[z];
-            if zone.managed > 0 && zone.kind <= ZoneType::Normal && self.reclaimable_pages(z) > 0 {
+            let counts = self.reclaimable_pages(z) > 0 || exhausted_counts && zone.nr_free_pages_exact() == 0;
+            if zone.managed > 0 && zone.kind <= ZoneType::Normal && counts {
                 reserve += zone.wmark(Wmark::Min);
                 free += if exact { zone.nr_free_pages_exact() } else { zone.nr_free_pages() };
             }
@@ -283,9 +293,10 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::MigrateOutcome;
     use crate::state::PageFlags;
-    use crate::testing::{ordered_machine, user_page};
-    use crate::types::CpuId;
+    use crate::testing::{linux, ordered_machine, ordered_machine_with, user_page};
+    use crate::types::{CpuId, Pfn};
 
     const NODE: NodeId = NodeId::new(0);
 
@@ -310,11 +321,55 @@ mod tests {
     #[test]
     fn a_hopeless_node_or_one_with_nothing_to_reclaim_is_not_waited_for() {
         let mut m = short();
-        m.nodes[NODE].kswapd.failures = MAX_RECLAIM_RETRIES;
+        m.nodes[NODE].kswapd.failures = crate::reclaim::MAX_RECLAIM_RETRIES;
         assert!(m.allow_direct_reclaim(NODE));
         let mut m = ordered_machine(1);
         m.zones[ZoneId::new(0)].free_pages = 0;
         assert!(m.allow_direct_reclaim(NODE));
+    }
+
+    #[test]
+    fn a_zone_with_nothing_free_and_nothing_to_reclaim_makes_tasks_wait_by_7_2() {
+        for (profile, waits) in [("6.1", false), ("7.2", true)] {
+            let mut m = ordered_machine_with(1, linux(profile));
+            m.zones[ZoneId::new(0)].free_pages = 0;
+            assert_eq!(!m.allow_direct_reclaim(NODE), waits, "{profile}");
+        }
+    }
+
+    /// Nobody's pages.
+    struct Nobody;
+
+    impl Owner for Nobody {
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            false
+        }
+        fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+            MigrateOutcome::Failed
+        }
+    }
+
+    #[test]
+    fn a_task_that_may_not_enter_a_file_system_waits_a_second_once() {
+        for (gfp, at_most_ns) in [(Gfp::KERNEL, None), (Gfp::RECLAIM | Gfp::IO, Some(1_000_000_000))] {
+            let mut m = short();
+            let request = Request::new(CpuId::new(0), NODE, gfp, Order::ZERO);
+            let mut reclaim = DirectReclaim::new(request, Order::ZERO);
+            let throttled = Step::Wait(Wait::Throttled { node: NODE, at_most_ns });
+            assert_eq!(reclaim.step(&mut m, &mut Nobody), throttled);
+            assert_eq!(reclaim.step(&mut m, &mut Nobody) == throttled, at_most_ns.is_none());
+            assert_eq!(m.vmstat().get(VmEvent::PgscanDirectThrottle), 1, "counted once");
+        }
+    }
+
+    #[test]
+    fn compaction_could_work_for_those_only_that_may_compact() {
+        let mut m = ordered_machine(64);
+        for (gfp, ready) in [(Gfp::KERNEL, true), (Gfp::RECLAIM, false)] {
+            let request = Request::new(CpuId::new(0), NODE, gfp, Order::new(9));
+            let reclaim = DirectReclaim::new(request, Order::new(9));
+            assert_eq!(reclaim.compaction_ready(&mut m, ZoneId::new(0)), ready, "{gfp}");
+        }
     }
 
     #[test]

@@ -37,7 +37,11 @@ impl Memory {
         }
         let before = core::mem::take(&mut deferred[number]);
         let delta = if seeks > 0 { (freeable >> priority) * 4 / u64::from(seeks) } else { freeable / 2 };
-        let mut total = ((before >> priority) + delta).min(2 * freeable);
+        let by_priority = self.shared.profile.reclaim.deferred_by_priority;
+        let due = if by_priority { (before >> priority) + delta } else { before + delta };
+        // Long-deferred work would empty a cache of which hardly anything is due.
+        let most = if !by_priority && delta < freeable / 4 { freeable / 2 } else { 2 * freeable };
+        let mut total = due.min(most);
         let (start, mut scanned, mut freed, mut pages) = (total, 0, 0, 0);
         self.shared.emit(Listen::VMSCAN, || Event::ShrinkSlabStart {
             nid: node,
@@ -56,7 +60,8 @@ impl Memory {
             pages += done.pages;
             self.offer_cpu(owner);
         }
-        let next = (before + delta).saturating_sub(scanned).min(2 * freeable);
+        let left = (before + delta).saturating_sub(scanned);
+        let next = if by_priority { left.min(2 * freeable) } else { left };
         self.lru.vecs[node].deferred[number] += next;
         let new_scan = self.lru.vecs[node].deferred[number];
         self.shared.emit(Listen::VMSCAN, || Event::ShrinkSlabEnd {
@@ -75,7 +80,7 @@ mod tests {
     use super::*;
     use crate::gfp::Gfp;
     use crate::host::{MigrateOutcome, Shrunk};
-    use crate::testing::ordered_machine;
+    use crate::testing::{linux, ordered_machine_with};
     use crate::types::{CpuId, Order, Pfn, ZoneType};
     use alloc::vec::Vec;
 
@@ -106,7 +111,18 @@ mod tests {
 
     /// What a cache is asked for at these priorities, one after the other, and what is deferred after each.
     fn asked(freeable: u64, seeks: u32, deferred: u64, refuses: bool, priorities: &[i8]) -> Vec<(Vec<u64>, u64)> {
-        let mut m = ordered_machine(1);
+        asked_of("6.1", freeable, seeks, deferred, refuses, priorities)
+    }
+
+    fn asked_of(
+        profile: &str,
+        freeable: u64,
+        seeks: u32,
+        deferred: u64,
+        refuses: bool,
+        priorities: &[i8],
+    ) -> Vec<(Vec<u64>, u64)> {
+        let mut m = ordered_machine_with(1, linux(profile));
         m.lru.vecs[NODE].deferred.push(deferred);
         let mut cache = Cache { it: Shrinker { freeable, seeks, batch: 128 }, asked: Vec::new(), refuses };
         let sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::ZERO, ZoneType::Normal);
@@ -141,6 +157,17 @@ mod tests {
         assert_eq!(asked(50, 2, 1000, false, &[0]), [(Vec::from([100]), 100)]);
         assert_eq!(asked(50, 4, 0, false, &[0]), [(Vec::from([50]), 0)]);
         assert_eq!(asked(50, 4, 0, false, &[1]), [(Vec::new(), 25)], "not where it is less than there are");
+    }
+
+    #[test]
+    fn up_to_5_12_all_that_was_deferred_is_due_but_no_more_than_half_where_little_else_is() {
+        let of_5_10 = |freeable, deferred, priority| asked_of("5.10", freeable, 2, deferred, false, &[priority]);
+        // 1000 >> 3 = 125, times 4, by 2: 250, and a quarter of the cache is due, so all 1000 + 250.
+        assert_eq!(of_5_10(1000, 1000, 3), [(Vec::from([128; 9]), 98)]);
+        // 62 * 2 = 124 are due: half the cache at most, and the rest is kept.
+        assert_eq!(of_5_10(1000, 1000, 4), [(Vec::from([128; 3]), 740)]);
+        // Of what is kept there is no limit.
+        assert_eq!(of_5_10(100, 1000, 12), [(Vec::new(), 1000)]);
     }
 
     #[test]

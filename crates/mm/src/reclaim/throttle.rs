@@ -2,7 +2,6 @@
 //!
 //! Source: kernel-behaviour §4.3 (throttling).
 
-use super::control::MAX_RECLAIM_RETRIES;
 use crate::state::Memory;
 use crate::step::Wait;
 use crate::types::NodeId;
@@ -28,7 +27,7 @@ impl Memory {
         match reason {
             Throttle::Writeback => Some(Wait::Time(WRITEBACK_NS)),
             Throttle::Congested | Throttle::NoProgress => {
-                let hopeless = self.nodes[node].kswapd.failures >= MAX_RECLAIM_RETRIES;
+                let hopeless = self.nodes[node].kswapd.hopeless();
                 let zones = self.nodes[node].zones.iter().filter(|z| self.zones[**z].managed > 0);
                 let reclaimable: i64 = zones.map(|z| self.reclaimable_pages(*z)).sum();
                 let waits = !hopeless && 2 * write_pending as i64 > reclaimable;

@@ -1,4 +1,4 @@
-//! Rules of direct reclaim, as far as the slow path sees it.
+//! Rules of reclaim: what it takes from the lists and the caches, what it waits for, and when it is over.
 
 use super::rule::mechanism;
 
@@ -24,9 +24,16 @@ mechanism! {
         /// What reclaim has written, or marked, counts as one page, whatever its size.
         #[rule(since = "by 5.10, not 6.1", section = "4.3")]
         pub counts_heads: bool,
+        /// Of the objects of a cache that were deferred, a part counts that grows with the priority; before, all did, but
+        /// no more than half the cache unless much of it is due now.
+        #[rule(since = "5.13", section = "4.6")]
+        pub deferred_by_priority: bool,
         /// Whether tasks have to wait for kswapd is told by the exact count of free pages.
         #[rule(since = "by 6.12", section = "4.5")]
         pub throttles_by_exact_count: bool,
+        /// A zone with nothing to reclaim counts among those whose free pages tell that, where nothing of it is free.
+        #[rule(since = "by 7.2", section = "4.5")]
+        pub throttles_for_exhausted_zones: bool,
         /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request that fails is tried
         /// again and again.
         #[rule(since = "6.13, 5.10.y+, not 7.2", section = "3.5")]

@@ -7,10 +7,10 @@ use crate::compact::direct::CompactPriority;
 use crate::event::CompactResult;
 use crate::gfp::Wmark;
 use crate::host::Owner;
+use crate::reclaim::MAX_RECLAIM_RETRIES;
 use crate::state::Memory;
 use crate::types::PAGE_ALLOC_COSTLY_ORDER;
 
-const MAX_RECLAIM_RETRIES: u32 = 16;
 const MAX_COMPACT_RETRIES: u32 = 16;
 
 impl AllocSlow {

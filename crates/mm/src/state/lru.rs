@@ -517,8 +517,8 @@ impl Lru {
     }
 }
 
-/// Whether a frame with this tag is a user's page on the LRU, of this order.
+/// The order of the page on the LRU whose frame has this tag, if it is one.
 #[inline(always)]
-pub(crate) fn is_on_lru(tag: Tag) -> Option<Order> {
+pub(crate) fn order_on_lru(tag: Tag) -> Option<Order> {
     (tag.kind() == FrameKind::Lru).then(|| tag.order())
 }

@@ -446,7 +446,7 @@ impl Full {
         self.tell();
         let end = match step {
             Step::Working => return None,
-            Step::Wait(Wait::Throttled(node)) => {
+            Step::Wait(Wait::Throttled { node, .. }) => {
                 (0..8).for_each(|_| self.kswapd_step(node.index(), true));
                 // Time passes: kswapd counts exactly, the task by what CPUs have folded in once a second.
                 (0..self.m.nr_cpus()).for_each(|cpu| self.m.vmstat_update(CpuId::new(cpu)));

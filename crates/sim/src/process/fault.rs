@@ -10,6 +10,7 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
+use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{AllocFailure, AllocSlow, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
 
@@ -65,7 +66,7 @@ impl Fault {
     }
 
     /// A step of the allocation; when the page is in place, the next one to touch.
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32>, SimError> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32, Wait>, SimError> {
         let (what, slow) = match &mut self.stage {
             Stage::Allocating(what, slow) => (*what, slow),
             Stage::Mapped(next) => return Ok(Step::Done(*next)),
@@ -78,7 +79,7 @@ impl Fault {
                 k.walk_on(c, slow);
                 Step::Working
             }
-            Step::Wait(wait) => Step::Wait(wait),
+            Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
             Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
             Step::Done(Err(AllocFailure::Failed)) if what == For::HugeLocal => {
                 *self = Fault::start(k, c, For::HugeAny, self.at);

@@ -12,7 +12,8 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::syscall::{Begun, Syscall};
-use kontig_mm::{Step, Wait};
+use crate::wait::Wait;
+use kontig_mm::Step;
 use kontig_program::{Batch, Outcome, Program, Value};
 
 /// The number of a process. Every program is a process; a driver is one that maps nothing.
@@ -52,7 +53,7 @@ impl Process {
     }
 
     /// A turn: operation after operation, until it waits for something or another task's turn has come.
-    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<()>, SimError> {
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         // Its own pages it moves without interrupting another CPU.
         k.pages.spaces.set_running(self.id, false);
         let step = self.run(k, c)?;
@@ -60,7 +61,7 @@ impl Process {
         Ok(step)
     }
 
-    fn run(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<()>, SimError> {
+    fn run(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         while !k.must_yield(c) {
             let current = match &mut self.current {
                 Some(current) => current,

@@ -16,6 +16,7 @@ use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
 use crate::translate;
+use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 
@@ -74,7 +75,7 @@ impl Syscall {
     /// # Errors
     /// If the machine cannot go on with it.
     #[inline]
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         match self {
             Syscall::Mmap(call) => call.run(k).map(Step::Done),
             Syscall::AdviseHuge(call) => Ok(Step::Done(call.run(k))),

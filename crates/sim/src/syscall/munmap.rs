@@ -7,6 +7,7 @@ use crate::cost::ns;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
 use crate::process::address_space::{MappingId, Span};
+use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{Order, Pfn, Step, VmEvent};
 use kontig_program::Value;
@@ -25,7 +26,7 @@ impl Munmap {
     }
 
     /// Unmaps the pages of one page table after the other.
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
         let unmap_ns = ns(k.costs.unmap);
         while self.page < end {

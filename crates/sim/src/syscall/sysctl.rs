@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
+use crate::wait::Wait;
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::sysctl::SysctlEffect;
 use kontig_mm::{NodeId, Step};
@@ -22,7 +23,7 @@ impl SysctlWrite {
         SysctlWrite { name, value, sweep: None }
     }
 
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         if self.sweep.is_some() {
             return Ok(self.compact(k, c));
         }
@@ -41,7 +42,7 @@ impl SysctlWrite {
         self.sweep = Some((node, NodeSweep::new(node, c.cpu, false)));
     }
 
-    fn compact(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value> {
+    fn compact(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
         let Some((node, sweep)) = &mut self.sweep else { return Step::Done(Value::Unit) };
         let budget = k.budget(c);
         let (step, next) = (sweep.step(&mut k.mem, &mut k.pages, budget), node.index() + 1);
@@ -53,7 +54,7 @@ impl SysctlWrite {
                 Step::Working
             }
             Step::Working => Step::Working,
-            Step::Wait(wait) => Step::Wait(wait),
+            Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
         }
     }
 }

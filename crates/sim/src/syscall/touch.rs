@@ -7,6 +7,7 @@ use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
 use crate::process::address_space::{At, Span};
 use crate::process::fault::Fault;
+use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::Value;
 
@@ -30,7 +31,7 @@ impl Touch {
         Touch { region, next: Next::Page(region.first) }
     }
 
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         let page = match &mut self.next {
             Next::Page(page) => *page,
             Next::Fault(fault) => match fault.step(k, c)? {

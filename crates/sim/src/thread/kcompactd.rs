@@ -21,8 +21,9 @@ impl KcompactdThread {
         Daemon::Kcompactd(self.kcompactd.node())
     }
 
-    /// A turn. `timed_out` says that its sleep ended by itself.
-    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, mut timed_out: bool) -> DaemonStep {
+    /// A turn.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> DaemonStep {
+        let mut timed_out = c.timed_out;
         loop {
             let budget = k.budget(c);
             let step = self.kcompactd.step(&mut k.mem, &mut k.pages, budget, timed_out);
