@@ -14,7 +14,7 @@ pub enum SimError {
         /// What got no memory.
         what: String,
     },
-    /// All that was ever mapped together is more than 16 TiB: no page of this mapping could have an owner.
+    /// All that is mapped together is more than 16 TiB: no page of this mapping could have an owner.
     NoAddressSpace {
         /// The pages of the mapping.
         pages: u32,

@@ -1,11 +1,11 @@
-//! The kernel all tasks share: memory, mappings, and the charge for work done to them.
+//! The kernel all tasks share: memory, processes' pages, and the charge for work done to them.
 //!
 //! The engine counts work; the cost model turns the counts into time. A task's clock advances by what its work takes,
 //! and by the wait for a zone lock that another CPU holds.
 
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
-use crate::process::AddressSpaces;
+use crate::pages::Pages;
 use crate::queue::Queues;
 use crate::timer::Timers;
 use crate::wait::Daemons;
@@ -13,11 +13,11 @@ use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
 use kontig_mm::{AllocSlow, Memory, Work};
 
-/// Memory, mappings, costs, wait queues and timers: what all tasks share.
+/// Memory, processes' pages, costs, wait queues and timers: what all tasks share.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) mem: Memory,
-    pub(crate) spaces: AddressSpaces,
+    pub(crate) pages: Pages,
     pub(crate) costs: CostModel,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
@@ -40,7 +40,7 @@ impl Kernel {
         let lock_free_at = vec![0; mem.zones().len()];
         Kernel {
             mem,
-            spaces: AddressSpaces::default(),
+            pages: Pages::default(),
             costs,
             queues: Queues::default(),
             timers: Timers::default(),
@@ -77,7 +77,7 @@ impl Kernel {
             self.lock_free_at[zones.trailing_zeros() as usize] = begin + locked;
             zones &= zones - 1;
         }
-        let shootdowns = self.spaces.take_shootdowns();
+        let shootdowns = self.pages.take_shootdowns();
         self.stamp(begin, &w, shootdowns);
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
     }

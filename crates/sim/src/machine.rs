@@ -2,14 +2,14 @@
 
 use crate::cost::CostModel;
 use crate::kernel::Kernel;
-use crate::owner::UserPage;
+use crate::pages::UserPage;
 use crate::process::Process;
 use crate::schedule::Schedule;
 use crate::task::{Body, CpuTime, State, Task, TaskId};
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
 use kontig_mm::event::Event;
-use kontig_mm::{CpuId, Daemon, Memory, NodeId, Work};
+use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
 use kontig_program::{Placement, Program};
 
 /// Why [`Machine::run`] came back.
@@ -76,7 +76,7 @@ impl Machine {
 
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
-        let process = Process::new(self.kernel.spaces.add_process(), program, self.now);
+        let process = Process::new(self.kernel.pages.spaces.add_process(), program, self.now);
         let cpu = placement.cpu.min(self.schedule.cpus() - 1);
         let id = self.add(Body::Process(process), cpu, State::Runnable);
         self.schedule.want(id.0, self.now);
@@ -107,9 +107,10 @@ impl Machine {
     pub fn memory(&self) -> &Memory {
         &self.kernel.mem
     }
-    /// The process's page whose number the engine keeps with a frame ([`kontig_mm::state::Frames::owner`]).
-    pub fn owner(&self, number: u32) -> UserPage {
-        self.kernel.spaces.owner(number)
+    /// The processes' pages that a user's frame, or the huge page that begins there, is mapped as.
+    pub fn mapped_as(&self, pfn: Pfn) -> impl Iterator<Item = UserPage> {
+        let frames = self.kernel.mem.frames();
+        self.kernel.pages.mapped_as(pfn, frames.owner(pfn, frames.tag(pfn).order()))
     }
     /// The machine's memory, for tracing and for sysctls set from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {

@@ -1,24 +1,49 @@
-//! Address spaces: which page of which process is where, and moving it when compaction asks.
+//! Address spaces: which mappings a process has, and which frame each of their pages is mapped to.
 //!
-//! Where a page is, its page table says ([`super::page_table`]). The way back, from frame to page, is the frame's owner
-//! ([`UserPage`]).
+//! Where a page is, its page table says ([`super::page_table`]). The way back, from frame to page, is the number that the
+//! engine keeps with a frame ([`crate::object`]).
 //! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
 
 use super::page_table::PageTables;
-pub(crate) use crate::owner::TABLE_PAGES;
-use crate::owner::{Owners, UserPage};
-use kontig_mm::{MigrateOutcome, Owner, Pfn};
+use crate::object::{ObjectId, Objects, TABLE_PAGES};
+use crate::pages::UserPage;
+use crate::slots::Slots;
+use kontig_mm::Pfn;
 use kontig_program::Region;
 
 /// Host bytes for each page that is mapped, at most: an entry of its own, and a bit.
 pub const BYTES_PER_PAGE: u64 = 5;
 
+/// The number of a mapping among those of all processes. Regions name it otherwise: by its number in its process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MappingId(pub(crate) u32);
+
+/// A page of a mapping.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub(crate) mapping: MappingId,
+    pub(crate) page: u32,
+}
+
+/// A stretch of a mapping: a region of which it is known that its process has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) mapping: MappingId,
+    pub(crate) first: u32,
+    pub(crate) pages: u32,
+}
+
 /// A mapping of a process.
 #[derive(Clone)]
 pub(crate) struct Mapping {
-    process: usize,
+    /// Its process, and its number there.
+    process: u32,
+    region: u32,
     pages: u32,
-    /// The number of its first page as an owner.
+    object: ObjectId,
+    /// Its place among the mappings of the object.
+    place: u32,
+    /// The number of its first page, which is the object's.
     first: u32,
     huge: bool,
     entries: PageTables,
@@ -50,10 +75,14 @@ impl Table {
 }
 
 impl Mapping {
-    /// The number of one of its pages as an owner.
+    /// The number that the engine keeps with the frame of one of its pages.
     #[inline(always)]
-    pub(crate) fn owner(&self, page: u32) -> u32 {
+    pub(crate) fn number(&self, page: u32) -> u32 {
         self.first + page
+    }
+    /// Its length in pages.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages
     }
     #[inline(always)]
     pub(crate) fn table(&self, page: u32) -> Table {
@@ -91,91 +120,113 @@ impl Mapping {
     }
 }
 
-/// All mappings of the machine.
+/// A process's mappings.
+#[derive(Clone, Default)]
+struct AddressSpace {
+    mappings: Slots<MappingId>,
+    /// Whether the process is on another CPU than the one whose turn it is, with its translations live there.
+    running: bool,
+}
+
+/// All address spaces of the machine.
 #[derive(Clone, Default)]
 pub(crate) struct AddressSpaces {
-    mappings: Vec<Mapping>,
-    owners: Owners,
-    /// Whether a process is on another CPU than the one whose turn it is, with its translations live there.
-    running: Vec<bool>,
-    /// Migrations since last asked that had to interrupt another CPU.
-    shootdowns: u64,
+    spaces: Slots<AddressSpace>,
+    mappings: Slots<Mapping>,
 }
 
 impl AddressSpaces {
     /// Adds a process; its number.
-    pub(crate) fn add_process(&mut self) -> usize {
-        self.running.push(false);
-        self.running.len() - 1
+    pub(crate) fn add_process(&mut self) -> u32 {
+        self.spaces.add(AddressSpace::default())
     }
 
     /// Says whether a process is on another CPU than the one whose turn it is.
-    pub(crate) fn set_running(&mut self, process: usize, running: bool) {
-        self.running[process] = running;
+    pub(crate) fn set_running(&mut self, process: u32, running: bool) {
+        self.spaces[process].running = running;
     }
 
-    /// Maps so many pages for a process; `None` if so much has been mapped that there is no room left.
-    pub(crate) fn mmap(&mut self, process: usize, pages: u32) -> Option<Region> {
-        let first = self.owners.add(pages)?;
+    /// Maps an object of so many pages for a process.
+    pub(crate) fn map_object(&mut self, objects: &mut Objects, process: u32, object: ObjectId, pages: u32) -> Region {
         let tables = pages.div_ceil(TABLE_PAGES) as usize;
-        self.mappings.push(Mapping {
+        let id = MappingId(self.mappings.add(Mapping {
             process,
+            region: 0,
             pages,
-            first,
+            object,
+            place: 0,
+            first: objects.first(object),
             huge: false,
             entries: PageTables::new(pages),
             tables: vec![Table::default(); tables],
-        });
-        Some(Region { mapping: self.mappings.len() as u32 - 1, first: 0, pages })
+        }));
+        let region = self.spaces[process].mappings.add(id);
+        let m = self.mapping(id);
+        m.region = region;
+        m.place = objects.map(object, id.0);
+        Region { mapping: region, first: 0, pages }
     }
 
-    /// The owner whose number is kept with a frame.
-    pub(crate) fn owner(&self, number: u32) -> UserPage {
-        self.owners.of_number(number)
+    /// Takes away a mapping of which no page is mapped any more. The object it had, if no other mapping has it.
+    pub(crate) fn unmap_object(&mut self, objects: &mut Objects, id: MappingId) -> Option<ObjectId> {
+        let m = self.mappings.remove(id.0);
+        debug_assert!((0..m.pages).step_by(TABLE_PAGES as usize).all(|page| m.is_range_empty(page)));
+        self.spaces[m.process].mappings.remove(m.region);
+        if let Some(moved) = objects.unmap(m.object, m.place) {
+            self.mapping(MappingId(moved)).place = m.place;
+        }
+        objects.mappings(m.object).is_empty().then_some(m.object)
     }
 
-    /// The mapping of a region, if `process` has it and it holds the whole region.
-    pub(crate) fn get(&self, process: usize, r: Region) -> Option<&Mapping> {
-        let m = self.mappings.get(r.mapping as usize)?;
-        (m.process == process && r.first.checked_add(r.pages)? <= m.pages).then_some(m)
+    /// The stretch that a region is, if `process` has all of it.
+    #[inline(always)]
+    pub(crate) fn span(&self, process: u32, r: Region) -> Option<Span> {
+        let mapping = *self.spaces[process].mappings.get(r.mapping)?;
+        let m = &self.mappings[mapping.0];
+        (r.first.checked_add(r.pages)? <= m.pages).then_some(Span { mapping, first: r.first, pages: r.pages })
+    }
+
+    /// The mapping that a region of a process names, if there is one.
+    #[inline(always)]
+    fn peek(&self, process: u32, r: Region) -> Option<&Mapping> {
+        let id = self.spaces.get(process)?.mappings.get(r.mapping)?;
+        self.mappings.get(id.0)
     }
 
     /// The entries of the mapping of a region, which may be no region at all.
     #[inline(always)]
-    pub(crate) fn entries_of(&self, r: Region) -> Option<&PageTables> {
-        self.mappings.get(r.mapping as usize).map(|m| &m.entries)
+    pub(crate) fn entries_of(&self, process: u32, r: Region) -> Option<&PageTables> {
+        self.peek(process, r).map(|m| &m.entries)
     }
 
     /// The frame that a region's first page is mapped to singly; the region may be no region at all.
     #[inline(always)]
-    pub(crate) fn peek_pte(&self, r: Region) -> Option<Pfn> {
-        let m = self.mappings.get(r.mapping as usize)?;
+    pub(crate) fn peek_pte(&self, process: u32, r: Region) -> Option<Pfn> {
+        let m = self.peek(process, r)?;
         (r.first < m.pages).then(|| m.pte(r.first))?
     }
 
-    /// Migrations since last asked that had to interrupt another CPU.
-    pub(crate) fn take_shootdowns(&mut self) -> u64 {
-        std::mem::take(&mut self.shootdowns)
-    }
-
     #[inline(always)]
-    pub(crate) fn mapping(&mut self, mapping: u32) -> &mut Mapping {
-        &mut self.mappings[mapping as usize]
-    }
-}
-
-impl Owner for AddressSpaces {
-    fn may_isolate(&mut self, _pfn: Pfn) -> bool {
-        // Nothing pins user pages on this machine: no direct I/O, no device access.
-        true
+    pub(crate) fn mapping(&mut self, id: MappingId) -> &mut Mapping {
+        &mut self.mappings[id.0]
     }
 
-    #[inline]
-    fn migrate(&mut self, _from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
-        let UserPage { mapping, page } = self.owners.of_number(owner);
-        let m = &mut self.mappings[mapping as usize];
+    /// If a mapping maps a page of its object to this frame, singly or in a huge page: as which page.
+    pub(crate) fn mapped_as(&self, mapping: u32, page: u32, pfn: Pfn) -> Option<UserPage> {
+        let m = &self.mappings[mapping];
+        let is_there = page < m.pages && (m.pte(page) == Some(pfn) || m.table(page).huge() == Some(pfn));
+        is_there.then_some(UserPage { process: m.process, mapping: m.region, page })
+    }
+
+    /// If a mapping maps a page of its object singly to the frame `from`, it maps it to `to` from now on. Whether another
+    /// CPU has to be told.
+    #[inline(always)]
+    pub(crate) fn moved(&mut self, mapping: u32, page: u32, from: Pfn, to: Pfn) -> bool {
+        let m = &mut self.mappings[mapping];
+        if page >= m.pages || m.pte(page) != Some(from) {
+            return false;
+        }
         m.entries.moved(page, to);
-        self.shootdowns += u64::from(self.running[m.process]);
-        MigrateOutcome::Moved
+        self.spaces[m.process].running
     }
 }

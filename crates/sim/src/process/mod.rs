@@ -17,7 +17,7 @@ use kontig_mm::Step;
 use kontig_program::{Batch, Outcome, Program, Value};
 
 /// The number of a process. Every program is a process; a driver is one that maps nothing.
-pub(crate) type ProcessId = usize;
+pub(crate) type ProcessId = u32;
 
 /// A program, and how far it is.
 #[derive(Clone)]
@@ -55,9 +55,9 @@ impl Process {
     /// A turn: operation after operation, until it waits for something or another task's turn has come.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         // Its own pages it moves without interrupting another CPU.
-        k.spaces.set_running(self.id, false);
+        k.pages.spaces.set_running(self.id, false);
         let step = self.run(k, c)?;
-        k.spaces.set_running(self.id, step == Step::Working);
+        k.pages.spaces.set_running(self.id, step == Step::Working);
         Ok(step)
     }
 
@@ -71,7 +71,7 @@ impl Process {
                         self.done.clear();
                     }
                     let Some(op) = self.todo.pop() else { return Ok(Step::Done(())) };
-                    k.fetch_ahead(&self.todo);
+                    k.fetch_ahead(self.id, &self.todo);
                     let start_ns = c.now;
                     match Syscall::begin(op, k, self.id)? {
                         Begun::Call(call) => {

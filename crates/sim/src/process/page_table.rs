@@ -5,7 +5,7 @@
 //! or, when one that was not is mapped, for every page. So a process that was filled and then had holes made in it takes
 //! an eighth of a byte a page, and four bytes more for each page that is left in the tables compaction has touched.
 
-use crate::owner::TABLE_PAGES;
+use crate::object::TABLE_PAGES;
 use kontig_mm::{Pfn, prefetch};
 
 /// Words of a bitmap of a table's pages.

@@ -40,7 +40,7 @@ impl AllocPages {
             });
         };
         let budget = k.budget(c);
-        let step = slow.step(&mut k.mem, &mut k.spaces, budget);
+        let step = slow.step(&mut k.mem, &mut k.pages, budget);
         k.charge(&mut c.now);
         match step {
             Step::Working => {

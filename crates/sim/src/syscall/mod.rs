@@ -48,10 +48,7 @@ impl Syscall {
     /// If it uses memory that is not the process's.
     #[inline]
     pub(crate) fn begin(op: Op, k: &Kernel, process: ProcessId) -> Result<Begun, SimError> {
-        let own = |region: Region| match k.spaces.get(process, region) {
-            Some(_) => Ok(region),
-            None => Err(SimError::bad_address(&op)),
-        };
+        let own = |region: Region| k.pages.spaces.span(process, region).ok_or_else(|| SimError::bad_address(&op));
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
             Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),

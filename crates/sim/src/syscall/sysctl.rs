@@ -45,7 +45,7 @@ impl SysctlWrite {
     fn compact(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
         let Some((node, sweep)) = &mut self.sweep else { return Step::Done(Value::Unit) };
         let budget = k.budget(c);
-        let (step, next) = (sweep.step(&mut k.mem, &mut k.spaces, budget), node.index() + 1);
+        let (step, next) = (sweep.step(&mut k.mem, &mut k.pages, budget), node.index() + 1);
         k.charge(&mut c.now);
         match step {
             Step::Done(()) if next == k.mem.nodes().len() => Step::Done(Value::Unit),

@@ -4,22 +4,22 @@ use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
-use crate::owner::UserPage;
-use crate::process::address_space::TABLE_PAGES;
+use crate::object::TABLE_PAGES;
+use crate::process::address_space::{At, Span};
 use crate::process::fault::Fault;
 use crate::wait::Wait;
 use kontig_mm::Step;
-use kontig_program::{Region, Value};
+use kontig_program::Value;
 
 /// A range being written to.
 #[derive(Clone)]
 pub(crate) struct Touch {
-    region: Region,
-    at: At,
+    region: Span,
+    next: Next,
 }
 
 #[derive(Clone)]
-enum At {
+enum Next {
     /// The next page to touch.
     Page(u32),
     /// A fault that takes its time.
@@ -27,14 +27,14 @@ enum At {
 }
 
 impl Touch {
-    pub(crate) fn new(region: Region) -> Touch {
-        Touch { region, at: At::Page(region.first) }
+    pub(crate) fn new(region: Span) -> Touch {
+        Touch { region, next: Next::Page(region.first) }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
-        let page = match &mut self.at {
-            At::Page(page) => *page,
-            At::Fault(fault) => match fault.step(k, c)? {
+        let page = match &mut self.next {
+            Next::Page(page) => *page,
+            Next::Fault(fault) => match fault.step(k, c)? {
                 Step::Done(next) => next,
                 Step::Working => return Ok(Step::Working),
                 Step::Wait(wait) => return Ok(Step::Wait(wait)),
@@ -43,11 +43,11 @@ impl Touch {
         Ok(match self.touch(k, c, page) {
             Ok(next) if next == self.region.first + self.region.pages => Step::Done(Value::Unit),
             Ok(next) => {
-                self.at = At::Page(next);
+                self.next = Next::Page(next);
                 Step::Working
             }
             Err(fault) => {
-                self.at = At::Fault(fault);
+                self.next = Next::Fault(fault);
                 Step::Working
             }
         })
@@ -58,9 +58,9 @@ impl Touch {
     fn touch(&self, k: &mut Kernel, c: &mut Context, mut page: u32) -> Result<u32, Fault> {
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
         while page < end && !k.must_yield(c) {
-            let m = k.spaces.mapping(mapping);
+            let m = k.pages.spaces.mapping(mapping);
             let table = m.table(page);
-            let at = UserPage { mapping, page };
+            let at = At { mapping, page };
             if table.page().is_none() {
                 k.fault_table(c, at)?;
             } else if table.huge().is_some() {

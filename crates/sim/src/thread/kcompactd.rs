@@ -26,7 +26,7 @@ impl KcompactdThread {
         let mut timed_out = c.timed_out;
         loop {
             let budget = k.budget(c);
-            let step = self.kcompactd.step(&mut k.mem, &mut k.spaces, budget, timed_out);
+            let step = self.kcompactd.step(&mut k.mem, &mut k.pages, budget, timed_out);
             k.charge(&mut c.now);
             timed_out = false;
             if step != Step::Working || k.must_yield(c) {

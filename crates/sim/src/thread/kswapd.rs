@@ -23,7 +23,7 @@ impl KswapdThread {
 
     /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> DaemonStep {
-        let step = self.kswapd.step(&mut k.mem, &mut k.spaces, c.timed_out);
+        let step = self.kswapd.step(&mut k.mem, &mut k.pages, c.timed_out);
         k.charge(&mut c.now);
         step
     }

@@ -229,17 +229,19 @@ pub fn proactive_runs(m: &Machine) -> u64 {
     m.memory().nodes()[0].kcompactd.proactive_runs
 }
 
-/// User pages by (mapping, page): the frame whose owner it is, and the block's order.
-pub fn user_pages(m: &Machine) -> BTreeMap<(u32, u32), (Pfn, Order)> {
+/// What user pages are mapped to: the first frame, and the block's order.
+pub fn user_pages(m: &Machine) -> BTreeMap<UserPage, (Pfn, Order)> {
     let mut found = BTreeMap::new();
     let frames = m.memory().frames();
     for z in m.memory().zones() {
         for pfn in (z.start.get()..z.end.get()).map(Pfn::new) {
             let tag = frames.tag(pfn);
             if matches!(tag.kind(), FrameKind::Lru | FrameKind::IsolatedLru) {
-                let UserPage { mapping, page } = m.owner(frames.owner(pfn, tag.order()));
-                let before = found.insert((mapping, page), (pfn, tag.order()));
-                assert_eq!(before, None, "two frames for page {page} of mapping {mapping}");
+                let before = found.len();
+                for at in m.mapped_as(pfn) {
+                    assert_eq!(found.insert(at, (pfn, tag.order())), None, "two frames for {at:?}");
+                }
+                assert!(found.len() > before, "no process has {pfn}");
             }
         }
     }

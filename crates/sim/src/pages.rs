@@ -1,0 +1,72 @@
+//! All pages that are not the kernel's own, and the engine's questions about them.
+//!
+//! The engine asks with a frame's number ([`crate::object`]); whatever knows the answer is reached from here.
+
+use crate::object::Objects;
+use crate::process::AddressSpaces;
+use crate::process::address_space::MappingId;
+use kontig_mm::{MigrateOutcome, Owner, Pfn};
+use kontig_program::Region;
+
+/// A page that a process has mapped.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct UserPage {
+    /// The process, by the number of its address space.
+    pub process: u32,
+    /// The mapping, as the process's regions name it.
+    pub mapping: u32,
+    /// The page, counted from the mapping's start.
+    pub page: u32,
+}
+
+/// Address spaces, and the objects whose pages they map.
+#[derive(Clone, Default)]
+pub(crate) struct Pages {
+    pub(crate) spaces: AddressSpaces,
+    pub(crate) objects: Objects,
+    /// Migrations since last asked that had to interrupt another CPU.
+    shootdowns: u64,
+}
+
+impl Pages {
+    /// Maps so many anonymous pages for a process; `None` if there are no numbers left for them.
+    pub(crate) fn mmap(&mut self, process: u32, pages: u32) -> Option<Region> {
+        let object = self.objects.add(pages)?;
+        Some(self.spaces.map_object(&mut self.objects, process, object, pages))
+    }
+
+    /// Takes away a mapping of which no page is mapped any more.
+    pub(crate) fn remove_mapping(&mut self, mapping: MappingId) {
+        if let Some(object) = self.spaces.unmap_object(&mut self.objects, mapping) {
+            self.objects.remove(object);
+        }
+    }
+
+    /// The processes' pages that a frame is mapped as, where the engine keeps this number with it.
+    pub(crate) fn mapped_as(&self, pfn: Pfn, number: u32) -> impl Iterator<Item = UserPage> {
+        let (object, page) = self.objects.at(number);
+        let mappings = self.objects.mappings(object).iter();
+        mappings.filter_map(move |mapping| self.spaces.mapped_as(*mapping, page, pfn))
+    }
+
+    /// Migrations since last asked that had to interrupt another CPU.
+    pub(crate) fn take_shootdowns(&mut self) -> u64 {
+        std::mem::take(&mut self.shootdowns)
+    }
+}
+
+impl Owner for Pages {
+    fn may_isolate(&mut self, _pfn: Pfn) -> bool {
+        // Nothing pins user pages on this machine: no direct I/O, no device access.
+        true
+    }
+
+    #[inline]
+    fn migrate(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
+        let (object, page) = self.objects.at(number);
+        for mapping in self.objects.mappings(object) {
+            self.shootdowns += u64::from(self.spaces.moved(*mapping, page, from, to));
+        }
+        MigrateOutcome::Moved
+    }
+}
