@@ -63,6 +63,7 @@ mod kernel;
 mod machine;
 mod min_tree;
 mod object;
+mod order;
 mod pages;
 mod process;
 mod queue;

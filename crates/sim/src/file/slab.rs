@@ -8,6 +8,7 @@
 //! follows from the object's size and the number of CPUs by SLUB's rule. A CPU's few partial slabs of its own are left out.
 //! Source: `mm/slub.c` of 6.1.
 
+use crate::order::Order as Partial;
 use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn};
 
 /// A kind of object.
@@ -68,23 +69,13 @@ pub(crate) struct Object(u32);
 
 const NIL: u32 = u32::MAX;
 
-/// A slab. One with free objects that no CPU fills is on its node's list.
+/// A slab.
 #[derive(Clone, Copy)]
 struct Slab {
     pfn: Pfn,
     used: u16,
     node: u16,
     filled_by_cpu: bool,
-    next: u32,
-    before: u32,
-}
-
-/// The slabs of a node that have free objects, the first to be filled first.
-#[derive(Clone, Copy)]
-struct Partial {
-    first: u32,
-    last: u32,
-    count: u32,
 }
 
 #[derive(Clone)]
@@ -92,11 +83,12 @@ struct OfKind {
     order: Order,
     objects_each: u16,
     /// Empty slabs are kept while fewer than this are on the list.
-    keeps: u32,
+    keeps: u64,
     slabs: Vec<Slab>,
     unused: Vec<u32>,
     /// The slab each CPU fills.
     cpus: Vec<u32>,
+    /// Of each node: slabs with free objects that no CPU fills, the first to be filled first.
     partial: Vec<Partial>,
     objects: u64,
 }
@@ -136,11 +128,8 @@ impl Slabs {
         let mut at = kind.cpus[cpu.index()];
         if at == NIL || kind.slabs[at as usize].used == kind.objects_each {
             kind.let_go(cpu);
-            at = kind.partial[node.index()].first;
-            if at == NIL {
-                return None;
-            }
-            kind.unlink(at);
+            at = kind.partial[node.index()].first()?;
+            kind.partial[node.index()].remove(at);
             kind.slabs[at as usize].filled_by_cpu = true;
             kind.cpus[cpu.index()] = at;
         }
@@ -153,7 +142,7 @@ impl Slabs {
     pub(crate) fn grow(&mut self, cache: Cache, cpu: CpuId, node: NodeId, pfn: Pfn) {
         let kind = &mut self.kinds[cache as usize];
         kind.let_go(cpu);
-        let slab = Slab { pfn, used: 0, node: node.index() as u16, filled_by_cpu: true, next: NIL, before: NIL };
+        let slab = Slab { pfn, used: 0, node: node.index() as u16, filled_by_cpu: true };
         let at = match kind.unused.pop() {
             Some(at) => {
                 kind.slabs[at as usize] = slab;
@@ -180,16 +169,15 @@ impl Slabs {
         if filled_by_cpu {
             return 0;
         }
-        if used == 0 && kind.partial[usize::from(node)].count >= kind.keeps {
-            if !was_full {
-                kind.unlink(object.0);
-            }
+        let partial = &mut kind.partial[usize::from(node)];
+        if used == 0 && partial.len() >= kind.keeps {
+            partial.remove(object.0);
             kind.unused.push(object.0);
             m.free(cpu, pfn, kind.order);
             return u64::from(kind.order.pages());
         }
         if was_full {
-            kind.link(object.0);
+            partial.add(object.0);
         }
         0
     }
@@ -199,7 +187,7 @@ impl OfKind {
     fn new(cache: Cache, cpus: usize, nodes: usize) -> OfKind {
         let order = order(cache.bytes(), cpus);
         // MIN_PARTIAL and MAX_PARTIAL.
-        let keeps = (cache.bytes().ilog2() / 2).clamp(5, 10);
+        let keeps = u64::from(cache.bytes().ilog2() / 2).clamp(5, 10);
         OfKind {
             order,
             objects_each: (order.pages() * PAGE / cache.bytes()) as u16,
@@ -207,7 +195,7 @@ impl OfKind {
             slabs: Vec::new(),
             unused: Vec::new(),
             cpus: vec![NIL; cpus],
-            partial: vec![Partial { first: NIL, last: NIL, count: 0 }; nodes],
+            partial: vec![Partial::default(); nodes],
             objects: 0,
         }
     }
@@ -219,35 +207,8 @@ impl OfKind {
             let slab = &mut self.slabs[at as usize];
             slab.filled_by_cpu = false;
             if slab.used < self.objects_each {
-                self.link(at);
+                self.partial[usize::from(slab.node)].add(at);
             }
-        }
-    }
-
-    /// Puts a slab behind those of its node.
-    fn link(&mut self, at: u32) {
-        let list = &mut self.partial[usize::from(self.slabs[at as usize].node)];
-        let before = std::mem::replace(&mut list.last, at);
-        list.count += 1;
-        match before {
-            NIL => list.first = at,
-            before => self.slabs[before as usize].next = at,
-        }
-        let slab = &mut self.slabs[at as usize];
-        (slab.before, slab.next) = (before, NIL);
-    }
-
-    fn unlink(&mut self, at: u32) {
-        let Slab { node, before, next, .. } = self.slabs[at as usize];
-        let list = &mut self.partial[usize::from(node)];
-        list.count -= 1;
-        match before {
-            NIL => list.first = next,
-            before => self.slabs[before as usize].next = next,
-        }
-        match next {
-            NIL => self.partial[usize::from(node)].last = before,
-            next => self.slabs[next as usize].before = before,
         }
     }
 }

@@ -10,6 +10,7 @@
 
 use super::slab::Object;
 use crate::entry::Entry;
+use crate::order::Order;
 
 /// Pages of a node.
 pub(crate) const PAGES: u32 = 64;
@@ -32,10 +33,6 @@ pub(crate) struct Node {
     pub(crate) dirty: u64,
     pub(crate) writeback: u64,
     object: Option<Object>,
-    /// Its neighbours among those with shadows only.
-    next: u32,
-    before: u32,
-    listed: bool,
 }
 
 impl Node {
@@ -48,9 +45,6 @@ impl Node {
         dirty: 0,
         writeback: 0,
         object: None,
-        next: NIL,
-        before: NIL,
-        listed: false,
     };
 
     /// Its pages and shadows.
@@ -65,20 +59,12 @@ impl Node {
 }
 
 /// All nodes of the machine.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Nodes {
     pieces: Vec<Vec<Node>>,
     unused: Vec<NodeNumber>,
     /// Those with shadows only, the oldest first.
-    first: u32,
-    last: u32,
-    listed: u64,
-}
-
-impl Default for Nodes {
-    fn default() -> Nodes {
-        Nodes { pieces: Vec::new(), unused: Vec::new(), first: NIL, last: NIL, listed: 0 }
-    }
+    with_shadows_only: Order,
 }
 
 impl Nodes {
@@ -100,7 +86,7 @@ impl Nodes {
     /// The node goes, which has nothing any more; its object.
     pub(crate) fn remove(&mut self, number: NodeNumber) -> Option<Object> {
         debug_assert!(self.node(number).is_empty() && self.node(number).dirty | self.node(number).writeback == 0);
-        self.unlist(number);
+        self.with_shadows_only.remove(number);
         self.unused.push(number);
         let node = self.node_mut(number);
         node.inode = NIL;
@@ -124,51 +110,19 @@ impl Nodes {
         node.pages = node.pages + u8::from(entry.page().is_some()) - u8::from(before.page().is_some());
         let is_shadow = |entry: Entry| u8::from(!entry.is_empty() && entry.page().is_none());
         node.shadows = node.shadows + is_shadow(entry) - is_shadow(before);
-        let (only_shadows, listed) = (node.pages == 0 && node.shadows > 0 && node.object.is_some(), node.listed);
-        match (only_shadows, listed) {
-            (true, false) => self.list(number),
-            (false, true) => self.unlist(number),
-            _ => {}
+        let is_listed = node.pages == 0 && node.shadows > 0 && node.object.is_some();
+        // Nearly every page joins others, or goes before others.
+        if is_listed {
+            self.with_shadows_only.add(number);
+        } else if entry.page().is_some() {
+            self.with_shadows_only.remove(number);
         }
         before
     }
 
-    /// Nodes with nothing but shadows.
-    pub(crate) fn with_shadows_only(&self) -> u64 {
-        self.listed
-    }
-
-    /// The one of them that has been so for longest.
-    pub(crate) fn oldest_shadows(&self) -> Option<NodeNumber> {
-        (self.first != NIL).then_some(self.first)
-    }
-
-    fn list(&mut self, number: NodeNumber) {
-        let before = std::mem::replace(&mut self.last, number);
-        match before {
-            NIL => self.first = number,
-            before => self.node_mut(before).next = number,
-        }
-        let node = self.node_mut(number);
-        (node.before, node.next, node.listed) = (before, NIL, true);
-        self.listed += 1;
-    }
-
-    fn unlist(&mut self, number: NodeNumber) {
-        let node = self.node_mut(number);
-        if !std::mem::take(&mut node.listed) {
-            return;
-        }
-        let (before, next) = (node.before, node.next);
-        match before {
-            NIL => self.first = next,
-            before => self.node_mut(before).next = next,
-        }
-        match next {
-            NIL => self.last = before,
-            next => self.node_mut(next).before = before,
-        }
-        self.listed -= 1;
+    /// Nodes with nothing but shadows, the one that has been so for longest first.
+    pub(crate) fn with_shadows_only(&self) -> &Order {
+        &self.with_shadows_only
     }
 }
 
@@ -313,12 +267,16 @@ mod tests {
             nodes.set(number, 3, Entry::of_page(Pfn::new(9)));
             nodes.set(number, 4, shadow(1));
         }
-        assert_eq!(nodes.with_shadows_only(), 0);
+        assert_eq!(nodes.with_shadows_only().len(), 0);
         [b, a, own].iter().for_each(|number| assert!(nodes.set(*number, 3, shadow(2)).page().is_some()));
-        assert_eq!((nodes.with_shadows_only(), nodes.oldest_shadows()), (2, Some(b)), "an inode's own is no object");
+        assert_eq!(
+            (nodes.with_shadows_only().len(), nodes.with_shadows_only().first()),
+            (2, Some(b)),
+            "an inode's own is no object"
+        );
         nodes.set(b, 3, Entry::of_page(Pfn::new(1)));
-        assert_eq!((nodes.with_shadows_only(), nodes.oldest_shadows()), (1, Some(a)));
+        assert_eq!((nodes.with_shadows_only().len(), nodes.with_shadows_only().first()), (1, Some(a)));
         [3, 4].iter().for_each(|place| assert!(!nodes.set(a, *place, Entry::EMPTY).is_empty()));
-        assert_eq!((nodes.with_shadows_only(), nodes.remove(a), nodes.add(8, 0, None)), (0, object, a));
+        assert_eq!((nodes.remove(a), nodes.with_shadows_only().len(), nodes.add(8, 0, None)), (object, 0, a));
     }
 }
