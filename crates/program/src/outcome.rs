@@ -1,6 +1,6 @@
 //! Outcomes: what an operation gave, and when.
 
-use crate::op::{Frame, Region};
+use crate::op::{Frame, OpenFile, Region};
 
 /// What an operation gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub enum Value {
     Block(Option<Frame>),
     /// A number of pages.
     Pages(u64),
+    /// A file that was opened.
+    File(OpenFile),
 }
 
 /// How an operation went.

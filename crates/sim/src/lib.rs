@@ -53,6 +53,7 @@
 pub mod cost;
 pub mod machine_file;
 
+mod allocation;
 mod context;
 mod device;
 mod entry;
@@ -80,6 +81,7 @@ mod wait;
 pub use cost::CostModel;
 pub use device::{DiskEntry, Kind as DiskKind};
 pub use error::SimError;
+pub use file::Counts as FileCounts;
 pub use machine::{Machine, Stop};
 pub use machine_file::MachineFile;
 pub use pages::UserPage;

@@ -37,6 +37,11 @@ impl<T> Slots<T> {
         thing
     }
 
+    /// All things with their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0u32..).zip(&self.slots).filter_map(|(number, thing)| Some((number, thing.as_ref()?)))
+    }
+
     /// The thing with this number, if there is one.
     #[inline(always)]
     pub(crate) fn get(&self, number: u32) -> Option<&T> {

@@ -8,6 +8,8 @@ mod free_pages;
 mod meminfo;
 mod mmap;
 mod munmap;
+mod open;
+mod read;
 mod sysctl;
 mod touch;
 
@@ -18,7 +20,7 @@ use crate::process::ProcessId;
 use crate::translate;
 use crate::wait::Wait;
 use kontig_mm::Step;
-use kontig_program::{Op, Region, Value};
+use kontig_program::{Op, OpenFile, Region, Value};
 
 /// An operation in progress.
 #[derive(Clone)]
@@ -32,6 +34,9 @@ pub(crate) enum Syscall {
     FreePages(free_pages::FreePages),
     FreeAboveHigh(meminfo::FreeAboveHigh),
     Sysctl(Box<sysctl::SysctlWrite>),
+    Open(Box<open::Open>),
+    Read(read::Read),
+    Close(open::Close),
 }
 
 /// What begins with an operation.
@@ -47,8 +52,12 @@ impl Syscall {
     /// # Errors
     /// If it uses memory that is not the process's.
     #[inline]
-    pub(crate) fn begin(op: Op, k: &Kernel, process: ProcessId) -> Result<Begun, SimError> {
+    pub(crate) fn begin(op: Op, k: &mut Kernel, process: ProcessId) -> Result<Begun, SimError> {
         let own = |region: Region| k.pages.spaces.span(process, region).ok_or_else(|| SimError::bad_address(&op));
+        let opened = |file: OpenFile| {
+            let open = k.pages.files.as_ref().and_then(|files| files.opened(process, file.get()));
+            open.map(|open| open.inode).ok_or_else(|| SimError::bad_address(&op))
+        };
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
             Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),
@@ -66,6 +75,15 @@ impl Syscall {
             }
             Op::FreeAboveHigh => Syscall::FreeAboveHigh(meminfo::FreeAboveHigh),
             Op::Sysctl { name, value } => Syscall::Sysctl(Box::new(sysctl::SysctlWrite::new(name, value))),
+            Op::Open { name, create } => Syscall::Open(Box::new(open::Open::new(k, process, name, create)?)),
+            Op::Read { file, first, pages } => {
+                let inode = opened(file)?;
+                Syscall::Read(read::Read::new(k, file.get(), inode, first, pages))
+            }
+            Op::Close(file) => {
+                opened(file)?;
+                Syscall::Close(open::Close { open: file.get() })
+            }
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
         }))
     }
@@ -86,6 +104,9 @@ impl Syscall {
             Syscall::FreePages(call) => Ok(Step::Done(call.run(k, c))),
             Syscall::FreeAboveHigh(call) => Ok(Step::Done(call.run(k))),
             Syscall::Sysctl(call) => call.step(k, c),
+            Syscall::Open(call) => call.step(k, c),
+            Syscall::Read(call) => call.step(k, c),
+            Syscall::Close(call) => Ok(Step::Done(call.run(k, c))),
         }
     }
 }
