@@ -19,6 +19,11 @@ pub enum SimError {
         /// The pages of the mapping.
         pages: u32,
     },
+    /// The program waits for a process that is not its child.
+    NoSuchProcess {
+        /// What it asked for.
+        op: String,
+    },
     /// The program used memory that is not its own.
     BadAddress {
         /// What it asked for.
@@ -42,6 +47,7 @@ impl fmt::Display for SimError {
             SimError::NoAddressSpace { pages } => {
                 write!(f, "no room to map {pages} pages: all mappings of a machine together are at most 16 TiB")
             }
+            SimError::NoSuchProcess { op } => write!(f, "the workload waits for a child it does not have: {op}"),
             SimError::BadAddress { op } => write!(f, "the workload used memory it does not hold: {op}"),
         }
     }

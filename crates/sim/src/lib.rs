@@ -58,6 +58,7 @@ mod error;
 mod executor;
 mod kernel;
 mod machine;
+mod mapcount;
 mod min_tree;
 mod object;
 mod pages;
