@@ -1,0 +1,7 @@
+//! Files.
+
+mod frames;
+mod readahead;
+mod slab;
+mod space;
+mod tree;
