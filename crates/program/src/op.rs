@@ -1,6 +1,7 @@
 //! Operations: a process's system calls and memory accesses, and what a kernel driver does with blocks of pages.
 
 use crate::gfp::Gfp;
+use crate::program::Program;
 use std::fmt;
 
 /// A stretch of a mapping.
@@ -12,6 +13,21 @@ pub struct Region {
     pub first: u32,
     /// Its length in pages.
     pub pages: u32,
+}
+
+/// A process, as numbered by the machine. The number of one that is gone is another's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Process(u32);
+
+impl Process {
+    /// The process with this number.
+    pub const fn new(number: u32) -> Process {
+        Process(number)
+    }
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
 }
 
 /// The first page frame of a driver's block, as the machine numbers it. A program keeps it to give it back.
@@ -110,8 +126,24 @@ pub enum Op {
     AdviseHuge(Region),
     /// Write to every page of the range once, in address order.
     Touch(Region),
-    /// Unmap the range.
+    /// Read every page of the range once, in address order.
+    Load(Region),
+    /// Unmap the range. A part may be used again, as if it were mapped anew; all of a mapping at once takes it away.
     Munmap(Region),
+    /// Make a process that shares all memory, copy-on-write, and runs this program; gives
+    /// [`Value::Child`](crate::Value::Child). The regions of the one who forks are the child's, too. A program that was
+    /// forked and hands over nothing more exits.
+    Fork(Box<dyn Program>),
+    /// Drop all memory and run this program instead.
+    Exec(Box<dyn Program>),
+    /// Give all memory back and be gone.
+    Exit,
+    /// Wait until this child has ended; gives [`Value::Ended`](crate::Value::Ended).
+    Wait(Process),
+    /// Wait until any child has ended; gives [`Value::Ended`](crate::Value::Ended).
+    WaitAny,
+    /// `SIGKILL`: the process gives all memory back and is gone as soon as it can.
+    Kill(Process),
     /// A kernel driver's allocation; gives [`Value::Block`](crate::Value::Block).
     AllocPages {
         /// Its flags.

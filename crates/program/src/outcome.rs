@@ -1,6 +1,6 @@
 //! Outcomes: what an operation gave, and when.
 
-use crate::op::{Frame, OpenFile, Region};
+use crate::op::{Frame, OpenFile, Process, Region};
 
 /// What an operation gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +15,15 @@ pub enum Value {
     Pages(u64),
     /// A file that was opened.
     File(OpenFile),
+    /// A process that was forked.
+    Child(Process),
+    /// A child that has ended.
+    Ended {
+        /// Which.
+        process: Process,
+        /// Whether it was killed, by another process or for want of memory.
+        killed: bool,
+    },
 }
 
 /// How an operation went.

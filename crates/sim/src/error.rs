@@ -34,6 +34,11 @@ pub enum SimError {
         /// The file.
         name: FileName,
     },
+    /// The program waits for a process that is not its child.
+    NoSuchProcess {
+        /// What it asked for.
+        op: String,
+    },
     /// The program used memory that is not its own.
     BadAddress {
         /// What it asked for.
@@ -64,6 +69,7 @@ impl fmt::Display for SimError {
                 write!(f, "the workload uses files on disk {disk}, and the machine has none: give it a [[disk]]")
             }
             SimError::DiskFull { name } => write!(f, "no room on the disk for {name}: take a larger one"),
+            SimError::NoSuchProcess { op } => write!(f, "the workload waits for a child it does not have: {op}"),
             SimError::BadAddress { op } => write!(f, "the workload used memory it does not hold: {op}"),
         }
     }

@@ -9,8 +9,10 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
+use crate::process::Process;
+use crate::process::family::Birth;
 use crate::schedule::Turn;
-use crate::task::{State, TaskId};
+use crate::task::{Body, CpuTime, State, Task, TaskId};
 use crate::timer::Event;
 use crate::wait::Wait;
 use kontig_mm::{CpuId, Step};
@@ -105,11 +107,49 @@ impl Machine {
         };
         self.schedule.end(number, c.now, again);
         self.now = c.now;
+        self.deliver_births(id, c.now);
+        if step == Step::Done(()) {
+            self.retire(id);
+        }
         self.deliver_wakes(c.now);
         if let Step::Wait(wait) = step {
             self.settle_wait(id, wait, c.now);
         }
         Ok(())
+    }
+
+    /// Makes tasks of the processes that a task has forked.
+    #[inline]
+    fn deliver_births(&mut self, parent: TaskId, now: u64) {
+        if self.kernel.family.births.is_empty() {
+            return;
+        }
+        let cpu = self.schedule.cpu_of(parent.0);
+        let Body::Process(forks) = &self.tasks[parent.index()].body else { return };
+        let root = forks.root().unwrap_or(parent);
+        for Birth { process, program } in std::mem::take(&mut self.kernel.family.births) {
+            let body = Body::Process(Process::forked(process, program, now, root));
+            let id = match self.unused.get_mut(&cpu).and_then(Vec::pop) {
+                Some(id) => {
+                    self.tasks[id.index()] = Task { body, state: State::Runnable, time: CpuTime::default() };
+                    id
+                }
+                None => self.add(body, cpu, State::Runnable),
+            };
+            self.kernel.family.set_task(process, id);
+            self.schedule.want(id.0, now);
+        }
+    }
+
+    /// A task that was forked is done: another may have its number. Its time is the task's by whose descendants it was
+    /// forked.
+    fn retire(&mut self, id: TaskId) {
+        let Body::Process(process) = &self.tasks[id.index()].body else { return };
+        let Some(root) = process.root() else { return };
+        let time = self.tasks[id.index()].time;
+        let of = &mut self.tasks[root.index()].time;
+        *of = CpuTime { user_ns: of.user_ns + time.user_ns, system_ns: of.system_ns + time.system_ns };
+        self.unused.entry(self.schedule.cpu_of(id.0)).or_default().push(id);
     }
 
     /// A task has begun to wait: it joins its queue; a daemon that rests opens its gate.
@@ -129,13 +169,13 @@ impl Machine {
     /// Tells the tasks and daemons that were woken at `now`.
     #[inline]
     fn deliver_wakes(&mut self, now: u64) {
-        if self.kernel.mem.has_wakes() || self.kernel.queues.has_woken() {
+        if self.kernel.mem.has_wakes() || self.kernel.queues.has_woken() || !self.kernel.family.kills.is_empty() {
             self.deliver(now);
         }
     }
 
     fn deliver(&mut self, now: u64) {
-        let Kernel { mem, queues, timers, daemons, costs, .. } = &mut self.kernel;
+        let Kernel { mem, queues, timers, daemons, costs, family, .. } = &mut self.kernel;
         let at = now + ns(costs.wakeup);
         for daemon in mem.take_wakes() {
             let id = daemons.task_of(daemon);
@@ -143,6 +183,15 @@ impl Machine {
             if task.state == State::Resting {
                 task.state = State::Runnable;
                 queues.close(daemons.rest_of(daemon));
+                self.schedule.want_none(id.0);
+                timers.at(at, Event::Woken(id));
+            }
+        }
+        for id in family.kills.drain(..) {
+            let task = &mut self.tasks[id.index()];
+            if matches!(task.state, State::Resting | State::Queued) && task.body.may_end() {
+                queues.leave(id);
+                task.state = State::Runnable;
                 self.schedule.want_none(id.0);
                 timers.at(at, Event::Woken(id));
             }
@@ -160,7 +209,6 @@ mod tests {
     use super::*;
     use crate::cost::CostModel;
     use crate::queue::QueueId;
-    use crate::task::Body;
     use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, ZoneSpec, ZoneType};
     use kontig_profiles::linux;
     use std::cell::RefCell;

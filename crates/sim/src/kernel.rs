@@ -6,6 +6,7 @@
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
 use crate::pages::Pages;
+use crate::process::family::Family;
 use crate::queue::Queues;
 use crate::timer::Timers;
 use crate::wait::Daemons;
@@ -18,6 +19,7 @@ use kontig_mm::{AllocSlow, Memory, Work};
 pub(crate) struct Kernel {
     pub(crate) mem: Memory,
     pub(crate) pages: Pages,
+    pub(crate) family: Family,
     pub(crate) costs: CostModel,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
@@ -38,9 +40,11 @@ const MAX_BUDGET: u64 = 4096;
 impl Kernel {
     pub(crate) fn new(mem: Memory, costs: CostModel) -> Kernel {
         let lock_free_at = vec![0; mem.zones().len()];
+        let pages = Pages::new(mem.lru().is_ordered());
         Kernel {
             mem,
-            pages: Pages::default(),
+            pages,
+            family: Family::default(),
             costs,
             queues: Queues::default(),
             timers: Timers::default(),

@@ -62,6 +62,7 @@ mod executor;
 mod file;
 mod kernel;
 mod machine;
+mod mapcount;
 mod min_tree;
 mod object;
 mod order;

@@ -13,6 +13,7 @@ use crate::thread::kswapd::KswapdThread;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
+use std::collections::BTreeMap;
 
 /// Why [`Machine::run`] came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +34,8 @@ pub struct Machine {
     /// By number, as the schedule knows them.
     pub(crate) tasks: Vec<Task>,
     pub(crate) schedule: Schedule,
+    /// On each CPU, tasks of processes that are gone.
+    pub(crate) unused: BTreeMap<usize, Vec<TaskId>>,
     pub(crate) now: u64,
     pub(crate) turns: u64,
     /// When the CPUs next fold their parts of the counters in.
@@ -48,6 +51,7 @@ impl Machine {
             kernel: Kernel::new(mem, costs),
             tasks: Vec::new(),
             schedule: Schedule::new(cpus),
+            unused: BTreeMap::new(),
             now: 0,
             turns: 0,
             next_fold: STAT_INTERVAL_NS,
@@ -118,9 +122,12 @@ impl Machine {
 
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
-        let process = Process::new(self.kernel.pages.spaces.add_process(), program, self.now);
+        let number = self.kernel.pages.spaces.add_process();
+        let process = Process::new(number, program, self.now);
         let cpu = placement.cpu.min(self.schedule.cpus() - 1);
         let id = self.add(Body::Process(process), cpu, State::Runnable);
+        self.kernel.family.add(number);
+        self.kernel.family.set_task(number, id);
         self.schedule.want(id.0, self.now);
         id
     }
@@ -164,6 +171,11 @@ impl Machine {
     pub fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
         self.kernel.take_events(until)
     }
+    /// Pages that a process has in memory, those it shares with others included; `None` if it is gone.
+    pub fn rss(&self, process: kontig_program::Process) -> Option<u64> {
+        let number = process.get();
+        self.kernel.family.is_alive(number).then(|| self.kernel.pages.spaces.rss(number).0)
+    }
     /// Turns that tasks have had.
     pub fn turns(&self) -> u64 {
         self.turns
@@ -176,7 +188,7 @@ impl Machine {
     pub fn lock_wait_ns(&self) -> u64 {
         self.kernel.lock_wait_ns
     }
-    /// Time a task has been on a CPU.
+    /// Time a task has been on a CPU, with that of processes it has forked that are gone.
     pub fn cpu_time(&self, id: TaskId) -> CpuTime {
         self.tasks[id.index()].time
     }

@@ -4,7 +4,8 @@
 
 use crate::device::Devices;
 use crate::file::{Files, Flags, Frames, Waiters};
-use crate::object::Objects;
+use crate::mapcount::Mapcounts;
+use crate::object::{Objects, TABLE_PAGES};
 use crate::process::AddressSpaces;
 use crate::process::address_space::MappingId;
 use kontig_mm::{CpuId, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, Shadow, Shrinker, Shrunk, WriteOut};
@@ -33,15 +34,26 @@ pub(crate) struct Pages {
     pub(crate) devices: Devices,
     /// The CPU that the task is on whose turn it is.
     pub(crate) cpu: CpuId,
+    pub(crate) mapcounts: Mapcounts,
     /// Migrations since last asked that had to interrupt another CPU.
     shootdowns: u64,
 }
 
 impl Pages {
+    /// None yet, of a machine that reclaims or does not.
+    pub(crate) fn new(reclaims: bool) -> Pages {
+        Pages { spaces: AddressSpaces::new(reclaims), ..Pages::default() }
+    }
+
     /// Maps so many anonymous pages for a process; `None` if there are no numbers left for them.
     pub(crate) fn mmap(&mut self, process: u32, pages: u32) -> Option<Region> {
         let object = self.objects.add(pages)?;
         Some(self.spaces.map_object(&mut self.objects, process, object, pages))
+    }
+
+    /// Adds a process with a copy of each mapping of another, of which no page is mapped yet; its number.
+    pub(crate) fn fork(&mut self, parent: u32) -> u32 {
+        self.spaces.fork(&mut self.objects, parent)
     }
 
     /// Takes away a mapping of which no page is mapped any more.
@@ -49,6 +61,27 @@ impl Pages {
         if let Some(object) = self.spaces.unmap_object(&mut self.objects, mapping) {
             self.objects.remove(object);
         }
+    }
+
+    /// Has a child's mapping map what its parent's has in a page's table, which has a page of its own in both. How many
+    /// entries that takes.
+    pub(crate) fn share_table(&mut self, parent: MappingId, child: MappingId, page: u32) -> u64 {
+        let Pages { spaces, mapcounts, .. } = self;
+        let mut entries = 0;
+        spaces.copy_table(parent, child, page, |pfn| {
+            mapcounts.share(pfn);
+            entries += 1;
+        });
+        entries
+    }
+
+    /// Has everybody who maps a huge page, with which the number is kept, map its small pages instead.
+    pub(crate) fn split_huge(&mut self, pfn: Pfn, number: u32) {
+        let (object, page) = self.objects.at(number);
+        for mapping in self.objects.mappings(object) {
+            self.spaces.split_huge(MappingId(*mapping), page, pfn);
+        }
+        self.mapcounts.split(pfn, TABLE_PAGES);
     }
 
     /// The processes' pages that a frame is mapped as, where the engine keeps this number with it.
@@ -92,6 +125,7 @@ impl Owner for Pages {
         for mapping in self.objects.mappings(object) {
             self.shootdowns += u64::from(self.spaces.moved(*mapping, page, from, to));
         }
+        self.mapcounts.moved(from, to);
         MigrateOutcome::Moved
     }
 

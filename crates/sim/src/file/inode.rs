@@ -156,7 +156,7 @@ impl Files {
 
     /// The numbers of the files that a process has open.
     pub(crate) fn opened_by(&self, process: u32) -> Vec<u32> {
-        self.opens.iter().filter(|(_, open)| open.process == process).map(|(number, _)| number).collect()
+        self.opens.numbered().filter(|(_, open)| open.process == process).map(|(number, _)| number).collect()
     }
 
     /// A file that nobody has open joins the list its state says; on that of dentries it is used once more.

@@ -4,6 +4,8 @@
 //! thread.
 
 mod alloc_pages;
+pub(crate) mod exit;
+mod fork;
 mod free_pages;
 mod meminfo;
 mod mmap;
@@ -12,6 +14,7 @@ mod open;
 mod read;
 mod sysctl;
 mod touch;
+mod wait_child;
 
 use crate::context::Context;
 use crate::error::SimError;
@@ -20,7 +23,7 @@ use crate::process::ProcessId;
 use crate::translate;
 use crate::wait::Wait;
 use kontig_mm::Step;
-use kontig_program::{Op, OpenFile, Region, Value};
+use kontig_program::{Op, OpenFile, Program, Region, Value};
 
 /// An operation in progress.
 #[derive(Clone)]
@@ -37,6 +40,10 @@ pub(crate) enum Syscall {
     Open(Box<open::Open>),
     Read(read::Read),
     Close(open::Close),
+    Fork(Box<fork::Fork>),
+    UnmapAll(exit::UnmapAll),
+    Wait(wait_child::WaitChild),
+    Kill(wait_child::Kill),
 }
 
 /// What begins with an operation.
@@ -44,6 +51,10 @@ pub(crate) enum Begun {
     Call(Syscall),
     /// The task sleeps for so long; there is nothing for the kernel to carry out.
     Sleep(u64),
+    /// The process runs another program once the call is through.
+    Exec(Syscall, Box<dyn Program>),
+    /// The process ends.
+    Exit,
 }
 
 impl Syscall {
@@ -61,7 +72,8 @@ impl Syscall {
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
             Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),
-            Op::Touch(region) => Syscall::Touch(touch::Touch::new(own(region)?)),
+            Op::Touch(region) => Syscall::Touch(touch::Touch::new(own(region)?, true)),
+            Op::Load(region) => Syscall::Touch(touch::Touch::new(own(region)?, false)),
             Op::Munmap(region) => Syscall::Munmap(munmap::Munmap::new(own(region)?)),
             Op::AllocPages { gfp, order } => {
                 Syscall::AllocPages(alloc_pages::AllocPages::new(translate::gfp(gfp), translate::order(order)))
@@ -84,8 +96,23 @@ impl Syscall {
                 opened(file)?;
                 Syscall::Close(open::Close { open: file.get() })
             }
+            Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, program))),
+            Op::Wait(child) => Syscall::Wait(wait_child::WaitChild::new(k, process, Some(child), &op)?),
+            Op::WaitAny => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?),
+            Op::Kill(process) => Syscall::Kill(wait_child::Kill { process: process.get() }),
+            Op::Exec(program) => return Ok(Begun::Exec(Syscall::UnmapAll(exit::UnmapAll::new(process)), program)),
+            Op::Exit => return Ok(Begun::Exit),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
         }))
+    }
+
+    /// Whether it can end here, of a process that is killed.
+    pub(crate) fn may_end(&self) -> bool {
+        match self {
+            Syscall::Touch(call) => call.may_end(),
+            Syscall::Wait(_) => true,
+            _ => false,
+        }
     }
 
     /// A step; when the operation is done, what it gave.
@@ -107,6 +134,10 @@ impl Syscall {
             Syscall::Open(call) => call.step(k, c),
             Syscall::Read(call) => call.step(k, c),
             Syscall::Close(call) => Ok(Step::Done(call.run(k, c))),
+            Syscall::Fork(call) => call.step(k, c),
+            Syscall::UnmapAll(call) => Ok(call.step(k, c).map(|()| Value::Unit)),
+            Syscall::Wait(call) => Ok(call.step(k)),
+            Syscall::Kill(call) => Ok(Step::Done(call.run(k))),
         }
     }
 }
