@@ -138,6 +138,10 @@ costs! {
         open;
         /// Finding a page of a file in the page cache and copying it to the reader.
         read_page;
+        /// Copying a page from the writer to one of a file, and what its file system does for that.
+        write_page;
+        /// Handing a dirty page of a file to its disk, and being told that it is written.
+        write_back;
         /// Putting a page that was just allocated into the page cache, and making it ready when it has been read.
         cache_page;
         /// A write fault on a page that was shared and is no longer.

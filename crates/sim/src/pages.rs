@@ -32,6 +32,8 @@ pub(crate) struct Pages {
     pub(crate) frames: Frames,
     pub(crate) waiters: Waiters,
     pub(crate) devices: Devices,
+    /// Reclaim has met dirty pages that nobody writes.
+    pub(crate) flushers_wanted: bool,
     /// The CPU that the task is on whose turn it is.
     pub(crate) cpu: CpuId,
     pub(crate) mapcounts: Mapcounts,
@@ -100,7 +102,7 @@ impl Pages {
     /// Whether something was asked for that needs memory or the time: see [`crate::kernel::Kernel::charge`].
     #[inline(always)]
     pub(crate) fn has_errands(&self) -> bool {
-        self.devices.has_plugged() || self.files.as_ref().is_some_and(Files::has_gone)
+        self.devices.has_plugged() || self.flushers_wanted || self.files.as_ref().is_some_and(Files::has_gone)
     }
 
     /// Migrations since last asked that had to interrupt another CPU.
@@ -145,8 +147,12 @@ impl Owner for Pages {
         true
     }
 
-    fn write_out(&mut self, _pfn: Pfn, _number: u32) -> WriteOut {
-        WriteOut::Kept
+    fn write_out(&mut self, pfn: Pfn, number: u32) -> WriteOut {
+        if self.frames.flags(pfn).any(Flags::FILE) { self.write_out_page(pfn, number) } else { WriteOut::Kept }
+    }
+
+    fn wake_flushers(&mut self) {
+        self.flushers_wanted = true;
     }
 
     fn removed(&mut self, pfn: Pfn, number: u32, shadow: Option<Shadow>) {

@@ -37,11 +37,6 @@ impl<T> Slots<T> {
         thing
     }
 
-    /// All things with their numbers.
-    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, &T)> {
-        (0u32..).zip(&self.slots).filter_map(|(number, thing)| Some((number, thing.as_ref()?)))
-    }
-
     /// All things.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()
