@@ -1,7 +1,7 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
 use crate::cost::CostModel;
-use crate::file::{Counts as FileCounts, Files, Frames, Waiters};
+use crate::file::{Counts as FileCounts, Files, Frames, SlabInfo, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
 use crate::pages::UserPage;
@@ -112,6 +112,11 @@ impl Machine {
     /// What is counted of files and swap.
     pub fn file_counts(&self) -> FileCounts {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
+    }
+
+    /// The slab caches of its files; none of a machine without disks.
+    pub fn slabs(&self) -> Vec<SlabInfo> {
+        self.kernel.pages.files.iter().flat_map(|files| files.slabs.info()).collect()
     }
 
     /// Whether a page of a file is in memory.

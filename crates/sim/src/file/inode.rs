@@ -260,9 +260,4 @@ impl Files {
             self.disks[disk].give_back(block, blocks);
         }
     }
-
-    /// Blocks that are free on a disk.
-    pub(crate) fn free_blocks(&self, disk: u8) -> u32 {
-        self.disks[usize::from(disk)].free_blocks()
-    }
 }
