@@ -9,7 +9,7 @@ use std::fmt;
 pub enum SimError {
     /// A sysctl write was refused.
     Sysctl(SysctlError),
-    /// Memory ran out where the kernel would look for a process to kill; this machine has no OOM killer.
+    /// Memory ran out, and there is nobody to kill, or a process that nobody waits for is killed.
     OutOfMemory {
         /// What got no memory.
         what: String,
@@ -42,7 +42,7 @@ impl fmt::Display for SimError {
         match self {
             SimError::Sysctl(e) => e.fmt(f),
             SimError::OutOfMemory { what } => {
-                write!(f, "the simulated machine is out of memory: {what} (it has no OOM killer; ask for less)")
+                write!(f, "the simulated machine is out of memory: {what} (ask for less)")
             }
             SimError::NoAddressSpace { pages } => {
                 write!(f, "no room to map {pages} pages: all mappings of a machine together are at most 16 TiB")

@@ -5,6 +5,8 @@
 
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
+use crate::error::SimError;
+use crate::oom::OomKill;
 use crate::pages::Pages;
 use crate::process::family::Family;
 use crate::queue::Queues;
@@ -26,6 +28,10 @@ pub(crate) struct Kernel {
     pub(crate) daemons: Daemons,
     /// When each zone's lock is free again.
     lock_free_at: Vec<u64>,
+    /// Processes that were killed for want of memory.
+    pub(crate) oom_kills: Vec<OomKill>,
+    /// Why the machine's run has to end after this turn.
+    pub(crate) failed: Option<SimError>,
     /// All work charged so far.
     pub(crate) work: Work,
     /// Time spent waiting for zone locks, ns.
@@ -50,6 +56,8 @@ impl Kernel {
             timers: Timers::default(),
             daemons: Daemons::default(),
             lock_free_at,
+            oom_kills: Vec::new(),
+            failed: None,
             work: Work::default(),
             lock_wait_ns: 0,
             events: Vec::new(),

@@ -53,6 +53,7 @@
 pub mod cost;
 pub mod machine_file;
 
+mod allocation;
 mod context;
 mod device;
 mod entry;
@@ -64,6 +65,7 @@ mod machine;
 mod mapcount;
 mod min_tree;
 mod object;
+mod oom;
 mod order;
 mod pages;
 mod process;
@@ -83,6 +85,7 @@ pub use device::{DiskEntry, Kind as DiskKind};
 pub use error::SimError;
 pub use machine::{Machine, Stop};
 pub use machine_file::MachineFile;
+pub use oom::OomKill;
 pub use pages::UserPage;
 pub use process::address_space::BYTES_PER_PAGE;
 pub use task::{CpuTime, TaskId};

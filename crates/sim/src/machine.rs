@@ -2,6 +2,7 @@
 
 use crate::cost::CostModel;
 use crate::kernel::Kernel;
+use crate::oom::OomKill;
 use crate::pages::UserPage;
 use crate::process::Process;
 use crate::schedule::Schedule;
@@ -132,7 +133,11 @@ impl Machine {
     /// Pages that a process has in memory, those it shares with others included; `None` if it is gone.
     pub fn rss(&self, process: kontig_program::Process) -> Option<u64> {
         let number = process.get();
-        self.kernel.family.is_alive(number).then(|| self.kernel.pages.spaces.rss(number).0)
+        self.kernel.family.is_alive(number).then(|| self.kernel.pages.spaces.size(number).in_memory)
+    }
+    /// Processes that were killed for want of memory, in that order.
+    pub fn oom_kills(&self) -> &[OomKill] {
+        &self.kernel.oom_kills
     }
     /// Turns that tasks have had.
     pub fn turns(&self) -> u64 {

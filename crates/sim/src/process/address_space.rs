@@ -169,6 +169,10 @@ impl Mapping {
         let huge = self.tables.iter().filter(|table| table.huge().is_some()).count() as u64;
         self.entries.frames() + huge * u64::from(TABLE_PAGES)
     }
+    /// Pages of the mapping that are in swap.
+    pub(crate) fn swapped(&self) -> u64 {
+        self.entries.elsewhere().filter(|entry| *entry != ZERO).count() as u64
+    }
     /// Page tables of the mapping.
     pub(crate) fn page_tables(&self) -> u64 {
         self.tables.iter().filter(|table| table.page().is_some()).count() as u64
@@ -212,6 +216,21 @@ struct AddressSpace {
     upper: Vec<Pfn>,
     /// Whether the process is on another CPU than the one whose turn it is, with its translations live there.
     running: bool,
+}
+
+/// What a process takes, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Size {
+    pub(crate) in_memory: u64,
+    pub(crate) in_swap: u64,
+    pub(crate) page_tables: u64,
+}
+
+impl Size {
+    /// How much would be free without it.
+    pub(crate) fn badness(self) -> u64 {
+        self.in_memory + self.in_swap + self.page_tables
+    }
 }
 
 /// All address spaces of the machine.
@@ -270,12 +289,16 @@ impl AddressSpaces {
         &mut self.spaces[process].upper
     }
 
-    /// Pages that a process has in memory, and its page tables.
-    pub(crate) fn rss(&self, process: u32) -> (u64, u64) {
-        let space = &self.spaces[process];
-        let of = |id: &MappingId| (self.mappings[id.0].rss(), self.mappings[id.0].page_tables());
-        let sum = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1 + b.1);
-        space.mappings.iter().map(of).fold((0, space.upper.len() as u64), sum)
+    /// What a process takes.
+    pub(crate) fn size(&self, process: u32) -> Size {
+        let mut size = Size::default();
+        for id in self.spaces[process].mappings.iter() {
+            let m = &self.mappings[id.0];
+            size.in_memory += m.rss();
+            size.in_swap += m.swapped();
+            size.page_tables += m.page_tables();
+        }
+        size
     }
 
     fn both(&mut self, a: MappingId, b: MappingId) -> (&mut Mapping, &mut Mapping) {

@@ -10,6 +10,7 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
+use crate::oom::{Blame, JIFFY_NS};
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{AllocFailure, AllocSlow, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
@@ -58,7 +59,7 @@ pub(crate) struct Fault {
 #[derive(Clone)]
 enum Stage {
     Allocating(For, Box<AllocSlow>),
-    /// The page is there; the next one to touch.
+    /// The page is there, or the process is to go without; the next one to touch.
     Mapped(u32),
 }
 
@@ -67,6 +68,15 @@ impl Fault {
         k.charge(&mut c.now);
         let slow = AllocSlow::new(&k.mem, c.request(what.gfp(), what.order()));
         Fault { at, stage: Stage::Allocating(what, Box::new(slow)) }
+    }
+
+    /// Whether nothing is lost if it is never gone on with.
+    pub(crate) fn may_end(&self) -> bool {
+        matches!(self.stage, Stage::Mapped(_))
+    }
+
+    fn no_memory(&self) -> SimError {
+        SimError::OutOfMemory { what: format!("a fault on page {} of a process", self.at.page) }
     }
 
     /// A step of the allocation; when the page is in place, the next one to touch.
@@ -103,10 +113,18 @@ impl Fault {
                 }
                 Step::Working
             }
-            Step::Done(Err(_)) => {
-                let what = format!("a fault on page {} of a process", self.at.page);
-                return Err(SimError::OutOfMemory { what });
-            }
+            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c) {
+                Blame::Another => {
+                    *self = Fault::start(k, c, what, self.at);
+                    Step::Wait(Wait::Time(JIFFY_NS))
+                }
+                Blame::Asker => {
+                    self.stage = Stage::Mapped(self.at.page);
+                    Step::Working
+                }
+                Blame::Nobody => return Err(self.no_memory()),
+            },
+            Step::Done(Err(AllocFailure::Failed)) => return Err(self.no_memory()),
         })
     }
 }

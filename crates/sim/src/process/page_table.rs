@@ -290,6 +290,15 @@ impl PageTables {
         all - self.marks.iter().map(|marks| u64::from(marks[Mark::Elsewhere as usize].count_ones())).sum::<u64>()
     }
 
+    /// The entries that are marked to be elsewhere.
+    pub(crate) fn elsewhere(&self) -> impl Iterator<Item = u32> {
+        let words = self.marks.iter().map(|marks| marks[Mark::Elsewhere as usize]);
+        let pages = words.zip((0..).step_by(32)).filter(|(word, _)| *word != 0);
+        let pages =
+            pages.flat_map(|(word, first)| (0..32).filter(move |bit| word >> bit & 1 != 0).map(move |bit| first + bit));
+        pages.filter_map(|page| self.get(page).map(Pfn::get))
+    }
+
     /// Maps a page that is not mapped.
     #[inline(always)]
     pub(crate) fn map(&mut self, page: u32, pfn: Pfn) {

@@ -54,10 +54,7 @@ impl Exit {
         if step != Step::Done(()) {
             return step;
         }
-        for pfn in std::mem::take(k.pages.spaces.upper(self.process)) {
-            k.mem.free(c.cpu, pfn, Order::ZERO);
-        }
-        k.charge(&mut c.now);
+        free_upper(k, c, self.process);
         let (gone, queue) = k.family.end(self.process);
         for process in gone {
             k.pages.spaces.remove_process(process);
@@ -67,4 +64,12 @@ impl Exit {
         }
         Step::Done(())
     }
+}
+
+/// Gives back the kernel's pages of a process, page tables aside.
+pub(super) fn free_upper(k: &mut Kernel, c: &mut Context, process: ProcessId) {
+    for pfn in std::mem::take(k.pages.spaces.upper(process)) {
+        k.mem.free(c.cpu, pfn, Order::ZERO);
+    }
+    k.charge(&mut c.now);
 }

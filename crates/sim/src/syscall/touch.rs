@@ -34,7 +34,10 @@ impl Touch {
 
     /// Whether it can end here, of a process that is killed.
     pub(crate) fn may_end(&self) -> bool {
-        matches!(self.next, Next::Page(_))
+        match &self.next {
+            Next::Page(_) => true,
+            Next::Fault(fault) => fault.may_end(),
+        }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
