@@ -45,6 +45,49 @@ impl Frame {
     }
 }
 
+/// A file, by the disk it lies on and a number that the workload chooses.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FileName {
+    disk: u8,
+    number: u64,
+}
+
+impl FileName {
+    /// The file of this number on this disk of the machine, counted from 0.
+    pub const fn new(disk: u8, number: u64) -> FileName {
+        FileName { disk, number }
+    }
+    /// The disk.
+    pub const fn disk(self) -> u8 {
+        self.disk
+    }
+    /// The number.
+    pub const fn number(self) -> u64 {
+        self.number
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file {} of disk {}", self.number, self.disk)
+    }
+}
+
+/// A file that a process has open, as the machine numbers it. The number of one that was closed is another's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OpenFile(u32);
+
+impl OpenFile {
+    /// The open file with this number.
+    pub const fn new(number: u32) -> OpenFile {
+        OpenFile(number)
+    }
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 /// log2 of a block's size in pages. Whether a block of that order can exist is for the machine to say.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Order(u8);
@@ -131,6 +174,24 @@ pub enum Op {
         /// The value.
         value: String,
     },
+    /// Open a file; gives [`Value::File`](crate::Value::File).
+    Open {
+        /// Its name.
+        name: FileName,
+        /// Whether it is made where it is not there.
+        create: bool,
+    },
+    /// Read pages of an open file, as far as it has them; gives [`Value::Pages`](crate::Value::Pages), those read.
+    Read {
+        /// The file.
+        file: OpenFile,
+        /// The first page.
+        first: u32,
+        /// How many.
+        pages: u32,
+    },
+    /// Close an open file.
+    Close(OpenFile),
     /// Do nothing for so many nanoseconds.
     Sleep(u64),
 }

@@ -1,6 +1,6 @@
 //! Outcomes: what an operation gave, and when.
 
-use crate::op::{Frame, Process, Region};
+use crate::op::{Frame, OpenFile, Process, Region};
 
 /// What an operation gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub enum Value {
         /// Whether it was killed, by another process or for want of memory.
         killed: bool,
     },
+    /// A file that was opened.
+    File(OpenFile),
 }
 
 /// How an operation went.

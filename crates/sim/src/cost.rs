@@ -144,6 +144,12 @@ costs! {
         fork;
         /// Copying a page table entry for a new process.
         fork_page;
+        /// Opening a file whose inode and dentry are in memory, and closing it.
+        open;
+        /// Finding a page of a file in the page cache and copying it to the reader.
+        read_page;
+        /// Putting a page that was just allocated into the page cache, and making it ready when it has been read.
+        cache_page;
         /// A TLB shootdown of one page on another CPU, on top of a migration.
         tlb_shootdown;
         /// From waking a kernel thread to its first instruction.

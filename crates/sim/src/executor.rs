@@ -59,6 +59,7 @@ impl Machine {
         self.now = at;
         match event {
             Event::Woken(task) => self.schedule.want(task.0, at),
+            Event::IoDone(device) => self.kernel.io_done(device, at),
         }
         self.deliver_wakes(at);
     }
@@ -83,6 +84,7 @@ impl Machine {
         if timed_out {
             self.kernel.queues.leave(id);
         }
+        self.kernel.pages.cpu = cpu;
         let mut c = Context { cpu, node, now: start, horizon, until, timed_out, process: None, user_ns: 0 };
         let step = match task.body.turn(&mut self.kernel, &mut c) {
             Ok(step) => step,

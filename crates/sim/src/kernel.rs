@@ -70,6 +70,23 @@ impl Kernel {
         if self.mem.has_work() {
             self.charge_work(now);
         }
+        if self.pages.has_errands() {
+            self.run_errands(now);
+        }
+    }
+
+    /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
+    #[cold]
+    #[inline(never)]
+    fn run_errands(&mut self, now: &mut u64) {
+        let Kernel { mem, pages, .. } = self;
+        let cpu = pages.cpu;
+        if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
+            self.charge_work(now);
+        }
+        if self.pages.devices.has_plugged() {
+            self.unplug(*now);
+        }
     }
 
     #[inline(never)]

@@ -1,7 +1,9 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
 use crate::cost::CostModel;
+use crate::file::{Counts as FileCounts, Files, Frames, Waiters};
 use crate::kernel::Kernel;
+use crate::machine_file::{MachineFile, WrongEntry};
 use crate::oom::OomKill;
 use crate::pages::UserPage;
 use crate::process::Process;
@@ -11,7 +13,7 @@ use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
-use kontig_program::{Placement, Program};
+use kontig_program::{FileName, Placement, Program};
 use std::collections::BTreeMap;
 
 /// Why [`Machine::run`] came back.
@@ -72,6 +74,46 @@ impl Machine {
             machine.kernel.daemons.add_node(rests[0], rests[1]);
         }
         machine
+    }
+
+    /// Gives the machine the disks of its file, and its swap. A machine without any is left as it is.
+    ///
+    /// # Errors
+    /// What is wrong with them, and where.
+    ///
+    /// # Panics
+    /// If its memory keeps no order of its pages.
+    pub fn attach_disks(&mut self, file: &MachineFile) -> Result<(), WrongEntry> {
+        let disks = file.disks()?;
+        if disks.is_empty() {
+            return Ok(());
+        }
+        let Kernel { mem, pages, queues, .. } = &mut self.kernel;
+        assert!(mem.lru().is_ordered(), "a machine with disks reclaims memory");
+        pages.frames = Frames::new(mem.zones().iter().map(|zone| zone.end.index()).max().unwrap_or(0));
+        pages.waiters = Waiters::new(queues);
+        pages.files = Some(Files::new(mem, disks.iter().map(|disk| disk.files.clone())));
+        for disk in disks {
+            let room = queues.add();
+            pages.devices.add(disk.parameters, room);
+        }
+        Ok(())
+    }
+
+    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it.
+    pub fn lay_file(&mut self, name: FileName, pages: u32) -> bool {
+        self.kernel.pages.files.as_mut().is_some_and(|files| files.lay(name, pages))
+    }
+
+    /// What is counted of files and swap.
+    pub fn file_counts(&self) -> FileCounts {
+        self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
+    }
+
+    /// Whether a page of a file is in memory.
+    pub fn is_cached(&self, name: FileName, page: u32) -> bool {
+        let files = self.kernel.pages.files.as_ref();
+        files.is_some_and(|files| files.named(name).is_some_and(|inode| files.find(inode, page).is_some()))
     }
 
     pub(crate) fn add(&mut self, body: Body, cpu: usize, state: State) -> TaskId {

@@ -1,11 +1,12 @@
 //! Machine files: nodes, zones, CPUs and costs, each with its unit and the source of its value.
 
 use crate::cost::Costs;
-use crate::device::{BLOCK_BYTES, DiskEntry};
+use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
 use kontig_mm::state::{Frames, List};
 use kontig_mm::{MachineSpec, ZoneSpec, ZoneType};
 use kontig_program::parse_size;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A machine as described by `machines/*.toml`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -41,6 +42,13 @@ pub struct SwapEntry {
     pub disk: String,
     /// How much of it, such as `"16 GiB"`.
     pub size: String,
+}
+
+/// A disk, and which of its blocks are for files and which for swap.
+pub(crate) struct Disk {
+    pub(crate) parameters: Parameters,
+    pub(crate) files: Range<u32>,
+    pub(crate) swap: Range<u32>,
 }
 
 /// Something wrong in a machine file: the keys that lead to it, and what it is.
@@ -85,18 +93,25 @@ impl MachineFile {
     /// # Errors
     /// What is wrong, and where.
     pub fn check_disks(&self) -> Result<(), WrongEntry> {
-        let wrong =
-            |way: &[&str], reason: String| WrongEntry { way: way.iter().map(|s| s.to_string()).collect(), reason };
+        self.disks().map(|_| ())
+    }
+
+    /// The disks, each with the blocks that files have and those that swap has.
+    pub(crate) fn disks(&self) -> Result<Vec<Disk>, WrongEntry> {
+        let mut disks = Vec::with_capacity(self.disk.len());
         for (i, disk) in self.disk.iter().enumerate() {
             let at = i.to_string();
-            disk.parameters()
-                .map_err(|(key, reason)| wrong(&["disk", &at, key], format!("disk {}: {reason}", disk.name)))?;
+            let parameters = disk
+                .parameters()
+                .map_err(|(key, why)| wrong(&["disk", &at, key], format!("disk {}: {why}", disk.name)))?;
             if self.disk[..i].iter().any(|other| other.name == disk.name) {
                 return Err(wrong(&["disk", &at, "name"], format!("there is another disk named '{}'", disk.name)));
             }
+            let blocks = parameters.blocks;
+            disks.push(Disk { parameters, files: 0..blocks, swap: blocks..blocks });
         }
-        let Some(swap) = &self.swap else { return Ok(()) };
-        let Some(disk) = self.disk.iter().find(|disk| disk.name == swap.disk) else {
+        let Some(swap) = &self.swap else { return Ok(disks) };
+        let Some(number) = self.disk.iter().position(|disk| disk.name == swap.disk) else {
             let names: Vec<&str> = self.disk.iter().map(|disk| disk.name.as_str()).collect();
             let there = if names.is_empty() {
                 "this machine has none".into()
@@ -105,18 +120,25 @@ impl MachineFile {
             };
             return Err(wrong(&["swap", "disk"], format!("swap on disk '{}', which is not there: {there}", swap.disk)));
         };
+        let disk = &mut disks[number];
         let blocks = parse_size(&swap.size).map(|bytes| bytes / BLOCK_BYTES).filter(|blocks| *blocks > 1);
-        let of_disk = disk.parameters().map_or(0, |p| u64::from(p.blocks));
-        match blocks {
+        match blocks.map(u32::try_from) {
             None => {
                 Err(wrong(&["swap", "size"], format!("swap: size = \"{}\" is not a size such as \"4 GiB\"", swap.size)))
             }
-            Some(blocks) if blocks >= of_disk => {
-                let reason =
-                    format!("swap of {} leaves no room for files on disk {}, of {}", swap.size, disk.name, disk.size);
+            Some(Ok(blocks)) if blocks < disk.files.end => {
+                let end = disk.files.end;
+                (disk.files, disk.swap) = (0..end - blocks, end - blocks..end);
+                Ok(disks)
+            }
+            Some(_) => {
+                let of_disk = &self.disk[number];
+                let reason = format!(
+                    "swap of {} leaves no room for files on disk {}, of {}",
+                    swap.size, of_disk.name, of_disk.size
+                );
                 Err(wrong(&["swap", "size"], reason))
             }
-            Some(_) => Ok(()),
         }
     }
 
@@ -127,6 +149,10 @@ impl MachineFile {
         let of_engine = (Frames::BYTES_PER_FRAME + List::BYTES_PER_BLOCK) as u64;
         Ok(frames * (of_engine + crate::BYTES_PER_PAGE) + (64 << 20))
     }
+}
+
+fn wrong(way: &[&str], reason: String) -> WrongEntry {
+    WrongEntry { way: way.iter().map(|s| s.to_string()).collect(), reason }
 }
 
 impl ZoneEntry {

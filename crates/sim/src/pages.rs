@@ -2,11 +2,13 @@
 //!
 //! The engine asks with a frame's number ([`crate::object`]); whatever knows the answer is reached from here.
 
+use crate::device::Devices;
+use crate::file::{Files, Flags, Frames, Waiters};
 use crate::mapcount::Mapcounts;
 use crate::object::{Objects, TABLE_PAGES};
 use crate::process::AddressSpaces;
 use crate::process::address_space::MappingId;
-use kontig_mm::{MigrateOutcome, Owner, Pfn};
+use kontig_mm::{CpuId, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, Shadow, Shrinker, Shrunk, WriteOut};
 use kontig_program::Region;
 
 /// A page that a process has mapped.
@@ -26,6 +28,13 @@ pub(crate) struct Pages {
     pub(crate) spaces: AddressSpaces,
     pub(crate) objects: Objects,
     pub(crate) mapcounts: Mapcounts,
+    /// Of a machine with disks: its files, what is known of frames with pages of them, and who waits for such pages.
+    pub(crate) files: Option<Files>,
+    pub(crate) frames: Frames,
+    pub(crate) waiters: Waiters,
+    pub(crate) devices: Devices,
+    /// The CPU that the task is on whose turn it is.
+    pub(crate) cpu: CpuId,
     /// Migrations since last asked that had to interrupt another CPU.
     shootdowns: u64,
 }
@@ -82,6 +91,18 @@ impl Pages {
         mappings.filter_map(move |mapping| self.spaces.mapped_as(*mapping, page, pfn))
     }
 
+    /// The files of a machine that has some.
+    #[inline(always)]
+    pub(crate) fn files(&mut self) -> &mut Files {
+        self.files.as_mut().expect("only a machine with disks has files")
+    }
+
+    /// Whether something was asked for that needs memory or the time: see [`crate::kernel::Kernel::charge`].
+    #[inline(always)]
+    pub(crate) fn has_errands(&self) -> bool {
+        self.devices.has_plugged() || self.files.as_ref().is_some_and(Files::has_gone)
+    }
+
     /// Migrations since last asked that had to interrupt another CPU.
     pub(crate) fn take_shootdowns(&mut self) -> u64 {
         std::mem::take(&mut self.shootdowns)
@@ -96,11 +117,55 @@ impl Owner for Pages {
 
     #[inline]
     fn migrate(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
+        if self.frames.flags(from).any(Flags::FILE) {
+            let Pages { files, frames, .. } = self;
+            return files.as_mut().map_or(MigrateOutcome::Failed, |files| files.migrate(frames, from, to, number));
+        }
         let (object, page) = self.objects.at(number);
         for mapping in self.objects.mappings(object) {
             self.shootdowns += u64::from(self.spaces.moved(*mapping, page, from, to));
         }
         self.mapcounts.moved(from, to);
         MigrateOutcome::Moved
+    }
+
+    fn page_state(&mut self, pfn: Pfn, _number: u32) -> PageState {
+        if self.frames.flags(pfn).any(Flags::FILE) {
+            return self.frames.state(pfn);
+        }
+        // Anonymous pages stay where there is no swap.
+        PageState { locked: true, anon: true, ..PageState::default() }
+    }
+
+    fn release(&mut self, pfn: Pfn, _number: u32) -> bool {
+        let Pages { files, frames, .. } = self;
+        if let Some(files) = files {
+            files.drop_buffers(frames, pfn);
+        }
+        true
+    }
+
+    fn write_out(&mut self, _pfn: Pfn, _number: u32) -> WriteOut {
+        WriteOut::Kept
+    }
+
+    fn removed(&mut self, pfn: Pfn, number: u32, shadow: Option<Shadow>) {
+        if self.frames.flags(pfn).any(Flags::FILE) {
+            self.frames.reset(pfn, Flags::default());
+            self.files().remove_page(number, shadow);
+        }
+    }
+
+    fn write_pending(&mut self, node: NodeId) -> u64 {
+        self.files.as_ref().map_or(0, |files| files.write_pending(node))
+    }
+
+    fn shrinker(&mut self, node: NodeId, number: usize) -> Option<Shrinker> {
+        self.files.as_ref()?.shrinker(node, number)
+    }
+
+    fn shrink(&mut self, m: &mut Memory, node: NodeId, number: usize, objects: u64) -> Option<Shrunk> {
+        let cpu = self.cpu;
+        Some(self.files.as_mut()?.shrink(m, cpu, node, number, objects))
     }
 }

@@ -11,9 +11,11 @@ mod elevator;
 mod flash;
 mod parameters;
 mod platter;
+mod queues;
 
 pub(crate) use parameters::{BLOCK_BYTES, Parameters};
 pub use parameters::{DiskEntry, Kind};
+pub(crate) use queues::{Devices, Io, Target};
 
 use elevator::{Elevator, RequestId};
 use flash::Flash;
@@ -44,6 +46,8 @@ pub(crate) struct Device {
     writes: u32,
     /// Blocks read and written so far.
     moved: [u64; 2],
+    /// The latest time it was told: a task's turn may end a little after another's begins.
+    now: u64,
 }
 
 #[derive(Clone)]
@@ -76,6 +80,7 @@ impl Device {
             parameters,
             writes: 0,
             moved: [0; 2],
+            now: 0,
         }
     }
 
@@ -102,6 +107,8 @@ impl Device {
 
     /// Asks for these at this time, all before the device takes the first: what is adjacent among them is merged.
     pub(crate) fn submit(&mut self, now: u64, bios: impl IntoIterator<Item = Bio>) {
+        self.now = self.now.max(now);
+        let now = self.now;
         for bio in bios {
             debug_assert!(bio.blocks > 0 && bio.first + bio.blocks <= self.parameters.blocks, "{bio:?} is outside");
             let merged = self.waiting.add(now, bio);
@@ -125,7 +132,8 @@ impl Device {
             self.moved[usize::from(request.write)] += u64::from(request.blocks);
             done.extend_from_slice(&request.bios);
             self.waiting.finish(taken.request);
-            self.dispatch(at);
+            self.now = self.now.max(at);
+            self.dispatch(self.now);
         }
     }
 

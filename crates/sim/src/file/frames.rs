@@ -22,6 +22,8 @@ impl Flags {
     pub(crate) const PRIVATE: Flags = Flags(32);
     /// The word is its place in swap.
     pub(crate) const SWAP_CACHE: Flags = Flags(64);
+    /// It is of a file: the number that the engine keeps is its place in the page cache.
+    pub(crate) const FILE: Flags = Flags(128);
 
     /// Whether any of these is set.
     #[inline(always)]
@@ -54,7 +56,7 @@ impl Frames {
 
     #[inline(always)]
     pub(crate) fn flags(&self, pfn: Pfn) -> Flags {
-        Flags(self.flags[pfn.index()])
+        Flags(self.flags.get(pfn.index()).copied().unwrap_or(0))
     }
     /// Makes these its flags, and no others.
     #[inline(always)]
@@ -83,7 +85,9 @@ impl Frames {
     }
     /// Another frame has the page from now on.
     pub(crate) fn moved(&mut self, from: Pfn, to: Pfn) {
-        self.flags[to.index()] = std::mem::take(&mut self.flags[from.index()]);
-        self.words[to.index()] = self.words[from.index()];
+        if let Some(flags) = self.flags.get_mut(from.index()) {
+            self.flags[to.index()] = std::mem::take(flags);
+            self.words[to.index()] = self.words[from.index()];
+        }
     }
 }

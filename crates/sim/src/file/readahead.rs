@@ -18,8 +18,8 @@ pub(crate) struct Readahead {
     start: u32,
     size: u32,
     async_size: u32,
-    /// The last page read.
-    pub(crate) last: Option<u32>,
+    /// The page behind the last one read.
+    pub(crate) after: Option<u32>,
     /// Faults that missed, less those that hit.
     pub(crate) missed: u32,
 }
@@ -43,7 +43,7 @@ impl Readahead {
     ) -> Option<Window> {
         let most = if wanted > MOST { wanted.min(MOST_AT_ONCE) } else { MOST };
         let expected = (self.start + self.size).wrapping_sub(self.async_size);
-        let follows = || self.last.map_or(index <= 1, |last| index.wrapping_sub(last) <= 1);
+        let follows = || self.after.is_some_and(|after| index.wrapping_sub(after) <= 1);
         if index == 0 {
             self.begin(index, wanted, most);
         } else if self.size > 0 && (index == expected || index == self.start + self.size) {
@@ -132,7 +132,7 @@ mod tests {
                     marks.extend(window.mark);
                     all.push((window.pages, window.mark));
                 }
-                ra.last = Some(page);
+                ra.after = Some(page + 1);
             }
         }
         all
@@ -163,14 +163,14 @@ mod tests {
 
     #[test]
     fn a_page_at_random_is_read_alone_and_forgotten() {
-        let mut ra = Readahead { last: Some(7), ..Readahead::default() };
+        let mut ra = Readahead { after: Some(8), ..Readahead::default() };
         assert_eq!(ra.ask(1000, 1, false, |_| false), Some(Window { pages: 1000..1001, mark: None }));
         assert_eq!(ra.size, 0);
     }
 
     #[test]
     fn what_a_stream_has_left_in_the_cache_is_taken_for_one() {
-        let mut ra = Readahead { last: Some(7), ..Readahead::default() };
+        let mut ra = Readahead { after: Some(8), ..Readahead::default() };
         let window = ra.ask(1000, 1, false, |page| page >= 990 && page < 1000).expect("a window");
         assert_eq!(window, Window { pages: 1000..1011, mark: Some(1010) });
     }

@@ -67,6 +67,17 @@ impl Cache {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Object(u32);
 
+impl Object {
+    /// From the number that was kept of it.
+    pub(crate) const fn of_number(number: u32) -> Object {
+        Object(number)
+    }
+    /// A number to keep.
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 const NIL: u32 = u32::MAX;
 
 /// A slab.
@@ -108,6 +119,11 @@ impl Slabs {
     /// The order of a cache's slabs.
     pub(crate) fn order(&self, cache: Cache) -> Order {
         self.kinds[cache as usize].order
+    }
+
+    /// The node of an object.
+    pub(crate) fn node(&self, cache: Cache, object: Object) -> usize {
+        usize::from(self.kinds[cache as usize].slabs[object.0 as usize].node)
     }
 
     /// Objects in use.

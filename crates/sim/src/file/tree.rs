@@ -93,6 +93,21 @@ impl Nodes {
         node.object.take()
     }
 
+    /// Whether it is an object of its own, and not part of its inode.
+    pub(crate) fn has_object(&self, number: NodeNumber) -> bool {
+        self.node(number).object.is_some()
+    }
+
+    /// The pages an inode has itself become a node of their own, because there are others.
+    pub(crate) fn promote(&mut self, number: NodeNumber, object: Object) {
+        let node = self.node_mut(number);
+        debug_assert!(node.object.is_none());
+        node.object = Some(object);
+        if node.pages == 0 && node.shadows > 0 {
+            self.with_shadows_only.add(number);
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn node(&self, number: NodeNumber) -> &Node {
         &self.pieces[number as usize / PIECE][number as usize % PIECE]
@@ -148,9 +163,10 @@ impl Tree {
         }
     }
 
-    /// The first node that is there, from the one for `index` on.
-    pub(crate) fn leaf_from(&self, index: u32) -> Option<NodeNumber> {
-        self.leaves.get((index / PAGES) as usize..)?.iter().copied().find(|number| *number != NIL)
+    /// The nodes that are there, from the one for `index` on.
+    pub(crate) fn leaves_from(&self, index: u32) -> impl Iterator<Item = NodeNumber> {
+        let from = self.leaves.get((index / PAGES) as usize..).unwrap_or_default();
+        from.iter().copied().filter(|number| *number != NIL)
     }
 
     /// The nodes that are there.
@@ -251,7 +267,7 @@ mod tests {
         let all = [0, 64, 130, 64 * 64, 64 * 65, 64 * 64 * 64].map(|index| needs(&mut tree, index));
         assert_eq!(all, [0, 1, 0, 2, 0, 3]);
         assert_eq!(tree.leaves().collect::<Vec<_>>(), [0, 1, 2, 64, 65, 4096]);
-        assert_eq!((tree.leaf(70), tree.leaf(200), tree.leaf_from(200)), (Some(1), None, Some(64)));
+        assert_eq!((tree.leaf(70), tree.leaf(200), tree.leaves_from(200).next()), (Some(1), None, Some(64)));
         let gone = [0, 1, 2, 64, 65, 4096].map(|at| tree.remove(at).count());
         assert_eq!(gone, [0, 0, 1, 0, 2, 3], "and no higher when they go");
     }

@@ -10,6 +10,8 @@ mod free_pages;
 mod meminfo;
 mod mmap;
 mod munmap;
+mod open;
+mod read;
 mod sysctl;
 mod touch;
 mod wait_child;
@@ -21,7 +23,7 @@ use crate::process::ProcessId;
 use crate::translate;
 use crate::wait::Wait;
 use kontig_mm::Step;
-use kontig_program::{Op, Program, Region, Value};
+use kontig_program::{Op, OpenFile, Program, Region, Value};
 
 /// An operation in progress.
 #[derive(Clone)]
@@ -39,6 +41,9 @@ pub(crate) enum Syscall {
     UnmapAll(exit::UnmapAll),
     Wait(wait_child::WaitChild),
     Kill(wait_child::Kill),
+    Open(Box<open::Open>),
+    Read(read::Read),
+    Close(open::Close),
 }
 
 /// What begins with an operation.
@@ -58,8 +63,12 @@ impl Syscall {
     /// # Errors
     /// If it uses memory that is not the process's.
     #[inline]
-    pub(crate) fn begin(op: Op, k: &Kernel, process: ProcessId) -> Result<Begun, SimError> {
+    pub(crate) fn begin(op: Op, k: &mut Kernel, process: ProcessId) -> Result<Begun, SimError> {
         let own = |region: Region| k.pages.spaces.span(process, region).ok_or_else(|| SimError::bad_address(&op));
+        let opened = |file: OpenFile| {
+            let open = k.pages.files.as_ref().and_then(|files| files.opened(process, file.get()));
+            open.map(|open| open.inode).ok_or_else(|| SimError::bad_address(&op))
+        };
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
             Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),
@@ -84,6 +93,15 @@ impl Syscall {
             Op::Kill(process) => Syscall::Kill(wait_child::Kill { process: process.get() }),
             Op::Exec(program) => return Ok(Begun::Exec(Syscall::UnmapAll(exit::UnmapAll::new(process)), program)),
             Op::Exit => return Ok(Begun::Exit),
+            Op::Open { name, create } => Syscall::Open(Box::new(open::Open::new(k, process, name, create)?)),
+            Op::Read { file, first, pages } => {
+                let inode = opened(file)?;
+                Syscall::Read(read::Read::new(k, file.get(), inode, first, pages))
+            }
+            Op::Close(file) => {
+                opened(file)?;
+                Syscall::Close(open::Close { open: file.get() })
+            }
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
         }))
     }
@@ -117,6 +135,9 @@ impl Syscall {
             Syscall::UnmapAll(call) => Ok(call.step(k, c).map(|()| Value::Unit)),
             Syscall::Wait(call) => Ok(call.step(k)),
             Syscall::Kill(call) => Ok(Step::Done(call.run(k))),
+            Syscall::Open(call) => call.step(k, c),
+            Syscall::Read(call) => call.step(k, c),
+            Syscall::Close(call) => Ok(Step::Done(call.run(k, c))),
         }
     }
 }
