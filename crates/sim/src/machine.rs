@@ -4,10 +4,12 @@ use crate::cost::CostModel;
 use crate::file::{Counts as FileCounts, Files, Frames, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
+use crate::object::TABLE_PAGES;
 use crate::oom::OomKill;
-use crate::pages::UserPage;
+use crate::pages::{Place, UserPage};
 use crate::process::Process;
 use crate::schedule::Schedule;
+use crate::swap::{Swap, Swapping};
 use crate::task::{Body, CpuTime, State, Task, TaskId};
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
@@ -95,7 +97,14 @@ impl Machine {
         pages.files = Some(Files::new(mem, disks.iter().map(|disk| disk.files.clone())));
         for disk in disks {
             let room = queues.add();
-            pages.devices.add(disk.parameters, room);
+            let (first, blocks) = (disk.swap.start, disk.swap.len() as u32);
+            let number = pages.devices.add(disk.parameters, room);
+            if blocks > 0 {
+                let area = Swap::new(first, blocks, pages.devices.device(number).is_flash(), mem.nr_cpus());
+                mem.set_swap(area.space());
+                pages.swap = Some(Swapping::new(area, number));
+                pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
+            }
         }
         Ok(())
     }
@@ -161,6 +170,10 @@ impl Machine {
     pub fn mapped_as(&self, pfn: Pfn) -> impl Iterator<Item = UserPage> {
         let frames = self.kernel.mem.frames();
         self.kernel.pages.mapped_as(pfn, frames.owner(pfn, frames.tag(pfn).order()))
+    }
+    /// Where a process's page is; `None` if it is nowhere.
+    pub fn place_of(&self, page: UserPage) -> Option<Place> {
+        self.kernel.pages.place_of(page)
     }
     /// The machine's memory, for tracing and for sysctls set from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {
