@@ -88,6 +88,9 @@ impl Kernel {
         if self.pages.devices.has_plugged() {
             self.unplug(*now);
         }
+        if std::mem::take(&mut self.pages.flushers_wanted) {
+            self.wake_flushers();
+        }
     }
 
     #[inline(never)]

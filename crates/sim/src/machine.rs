@@ -11,6 +11,7 @@ use crate::process::Process;
 use crate::schedule::Schedule;
 use crate::swap::{Swap, Swapping};
 use crate::task::{Body, CpuTime, State, Task, TaskId};
+use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
 use kontig_mm::event::Event;
@@ -94,8 +95,9 @@ impl Machine {
         assert!(mem.lru().is_ordered(), "a machine with disks reclaims memory");
         pages.frames = Frames::new(mem.zones().iter().map(|zone| zone.end.index()).max().unwrap_or(0));
         pages.waiters = Waiters::new(queues);
-        pages.files = Some(Files::new(mem, disks.iter().map(|disk| disk.files.clone())));
+        pages.files = Some(Files::new(mem, disks.iter().map(|disk| (disk.files.clone(), queues.add())).collect()));
         for disk in disks {
+            let Kernel { mem, pages, queues, .. } = &mut self.kernel;
             let room = queues.add();
             let (first, blocks) = (disk.swap.start, disk.swap.len() as u32);
             let number = pages.devices.add(disk.parameters, room);
@@ -105,6 +107,9 @@ impl Machine {
                 pages.swap = Some(Swapping::new(area, number));
                 pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
             }
+            let last = self.schedule.cpus() - 1;
+            let flusher = self.add(Body::Flusher(FlusherThread::new(number)), last, State::Resting);
+            self.schedule.want(flusher.0, self.now);
         }
         Ok(())
     }

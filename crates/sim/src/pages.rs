@@ -48,6 +48,8 @@ pub(crate) struct Pages {
     pub(crate) swap: Option<Swapping>,
     /// A disk that took no more writes: who reclaims is to wait for it.
     pub(crate) full: Option<u8>,
+    /// Reclaim has met dirty pages that nobody writes.
+    pub(crate) flushers_wanted: bool,
     /// The CPU that the task is on whose turn it is.
     pub(crate) cpu: CpuId,
     /// Migrations since last asked that had to interrupt another CPU.
@@ -124,6 +126,7 @@ impl Pages {
     #[inline(always)]
     pub(crate) fn has_errands(&self) -> bool {
         self.devices.has_plugged()
+            || self.flushers_wanted
             || self.files.as_ref().is_some_and(Files::has_gone)
             || self.swap.as_ref().is_some_and(Swapping::has_errands)
     }
@@ -193,11 +196,12 @@ impl Owner for Pages {
         true
     }
 
-    fn write_out(&mut self, pfn: Pfn, _number: u32) -> WriteOut {
-        if self.frames.flags(pfn).any(Flags::FILE) {
-            return WriteOut::Kept;
-        }
-        self.write_anon(pfn)
+    fn write_out(&mut self, pfn: Pfn, number: u32) -> WriteOut {
+        if self.frames.flags(pfn).any(Flags::FILE) { self.write_out_page(pfn, number) } else { self.write_anon(pfn) }
+    }
+
+    fn wake_flushers(&mut self) {
+        self.flushers_wanted = true;
     }
 
     fn removed(&mut self, pfn: Pfn, number: u32, shadow: Option<Shadow>) {

@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::Process;
+use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::wait::Wait;
@@ -53,6 +54,7 @@ pub(crate) enum State {
 pub(crate) enum Body {
     Kswapd(KswapdThread),
     Kcompactd(KcompactdThread),
+    Flusher(FlusherThread),
     Process(Process),
     /// Steps given by a test, and the daemon the task stands for.
     #[cfg(test)]
@@ -69,7 +71,7 @@ impl Body {
         match self {
             Body::Kswapd(thread) => Some(thread.daemon()),
             Body::Kcompactd(thread) => Some(thread.daemon()),
-            Body::Process(_) => None,
+            Body::Flusher(_) | Body::Process(_) => None,
             #[cfg(test)]
             Body::Steps(daemon, _) => *daemon,
         }
@@ -85,6 +87,7 @@ impl Body {
         match self {
             Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c))),
             Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
+            Body::Flusher(thread) => Ok(thread.turn(k, c)),
             Body::Process(process) => process.turn(k, c),
             #[cfg(test)]
             Body::Steps(_, steps) => Ok((steps.borrow_mut())(k, c)),

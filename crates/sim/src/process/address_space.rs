@@ -333,7 +333,7 @@ impl AddressSpaces {
     /// What a process takes.
     pub(crate) fn size(&self, process: u32) -> Size {
         let mut size = Size::default();
-        for id in self.spaces[process].mappings.iter().map(|(_, id)| id) {
+        for id in self.spaces[process].mappings.iter() {
             let m = &self.mappings[id.0];
             size.in_memory += m.rss();
             size.in_swap += m.swapped();
