@@ -114,7 +114,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it.
+    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it, or has a file of
+    /// that name.
     pub fn lay_file(&mut self, name: FileName, pages: u32) -> bool {
         self.kernel.pages.files.as_mut().is_some_and(|files| files.lay(name, pages))
     }

@@ -293,10 +293,22 @@ mod tests {
         for second in 1..100u64 {
             b.written += 10_000;
             b.dirtied += 10_000;
-            // There is a little too much.
-            b.update(second * SECOND, 1800, LIMITS, ONE * 9 / 10);
+            b.update(second * SECOND, 1750, LIMITS, ONE);
         }
         assert!((9_900..10_200).contains(&b.average), "{b:?}");
-        assert!(b.dirty_limit < 12_000, "one writer is balanced at the disk's rate: {b:?}");
+    }
+
+    #[test]
+    fn what_a_writer_may_dirty_falls_while_too_much_is_dirty_and_rises_while_too_little_is() {
+        let after = |dirty: u64, ratio: i128| {
+            let mut b = Bandwidth { dirty_limit: 12_000, balanced: 12_000, ..Bandwidth::default() };
+            for fifth in 1..10u64 {
+                (b.written, b.dirtied) = (fifth * 5_000, fifth * 5_000);
+                b.update(fifth * INTERVAL, dirty, LIMITS, ratio);
+            }
+            b.dirty_limit
+        };
+        assert!(after(1900, ONE / 2) < 11_000 && after(1600, 2 * ONE) > 13_000);
+        assert_eq!(after(1900, 2 * ONE), 12_000, "never against what the pages say");
     }
 }
