@@ -37,7 +37,9 @@ impl Clone for Box<dyn Program> {
 
 /// Where a program runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Placement {
-    /// Its CPU.
-    pub cpu: usize,
+pub enum Placement {
+    /// On this CPU alone.
+    Cpu(usize),
+    /// Wherever the machine's scheduler finds best.
+    Any,
 }

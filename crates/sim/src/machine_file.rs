@@ -16,6 +16,9 @@ pub struct MachineFile {
     pub summary: String,
     /// Number of CPU threads, spread evenly over the nodes.
     pub cpus: usize,
+    /// How many of them are threads of one core.
+    #[serde(default = "one")]
+    pub threads_per_core: usize,
     /// Whether transparent huge pages are on, which raises `vm.min_free_kbytes`.
     pub thp: bool,
     /// What was assumed where nothing is published, and why.
@@ -50,6 +53,13 @@ impl MachineFile {
     /// # Errors
     /// Which entry is wrong, and why.
     pub fn spec(&self) -> Result<MachineSpec, String> {
+        let nodes = self.zone.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
+        let (cpus, threads) = (self.cpus, self.threads_per_core);
+        if threads == 0 || (threads > 1 && !cpus.is_multiple_of(nodes * threads)) {
+            return Err(format!(
+                "threads_per_core = {threads}: {cpus} CPUs on {nodes} nodes are no whole number of cores on each"
+            ));
+        }
         let zones = self.zone.iter().map(ZoneEntry::spec).collect::<Result<_, _>>()?;
         Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp, lru: false })
     }
@@ -61,6 +71,11 @@ impl MachineFile {
         let of_engine = (Frames::BYTES_PER_FRAME + List::BYTES_PER_BLOCK) as u64;
         Ok(frames * (of_engine + crate::BYTES_PER_PAGE) + (64 << 20))
     }
+}
+
+/// Where nothing is said, a thread is a core.
+fn one() -> usize {
+    1
 }
 
 impl ZoneEntry {
@@ -83,5 +98,24 @@ impl ZoneEntry {
             .checked_sub(u64::from(pages("reserved", &self.reserved)?))
             .ok_or_else(|| format!("{at}: more is reserved than there is"))?;
         Ok(ZoneSpec { node: self.node, kind, start, end, present: spanned, managed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_make_whole_cores_on_every_node() {
+        let text = include_str!("../../../machines/xeon-1t.toml");
+        let with = |threads: usize| {
+            let mut file: MachineFile = toml::from_str(text).expect("a machine file");
+            file.threads_per_core = threads;
+            file.spec().map(drop)
+        };
+        assert_eq!((with(1), with(2), with(4)), (Ok(()), Ok(()), Ok(())));
+        let said = with(3).expect_err("20 CPUs a node");
+        assert_eq!(said, "threads_per_core = 3: 80 CPUs on 4 nodes are no whole number of cores on each");
+        assert!(with(0).is_err());
     }
 }

@@ -4,6 +4,8 @@
 //! thread.
 
 mod alloc_pages;
+mod barrier;
+mod compute;
 mod free_pages;
 mod meminfo;
 mod mmap;
@@ -32,11 +34,15 @@ pub(crate) enum Syscall {
     FreePages(free_pages::FreePages),
     FreeAboveHigh(meminfo::FreeAboveHigh),
     Sysctl(Box<sysctl::SysctlWrite>),
+    Compute(compute::Compute),
+    Barrier(barrier::BarrierWait),
 }
 
 /// What begins with an operation.
 pub(crate) enum Begun {
     Call(Syscall),
+    /// Nothing the kernel is called for.
+    Own(Syscall),
     /// The task sleeps for so long; there is nothing for the kernel to carry out.
     Sleep(u64),
 }
@@ -66,7 +72,9 @@ impl Syscall {
             }
             Op::FreeAboveHigh => Syscall::FreeAboveHigh(meminfo::FreeAboveHigh),
             Op::Sysctl { name, value } => Syscall::Sysctl(Box::new(sysctl::SysctlWrite::new(name, value))),
+            Op::Barrier { barrier, parties } => Syscall::Barrier(barrier::BarrierWait::new(barrier, parties)),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
+            Op::Compute(ns) => return Ok(Begun::Own(Syscall::Compute(compute::Compute::new(ns)))),
         }))
     }
 
@@ -86,6 +94,8 @@ impl Syscall {
             Syscall::FreePages(call) => Ok(Step::Done(call.run(k, c))),
             Syscall::FreeAboveHigh(call) => Ok(Step::Done(call.run(k))),
             Syscall::Sysctl(call) => call.step(k, c),
+            Syscall::Compute(call) => Ok(call.step()),
+            Syscall::Barrier(call) => call.step(k),
         }
     }
 }
