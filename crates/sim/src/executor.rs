@@ -9,8 +9,10 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
+use crate::process::Process;
+use crate::process::family::Birth;
 use crate::sched::{Then, Turn};
-use crate::task::{State, TaskId};
+use crate::task::{Body, State, TaskId};
 use crate::timer::Event;
 use crate::wait::Wait;
 use kontig_mm::{CpuId, Step};
@@ -58,8 +60,10 @@ impl Machine {
     fn happen(&mut self, due: u64) {
         self.now = due;
         if self.kernel.timers.next_at() == due {
-            if let Some((_, Event::Woken(task))) = self.kernel.timers.pop() {
-                self.schedule.wake(task.0, due);
+            match self.kernel.timers.pop() {
+                Some((_, Event::Woken(task))) => self.schedule.wake(task.0, due),
+                Some((_, Event::IoDone(device))) => self.kernel.io_done(device, due),
+                None => {}
             }
         } else if let Some(task) = self.schedule.happen() {
             self.kernel.queues.leave(TaskId(task));
@@ -91,9 +95,10 @@ impl Machine {
         let cpu = CpuId::new(turn.cpu);
         let node = self.kernel.mem.node_of_cpu(cpu);
         let id = TaskId(turn.task);
+        self.kernel.pages.cpu = cpu;
         let task = &mut self.tasks[id.index()];
         let timed_out = task.state == State::TimedOut;
-        let mut c = Context { cpu, node, now: turn.start, horizon, until, timed_out, user_ns: 0 };
+        let mut c = Context { cpu, node, now: turn.start, horizon, until, timed_out, process: None, user_ns: 0 };
         let result = task.body.turn(&mut self.kernel, &mut c);
         let step = *result.as_ref().unwrap_or(&Step::Done(()));
         let then;
@@ -107,11 +112,40 @@ impl Machine {
         };
         self.schedule.end(turn, c.now, c.user_ns, then);
         self.now = c.now;
+        self.deliver_births(id);
+        if step == Step::Done(()) {
+            self.retire(id);
+        }
         self.deliver_wakes(c.now);
         if let Step::Wait(wait) = step {
             self.settle_wait(id, wait, c.now);
         }
-        result.map(|_| ())
+        result?;
+        self.kernel.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Makes tasks of the processes that a task has forked.
+    #[inline]
+    fn deliver_births(&mut self, parent: TaskId) {
+        if self.kernel.family.births.is_empty() {
+            return;
+        }
+        let Body::Process(forks) = &self.tasks[parent.index()].body else { return };
+        let root = forks.root().unwrap_or(parent);
+        for Birth { process, program } in std::mem::take(&mut self.kernel.family.births) {
+            let body = Body::Process(Process::forked(process, program, self.now, root));
+            let id = self.start(body, self.schedule.affinity_of(parent.0), self.schedule.cpu_of(parent.0));
+            self.kernel.family.set_task(process, id);
+        }
+    }
+
+    /// A task that was forked is done: another may have its number. Its time is the task's by whose descendants it was
+    /// forked.
+    fn retire(&mut self, id: TaskId) {
+        let Body::Process(process) = &self.tasks[id.index()].body else { return };
+        let Some(root) = process.root() else { return };
+        self.schedule.bequeath(id.0, root.0);
+        self.schedule.remove(id.0);
     }
 
     /// A task has begun to wait: it joins its queue, or sleeps; a daemon that rests opens its gate.
@@ -135,13 +169,13 @@ impl Machine {
     /// Tells the tasks and daemons that were woken at `now`.
     #[inline]
     fn deliver_wakes(&mut self, now: u64) {
-        if self.kernel.mem.has_wakes() || self.kernel.queues.has_woken() {
+        if self.kernel.mem.has_wakes() || self.kernel.queues.has_woken() || !self.kernel.family.kills.is_empty() {
             self.deliver(now);
         }
     }
 
     fn deliver(&mut self, now: u64) {
-        let Kernel { mem, queues, timers, daemons, costs, .. } = &mut self.kernel;
+        let Kernel { mem, queues, timers, daemons, costs, family, .. } = &mut self.kernel;
         let at = now + ns(costs.wakeup);
         for daemon in mem.take_wakes() {
             let id = daemons.task_of(daemon);
@@ -151,6 +185,17 @@ impl Machine {
                 queues.close(daemons.rest_of(daemon));
                 self.schedule.wake_not(id.0);
                 timers.at(at, Event::Woken(id));
+            }
+        }
+        for id in family.kills.drain(..) {
+            let task = &mut self.tasks[id.index()];
+            if matches!(task.state, State::Resting | State::Queued) && task.body.may_end() {
+                queues.leave(id);
+                task.state = State::Runnable;
+                self.schedule.wake_not(id.0);
+                timers.at(at, Event::Woken(id));
+            } else {
+                self.schedule.interrupt(id.0, now);
             }
         }
         for id in queues.take_woken() {
@@ -167,7 +212,6 @@ mod tests {
     use crate::cost::CostModel;
     use crate::queue::QueueId;
     use crate::sched::{Affinity, Nice};
-    use crate::task::Body;
     use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, ZoneSpec, ZoneType};
     use kontig_profiles::linux;
     use std::cell::RefCell;

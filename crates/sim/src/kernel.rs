@@ -6,7 +6,10 @@
 use crate::barrier::Barriers;
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
+use crate::error::SimError;
+use crate::oom::OomKill;
 use crate::pages::Pages;
+use crate::process::family::Family;
 use crate::queue::Queues;
 use crate::timer::Timers;
 use crate::wait::Daemons;
@@ -19,6 +22,7 @@ use kontig_mm::{AllocSlow, Memory, Work};
 pub(crate) struct Kernel {
     pub(crate) mem: Memory,
     pub(crate) pages: Pages,
+    pub(crate) family: Family,
     pub(crate) costs: CostModel,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
@@ -26,6 +30,10 @@ pub(crate) struct Kernel {
     pub(crate) daemons: Daemons,
     /// When each zone's lock is free again.
     lock_free_at: Vec<u64>,
+    /// Processes that were killed for want of memory.
+    pub(crate) oom_kills: Vec<OomKill>,
+    /// Why the machine's run has to end after this turn.
+    pub(crate) failed: Option<SimError>,
     /// All work charged so far.
     pub(crate) work: Work,
     /// Time spent waiting for zone locks, ns.
@@ -40,15 +48,19 @@ const MAX_BUDGET: u64 = 4096;
 impl Kernel {
     pub(crate) fn new(mem: Memory, costs: CostModel) -> Kernel {
         let lock_free_at = vec![0; mem.zones().len()];
+        let pages = Pages::new(mem.lru().is_ordered());
         Kernel {
             mem,
-            pages: Pages::default(),
+            pages,
+            family: Family::default(),
             costs,
             queues: Queues::default(),
             timers: Timers::default(),
             barriers: Barriers::default(),
             daemons: Daemons::default(),
             lock_free_at,
+            oom_kills: Vec::new(),
+            failed: None,
             work: Work::default(),
             lock_wait_ns: 0,
             events: Vec::new(),
@@ -60,6 +72,23 @@ impl Kernel {
     pub(crate) fn charge(&mut self, now: &mut u64) {
         if self.mem.has_work() {
             self.charge_work(now);
+        }
+        if self.pages.has_errands() {
+            self.run_errands(now);
+        }
+    }
+
+    /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
+    #[cold]
+    #[inline(never)]
+    fn run_errands(&mut self, now: &mut u64) {
+        let Kernel { mem, pages, .. } = self;
+        let cpu = pages.cpu;
+        if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
+            self.charge_work(now);
+        }
+        if self.pages.devices.has_plugged() {
+            self.unplug(*now);
         }
     }
 

@@ -1,7 +1,10 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
 use crate::cost::{CostModel, ns};
+use crate::file::{Counts as FileCounts, Files, Frames, Waiters};
 use crate::kernel::Kernel;
+use crate::machine_file::{MachineFile, WrongEntry};
+use crate::oom::OomKill;
 use crate::pages::UserPage;
 use crate::process::Process;
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
@@ -10,7 +13,7 @@ use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
-use kontig_program::{Placement, Program};
+use kontig_program::{FileName, Placement, Program};
 
 /// Why [`Machine::run`] came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +82,46 @@ impl Machine {
         self
     }
 
+    /// Gives the machine the disks of its file, and its swap. A machine without any is left as it is.
+    ///
+    /// # Errors
+    /// What is wrong with them, and where.
+    ///
+    /// # Panics
+    /// If its memory keeps no order of its pages.
+    pub fn attach_disks(&mut self, file: &MachineFile) -> Result<(), WrongEntry> {
+        let disks = file.disks()?;
+        if disks.is_empty() {
+            return Ok(());
+        }
+        let Kernel { mem, pages, queues, .. } = &mut self.kernel;
+        assert!(mem.lru().is_ordered(), "a machine with disks reclaims memory");
+        pages.frames = Frames::new(mem.zones().iter().map(|zone| zone.end.index()).max().unwrap_or(0));
+        pages.waiters = Waiters::new(queues);
+        pages.files = Some(Files::new(mem, disks.iter().map(|disk| disk.files.clone())));
+        for disk in disks {
+            let room = queues.add();
+            pages.devices.add(disk.parameters, room);
+        }
+        Ok(())
+    }
+
+    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it.
+    pub fn lay_file(&mut self, name: FileName, pages: u32) -> bool {
+        self.kernel.pages.files.as_mut().is_some_and(|files| files.lay(name, pages))
+    }
+
+    /// What is counted of files and swap.
+    pub fn file_counts(&self) -> FileCounts {
+        self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
+    }
+
+    /// Whether a page of a file is in memory.
+    pub fn is_cached(&self, name: FileName, page: u32) -> bool {
+        let files = self.kernel.pages.files.as_ref();
+        files.is_some_and(|files| files.named(name).is_some_and(|inode| files.find(inode, page).is_some()))
+    }
+
     /// Adds a task that waits.
     pub(crate) fn add(&mut self, body: Body, affinity: Affinity, nice: Nice, cpu: usize, state: State) -> TaskId {
         let id = TaskId(self.schedule.add(affinity, nice, cpu));
@@ -99,7 +142,8 @@ impl Machine {
 
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
-        let process = Process::new(self.kernel.pages.spaces.add_process(), program, self.now);
+        let number = self.kernel.pages.spaces.add_process();
+        let body = Body::Process(Process::new(number, program, self.now));
         let (affinity, cpu) = match placement {
             Placement::Cpu(cpu) => {
                 let cpu = cpu.min(self.schedule.cpus() - 1);
@@ -107,7 +151,10 @@ impl Machine {
             }
             Placement::Any => (Affinity::Any, 0),
         };
-        self.start(Body::Process(process), affinity, cpu)
+        let id = self.start(body, affinity, cpu);
+        self.kernel.family.add(number);
+        self.kernel.family.set_task(number, id);
+        id
     }
 
     /// The program of a task started with [`Machine::spawn`].
@@ -149,6 +196,15 @@ impl Machine {
     pub fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
         self.kernel.take_events(until)
     }
+    /// Pages that a process has in memory, those it shares with others included; `None` if it is gone.
+    pub fn rss(&self, process: kontig_program::Process) -> Option<u64> {
+        let number = process.get();
+        self.kernel.family.is_alive(number).then(|| self.kernel.pages.spaces.size(number).in_memory)
+    }
+    /// Processes that were killed for want of memory, in that order.
+    pub fn oom_kills(&self) -> &[OomKill] {
+        &self.kernel.oom_kills
+    }
     /// Turns that tasks have had.
     pub fn turns(&self) -> u64 {
         self.turns
@@ -161,7 +217,7 @@ impl Machine {
     pub fn lock_wait_ns(&self) -> u64 {
         self.kernel.lock_wait_ns
     }
-    /// Time a task has been on a CPU.
+    /// Time a task has been on a CPU, with that of processes it has forked that are gone.
     pub fn cpu_time(&self, id: TaskId) -> CpuTime {
         self.schedule.time_of(id.0, self.now)
     }

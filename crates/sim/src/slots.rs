@@ -37,6 +37,32 @@ impl<T> Slots<T> {
         thing
     }
 
+    /// The same, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().flatten()
+    }
+
+    /// The first thing whose number is at least this, with its number.
+    pub(crate) fn next(&self, number: u32) -> Option<(u32, &T)> {
+        (number..).zip(self.slots.get(number as usize..)?).find_map(|(number, slot)| Some((number, slot.as_ref()?)))
+    }
+
+    /// Two things at once.
+    pub(crate) fn both(&mut self, a: u32, b: u32) -> (&mut T, &mut T) {
+        let both = self.slots.get_disjoint_mut([a as usize, b as usize]).expect("two numbers of things");
+        both.map(|slot| slot.as_mut().expect("the number is of something that is there")).into()
+    }
+
+    /// The thing with this number, to be changed, if there is one.
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        self.slots.get_mut(number as usize)?.as_mut()
+    }
+
+    /// All things with their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0u32..).zip(&self.slots).filter_map(|(number, thing)| Some((number, thing.as_ref()?)))
+    }
+
     /// The thing with this number, if there is one.
     #[inline(always)]
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
@@ -69,6 +95,12 @@ mod tests {
         assert_eq!(["a", "b", "c"].map(|thing| slots.add(thing)), [0, 1, 2]);
         assert_eq!((slots.remove(1), slots.get(1), slots.get(7)), ("b", None, None));
         assert_eq!((slots.add("d"), slots[1]), (1, "d"));
-        assert_eq!((slots[0], slots[2]), ("a", "c"));
+        assert_eq!(slots.iter().map(|(_, thing)| *thing).collect::<String>(), "adc");
+        slots.remove(0);
+        assert_eq!(
+            (slots.next(0), slots.next(2), slots.next(3), slots.next(9)),
+            (Some((1, &"d")), Some((2, &"c")), None, None)
+        );
+        assert_eq!(slots.both(2, 1), (&mut "c", &mut "d"));
     }
 }

@@ -73,6 +73,11 @@ impl Body {
         }
     }
 
+    /// Whether it is a process that can end where it is.
+    pub(crate) fn may_end(&self) -> bool {
+        matches!(self, Body::Process(process) if process.may_end())
+    }
+
     /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         match self {

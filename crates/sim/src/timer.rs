@@ -12,6 +12,8 @@ use std::collections::BinaryHeap;
 pub(crate) enum Event {
     /// A task that was woken wants the CPU.
     Woken(TaskId),
+    /// A device may be through with something.
+    IoDone(u8),
 }
 
 /// Events still to come.

@@ -23,7 +23,6 @@ pub(crate) enum Wait {
     QueueAtMost(QueueId, u64),
     /// Until the queue wakes it, which stands for a device: the CPU waits for I/O meanwhile, if it has nothing else to
     /// do.
-    #[allow(dead_code)] // for devices
     Io(QueueId),
     /// For nothing but a CPU: it computes for so many nanoseconds.
     Compute(u64),

@@ -4,7 +4,7 @@
 //! engine keeps with a frame ([`crate::object`]).
 //! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
 
-use super::page_table::PageTables;
+use super::page_table::{Mark, PageTables};
 use crate::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::pages::UserPage;
 use crate::slots::Slots;
@@ -50,12 +50,32 @@ pub(crate) struct Mapping {
     tables: Vec<Table>,
 }
 
+/// What the entry of a page holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Entry {
+    /// Nothing: the page was never used.
+    None,
+    /// A frame.
+    Frame(Pfn),
+    /// The page of zeros that all share: it was only read.
+    Zero,
+}
+
+/// In place of a frame's number: the page of zeros.
+const ZERO: u32 = u32::MAX - 1;
+
 /// The page table of one 2 MiB range, single pages aside.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Table {
     page: u32,
+    /// The first frame of the huge page, which is a multiple of 512, with bits.
     huge: u32,
 }
+
+/// In [`Table::huge`]: there is a huge page.
+const PRESENT: u32 = 1;
+/// It may not be written to.
+const PROTECTED: u32 = 2;
 
 impl Table {
     /// The kernel page that holds the table.
@@ -67,10 +87,17 @@ impl Table {
     }
     /// The huge page mapped instead of single pages.
     pub(crate) fn huge(&self) -> Option<Pfn> {
-        self.huge.checked_sub(1).map(Pfn::new)
+        (self.huge & PRESENT != 0).then(|| Pfn::new(self.huge & !(TABLE_PAGES - 1)))
     }
     pub(crate) fn set_huge(&mut self, pfn: Option<Pfn>) {
-        self.huge = pfn.map_or(0, |p| p.get() + 1);
+        self.huge = pfn.map_or(0, |p| p.get() | PRESENT);
+    }
+    /// Whether the huge page may not be written to, though its mapping may.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.huge & PROTECTED != 0
+    }
+    pub(crate) fn set_protected(&mut self, on: bool) {
+        self.huge = if on { self.huge | PROTECTED } else { self.huge & !PROTECTED };
     }
 }
 
@@ -95,11 +122,72 @@ impl Mapping {
     /// The frame a page is mapped to singly.
     #[inline(always)]
     pub(crate) fn pte(&self, page: u32) -> Option<Pfn> {
-        self.entries.get(page)
+        self.entries.get(page).filter(|_| !self.entries.is(page, Mark::Elsewhere))
+    }
+    /// What a page's entry holds, of those that map single pages.
+    pub(crate) fn entry(&self, page: u32) -> Entry {
+        match self.entries.get(page) {
+            None => Entry::None,
+            Some(_) if self.entries.is(page, Mark::Elsewhere) => Entry::Zero,
+            Some(pfn) => Entry::Frame(pfn),
+        }
+    }
+    /// Whether a page's entry holds nothing, of those that map single pages.
+    #[inline(always)]
+    pub(crate) fn is_none(&self, page: u32) -> bool {
+        self.entries.get(page).is_none()
+    }
+    /// Maps the page of zeros, which may not be written to.
+    pub(crate) fn set_zero(&mut self, page: u32) {
+        self.entries.keep_marks();
+        self.entries.map(page, Pfn::new(ZERO));
+        self.entries.mark(page, Mark::Elsewhere, true);
+        self.entries.mark(page, Mark::Protected, true);
+    }
+    /// Maps a page that was protected to another frame, to write to it.
+    pub(crate) fn replace_pte(&mut self, page: u32, pfn: Pfn) {
+        self.entries.moved(page, pfn);
+        self.entries.mark(page, Mark::Elsewhere, false);
+        self.entries.mark(page, Mark::Protected, false);
+    }
+    /// Whether any page of the mapping may have a mark.
+    #[inline(always)]
+    pub(crate) fn has_marks(&self) -> bool {
+        self.entries.has_marks()
+    }
+    /// Whether writing to a page faults, though it is there.
+    #[inline(always)]
+    pub(crate) fn is_protected(&self, page: u32) -> bool {
+        self.entries.is(page, Mark::Protected)
+    }
+    /// The page may be written to.
+    pub(crate) fn unprotect(&mut self, page: u32) {
+        self.entries.mark(page, Mark::Protected, false);
+    }
+    /// Pages of the mapping that are in memory.
+    pub(crate) fn rss(&self) -> u64 {
+        let huge = self.tables.iter().filter(|table| table.huge().is_some()).count() as u64;
+        self.entries.frames() + huge * u64::from(TABLE_PAGES)
+    }
+    /// Pages of the mapping that are in swap.
+    pub(crate) fn swapped(&self) -> u64 {
+        self.entries.elsewhere().filter(|entry| *entry != ZERO).count() as u64
+    }
+    /// Page tables of the mapping.
+    pub(crate) fn page_tables(&self) -> u64 {
+        self.tables.iter().filter(|table| table.page().is_some()).count() as u64
     }
     #[inline(always)]
     pub(crate) fn set_pte(&mut self, page: u32, pfn: Pfn) {
         self.entries.map(page, pfn);
+    }
+    /// A page was used, and written to.
+    #[inline(always)]
+    pub(crate) fn used(&mut self, page: u32, written: bool) {
+        self.entries.mark(page, Mark::Accessed, true);
+        if written {
+            self.entries.mark(page, Mark::Dirty, true);
+        }
     }
     #[inline(always)]
     pub(crate) fn clear_pte(&mut self, page: u32) {
@@ -107,7 +195,7 @@ impl Mapping {
     }
     /// Whether nothing of a page's 2 MiB range is mapped.
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
-        self.entries.is_empty(page) && self.table(page).huge == 0
+        self.entries.is_empty(page) && self.table(page).huge().is_none()
     }
     /// Whether a fault at `page` may take a huge page: advised, its whole range in the mapping, no table there yet.
     pub(crate) fn wants_huge(&self, page: u32) -> bool {
@@ -124,8 +212,25 @@ impl Mapping {
 #[derive(Clone, Default)]
 struct AddressSpace {
     mappings: Slots<MappingId>,
+    /// Kernel pages of the tables above the page tables, of a process that was forked.
+    upper: Vec<Pfn>,
     /// Whether the process is on another CPU than the one whose turn it is, with its translations live there.
     running: bool,
+}
+
+/// What a process takes, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Size {
+    pub(crate) in_memory: u64,
+    pub(crate) in_swap: u64,
+    pub(crate) page_tables: u64,
+}
+
+impl Size {
+    /// How much would be free without it.
+    pub(crate) fn badness(self) -> u64 {
+        self.in_memory + self.in_swap + self.page_tables
+    }
 }
 
 /// All address spaces of the machine.
@@ -133,22 +238,94 @@ struct AddressSpace {
 pub(crate) struct AddressSpaces {
     spaces: Slots<AddressSpace>,
     mappings: Slots<Mapping>,
+    /// Whether every mapping keeps marks from the start: on machines that reclaim.
+    keep_marks: bool,
 }
 
 impl AddressSpaces {
+    /// None yet, of a machine that reclaims or does not.
+    pub(crate) fn new(reclaims: bool) -> AddressSpaces {
+        AddressSpaces { keep_marks: reclaims, ..AddressSpaces::default() }
+    }
+
     /// Adds a process; its number.
     pub(crate) fn add_process(&mut self) -> u32 {
         self.spaces.add(AddressSpace::default())
     }
 
+    /// Adds a process with a copy of each mapping of another, of which no page is mapped yet.
+    pub(crate) fn fork(&mut self, objects: &mut Objects, parent: u32) -> u32 {
+        let mut mappings = self.spaces[parent].mappings.clone();
+        let child = self.spaces.add(AddressSpace::default());
+        for id in mappings.iter_mut() {
+            let m = &self.mappings[id.0];
+            let (object, pages, region, huge) = (m.object, m.pages, m.region, m.huge);
+            *id = self.add_mapping(objects, child, object, pages);
+            let copy = self.mapping(*id);
+            (copy.region, copy.huge) = (region, huge);
+        }
+        self.spaces[child].mappings = mappings;
+        child
+    }
+
+    /// The process is gone, and so are its mappings.
+    pub(crate) fn remove_process(&mut self, process: u32) {
+        let space = self.spaces.remove(process);
+        debug_assert!(space.mappings.iter().next().is_none() && space.upper.is_empty());
+    }
+
+    /// The process's mapping whose number in the process is the first from `region` on.
+    pub(crate) fn next_mapping(&self, process: u32, region: u32) -> Option<(u32, MappingId)> {
+        self.spaces[process].mappings.next(region).map(|(region, id)| (region, *id))
+    }
+
+    /// The whole of a mapping.
+    pub(crate) fn whole(&self, mapping: MappingId) -> Span {
+        Span { mapping, first: 0, pages: self.mappings[mapping.0].pages }
+    }
+
+    /// Kernel pages of a process's upper tables.
+    pub(crate) fn upper(&mut self, process: u32) -> &mut Vec<Pfn> {
+        &mut self.spaces[process].upper
+    }
+
+    /// What a process takes.
+    pub(crate) fn size(&self, process: u32) -> Size {
+        let mut size = Size::default();
+        for id in self.spaces[process].mappings.iter().map(|(_, id)| id) {
+            let m = &self.mappings[id.0];
+            size.in_memory += m.rss();
+            size.in_swap += m.swapped();
+            size.page_tables += m.page_tables();
+        }
+        size
+    }
+
+    fn both(&mut self, a: MappingId, b: MappingId) -> (&mut Mapping, &mut Mapping) {
+        self.mappings.both(a.0, b.0)
+    }
+
     /// Says whether a process is on another CPU than the one whose turn it is.
     pub(crate) fn set_running(&mut self, process: u32, running: bool) {
-        self.spaces[process].running = running;
+        if let Some(space) = self.spaces.get_mut(process) {
+            space.running = running;
+        }
     }
 
     /// Maps an object of so many pages for a process.
     pub(crate) fn map_object(&mut self, objects: &mut Objects, process: u32, object: ObjectId, pages: u32) -> Region {
+        let id = self.add_mapping(objects, process, object, pages);
+        let region = self.spaces[process].mappings.add(id);
+        self.mapping(id).region = region;
+        Region { mapping: region, first: 0, pages }
+    }
+
+    fn add_mapping(&mut self, objects: &mut Objects, process: u32, object: ObjectId, pages: u32) -> MappingId {
         let tables = pages.div_ceil(TABLE_PAGES) as usize;
+        let mut entries = PageTables::new(pages);
+        if self.keep_marks {
+            entries.keep_marks();
+        }
         let id = MappingId(self.mappings.add(Mapping {
             process,
             region: 0,
@@ -157,14 +334,11 @@ impl AddressSpaces {
             place: 0,
             first: objects.first(object),
             huge: false,
-            entries: PageTables::new(pages),
+            entries,
             tables: vec![Table::default(); tables],
         }));
-        let region = self.spaces[process].mappings.add(id);
-        let m = self.mapping(id);
-        m.region = region;
-        m.place = objects.map(object, id.0);
-        Region { mapping: region, first: 0, pages }
+        self.mapping(id).place = objects.map(object, id.0);
+        id
     }
 
     /// Takes away a mapping of which no page is mapped any more. The object it had, if no other mapping has it.
@@ -228,5 +402,36 @@ impl AddressSpaces {
         }
         m.entries.moved(page, to);
         self.spaces[m.process].running
+    }
+
+    /// If a mapping maps a huge page there, it maps its small pages from now on, as it was.
+    pub(crate) fn split_huge(&mut self, id: MappingId, page: u32, pfn: Pfn) {
+        let m = &mut self.mappings[id.0];
+        if page >= m.pages || m.table(page).huge() != Some(pfn) {
+            return;
+        }
+        let protected = m.table(page).is_protected();
+        m.table_mut(page).set_huge(None);
+        if protected {
+            m.entries.keep_marks();
+        }
+        for i in 0..TABLE_PAGES {
+            m.entries.map(page + i, pfn.plus(i));
+            m.entries.mark(page + i, Mark::Protected, protected);
+        }
+    }
+
+    /// Has another mapping of the same object map what a mapping has in a page's table, which has a page of its own
+    /// already. Every frame is told of.
+    pub(crate) fn copy_table(&mut self, from: MappingId, to: MappingId, page: u32, mut shared: impl FnMut(Pfn)) {
+        let (from, to) = self.both(from, to);
+        if let Some(pfn) = from.table(page).huge() {
+            shared(pfn);
+            from.table_mut(page).set_protected(true);
+            to.table_mut(page).set_huge(Some(pfn));
+            to.table_mut(page).set_protected(true);
+        } else {
+            to.entries.copy_table(&mut from.entries, page, shared);
+        }
     }
 }

@@ -10,33 +10,38 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
+use crate::oom::{Blame, JIFFY_NS};
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{AllocFailure, AllocSlow, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
 
 /// What a fault allocates.
 #[derive(Clone, Copy, PartialEq)]
-enum For {
+pub(super) enum For {
     Table,
     Small,
+    /// A page for a copy of one that others have, too.
+    Copy,
     /// The first attempt at a huge page: this node, lightly.
     HugeLocal,
     /// The second: any node, with what the advice allows.
     HugeAny,
+    /// A huge page for a copy of one that others have, too.
+    HugeCopy,
 }
 
 impl For {
-    fn gfp(self) -> Gfp {
+    pub(super) fn gfp(self) -> Gfp {
         match self {
             For::Table => Gfp::KERNEL,
-            For::Small => Gfp::HIGHUSER_MOVABLE,
+            For::Small | For::Copy => Gfp::HIGHUSER_MOVABLE,
             For::HugeLocal => Gfp::TRANSHUGE | Gfp::THISNODE | Gfp::NORETRY,
-            For::HugeAny => Gfp::TRANSHUGE,
+            For::HugeAny | For::HugeCopy => Gfp::TRANSHUGE,
         }
     }
 
     fn is_huge(self) -> bool {
-        matches!(self, For::HugeLocal | For::HugeAny)
+        matches!(self, For::HugeLocal | For::HugeAny | For::HugeCopy)
     }
 
     fn order(self) -> Order {
@@ -54,15 +59,24 @@ pub(crate) struct Fault {
 #[derive(Clone)]
 enum Stage {
     Allocating(For, Box<AllocSlow>),
-    /// The page is there; the next one to touch.
+    /// The page is there, or the process is to go without; the next one to touch.
     Mapped(u32),
 }
 
 impl Fault {
-    fn start(k: &mut Kernel, c: &mut Context, what: For, at: At) -> Fault {
+    pub(super) fn start(k: &mut Kernel, c: &mut Context, what: For, at: At) -> Fault {
         k.charge(&mut c.now);
         let slow = AllocSlow::new(&k.mem, c.request(what.gfp(), what.order()));
         Fault { at, stage: Stage::Allocating(what, Box::new(slow)) }
+    }
+
+    /// Whether nothing is lost if it is never gone on with.
+    pub(crate) fn may_end(&self) -> bool {
+        matches!(self.stage, Stage::Mapped(_))
+    }
+
+    fn no_memory(&self) -> SimError {
+        SimError::OutOfMemory { what: format!("a fault on page {} of a process", self.at.page) }
     }
 
     /// A step of the allocation; when the page is in place, the next one to touch.
@@ -85,6 +99,11 @@ impl Fault {
                 *self = Fault::start(k, c, For::HugeAny, self.at);
                 Step::Working
             }
+            Step::Done(Err(AllocFailure::Failed)) if what == For::HugeCopy => {
+                k.huge_copy_failed(c, self.at);
+                self.stage = Stage::Mapped(self.at.page);
+                Step::Working
+            }
             Step::Done(Err(AllocFailure::Failed)) if what == For::HugeAny => {
                 k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
                 // The page table is there already; this fault takes a small page.
@@ -94,10 +113,18 @@ impl Fault {
                 }
                 Step::Working
             }
-            Step::Done(Err(_)) => {
-                let what = format!("a fault on page {} of a process", self.at.page);
-                return Err(SimError::OutOfMemory { what });
-            }
+            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c) {
+                Blame::Another => {
+                    *self = Fault::start(k, c, what, self.at);
+                    Step::Wait(Wait::Time(JIFFY_NS))
+                }
+                Blame::Asker => {
+                    self.stage = Stage::Mapped(self.at.page);
+                    Step::Working
+                }
+                Blame::Nobody => return Err(self.no_memory()),
+            },
+            Step::Done(Err(AllocFailure::Failed)) => return Err(self.no_memory()),
         })
     }
 }
@@ -105,8 +132,8 @@ impl Fault {
 impl Kernel {
     /// The first fault in a 2 MiB range: its page table, and a huge page if one is wanted. If it was quick, the page
     /// has to be looked at again.
-    pub(crate) fn fault_table(&mut self, c: &mut Context, at: At) -> Result<(), Fault> {
-        let huge = self.pages.spaces.mapping(at.mapping).wants_huge(at.page);
+    pub(crate) fn fault_table(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
+        let huge = writes && self.pages.spaces.mapping(at.mapping).wants_huge(at.page);
         match self.mem.alloc(c.request(For::Table.gfp(), Order::ZERO)) {
             Ok(pfn) => {
                 c.now += ns(self.costs.kernel_alloc);
@@ -158,7 +185,7 @@ impl Kernel {
         let fault_ns = ns(self.costs.fault) + touch_ns + self.costs.work_ns(&walk);
         let request = c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO);
         let mut page = r.first;
-        while page < end && !self.must_yield(c) && self.pages.spaces.mapping(r.mapping).pte(page).is_none() {
+        while page < end && !self.must_yield(c) && self.pages.spaces.mapping(r.mapping).is_none(page) {
             let Some(pfn) = self.mem.alloc_again(request, &mut source) else { break };
             self.map_small(c.cpu, At { mapping: r.mapping, page }, pfn);
             c.now += fault_ns;
@@ -169,12 +196,21 @@ impl Kernel {
         page
     }
 
+    /// A read fault on a page that is not there: it is zeros. The next page to touch.
+    pub(crate) fn fault_zero(&mut self, c: &mut Context, at: At) -> u32 {
+        self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
+        self.pages.spaces.mapping(at.mapping).set_zero(at.page);
+        c.now += ns(self.costs.zero_page);
+        at.page + 1
+    }
+
     #[inline(always)]
     fn map_small(&mut self, cpu: CpuId, at: At, pfn: Pfn) {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
         self.mem.lru_add(cpu, pfn, Order::ZERO, PageFlags::ANON);
         let mapping = self.pages.spaces.mapping(at.mapping);
         mapping.set_pte(at.page, pfn);
+        mapping.used(at.page, true);
         self.mem.set_owner(pfn, Order::ZERO, mapping.number(at.page));
     }
 
@@ -199,6 +235,8 @@ impl Kernel {
                 c.user_ns += ns(self.costs.touch);
                 next += 1;
             }
+            For::Copy => self.finish_copy(c, at, pfn),
+            For::HugeCopy => self.finish_huge_copy(c, at, pfn),
             For::HugeLocal | For::HugeAny => {
                 self.map_huge(c.cpu, at, pfn);
                 let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);

@@ -145,7 +145,6 @@ impl Schedule {
     }
 
     /// A task that waits is gone: its number may be given to another.
-    #[allow(dead_code)] // for processes that exit
     pub(crate) fn remove(&mut self, task: u32) {
         self.wake_not(task);
         self.free.push(task);
@@ -157,9 +156,19 @@ impl Schedule {
     }
 
     /// The CPU a task runs on, waits for or ran on last.
-    #[allow(dead_code)] // for children, which begin near their parents
     pub(crate) fn cpu_of(&self, task: u32) -> usize {
         self.entities[task as usize].cpu as usize
+    }
+
+    /// Where a task may run.
+    pub(crate) fn affinity_of(&self, task: u32) -> Affinity {
+        self.entities[task as usize].affinity
+    }
+
+    /// The time of a task that is gone is another's.
+    pub(crate) fn bequeath(&mut self, gone: u32, heir: u32) {
+        let time = std::mem::take(&mut self.entities[gone as usize].time);
+        self.entities[heir as usize].time.add(time);
     }
 
     /// What a task's time on a CPU went into, up to `now`.
@@ -278,7 +287,24 @@ impl Schedule {
         self.publish(turn.cpu);
     }
 
-    /// Tasks that had to make way to another since the last call.
+    /// A task computes no more, if it does: it has its turn as soon as it has a CPU.
+    pub(crate) fn interrupt(&mut self, task: u32, at: u64) {
+        let e = &self.entities[task as usize];
+        if e.left == 0 {
+            return;
+        }
+        let cpu = e.cpu as usize;
+        let runs = self.cpus[cpu].current == task;
+        if runs {
+            self.settle(cpu, at);
+        }
+        self.entities[task as usize].left = 0;
+        if runs {
+            self.publish(cpu);
+        }
+    }
+
+    /// A task that had to make way to another, of those that were not asked for yet.
     #[inline]
     pub(crate) fn take_preempted(&mut self) -> Option<u32> {
         self.preempted.pop()

@@ -6,12 +6,17 @@
 mod alloc_pages;
 mod barrier;
 mod compute;
+pub(crate) mod exit;
+mod fork;
 mod free_pages;
 mod meminfo;
 mod mmap;
 mod munmap;
+mod open;
+mod read;
 mod sysctl;
 mod touch;
+mod wait_child;
 
 use crate::context::Context;
 use crate::error::SimError;
@@ -20,7 +25,7 @@ use crate::process::ProcessId;
 use crate::translate;
 use crate::wait::Wait;
 use kontig_mm::Step;
-use kontig_program::{Op, Region, Value};
+use kontig_program::{Op, OpenFile, Program, Region, Value};
 
 /// An operation in progress.
 #[derive(Clone)]
@@ -36,6 +41,13 @@ pub(crate) enum Syscall {
     Sysctl(Box<sysctl::SysctlWrite>),
     Compute(compute::Compute),
     Barrier(barrier::BarrierWait),
+    Fork(Box<fork::Fork>),
+    UnmapAll(exit::UnmapAll),
+    Wait(wait_child::WaitChild),
+    Kill(wait_child::Kill),
+    Open(Box<open::Open>),
+    Read(read::Read),
+    Close(open::Close),
 }
 
 /// What begins with an operation.
@@ -45,6 +57,10 @@ pub(crate) enum Begun {
     Own(Syscall),
     /// The task sleeps for so long; there is nothing for the kernel to carry out.
     Sleep(u64),
+    /// The process runs another program once the call is through.
+    Exec(Syscall, Box<dyn Program>),
+    /// The process ends.
+    Exit,
 }
 
 impl Syscall {
@@ -53,12 +69,17 @@ impl Syscall {
     /// # Errors
     /// If it uses memory that is not the process's.
     #[inline]
-    pub(crate) fn begin(op: Op, k: &Kernel, process: ProcessId) -> Result<Begun, SimError> {
+    pub(crate) fn begin(op: Op, k: &mut Kernel, process: ProcessId) -> Result<Begun, SimError> {
         let own = |region: Region| k.pages.spaces.span(process, region).ok_or_else(|| SimError::bad_address(&op));
+        let opened = |file: OpenFile| {
+            let open = k.pages.files.as_ref().and_then(|files| files.opened(process, file.get()));
+            open.map(|open| open.inode).ok_or_else(|| SimError::bad_address(&op))
+        };
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
             Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),
-            Op::Touch(region) => Syscall::Touch(touch::Touch::new(own(region)?)),
+            Op::Touch(region) => Syscall::Touch(touch::Touch::new(own(region)?, true)),
+            Op::Load(region) => Syscall::Touch(touch::Touch::new(own(region)?, false)),
             Op::Munmap(region) => Syscall::Munmap(munmap::Munmap::new(own(region)?)),
             Op::AllocPages { gfp, order } => {
                 Syscall::AllocPages(alloc_pages::AllocPages::new(translate::gfp(gfp), translate::order(order)))
@@ -73,9 +94,33 @@ impl Syscall {
             Op::FreeAboveHigh => Syscall::FreeAboveHigh(meminfo::FreeAboveHigh),
             Op::Sysctl { name, value } => Syscall::Sysctl(Box::new(sysctl::SysctlWrite::new(name, value))),
             Op::Barrier { barrier, parties } => Syscall::Barrier(barrier::BarrierWait::new(barrier, parties)),
+            Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, program))),
+            Op::Wait(child) => Syscall::Wait(wait_child::WaitChild::new(k, process, Some(child), &op)?),
+            Op::WaitAny => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?),
+            Op::Kill(process) => Syscall::Kill(wait_child::Kill { process: process.get() }),
+            Op::Exec(program) => return Ok(Begun::Exec(Syscall::UnmapAll(exit::UnmapAll::new(process)), program)),
+            Op::Exit => return Ok(Begun::Exit),
+            Op::Open { name, create } => Syscall::Open(Box::new(open::Open::new(k, process, name, create)?)),
+            Op::Read { file, first, pages } => {
+                let inode = opened(file)?;
+                Syscall::Read(read::Read::new(k, file.get(), inode, first, pages))
+            }
+            Op::Close(file) => {
+                opened(file)?;
+                Syscall::Close(open::Close { open: file.get() })
+            }
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
             Op::Compute(ns) => return Ok(Begun::Own(Syscall::Compute(compute::Compute::new(ns)))),
         }))
+    }
+
+    /// Whether it can end here, of a process that is killed.
+    pub(crate) fn may_end(&self) -> bool {
+        match self {
+            Syscall::Touch(call) => call.may_end(),
+            Syscall::Wait(_) | Syscall::Barrier(_) | Syscall::Compute(_) => true,
+            _ => false,
+        }
     }
 
     /// A step; when the operation is done, what it gave.
@@ -96,6 +141,13 @@ impl Syscall {
             Syscall::Sysctl(call) => call.step(k, c),
             Syscall::Compute(call) => Ok(call.step()),
             Syscall::Barrier(call) => call.step(k),
+            Syscall::Fork(call) => call.step(k, c),
+            Syscall::UnmapAll(call) => Ok(call.step(k, c).map(|()| Value::Unit)),
+            Syscall::Wait(call) => Ok(call.step(k)),
+            Syscall::Kill(call) => Ok(Step::Done(call.run(k))),
+            Syscall::Open(call) => call.step(k, c),
+            Syscall::Read(call) => call.step(k, c),
+            Syscall::Close(call) => Ok(Step::Done(call.run(k, c))),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::object::TABLE_PAGES;
 use crate::process::address_space::{MappingId, Span};
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
-use kontig_mm::{Order, Pfn, Step, VmEvent};
+use kontig_mm::{Order, Pfn, Step};
 use kontig_program::Value;
 
 /// A range being unmapped.
@@ -18,17 +18,21 @@ pub(crate) struct Munmap {
     region: Span,
     /// The next page to unmap.
     page: u32,
+    begun: bool,
 }
 
 impl Munmap {
     pub(crate) fn new(region: Span) -> Munmap {
-        Munmap { region, page: region.first }
+        Munmap { region, page: region.first, begun: false }
     }
 
     /// Unmaps the pages of one page table after the other.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
         let unmap_ns = ns(k.costs.unmap);
+        if !std::mem::replace(&mut self.begun, true) && k.mem.profile().faults.drains_before_unmapping {
+            k.mem.lru_add_drain(c.cpu);
+        }
         while self.page < end {
             if k.must_yield(c) {
                 return Step::Working;
@@ -39,12 +43,18 @@ impl Munmap {
             } else {
                 for page in self.page..table_end {
                     let m = k.pages.spaces.mapping(mapping);
-                    if let Some(pfn) = m.pte(page) {
-                        m.clear_pte(page);
-                        k.mem.free(c.cpu, pfn, Order::ZERO);
-                        c.now += unmap_ns;
-                        k.charge(&mut c.now);
+                    if m.is_none(page) {
+                        continue;
                     }
+                    let pfn = m.pte(page);
+                    m.clear_pte(page);
+                    if let Some(pfn) = pfn
+                        && k.pages.mapcounts.drop_one(pfn)
+                    {
+                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                    }
+                    c.now += unmap_ns;
+                    k.charge(&mut c.now);
                 }
             }
             free_empty_table(k, c, mapping, self.page);
@@ -61,25 +71,21 @@ impl Munmap {
 fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Span, pfn: Pfn) {
     let start = part.first & !(TABLE_PAGES - 1);
     let m = k.pages.spaces.mapping(part.mapping);
-    m.table_mut(part.first).set_huge(None);
     if part.pages == TABLE_PAGES {
-        k.mem.free(c.cpu, pfn, HUGE);
+        m.table_mut(part.first).set_huge(None);
+        if k.pages.mapcounts.drop_one(pfn) {
+            k.mem.free(c.cpu, pfn, HUGE);
+        }
         c.now += ns(k.costs.unmap);
         k.charge(&mut c.now);
         return;
     }
-    // The kernel splits the mapping now and the page itself only under memory pressure; without reclaim that
-    // pressure never comes, so the page is split with its mapping.
-    for i in 0..TABLE_PAGES {
-        m.set_pte(start + i, pfn.plus(i));
-    }
-    let vmstat = k.mem.vmstat_mut();
-    vmstat.add(VmEvent::ThpSplitPmd, 1);
-    vmstat.add(VmEvent::ThpSplitPage, 1);
-    k.mem.split_page(pfn, HUGE);
+    k.split_huge(c.cpu, pfn);
     for page in part.first..part.first + part.pages {
         k.pages.spaces.mapping(part.mapping).clear_pte(page);
-        k.mem.free(c.cpu, pfn.plus(page - start), Order::ZERO);
+        if k.pages.mapcounts.drop_one(pfn.plus(page - start)) {
+            k.mem.free(c.cpu, pfn.plus(page - start), Order::ZERO);
+        }
         c.now += ns(k.costs.unmap);
         k.charge(&mut c.now);
     }

@@ -1,4 +1,4 @@
-//! A write to every page of a range, in address order; what is not there is faulted in.
+//! A write to every page of a range, or a read, in address order; what is not there is faulted in.
 
 use crate::context::Context;
 use crate::cost::ns;
@@ -11,10 +11,11 @@ use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::Value;
 
-/// A range being written to.
+/// A range being written to, or read.
 #[derive(Clone)]
 pub(crate) struct Touch {
     region: Span,
+    writes: bool,
     next: Next,
 }
 
@@ -27,8 +28,16 @@ enum Next {
 }
 
 impl Touch {
-    pub(crate) fn new(region: Span) -> Touch {
-        Touch { region, next: Next::Page(region.first) }
+    pub(crate) fn new(region: Span, writes: bool) -> Touch {
+        Touch { region, writes, next: Next::Page(region.first) }
+    }
+
+    /// Whether it can end here, of a process that is killed.
+    pub(crate) fn may_end(&self) -> bool {
+        match &self.next {
+            Next::Page(_) => true,
+            Next::Fault(fault) => fault.may_end(),
+        }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
@@ -62,16 +71,25 @@ impl Touch {
             let table = m.table(page);
             let at = At { mapping, page };
             if table.page().is_none() {
-                k.fault_table(c, at)?;
-            } else if table.huge().is_some() {
+                k.fault_table(c, at, self.writes)?;
+            } else if let Some(pfn) = table.huge() {
+                if self.writes && table.is_protected() {
+                    k.fault_huge_protected(c, at, pfn)?;
+                    continue;
+                }
                 let next = ((page | (TABLE_PAGES - 1)) + 1).min(end);
                 let touch_ns = ns(k.costs.touch) * u64::from(next - page);
                 c.now += touch_ns;
                 c.user_ns += touch_ns;
                 page = next;
-            } else if m.pte(page).is_none() {
-                page = k.fault_small(c, at, end)?;
+            } else if m.is_none(page) {
+                page = if self.writes { k.fault_small(c, at, end)? } else { k.fault_zero(c, at) };
+            } else if !m.has_marks() {
+                page += 1;
+            } else if self.writes && m.is_protected(page) {
+                k.fault_protected(c, at)?;
             } else {
+                m.used(page, self.writes);
                 page += 1;
             }
         }
