@@ -217,4 +217,13 @@ pub enum Op {
     Close(OpenFile),
     /// Do nothing for so many nanoseconds.
     Sleep(u64),
+    /// Compute for so many nanoseconds of a CPU's time.
+    Compute(u64),
+    /// Wait until so many tasks have come to this barrier.
+    Barrier {
+        /// Its number, the same for all of them.
+        barrier: u32,
+        /// How many.
+        parties: u32,
+    },
 }

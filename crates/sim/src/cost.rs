@@ -158,6 +158,8 @@ costs! {
         tlb_shootdown;
         /// From waking a kernel thread to its first instruction.
         wakeup;
+        /// Going from one task to another on a CPU that both want.
+        context_switch;
     }
 }
 

@@ -18,6 +18,9 @@ pub struct MachineFile {
     pub summary: String,
     /// Number of CPU threads, spread evenly over the nodes.
     pub cpus: usize,
+    /// How many of them are threads of one core.
+    #[serde(default = "one")]
+    pub threads_per_core: usize,
     /// Whether transparent huge pages are on, which raises `vm.min_free_kbytes`.
     pub thp: bool,
     /// What was assumed where nothing is published, and why.
@@ -84,6 +87,13 @@ impl MachineFile {
     /// # Errors
     /// Which entry is wrong, and why.
     pub fn spec(&self) -> Result<MachineSpec, String> {
+        let nodes = self.zone.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
+        let (cpus, threads) = (self.cpus, self.threads_per_core);
+        if threads == 0 || (threads > 1 && !cpus.is_multiple_of(nodes * threads)) {
+            return Err(format!(
+                "threads_per_core = {threads}: {cpus} CPUs on {nodes} nodes are no whole number of cores on each"
+            ));
+        }
         let zones = self.zone.iter().map(ZoneEntry::spec).collect::<Result<_, _>>()?;
         Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp, lru: !self.disk.is_empty() })
     }
@@ -151,6 +161,11 @@ impl MachineFile {
     }
 }
 
+/// Where nothing is said, a thread is a core.
+fn one() -> usize {
+    1
+}
+
 fn wrong(way: &[&str], reason: String) -> WrongEntry {
     WrongEntry { way: way.iter().map(|s| s.to_string()).collect(), reason }
 }
@@ -181,6 +196,20 @@ impl ZoneEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_make_whole_cores_on_every_node() {
+        let text = include_str!("../../../machines/xeon-1t.toml");
+        let with = |threads: usize| {
+            let mut file: MachineFile = toml::from_str(text).expect("a machine file");
+            file.threads_per_core = threads;
+            file.spec().map(drop)
+        };
+        assert_eq!((with(1), with(2), with(4)), (Ok(()), Ok(()), Ok(())));
+        let said = with(3).expect_err("20 CPUs a node");
+        assert_eq!(said, "threads_per_core = 3: 80 CPUs on 4 nodes are no whole number of cores on each");
+        assert!(with(0).is_err());
+    }
 
     const DISK: &str = "[[disk]]
         name = 'sda'

@@ -4,6 +4,8 @@
 //! thread.
 
 mod alloc_pages;
+mod barrier;
+mod compute;
 pub(crate) mod exit;
 mod fork;
 mod free_pages;
@@ -49,6 +51,8 @@ pub(crate) enum Syscall {
     Close(u32),
     /// What was asked for is done.
     Nothing,
+    Compute(compute::Compute),
+    Barrier(barrier::BarrierWait),
     Fork(Box<fork::Fork>),
     UnmapAll(exit::UnmapAll),
     Wait(wait_child::WaitChild),
@@ -58,6 +62,8 @@ pub(crate) enum Syscall {
 /// What begins with an operation.
 pub(crate) enum Begun {
     Call(Syscall),
+    /// Nothing the kernel is called for.
+    Own(Syscall),
     /// The task sleeps for so long; there is nothing for the kernel to carry out.
     Sleep(u64),
     /// The process runs another program once the call is through.
@@ -96,6 +102,7 @@ impl Syscall {
             }
             Op::FreeAboveHigh => Syscall::FreeAboveHigh(meminfo::FreeAboveHigh),
             Op::Sysctl { name, value } => Syscall::Sysctl(Box::new(sysctl::SysctlWrite::new(name, value))),
+            Op::Barrier { barrier, parties } => Syscall::Barrier(barrier::BarrierWait::new(barrier, parties)),
             Op::Open { name, create } => Syscall::Open(Box::new(open::Open::new(k, process, name, create)?)),
             Op::Read { file, first, pages } => {
                 let inode = opened(file)?;
@@ -120,6 +127,7 @@ impl Syscall {
             Op::Exec(program) => return Ok(Begun::Exec(Syscall::UnmapAll(exit::UnmapAll::new(process)), program)),
             Op::Exit => return Ok(Begun::Exit),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
+            Op::Compute(ns) => return Ok(Begun::Own(Syscall::Compute(compute::Compute::new(ns)))),
         }))
     }
 
@@ -127,7 +135,7 @@ impl Syscall {
     pub(crate) fn may_end(&self) -> bool {
         match self {
             Syscall::Touch(call) => call.may_end(),
-            Syscall::Wait(_) => true,
+            Syscall::Wait(_) | Syscall::Barrier(_) | Syscall::Compute(_) => true,
             _ => false,
         }
     }
@@ -162,6 +170,8 @@ impl Syscall {
                 None => Step::Done(Value::Unit),
             }),
             Syscall::Nothing => Ok(Step::Done(Value::Unit)),
+            Syscall::Compute(call) => Ok(call.step()),
+            Syscall::Barrier(call) => call.step(k),
             Syscall::Fork(call) => call.step(k, c),
             Syscall::UnmapAll(call) => Ok(call.step(k, c).map(|()| Value::Unit)),
             Syscall::Wait(call) => Ok(call.step(k)),
