@@ -271,7 +271,12 @@ impl Running<'_> {
 
     fn write_procfs(&self, when: &str) -> Result<(), LabError> {
         let Some(dir) = &self.plan.procfs else { return Ok(()) };
-        for (name, text) in kontig_procfs::from_mm::files(self.machine.memory()) {
+        for (name, mut text) in kontig_procfs::from_mm::files(self.machine.memory()) {
+            if name == "vmstat"
+                && let Ok(vmstat) = kontig_procfs::VmStat::parse(&name, &text)
+            {
+                text = vmstat.with(|name| self.machine.counter(name)).to_string();
+            }
             let path = dir.join(when).join(name);
             write_file(&path, text.as_bytes())?;
         }

@@ -130,6 +130,19 @@ impl Machine {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
     }
 
+    /// A counter of `/proc/vmstat` that is not the engine's: of files, swap and slabs. `None` of a machine without disks.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        let files = self.kernel.pages.files.as_ref()?;
+        let slabs = |reclaimable| {
+            files.slabs.info().filter(|slab| slab.reclaimable == reclaimable).map(|slab| slab.pages).sum()
+        };
+        match name {
+            "nr_slab_reclaimable" => Some(slabs(true)),
+            "nr_slab_unreclaimable" => Some(slabs(false)),
+            _ => files.counts.get(name),
+        }
+    }
+
     /// The slab caches of its files; none of a machine without disks.
     pub fn slabs(&self) -> Vec<SlabInfo> {
         self.kernel.pages.files.iter().flat_map(|files| files.slabs.info()).collect()

@@ -5,6 +5,9 @@
 //! place of a page that was reclaimed. Pages are read in with those that follow ([`readahead`], [`read_in`]), and given up
 //! to reclaim, which asks about them ([`reclaim`]). Those that are written to are dirty ([`dirty`]) until they are written
 //! back ([`writeback`]).
+//!
+//! Pages are single ones (no large folios), as ext4 has them up to 6.15. Left out: directories, what a file system reads and writes
+//! beside the data (inodes, its journal), and that kernels before 5.16 drop the pages of an inode that is shrunk.
 
 mod cache;
 mod dirty;
@@ -108,8 +111,26 @@ pub struct Counts {
     pub swapped_out: u64,
     /// `pgmajfault`.
     pub major_faults: u64,
-    /// `pginodesteal` and `kswapd_inodesteal`.
-    pub inode_steals: u64,
+}
+
+impl Counts {
+    /// The counter that `/proc/vmstat` has under this name.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        const KIB: u64 = 4;
+        Some(match name {
+            "nr_file_pages" => self.file_pages,
+            "nr_dirty" => self.dirty,
+            "nr_writeback" => self.writeback,
+            "nr_dirtied" => self.dirtied,
+            "nr_written" => self.written,
+            "pgpgin" => self.read_in * KIB,
+            "pgpgout" => self.written_out * KIB,
+            "pswpin" => self.swapped_in,
+            "pswpout" => self.swapped_out,
+            "pgmajfault" => self.major_faults,
+            _ => return None,
+        })
+    }
 }
 
 impl Files {
