@@ -123,7 +123,6 @@ struct Ready {
     piece: u32,
     random: bool,
     sleep_ns: u64,
-    name: Option<String>,
 }
 
 impl Step {
@@ -169,7 +168,6 @@ impl Step {
             piece: piece.min(pages.max(1)),
             random: self.random,
             sleep_ns: (ms * 1e6) as u64,
-            name: self.name.clone(),
         })
     }
 }
