@@ -27,6 +27,9 @@
 /* The kernel from which on all batches of a CPU stand together. */
 #define BATCHES_TOGETHER (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
 
+/* The kernel from which on costs are told from counters, when reclaim asks for them. */
+#define COSTS_FROM_COUNTERS (LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0))
+
 #if HAS_FOLIOS
 typedef struct folio_batch batch_t;
 #define batch_size(b) folio_batch_count(b)
@@ -39,7 +42,7 @@ typedef struct pagevec batch_t;
 #define BATCHES "lru_pvecs"
 #endif
 
-/* As swap.c of the kernel has them, without the locks, which take no room. */
+/* As the kernel's own file has them, without the locks, which take no room. */
 struct batches {
 	batch_t lru_add, lru_deactivate_file, lru_deactivate, lru_lazyfree, activate;
 #if BATCHES_TOGETHER
@@ -292,6 +295,20 @@ static int kswapd_failures(pg_data_t *node)
 #endif
 }
 
+/* What reclaiming anonymous pages and those of files has cost; where counters tell, also how far they have been read. */
+static void put_costs(struct buffer *b, struct lruvec *lruvec)
+{
+#if COSTS_FROM_COUNTERS
+	struct lru_cost *anon = &lruvec->cost[WORKINGSET_ANON], *file = &lruvec->cost[WORKINGSET_FILE];
+
+	put(b, " anon_cost %lu file_cost %lu", anon->count, file->count);
+	put(b, " anon_rotated %lu file_rotated %lu", anon->last_rotated, file->last_rotated);
+	put(b, " anon_io %lu file_io %lu", anon->last_io, file->last_io);
+#else
+	put(b, " anon_cost %lu file_cost %lu", lruvec->anon_cost, lruvec->file_cost);
+#endif
+}
+
 void lru_take(struct buffer *b)
 {
 	pg_data_t *node = NODE_DATA(observed_node());
@@ -304,9 +321,10 @@ void lru_take(struct buffer *b)
 	local_irq_save(flags);
 	put(b, "NODE %d flags %lx kswapd_order %d kswapd_highest_zoneidx %d kswapd_failures %d\n", node->node_id,
 	    node->flags, node->kswapd_order, node->kswapd_highest_zoneidx, kswapd_failures(node));
-	put(b, "LRUVEC anon_cost %lu file_cost %lu nonresident_age %ld refaults %lu %lu flags %lx\n", lruvec->anon_cost,
-	    lruvec->file_cost, atomic_long_read(&lruvec->nonresident_age), lruvec->refaults[0], lruvec->refaults[1],
-	    lruvec->flags);
+	put(b, "LRUVEC");
+	put_costs(b, lruvec);
+	put(b, " nonresident_age %ld refaults %lu %lu flags %lx\n", atomic_long_read(&lruvec->nonresident_age),
+	    lruvec->refaults[0], lruvec->refaults[1], lruvec->flags);
 	put_counters(b, node);
 	put_lists(b, lruvec);
 	put_batches(b);

@@ -8,7 +8,7 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "How much of that the host really has to give before anything runs: a large machine that is hardly used is cheap.",
     ),
     ("9b", "How much of it is there once every page is in use: multiply by the pages of your machine."),
-    ("9c", "The same of a machine that reclaims: which page was used last has to be known."),
+    ("9c", "The most the first can be of a machine that reclaims: which page was used last has to be known."),
     ("1", "The cheapest request: a page allocated and freed again, as a driver does all the time."),
     ("2", "A page allocated among many, and freed in the opposite order: a program that starts and ends."),
     ("2a", "The first half of that: filling memory page by page."),
@@ -39,9 +39,17 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ),
     ("13a", "The same for 16 MiB in a row: programs that use memory in large pieces run this fast."),
     ("13b", "Random pages again, on a very large machine: the slowest an experiment gets."),
-    ("U", "A page of a large region touched for the first time: how fast a simulated process fills memory."),
-    ("Ua", "A page of a large region unmapped as a whole: how fast it ends."),
-    ("Ub", "A page unmapped where three quarters of every 2 MiB go at random: how fast experiments fragment memory."),
+    (
+        "U",
+        "A page of a large region touched for the first time: how fast a simulated process fills memory. Beside it, the \
+           5⅛ bytes that have to change.",
+    ),
+    ("Ua", "A page of a large region unmapped as a whole: how fast it ends. Only 1⅛ bytes have to change."),
+    (
+        "Ub",
+        "A page unmapped where three quarters of every 2 MiB go at random: how fast experiments fragment memory. 5⅛ bytes \
+           have to change: half of these pages begin a free block.",
+    ),
     ("T1", "A task that runs for a moment and sleeps: what a task costs, whatever it does."),
     ("T80", "The same with 80 tasks: what side by side adds to each turn."),
     ("T1000", "The same with 1,000 tasks."),
@@ -54,15 +62,27 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("M", "A page moved by compaction, searching for it and for its new place included, but not its contents."),
     (
         "L",
-        "A page of a file that joins the lists reclaim works on, and goes again: what the page cache adds to a page.",
+        "A page of a file allocated, put on the lists reclaim works on and, when a quarter of memory is there, freed \
+           again.",
     ),
     (
         "La",
-        "A page read where memory is full: the oldest one goes for it. A kernel does one or two million of these a second \
-           on a CPU.",
+        "A page read where memory is full, by a task that reclaims itself: the oldest are evicted for it, 32 at a time, and \
+           remembered, as this one was.",
     ),
-    ("Lb", "A page of a file used again: every second time it is moved to the pages in use."),
-    ("Lc", "A page of a file a little larger than memory, used or read again: what has gone is remembered."),
+    (
+        "Lb",
+        "A page of a file used. Every page is used twice, in random order: the second use moves it to the pages in use.",
+    ),
+    (
+        "Lc",
+        "A page brought back that had been evicted, at random: as La, and those that were away for a short time are \
+           active at once. Uses of pages that are there, which make it so, are not timed.",
+    ),
+    (
+        "Ld",
+        "A page moved to the end where reclaim takes it next, at random: what a page written out for reclaim takes.",
+    ),
     ("C", "A page of a file that a simulated process reads and finds in memory."),
     ("Ca", "A page read from a simulated disk, ahead of the reader, while an old one is reclaimed for it."),
     ("Cb", "A page written to a file: dirtied, written back by the flusher, and reclaimed."),

@@ -69,7 +69,7 @@ pub fn compare<A: Subject, B: Subject>(
         .into_iter()
         .enumerate()
         .map(|(i, figure)| Row {
-            target: figure.target(&peer.name),
+            target: figure.target(&peer.name).and_then(|target| options.target(target)),
             number: figure.number,
             what: figure.what,
             unit: figure.unit,

@@ -1,11 +1,12 @@
 //! The command line, and how large a run is.
 
+use crate::table::Target;
 use std::path::PathBuf;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Machines a sixteenth the size and three repetitions: for small hosts and for a first look.
+    /// Machines a sixteenth the size, which have no targets, and three repetitions: for small hosts and a first look.
     pub quick: bool,
     /// The table as JSON lines.
     pub json: bool,
@@ -18,7 +19,7 @@ pub struct Options {
 /// What `--help` prints.
 pub const USAGE: &str = "\
 usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]... [--rival FILE]...
-  --quick    machines a sixteenth the size, three repetitions
+  --quick    machines a sixteenth the size, three repetitions; targets are of the full size
   --json     one JSON object a row
   --filter   only the row of this number, or rows whose text holds this
   --rival    hold the allocator rows against this shared library, too
@@ -40,7 +41,10 @@ impl Options {
             match word.as_str() {
                 "--quick" => o.quick = true,
                 "--json" => o.json = true,
-                "--filter" => o.filter.push(words.next().ok_or("--filter needs a row or a text")?),
+                "--filter" => {
+                    let text = words.next().filter(|text| !text.is_empty());
+                    o.filter.push(text.ok_or("--filter needs a row or a text")?);
+                }
                 "--rival" => o.rivals.push(words.next().ok_or("--rival needs a file")?.into()),
                 // Cargo tells every benchmark that it is one.
                 "--bench" => {}
@@ -62,6 +66,11 @@ impl Options {
         if self.quick { (frames / 16).max(1 << 18) } else { frames }
     }
 
+    /// What a machine of full size ought to reach; a smaller one is not held to it.
+    pub fn target(&self, of_full_size: Target) -> Option<Target> {
+        (!self.quick).then_some(of_full_size)
+    }
+
     /// Whether a group with rows of these numbers and texts is wanted.
     pub fn wants(&self, numbers: &[&str], text: &str) -> bool {
         let asks = |filter: &String| {
@@ -78,5 +87,26 @@ pub fn size(frames: u32) -> String {
         gib @ 1024.. if gib % 1024 == 0 => format!("{} TiB", gib / 1024),
         0 => format!("{} MiB", frames >> 8),
         gib => format!("{gib} GiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_says_something() {
+        let parse = |words: &[&str]| Options::parse(words.iter().map(ToString::to_string));
+        assert_eq!(parse(&["--filter", "8"]).expect("a row").filter, ["8"]);
+        for nothing in [&["--filter"][..], &["--filter", ""]] {
+            assert_eq!(parse(nothing).expect_err("refused"), "--filter needs a row or a text");
+        }
+    }
+
+    #[test]
+    fn only_machines_of_full_size_have_targets() {
+        let target = Target::AtMost(1.0);
+        assert_eq!(Options::default().target(target), Some(target));
+        assert_eq!(Options { quick: true, ..Options::default() }.target(target), None);
     }
 }

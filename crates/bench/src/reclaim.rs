@@ -1,8 +1,8 @@
 //! Rows L: what a page takes on the LRU, and to be reclaimed.
 //!
-//! One program reads files through a page cache that fills memory: pages join the LRU, are used again, and go as others
-//! come. Nobody's page is mapped, dirty or held. Limits are the machine's own: as many bytes as the engine keeps for a
-//! page on the LRU, written in order or at random.
+//! One program reads files through a page cache: pages join the LRU, are used again, and go as others come. Nobody's page
+//! is mapped, dirty or held. The program's own table of the file's pages is on the clock where a page is read. Limits are
+//! the machine's own: as many bytes as the engine keeps for a page on the LRU, written in order; a word of them at random.
 
 use crate::limit::{RandomUpdates, SequentialWrites};
 use crate::measure::{Samples, ns_each};
@@ -10,11 +10,16 @@ use crate::options::{Options, size};
 use crate::random::Random;
 use crate::subject::{CPU, NODE, one_zone};
 use crate::table::{Row, Target, Unit};
+use kontig_mm::kswapd::Kswapd;
 use kontig_mm::state::{Frames, Lru};
-use kontig_mm::{Gfp, LruList, Memory, MigrateOutcome, Order, Owner, PageFlags, PageState, Pfn, Request, Shadow};
+use kontig_mm::{
+    Gfp, LruList, Memory, MigrateOutcome, NodeStat, Order, Owner, PageFlags, PageState, Pfn, Request, Shadow, Step,
+    VmEvent,
+};
 use kontig_profiles::linux;
 
 /// A cache: the frame of each page of one file, or the shadow it has left.
+#[derive(Clone)]
 struct Cache {
     pages: Vec<Place>,
 }
@@ -44,6 +49,7 @@ impl Owner for Cache {
 }
 
 /// A machine whose memory is a cache of a file of so many pages.
+#[derive(Clone)]
 struct Machine {
     memory: Memory,
     cache: Cache,
@@ -58,10 +64,15 @@ impl Machine {
         Machine { memory, cache: Cache { pages: vec![Place::Nowhere; pages as usize] } }
     }
 
-    /// Reads a page that is not there.
+    /// Reads a page that is not there, and reclaims for it itself.
     #[inline]
     fn miss(&mut self, page: u32) {
-        let request = Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM), Order::ZERO);
+        self.read(page, Gfp::HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM));
+    }
+
+    #[inline]
+    fn read(&mut self, page: u32, gfp: Gfp) {
+        let request = Request::new(CPU, NODE, gfp, Order::ZERO);
         let pfn = self.memory.alloc_pages(&mut self.cache, request).expect("the cache can always give way");
         self.memory.set_owner(pfn, Order::ZERO, page);
         let mut flags = PageFlags::FILE;
@@ -80,79 +91,70 @@ impl Machine {
             (at + 1) % pages
         })
     }
+
+    /// The frames of the file's pages, all of which are there.
+    fn frames(&self) -> Vec<Pfn> {
+        let of = |place: &Place| if let Place::At(pfn) = place { Some(*pfn) } else { None };
+        self.cache.pages.iter().map(|place| of(place).expect("the file fits into memory")).collect()
+    }
 }
 
-/// Bytes the engine keeps for a page on the LRU.
+/// Bytes the engine keeps for a page on the LRU: all of them are written when one page takes another's frame.
 const BYTES: usize = Frames::BYTES_PER_FRAME + Lru::BYTES_PER_FRAME;
 
-/// Rows L to Lc.
+/// Rows L to Le.
 pub fn rows(o: &Options) -> Vec<Row> {
     let frames = o.frames(4);
-    let turns = o.repetitions();
-    let mut all: [Vec<f64>; 4] = Default::default();
+    let mut taken: [Vec<f64>; 6] = Default::default();
     let mut limits: [Vec<f64>; 2] = Default::default();
     let mut in_order = SequentialWrites::new(frames as usize * BYTES);
     let mut at_random = RandomUpdates::new(frames as usize * BYTES);
-    // A file of twice the memory, read from end to end again and again: what is read has gone the longest time ago.
+    let mut random = Random::new(29);
+    // A file that takes half of memory, of which no page has been used again.
+    let mut cached = Machine::new(frames, frames / 2);
+    cached.stream(0, frames / 2);
+    cached.memory.lru_add_drain(CPU);
+    // One of twice the memory, read from end to end again and again: what is read has gone the longest time ago.
     let (mut stream, mut at) = (Machine::new(frames, 2 * frames), 0);
     at = stream.stream(at, 2 * frames);
-    // One that fits, used at random.
-    let mut hot = Machine::new(frames, frames / 2);
-    hot.stream(0, frames / 2);
-    // One a little larger than memory: half of what is missed was active.
+    let mut kswapd = Reclaimed::new(frames);
+    // One a little larger than memory, used at random until what is used most is active.
     let mut thrash = Machine::new(frames, frames + frames / 4);
     thrash.stream(0, frames + frames / 4);
-    let mut random = Random::new(29);
-    for _ in 0..=turns {
-        all[1].push(ns_each(frames as usize, || at = stream.stream(at, frames)));
-        let pages = frames / 2;
-        let uses: Vec<Pfn> = (0..pages)
-            .filter_map(|_| match hot.cache.pages[random.below(pages) as usize] {
-                Place::At(pfn) => Some(pfn),
-                _ => None,
-            })
-            .collect();
-        all[2].push(ns_each(uses.len(), || uses.iter().for_each(|pfn| hot.memory.mark_accessed(CPU, *pfn))));
-        let misses: Vec<u32> = (0..pages).map(|_| random.below(frames + frames / 4)).collect();
-        let mut missed = 0;
-        let took = ns_each(1, || {
-            for page in misses {
-                match thrash.cache.pages[page as usize] {
-                    Place::At(pfn) => thrash.memory.mark_accessed(CPU, pfn),
-                    _ => {
-                        missed += 1;
-                        thrash.miss(page);
-                    }
-                }
-            }
-        });
-        all[3].push(took / f64::from(pages));
-        all[0].push(add_and_drop(&mut hot.memory, frames / 4));
+    bring_back(&mut thrash, frames, &mut random);
+    let before = Refaults::of(&thrash.memory);
+    // The first turn touches memory for the first time.
+    for _ in 0..=o.repetitions() {
+        taken[0].push(add_and_drop(&mut cached.clone().memory, frames / 4));
+        taken[1].push(ns_each(frames as usize, || at = stream.stream(at, frames)));
+        taken[2].push(use_twice(&mut cached.clone(), &mut random));
+        taken[3].push(bring_back(&mut thrash, frames / 4, &mut random));
+        taken[4].push(rotate(&mut cached.clone(), &mut random));
+        taken[5].push(kswapd.reclaim(frames / 2));
         limits[0].push(in_order.sample(frames as usize));
         limits[1].push(at_random.sample(1 << 20));
-        assert!(missed > 0, "a file larger than memory is missed now and then");
     }
-    assert!(thrash.memory.lru().of_node(NODE).size(LruList::ActiveFile) > 0, "what came back soon enough is active");
-    // The first turn touches memory for the first time.
-    let column = |values: &mut Vec<f64>| Samples::new(values.split_off(1));
-    let of = size(frames);
-    let [add, reclaim, activate, refault] = &mut all;
-    let (ordered, random) = (column(&mut limits[0]), column(&mut limits[1]));
-    let row = |number, what: String, ours: &mut Vec<f64>, limit: (&str, &Samples), target| {
-        let ours = column(ours);
-        let what = format!("{what}, {of} = {:.1} M pages/s", 1000.0 / ours.median());
+    let active = Refaults::of(&thrash.memory).active_since(&before);
+    let column = |values: Vec<f64>| Samples::new(values[1..].to_vec());
+    let [in_order, at_random] = limits.map(column);
+    let (in_order, at_random) = (("its bytes written", &in_order), ("one word at random", &at_random));
+    let [add, read, activate, refault, rotated, reclaimed] = taken.map(column);
+    let row = |number, what: &str, ours: Samples, limit: (&str, &Samples), target| {
+        let what = format!("{what}, {} = {:.1} M/s", size(frames), 1000.0 / ours.median());
         Row { number, what, unit: Unit::Ns, ours, peer: Some((limit.0.into(), limit.1.clone())), target }
     };
-    let (in_order, at_random) = (("its bytes written", &ordered), ("one word at random", &random));
+    let aim = o.target(Target::AtMost(100.0));
     vec![
-        row("L", "page of a file on and off the LRU".into(), add, in_order, None),
-        row("La", "stream: reclaimed and read".into(), reclaim, in_order, Some(Target::AtMost(100.0))),
-        row("Lb", "used at random".into(), activate, at_random, None),
-        row("Lc", "used or brought back at random".into(), refault, at_random, None),
+        row("L", "page allocated, put on the LRU, freed", add, in_order, None),
+        row("La", "page read, the oldest reclaimed for it", read, in_order, aim),
+        row("Lb", "use of a page, each used twice at random", activate, at_random, None),
+        row("Lc", &format!("page brought back at random, {active:.0} % active"), refault, at_random, None),
+        row("Ld", "page rotated to the tail, at random", rotated, at_random, None),
+        row("Le", "page reclaimed by kswapd", reclaimed, in_order, aim),
     ]
 }
 
-/// Pages allocated, put on the LRU and freed again; nanoseconds each.
+/// Pages allocated, put on the LRU and, when all are there, freed again; nanoseconds each.
 fn add_and_drop(memory: &mut Memory, pages: u32) -> f64 {
     let request = Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO);
     let mut held = Vec::with_capacity(pages as usize);
@@ -167,4 +169,111 @@ fn add_and_drop(memory: &mut Memory, pages: u32) -> f64 {
             memory.free(CPU, *pfn, Order::ZERO);
         }
     })
+}
+
+/// Every page used twice, in random order: the second use makes it active. Nanoseconds a use.
+fn use_twice(machine: &mut Machine, random: &mut Random) -> f64 {
+    let pages = machine.frames();
+    let mut uses = [pages.as_slice(), &pages].concat();
+    random.shuffle(&mut uses);
+    let memory = &mut machine.memory;
+    let took = ns_each(uses.len(), || {
+        uses.iter().for_each(|pfn| memory.mark_accessed(CPU, *pfn));
+        memory.lru_add_drain(CPU);
+    });
+    let active = memory.lru().of_node(NODE).size_exact(LruList::ActiveFile);
+    assert_eq!(active, pages.len() as i64, "every page has been used twice");
+    took
+}
+
+/// Pages at random, used or brought back, until so many have been brought back: these are on the clock, a round at a
+/// time, the uses between them are not. Nanoseconds for each brought back.
+fn bring_back(machine: &mut Machine, count: u32, random: &mut Random) -> f64 {
+    const ROUND: usize = 1 << 14;
+    let pages = machine.cache.pages.len() as u32;
+    let (mut took, mut brought) = (0.0, 0);
+    let before = Refaults::of(&machine.memory);
+    while brought < count as usize {
+        let mut gone = Vec::with_capacity(ROUND);
+        for page in (0..ROUND).map(|_| random.below(pages)) {
+            match machine.cache.pages[page as usize] {
+                Place::At(pfn) => machine.memory.mark_accessed(CPU, pfn),
+                _ => gone.push(page),
+            }
+        }
+        gone.sort_unstable();
+        gone.dedup();
+        random.shuffle(&mut gone);
+        took += ns_each(1, || gone.iter().for_each(|page| machine.miss(*page)));
+        brought += gone.len();
+    }
+    let refaults = Refaults::of(&machine.memory).all - before.all;
+    assert_eq!(refaults, brought as u64, "every page has been there before");
+    took / brought as f64
+}
+
+/// Every page rotated to the tail of its list, in random order; nanoseconds each.
+fn rotate(machine: &mut Machine, random: &mut Random) -> f64 {
+    let mut pages = machine.frames();
+    random.shuffle(&mut pages);
+    let memory = &mut machine.memory;
+    let took = ns_each(pages.len(), || {
+        pages.iter().for_each(|pfn| memory.deactivate_file(CPU, *pfn, false));
+        memory.lru_add_drain(CPU);
+    });
+    assert_eq!(memory.vmstat().get(VmEvent::Pgrotated), pages.len() as u64, "every page has been rotated");
+    took
+}
+
+/// A machine that a file of twice its memory is read through, and its kswapd.
+struct Reclaimed {
+    machine: Machine,
+    kswapd: Kswapd,
+    at: u32,
+}
+
+impl Reclaimed {
+    fn new(frames: u32) -> Reclaimed {
+        let mut machine = Machine::new(frames, 2 * frames);
+        // A tenth of memory between the marks: kswapd, once woken, has that much to reclaim.
+        machine.memory.sysctl_write("vm.watermark_scale_factor", "1000").expect("it has this sysctl");
+        Reclaimed { machine, kswapd: Kswapd::new(NODE, CPU), at: 0 }
+    }
+
+    /// Reads until kswapd is woken, and lets it reclaim, again and again until it has reclaimed so many pages. Only
+    /// kswapd is on the clock. Nanoseconds for each page reclaimed.
+    fn reclaim(&mut self, pages: u32) -> f64 {
+        let machine = &mut self.machine;
+        let file = machine.cache.pages.len() as u32;
+        let stolen = |machine: &Machine| machine.memory.vmstat().get(VmEvent::PgstealKswapd);
+        let (mut took, before) = (0.0, stolen(machine));
+        while stolen(machine) - before < u64::from(pages) {
+            while !machine.memory.has_wakes() {
+                machine.read(self.at, Gfp::HIGHUSER_MOVABLE);
+                self.at = (self.at + 1) % file;
+            }
+            machine.memory.take_wakes().for_each(drop);
+            let Machine { memory, cache } = machine;
+            took += ns_each(1, || while self.kswapd.step(memory, cache, false) == Step::Working {});
+        }
+        took / (stolen(machine) - before) as f64
+    }
+}
+
+/// How many pages came back since the machine began, and how many of them were active at once.
+struct Refaults {
+    all: u64,
+    active: u64,
+}
+
+impl Refaults {
+    fn of(memory: &Memory) -> Refaults {
+        let count = |item| memory.lru().of_node(NODE).stat_exact(item);
+        Refaults { all: count(NodeStat::WorkingsetRefaultFile), active: count(NodeStat::WorkingsetActivateFile) }
+    }
+
+    /// Percent.
+    fn active_since(&self, before: &Refaults) -> f64 {
+        100.0 * (self.active - before.active) as f64 / (self.all - before.all) as f64
+    }
 }

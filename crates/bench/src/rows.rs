@@ -39,7 +39,8 @@ impl Visit for Streams<'_> {
             self.listener.begins(&format!("{}, {}", figures[0].what, rival.name));
             self.listener.rows(compare(stream, (&rival::kontig(), rival), self.options));
         }
-        for figure in figures {
+        // What has no target is held against nobody.
+        for figure in figures.into_iter().filter(|_| !self.options.quick) {
             let is_there = |peer: &str| bsa.name == peer || self.rivals.iter().any(|r| r.name.starts_with(peer));
             let absent = figure.against.iter().filter(|(peer, _)| !is_there(peer));
             self.without.extend(absent.map(|(peer, _)| (figure.number, *peer)));
@@ -61,7 +62,7 @@ pub fn each(o: &Options, rivals: &[Contender<Called>], listener: &mut dyn Listen
     group(o, listener, &["T1", "T80", "T1000"], "turns", turns::rows);
     group(o, listener, &["F"], "fragmenting", |o| vec![simulator::fragmenting_row(o)]);
     group(o, listener, &["S", "M"], "compaction", compaction::rows);
-    group(o, listener, &["L", "La", "Lb", "Lc"], "reclaim", reclaim::rows);
+    group(o, listener, &["L", "La", "Lb", "Lc", "Ld", "Le"], "reclaim", reclaim::rows);
     group(o, listener, &["C", "Ca", "Cb"], "files", files::rows);
     while let Some(&(_, peer)) = without.first() {
         let (of_peer, others) = without.into_iter().partition(|(_, p)| *p == peer);

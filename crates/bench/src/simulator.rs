@@ -194,9 +194,9 @@ fn events(number: &'static str, frames: u32, stretches: bool, target: Option<Tar
 pub fn event_rows(o: &Options) -> Vec<Row> {
     vec![
         // 8 and 5 million a second.
-        events("13", o.frames(64), false, Some(Target::AtMost(125.0)), o),
+        events("13", o.frames(64), false, o.target(Target::AtMost(125.0)), o),
         events("13a", o.frames(64), true, None, o),
-        events("13b", o.frames(1024), false, Some(Target::AtMost(200.0)), o),
+        events("13b", o.frames(1024), false, o.target(Target::AtMost(200.0)), o),
     ]
 }
 

@@ -73,12 +73,29 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Which of its options make it do with less memory.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Command::Reproduce(_) | Command::Rerun(_) => Some("choose fewer runs side by side with -j 1"),
+            Command::Run(_) => Some("choose a smaller machine with --machine, or fewer runs side by side with -j 1"),
+            Command::Bench(bench) if bench.full => Some("choose smaller machines: leave --full out"),
+            Command::Bench(_) => Some("end other programs first, or measure fewer rows"),
+            _ => None,
+        }
+    }
+}
+
 /// Where results go, and how much of the host they may use.
 #[derive(Args)]
 pub struct OutputArgs {
     /// Print one JSON document (schema kontig.reproduce/2) instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Print the statistics of every figure over repetitions and rounds, too: means, deviations, the best, and which
+    /// differences are more than chance
+    #[arg(long, conflicts_with = "json")]
+    pub statistics: bool,
     /// Keep everything needed to rerun: inputs, counters, histograms, time series. A directory that holds a result is refused
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -91,6 +108,10 @@ pub struct OutputArgs {
     /// Write the simulated machine's /proc files at the start and the end of each measurement
     #[arg(long, value_name = "DIR")]
     pub procfs: Option<PathBuf>,
+    /// Write results in the layout of MMTests, whose own scripts then compare the variants: DIR/EXPERIMENT is the
+    /// directory for compare-mmtests.pl. Variants that are there already are refused, whatever else is there stays
+    #[arg(long, value_name = "DIR")]
+    pub mmtests: Option<PathBuf>,
     /// Seed of all randomness; each further repetition has the next
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

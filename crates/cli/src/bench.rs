@@ -29,7 +29,7 @@ pub struct BenchArgs {
     rows: Vec<String>,
     /// Machines sixteen times as large, and medians of seven: five minutes and 8 GiB of memory
     #[arg(long)]
-    full: bool,
+    pub full: bool,
     /// Print one JSON document (schema kontig.bench/1) instead of the table
     #[arg(long)]
     json: bool,
@@ -58,8 +58,9 @@ pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
 
 /// Whether a row goes by this number, or by its digits.
 fn is_known(asked: &str) -> bool {
-    let asked = Options { filter: vec![asked.to_string()], ..Options::default() };
-    meaning::MEANINGS.iter().any(|(number, _)| asked.wants(&[number], ""))
+    let options = Options { filter: vec![asked.to_string()], ..Options::default() };
+    // An empty text is in every row's.
+    !asked.is_empty() && meaning::MEANINGS.iter().any(|(number, _)| options.wants(&[number], ""))
 }
 
 /// Shows what is being measured where standard error is a terminal, and keeps the rows.

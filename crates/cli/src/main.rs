@@ -21,8 +21,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: HugePages =
-    HugePages::new("kontig", "choose a smaller machine with --machine, or fewer runs side by side with -j 1");
+static ALLOCATOR: HugePages = HugePages::new("kontig", "end other programs first");
 
 /// How a command ends that did what it was asked.
 enum Ending {
@@ -35,6 +34,9 @@ enum Ending {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     interrupt::listen();
+    if let Some(remedy) = cli.command.remedy() {
+        ALLOCATOR.advise(remedy);
+    }
     match run(cli) {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Different) => ExitCode::from(3),

@@ -25,11 +25,11 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
     let mut resolved: Vec<Resolved> = Vec::new();
     for name in &a.names {
         let (experiment, source) = catalog::experiment(name)?;
-        let r = Resolved::new(experiment, Some(&source))?;
-        if resolved.iter().any(|o| o.experiment.id == r.experiment.id) {
-            return Err(AskedWrongly::Value(format!("experiment '{}' is asked for twice", r.experiment.id)).into());
+        let cases = Resolved::all(&experiment, Some(&source))?;
+        if resolved.iter().any(|o| o.experiment.id == experiment.id) {
+            return Err(AskedWrongly::Value(format!("experiment '{}' is asked for twice", experiment.id)).into());
         }
-        resolved.push(r);
+        resolved.extend(cases);
     }
     carry_out(resolved, &a.output)
 }
@@ -63,8 +63,9 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
         e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
     }
     notes.iter().for_each(|note| crate::say(note));
-    let notes = notes.into_iter().chain(changes.of_the_workload()).collect();
-    carry_out(vec![Resolved { notes, ..Resolved::new(e, source.as_ref())? }], &a.output)
+    let notes: Vec<String> = notes.into_iter().chain(changes.of_the_workload()).collect();
+    let cases = Resolved::all(&e, source.as_ref())?.into_iter().map(|r| Resolved { notes: notes.clone(), ..r });
+    carry_out(cases.collect(), &a.output)
 }
 
 /// A workload as an experiment of one variant.
@@ -82,6 +83,9 @@ fn of_workload(name: &str, summary: &str, text: &str) -> Result<Experiment, LabE
         target: None,
         repetitions: 1,
         workload,
+        rounds: 1,
+        case: Vec::new(),
+        caveat: Vec::new(),
         variant: vec![Variant {
             name: "6.1".into(),
             profile: "6.1".into(),
@@ -106,7 +110,8 @@ fn assignment(text: &str) -> Result<(String, String), LabError> {
 fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let begin = Instant::now();
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
-    let session = Session::new(resolved, o.seed, &Views { procfs: o.procfs.clone(), maps })?;
+    let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), maps };
+    let session = Session::new(resolved, o.seed, &views)?;
     // Places that cannot be written to are found out now, not after a minute of work.
     let store = o.out.as_deref().map(Store::create).transpose()?;
     for file in [&o.html, &o.svg].into_iter().flatten() {
@@ -115,6 +120,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     if let Some(dir) = &o.procfs {
         check_directory(dir)?;
     }
+    session.check_mmtests()?;
     let files = Mutex::new(BTreeMap::new());
     let finished = |run: &RunResult| {
         let (path, file) = StoredResult::run_file(run)?;
@@ -143,7 +149,12 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
             let total = session.jobs().len();
             let kept = match (runs_kept, &o.out) {
                 (0, _) => format!("none of {total} runs was finished, and nothing is kept"),
-                (n, None) => format!("{n} of {total} runs were finished and are not stored (no --out)"),
+                (n, None) => match &o.mmtests {
+                    Some(dir) => {
+                        format!("{n} of {total} runs were finished; their iterations are in {}", dir.display())
+                    }
+                    None => format!("{n} of {total} runs were finished and are not stored (no --out)"),
+                },
                 (n, Some(dir)) => {
                     let dir = dir.display();
                     format!("{n} of {total} runs were finished and are kept: 'kontig rerun {dir}' runs those again")
@@ -193,10 +204,17 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
         // What is not a terminal is as wide as it needs to be.
         let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
         let mut text = String::new();
-        for x in outcomes {
-            text += &kontig_report::table::render(&x.result, width, terminal);
-            text += &kontig_report::pace::render(&x.pace);
-            text += "\n";
+        for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id) {
+            for x in cases {
+                text += &kontig_report::table::render(&x.result, width, terminal);
+                if o.statistics {
+                    text += &kontig_report::statistics::render(&x.result, width, terminal).unwrap_or_default();
+                }
+                text += &kontig_report::pace::render(&x.pace);
+                text += "\n";
+            }
+            let together = kontig_report::table::together(&cases.iter().map(|x| &x.result).collect::<Vec<_>>());
+            text += &together.map_or(String::new(), |line| line + "\n");
         }
         let gib = host.peak_rss_bytes as f64 / (1u64 << 30) as f64;
         let most = outcomes.iter().map(|x| x.result.repetitions).max().unwrap_or(1);
@@ -223,7 +241,8 @@ fn page(session: &Session, outcomes: &[Outcome]) -> String {
     let experiments = outcomes
         .iter()
         .map(|x| {
-            let source = session.resolved().iter().find(|r| r.experiment.id == x.result.id);
+            let is_of = |r: &&Resolved| (&r.experiment.id, &r.case) == (&x.result.id, &x.result.case);
+            let source = session.resolved().iter().find(is_of);
             kontig_report::html::PageExperiment {
                 result: &x.result,
                 runs: &x.runs,
@@ -256,7 +275,7 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
         };
         crate::say(&format!("{shown}: {first} {more} not of this result: its result.json names no such run"));
     }
-    let session = Session::new(stored.inputs.clone(), stored.seed, &Views { procfs: None, maps: true })?;
+    let session = Session::new(stored.inputs.clone(), stored.seed, &Views { maps: true, ..Views::default() })?;
     let planned = session.jobs().len();
     let session = session.only(|plan| stored.has(plan));
     let files = Mutex::new(BTreeMap::new());

@@ -57,6 +57,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     );
     refused(dir, &["run", "qqqqqqqqqqqqqqqqqqqqqq"], 2, &["known: ", "hugealloc"]);
     refused(dir, &["bench", "1", "14"], ASKED_WRONGLY, &["there is no row '14'", "13a"]);
+    refused(dir, &["bench", ""], ASKED_WRONGLY, &["there is no row ''", "13a"]);
 }
 
 #[test]
@@ -67,11 +68,11 @@ fn a_setting_is_refused_for_the_reason_there_is() {
         let says = format!("kontig: {says}\n");
         refused(dir, &tiny(more), ASKED_WRONGLY, &[&says]);
     };
-    set(&["--set", "vm.defrag_mode=1"], "vm.defrag_mode: profile '6.1' does not have it; --profile 7.2 has it");
+    set(&["--set", "vm.defrag_mode=1"], "vm.defrag_mode: profile '6.1' does not have it; --profile 7.2 or 7.3 has it");
     set(
         &["--profile", "5.6", "--set", "compaction_proactiveness=1"],
         "vm.compaction_proactiveness: profile '5.6' does not have it; --switch proactive-compaction adds it, \
-         --profile 5.9, 5.10, 6.1, 6.12 or 7.2 has it",
+         --profile 5.9, 5.10, 6.1, 6.12, 7.2 or 7.3 has it",
     );
     let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60";
     for text in ["vm.extfrag_threshold", "=5", "extfrag_threshold="] {
@@ -97,8 +98,8 @@ fn an_unknown_setting_is_found_out_before_anything_is_booted() {
     // To boot a terabyte takes seconds; where the host has no room for it, that is not what is said.
     let begin = Instant::now();
     for what in ["hugepage-latency", "hugealloc"] {
-        let args = ["run", what, "--machine", "xeon-1t", "--set", "vm.swappiness=1"];
-        refused(d.path(), &args, ASKED_WRONGLY, &["unknown sysctl 'vm.swappiness'"]);
+        let args = ["run", what, "--machine", "xeon-1t", "--set", "vm.vfs_cache_pressure=1"];
+        refused(d.path(), &args, ASKED_WRONGLY, &["unknown sysctl 'vm.vfs_cache_pressure'"]);
         let args = ["run", what, "--machine", "xeon-1t", "--profile", "6.1", "--set", "vm.defrag_mode=1"];
         refused(d.path(), &args, ASKED_WRONGLY, &["vm.defrag_mode: profile '6.1' does not have it"]);
     }
@@ -326,7 +327,7 @@ fn a_target_that_does_not_fit_is_refused() {
     write(dir, "target.toml", &changed(TARGET, &[("\"a\", \"b\"", "\"a\""), ("100.0, ", "")]));
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:5: 2 variants", "small-target has 1"]);
     write(dir, "target.toml", &changed(TARGET, &[("100.0, ", "")]));
-    let says = ["./target.toml: ", "'hugepage alloc latency p50' has 1 values for 2 variants"];
+    let says = ["./target.toml:8: ", "'hugepage alloc latency p50' has 1 values for 2 variants"];
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
     let e = experiment(dir, &[("repetitions = 2", "target = \"hugepage-latenzy\"")]);
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["target", "did you mean 'hugepage-latency'?"]);
@@ -397,6 +398,31 @@ fn a_machine_larger_than_the_host_says_what_it_needs() {
     );
     assert!(begin.elapsed() < Duration::from_secs(5));
     assert!(!d.path().join("kept").exists(), "nothing was begun");
+}
+
+#[test]
+fn where_memory_ends_the_remedy_is_one_that_the_command_has() {
+    let d = tmp();
+    for args in [
+        &["bench", "10"][..],
+        &["bench", "10", "--full"],
+        &["run", "watch", "--machine", "desktop-32g"],
+        &["reproduce", "compact-32g"],
+    ] {
+        // The host has plenty; the program may have 100 MB of it.
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -v 100000; exec \"$0\" \"$@\""]).arg(program()).args(args);
+        let output = limited.current_dir(d.path()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(FAILED), 1), "{args:?}: {stderr}");
+        let (_, remedy) = stderr.split_once(" KiB of memory left: ").unwrap_or_else(|| panic!("{args:?}: {stderr}"));
+        let help = kontig(d.path(), &[args[0], "--help"]).output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let options = remedy.split([' ', ',', '\n']).filter(|word| word.starts_with('-'));
+        for option in options {
+            assert!(help.contains(&format!("{option} ")) || help.contains(&format!("{option},")), "{option}: {help}");
+        }
+    }
 }
 
 /// Tests may run as root, whom permissions do not stop: what is below a regular file nobody can write.
@@ -472,8 +498,14 @@ fn a_result_that_is_none_cannot_be_rerun() {
         ("[]", "names no schema"),
         ("{}", "names no schema"),
         (r#"{"schema": 1}"#, "names no schema"),
-        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/3"),
-        (r#"{"schema": "kontig.result/3"}"#, "damaged: missing field"),
+        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/4"),
+        (r#"{"schema": "kontig.result/3"}"#, "rerun it with the version that wrote it"),
+        (r#"{"schema": "kontig.result/4"}"#, "damaged: missing field"),
+        (
+            r#"{"schema": "kontig.reproduce/1"}"#,
+            "schema kontig.reproduce/1 holds tables and no runs: give a directory that --out wrote",
+        ),
+        (r#"{"schema": "kontig.reproduce/2"}"#, "holds tables and no runs"),
     ] {
         write(dir, "result.json", text);
         refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);

@@ -135,7 +135,7 @@ fn an_experiment_runs_under_any_profile_and_its_variants_are_called_after_what_t
         what_if(dir, &["run", "hugepage-latency", "--machine", "tiny-64m", "--profile", profile, "--out", profile])
     };
     assert_eq!(on("5.6"), (vec!["5.6".into(), "5.6+proactive-compaction".into()], vec![], String::new()));
-    for profile in ["5.9", "5.10", "6.1", "6.12", "7.2"] {
+    for profile in ["5.9", "5.10", "6.1", "6.12", "7.2", "7.3"] {
         let (variants, notes, stderr) = on(profile);
         assert_eq!(variants, [profile]);
         assert!(notes[0].starts_with("switch proactive-compaction of '5.6.0-rc3+proactiveness=20' is left out: "));
@@ -200,6 +200,9 @@ fn a_published_experiment_is_not_held_against_its_figures_under_other_settings()
     assert!(e["rows"].as_array().unwrap().iter().all(|r| r["published"].as_array().unwrap().is_empty()));
 }
 
+const OF_EXPERIMENT: [&str; 11] =
+    ["id", "case", "machine", "target", "repetitions", "rounds", "variants", "rows", "ageing", "score", "remarks"];
+
 #[test]
 fn json_has_the_fields_of_its_schema_and_no_others() {
     let d = tmp();
@@ -211,11 +214,11 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     let experiments = doc["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 1);
     let e = &experiments[0];
-    assert_eq!(fields(e), set(["id", "machine", "target", "repetitions", "variants", "rows", "score", "remarks"]));
+    assert_eq!(fields(e), set(OF_EXPERIMENT));
     assert_eq!(e["repetitions"], 1);
     assert_eq!((e["id"].as_str(), e["target"].as_str()), (Some("small"), Some("small-target")));
     assert_eq!(e["variants"], serde_json::json!(["vanilla", "patched, 60"]));
-    assert_eq!(fields(&e["score"]), set(["direction", "headline_within_2x"]));
+    assert_eq!(fields(&e["score"]), set(["direction", "headline_within_2x", "apart"]));
     for tally in ["direction", "headline_within_2x"] {
         assert_eq!(fields(&e["score"][tally]), set(["agree", "of"]));
         assert_eq!(e["score"][tally]["of"], 1);
@@ -231,9 +234,11 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
         "published",
         "measured",
         "pairs",
-        "direction_agrees",
-        "ratio_off",
+        "steps",
+        "caveat",
+        "statistics",
     ]);
+    let of_step = set(["variant", "against", "rule", "direction_agrees", "ratio_off", "size_agrees"]);
     let of_measured = set(["value", "low", "high", "repetitions", "samples", "samples_needed"]);
     for (i, row) in rows.iter().enumerate() {
         assert_eq!(fields(row), of_row);
@@ -242,7 +247,9 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
         assert_eq!(row["measured"].as_array().unwrap().len(), 2);
         assert!(row["measured"].as_array().unwrap().iter().all(|m| m.is_null() || fields(m) == of_measured));
         assert_eq!(row["published"].as_array().unwrap().len(), if i == 0 { 2 } else { 0 });
-        assert_eq!(row["direction_agrees"].is_boolean(), i == 0);
+        let steps = row["steps"].as_array().unwrap();
+        assert_eq!(steps.len(), usize::from(i == 0));
+        assert!(steps.iter().all(|step| fields(step) == of_step && step["direction_agrees"].is_boolean()));
     }
     assert_eq!(rows[0]["name"], "hugepage alloc latency p50");
     assert_eq!(rows[0]["published"], serde_json::json!([100.0, 10.0]));

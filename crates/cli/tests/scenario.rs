@@ -5,7 +5,7 @@ mod common;
 
 use common::{files, kontig, machine, write};
 use kontig_lab::catalog;
-use kontig_lab::compare::compare;
+use kontig_lab::compare::{Subject, compare};
 use kontig_lab::experiment::Variant;
 use kontig_lab::plan::RunPlan;
 use kontig_lab::run::{RunControl, run};
@@ -99,6 +99,8 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
     let d = tempfile::tempdir().unwrap();
     RunPlan {
         experiment: "pairs".into(),
+        case: String::new(),
+        rounds: 1,
         variant: Variant {
             name: profile.into(),
             profile: profile.into(),
@@ -110,6 +112,7 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
         scenario,
         repetition,
         seed: 1 + u64::from(repetition),
+        mmtests: None,
         procfs: None,
         pictures: true,
     }
@@ -122,7 +125,8 @@ fn carried_out(plan: &RunPlan) -> RunResult {
 
 fn table(runs: &[RunResult], profiles: &[&str]) -> ExperimentResult {
     let variants: Vec<Variant> = profiles.iter().map(|profile| plan(scenario(1), profile, 0).variant).collect();
-    compare("pairs", "four CPUs", &variants, None, &[], runs)
+    let (id, machine, variants) = ("pairs", "four CPUs", variants.as_slice());
+    compare(&Subject { id, case: "", machine, variants, target: None, caveats: &[], notes: &[] }, runs)
 }
 
 #[test]

@@ -97,6 +97,24 @@ fn verdicts_are_one_json_document() {
 }
 
 #[test]
+fn a_recording_of_a_kernel_without_profile_is_replayed_by_one_that_is_named() {
+    let d = tmp();
+    let about = copy(d.path(), "9.9-x").join("recording.toml");
+    let text = std::fs::read_to_string(&about).unwrap();
+    std::fs::write(about, changed(&text, &[("series = \"6.1\"", "series = \"9.9\"")])).unwrap();
+    let (code, out, _) = verify(d.path(), &["9.9-x", "--profile", "6.1"]);
+    assert!(code == 0 && out.starts_with("9.9-x: equal: 4,000 operations"), "{out}");
+    let mine = "name = \"mine\"\nsummary = \"mine\"\nbase = \"6.1\"\n[slow_path]\ncompact_stall = \"always\"\n";
+    std::fs::write(d.path().join("mine.toml"), mine).unwrap();
+    let (code, out, _) = verify(d.path(), &["9.9-x", "--profile", "mine.toml"]);
+    assert!(code == 3 && out.starts_with("9.9-x: DIFFERENT at "), "{out}");
+    let (code, _, err) = verify(d.path(), &["9.9-x", "--profile", "7.2"]);
+    assert!(code == 2 && err.ends_with("the PCP lines are of another kernel than profile '7.2'\n"), "{err}");
+    let (code, _, err) = verify(d.path(), &["9.9-x", "--profile", "9.9"]);
+    assert!(code == 2 && err.lines().count() == 1 && err.contains("9.9"), "{err}");
+}
+
+#[test]
 fn what_is_no_recording_is_one_line_and_exit_code_2() {
     let d = tmp();
     let one_line = |args: &[&str], says: &str| {
@@ -111,10 +129,10 @@ fn what_is_no_recording_is_one_line_and_exit_code_2() {
         "6.1-stress1: no such recording: No such file or directory: did you mean oracle/golden/6.1-stress1?",
     );
     one_line(&["oracle/golden/6.1-stres"], "did you mean oracle/golden/6.1-stress1?");
-    let about = copy(d.path(), "7.3-foo").join("recording.toml");
+    let about = copy(d.path(), "9.9-foo").join("recording.toml");
     let text = std::fs::read_to_string(&about).unwrap();
-    std::fs::write(about, changed(&text, &[("series = \"6.1\"", "series = \"7.3\"")])).unwrap();
-    one_line(&["7.3-foo"], "7.3-foo: no profile for kernel 7.3; known: 5.10, 6.1, 6.12, 7.2");
+    std::fs::write(about, changed(&text, &[("series = \"6.1\"", "series = \"9.9\"")])).unwrap();
+    one_line(&["9.9-foo"], "9.9-foo: no profile for kernel 9.9; known: 5.10, 6.1, 6.12, 7.2, 7.3");
     let cut = copy(d.path(), "6.1-cut").join("res.bin.xz");
     let bytes = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();

@@ -4,6 +4,7 @@
 //! the TLB as well as the cache. Everything below 32 MiB goes to the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::OnceLock;
 
 /// From this size on an allocation is mapped on its own.
 const LARGE: usize = 32 << 20;
@@ -13,12 +14,19 @@ const HUGE_PAGE: usize = 2 << 20;
 pub struct HugePages {
     program: &'static str,
     remedy: &'static str,
+    /// The remedy of what the program was asked for.
+    advised: OnceLock<&'static str>,
 }
 
 impl HugePages {
     /// The allocator of a program: where the host has no memory left, it ends it with a line that names the remedy.
     pub const fn new(program: &'static str, remedy: &'static str) -> HugePages {
-        HugePages { program, remedy }
+        HugePages { program, remedy, advised: OnceLock::new() }
+    }
+
+    /// Names another remedy from now on, as options differ from command to command. Only the first is kept.
+    pub fn advise(&self, remedy: &'static str) {
+        self.advised.get_or_init(|| remedy);
     }
 }
 
@@ -57,6 +65,35 @@ fn map(layout: Layout) -> *mut u8 {
     }
 }
 
+/// Makes a mapping as large as another layout asks; null if there is no memory. Its pages move, and nothing is copied.
+///
+/// # Safety
+/// `ptr` came from [`map`], and `len` bytes are mapped there.
+unsafe fn remap(ptr: *mut u8, len: usize, new: Layout) -> *mut u8 {
+    let wanted = mapped_len(new);
+    if wanted <= len {
+        if wanted < len {
+            // SAFETY: the end of the mapping, of which nobody asks for anything any more.
+            unsafe { libc::munmap(ptr.add(wanted).cast(), len - wanted) };
+        }
+        return ptr;
+    }
+    let to = map(new);
+    if to.is_null() {
+        return to;
+    }
+    // SAFETY: the pages replace untouched ones of a mapping of our own, which is larger.
+    let moved = unsafe {
+        libc::mremap(ptr.cast(), len, len, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, to.cast::<libc::c_void>())
+    };
+    if moved == libc::MAP_FAILED {
+        // SAFETY: the new mapping has not been given to anybody.
+        unsafe { libc::munmap(to.cast(), wanted) };
+        return std::ptr::null_mut();
+    }
+    to
+}
+
 impl HugePages {
     /// The allocation, or the end of the program with one line and the exit code of a failure: what has been written so
     /// far is kept, and there is nothing else that could be done without memory.
@@ -72,7 +109,8 @@ impl HugePages {
     fn end(&self, bytes: usize) -> ! {
         use std::io::Write;
         // Standard error has no buffer, and formatting numbers takes no memory.
-        let (program, kib, remedy) = (self.program, bytes.div_ceil(1024), self.remedy);
+        let (program, kib) = (self.program, bytes.div_ceil(1024));
+        let remedy = self.advised.get().unwrap_or(&self.remedy);
         let _ = writeln!(std::io::stderr(), "{program}: the host has no {kib} KiB of memory left: {remedy}");
         // SAFETY: ending the process at once runs no code that could need memory.
         unsafe { libc::_exit(1) }
@@ -96,6 +134,52 @@ unsafe impl GlobalAlloc for HugePages {
             unsafe { libc::munmap(ptr.cast(), mapped_len(layout)) };
         } else {
             unsafe { System.dealloc(ptr, layout) }
+        }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller keeps to what a layout asks for; the alignment is the old one.
+        let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        if is_large(layout) && is_large(new) {
+            // SAFETY: `ptr` came from `map` with the old layout.
+            return self.there(unsafe { remap(ptr, mapped_len(layout), new) }, new);
+        }
+        if !is_large(layout) && !is_large(new) {
+            return self.there(unsafe { System.realloc(ptr, layout, size) }, new);
+        }
+        // SAFETY: both are at least as large as what is copied, and the new one is nobody's yet.
+        unsafe {
+            let to = self.alloc(new);
+            to.copy_from_nonoverlapping(ptr, layout.size().min(size));
+            self.dealloc(ptr, layout);
+            to
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_and_shrinks_keeps_its_contents_and_stays_on_huge_pages() {
+        let pages = HugePages::new("test", "none");
+        let sizes =
+            [100, 5 << 20, LARGE - 1, LARGE, LARGE + 1, LARGE + 5 * HUGE_PAGE, 3 * LARGE, 2 * LARGE, LARGE, 4096];
+        let layout = |size| Layout::from_size_align(size, 8).expect("a valid layout");
+        // SAFETY: each size is what the block has at that time, and only bytes within it are reached.
+        unsafe {
+            let mut block = pages.alloc(layout(sizes[0]));
+            for i in 0..sizes[0] {
+                *block.add(i) = i as u8;
+            }
+            for size in sizes.windows(2) {
+                block = pages.realloc(block, layout(size[0]), size[1]);
+                *block.add(size[1] - 1) = 7;
+                assert!((0..sizes[0]).all(|i| *block.add(i) == i as u8), "from {} to {} bytes", size[0], size[1]);
+                assert!(!is_large(layout(size[1])) || block.align_offset(HUGE_PAGE) == 0);
+            }
+            pages.dealloc(block, layout(sizes[sizes.len() - 1]));
         }
     }
 }

@@ -5,9 +5,10 @@
 //! is answered with the nearest known one.
 
 use crate::error::{AskedWrongly, LabError};
-use crate::experiment::{Experiment, Target};
+use crate::experiment::Experiment;
 use crate::source::Source;
 use crate::sysctls;
+use crate::target::Target;
 use kontig_mm::Profile;
 use kontig_profiles::{Switch, is_path};
 use kontig_sim::MachineFile;
@@ -48,6 +49,18 @@ pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item
     let known: Vec<&str> = known.into_iter().collect();
     let nearest = kontig_profiles::nearest(name, &known);
     AskedWrongly::Unknown { what, name: name.into(), nearest, known: known.join(", ") }.into()
+}
+
+/// What to say of a name that is none of the known ones: the nearest, or all if none is near.
+pub(crate) fn did_you_mean(what: &str, name: &str, known: &[&str]) -> String {
+    match kontig_profiles::nearest(name, known) {
+        Some(nearest) => format!("unknown {what} '{name}': did you mean '{nearest}'?"),
+        None => {
+            let mut all = known.to_vec();
+            all.dedup();
+            format!("unknown {what} '{name}'; known: {}", all.join(", "))
+        }
+    }
 }
 
 /// What a built-in file is called, which is the name inside it.
@@ -183,6 +196,20 @@ fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
     if let Some(pace) = &e.pace {
         machine(&pace.machine).map_err(|error| source.wrong_name(&["pace", "machine"], error))?;
     }
+    for (i, case) in e.case.iter().enumerate() {
+        let way = |key: &'static str| ["case".to_owned(), i.to_string(), key.to_owned()];
+        let wrong = |key: &'static str, error| source.wrong_name(&way(key).each_ref().map(String::as_str), error);
+        case.machine.iter().try_for_each(|name| machine(name).map(drop).map_err(|e| wrong("machine", e)))?;
+        case.target.iter().try_for_each(|name| target(name).map(drop).map_err(|e| wrong("target", e)))?;
+        for v in &e.of_case(case).variant {
+            let thrown = profile_with(&v.profile, &v.switches).map_err(|error| wrong("sysctls", error))?;
+            let settings = v.sysctl_texts().into_iter().filter(|(name, _)| case.sysctls.contains_key(name));
+            settings
+                .into_iter()
+                .try_for_each(|(name, value)| sysctls::check(v, &thrown, &name, &value))
+                .map_err(|error| wrong("sysctls", error))?;
+        }
+    }
     for (i, v) in e.variant.iter().enumerate() {
         let wrong = |way: &[&str], error| source.wrong_name(&[&["variant", &i.to_string()], way].concat(), error);
         profile(&v.profile).map_err(|error| wrong(&["profile"], error))?;
@@ -202,7 +229,7 @@ pub fn experiments() -> Result<Vec<Experiment>, LabError> {
 /// A target by name or file, with the text it came from.
 pub fn target(name: &str) -> Result<(Target, String), LabError> {
     let (t, source) = find("target", TARGETS, name, Source::parse, |t: &Target| &t.id)?;
-    t.validate().map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
+    t.validate().map_err(|wrong| source.wrong(wrong))?;
     Ok((t, source.text))
 }
 

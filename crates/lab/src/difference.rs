@@ -1,5 +1,6 @@
 //! Differences: where two results of one request first differ, said in a line.
 
+use crate::resolved::key;
 use crate::store::StoredResult;
 use kontig_results::ExperimentResult;
 use std::collections::BTreeMap;
@@ -20,7 +21,8 @@ impl StoredResult {
             Differing::New(path) => format!("{path}: not produced before"),
         });
         let tables = || {
-            let by_name = |r: &'_ StoredResult| r.experiments.iter().map(|e| (e.id.clone(), e.clone())).collect();
+            let by_name =
+                |r: &'_ StoredResult| r.experiments.iter().map(|e| (key(&e.id, &e.case), e.clone())).collect();
             let (before, now): (BTreeMap<_, _>, BTreeMap<_, _>) = (by_name(self), by_name(other));
             differing(&before, &now).map(|d| match d {
                 Differing::Values(name, a, b) => format!("{name}, {}", first_difference_of_tables(a, b)),
@@ -80,6 +82,9 @@ fn first_difference_of_tables(before: &ExperimentResult, now: &ExperimentResult)
     if before.rows.len() != now.rows.len() {
         return format!("{} rows before, {} now", before.rows.len(), now.rows.len());
     }
+    if let Some((a, b)) = before.ageing.iter().zip(&now.ageing).find(|(a, b)| a != b) {
+        return format!("the rounds of '{}': {:?} before, {:?} now", a.name, a.measured, b.measured);
+    }
     if before.score != now.score {
         return format!("score: {:?} before, {:?} now", before.score, now.score);
     }
@@ -99,12 +104,14 @@ mod tests {
     /// A result of no inputs with a run, a table of a row, and a pace sweep of a point.
     fn result() -> StoredResult {
         let table: ExperimentResult = serde_json::from_value(serde_json::json!({
-            "id": "e", "machine": "m", "target": "", "repetitions": 1, "variants": ["v"],
-            "score": { "direction": { "agree": 0, "of": 0 }, "headline_within_2x": { "agree": 0, "of": 0 } },
-            "remarks": [],
+            "id": "e", "case": "", "machine": "m", "target": "", "repetitions": 1, "rounds": 1, "variants": ["v"],
+            "score": {
+                "direction": { "agree": 0, "of": 0 }, "headline_within_2x": { "agree": 0, "of": 0 }, "apart": [],
+            },
+            "ageing": [], "remarks": [],
             "rows": [{
                 "name": "x", "unit": "s", "phase": "measure", "better": "lower", "merge": "median", "headline": false,
-                "published": [], "measured": [null], "pairs": [null], "direction_agrees": null, "ratio_off": null,
+                "published": [], "measured": [null], "pairs": [null], "steps": [], "caveat": null, "statistics": [null],
             }],
         }))
         .expect("a table");

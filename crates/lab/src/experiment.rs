@@ -1,12 +1,13 @@
-//! Experiments and targets, as data.
+//! Experiments, as data.
 
 use crate::files::{file_name, is_file_name};
+use crate::target::CaveatOf;
 use kontig_mm::sysctl::Sysctl;
 use kontig_workload::{LONGEST_PAUSE_US, Workload, Wrong, within};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An experiment: one workload on one machine under several variants.
+/// An experiment: a workload on a machine under several variants, or several such cases.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -25,8 +26,17 @@ pub struct Experiment {
     pub repetitions: u32,
     /// What runs.
     pub workload: Workload,
+    /// How often the measured phases follow each other on one machine, without a boot in between: each time is a round.
+    #[serde(default = "once")]
+    pub rounds: u32,
     /// The variants, baseline first.
     pub variant: Vec<Variant>,
+    /// Machines and configurations, each with a table of its own.
+    #[serde(default)]
+    pub case: Vec<Case>,
+    /// Published rows that are scored apart, beside those the target says so of.
+    #[serde(default)]
+    pub caveat: Vec<CaveatOf>,
     /// The workload's pause between operations, varied on a smaller machine.
     pub pace: Option<Pace>,
 }
@@ -51,6 +61,23 @@ pub struct Variant {
     pub sysctls: BTreeMap<String, toml::Value>,
 }
 
+/// One of several machines or configurations an experiment runs on: what it does not name is the experiment's own.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Its name.
+    pub name: String,
+    /// The machine's name.
+    pub machine: Option<String>,
+    /// The published figures to hold it against.
+    pub target: Option<String>,
+    /// What runs.
+    pub workload: Option<Workload>,
+    /// Sysctls of every variant, set before anything runs.
+    #[serde(default)]
+    pub sysctls: BTreeMap<String, toml::Value>,
+}
+
 /// A sweep over the pause between huge-page allocations: how fast may they be taken before one stalls?
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -59,33 +86,6 @@ pub struct Pace {
     pub machine: String,
     /// The pauses, µs.
     pub pause_us: Vec<f64>,
-}
-
-/// Published figures.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct Target {
-    /// The name it is asked for by.
-    pub id: String,
-    /// The columns, baseline first.
-    pub variants: Vec<String>,
-    /// The rows.
-    pub row: Vec<TargetRow>,
-}
-
-/// A published row.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct TargetRow {
-    /// What was measured.
-    pub name: String,
-    /// Its unit.
-    pub unit: String,
-    /// Whether it is one of the figures the document is known for.
-    #[serde(default)]
-    pub headline: bool,
-    /// One figure a column.
-    pub values: Vec<f64>,
 }
 
 impl Variant {
@@ -132,12 +132,18 @@ impl Experiment {
                 return wrong(name, format!("variants '{}' and '{}' would be stored under one name", w.name, v.name));
             }
         }
-        if self.repetitions == 0 {
-            return wrong(&["repetitions"], "repetitions = 0: nothing would run".into());
+        for (name, n) in [("repetitions", self.repetitions), ("rounds", self.rounds)] {
+            if n == 0 {
+                return wrong(&[name], format!("{name} = 0: nothing would run"));
+            }
+            if n > MOST_RUNS {
+                return wrong(&[name], format!("{name} = {n}: at most {MOST_RUNS}"));
+            }
         }
-        if self.repetitions > MOST_RUNS {
-            return wrong(&["repetitions"], format!("repetitions = {}: at most {MOST_RUNS}", self.repetitions));
+        if self.rounds > 1 && self.pace.is_some() {
+            return wrong(&["pace"], "[pace] makes runs of one round: leave out rounds or [pace]".into());
         }
+        self.validate_cases()?;
         if self.pace.is_some() && !self.workload.measures_one_driver() {
             let reason = "[pace] varies the pause of one driver of huge pages: the phase 'measure' waits for one task, \
                           of kind = \"hugealloc\"";
@@ -153,34 +159,58 @@ impl Experiment {
         self.workload.validate().map_err(|wrong| wrong.below(&["workload"]))
     }
 
+    /// Whether its cases can be told apart, and each makes sense.
+    fn validate_cases(&self) -> Result<(), Wrong> {
+        for (i, case) in self.case.iter().enumerate() {
+            let number = i.to_string();
+            let wrong = |key: &str, reason: String| Err(Wrong::at(&["case", &number, key], reason));
+            if case.name.is_empty() || !is_file_name(&file_name(&case.name)) {
+                return wrong("name", format!("a case cannot be called '{}'", case.name));
+            }
+            if let Some(other) = self.case[..i].iter().find(|other| file_name(&other.name) == file_name(&case.name)) {
+                return wrong(
+                    "name",
+                    format!("cases '{}' and '{}' would be stored under one name", other.name, case.name),
+                );
+            }
+            if let Some(workload) = &case.workload {
+                workload.validate().map_err(|wrong| wrong.below(&["case", &number, "workload"]))?;
+            }
+        }
+        if !self.case.is_empty() && self.pace.is_some() {
+            return Err(Wrong::at(&["pace"], "[pace] is of one case: leave out [[case]] or [pace]"));
+        }
+        Ok(())
+    }
+
+    /// The experiment of one of its cases alone.
+    pub(crate) fn of_case(&self, case: &Case) -> Experiment {
+        let mut e = Experiment { case: Vec::new(), ..self.clone() };
+        if let Some(machine) = &case.machine {
+            e.machine.clone_from(machine);
+        }
+        if let Some(target) = &case.target {
+            e.target = Some(target.clone());
+        }
+        if let Some(workload) = &case.workload {
+            e.workload = workload.clone();
+        }
+        for variant in &mut e.variant {
+            // What a variant sets itself stands above what its case sets for all.
+            let own = std::mem::replace(&mut variant.sysctls, case.sysctls.clone());
+            let short = |name: &str| Sysctl::find(name).map_or(name, |s| s.short_name()).to_owned();
+            variant.sysctls.retain(|name, _| !own.keys().any(|own| short(own) == short(name)));
+            variant.sysctls.extend(own);
+        }
+        e
+    }
+
     /// The names of machines, profiles and targets it goes by.
     pub(crate) fn names_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let profiles = self.variant.iter_mut().map(|v| &mut v.profile);
         let machines = std::iter::once(&mut self.machine).chain(self.pace.as_mut().map(|pace| &mut pace.machine));
-        machines.chain(&mut self.target).chain(profiles)
-    }
-}
-
-impl Target {
-    /// Whether it makes sense as a whole.
-    ///
-    /// # Errors
-    /// What does not.
-    pub fn validate(&self) -> Result<(), String> {
-        for r in &self.row {
-            if r.values.len() != self.variants.len() {
-                return Err(format!(
-                    "row '{}' has {} values for {} variants",
-                    r.name,
-                    r.values.len(),
-                    self.variants.len()
-                ));
-            }
-            if let Some(v) = r.values.iter().find(|v| !v.is_finite()) {
-                return Err(format!("row '{}' has the value {v}", r.name));
-            }
-        }
-        Ok(())
+        let cases = self.case.iter_mut().flat_map(|case| case.machine.iter_mut().chain(&mut case.target));
+        machines.chain(&mut self.target).chain(profiles).chain(cases)
     }
 }
 

@@ -108,10 +108,10 @@ pub(crate) fn distribution_figures(h: &Histogram, of: &Latencies) -> Vec<Reading
     figures
 }
 
-/// Figures of every phase, and of all together.
-pub(crate) fn phase_figures(phases: &[Stretch]) -> Vec<Reading> {
+/// Figures of each of these phases, and of all of a run's together if that is asked for.
+pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<Reading> {
     let mut figures = Vec::new();
-    let whole = [(TOTAL.to_owned(), phases)];
+    let whole = all.map(|all| (TOTAL.to_owned(), all));
     let single = phases.iter().map(|p| (p.name.clone(), std::slice::from_ref(p)));
     for (phase, of) in single.chain(whole) {
         let seconds = |ns: &dyn Fn(&Stretch) -> u64| of.iter().map(ns).sum::<u64>() as f64 / 1e9;

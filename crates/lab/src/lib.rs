@@ -1,26 +1,32 @@
 //! Kontig's laboratory: experiments, their runs, and how they compare with what was published.
 //!
 //! From what is asked for to what is kept, each module uses those before it and none after:
-//! [`source`] is a file with its lines; [`catalog`] holds the data that comes along; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
-//! looking at what `observe` reads off the machine; [`compare`] makes the table of all runs; `sweep` varies the pace;
+//! [`source`] is a file with its lines; [`experiment`] and [`target`] are what such files say, with each row's [`formula`]; [`catalog`] holds the data that comes along; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
+//! looking at what `observe` reads off the machine; [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
 //! [`resolved`] looks up what an experiment names; [`session`] does it all in parallel, by a `queue`; [`store`] keeps results and finds
 //! them again.
 
+mod ageing;
 pub mod catalog;
 pub mod compare;
+mod counters;
 mod difference;
 pub mod error;
 mod event_log;
 pub mod experiment;
 mod figures;
 pub mod files;
+pub mod formula;
 mod gate;
+pub mod mmtests;
 mod observe;
 pub mod plan;
+mod quantity;
 mod queue;
 mod remarks;
 mod repetitions;
 pub mod resolved;
+mod round;
 pub mod run;
 mod sampler;
 pub mod session;
@@ -28,6 +34,8 @@ pub mod source;
 pub mod store;
 mod sweep;
 pub mod sysctls;
+pub mod target;
+pub mod unit;
 pub mod what_if;
 
 pub use error::{AskedWrongly, Failed, LabError};

@@ -2,6 +2,7 @@
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
+use crate::mmtests::MmtestsRun;
 use crate::sysctls;
 use kontig_mm::{Memory, Profile};
 use kontig_sim::MachineFile;
@@ -13,6 +14,10 @@ use std::path::PathBuf;
 pub struct RunPlan {
     /// The experiment it belongs to.
     pub experiment: String,
+    /// The case of it; empty if it has none.
+    pub case: String,
+    /// How often the measured phases follow each other.
+    pub rounds: u32,
     /// The variant.
     pub variant: Variant,
     /// Its profile, switches thrown.
@@ -27,6 +32,8 @@ pub struct RunPlan {
     pub seed: u64,
     /// Where to write the machine's proc files at the begin and the end of the measurement.
     pub procfs: Option<PathBuf>,
+    /// Where to write its iterations in the layout of MMTests.
+    pub mmtests: Option<MmtestsRun>,
     /// Whether it takes pictures of the machine's pageblocks.
     pub pictures: bool,
 }
@@ -36,6 +43,8 @@ pub struct RunPlan {
 pub struct Views {
     /// The directory for the machines' proc files.
     pub procfs: Option<PathBuf>,
+    /// The directory for results in the layout of MMTests.
+    pub mmtests: Option<PathBuf>,
     /// Whether somebody will look at the maps, or at files that hold them. The one that is shown is of a variant's first
     /// repetition, so no other run has a map.
     pub maps: bool,
@@ -44,7 +53,7 @@ pub struct Views {
 impl RunPlan {
     /// A short name for messages.
     pub fn title(&self) -> String {
-        format!("{} / {}", self.experiment, self.variant.name)
+        format!("{} / {}", crate::resolved::key(&self.experiment, &self.case), self.variant.name)
     }
 
     /// Whether the machine could be made, the sysctls be set and the scenario be run; nothing is booted.

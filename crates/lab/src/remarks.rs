@@ -5,12 +5,19 @@
 
 use crate::event_log::{FIRST, LAST};
 use crate::experiment::Variant;
+use crate::quantity::Quantity;
 use crate::repetitions::{Repetitions, merged};
 use kontig_mm::sysctl::Sysctl;
-use kontig_results::{Ending, MEASURE, Merge, Remark};
+use kontig_results::{Ending, MEASURE, Reading, Remark, RunResult};
 
-/// All remarks on the runs of these variants, in the order they are shown. `notes` is about the request.
-pub(crate) fn remarks(variants: &[Variant], by_variant: &[Repetitions<'_>], notes: &[String]) -> Vec<Remark> {
+/// All remarks on the runs of these variants, in the order they are shown. `notes` is about the request, `published` are
+/// the rows of the target.
+pub(crate) fn remarks(
+    variants: &[Variant],
+    by_variant: &[Repetitions<'_>],
+    published: &[&Quantity],
+    notes: &[String],
+) -> Vec<Remark> {
     let of_all = |text: String| Remark { variant: None, text };
     let each = |of: &dyn Fn(usize, &Repetitions<'_>) -> Vec<String>| -> Vec<Remark> {
         let of = |(i, runs)| of(i, runs).into_iter().map(move |text| Remark { variant: Some(i), text });
@@ -19,6 +26,7 @@ pub(crate) fn remarks(variants: &[Variant], by_variant: &[Repetitions<'_>], note
     let mut remarks: Vec<Remark> = not_random(by_variant).map(of_all).into_iter().collect();
     remarks.extend(each(&|_, runs| endings(runs)));
     remarks.extend(each(&|_, runs| missing(runs)));
+    remarks.extend(each(&|_, runs| not_there(published, runs)));
     remarks.extend(remedy(by_variant).map(of_all));
     remarks.extend(notes.iter().cloned().map(of_all));
     remarks.extend(each(&|i, runs| {
@@ -76,37 +84,64 @@ fn ended(endings: &[&Ending], repetitions: usize) -> String {
 
 /// The figures that a repetition or all of them have no value for: a remark for each reason.
 fn missing(runs: &Repetitions<'_>) -> Vec<String> {
-    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
+    let mut by_reason = ByReason::default();
     let Some(first) = runs.first() else { return Vec::new() };
-    for reading in &first.figures {
+    for reading in readings(first) {
         let figure = &reading.figure;
-        let has = merged(figure, runs).map_or(0, |measured| measured.repetitions as usize);
+        let has = merged(&Quantity::of_figure(figure), runs).map_or(0, |measured| measured.repetitions as usize);
         if has == runs.len() {
             continue;
         }
-        let readings = runs.iter().flat_map(|run| &run.figures).filter(|r| r.figure == *figure && r.value.is_none());
-        let mut why = readings.map(|r| r.missing.to_string()).next().unwrap_or_default();
+        let without = runs.iter().flat_map(|run| readings(run)).filter(|r| r.figure == *figure && r.value.is_none());
+        let mut why = without.map(|r| r.missing.to_string()).next().unwrap_or_default();
         if has > 0 {
             why = format!("in {} of {} repetitions, which its value is without, {why}", runs.len() - has, runs.len());
         }
         // If a whole distribution is missing, name it once.
-        let mut name = match &figure.merge {
-            Merge::Percentile { of, .. } => of.to_string(),
-            _ => figure.name.to_string(),
-        };
+        let mut name = figure.merge.distribution().unwrap_or(&figure.name).to_string();
         if figure.phase != MEASURE {
             name += &format!(" of {}", figure.phase);
         }
-        let at = by_reason.iter().position(|(reason, _)| *reason == why).unwrap_or_else(|| {
-            by_reason.push((why, Vec::new()));
-            by_reason.len() - 1
+        by_reason.add(why, name);
+    }
+    by_reason.said()
+}
+
+/// All readings of a run, and of its rounds.
+fn readings(run: &RunResult) -> impl Iterator<Item = &Reading> {
+    run.figures.iter().chain(run.rounds.iter().flat_map(|round| &round.figures))
+}
+
+/// The published rows that no run of a variant has a value for, where the row itself says why.
+fn not_there(published: &[&Quantity], runs: &Repetitions<'_>) -> Vec<String> {
+    let mut by_reason = ByReason::default();
+    for quantity in published {
+        if let Some(why) = quantity.missing(runs) {
+            by_reason.add(why, quantity.figure.name.to_string());
+        }
+    }
+    by_reason.said()
+}
+
+/// Names by the reason why there is no figure of theirs, in order of appearance.
+#[derive(Default)]
+struct ByReason(Vec<(String, Vec<String>)>);
+
+impl ByReason {
+    fn add(&mut self, why: String, name: String) {
+        let at = self.0.iter().position(|(reason, _)| *reason == why).unwrap_or_else(|| {
+            self.0.push((why, Vec::new()));
+            self.0.len() - 1
         });
-        let names = &mut by_reason[at].1;
+        let names = &mut self.0[at].1;
         if !names.iter().any(|known| name.starts_with(known.as_str())) {
             names.push(name);
         }
     }
-    by_reason.into_iter().map(|(why, names)| format!("{why}: no {}", names.join(", "))).collect()
+
+    fn said(self) -> Vec<String> {
+        self.0.into_iter().map(|(why, names)| format!("{why}: no {}", names.join(", "))).collect()
+    }
 }
 
 /// That a setting made no difference to any of a variant's runs.
@@ -142,8 +177,8 @@ mod tests {
 
     fn run(variant: &str, counts: &[(&str, u64, u64)]) -> RunResult {
         let text = serde_json::json!({
-            "experiment": "e", "variant": variant, "repetition": 0, "seed": 1,
-            "random": true, "without_effect": {}, "figures": [], "ending": null, "vmstat": {},
+            "experiment": "e", "case": "", "variant": variant, "repetition": 0, "seed": 1,
+            "random": true, "without_effect": {}, "figures": [], "rounds": [], "ending": null, "vmstat": {},
             "work": {}, "histograms": [], "series": [], "phases": [], "map": { "zones": [], "frames": [] },
             "events": [], "event_counts": {},
         });
@@ -163,7 +198,7 @@ mod tests {
     fn of(variants: &[Variant], runs: &[RunResult]) -> Vec<Remark> {
         let by_variant: Vec<Repetitions<'_>> =
             variants.iter().map(|v| runs.iter().filter(|r| r.variant == v.name).collect()).collect();
-        remarks(variants, &by_variant, &[])
+        remarks(variants, &by_variant, &[], &[])
     }
 
     #[test]

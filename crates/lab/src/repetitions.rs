@@ -1,51 +1,78 @@
-//! Repetitions: how the runs of one variant become one figure, and how two variants stand seed by seed.
+//! Repetitions and rounds: how the runs of one variant become one figure, and how two variants stand seed by seed.
 //!
-//! How values become one is said by the figure itself; percentiles come from all repetitions' samples put together.
+//! How values become one is said by the figure itself; statistics of distributions come from all samples put together.
 
-use kontig_results::{Figure, Histogram, Measured, Merge, Pairs, RunResult, samples_needed};
+use crate::quantity::Quantity;
+use kontig_results::{Better, Measured, Merge, Pairs, RunResult, Statistics, samples_needed, statistics};
 
 /// The runs of a variant's repetitions, by their seeds.
 pub(crate) type Repetitions<'a> = Vec<&'a RunResult>;
 
-/// A figure's own value in each repetition that has one, with the repetition.
-fn values(figure: &Figure, runs: &Repetitions<'_>) -> Vec<(u32, f64)> {
-    let of = |run: &RunResult| match &figure.merge {
-        Merge::Percentile { of, p } => run.histograms.iter().find(|h| h.is(of, &figure.phase))?.percentile(*p),
-        _ => run.figure(&figure.name, &figure.phase),
-    };
-    runs.iter().filter_map(|run| Some((run.repetition, of(run)?))).collect()
+/// All values of a quantity, of every repetition and round that has one.
+fn values(quantity: &Quantity, runs: &Repetitions<'_>) -> Vec<f64> {
+    runs.iter().flat_map(|run| quantity.values(run)).collect()
 }
 
-/// A figure over all repetitions of a variant; none where none of them has it.
-pub(crate) fn merged(figure: &Figure, runs: &Repetitions<'_>) -> Option<Measured> {
-    let mut sorted: Vec<f64> = values(figure, runs).into_iter().map(|(_, value)| value).collect();
-    sorted.sort_by(f64::total_cmp);
-    let (&low, &high) = (sorted.first()?, sorted.last()?);
-    let n = sorted.len();
+/// The value of each repetition that has any, with the repetition: the median of its rounds.
+fn by_repetition(quantity: &Quantity, runs: &Repetitions<'_>) -> Vec<(u32, f64)> {
+    runs.iter().filter_map(|run| Some((run.repetition, median(quantity.values(run))?))).collect()
+}
+
+/// The middle of these values, or the mean of the two in the middle.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
+}
+
+/// A quantity over all repetitions and rounds of a variant; none where none of them has it.
+pub(crate) fn merged(quantity: &Quantity, runs: &Repetitions<'_>) -> Option<Measured> {
+    let values = values(quantity, runs);
+    let low = values.iter().copied().min_by(f64::total_cmp)?;
+    let high = values.iter().copied().max_by(f64::total_cmp)?;
+    let repetitions = runs.iter().filter(|run| !quantity.values(run).is_empty()).count() as u32;
     let (mut samples, mut needed) = (None, None);
-    let value = match &figure.merge {
-        Merge::Percentile { of, p } => {
-            let same = |h: &&Histogram| h.is(of, &figure.phase);
-            let pooled = Histogram::pooled(runs.iter().flat_map(|run| &run.histograms).filter(same))?;
-            samples = Some(pooled.samples());
-            needed = Some(samples_needed(*p)).filter(|needed| pooled.samples() < *needed);
-            pooled.percentile(*p)?
+    let value = match quantity.figure.merge {
+        Merge::Percentile { .. } | Merge::MeanOf { .. } | Merge::StddevOf { .. } => {
+            let (value, of) = quantity.pooled(runs)?;
+            samples = Some(of);
+            if let Merge::Percentile { p, .. } = quantity.figure.merge {
+                needed = Some(samples_needed(p)).filter(|needed| of < *needed);
+            }
+            value
         }
-        Merge::Median => (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
-        Merge::Sum => sorted.iter().sum(),
+        Merge::Median => median(values)?,
+        Merge::Mean => statistics::mean(&values)?,
+        Merge::Stddev => statistics::stddev(&values)?,
+        Merge::Sum => values.iter().sum(),
         Merge::Min => low,
         Merge::Max => high,
     };
-    Some(Measured { value, low, high, repetitions: n as u32, samples, samples_needed: needed })
+    Some(Measured { value, low, high, repetitions, samples, samples_needed: needed })
+}
+
+/// Statistics of a variant, against the baseline unless it is that; none of fewer than two values, which have no spread,
+/// and for counts that repetitions add to.
+pub(crate) fn statistics_of(
+    quantity: &Quantity,
+    runs: &Repetitions<'_>,
+    baseline: Option<&Repetitions<'_>>,
+) -> Option<Statistics> {
+    let own = values(quantity, runs);
+    let base = baseline.map(|runs| values(quantity, runs));
+    let better: Better = quantity.figure.better;
+    (own.len() > 1 && quantity.figure.merge != Merge::Sum)
+        .then(|| Statistics::of(&own, better, base.as_deref()))
+        .flatten()
 }
 
 /// A variant against the baseline; none where fewer than two seeds pair up, which say nothing of a spread, and for
 /// counts that repetitions add to.
-pub(crate) fn pairs(figure: &Figure, baseline: &Repetitions<'_>, variant: &Repetitions<'_>) -> Option<Pairs> {
-    if figure.merge == Merge::Sum {
+pub(crate) fn pairs(quantity: &Quantity, baseline: &Repetitions<'_>, variant: &Repetitions<'_>) -> Option<Pairs> {
+    if quantity.figure.merge == Merge::Sum {
         return None;
     }
-    let (a, b) = (values(figure, baseline), values(figure, variant));
+    let (a, b) = (by_repetition(quantity, baseline), by_repetition(quantity, variant));
     let both: Vec<(f64, f64)> = (a.iter())
         .filter_map(|(repetition, x)| Some((*x, b.iter().find(|(other, _)| other == repetition)?.1)))
         .collect();

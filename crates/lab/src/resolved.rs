@@ -2,21 +2,40 @@
 
 use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
-use crate::experiment::{Experiment, Target};
+use crate::experiment::{Case, Experiment};
 use crate::files::file_name;
+use crate::mmtests::MmtestsRun;
 use crate::plan::{RunPlan, Views};
 use crate::source::Source;
 use crate::sweep;
+use crate::target::{Target, TargetRow, is_of_case};
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
 use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
-/// An experiment with everything its names stand for: enough to run it again anywhere.
+/// What an experiment or a case of it is called.
+pub(crate) fn key(id: &str, case: &str) -> String {
+    if case.is_empty() { id.into() } else { format!("{id}/{case}") }
+}
+
+/// How to complain of an experiment: with the place in its file, if it is the user's.
+fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn(Wrong) -> LabError + use<'a> {
+    let id = experiment.id.clone();
+    move |wrong: Wrong| match source {
+        Some(source) if !source.built_in => source.wrong(wrong),
+        _ => AskedWrongly::Contradictory { path: id.clone(), reason: wrong.reason }.into(),
+    }
+}
+
+/// An experiment, or one case of it, with everything its names stand for: enough to run it again anywhere.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Resolved {
-    /// The experiment.
+    /// The experiment; that of one case has no others.
     pub experiment: Experiment,
+    /// The case; empty of an experiment that has none.
+    pub case: String,
     /// Its machine.
     pub machine: MachineFile,
     /// The profile of each variant, switches thrown.
@@ -30,16 +49,40 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Looks up all an experiment names; `source` is the file it was read from, if it was.
+    /// Looks up all an experiment names, each of its cases by itself; `source` is the file it was read from, if it was.
     ///
     /// # Errors
     /// The first name that is unknown or file that is wrong.
-    pub fn new(experiment: Experiment, source: Option<&Source>) -> Result<Resolved, LabError> {
-        let id = experiment.id.clone();
-        let wrong = |wrong: Wrong| match source {
-            Some(source) if !source.built_in => source.wrong(wrong),
-            _ => AskedWrongly::Contradictory { path: id.clone(), reason: wrong.reason }.into(),
+    pub fn all(experiment: &Experiment, source: Option<&Source>) -> Result<Vec<Resolved>, LabError> {
+        if experiment.case.is_empty() {
+            return Ok(vec![Resolved::new(experiment.clone(), source)?]);
+        }
+        let cases: Vec<&str> = experiment.case.iter().map(|case| case.name.as_str()).collect();
+        let of_case = |(i, case): (usize, &Case)| {
+            let one = Resolved::of_case(experiment.of_case(case), &case.name, source, &["case", &i.to_string()])?;
+            let rows = one.target.iter().flat_map(|t| &t.row).filter_map(|row| row.case.as_deref());
+            match rows.into_iter().find(|case| !cases.contains(case)) {
+                Some(other) => {
+                    let reason = format!("of the target's rows: {}", catalog::did_you_mean("case", other, &cases));
+                    Err(complaint(experiment, source)(Wrong::at(&["case"], reason)))
+                }
+                None => Ok(one),
+            }
         };
+        experiment.case.iter().enumerate().map(of_case).collect()
+    }
+
+    /// Looks up all that an experiment without cases names.
+    ///
+    /// # Errors
+    /// As [`Resolved::all`].
+    pub fn new(experiment: Experiment, source: Option<&Source>) -> Result<Resolved, LabError> {
+        Resolved::of_case(experiment, "", source, &[])
+    }
+
+    /// The same of one case, which begins at this place of the file.
+    fn of_case(experiment: Experiment, case: &str, source: Option<&Source>, at: &[&str]) -> Result<Resolved, LabError> {
+        let wrong = complaint(&experiment, source);
         let machine = catalog::machine(&experiment.machine)?.0;
         let profiles = experiment
             .variant
@@ -55,9 +98,47 @@ impl Resolved {
         }
         let pace_machine =
             experiment.pace.as_ref().map(|p| catalog::machine(&p.machine).map(|(m, _)| m)).transpose()?;
-        let resolved = Resolved { experiment, machine, profiles, target, pace_machine, notes: Vec::new() };
-        resolved.fits().map_err(wrong)?;
+        let case = case.to_owned();
+        let resolved = Resolved { experiment, case, machine, profiles, target, pace_machine, notes: Vec::new() };
+        resolved.check_target().map_err(&wrong)?;
+        resolved.fits().map_err(|e| wrong(if at.is_empty() { e } else { Wrong::at(at, e.reason) }))?;
         Ok(resolved)
+    }
+
+    /// What it is called: the experiment, and behind a slash the case.
+    pub fn key(&self) -> String {
+        key(&self.experiment.id, &self.case)
+    }
+
+    /// Whether the target's series are of as many rounds, and the experiment's own caveats are of its rows.
+    fn check_target(&self) -> Result<(), Wrong> {
+        let (e, target) = (&self.experiment, self.target.as_ref());
+        if let Some(t) = target
+            && t.series.iter().any(|series| is_of_case(&series.case, &self.case))
+            && t.rounds.is_some_and(|rounds| rounds != e.rounds)
+        {
+            let published = t.rounds.unwrap_or_default();
+            let reason = format!("rounds = {}, but the series of target {} are of {published} rounds", e.rounds, t.id);
+            return Err(Wrong::at(&["rounds"], reason));
+        }
+        let rows: Vec<&TargetRow> = target.iter().flat_map(|t| &t.row).collect();
+        if let (true, Some(t)) = (self.case.is_empty(), target)
+            && let Some(case) = t.row.iter().find_map(|row| row.case.as_ref())
+        {
+            let reason = format!("rows of target {} are of cases, such as '{case}': the experiment has none", t.id);
+            return Err(Wrong::at(&["target"], reason));
+        }
+        for (i, caveat) in e.caveat.iter().enumerate() {
+            let number = i.to_string();
+            if target.is_none() {
+                return Err(Wrong::at(&["caveat", &number], "a [[caveat]] is of published rows: name their target"));
+            }
+            // Of several cases each has its own target, and this caveat may be of another's rows.
+            if self.case.is_empty() || caveat.case.as_ref() == Some(&self.case) {
+                caveat.check(&rows).map_err(|wrong| wrong.below(&["caveat", &number]))?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether the workload fits the machine.
@@ -83,7 +164,7 @@ impl Resolved {
             return Err(format!("{} variants, {} profiles", self.experiment.variant.len(), self.profiles.len()));
         }
         self.profiles.iter().try_for_each(kontig_profiles::check)?;
-        self.target.as_ref().map_or(Ok(()), Target::validate)?;
+        self.target.as_ref().map_or(Ok(()), Target::validate).and(self.check_target()).map_err(|wrong| wrong.reason)?;
         [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten().try_for_each(catalog::check_machine)?;
         self.fits().map_err(|wrong| wrong.reason)
     }
@@ -105,6 +186,8 @@ impl Resolved {
     fn plan(&self, i: usize, seed: u64) -> RunPlan {
         RunPlan {
             experiment: self.experiment.id.clone(),
+            case: self.case.clone(),
+            rounds: self.experiment.rounds,
             variant: self.experiment.variant[i].clone(),
             profile: self.profiles[i].clone(),
             machine: self.machine.clone(),
@@ -112,7 +195,16 @@ impl Resolved {
             repetition: 0,
             seed,
             procfs: None,
+            mmtests: None,
             pictures: false,
+        }
+    }
+
+    /// Where its files are below a directory of several experiments'.
+    fn directory(&self, of_all: &Path) -> PathBuf {
+        match self.case.as_str() {
+            "" => of_all.join(&self.experiment.id),
+            case => of_all.join(&self.experiment.id).join(file_name(case)),
         }
     }
 
@@ -126,13 +218,16 @@ impl Resolved {
     pub(crate) fn plans(&self, seed: u64, views: &Views) -> Vec<Vec<RunPlan>> {
         let mut plans = Vec::new();
         for (i, v) in self.experiment.variant.iter().enumerate() {
-            let base = views.procfs.as_ref().map(|d| d.join(&self.experiment.id).join(file_name(&v.name)));
+            let of_variant = |d: &PathBuf| self.directory(d).join(file_name(&v.name));
+            let (base, mmtests) = (views.procfs.as_ref().map(of_variant), views.mmtests.as_ref().map(of_variant));
             for repetition in 0..self.repetitions() {
                 let procfs = base.as_ref().map(|d| d.join(repetition.to_string()));
+                let first = repetition * self.experiment.rounds;
                 plans.push(vec![RunPlan {
                     repetition,
                     seed: seed.wrapping_add(u64::from(repetition)),
                     procfs,
+                    mmtests: mmtests.clone().map(|dir| MmtestsRun { dir, first }),
                     pictures: views.maps && repetition == 0,
                     ..self.plan(i, seed)
                 }]);

@@ -1,18 +1,21 @@
 //! One run of one variant: a machine is made, and goes through the phases of a scenario.
 //!
 //! A run is prepared and then measured: [`Prepared`] is one that has gone through the phases before the first that is
-//! measured. Runs that differ in nothing until then may be measured from copies of one that is prepared.
+//! measured. Runs that differ in nothing until then may be measured from copies of one that is prepared. A run of
+//! several rounds goes through the measured phases as often, on the machine as the round before left it.
 
 use crate::error::{AskedWrongly, Failed, LabError};
-use crate::figures::{Counters, Stretch, WORKLOAD, distribution_figures, histogram, phase_figures};
+use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
 use crate::files::write_file;
+use crate::mmtests::{self, Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
 use crate::plan::RunPlan;
+use crate::round::{Before, Measurements, OfPhase};
 use crate::sampler::Sampler;
 use kontig_mm::Listen;
 use kontig_mm::sysctl::Sysctl;
 use kontig_program::Program;
-use kontig_results::{Endings, Figure, Histogram, Reading, RunResult, TaskTime};
+use kontig_results::{Ending, Endings, Figure, Round, RunResult, TaskTime};
 use kontig_sim::{CostModel, Machine, SimError, Stop, TaskId};
 use kontig_workload::{End, Measured, Phase, Scenario, Start, Started, Task};
 use std::collections::BTreeMap;
@@ -62,11 +65,14 @@ impl<'a> Prepared<'a> {
             control,
             programs: Vec::new(),
             phases: Vec::new(),
+            in_phase: false,
             phase_began: Counters::default(),
             sampler: Sampler::new(plan.pictures),
             measured: Vec::new(),
+            endings: Vec::new(),
         };
-        run.go_through(0..run.first_measured())?;
+        let prepared = run.first_measured();
+        run.go_through(0..prepared, (0, 1))?;
         Ok(Prepared(run))
     }
 
@@ -87,13 +93,6 @@ struct Spawned {
     task: (String, bool),
 }
 
-/// What the tasks of a measured phase have measured.
-#[derive(Clone)]
-struct OfPhase {
-    phase: String,
-    measured: Vec<Measured>,
-}
-
 /// A run in progress.
 #[derive(Clone)]
 struct Running<'a> {
@@ -103,9 +102,13 @@ struct Running<'a> {
     /// The workload's programs, whether done or not.
     programs: Vec<Spawned>,
     phases: Vec<Stretch>,
+    /// Whether the last of them has not ended.
+    in_phase: bool,
     phase_began: Counters,
     sampler: Sampler,
+    /// What the round so far has measured.
     measured: Vec<OfPhase>,
+    endings: Vec<Ending>,
 }
 
 impl Running<'_> {
@@ -126,24 +129,52 @@ impl Running<'_> {
         phases.iter().position(|phase| phase.measured).unwrap_or(phases.len())
     }
 
-    /// Runs the measurement: it begins with the first phase that is measured, and ends with the last phase.
+    /// Runs the measurement: it begins with the first phase that is measured, and ends with the last phase of the last
+    /// round.
     fn measure(mut self) -> Result<RunResult, LabError> {
         self.write_procfs("start")?;
         let before = Before::of(&self.machine);
-        self.go_through(self.first_measured()..self.plan.scenario.phases.len())?;
-        self.end_phase();
-        self.sampler.last_look(&mut self.machine, "end");
+        let prepared = self.phases.len();
+        let mut rounds = Vec::new();
+        for round in 0..self.plan.rounds {
+            let of_round = if round == 0 { before.clone() } else { Before::of(&self.machine) };
+            let iteration = self.plan.mmtests.as_ref().map(|_| Iteration::begin(&self.machine));
+            let (first, phases) = (self.phases.len(), self.first_measured()..self.plan.scenario.phases.len());
+            self.go_through(phases, (round, self.plan.rounds))?;
+            self.end_phase();
+            if round + 1 == self.plan.rounds {
+                self.sampler.last_look(&mut self.machine, "end");
+            }
+            let measured = self.round(&of_round, first);
+            if let (Some(of_run), Some(iteration)) = (&self.plan.mmtests, iteration) {
+                let times = self.times(first);
+                let (n, monitors) = (of_run.first + round, self.sampler.monitors());
+                iteration.write(&of_run.dir, n, &self.machine, (&measured, &times), monitors)?;
+            }
+            rounds.push(measured);
+        }
         self.write_procfs("end")?;
-        Ok(self.result(&before))
+        Ok(self.result(&before, prepared, rounds))
     }
 
-    /// Goes through some of the phases.
-    fn go_through(&mut self, phases: Range<usize>) -> Result<(), LabError> {
+    /// Goes through some of the phases, in one round of several.
+    fn go_through(&mut self, phases: Range<usize>, (round, rounds): (u32, u32)) -> Result<(), LabError> {
         let scenario = &self.plan.scenario;
-        for (phase, permille) in scenario.phases.iter().zip(shares(scenario)).take(phases.end).skip(phases.start) {
+        let shares = shares(scenario);
+        // The rounds share what the measured phases have of the progress bar.
+        let part = shares.get(phases.clone()).unwrap_or_default();
+        let (from, to) = (part.first().map_or(0, |share| share.0), part.last().map_or(0, |share| share.1));
+        let of_round = |at: u32| from + ((to - from) * round + (at - from)) / rounds;
+        for (phase, (begin, end)) in scenario.phases[phases].iter().zip(part) {
+            let permille = (of_round(*begin), of_round(*end));
             self.phase(phase);
             if phase.measured && !self.sampler.is_measuring() {
-                self.machine.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
+                let mut listen = Listen::COMPACTION.with(Listen::VMSCAN);
+                if self.plan.mmtests.is_some() {
+                    listen = listen.with(mmtests::EVENTS);
+                    self.sampler.monitors();
+                }
+                self.machine.memory_mut().trace().listen(listen);
                 self.sampler.measured_from(&self.machine);
             }
             let begun = self.begin(phase)?;
@@ -190,12 +221,12 @@ impl Running<'_> {
     /// Runs to the end of a phase, looking at the machine at intervals.
     fn advance(&mut self, phase: &Phase, begun: &[Vec<TaskId>], (from, to): (u32, u32)) -> Result<(), LabError> {
         let start = self.machine.now();
-        let (end, mut waited_for) = match phase.end {
+        let (end, mut left) = match phase.end {
             End::After { ns } => (start.saturating_add(ns), Vec::new()),
-            End::AllDone => (u64::MAX, begun.iter().flatten().rev().copied().collect()),
+            End::AllDone => (u64::MAX, waited_for(phase, begun).rev().collect()),
         };
         loop {
-            let next = waited_for.last().copied();
+            let next = left.last().copied();
             if next.is_none() && (phase.end == End::AllDone || self.machine.now() >= end) {
                 return Ok(());
             }
@@ -204,22 +235,21 @@ impl Running<'_> {
             let stop = self.machine.run(until, next).map_err(|e| self.failed(&e))?;
             let progress = match phase.end {
                 End::After { ns } => (self.machine.now() - start) as f64 / ns.max(1) as f64,
-                End::AllDone => self.progress(begun),
+                End::AllDone => self.progress(waited_for(phase, begun)),
             };
             self.control
                 .permille
                 .store(from + (f64::from(to - from) * progress.clamp(0.0, 1.0)) as u32, Ordering::Relaxed);
             self.sampler.look(&mut self.machine, &phase.name, progress);
             if stop == Stop::ProgramDone {
-                waited_for.pop();
+                left.pop();
             }
         }
     }
 
     /// How far the task is that is least far.
-    fn progress(&self, begun: &[Vec<TaskId>]) -> f64 {
-        let copies = begun.iter().flatten();
-        let each = copies.filter_map(|id| self.machine.program(*id)).map(Program::progress);
+    fn progress(&self, copies: impl Iterator<Item = TaskId>) -> f64 {
+        let each = copies.filter_map(|id| self.machine.program(id)).map(Program::progress);
         each.fold(f64::INFINITY, f64::min)
     }
 
@@ -235,6 +265,7 @@ impl Running<'_> {
         let now = self.machine.now();
         let name = phase.name.clone();
         self.phases.push(Stretch { name, start_ns: now, end_ns: now, counted: Counters::default() });
+        self.in_phase = true;
         self.sampler.phase_begins(&self.machine, &phase.name, phase.measured);
     }
 
@@ -243,7 +274,7 @@ impl Running<'_> {
         let counters = self.counters();
         let began = std::mem::replace(&mut self.phase_began, counters);
         let ended = &self.phase_began;
-        let Some(phase) = self.phases.last_mut() else { return };
+        let Some(phase) = self.phases.last_mut().filter(|_| std::mem::take(&mut self.in_phase)) else { return };
         phase.end_ns = self.machine.now();
         phase.counted = ended.since(&began);
     }
@@ -299,45 +330,66 @@ impl Running<'_> {
         found
     }
 
-    fn result(self, before: &Before) -> RunResult {
-        let m = &self.machine;
-        let mut figures: Vec<Reading> = Vec::new();
-        let mut histograms: Vec<Histogram> = Vec::new();
-        let mut endings = Vec::new();
-        let without_effect = self.without_effect();
-        for OfPhase { phase, measured } in self.measured {
-            for measured in measured {
-                for of in &measured.latencies {
-                    let h = histogram(of, &phase);
-                    figures.extend(distribution_figures(&h, of));
-                    histograms.push(h);
-                }
-                figures.extend(measured.figures);
-                endings.extend(measured.ending);
-            }
-        }
+    /// What the round that has just ended measured; its phases are those from `first` on.
+    fn round(&mut self, before: &Before, first: usize) -> Round {
+        let Measurements { mut figures, histograms, endings } = Measurements::of(std::mem::take(&mut self.measured));
+        self.endings.extend(endings);
         let score = |name: &'static str| Figure::new(name, "0-100, highest node").lower();
         figures.push(score("fragmentation score before").read(before.score));
-        figures.push(score("fragmentation score after").read(machine_score(m)));
-        figures.extend(self.sampler.figures());
+        figures.push(score("fragmentation score after").read(machine_score(&self.machine)));
+        let alone = self.plan.rounds == 1;
+        if alone {
+            figures.extend(self.sampler.figures());
+        }
         figures.push(Figure::new("free memory before", "GiB").read(gib(before.free_pages)));
-        figures.extend(phase_figures(&self.phases));
-        let vmstat = m.memory().vmstat().iter();
-        let vmstat = vmstat.map(|(e, v)| (e.name().to_string(), v - before.vmstat.get(e))).collect();
-        let work = m.work().fields().into_iter().zip(before.work.fields());
+        figures.extend(match alone {
+            true => phase_figures(&self.phases, Some(&self.phases)),
+            false => phase_figures(&self.phases[first..], None),
+        });
+        Round { figures, histograms, vmstat: before.vmstat_until(&self.machine) }
+    }
+
+    /// The time of all the workload's tasks in the phases from `first` on, and of the phases.
+    fn times(&self, first: usize) -> Times {
+        let of = &self.phases[first..];
+        let tasks = || of.iter().flat_map(|phase| phase.counted.tasks.values());
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        Times {
+            user_s: seconds(tasks().map(|time| time.user_ns).sum()),
+            system_s: seconds(tasks().map(|time| time.system_ns).sum()),
+            elapsed_s: seconds(of.iter().map(|phase| phase.end_ns - phase.start_ns).sum()),
+        }
+    }
+
+    fn result(self, before: &Before, prepared: usize, mut rounds: Vec<Round>) -> RunResult {
+        let without_effect = self.without_effect();
+        let (mut figures, mut histograms) = (Vec::new(), Vec::new());
+        match rounds.as_mut_slice() {
+            [only] => {
+                (figures, histograms) = (std::mem::take(&mut only.figures), std::mem::take(&mut only.histograms));
+                rounds.clear();
+            }
+            _ => {
+                figures.extend(self.sampler.figures());
+                figures.extend(phase_figures(&self.phases[..prepared], Some(&self.phases)));
+            }
+        }
+        let work = self.machine.work().fields().into_iter().zip(before.work.fields());
         let work = work.map(|((n, a), (_, b))| (n.to_string(), a - b));
         let (series, map, events) = self.sampler.finish();
         let (events, event_counts) = events.finish();
         RunResult {
             experiment: self.plan.experiment.clone(),
+            case: self.plan.case.clone(),
             variant: self.plan.variant.name.clone(),
             repetition: self.plan.repetition,
             seed: self.plan.seed,
             random: self.plan.scenario.is_random(),
             without_effect,
             figures,
-            endings: Endings(endings),
-            vmstat,
+            rounds,
+            endings: Endings(self.endings),
+            vmstat: before.vmstat_until(&self.machine),
             work: work.collect(),
             histograms,
             series,
@@ -354,6 +406,12 @@ fn called(task: &Task) -> (String, bool) {
     (task.name.clone().unwrap_or_else(|| WORKLOAD.into()), task.background)
 }
 
+/// The copies of the tasks that a phase without an end of its own waits for.
+fn waited_for(phase: &Phase, begun: &[Vec<TaskId>]) -> impl DoubleEndedIterator<Item = TaskId> {
+    let each = phase.foreground().zip(begun).filter(|(task, _)| !task.beside).flat_map(|(_, copies)| copies);
+    each.copied().collect::<Vec<_>>().into_iter()
+}
+
 /// Each phase's part of the progress bar, thousandths: one in which nothing is waited for has a small one.
 fn shares(scenario: &Scenario) -> Vec<(u32, u32)> {
     let weight = |phase: &Phase| if phase.foreground().next().is_some() { 25 } else { 1 };
@@ -365,23 +423,4 @@ fn shares(scenario: &Scenario) -> Vec<(u32, u32)> {
         (1000 * from / all, 1000 * so_far / all)
     };
     scenario.phases.iter().map(share).collect()
-}
-
-/// The machine when the measurement began.
-struct Before {
-    free_pages: u64,
-    score: f64,
-    vmstat: kontig_mm::Vmstat,
-    work: kontig_mm::Work,
-}
-
-impl Before {
-    fn of(m: &Machine) -> Before {
-        Before {
-            free_pages: m.memory().nr_free_pages(),
-            score: machine_score(m),
-            vmstat: m.memory().vmstat().clone(),
-            work: *m.work(),
-        }
-    }
 }

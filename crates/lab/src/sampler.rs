@@ -6,6 +6,7 @@
 //! leaves behind depends on them.
 
 use crate::event_log::EventLog;
+use crate::mmtests::Monitors;
 use crate::observe::{cells, gib, machine_score, node_runs};
 use base64::Engine;
 use kontig_mm::Daemon;
@@ -44,6 +45,8 @@ pub(crate) struct Sampler {
     map: Option<MemoryMap>,
     next_picture: f64,
     events: EventLog,
+    /// What MMTests looks at, in a run that is written in its layout.
+    monitors: Option<Monitors>,
     /// Whether the score's extremes and the gaps between proactive runs are those of the measurement already.
     measuring: bool,
     score: (f64, f64),
@@ -71,6 +74,7 @@ impl Sampler {
             map: pictures.then(MemoryMap::default),
             next_picture: 0.0,
             events: EventLog::new(),
+            monitors: None,
             measuring: false,
             score: (f64::MAX, f64::MIN),
             proactive: Vec::new(),
@@ -109,12 +113,16 @@ impl Sampler {
     pub(crate) fn last_look(&mut self, m: &mut Machine, phase: &str) {
         self.sample(m);
         self.picture(m, phase);
-        self.events.add(m.take_events(u64::MAX));
+        self.events(m, u64::MAX);
     }
 
     /// A look at the machine.
     pub(crate) fn look(&mut self, m: &mut Machine, phase: &str, progress: f64) {
-        self.events.add(m.take_events(m.now()));
+        let now = m.now();
+        self.events(m, now);
+        if let Some(monitors) = &mut self.monitors {
+            monitors.look(m);
+        }
         if m.now() >= self.next_ns {
             self.sample(m);
             self.next_ns = m.now() + self.interval_ns;
@@ -123,6 +131,20 @@ impl Sampler {
             self.picture(m, phase);
             self.next_picture = ((progress * PICTURES).floor() + 1.0) / PICTURES;
         }
+    }
+
+    /// The monitors, from now on.
+    pub(crate) fn monitors(&mut self) -> &mut Monitors {
+        self.monitors.get_or_insert_default()
+    }
+
+    /// Takes the events that happened until then.
+    fn events(&mut self, m: &mut Machine, until: u64) {
+        let events = m.take_events(until);
+        self.events.add(match &mut self.monitors {
+            Some(monitors) => monitors.note(events),
+            None => events,
+        });
     }
 
     fn sample(&mut self, m: &Machine) {

@@ -3,10 +3,11 @@
 //! Every name is looked up and every file read before the first run starts. Runs go side by side as far as the
 //! host's CPUs and memory allow; results do not depend on how many.
 
-use crate::compare::compare;
+use crate::compare::{Subject, compare};
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Experiment;
 use crate::gate::{Gate, available_memory, lock};
+use crate::mmtests;
 use crate::plan::{RunPlan, Views};
 use crate::queue::{Family, Next, Queue};
 use crate::resolved::Resolved;
@@ -14,6 +15,7 @@ use crate::run::{Prepared, RunControl};
 use crate::sweep;
 use kontig_results::{ExperimentResult, PacePoint, RunResult};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -101,6 +103,17 @@ impl Session {
             first - family.len()..first
         };
         self.jobs.chunk_by(|a, b| a.family == b.family).map(&mut range).collect()
+    }
+
+    /// Makes sure that each variant can be written in the layout of MMTests, if it shall be, before anything runs.
+    ///
+    /// # Errors
+    /// As [`mmtests::check`].
+    pub fn check_mmtests(&self) -> Result<(), LabError> {
+        let mut of_variants: Vec<&Path> =
+            self.jobs.iter().filter_map(|job| Some(&*job.plan.mmtests.as_ref()?.dir)).collect();
+        of_variants.dedup();
+        of_variants.into_iter().try_for_each(mmtests::check)
     }
 
     /// The runs, for a display of their progress.
@@ -195,9 +208,18 @@ impl Session {
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
-            let Experiment { id, variant, .. } = &r.experiment;
+            let Experiment { id, variant, caveat, .. } = &r.experiment;
             let notes: Vec<String> = r.notes.iter().cloned().chain(r.not_recorded()).collect();
-            let result = compare(id, &r.machine.name, variant, r.target.as_ref(), &notes, &runs);
+            let subject = Subject {
+                id,
+                case: &r.case,
+                machine: &r.machine.name,
+                variants: variant,
+                target: r.target.as_ref(),
+                caveats: caveat,
+                notes: &notes,
+            };
+            let result = compare(&subject, &runs);
             let pace = sweep::points(&r.variants(), r.experiment.pace.as_ref(), &swept);
             outcomes.push(Outcome { result, runs, pace });
         }

@@ -9,7 +9,7 @@
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::files::{check_directory, file_name, write_file};
 use crate::plan::RunPlan;
-use crate::resolved::Resolved;
+use crate::resolved::{Resolved, key};
 use crate::session::Outcome;
 use kontig_results::PacePoint;
 use kontig_results::{ExperimentResult, RunResult};
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 /// Schema of `result.json`.
-pub const RESULT_SCHEMA: &str = "kontig.result/3";
+pub const RESULT_SCHEMA: &str = "kontig.result/4";
 
 /// `result.json`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -32,7 +32,7 @@ pub struct StoredResult {
     pub seed: u64,
     /// What was run, every input in full.
     pub inputs: Vec<Resolved>,
-    /// SHA-256 of each experiment's inputs as JSON, by its name.
+    /// SHA-256 of the inputs of each experiment, or each case, as JSON, by its name.
     pub input_sha256: BTreeMap<String, String>,
     /// The tables.
     pub experiments: Vec<ExperimentResult>,
@@ -110,7 +110,7 @@ impl Store {
 
     /// Where a run's file is, below the directory.
     fn run_path(run: &RunResult) -> String {
-        run_path(&run.experiment, &run.variant, run.repetition)
+        run_path(&run.experiment, &run.case, &run.variant, run.repetition)
     }
 
     /// Keeps a run that has just ended.
@@ -141,8 +141,9 @@ impl Drop for Store {
     }
 }
 
-fn run_path(experiment: &str, variant: &str, repetition: u32) -> String {
-    format!("{RUNS}/{experiment}/{}/{repetition}.json", file_name(variant))
+fn run_path(experiment: &str, case: &str, variant: &str, repetition: u32) -> String {
+    let case = if case.is_empty() { String::new() } else { format!("{}/", file_name(case)) };
+    format!("{RUNS}/{experiment}/{case}{}/{repetition}.json", file_name(variant))
 }
 
 fn run_bytes(run: &RunResult) -> Result<Vec<u8>, LabError> {
@@ -207,7 +208,7 @@ impl StoredResult {
     ) -> Result<StoredResult, LabError> {
         let mut input_sha256 = BTreeMap::new();
         for r in inputs {
-            input_sha256.insert(r.experiment.id.clone(), sha256(&json(r, Path::new(&r.experiment.id))?));
+            input_sha256.insert(r.key(), sha256(&json(r, Path::new(&r.experiment.id))?));
         }
         Ok(StoredResult {
             schema: RESULT_SCHEMA.into(),
@@ -219,7 +220,7 @@ impl StoredResult {
             pace: outcomes
                 .iter()
                 .filter(|o| !o.pace.is_empty())
-                .map(|o| (o.result.id.clone(), o.pace.clone()))
+                .map(|o| (key(&o.result.id, &o.result.case), o.pace.clone()))
                 .collect(),
             runs,
         })
@@ -236,7 +237,7 @@ impl StoredResult {
 
     /// Whether it has this run. One that was interrupted has only those that were finished.
     pub fn has(&self, plan: &RunPlan) -> bool {
-        self.runs.contains_key(&run_path(&plan.experiment, &plan.variant.name, plan.repetition))
+        self.runs.contains_key(&run_path(&plan.experiment, &plan.case, &plan.variant.name, plan.repetition))
     }
 
     /// Reads a result: its directory, or `result.json` itself.
@@ -251,6 +252,9 @@ impl StoredResult {
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| bad(format!("not a result: {e}")))?;
         match value.get("schema").and_then(|s| s.as_str()) {
             Some(RESULT_SCHEMA) => {}
+            Some(other) if other.starts_with("kontig.reproduce/") => {
+                return Err(bad(format!("schema {other} holds tables and no runs: give a directory that --out wrote")));
+            }
             Some(other) => {
                 return Err(bad(format!(
                     "schema {other}, this version of kontig reads {RESULT_SCHEMA}: rerun it with the version that wrote it"
@@ -260,8 +264,8 @@ impl StoredResult {
         }
         let stored: StoredResult = serde_json::from_value(value).map_err(|e| bad(format!("damaged: {e}")))?;
         for r in &stored.inputs {
-            let id = &r.experiment.id;
-            if stored.input_sha256.get(id) != Some(&sha256(&json(r, Path::new(id))?)) {
+            let id = r.key();
+            if stored.input_sha256.get(&id) != Some(&sha256(&json(r, Path::new(&id))?)) {
                 return Err(bad(format!("the inputs of {id} are not those it was made from: their hash differs")));
             }
             r.check().map_err(|reason| bad(format!("the inputs of {id} contradict themselves: {reason}")))?;

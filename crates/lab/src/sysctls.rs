@@ -134,7 +134,7 @@ mod tests {
     fn a_sysctl_the_profile_does_not_have_is_refused_for_that_reason_with_a_remedy_that_works() {
         let (v, p) = variant("6.1", &[]);
         let message = check(&v, &p, "vm.defrag_mode", "1").unwrap_err().to_string();
-        assert_eq!(message, "vm.defrag_mode: profile '6.1' does not have it; --profile 7.2 has it");
+        assert_eq!(message, "vm.defrag_mode: profile '6.1' does not have it; --profile 7.2 or 7.3 has it");
         // Whatever is missing anywhere: each way named leads there, and some way is named.
         let mut missing = 0;
         for profile in catalog::profiles() {
@@ -165,16 +165,16 @@ mod tests {
         let line = |name: &str| listing(Sysctl::find(name).unwrap());
         assert_eq!(
             line("vm.defrag_mode"),
-            "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profile 7.2)"
+            "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profiles 7.2 and 7.3)"
         );
         assert_eq!(
             line("vm.compaction_proactiveness"),
-            "0..100: how hard kcompactd works ahead of need (default 20; profiles 5.9, 5.10, 6.1, 6.12 and 7.2, and switch \
+            "0..100: how hard kcompactd works ahead of need (default 20; profiles 5.9, 5.10, 6.1, 6.12, 7.2 and 7.3, and switch \
              proactive-compaction)"
         );
         assert_eq!(
             line("vm.watermark_scale_factor"),
-            "1..1000 in 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12 and 7.2: 1/10,000 of a zone between watermarks (default 10)"
+            "1..1000 in 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12, 7.2 and 7.3: 1/10,000 of a zone between watermarks (default 10)"
         );
         assert_eq!(line("vm.compact_memory"), "write 1: compact every zone completely");
     }

@@ -7,11 +7,12 @@
 
 use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
-use crate::experiment::{Experiment, Variant};
+use crate::experiment::{Case, Experiment, Variant};
 use crate::sysctls;
 use kontig_mm::Profile;
 use kontig_mm::sysctl::Sysctl;
 use kontig_profiles::Fit;
+use kontig_workload::Workload;
 use kontig_workload::fragmenter::Holes;
 
 /// What is to be different.
@@ -49,6 +50,7 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
     let mut notes = Vec::new();
     if let Some(machine) = &changes.machine {
         e.machine.clone_from(machine);
+        e.case.iter_mut().for_each(|case| case.machine = None);
     }
     let mut profiles = Vec::new();
     for v in &mut e.variant {
@@ -81,6 +83,9 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
             v.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
             v.sysctls.insert(sysctl.name.into(), toml::Value::String(value.clone()));
         }
+        for case in &mut e.case {
+            case.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
+        }
         if is_default(sysctl, value) {
             note(&mut notes, format!("{}={value} is what boot sets anyway", sysctl.name));
         }
@@ -92,23 +97,48 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
     let workload_changed = change_workload(&mut e, changes)?;
     if workload_changed || kernel_changed || changes.machine.is_some() {
         // What was changed is no longer what was published.
-        let than = if e.target.take().is_some() { "published" } else { "its own" };
+        let targets = e.case.iter_mut().filter_map(|case| case.target.take()).count();
+        let than = if e.target.take().is_some() || targets > 0 { "published" } else { "its own" };
+        e.caveat.clear();
         e.summary = format!("What if: {} under other settings than {than}", e.id);
         e.assumptions.clear();
     }
+    drop_same_cases(&mut e, &mut notes);
     // A sweep is many runs more, on a machine of its own: it goes with the published table, not with the question.
     e.pace = None;
     e.validate().map_err(|wrong| AskedWrongly::Contradictory { path: e.id.clone(), reason: wrong.reason })?;
     Ok((e, notes))
 }
 
+/// Of cases that have become the same, the first stays.
+fn drop_same_cases(e: &mut Experiment, notes: &mut Vec<String>) {
+    let mut kept: Vec<Case> = Vec::new();
+    for case in std::mem::take(&mut e.case) {
+        let same = |other: &&Case| Case { name: other.name.clone(), ..case.clone() } == **other;
+        match kept.iter().find(same) {
+            Some(first) => {
+                note(notes, format!("cases '{}' and '{}' are the same now, and run once", first.name, case.name))
+            }
+            None => kept.push(case),
+        }
+    }
+    e.case = kept;
+}
+
 /// Changes what is run; whether anything was.
 fn change_workload(e: &mut Experiment, changes: &Changes) -> Result<bool, LabError> {
-    let lacks = |option: &str, what: &str| AskedWrongly::Value(format!("{option}: '{}' {what}", e.id));
-    if changes.give_up_after.is_some_and(|n| !e.workload.set_give_up_after(n)) {
+    let id = e.id.clone();
+    let lacks = |option: &str, what: &str| AskedWrongly::Value(format!("{option}: '{id}' {what}"));
+    let mut workloads: Vec<&mut Workload> =
+        std::iter::once(&mut e.workload).chain(e.case.iter_mut().filter_map(|case| case.workload.as_mut())).collect();
+    // All of them, not only the first that has what is changed.
+    let mut any = |change: &dyn Fn(&mut Workload) -> bool| {
+        workloads.iter_mut().filter_map(|w| change(w).then_some(())).count() > 0
+    };
+    if changes.give_up_after.is_some_and(|n| !any(&|w| w.set_give_up_after(n))) {
         return Err(lacks("--give-up-after", "has no driver that allocates huge pages until it gives up").into());
     }
-    if changes.holes.is_some_and(|holes| !e.workload.set_holes(holes)) {
+    if changes.holes.is_some_and(|holes| !any(&|w| w.set_holes(holes))) {
         return Err(lacks("--holes", "has no process that fragments memory").into());
     }
     Ok(changes.give_up_after.is_some() || changes.holes.is_some())
@@ -257,7 +287,7 @@ mod tests {
             what_if(catalog::experiment("compact-32g").unwrap().0, &changes).unwrap_err().to_string()
         };
         assert!(refused("6.1", &["proactive-compaction"], &[]).contains("does not fit profile '6.1'"));
-        assert!(refused("6.1", &[], &[("defrag_mode", "1")]).ends_with("--profile 7.2 has it"));
+        assert!(refused("6.1", &[], &[("defrag_mode", "1")]).ends_with("--profile 7.2 or 7.3 has it"));
         let twice = refused("6.1", &[], &[("extfrag_threshold", "1"), ("vm.extfrag_threshold", "2")]);
         assert_eq!(twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
     }

@@ -1,10 +1,11 @@
 //! From runs to rows: what a table says is what the runs measured, over the phase and the repetitions it names.
 
-use kontig_lab::compare::compare;
-use kontig_lab::experiment::{Experiment, Target, TargetRow, Variant};
+use kontig_lab::compare::{Subject, compare};
+use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
+use kontig_lab::target::{Target, TargetRow};
 use kontig_results::{
     Better, Ending, Endings, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row,
     RunResult, TOTAL,
@@ -17,11 +18,13 @@ const LATENCY: &str = "hugepage alloc latency";
 fn run(variant: &str, repetition: u32) -> RunResult {
     RunResult {
         experiment: "e".into(),
+        case: String::new(),
         variant: variant.into(),
         repetition,
         seed: u64::from(repetition) + 1,
         random: true,
         figures: vec![],
+        rounds: vec![],
         endings: Endings::default(),
         vmstat: BTreeMap::new(),
         work: BTreeMap::new(),
@@ -56,7 +59,12 @@ fn with(variant: &str, repetition: u32, reading: Reading) -> RunResult {
 
 fn table(variants: &[&str], runs: &[RunResult]) -> ExperimentResult {
     let variants: Vec<Variant> = variants.iter().map(|v| variant(v)).collect();
-    compare("e", "m", &variants, None, &[], runs)
+    compare(&about(&variants, None), runs)
+}
+
+/// A table of these variants against this target.
+fn about<'a>(variants: &'a [Variant], target: Option<&'a Target>) -> Subject<'a> {
+    Subject { id: "e", case: "", machine: "m", variants, target, caveats: &[], notes: &[] }
 }
 
 fn variant(name: &str) -> Variant {
@@ -87,11 +95,13 @@ fn percentiles_are_those_of_all_repetitions_together_and_extremes_are_real() {
 
 #[test]
 fn a_target_may_name_any_percentile_of_a_distribution() {
-    let row_of = |name: &str| TargetRow { name: name.into(), unit: "us".into(), headline: false, values: vec![7.0] };
+    let row_of =
+        |name: &str| TargetRow { name: name.into(), unit: "us".into(), values: vec![7.0], ..TargetRow::default() };
     let rows = vec![row_of("hugepage alloc latency p30"), row_of("hugepage alloc latency p101"), row_of("something")];
-    let target = Target { id: "t".into(), variants: vec!["a".into()], row: rows };
+    let target =
+        Target { id: "t".into(), variants: vec!["a".into()], rounds: None, caveat: vec![], row: rows, series: vec![] };
     let runs = [timed("a", 0, &[(1.0, 29), (2.0, 71)])];
-    let e = compare("e", "m", &[variant("a")], Some(&target), &[], &runs);
+    let e = compare(&about(&[variant("a")], Some(&target)), &runs);
     assert_eq!(values(&e.rows[0]), [Some(2.0)], "p30 is the thirtieth of a hundred");
     assert_eq!((values(&e.rows[1]), values(&e.rows[2])), (vec![None], vec![None]));
 }
@@ -360,4 +370,37 @@ fn the_time_between_proactive_runs_is_that_of_each_nodes_kcompactd() {
     // a moment itself.
     assert!((32.0..34.0).contains(&one), "one node: {one} s");
     assert!((three - one).abs() < 1.0, "one node: {one} s, three: {three} s");
+}
+
+#[test]
+fn a_task_beside_others_is_measured_until_they_are_done() {
+    let text = r#"id = "beside"
+summary = "x"
+assumptions = "x"
+machine = "tiny-64m"
+[[workload.phase]]
+name = "measure"
+measured = true
+[[workload.phase.task]]
+name = "beside"
+beside = true
+cpus = [1]
+run = { kind = "mmap-latency", size = "4 MiB", pause_us = 5000 }
+[[workload.phase.task]]
+run = { kind = "watch", seconds = 2 }
+[[variant]]
+name = "6.1"
+profile = "6.1"
+"#;
+    let experiment: Experiment = toml::from_str(text).unwrap();
+    let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], 1, &Views::default()).unwrap();
+    let (mut outcomes, error) = session.run(2, &|_| Ok(()));
+    assert_eq!(error, None);
+    let e = outcomes.remove(0).result;
+    assert_eq!(values(row(&e, "elapsed", MEASURE)), [Some(2.0)], "the phase lasts as long as the other task");
+    let rounds = values(row(&e, "beside: mmap latency samples", MEASURE))[0].unwrap();
+    let longest = values(row(&e, "beside: mmap latency max", MEASURE))[0].unwrap();
+    // A round is a pause of 5 ms and what is measured.
+    assert!(longest > 0.0 && longest < 5000.0, "{longest} µs");
+    assert!((200.0..=400.0).contains(&rounds) && rounds <= 2.0 / 0.005, "{rounds}");
 }

@@ -63,7 +63,7 @@ const PACED_PREPARATION: [(&str, &str); 2] = [
 fn session(text: &str, maps: bool) -> Session {
     let experiment: Experiment = toml::from_str(text).unwrap_or_else(|e| panic!("{e}"));
     let resolved = Resolved::new(experiment, None).unwrap_or_else(|e| panic!("{e}"));
-    Session::new(vec![resolved], 1, &Views { procfs: None, maps }).unwrap_or_else(|e| panic!("{e}"))
+    Session::new(vec![resolved], 1, &Views { maps, ..Views::default() }).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Every run as it is stored, by variant and repetition, and what became of all.

@@ -50,6 +50,9 @@ impl Memory {
         if self.shared.tunables.defrag_mode || self.may_avoid_fragmentation(r) {
             flags = flags.with(AllocFlags::NOFRAGMENT);
         }
+        if self.shared.profile.highatomic.serves_at_once && r.is_highatomic() {
+            flags = flags.with(AllocFlags::HIGHATOMIC);
+        }
         flags
     }
 
@@ -250,7 +253,9 @@ impl Locked<'_> {
         }
         let pfn = pfn?;
         self.account_taken(order.pages());
-        if flags.any(AllocFlags::HIGHATOMIC) && self.shared.profile.highatomic.bypasses_pcp {
+        // What is got by the low mark leaves the next request enough.
+        let needy = flags.wmark != Some(Wmark::Low);
+        if flags.any(AllocFlags::HIGHATOMIC) && needy && self.shared.profile.highatomic.bypasses_pcp {
             self.reserve_highatomic(pfn, order);
         }
         Some(pfn)

@@ -387,13 +387,13 @@ impl fmt::Display for Event {
             Event::WriteFolio { pfn, backing } => write!(f, "pfn={pfn} flags={}", reclaim_flags(*backing)),
             Event::ShrinkSlabStart { nid, nr_objects_to_shrink, cache_items, delta, total_scan, priority } => write!(
                 f,
-                "nid={} objects to shrink {nr_objects_to_shrink} cache items {cache_items} delta {delta} \
+                "nid: {} objects to shrink {nr_objects_to_shrink} cache items {cache_items} delta {delta} \
                  total_scan {total_scan} priority {priority}",
                 nid.index()
             ),
             Event::ShrinkSlabEnd { nid, unused_scan, new_scan, total_scan, last_shrinker_retval } => write!(
                 f,
-                "nid={} unused scan count {unused_scan} new scan count {new_scan} total_scan {total_scan} \
+                "nid: {} unused scan count {unused_scan} new scan count {new_scan} total_scan {total_scan} \
                  last shrinker return val {last_shrinker_retval}",
                 nid.index()
             ),

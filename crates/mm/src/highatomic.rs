@@ -75,3 +75,42 @@ impl Locked<'_> {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::gfp::Gfp;
+    use crate::request::Request;
+    use crate::state::Memory;
+    use crate::testing::{linux, machine_with};
+    use crate::types::{CpuId, MigrateType, NodeId, Order, Pfn};
+
+    const CPU: CpuId = CpuId::new(0);
+    /// Too large for per-CPU lists.
+    const ORDER: Order = Order::new(4);
+
+    fn atomic(m: &mut Memory) -> Pfn {
+        m.alloc(Request::new(CPU, NodeId::default(), Gfp::ATOMIC, ORDER)).expect("memory is free")
+    }
+
+    #[test]
+    fn from_7_3_on_the_reserve_is_used_before_memory_is_short() {
+        let served_from = |profile: &str| {
+            let mut m = machine_with(256, linux(profile));
+            let first = atomic(&mut m);
+            m.locked(m.blocks.zone_of(first), CPU).reserve_highatomic(first, ORDER);
+            let next = atomic(&mut m);
+            m.blocks.migratetype(next.pageblock())
+        };
+        assert_eq!(["6.12", "7.2"].map(served_from), [MigrateType::Unmovable; 2]);
+        assert_eq!(served_from("7.3"), MigrateType::HighAtomic);
+    }
+
+    #[test]
+    fn nothing_is_reserved_while_memory_is_not_short() {
+        for profile in ["7.2", "7.3"] {
+            let mut m = machine_with(256, linux(profile));
+            atomic(&mut m);
+            assert_eq!(m.zones().iter().map(|z| z.nr_reserved_highatomic).sum::<u64>(), 0, "{profile}");
+        }
+    }
+}

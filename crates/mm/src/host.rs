@@ -102,7 +102,7 @@ pub struct Shrunk {
 }
 
 /// Who owns pages: the host's side of migration and of reclaim. A host whose pages cannot be reclaimed leaves the part
-/// after [`Owner::migrate`] as it is: every page is locked.
+/// after [`Owner::migrate`] as it is: no folio can be split, and every page is locked.
 pub trait Owner {
     /// Whether a daemon that was woken waits for the CPU of the task that allocates. On hosts where daemons run beside
     /// it, between its steps, none ever does.
@@ -118,6 +118,12 @@ pub trait Owner {
     fn may_isolate(&mut self, pfn: Pfn) -> bool;
     /// Moves the contents and mappings of `from`, with which the number `owner` is kept, to `to`.
     fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome;
+
+    /// Makes single pages of a folio that is isolated, and says what number to keep with each of them. False where that
+    /// is not possible now.
+    fn split(&mut self, _pfn: Pfn, _owner: u32, _numbers: &mut [u32]) -> bool {
+        false
+    }
 
     /// What reclaim finds in the page it has taken off the LRU; `owner` is the number kept with it.
     fn page_state(&mut self, _pfn: Pfn, _owner: u32) -> PageState {

@@ -29,6 +29,15 @@ impl Request {
         Request { cpu, node, gfp, order }
     }
 
+    /// Whether it is an atomic request of high order, which the HIGHATOMIC reserve is for (since 6.3).
+    #[inline(always)]
+    pub(crate) fn is_highatomic(&self) -> bool {
+        self.order > Order::ZERO
+            && self.gfp.has(Gfp::HIGH)
+            && !self.gfp.has(Gfp::DIRECT_RECLAIM)
+            && !self.gfp.has(Gfp::NOMEMALLOC)
+    }
+
     /// Whether it may use the zone.
     #[inline(always)]
     pub(crate) fn may_use(&self, zone: &Zone) -> bool {

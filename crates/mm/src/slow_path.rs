@@ -136,6 +136,15 @@ impl AllocSlow {
         self.request.gfp.has(Gfp::IO) && compact_order(&self.request, self.flags, &m.shared.profile) > Order::ZERO
     }
 
+    fn may_compact_again(&self, m: &Memory) -> bool {
+        if m.shared.profile.slow_path.retries_for_pageblocks { self.compacts(m) } else { self.can_compact() }
+    }
+    /// Whether whole pageblocks are made for it, which it does not need itself, and its retries go by that.
+    fn is_for_pageblocks(&self, m: &Memory) -> bool {
+        m.shared.profile.slow_path.retries_for_pageblocks
+            && compact_order(&self.request, self.flags, &m.shared.profile) != self.request.order
+    }
+
     /// Advances by one step that visits at most `budget` pageblocks.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
         match &mut self.state {
@@ -243,12 +252,17 @@ impl AllocSlow {
         {
             return Step::Done(Err(AllocFailure::Failed));
         }
-        if self.should_reclaim_retry(m, owner) || self.progress && self.can_compact() && self.should_compact_retry(m) {
+        if self.should_reclaim_retry(m, owner)
+            || self.progress && self.may_compact_again(m) && self.should_compact_retry(m)
+        {
             self.state = State::Retry;
             return Step::Working;
         }
         if self.flags.any(AllocFlags::NOFRAGMENT) {
             // In defrag_mode: better a mixed pageblock than none.
+            if self.is_for_pageblocks(m) {
+                (self.no_progress_loops, self.compaction_retries) = (0, 0);
+            }
             self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
             self.state = State::Retry;
             return Step::Working;

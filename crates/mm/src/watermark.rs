@@ -45,7 +45,7 @@ impl Zone {
     fn unusable_free(&self, order: Order, flags: AllocFlags, profile: &Profile) -> u64 {
         let reserve_rights = match profile.watermark.reserves {
             Reserves::HighHarder => AllocFlags::NON_BLOCK,
-            Reserves::MinReserveNonBlock => AllocFlags::NON_BLOCK | AllocFlags::MIN_RESERVE,
+            Reserves::MinReserveNonBlock => AllocFlags::NON_BLOCK | AllocFlags::MIN_RESERVE | AllocFlags::HIGHATOMIC,
         };
         let highatomic = match profile.highatomic.free_counts {
             _ if flags.any(reserve_rights) => 0,

@@ -11,7 +11,7 @@ use std::fmt;
 pub enum At {
     /// An operation of the trace, from 0.
     Operation(usize),
-    /// A compaction tracepoint, from 0.
+    /// A tracepoint that is compared, from 0.
     Event(usize),
     /// A migrated page, from 0.
     Migration(usize),
@@ -19,7 +19,7 @@ pub enum At {
     Counter(String),
     /// A line of the state at the end, by its first words.
     FinalState(String),
-    /// Something of what reclaim knew in a state, and of which.
+    /// Something of a state of memory under pressure, and of which: `d0` on the way, `t1` at the end.
     State(String),
     /// The engine's own checker, after so many operations.
     Checker(usize),

@@ -16,4 +16,4 @@ pub mod view;
 pub use difference::Difference;
 pub use error::BadRecording;
 pub use recording::Recording;
-pub use verify::{Verdict, verify};
+pub use verify::{Verdict, verify, verify_by};

@@ -94,10 +94,18 @@ impl Recording {
     /// # Errors
     /// If it is not there, is of a kernel without profile, or describes itself wrongly.
     pub fn open(dir: &Path) -> Result<Recording, BadRecording> {
+        Recording::open_with(dir, None)
+    }
+
+    /// Opens a folder to be replayed by this profile instead of that of its kernel.
+    ///
+    /// # Errors
+    /// As [`Recording::open`]; the kernel needs no profile where one is given.
+    pub fn open_with(dir: &Path, profile: Option<&Profile>) -> Result<Recording, BadRecording> {
         let folder = Folder::open(dir)?;
         let name = folder.name();
         let about = About::read(&folder, &name)?;
-        let profile = about.profile(&name)?;
+        let profile = profile.map_or_else(|| about.profile(&name), |p| Ok(p.clone()))?;
         Ok(Recording { name, about, profile, folder })
     }
 

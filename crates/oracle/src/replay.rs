@@ -27,17 +27,21 @@ pub struct Compared {
     pub operations: u64,
     /// Results that were a block: a pfn of the kernel's and the same one of the engine's.
     pub pfns: u64,
-    /// Compaction tracepoints.
+    /// Tracepoints: compaction's, and of memory under pressure reclaim's, too.
     pub events: u64,
     /// Pages migrated, from and to the same places in the same order.
     pub migrations: u64,
-    /// Event counters.
+    /// Counters.
     pub counters: u64,
+    /// States of the LRU lists, those on the way among them.
+    pub lru_states: u64,
+    /// Pages and folios on the LRU lists of all these states, in order.
+    pub lru_pages: u64,
     /// Free lists and per-CPU lists of the final state.
     pub lists: u64,
     /// Blocks on them, in order.
     pub listed: u64,
-    /// Final states: marks, counters, pageblock types, skip hints and compaction's memory, beside the lists.
+    /// Zones' final states: marks, counters, pageblock types, skip hints and compaction's memory, beside the lists.
     pub final_states: u64,
     /// Frames the engine's migration scanner counted beyond the kernel's: the one tolerance there is, see [`outcome`].
     pub scanned_beyond: u64,
@@ -53,6 +57,8 @@ impl Compared {
         self.events += o.events;
         self.migrations += o.migrations;
         self.counters += o.counters;
+        self.lru_states += o.lru_states;
+        self.lru_pages += o.lru_pages;
         self.lists += o.lists;
         self.listed += o.listed;
         self.final_states += o.final_states;

@@ -4,6 +4,7 @@ use crate::difference::Difference;
 use crate::error::BadRecording;
 use crate::recording::Recording;
 use crate::replay::{Care, Compared, replay};
+use kontig_mm::Profile;
 use std::path::Path;
 
 /// The result of verifying a recording.
@@ -25,19 +26,30 @@ pub fn verify(dir: &Path) -> Result<Verdict, BadRecording> {
     verify_with(dir, Care::default())
 }
 
+/// Verifies it by this profile, whatever kernel it is of: how far the rules of one kernel carry with another.
+///
+/// # Errors
+/// If there is no recording, or it is malformed.
+pub fn verify_by(dir: &Path, profile: &Profile) -> Result<Verdict, BadRecording> {
+    verified(&Recording::open_with(dir, Some(profile))?, Care::default())
+}
+
 /// The same, as carefully as wanted.
 ///
 /// # Errors
 /// As [`verify`].
 pub fn verify_with(dir: &Path, care: Care) -> Result<Verdict, BadRecording> {
-    let rec = Recording::open(dir)?;
+    verified(&Recording::open(dir)?, care)
+}
+
+fn verified(rec: &Recording, care: Care) -> Result<Verdict, BadRecording> {
     let parts = rec.parts()?;
     if parts.is_empty() {
         return Ok(Verdict::NotReplayed("it holds neither a trace nor a compaction of the whole node".into()));
     }
     let mut all = Compared::default();
     for part in parts {
-        match replay(&rec, part, care)? {
+        match replay(rec, part, care)? {
             Ok(compared) => all.add(compared),
             Err(difference) => return Ok(Verdict::Different(difference)),
         }

@@ -1,10 +1,11 @@
 //! Recordings of reclaim: what is read, and what is refused in one line that names the file and the line in it.
 
 use kontig_mm::Pfn;
+use kontig_oracle::difference::{At, Difference};
 use kontig_oracle::recording::Part;
 use kontig_oracle::recording::lru::{self, OwnedBy};
 use kontig_oracle::trace::lru::{Answer, FilePage, LruOp, ProcessPage};
-use kontig_oracle::{Recording, verify};
+use kontig_oracle::{Recording, Verdict, verify};
 use lzma_rust2::XzReader;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -58,6 +59,11 @@ fn finished(state: &str) -> String {
     format!("{state}END {}\n", state.len())
 }
 
+/// Any state of the allocator does.
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle/golden/6.1-mixed100k")
+}
+
 /// A folder that holds such a recording.
 struct Made {
     _parent: TempDir,
@@ -69,9 +75,7 @@ impl Made {
         let parent = tempfile::tempdir().expect("a temporary folder");
         let dir = parent.path().join("6.1-lru");
         std::fs::create_dir(&dir).expect("a new folder");
-        // Any state of the allocator does.
-        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle/golden/6.1-mixed100k/t0.snap.xz");
-        let packed = std::fs::read(golden).expect("a golden recording");
+        let packed = std::fs::read(golden().join("t0.snap.xz")).expect("a golden recording");
         let mut snap = String::new();
         XzReader::new(packed.as_slice(), false).read_to_string(&mut snap).expect("a whole xz file");
         let made = Made { _parent: parent, dir };
@@ -179,6 +183,11 @@ fn what_is_cut_short_or_malformed_is_named_with_its_line() {
     state_refused("100440+1", "100440+11", &["line 15: ", "no possible order"]);
     state_refused("kswapd_failures 2", "kswapd_failures", &["line 2: 'kswapd_failures' has no number"]);
     state_refused("a:9@1f", "b:9@1f", &["line 10: 'b' is no file"]);
+    state_refused(
+        "SHADOW f2:0 af0 1\n",
+        "SHADOW f0:1f af0 1\n",
+        &["line 24: f0:1f is in line 13, too: record it again"],
+    );
     let refused = |from: &str, to: &str, says: &str| {
         Made::new().write("lru.txt", &OPS.replacen(from, to, 1)).refused(&["lru.txt: ", says]);
     };
@@ -186,6 +195,124 @@ fn what_is_cut_short_or_malformed_is_named_with_its_line() {
     refused("dump = 0", "dump = 1", "line 3: '1' is the answer to the dump with number 0");
     refused("touch f0:20 = skipped\n", "", "5 operations, but recording.toml says 6");
     refused("store a:7", "stare a:7", "line 4: 'stare a:7' is no operation");
+}
+
+#[test]
+fn what_every_kernel_says_of_its_node_is_not_left_out_and_said_once() {
+    let node = "NODE 1 flags 0 kswapd_order 0 kswapd_highest_zoneidx 5 kswapd_failures 2\n";
+    let lruvec = "LRUVEC anon_cost 3 file_cost 4 nonresident_age 2800 refaults 5 6 flags 1\n";
+    let again = "record it again with 'kontig oracle record'";
+    state_refused(node, "", &["t1.lru: line 1: NODE is missing", again]);
+    state_refused(lruvec, "", &["t1.lru: line 1: LRUVEC is missing", again]);
+    state_refused(" kswapd_failures 2", "", &["t1.lru: line 2: NODE has no 'kswapd_failures'", again]);
+    state_refused(" anon_cost 3", "", &["t1.lru: line 3: LRUVEC has no 'anon_cost'", again]);
+    state_refused("STAT node threshold 4\n", "", &["t1.lru: line 4: 'STAT node threshold' is missing", again]);
+    state_refused("STAT Normal threshold 4\n", "", &["t1.lru: line 6: 'STAT Normal threshold' is missing", again]);
+    state_refused(node, &format!("{node}{node}"), &["t1.lru: line 3: NODE is said in line 2 already", again]);
+    let counter = "STAT Normal nr_free_pages 258 0\n";
+    let twice = format!("{counter}STAT Normal nr_free_pages 259 0\n");
+    state_refused(counter, &twice, &["line 8: STAT Normal nr_free_pages is said in line 7 already", again]);
+    state_refused("EVENT pgscan_direct 40\n", "EVENT pgscan_direct 40\nEVENT pgscan_direct 41\n", &["line 2: ", again]);
+}
+
+#[test]
+fn a_place_in_swap_holds_one_page() {
+    let again = "record it again with 'kontig oracle record'";
+    let says = ["t1.lru: line 26: swap entry 20 holds another page: line 25: ", again];
+    state_refused("SWAPPED a:9b 1f\n", "SWAPPED a:9b 20\nSWAPPED a:9c 1f\n", &says);
+    let says = ["t1.lru: line 10: swap entry 1f holds another page: line 9: ", again];
+    state_refused("100442 RSDM a:7\n", "100442 RSDM a:7@1f\n", &says);
+}
+
+/// What reclaim knows of a node on which nothing has happened.
+const NOTHING: &str = "\
+NODE 1 flags 0 kswapd_order 0 kswapd_highest_zoneidx 5 kswapd_failures 0
+LRUVEC anon_cost 0 file_cost 0 nonresident_age 0 refaults 0 0 flags 0
+STAT node threshold 10
+STAT Normal threshold 10
+LIST inactive_anon 0
+LIST active_anon 0
+LIST inactive_file 0
+LIST active_file 0
+BATCH lru_add 0
+BATCH deactivate_file 0
+BATCH deactivate 0
+BATCH lazyfree 0
+BATCH activate 0
+BATCH rotate 0
+";
+
+/// A recording of a dump and nothing else.
+fn quiet() -> Made {
+    let made = Made::new();
+    let about = ABOUT.replace("ops = 6", "ops = 1");
+    let counters = std::fs::read(golden().join("t0.vmstat.xz")).expect("counters");
+    for name in ["t0", "t1"] {
+        std::fs::write(made.dir.join(format!("{name}.vmstat.xz")), &counters).expect("writable");
+    }
+    for state in ["t0", "d0", "t1"] {
+        made.write(&format!("{state}.lru"), &finished(NOTHING));
+    }
+    let frames = "u".repeat(524_288);
+    made.write("recording.toml", &about)
+        .write("lru.txt", "dump = 0\n")
+        .write("trace.txt", "")
+        .write("t0.pages", &frames);
+    made
+}
+
+/// What a replay of it finds first.
+#[track_caller]
+fn difference(made: &Made) -> Difference {
+    match verify(&made.dir) {
+        Ok(Verdict::Different(difference)) => *difference,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn states_are_counted_with_what_is_in_them() {
+    let Ok(Verdict::Equal(compared)) = verify(&quiet().dir) else { panic!("not equal") };
+    assert_eq!((compared.lru_states, compared.lru_pages, compared.final_states), (2, 0, 1));
+    assert!(compared.lists > 10 && compared.listed > 100, "free lists: {compared:?}");
+}
+
+#[test]
+fn a_state_that_differs_is_named() {
+    let made = quiet();
+    let snap = std::fs::read_to_string(made.dir.join("d0.snap")).expect("a state");
+    made.write("d0.snap", &snap.replace("considered 0", "considered 1"));
+    assert_eq!(difference(&made).at, At::State("d0: Normal, COMPACT".into()));
+    let made = quiet();
+    made.write("t1.lru", &finished(&NOTHING.replace("Normal threshold 10", "Normal threshold 8")));
+    assert_eq!(difference(&made).at, At::State("t1: threshold of Normal".into()));
+}
+
+#[test]
+fn what_only_the_kernel_wrote_or_shrank_is_a_difference() {
+    let made = quiet();
+    let flags = "flags=RECLAIM_WB_FILE|RECLAIM_WB_ASYNC";
+    made.write(
+        "trace.txt",
+        &format!("kswapd1-39 [000] ..... 4344: mm_vmscan_write_folio: page=0 pfn=0x107e46 {flags}\n"),
+    );
+    let d = difference(&made);
+    assert_eq!((d.at, d.kernel), (At::Event(0), format!("mm_vmscan_write_folio: pfn=0x107e46 {flags}")));
+    let shrunk = "nid: 1 unused scan count 0 new scan count 2 total_scan 2 last shrinker return val 0";
+    made.write(
+        "trace.txt",
+        &format!("runner-1 [000] ..... 14: mm_shrink_slab_end: scan+0x0/0x90 [kontig] (ptr): {shrunk}\n"),
+    );
+    assert_eq!(difference(&made).kernel, format!("mm_shrink_slab_end: {shrunk}"));
+}
+
+#[test]
+fn a_replay_begins_without_shadows_and_pages_in_swap() {
+    let made = quiet();
+    for (line, what) in [("SHADOW f2:0 af0 1\n", "1 shadows"), ("SWAPPED a:a 20\n", "1 pages in swap")] {
+        let lru = finished(&format!("{NOTHING}{line}"));
+        made.write("t0.lru", &lru).refused(&["t0.lru: ", what, "at the start", "record it again from an empty node"]);
+    }
 }
 
 /// Text that is likely to be taken for something.

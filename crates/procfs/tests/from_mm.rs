@@ -3,10 +3,12 @@
 //! (Against those of a real kernel, byte for byte, they are held where the recordings are: in kontig-oracle.)
 
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::{CpuId, Gfp, MachineSpec, Memory, NodeId, Order, Pfn, VmEvent, ZoneSpec, ZoneType};
+use kontig_mm::{CpuId, Gfp, MachineSpec, Memory, MigrateOutcome, NodeId, Order, Owner, PageFlags, PageState, Pfn};
+use kontig_mm::{Request, Shadow, VmEvent, ZoneSpec, ZoneType};
 use kontig_procfs::from_mm::files;
 use kontig_procfs::{BuddyInfo, ExtfragIndex, PageTypeInfo, UnusableIndex, VmStat, ZoneInfo};
 use kontig_profiles::linux;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const CPU: CpuId = CpuId::new(0);
@@ -39,6 +41,129 @@ fn vmstat_shows_state_and_events() {
         assert!(shown.lines().any(|l| l == line), "no '{line}' in:\n{shown}");
     }
     assert!(ZoneInfo::of(&m).to_string().contains("\n      nr_anon_transparent_hugepages 2\n"));
+}
+
+/// Files whose pages are read once: clean, and nobody's but the cache's.
+#[derive(Default)]
+struct Cache {
+    pages: BTreeMap<u32, Result<Pfn, Shadow>>,
+    came_back: u64,
+    went: u64,
+}
+
+impl Owner for Cache {
+    fn may_isolate(&mut self, _: Pfn) -> bool {
+        true
+    }
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+        MigrateOutcome::Failed
+    }
+    fn page_state(&mut self, _: Pfn, _: u32) -> PageState {
+        PageState::default()
+    }
+    fn removed(&mut self, _: Pfn, page: u32, shadow: Option<Shadow>) {
+        self.went += 1;
+        match shadow {
+            Some(shadow) => self.pages.insert(page, Err(shadow)),
+            None => self.pages.remove(&page),
+        };
+    }
+}
+
+impl Cache {
+    /// Reads a page, which is brought in if it is not there.
+    fn read(&mut self, m: &mut Memory, page: u32) {
+        let shadow = match self.pages.get(&page) {
+            Some(Ok(_)) => return,
+            Some(Err(shadow)) => Some(*shadow),
+            None => None,
+        };
+        let pfn = user_page(m, self);
+        m.set_owner(pfn, Order::ZERO, page);
+        let mut flags = PageFlags::FILE;
+        if let Some(shadow) = shadow {
+            self.came_back += 1;
+            flags = m.workingset_refault(CPU, pfn, flags, shadow);
+        }
+        m.lru_add(CPU, pfn, Order::ZERO, flags);
+        self.pages.insert(page, Ok(pfn));
+    }
+}
+
+/// A machine of one zone that keeps the order of its LRU.
+fn ordered(frames: u32, kernel: &str) -> Memory {
+    let pages = u64::from(frames);
+    let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: frames, present: pages, managed: pages };
+    let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false, lru: true };
+    Memory::new(&spec, linux(kernel)).expect("a possible machine")
+}
+
+fn user_page(m: &mut Memory, cache: &mut Cache) -> Pfn {
+    let request = Request::new(CPU, NodeId::new(0), Gfp::HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM), Order::ZERO);
+    m.alloc_pages(cache, request).expect("the cache can always give way")
+}
+
+#[test]
+fn reclaim_is_seen_in_the_counters_of_a_machine_that_keeps_the_order_of_its_lru() {
+    let pages = 16 * 512;
+    for kernel in ["5.10", "6.1", "6.12", "7.2"] {
+        let mut m = ordered(pages, kernel);
+        let mut cache = Cache::default();
+        for _ in 0..100 {
+            let pfn = user_page(&mut m, &mut cache);
+            m.lru_add(CPU, pfn, Order::ZERO, PageFlags::ANON);
+        }
+        // More than fits, twice.
+        (0..2).flat_map(|_| 0..pages + 2000).for_each(|page| cache.read(&mut m, page));
+        assert!(cache.came_back > 1000, "{kernel}: {}", cache.came_back);
+
+        let kept = cache.pages.values().filter(|place| place.is_ok()).count() as u64;
+        let node = ZoneInfo::of(&m).zones.iter().find_map(|z| z.node_stats.clone()).expect("a node with memory");
+        let vmstat = VmStat::of(&m);
+        let shown = |name: &str| node.get(name).unwrap_or_else(|| panic!("{kernel} has no '{name}'"));
+        assert_eq!((shown("nr_file_pages"), shown("nr_anon_pages")), (kept, 100), "{kernel}");
+        // What the CPU has not folded in is not shown.
+        let threshold = m.zones()[0].stat_threshold as u64;
+        assert!(shown("workingset_refault_file").abs_diff(cache.came_back) <= threshold, "{kernel}");
+        for (name, value) in node.iter().filter(|(name, _)| name.starts_with("workingset_") || name.starts_with("nr_"))
+        {
+            assert_eq!(vmstat.get(name), Some(value), "{kernel}: {name}");
+        }
+        assert_eq!(vmstat.get("pgsteal_file"), Some(cache.went), "{kernel}");
+        assert!(vmstat.get("pgscan_direct") >= vmstat.get("pgsteal_direct"), "{kernel}");
+        assert!(vmstat.get("allocstall_movable") > Some(0), "{kernel}");
+        if let Some(stolen) = node.get("pgsteal_file") {
+            assert_eq!((kernel, stolen), ("7.2", cache.went), "later kernels count it by node");
+        }
+    }
+}
+
+#[test]
+fn a_huge_page_of_a_file_is_no_anonymous_one() {
+    let mut m = ordered(8192, "6.1");
+    for flags in [PageFlags::ANON, PageFlags::FILE, PageFlags::FILE] {
+        let huge = Request::new(CPU, NodeId::new(0), Gfp::HIGHUSER_MOVABLE | Gfp::COMP, Order::new(9));
+        let pfn = m.alloc(huge).expect("all is free");
+        m.lru_add(CPU, pfn, Order::new(9), flags);
+    }
+    m.lru_add_drain(CPU);
+    let shown = ["nr_anon_transparent_hugepages", "nr_file_hugepages", "nr_anon_pages", "nr_file_pages"];
+    assert_eq!(shown.map(|name| VmStat::of(&m).get(name)), [1, 2, 512, 1024].map(Some));
+}
+
+#[test]
+fn a_page_that_waits_for_the_lru_is_counted_and_one_that_was_let_go_is_not() {
+    let mut m = ordered(8192, "6.1");
+    let pfn = user_page(&mut m, &mut Cache::default());
+    m.lru_add(CPU, pfn, Order::ZERO, PageFlags::FILE);
+    let shown = |m: &Memory| ["nr_file_pages", "nr_inactive_file"].map(|name| VmStat::of(m).get(name).expect("shown"));
+    assert_eq!(shown(&m), [1, 0], "in a batch");
+    m.lru_add_drain(CPU);
+    m.mark_accessed(CPU, pfn);
+    m.mark_accessed(CPU, pfn);
+    m.free(CPU, pfn, Order::ZERO);
+    assert_eq!(shown(&m)[0], 0, "the batch that would make it active still holds it");
+    assert!(m.lru().is_released(pfn));
 }
 
 #[test]

@@ -31,6 +31,7 @@ const FILES: &[(&str, &str)] = data![
     "profiles/linux-6.1.toml",
     "profiles/linux-6.12.toml",
     "profiles/linux-7.2.toml",
+    "profiles/linux-7.3.toml",
 ];
 
 /// What a built-in file's profile is called.

@@ -90,7 +90,8 @@ fn a_profile_is_of_the_kernel_it_starts_from_whatever_it_is_called() {
 /// What a rule's kernels, as they are written, say of one: whether they hold for it; none where they leave it open.
 ///
 /// `5.8`: from 5.8 on. `by 7.2`: in 7.2 and, perhaps, before. `up to 5.8`, `5.9–5.14`: both ends included. `6.1.y`: in
-/// 6.1's stable releases, `5.10.y+` in those of 5.10 and of every later series. `not 7.2`: whatever else is said.
+/// 6.1's stable releases, `5.10.y+` in those of 5.10 and of every later series. `not 7.2`, `gone by 7.2` (and since):
+/// whatever else is said.
 fn holds(kernels: &str, of: (u32, u32)) -> Option<bool> {
     let version = |text: &str| -> (u32, u32) {
         let (major, minor) = text.split_once('.').unwrap_or_else(|| panic!("'{kernels}' holds no version"));
@@ -101,6 +102,10 @@ fn holds(kernels: &str, of: (u32, u32)) -> Option<bool> {
     for term in kernels.split(", ") {
         if let Some(not) = term.strip_prefix("not ") {
             if version(not) == of {
+                return Some(false);
+            }
+        } else if let Some(gone) = term.strip_prefix("gone by ") {
+            if version(gone) <= of {
                 return Some(false);
             }
         } else if let Some(by) = term.strip_prefix("by ") {
@@ -131,6 +136,7 @@ fn kernels_are_read_as_they_are_written() {
     assert_eq!(of("5.10–6.0"), [no, yes, no, no]);
     assert_eq!(of("6.12, 5.10.y"), [no, yes, no, yes]);
     assert_eq!(of("6.13, 5.10.y+, not 7.2"), [no, yes, yes, no]);
+    assert_eq!(of("by 5.10, gone by 6.1"), [None, yes, no, no]);
 }
 
 #[test]

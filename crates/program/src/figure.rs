@@ -36,14 +36,38 @@ pub enum Merge {
         /// The percentile, 0 to 100.
         p: f64,
     },
+    /// The mean of all repetitions' samples put together.
+    MeanOf {
+        /// The name of the distribution.
+        of: Text,
+    },
+    /// Their standard deviation.
+    StddevOf {
+        /// The name of the distribution.
+        of: Text,
+    },
     /// The median.
     Median,
+    /// The mean.
+    Mean,
+    /// The standard deviation, over one less than there are values: one value has none.
+    Stddev,
     /// The sum: of counts that all repetitions add to.
     Sum,
     /// The lowest: of extremes.
     Min,
     /// The highest: of extremes.
     Max,
+}
+
+impl Merge {
+    /// The distribution the value is of, if it is one's.
+    pub fn distribution(&self) -> Option<&Text> {
+        match self {
+            Merge::Percentile { of, .. } | Merge::MeanOf { of } | Merge::StddevOf { of } => Some(of),
+            _ => None,
+        }
+    }
 }
 
 /// What a number is.
@@ -115,6 +139,8 @@ impl Figure {
     pub fn of_task(self, task: &str) -> Figure {
         let merge = match self.merge {
             Merge::Percentile { of, p } => Merge::Percentile { of: named(task, &of), p },
+            Merge::MeanOf { of } => Merge::MeanOf { of: named(task, &of) },
+            Merge::StddevOf { of } => Merge::StddevOf { of: named(task, &of) },
             merge => merge,
         };
         Figure { name: named(task, &self.name), merge, ..self }

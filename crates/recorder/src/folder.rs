@@ -68,6 +68,34 @@ impl About {
     }
 }
 
+/// Whether the folder can be written, found out before there is anything to write.
+///
+/// # Errors
+/// Why not, and what to do instead.
+pub(super) fn check(out: &Path) -> Result<(), RecordError> {
+    let place = out.display();
+    if out.symlink_metadata().is_ok() {
+        let reason = "is already there; remove it, or name another with --out";
+        return Err(RecordError::Asked(format!("{place}: {reason}")));
+    }
+    unfinished(out).map(drop).map_err(|e| match e {
+        RecordError::Failed(reason) => RecordError::Failed(format!(
+            "{place}: no recording can be put there; name another folder with --out: {reason}"
+        )),
+        other => other,
+    })
+}
+
+/// The folder under the name it has until it is whole, made beside where it is to be.
+fn unfinished(out: &Path) -> Result<Vanishing, RecordError> {
+    let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = out.file_name().ok_or_else(|| RecordError::Asked(format!("{}: is no folder's name", out.display())))?;
+    std::fs::create_dir_all(parent).map_err(about_file(parent, "make"))?;
+    let path = parent.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    std::fs::create_dir(&path).map_err(about_file(&path, "make"))?;
+    Ok(Vanishing(path))
+}
+
 /// Writes the folder, or nothing.
 pub(super) fn write(
     out: &Path,
@@ -75,13 +103,7 @@ pub(super) fn write(
     files: &[(String, Vec<u8>)],
     control: &Control<'_>,
 ) -> Result<(), RecordError> {
-    let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(parent).map_err(about_file(parent, "make"))?;
-    let name = out.file_name().ok_or_else(|| RecordError::Asked(format!("{}: is no folder's name", out.display())))?;
-    let unfinished = parent.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-    std::fs::create_dir(&unfinished).map_err(about_file(&unfinished, "make"))?;
-    let unfinished = Vanishing(unfinished);
-
+    let unfinished = unfinished(out)?;
     let text = toml::to_string(about).map_err(|e| RecordError::Failed(format!("recording.toml: {e}")))?;
     let path = unfinished.0.join("recording.toml");
     std::fs::write(&path, text).map_err(about_file(&path, "write"))?;
@@ -179,6 +201,21 @@ mod tests {
         let opened = kontig_oracle::Recording::open(&out).expect("a recording");
         assert_eq!((opened.about.version.as_str(), opened.about.seed), ("6.1.192", Some(1)));
         assert_eq!(std::fs::read_dir(dir.path().join("a")).expect("there").count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_found_out_before_there_is_anything_to_write() {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::write(dir.path().join("file"), "").expect("written");
+        let refused = |out: &str| check(&dir.path().join(out)).expect_err("refused");
+        let asked = |out: &str, says: &str| matches!(refused(out), RecordError::Asked(why) if why.contains(says));
+        let failed = |out: &str, says: &str| matches!(refused(out), RecordError::Failed(why) if why.contains(says));
+        assert!(asked("file", "/file: is already there; remove it, or name another with --out"));
+        assert!(asked("no/..", "/no/..: is no folder's name"));
+        assert!(failed("file/r", "/file/r: no recording can be put there; name another folder with --out: "));
+        assert!(failed(&"long".repeat(64), "cannot make: "));
+        check(&dir.path().join("a/r")).expect("it can be made");
+        assert_eq!(std::fs::read_dir(dir.path().join("a")).expect("made").count(), 0, "nothing stays");
     }
 
     #[test]

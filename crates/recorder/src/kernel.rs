@@ -21,6 +21,8 @@ pub enum Series {
     V6_12,
     /// Debian 13's, from backports.
     V7_2,
+    /// Debian 13's, from backports, too.
+    V7_3,
 }
 
 /// A kernel package, as a line of `oracle/kernels` names it.
@@ -36,7 +38,7 @@ pub struct Package {
 
 impl Series {
     /// All of them.
-    pub const ALL: [Series; 4] = [Series::V5_10, Series::V6_1, Series::V6_12, Series::V7_2];
+    pub const ALL: [Series; 5] = [Series::V5_10, Series::V6_1, Series::V6_12, Series::V7_2, Series::V7_3];
 
     /// As it is written.
     pub const fn name(self) -> &'static str {
@@ -45,6 +47,7 @@ impl Series {
             Series::V6_1 => "6.1",
             Series::V6_12 => "6.12",
             Series::V7_2 => "7.2",
+            Series::V7_3 => "7.3",
         }
     }
 
@@ -60,6 +63,14 @@ impl Series {
             is_own.then_some(Package { debian, release, version })
         };
         KERNELS.lines().find_map(line).expect("every series has a line in oracle/kernels")
+    }
+
+    /// Whether a module can have pages that compaction moves: since 6.17 only the kernel's own can.
+    pub const fn lets_modules_own(self) -> bool {
+        match self {
+            Series::V5_10 | Series::V6_1 | Series::V6_12 => true,
+            Series::V7_2 | Series::V7_3 => false,
+        }
     }
 
     /// The Debian release it belongs to.

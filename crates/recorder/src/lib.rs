@@ -16,6 +16,7 @@ pub mod kernel;
 mod module;
 pub mod qemu;
 pub mod reclaim;
+mod sysctls;
 mod unpack;
 
 use experiment::Plan;
@@ -102,9 +103,7 @@ pub struct Made {
 /// In one line: what is missing or went wrong, and where to look.
 pub fn record(plan: &Plan, kernel: &Kernel, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
     let start = Instant::now();
-    if out.symlink_metadata().is_ok() {
-        return Err(RecordError::Asked(format!("{}: is already there; remove it, or name another", out.display())));
-    }
+    folder::check(out)?;
     control.at(Stage::Building)?;
     let qemu = qemu::Qemu::find()?;
     let work = folder::Work::new()?;

@@ -161,6 +161,70 @@ mod tests {
         assert!(GivenOps::read("x", &[0xff]).expect_err("refused").contains("is not text"));
     }
 
+    /// What the module's sources call numbers that begin so: `OP_ALLOC = 1,`.
+    fn named_in(source: &str, prefix: &str) -> Vec<(String, u32)> {
+        let number = |text: &str| match text.split_once("<<") {
+            Some((one, by)) => Some(one.trim().parse::<u32>().ok()? << by.trim().parse::<u32>().ok()?),
+            None => text.trim().parse().ok(),
+        };
+        let constant = |line: &str| {
+            let (name, value) = line.trim().strip_prefix(prefix)?.split_once(" = ")?;
+            Some((name.to_string(), number(value.split(',').next()?).expect(line)))
+        };
+        source.lines().filter_map(constant).collect()
+    }
+
+    const HEADER: &str = include_str!("../../../oracle/module/kontig.h");
+
+    #[test]
+    fn the_module_carries_out_every_operation_under_the_number_it_is_sent_with() {
+        const OPERATIONS: [(&str, &str); 18] = [
+            ("ALLOC", "alloc 0 0 movable"),
+            ("FREE", "free 0"),
+            ("ADD", "add f0:0 0 movable"),
+            ("READ", "read f0:0 0 movable"),
+            ("TOUCH", "touch f0:0"),
+            ("TRUNCATE", "truncate f0:0 0"),
+            ("DIRTY", "dirty f0:0"),
+            ("WRITE", "writeback f0:0"),
+            ("WRITTEN", "written f0:0"),
+            ("FINISH", "finish 1"),
+            ("DEVICE", "device f0 slow"),
+            ("ANON_READ", "load a:0"),
+            ("ANON_WRITE", "store a:0"),
+            ("ANON_DROP", "drop a:0"),
+            ("OBJECT", "object unmovable"),
+            ("DRAIN", "drain"),
+            ("WAIT", "wait"),
+            ("DUMP", "dump"),
+        ];
+        let sent = |line| u32::from(lru::encode(&[lru::parse(line).expect(line)])[0]);
+        let ours: Vec<(String, u32)> = OPERATIONS.iter().map(|(name, line)| (name.to_string(), sent(line))).collect();
+        assert_eq!(named_in(HEADER, "OP_"), ours);
+    }
+
+    #[test]
+    fn the_module_reads_rights_and_answers_as_they_are_written() {
+        let trace = include_str!("../../../oracle/module/trace.c");
+        let (answers, flags) = (named_in(HEADER, "SAYS_"), named_in(trace, "FLAG_"));
+        assert_eq!((answers.len(), flags.len()), (7, 8));
+        for (name, bit) in answers {
+            let answered = lru::write_answered(&[lru::parse("touch f0:0").expect("an operation")], &[bit | 5]);
+            assert_eq!(answered, format!("touch f0:0 = 5 {}\n", name.to_lowercase()));
+        }
+        for (name, bit) in flags {
+            let right = match name.as_str() {
+                // What pages of a trace's own have, and which type it is.
+                "TYPE" | "OWNED" => continue,
+                "TRY_HARD" => "retry".to_string(),
+                other => other.to_lowercase(),
+            };
+            let op = lru::parse(&format!("object unmovable {right}")).expect("a right");
+            let record = lru::encode(&[op]);
+            assert_eq!(u32::from(u16::from_le_bytes([record[2], record[3]])), bit, "{right}");
+        }
+    }
+
     #[test]
     fn words_become_answers_and_too_few_are_refused() {
         let words: Vec<u8> = [0x10_0001, 0x10_0002, 0xffff_ffff_u32].iter().flat_map(|w| w.to_le_bytes()).collect();

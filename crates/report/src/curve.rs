@@ -51,8 +51,9 @@ mod tests {
             merge,
             measured: vec![],
             pairs: vec![],
-            direction_agrees: None,
-            ratio_off: None,
+            steps: vec![],
+            caveat: None,
+            statistics: vec![],
         };
         let rows = [
             row(percentile("alloc", 5.0), "us"),

@@ -4,10 +4,12 @@
 //! The page is a single file that loads nothing, so it can be mailed, archived and opened offline. Tables and text are
 //! HTML made here; the rest is drawn by the page's script from JSON that can contain neither tags nor comments.
 
+mod rounds;
+
 use crate::data::Data;
 use crate::number;
 use crate::standing::{self, Layout};
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, Standing};
 use kontig_results::PacePoint;
 use kontig_results::{ExperimentResult, Row, RunResult};
 use std::fmt::Write;
@@ -125,13 +127,13 @@ fn navigation(page: &Page<'_>) -> String {
         return String::new();
     }
     let links: String = (page.experiments.iter().enumerate())
-        .map(|(i, e)| format!("<a href=\"#experiment-{i}\">{}</a>", escape(&e.result.id)))
+        .map(|(i, e)| format!("<a href=\"#experiment-{i}\">{}</a>", escape(&standing::title(e.result))))
         .collect();
     format!("<nav aria-label=\"Experiments\">{links}</nav>")
 }
 
 fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
-    let (id, machine) = (escape(&e.result.id), escape(&e.result.machine));
+    let (id, machine) = (escape(&standing::title(e.result)), escape(&e.result.machine));
     let held = e.result.rows.iter().any(|row| !row.published.is_empty());
     let _ = write!(
         out,
@@ -146,6 +148,7 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
     if !e.result.rows.is_empty() {
         let layout = Layout::of(e.result);
         tables(out, e.result, &layout.single, held);
+        rounds::write(out, e.result);
         phases(out, e.result, &layout);
     }
     remarks(out, e.result);
@@ -159,7 +162,7 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
 }
 
 fn pills(out: &mut String, e: &ExperimentResult) {
-    let missed = e.rows.iter().filter(|row| Verdict::of(row).missed()).count();
+    let missed = e.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed).count();
     let (direction, headline) = (e.score.direction, e.score.headline_within_2x);
     let pills = [
         (
@@ -190,6 +193,7 @@ fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
     if e.rows.iter().any(|row| row.headline) {
         out.push_str("<p class=\"small\">Headline rows, whose size counts, are in bold.</p>");
     }
+    apart(out, e);
     if held && !others.is_empty() {
         out.push_str("<div class=\"part\"><h3>Not published</h3>");
         table(out, e, &others, false);
@@ -200,6 +204,19 @@ fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
     if let Some(mark) = standing::mark_explained(e) {
         let _ = write!(out, "<p class=\"small\">{}</p>", escape(&mark));
     }
+}
+
+/// The rows that are scored apart, and why.
+fn apart(out: &mut String, e: &ExperimentResult) {
+    let lines = standing::apart(e);
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("<ul class=\"remarks\">");
+    for line in lines {
+        let _ = write!(out, "<li>{}</li>", escape(line.trim()));
+    }
+    out.push_str("</ul>");
 }
 
 fn table(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
@@ -244,8 +261,8 @@ fn measured(row: &Row, variant: usize) -> Option<String> {
 }
 
 fn table_row(out: &mut String, row: &Row, variants: usize, held: bool, paired: bool) {
-    let verdict = Verdict::of(row);
-    let class = match (row.headline, verdict.missed()) {
+    let verdict = verdict::standing(row);
+    let class = match (row.headline, verdict == Standing::Missed) {
         (true, true) => "headline missed",
         (true, false) => "headline",
         (false, true) => "missed",
@@ -278,12 +295,12 @@ fn table_row(out: &mut String, row: &Row, variants: usize, held: bool, paired: b
     }
     if held {
         let class = match verdict {
-            _ if verdict.missed() => "missed",
-            Verdict::Agrees => "agrees",
-            Verdict::AgreesOff(_) => "loose",
-            _ => "none",
+            Standing::Missed => "missed",
+            Standing::Agrees => "agrees",
+            Standing::Loose => "loose",
+            Standing::None => "none",
         };
-        let _ = write!(out, "<td class=\"verdict {class}\"><span>{}</span></td>", escape(&verdict.text()));
+        let _ = write!(out, "<td class=\"verdict {class}\"><span>{}</span></td>", escape(&verdict::text(row)));
     }
     out.push_str("</tr>");
 }

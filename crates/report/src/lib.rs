@@ -3,6 +3,7 @@
 //! Everything here is a pure function from results to text: nothing is read, fetched or written, and names inside
 //! results are treated as hostile, for a result file may come from anywhere.
 
+mod ageing;
 mod curve;
 mod data;
 pub mod html;
@@ -11,6 +12,7 @@ mod number;
 pub mod pace;
 pub mod palette;
 mod standing;
+pub mod statistics;
 pub mod svg;
 pub mod table;
 mod thin;

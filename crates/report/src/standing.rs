@@ -4,7 +4,38 @@
 //! of the two overlap, that is said: a run with another seed could have come out the other way.
 
 use crate::number;
-use kontig_results::{Better, ExperimentResult, MEASURE, Measured, Merge, Pairs, Row};
+use kontig_results::{Apart, Better, CaveatKind, ExperimentResult, MEASURE, Measured, Merge, Pairs, Row};
+
+/// What a table is of: the experiment and its case.
+pub(crate) fn title(e: &ExperimentResult) -> String {
+    if e.case.is_empty() { e.id.clone() } else { format!("{}, {}", e.id, e.case) }
+}
+
+/// The rows that are scored apart: a line for each kind of caveat, and one for each reason with its rows.
+pub(crate) fn apart(e: &ExperimentResult) -> Vec<String> {
+    let mut lines = Vec::new();
+    for Apart { kind, rows, direction, size } in &e.score.apart {
+        let rows = if *rows == 1 { "1 row".into() } else { format!("{rows} rows") };
+        let tally = match kind {
+            CaveatKind::NullTest => format!("{}/{} within the published noise", size.agree, size.of),
+            _ => format!(
+                "direction {}/{} agree, size {}/{} within 2×",
+                direction.agree, direction.of, size.agree, size.of
+            ),
+        };
+        lines.push(format!("scored apart, {kind}: {rows}, {tally}"));
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+        for row in &e.rows {
+            let Some(caveat) = row.caveat.as_ref().filter(|caveat| caveat.kind == *kind) else { continue };
+            match reasons.iter_mut().find(|(reason, _)| *reason == caveat.reason) {
+                Some((_, names)) => names.push(name(row)),
+                None => reasons.push((&caveat.reason, vec![name(row)])),
+            }
+        }
+        lines.extend(reasons.iter().map(|(reason, names)| format!("  {}: {reason}", names.join("; "))));
+    }
+    lines
+}
 
 /// The mark of a percentile from too few samples.
 pub(crate) const UNRESOLVED: &str = "†";
@@ -50,16 +81,24 @@ pub(crate) fn how_merged(e: &ExperimentResult) -> Option<String> {
         (merged(|m| matches!(m, Merge::Percentile { .. })), "percentiles are of all samples together"),
         (merged(|m| matches!(m, Merge::Sum)), "counts of samples are sums"),
         (merged(|m| matches!(m, Merge::Min | Merge::Max)), "extremes are the most extreme"),
+        (merged(|m| matches!(m, Merge::Mean | Merge::MeanOf { .. })), "rows published as means are means"),
+        (
+            merged(|m| matches!(m, Merge::Stddev | Merge::StddevOf { .. })),
+            "rows published as deviations are standard deviations",
+        ),
     ];
     let ways: String = ways.iter().filter(|(some, _)| *some).map(|(_, way)| format!("{way}, ")).collect();
     let other = if ways.is_empty() { "" } else { "other " };
-    (e.repetitions > 1).then(|| {
-        format!(
-            "{} repetitions, each with its own seed: {ways}{other}figures are medians; ranges are from the lowest \
-             repetition to the highest",
-            e.repetitions
-        )
-    })
+    let of = match (e.repetitions, e.rounds) {
+        (0 | 1, 0 | 1) => return None,
+        (n, 0 | 1) => format!("{n} repetitions, each with its own seed"),
+        (0 | 1, rounds) => format!("{rounds} rounds on one machine, not booted in between"),
+        (n, rounds) => {
+            format!("{n} repetitions, each with its own seed, of {rounds} rounds on a machine not booted in between")
+        }
+    };
+    let one = if e.rounds > 1 { "round" } else { "repetition" };
+    Some(format!("{of}: {ways}{other}figures are medians; ranges are from the lowest {one} to the highest"))
 }
 
 /// What the mark of unresolved percentiles means, if it is used.

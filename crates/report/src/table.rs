@@ -3,9 +3,10 @@
 //! Variants are lettered so that the figures stand close together; a line above says which letter is which. Nothing
 //! a name contains can move the cursor: control characters are dropped.
 
+use crate::ageing;
 use crate::number;
 use crate::standing::{self, Layout};
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, Standing};
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, presets,
 };
@@ -20,7 +21,7 @@ use kontig_results::{ExperimentResult, Measured, Row, Score};
 pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> String {
     let held = e.rows.iter().any(|row| !row.published.is_empty());
     let layout = Layout::of(e);
-    let mut out = format!("{} on {}\n", plain(&e.id), plain(&e.machine));
+    let mut out = format!("{} on {}\n", plain(&standing::title(e)), plain(&e.machine));
     for (i, variant) in e.variants.iter().enumerate() {
         let role = if i == 0 && e.variants.len() > 1 { "  (baseline)" } else { "" };
         out.push_str(&format!("  {} = {}{role}\n", letter(i), plain(variant)));
@@ -34,8 +35,11 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
         out.push_str(&fitted(width, |form, width| paint.rows(&published, true, form, width)));
         out.push('\n');
         out.push_str(&format!("{}\n", score(&e.score)));
-        let missed: Vec<_> =
-            e.rows.iter().filter(|row| Verdict::of(row).missed()).map(|r| plain(&standing::name(r))).collect();
+        for line in standing::apart(e) {
+            out.push_str(&wrapped(&plain(&line), width));
+        }
+        let is_missed = |row: &&Row| verdict::standing(row) == Standing::Missed;
+        let missed: Vec<_> = e.rows.iter().filter(is_missed).map(|r| plain(&standing::name(r))).collect();
         if !missed.is_empty() {
             let count = if missed.len() == 1 { "1 row missed".into() } else { format!("{} rows missed", missed.len()) };
             out.push_str(&wrapped(&format!("{count}: {}", missed.join("; ")), width));
@@ -51,6 +55,10 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     }
     if let Some(mark) = standing::mark_explained(e) {
         out.push_str(&wrapped(&mark, width));
+    }
+    if !e.ageing.is_empty() {
+        out.push_str("\nround by round\n");
+        out.push_str(&ageing::render(e, width, colour));
     }
     if !layout.by_phase.is_empty() {
         out.push('\n');
@@ -75,8 +83,16 @@ pub fn score(score: &Score) -> String {
     )
 }
 
+/// What the cases of one experiment score together: a line, and none of a single case.
+pub fn together(cases: &[&ExperimentResult]) -> Option<String> {
+    let [first, _, ..] = cases else { return None };
+    let mut sum = Score::default();
+    cases.iter().for_each(|e| sum.add(&e.score));
+    Some(format!("{}, {} cases together: {}\n", plain(&first.id), cases.len(), score(&sum)))
+}
+
 /// A line broken at spaces where it is wider than the terminal, further lines set in by two.
-fn wrapped(text: &str, width: Option<usize>) -> String {
+pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
     let width = width.unwrap_or(usize::MAX);
     let (mut out, mut at) = (String::new(), 0);
     for word in text.split(' ') {
@@ -116,6 +132,21 @@ fn fitted(width: Option<usize>, build: impl Fn(Form, Option<usize>) -> String) -
     side_by_side.unwrap_or_else(|| build(Form::Stacked, width))
 }
 
+/// A table without anything in it.
+pub(crate) fn empty(wide: bool, colour: bool) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    if wide {
+        table.style_mut().row_separator = LineStyle::none();
+    }
+    if colour {
+        table.enforce_styling()
+    } else {
+        table.force_no_tty()
+    };
+    table
+}
+
 /// What tables are made of.
 struct Paint<'a> {
     e: &'a ExperimentResult,
@@ -123,20 +154,6 @@ struct Paint<'a> {
 }
 
 impl Paint<'_> {
-    fn table(&self, wide: bool) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        if wide {
-            table.style_mut().row_separator = LineStyle::none();
-        }
-        if self.colour {
-            table.enforce_styling()
-        } else {
-            table.force_no_tty()
-        };
-        table
-    }
-
     /// Whether any row of a variant has a range to show.
     fn varies(&self, rows: &[&Row], variant: usize) -> bool {
         rows.iter().any(|row| measured(row, variant).is_some_and(|m| standing::range(row, m).is_some()))
@@ -146,7 +163,7 @@ impl Paint<'_> {
     fn rows(&self, rows: &[&Row], held: bool, form: Form, width: Option<usize>) -> String {
         let wide = form != Form::Stacked;
         let (e, variants) = (self.e, self.e.variants.len());
-        let mut table = self.table(wide);
+        let mut table = empty(wide, self.colour);
         let mut header = vec!["row".to_owned()];
         if form == Form::Wide {
             header.push("unit".into());
@@ -185,7 +202,7 @@ impl Paint<'_> {
     fn cells(&self, row: &Row, rows: &[&Row], held: bool, form: Form) -> Vec<Cell> {
         let wide = form != Form::Stacked;
         let variants = self.e.variants.len();
-        let verdict = Verdict::of(row);
+        let verdict = verdict::text(row);
         let mut name = plain(&standing::name(row));
         if row.headline {
             name.push_str(" *");
@@ -199,8 +216,8 @@ impl Paint<'_> {
                     name = format!("{name}\n{} {standing}", letter(i));
                 }
             }
-            if verdict != Verdict::NotHeld {
-                name = format!("{name}\n→ {}", verdict.text());
+            if verdict != none() {
+                name = format!("{name}\n→ {verdict}");
             }
         }
         let mut name = Cell::new(name);
@@ -210,7 +227,7 @@ impl Paint<'_> {
         let mut cells = match form {
             Form::Wide => vec![name, Cell::new(plain(&row.unit))],
             Form::Close => vec![name],
-            Form::Stacked => vec![coloured(name, verdict)],
+            Form::Stacked => vec![coloured(name, row)],
         };
         if held {
             let exact = |i: usize| row.published.get(i).map_or_else(none, |&value| number::exact(value));
@@ -235,7 +252,7 @@ impl Paint<'_> {
             cells.extend((1..variants).map(|i| Cell::new(standing::against_baseline(row, i).unwrap_or_else(none))));
         }
         if held && wide {
-            cells.push(coloured(Cell::new(verdict.text()), verdict));
+            cells.push(coloured(Cell::new(verdict), row));
         }
         cells
     }
@@ -245,7 +262,7 @@ impl Paint<'_> {
         let wide = form != Form::Stacked;
         let variants = self.e.variants.len();
         let (changes, paired) = (variants > 1, standing::has_pairs(self.e));
-        let mut table = self.table(true);
+        let mut table = empty(true, self.colour);
         let last = layout.phases.last().map_or_else(String::new, |phase| plain(phase));
         let mut header = vec!["figure".to_owned()];
         if variants > 1 {
@@ -323,7 +340,7 @@ fn set_figures(table: &mut Table, columns: impl Iterator<Item = usize>, wide: bo
     }
 }
 
-fn arranged(mut table: Table, width: Option<usize>) -> String {
+pub(crate) fn arranged(mut table: Table, width: Option<usize>) -> String {
     match width {
         Some(width) => {
             table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -341,12 +358,12 @@ pub(crate) fn none() -> String {
     "–".into()
 }
 
-fn coloured(cell: Cell, verdict: Verdict) -> Cell {
-    match verdict {
-        _ if verdict.missed() => cell.fg(Color::Red).add_attribute(Attribute::Bold),
-        Verdict::Agrees => cell.fg(Color::Green),
-        Verdict::AgreesOff(_) => cell.fg(Color::Yellow),
-        _ => cell,
+fn coloured(cell: Cell, row: &Row) -> Cell {
+    match verdict::standing(row) {
+        Standing::Missed => cell.fg(Color::Red).add_attribute(Attribute::Bold),
+        Standing::Agrees => cell.fg(Color::Green),
+        Standing::Loose => cell.fg(Color::Yellow),
+        Standing::None => cell,
     }
 }
 

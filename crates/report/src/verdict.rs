@@ -1,17 +1,15 @@
 //! What to say about a row: whether what was measured agrees with what was published.
 //!
-//! A row that moved the other way, that gave no figure, or whose change is more than 2× off where its size counts,
-//! is *missed* and says so in that word; nothing is rounded in the experiment's favour.
+//! A row that moved the other way, that gave no figure, or whose change is not of the published size where its size
+//! counts, is *missed* and says so in that word; nothing is rounded in the experiment's favour. A row of several steps
+//! has a verdict for each. Of a row with a caveat the verdict is said, and that it is scored apart.
 
 use crate::number;
-use kontig_results::Row;
+use crate::table::letter;
+use kontig_results::judge::{CHANGE_THAT_COUNTS, WITHIN};
+use kontig_results::{Row, Rule, Step};
 
-/// How far off a change ratio may be and still count as agreeing (the headline score's bound).
-const WITHIN: f64 = 2.0;
-/// A change smaller than this is no change (the direction score's bound).
-const NO_CHANGE: f64 = 0.10;
-
-/// What became of one row.
+/// What became of a row, or of one step of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// Nothing was published, or nothing comparable: there is nothing to hold the row against.
@@ -20,59 +18,151 @@ pub enum Verdict {
     Agrees,
     /// It moves the same way but the size is off by this factor; the row's size does not count for the score.
     AgreesOff(f64),
+    /// A null test that shows no more than the published noise.
+    WithinNoise,
     /// Missed: it moves the other way.
     Opposite,
     /// Missed: published as a change, measured as none.
     Unchanged,
     /// Missed: its size counts and is off by this factor.
     Off(f64),
+    /// Missed: it falls to nearly nothing as published, and this much of it is left.
+    Left(f64),
+    /// Missed: published as nothing, measured as something.
+    NotNothing,
+    /// Missed: a null test that shows more than the published noise.
+    BeyondNoise,
     /// Missed: figures were published but the runs gave none that compare.
     NoFigure,
 }
 
 impl Verdict {
-    /// The verdict on `row`.
-    pub fn of(row: &Row) -> Verdict {
-        let published = published_change(row);
+    /// The verdicts on `row`: one for each of its steps, or a single one where it has none.
+    pub fn of(row: &Row) -> Vec<Verdict> {
         if row.published.is_empty() {
-            return Verdict::NotHeld;
+            return vec![Verdict::NotHeld];
         }
-        if row.measured.is_empty() || row.measured.iter().any(|m| m.is_none_or(|m| !m.value.is_finite())) {
-            return Verdict::NoFigure;
+        let there = |i: usize| value(row, i).is_some_and(f64::is_finite);
+        if row.steps.is_empty() {
+            let all = !row.measured.is_empty() && (0..row.measured.len()).all(there);
+            return vec![if all { Verdict::NotHeld } else { Verdict::NoFigure }];
         }
-        if row.direction_agrees == Some(false) {
-            let still = measured_change(row).is_some_and(|change| (change - 1.0).abs() < NO_CHANGE);
-            return if still { Verdict::Unchanged } else { Verdict::Opposite };
-        }
-        // A row published as unchanged has no direction: only its size can be wrong, so it counts here.
-        let size_counts = row.headline || row.direction_agrees.is_none();
-        match row.ratio_off {
-            Some(off) if off > WITHIN && size_counts => Verdict::Off(off),
-            Some(off) if off > WITHIN => Verdict::AgreesOff(off),
-            Some(_) => Verdict::Agrees,
-            None if published.is_some() && row.headline => Verdict::NoFigure,
-            None if row.direction_agrees == Some(true) => Verdict::Agrees,
-            None => Verdict::NotHeld,
-        }
+        let of = |step: &Step| {
+            if there(step.against) && there(step.variant) { of_step(row, step) } else { Verdict::NoFigure }
+        };
+        row.steps.iter().map(of).collect()
     }
 
-    /// Whether the row counts as missed.
+    /// Whether it counts as missed.
     pub fn missed(self) -> bool {
-        matches!(self, Verdict::Opposite | Verdict::Unchanged | Verdict::Off(_) | Verdict::NoFigure)
+        use Verdict::{BeyondNoise, Left, NoFigure, NotNothing, Off, Opposite, Unchanged};
+        matches!(self, Opposite | Unchanged | Off(_) | Left(_) | NotNothing | BeyondNoise | NoFigure)
     }
 
-    /// The words for the verdict column.
-    pub fn text(self) -> String {
+    /// The words for it.
+    fn words(self) -> String {
         match self {
             Verdict::NotHeld => "–".into(),
             Verdict::Agrees => "agrees".into(),
             Verdict::AgreesOff(off) => format!("agrees, off {}", number::off(off)),
-            Verdict::Opposite => "MISSED: opposite".into(),
-            Verdict::Unchanged => "MISSED: unchanged".into(),
-            Verdict::Off(off) => format!("MISSED: off {}", number::off(off)),
-            Verdict::NoFigure => "MISSED: no figure".into(),
+            Verdict::WithinNoise => "within the noise".into(),
+            Verdict::Opposite => "opposite".into(),
+            Verdict::Unchanged => "unchanged".into(),
+            Verdict::Off(off) => format!("off {}", number::off(off)),
+            Verdict::Left(share) => format!("{} is left", number::factor(share)),
+            Verdict::NotNothing => "not nothing".into(),
+            Verdict::BeyondNoise => "beyond the noise".into(),
+            Verdict::NoFigure => "no figure".into(),
         }
     }
+}
+
+/// How a row stands as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing to hold it against.
+    None,
+    Agrees,
+    /// With a size that is off and does not count, or scored apart.
+    Loose,
+    Missed,
+}
+
+/// How a row stands: missed if any of its steps is, unless it is scored apart.
+pub(crate) fn standing(row: &Row) -> Standing {
+    let verdicts = Verdict::of(row);
+    let any = |is: fn(&Verdict) -> bool| verdicts.iter().any(is);
+    match () {
+        () if any(|v| v.missed()) && row.caveat.is_none() => Standing::Missed,
+        () if any(|v| matches!(v, Verdict::AgreesOff(_))) => Standing::Loose,
+        () if row.caveat.is_some() => Standing::Loose,
+        () if any(|v| matches!(v, Verdict::Agrees)) => Standing::Agrees,
+        () => Standing::None,
+    }
+}
+
+/// The words for the verdict column.
+pub(crate) fn text(row: &Row) -> String {
+    let verdicts = Verdict::of(row);
+    let missed = row.caveat.is_none() && verdicts.iter().any(|v| v.missed());
+    let words = match verdicts.as_slice() {
+        [only] => only.words(),
+        several => {
+            let of_step = |(step, verdict): (&Step, &Verdict)| format!("{} {}", letter(step.variant), verdict.words());
+            row.steps.iter().zip(several).map(of_step).collect::<Vec<_>>().join("; ")
+        }
+    };
+    match &row.caveat {
+        Some(caveat) => format!("{words} ({})", caveat.kind),
+        None if missed => format!("MISSED: {words}"),
+        None => words,
+    }
+}
+
+fn of_step(row: &Row, step: &Step) -> Verdict {
+    let moved = || {
+        let change = change(value(row, step.against), value(row, step.variant), row.measured.len());
+        let still = change.is_some_and(|change| (change - 1.0).abs() < CHANGE_THAT_COUNTS);
+        let nothing = value(row, step.against) == value(row, step.variant);
+        if still || nothing { Verdict::Unchanged } else { Verdict::Opposite }
+    };
+    match (step.rule, step.size_agrees) {
+        (Rule::NullTest, Some(true)) => Verdict::WithinNoise,
+        (Rule::NullTest, Some(false)) => Verdict::BeyondNoise,
+        (Rule::NullTest, None) => Verdict::NotHeld,
+        (Rule::StaysZero, agrees) => {
+            if agrees == Some(true) {
+                Verdict::Agrees
+            } else {
+                Verdict::NotNothing
+            }
+        }
+        _ if step.direction_agrees == Some(false) => moved(),
+        (Rule::ToZero, Some(false)) => {
+            let share = change(value(row, step.against), value(row, step.variant), row.measured.len());
+            share.map_or(Verdict::Unchanged, Verdict::Left)
+        }
+        // How near to nothing it has to come is no matter of a factor; that it is off is said all the same.
+        (Rule::ToZero, _) => step.ratio_off.filter(|off| *off > WITHIN).map_or(Verdict::Agrees, Verdict::AgreesOff),
+        (Rule::FromZero, _) => Verdict::Agrees,
+        (Rule::Ratio, _) => {
+            // A row published as unchanged has no direction: only its size can be wrong, so it counts here.
+            let size_counts = row.headline || step.direction_agrees.is_none();
+            match step.ratio_off {
+                Some(off) if off > WITHIN && size_counts => Verdict::Off(off),
+                Some(off) if off > WITHIN => Verdict::AgreesOff(off),
+                Some(_) => Verdict::Agrees,
+                None if row.headline => Verdict::NoFigure,
+                None if step.direction_agrees == Some(true) => Verdict::Agrees,
+                None => Verdict::NotHeld,
+            }
+        }
+    }
+}
+
+/// A variant's measured figure.
+fn value(row: &Row, variant: usize) -> Option<f64> {
+    row.measured.get(variant).copied().flatten().map(|m| m.value)
 }
 
 /// Last variant's published figure over the first's; none where a figure is missing or zero.
@@ -87,8 +177,7 @@ pub fn measured_change(row: &Row) -> Option<f64> {
 
 /// A variant's measured figure over the first's, likewise.
 pub fn change_to(row: &Row, variant: usize) -> Option<f64> {
-    let value = |i: usize| row.measured.get(i).copied().flatten().map(|m| m.value);
-    change(value(0), value(variant), row.measured.len())
+    change(value(row, 0), value(row, variant), row.measured.len())
 }
 
 fn change(baseline: Option<f64>, patched: Option<f64>, variants: usize) -> Option<f64> {
@@ -99,19 +188,13 @@ fn change(baseline: Option<f64>, patched: Option<f64>, variants: usize) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_results::{Better, MEASURE, Measured, Merge};
+    use kontig_results::{Better, Caveat, CaveatKind, MEASURE, Measured, Merge, judge};
 
     fn once(value: f64) -> Measured {
         Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }
     }
 
-    fn row(
-        headline: bool,
-        published: [f64; 2],
-        measured: [Option<f64>; 2],
-        agrees: Option<bool>,
-        off: Option<f64>,
-    ) -> Row {
+    fn row(headline: bool, published: &[f64], measured: &[Option<f64>]) -> Row {
         Row {
             name: "r".into(),
             unit: "us".into(),
@@ -120,34 +203,67 @@ mod tests {
             phase: MEASURE.into(),
             better: Better::Neither,
             merge: Merge::Median,
-            measured: measured.map(|value| value.map(once)).to_vec(),
+            measured: measured.iter().map(|value| value.map(once)).collect(),
             pairs: vec![],
-            direction_agrees: agrees,
-            ratio_off: off,
+            steps: judge::steps(published, measured, false),
+            caveat: None,
+            statistics: vec![],
         }
+    }
+
+    fn of(headline: bool, published: [f64; 2], measured: [f64; 2]) -> Verdict {
+        Verdict::of(&row(headline, &published, &measured.map(Some)))[0]
     }
 
     #[test]
     fn misses_are_misses() {
-        let up = [Some(1.0), Some(2.0)];
-        assert_eq!(Verdict::of(&row(true, [1.0, 2.0], up, Some(true), Some(1.0))), Verdict::Agrees);
-        assert_eq!(Verdict::of(&row(false, [1.0, 9.0], up, Some(true), Some(4.5))), Verdict::AgreesOff(4.5));
-        assert_eq!(Verdict::of(&row(true, [1.0, 9.0], up, Some(true), Some(4.5))), Verdict::Off(4.5));
-        assert_eq!(Verdict::of(&row(false, [1.0, 1.0], up, None, Some(2.5))), Verdict::Off(2.5));
-        assert_eq!(Verdict::of(&row(false, [2.0, 1.0], up, Some(false), Some(4.0))), Verdict::Opposite);
-        let still = [Some(1.0), Some(1.01)];
-        assert_eq!(Verdict::of(&row(false, [2.0, 1.0], still, Some(false), Some(2.0))), Verdict::Unchanged);
-        assert_eq!(Verdict::of(&row(false, [2.0, 1.0], [Some(1.0), None], None, None)), Verdict::NoFigure);
-        assert_eq!(Verdict::of(&row(false, [0.0, 20.0], [Some(0.0), Some(14.0)], Some(true), None)), Verdict::Agrees);
+        assert_eq!(of(true, [1.0, 2.0], [1.0, 2.0]), Verdict::Agrees);
+        assert_eq!(of(false, [1.0, 9.0], [1.0, 2.0]), Verdict::AgreesOff(4.5));
+        assert_eq!(of(true, [1.0, 9.0], [1.0, 2.0]), Verdict::Off(4.5));
+        assert_eq!(of(false, [1.0, 1.0], [1.0, 2.5]), Verdict::Off(2.5));
+        assert_eq!(of(false, [2.0, 1.0], [1.0, 2.0]), Verdict::Opposite);
+        assert_eq!(of(false, [2.0, 1.0], [1.0, 1.01]), Verdict::Unchanged);
+        assert_eq!(Verdict::of(&row(false, &[2.0, 1.0], &[Some(1.0), None])), [Verdict::NoFigure]);
+        assert_eq!(of(false, [0.0, 20.0], [0.0, 14.0]), Verdict::Agrees);
         assert!(Verdict::Off(3.0).missed() && !Verdict::AgreesOff(3.0).missed());
     }
 
     #[test]
+    fn what_falls_to_nothing_leaves_nothing() {
+        assert_eq!(of(false, [532_723.0, 0.0], [1000.0, 3.0]), Verdict::Agrees);
+        assert_eq!(of(false, [532_723.0, 0.0], [1000.0, 50.0]), Verdict::Left(0.05));
+        assert_eq!(text(&row(false, &[5.0, 0.0], &[Some(1000.0), Some(50.0)])), "MISSED: ×0.05 is left");
+        assert_eq!(of(false, [532_723.0, 0.0], [0.0, 0.0]), Verdict::Unchanged);
+        assert_eq!(of(true, [30_000.0, 4.0], [30_000.0, 24.0]), Verdict::AgreesOff(6.0));
+        assert_eq!(
+            (of(true, [0.0, 0.0], [0.0, 0.0]), of(true, [0.0, 0.0], [0.0, 1.0])),
+            (Verdict::Agrees, Verdict::NotNothing)
+        );
+    }
+
+    #[test]
+    fn a_row_with_a_caveat_says_its_verdict_and_is_not_missed() {
+        let caveat = |kind| Some(Caveat { kind, reason: "r".into() });
+        let opposite = Row { caveat: caveat(CaveatKind::Artefact), ..row(true, &[2.0, 1.0], &[Some(1.0), Some(2.0)]) };
+        assert_eq!((text(&opposite).as_str(), standing(&opposite)), ("opposite (artefact)", Standing::Loose));
+        let mut null = Row { caveat: caveat(CaveatKind::NullTest), ..opposite };
+        null.steps = judge::steps(&[2.0, 2.5], &[Some(1.0), Some(2.0)], true);
+        assert_eq!(text(&null), "beyond the noise (null-test)");
+    }
+
+    #[test]
+    fn each_step_of_a_series_of_patches_has_its_verdict() {
+        let published = [27.5, 25.3, 45.5];
+        let row = row(true, &published, &[20.0, 20.0, 20.0].map(Some));
+        assert_eq!((text(&row).as_str(), standing(&row)), ("MISSED: B agrees; C unchanged", Standing::Missed));
+    }
+
+    #[test]
     fn no_ratio_to_nothing() {
-        assert_eq!(published_change(&row(false, [0.0, 20.0], [None, None], None, None)), None);
-        let mut without = row(false, [1.0, 2.0], [Some(1.0), Some(3.0)], None, None);
+        assert_eq!(published_change(&row(false, &[0.0, 20.0], &[None, None])), None);
+        let mut without = row(false, &[1.0, 2.0], &[Some(1.0), Some(3.0)]);
         without.published.clear();
-        assert_eq!((published_change(&without), Verdict::of(&without)), (None, Verdict::NotHeld));
+        assert_eq!((published_change(&without), Verdict::of(&without)), (None, vec![Verdict::NotHeld]));
         assert_eq!(measured_change(&without), Some(3.0));
     }
 }

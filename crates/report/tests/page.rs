@@ -80,7 +80,7 @@ fn every_part_has_its_data() {
     assert_eq!(pace["pauses"], serde_json::json!([0.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]));
     assert_eq!(pace["variants"][1]["lines"].as_array().map(Vec::len), Some(5), "a line a percentile");
     assert_eq!(pace["variants"][1]["lines"][0][6], serde_json::json!([6, 3.25]));
-    assert!(html.contains("MISSED: opposite") && html.contains("<b>6/8</b>"));
+    assert!(html.contains("MISSED: opposite") && html.contains("<b>6/9</b>"));
 }
 
 #[test]
@@ -172,4 +172,13 @@ fn damaged_maps_are_errors() {
     assert_eq!(map::cells(&frame, blocks - 1), Err(MapError::Deflate));
     runs[0].map.frames[0].cells = "????".into();
     assert_eq!(memory_map_svg(&runs, &Picture::default()), Err(MapError::Base64));
+}
+
+#[test]
+fn rounds_and_rows_that_are_scored_apart_are_on_the_page() {
+    let html = html(&common::ageing(), &[], "A page");
+    assert!(html.contains("<h3>Round by round</h3>") && html.contains("ages the published way"), "{html:.0}");
+    assert!(html.contains("MISSED: published as steady, and ages"));
+    assert!(html.contains("scored apart, artefact: 1 row") && html.contains("User: the process is not waited for"));
+    assert!(html.contains("hugepage-latency, box-2g"));
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use kontig_report::table::render;
+use kontig_report::table::{render, together};
 use kontig_results::{ExperimentResult, Row};
 
 #[test]
@@ -26,7 +26,7 @@ fn published_rows_show_both_and_a_verdict() {
      user                           s                17.39        8.35       ×0.48       17.2       17.1      ×0.99   MISSED: unchanged
      elapsed *                      s             1,657.89      199.62       ×0.12      1,490          –          –   MISSED: no figure
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-    direction 6/8 rows agree; headline 2/4 within 2×
+    direction 6/9 rows agree; headline 2/4 within 2×
     4 rows missed: hugepage alloc latency p95; system; user; elapsed
 
     not published
@@ -162,4 +162,53 @@ fn every_figure_is_shown_whatever_phases_have_it() {
         columns.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect::<Vec<_>>(),
         ["figure", "1 writer", "2 writers", "total", "change"]
     );
+}
+
+#[test]
+fn steps_caveats_and_rounds_are_said_under_the_table() {
+    let e = common::ageing();
+    let text = render(&e, None, false);
+    let verdicts = ["Success", "Direct pages", "Swap Outs", "Max", "User"].map(|name| {
+        let line = text.lines().find(|line| line.starts_with(&format!(" {name}"))).expect("a row");
+        line.rsplit_once("   ").map_or("", |(_, verdict)| verdict).trim()
+    });
+    assert_eq!(
+        verdicts,
+        [
+            "MISSED: B agrees; C unchanged",
+            "B agrees, off 649×; C agrees",
+            "MISSED: B agrees; C not nothing",
+            "B opposite; C agrees (few-samples)",
+            "B unchanged; C agrees (artefact)"
+        ]
+    );
+    let (_, below) = text.split_once("direction ").expect("a score");
+    insta::assert_snapshot!(below, @"
+    2/3 rows agree; headline 4/4 within 2×
+    scored apart, artefact: 1 row, direction 0/1 agree, size 1/2 within 2×
+    User: the process is not waited for
+    scored apart, few-samples: 1 row, direction 0/1 agree, size 1/2 within 2×
+    Max: a single maximum
+    2 rows missed: Success; Swap Outs
+
+    round by round
+    ───────────────────────────────────────────────────────────────────────
+     round     THP fault alloc   events       THP fault alloc   events
+               published A       measured A   published C       measured C
+    ═══════════════════════════════════════════════════════════════════════
+     1                      61           60                52           60
+     2                      56           50                60           50
+     3                      57           50                55           30
+     4                      50           40                54           20
+     5                      34           30                55           10
+     6                      33           32                56           10
+     ages by             ×0.57        ×0.56             ×0.99        ×0.18
+    ───────────────────────────────────────────────────────────────────────
+    THP fault alloc of A: ages the published way, of the published size
+    THP fault alloc of C: MISSED: published as steady, and ages
+    ");
+    let both = together(&[&e, &e]);
+    let both = both.as_deref().map(str::trim);
+    assert_eq!(both, Some("hugepage-latency, 2 cases together: direction 4/6 rows agree; headline 8/8 within 2×"));
+    assert_eq!(together(&[&e]), None);
 }

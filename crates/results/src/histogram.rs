@@ -43,6 +43,19 @@ impl Histogram {
         self.buckets.iter().find(reached).or(self.buckets.last()).map(|b| b.0)
     }
 
+    /// The mean of the operations, each taken for its bucket's bound; none if there are none.
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.buckets.iter().map(|&(bound, n)| bound * n as f64).sum();
+        (self.samples() > 0).then(|| sum / self.samples() as f64)
+    }
+
+    /// Their standard deviation, likewise; none if there are fewer than two.
+    pub fn stddev(&self) -> Option<f64> {
+        let mean = self.mean()?;
+        let squares: f64 = self.buckets.iter().map(|&(bound, n)| (bound - mean).powi(2) * n as f64).sum();
+        (self.samples() > 1).then(|| (squares / (self.samples() - 1) as f64).sqrt())
+    }
+
     /// The distribution of several runs' operations together; none of no run.
     pub fn pooled<'a>(of: impl IntoIterator<Item = &'a Histogram>) -> Option<Histogram> {
         let mut of = of.into_iter();

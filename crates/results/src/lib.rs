@@ -4,24 +4,32 @@
 //! pictures of memory. An [`ExperimentResult`] is the table made of all runs. Code that makes results and code that shows
 //! them share these types and nothing else. The JSON of each is its fields, under their names.
 
+pub mod ageing;
+pub mod caveat;
 pub mod endings;
 pub mod event_log;
 pub mod histogram;
+pub mod judge;
 pub mod map;
 pub mod pace;
 pub mod run;
 pub mod score;
 pub mod series;
+pub mod statistics;
 pub mod table;
 
+pub use ageing::Ageing;
+pub use caveat::{Caveat, CaveatKind};
 pub use endings::Endings;
 pub use event_log::{EventCount, TimedEvent};
 pub use histogram::Histogram;
+pub use judge::{Rule, Step};
 pub use kontig_program::figure::samples_needed;
 pub use kontig_program::{Better, Ending, Figure, MEASURE, Merge, Reading, TOTAL};
 pub use map::{CELL_HAS_UNMOVABLE, Cell, MapFrame, MapZone, MemoryMap};
 pub use pace::PacePoint;
-pub use run::{Phase, RunResult, TaskTime};
-pub use score::{Score, Tally};
+pub use run::{Phase, Round, RunResult, TaskTime};
+pub use score::{Apart, Score, Tally};
 pub use series::Series;
+pub use statistics::Statistics;
 pub use table::{ExperimentResult, Measured, Pairs, REPRODUCE_SCHEMA, Remark, Reproduction, Row};

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 pub struct RunResult {
     /// The experiment.
     pub experiment: String,
+    /// The experiment's case; empty if it has none.
+    pub case: String,
     /// The variant.
     pub variant: String,
     /// Which repetition, from 0.
@@ -24,8 +26,10 @@ pub struct RunResult {
     pub random: bool,
     /// The settings that made no difference to the run, with the value boot had set: every decision came out as with that.
     pub without_effect: BTreeMap<String, u32>,
-    /// Its figures, in the order they are shown.
+    /// Its figures, in the order they are shown; of a run of several rounds, those that are not of one round.
     pub figures: Vec<Reading>,
+    /// What each round measured, if there are several.
+    pub rounds: Vec<Round>,
     /// What ended measured tasks, where that was a rule of the workload's and not the end of its work.
     #[serde(rename = "ending")]
     pub endings: Endings,
@@ -33,7 +37,7 @@ pub struct RunResult {
     pub vmstat: BTreeMap<String, u64>,
     /// Work done over the measured phase, in the cost model's units.
     pub work: BTreeMap<String, u64>,
-    /// Distributions of single operations.
+    /// Distributions of single operations; of a run of several rounds, each has its own.
     pub histograms: Vec<Histogram>,
     /// Values over time, from the machine's start on.
     pub series: Vec<Series>,
@@ -53,6 +57,17 @@ impl RunResult {
     pub fn figure(&self, name: &str, phase: &str) -> Option<f64> {
         self.figures.iter().find(|r| r.figure.name == name && r.figure.phase == phase)?.value
     }
+}
+
+/// One of several measurements on the same machine, which was not booted in between.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Round {
+    /// Its figures, in the order they are shown.
+    pub figures: Vec<Reading>,
+    /// `/proc/vmstat` events over its measured phases.
+    pub vmstat: BTreeMap<String, u64>,
+    /// Distributions of single operations.
+    pub histograms: Vec<Histogram>,
 }
 
 /// A stretch of a run.

@@ -2,7 +2,11 @@
 //!
 //! [`Reproduction`] is the JSON of `kontig reproduce --json`.
 
+use crate::ageing::Ageing;
+use crate::caveat::Caveat;
+use crate::judge::Step;
 use crate::score::Score;
+use crate::statistics::Statistics;
 use kontig_program::{Better, Merge};
 use serde::{Deserialize, Serialize};
 
@@ -20,25 +24,31 @@ pub struct Reproduction {
     pub wall_s: f64,
     /// Largest resident memory of the process, bytes.
     pub peak_rss_bytes: u64,
-    /// One entry for each experiment, in the order asked for.
+    /// One entry for each experiment, in the order asked for; one for each case of an experiment that has several.
     pub experiments: Vec<ExperimentResult>,
 }
 
-/// One experiment's table.
+/// The table of one experiment, or of one case of it.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct ExperimentResult {
     /// The experiment's name.
     pub id: String,
+    /// The case's name; empty of an experiment that has no cases.
+    pub case: String,
     /// The machine it ran on.
     pub machine: String,
     /// The target file its rows are held against; empty if it has none.
     pub target: String,
     /// How often each variant was run, each time with another seed.
     pub repetitions: u32,
+    /// How often the measurement was made on one machine, without a boot in between, in each of them.
+    pub rounds: u32,
     /// The variants, baseline first: the columns of every row.
     pub variants: Vec<String>,
     /// The rows.
     pub rows: Vec<Row>,
+    /// Figures round by round, where there are rounds and a series of them was published.
+    pub ageing: Vec<Ageing>,
     /// How many rows agree.
     pub score: Score,
     /// What a reader must know to read the rows rightly.
@@ -75,10 +85,13 @@ pub struct Row {
     pub measured: Vec<Option<Measured>>,
     /// Each variant against the baseline, seed by seed; null for the baseline and where fewer than two seeds pair up.
     pub pairs: Vec<Option<Pairs>>,
-    /// Whether baseline to patched moves the same way; null where the published change is below 10 % or missing.
-    pub direction_agrees: Option<bool>,
-    /// (measured change ratio) / (published change ratio), folded to be at least 1; null where undefined.
-    pub ratio_off: Option<f64>,
+    /// How the row's changes stand to what was published: a step from each column to the next. Empty where nothing was
+    /// published, or in one column only.
+    pub steps: Vec<Step>,
+    /// Why it is scored apart, if it is.
+    pub caveat: Option<Caveat>,
+    /// Statistics over repetitions and rounds, one a variant; null where there are fewer than two values.
+    pub statistics: Vec<Option<Statistics>>,
 }
 
 /// A figure of a variant, over all repetitions that have it.

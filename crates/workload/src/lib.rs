@@ -22,6 +22,7 @@ pub mod watch;
 mod benchmark;
 mod kind;
 mod limits;
+pub mod mmap_latency;
 mod named;
 mod workload;
 mod wrong;

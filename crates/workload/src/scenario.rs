@@ -1,9 +1,9 @@
 //! Scenarios: phases one after another, in each phase tasks side by side, each task placed on CPUs.
 //!
 //! A phase begins when the one before it has ended: when all its tasks are done, or after a time. Of a measured phase,
-//! the figures of its tasks are read when it ends. A background task is not waited for and not measured; it goes on
-//! through the phases that follow. Any other task that is not done when its phase ends is stopped: it hands over no
-//! further batch, and what it holds stays held.
+//! the figures of its tasks are read when it ends. A task beside others is measured and not waited for. A background
+//! task is neither, and goes on through the phases that follow. Any other task that is not done when its phase ends is
+//! stopped: it hands over no further batch, and what it holds stays held.
 //!
 //! The measurement lasts from the begin of the first measured phase to the end of the last. A single one bears the
 //! measurement's own name, [`MEASURE`].
@@ -54,6 +54,8 @@ pub struct Task {
     pub name: Option<String>,
     /// Whether it is neither waited for nor measured.
     pub background: bool,
+    /// Whether it is measured and not waited for: the phase ends when the others are done.
+    pub beside: bool,
     /// Where its copies run.
     pub placements: Vec<Placement>,
     benchmark: Arc<dyn AnyBenchmark>,
@@ -97,7 +99,13 @@ impl Program for Started {
 impl Task {
     /// A task of one copy on the first CPU.
     pub fn new(benchmark: impl Benchmark) -> Task {
-        Task { name: None, background: false, placements: vec![Placement::Cpu(0)], benchmark: Arc::new(benchmark) }
+        Task {
+            name: None,
+            background: false,
+            beside: false,
+            placements: vec![Placement::Cpu(0)],
+            benchmark: Arc::new(benchmark),
+        }
     }
     /// Under a name.
     pub fn named(self, name: impl Into<String>) -> Task {
@@ -110,6 +118,10 @@ impl Task {
     /// With so many copies, each where the machine's scheduler finds best.
     pub fn anywhere(self, copies: usize) -> Task {
         Task { placements: vec![Placement::Any; copies], ..self }
+    }
+    /// Beside the others of its phase.
+    pub fn beside_others(self) -> Task {
+        Task { beside: true, ..self }
     }
     /// In the background.
     pub fn in_background(self) -> Task {
@@ -175,9 +187,14 @@ impl Phase {
         Phase { end: End::After { ns }, ..self }
     }
 
-    /// The tasks it waits for or, if it is measured, measures.
+    /// The tasks that are over when it is, and are measured if it is.
     pub fn foreground(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(|task| !task.background)
+    }
+
+    /// Those of them it waits for, if it has no end of its own.
+    fn waited_for(&self) -> impl Iterator<Item = &Task> {
+        self.foreground().filter(|task| !task.beside)
     }
 
     /// What its tasks have measured, each from its own programs, background ones aside.
@@ -219,14 +236,25 @@ impl Phase {
             if self.measured && !task.background && self.tasks[..i].iter().any(|other| same(&other)) {
                 return Err(wrong("name", format!("{} is there twice: give each task another name", said(task))));
             }
-            if task.benchmark.is_endless() && !task.background && self.end == End::AllDone {
-                let ways = "give the phase an end (seconds = 60), or run it in the background";
+            if task.beside && task.background {
+                let reason = "beside = true: a task in the background is not measured: leave out one of the two";
+                return Err(wrong("beside", reason.into()));
+            }
+            if task.benchmark.is_endless() && !task.background && !task.beside && self.end == End::AllDone {
+                let ways =
+                    "give the phase an end (seconds = 60), run it beside others (beside = true) or in the background";
                 return Err(wrong("run", format!("{} goes on until it is stopped: {ways}", said(task))));
             }
         }
-        if self.measured && self.end == End::AllDone && self.foreground().next().is_none() {
+        if self.measured && self.end == End::AllDone && self.waited_for().next().is_none() {
             let reason = "nothing is measured: it has no task that ends, and no end of its own (seconds = 60)";
             return Err(Wrong::at(&["name"], named(reason.into())));
+        }
+        if let (End::AllDone, Some(i), None) =
+            (self.end, self.tasks.iter().position(|task| task.beside), self.waited_for().next())
+        {
+            let reason = "beside = true: there is no other task whose end it could wait for".into();
+            return Err(Wrong::at(&["task", &i.to_string(), "beside"], named(reason)));
         }
         if self.end == (End::After { ns: 0 }) {
             return Err(Wrong::at(&["seconds"], named("seconds = 0: it would end as it begins".into())));
@@ -426,6 +454,20 @@ mod tests {
             "there = file 1 of disk 0 is 8 MiB, and its disk has room for 4 MiB: take a larger one"
         );
         assert_eq!(large.way, ["phase", "0", "task", "0", "run", "there"]);
+    }
+
+    #[test]
+    fn a_task_beside_others_is_measured_and_waits_for_their_end() {
+        let compact = || Task::new(Compact {});
+        let beside = || churn().named("beside").beside_others();
+        assert_eq!(Scenario { phases: vec![measuring(vec![compact(), beside()])] }.check(), Ok(()));
+        assert_eq!(measuring(vec![compact(), beside()]).foreground().count(), 2);
+        assert!(refused(vec![measuring(vec![beside()])]).contains("nothing is measured"));
+        let alone = Phase::new("before", vec![beside()]);
+        assert!(refused(vec![alone, measuring(vec![compact()])]).contains("no other task whose end it could wait for"));
+        assert!(
+            refused(vec![measuring(vec![compact(), beside().in_background()])]).contains("leave out one of the two")
+        );
     }
 
     #[test]

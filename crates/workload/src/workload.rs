@@ -69,6 +69,9 @@ pub struct TaskEntry {
     /// Whether it is neither waited for nor measured.
     #[serde(default)]
     pub background: bool,
+    /// Whether it is measured and not waited for: the phase ends when the others are done.
+    #[serde(default)]
+    pub beside: bool,
     /// The CPUs it has a copy on.
     #[serde(default = "the_first")]
     pub cpus: Vec<usize>,
@@ -148,7 +151,7 @@ impl From<Workload> for Written {
 impl TaskEntry {
     /// A task with nothing said of it but what it does.
     fn plain(run: Kind) -> TaskEntry {
-        TaskEntry { name: None, background: false, cpus: the_first(), run }
+        TaskEntry { name: None, background: false, beside: false, cpus: the_first(), run }
     }
 }
 
@@ -166,6 +169,7 @@ impl PhaseEntry {
             let mut task = entry.run.task()?.on(entry.cpus.iter().copied());
             task.name.clone_from(&entry.name);
             task.background = entry.background;
+            task.beside = entry.beside;
             Some(task)
         };
         Phase {

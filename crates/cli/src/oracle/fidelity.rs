@@ -3,7 +3,7 @@
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
-use kontig_oracle::fidelity::page::{Outcome, Replayed, Row};
+use kontig_oracle::fidelity::page::{Carried, Outcome, Replayed, Row};
 use kontig_oracle::fidelity::{Page, Standing, markdown};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -64,6 +64,7 @@ fn as_json(page: &Page) -> Value {
         "kernels": kernels,
         "mechanisms": page.rows.iter().map(mechanism).collect::<Vec<_>>(),
         "recordings": page.recordings.iter().map(recording_as_json).collect::<Vec<_>>(),
+        "carried": page.carried.as_ref().map(carried_as_json),
         "differing": page.differing.iter().map(|(r, why)| differing_as_json(r, why.as_deref())).collect::<Vec<_>>(),
         "limits": limits,
         "mistakes": page.mistakes,
@@ -84,6 +85,17 @@ fn standing_as_json(standing: &Standing) -> Value {
         Standing::Unverified => json!({ "standing": "not-verified" }),
         Standing::Absent => json!({ "standing": "absent" }),
     }
+}
+
+/// How far the rules before the newest carry.
+fn carried_as_json(carried: &Carried) -> Value {
+    let different = carried.different.iter().map(|(name, at)| json!({ "name": name, "at": at }));
+    json!({
+        "kernel": carried.kernel.version,
+        "by": carried.by.version,
+        "equal": carried.equal,
+        "different": different.collect::<Vec<_>>(),
+    })
 }
 
 /// One that is not reproduced, with the reason where it is established.

@@ -15,20 +15,48 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// What `--help` teaches.
+const HELP: &str = "Examples:
+  kontig oracle record mixed
+  kontig oracle record direct-movable --order 4
+  kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/7.2 --set vm.defrag_mode=1
+  kontig oracle record lru-file --seed 9 && kontig oracle verify recordings/6.1-lru-file
+  kontig oracle record trace mine.txt && kontig oracle verify recordings/6.1-mine
+
+A trace FILE is text, an operation a line ('#' starts a comment), or a recording's trace.bin, unpacked:
+  alloc NAME ORDER TYPE [RIGHT ...]   ORDER 0 to 10; TYPE unmovable, reclaimable or movable;
+                                      RIGHT kswapd, direct, retry, high, atomic, owned
+  free NAME
+docs/traces.md says what each means to the kernel.
+
+An lru FILE is text, too, or a recording's lru.txt, unpacked. PAGE is a file's,
+such as f0:1f: page 1f (hexadecimal) of f0, the first of 16 files. OWN is one of
+the process's memory, such as a:1f. RIGHT is as above, or dma32, but not owned:
+  alloc N ORDER TYPE [RIGHT ...]      a block, remembered under a number
+  free N                              that block
+  add PAGE ORDER TYPE [RIGHT ...]     a page or folio, as readahead adds it
+  read PAGE ORDER TYPE [RIGHT ...]    marked as accessed; added if not there
+  touch PAGE                          marked as accessed if there
+  truncate PAGE ORDER                 removed from the file
+  dirty PAGE                          marked as changed
+  writeback PAGE                      a flusher begins to write it
+  written PAGE                        and ends
+  device FILE fast|slow               written at once by reclaim, or by finish
+  finish N                            the oldest N of these are written
+  load OWN                            the process reads a byte
+  store OWN                           the process writes a byte
+  drop OWN                            the process gives the page back
+  object TYPE [RIGHT ...]             a page that a shrinker frees, oldest first
+  drain                               what the CPU has collected goes to the lists
+  wait                                until kswapd and kcompactd sleep
+  dump                                the state is kept, as d0, d1 and so on
+oracle/golden/README.md says what each does in the kernel.
+
+'kontig oracle doctor' shows what is missing to make recordings.";
+
 /// Options of `kontig oracle record`.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    kontig oracle record mixed\n  \
-    kontig oracle record direct-movable --order 4\n  \
-    kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/7.2 --set vm.defrag_mode=1\n  \
-    kontig oracle record lru-file --seed 9 && kontig oracle verify recordings/6.1-lru-file\n  \
-    kontig oracle record trace mine.txt && kontig oracle verify recordings/6.1-mine\n\n\
-A trace FILE is text, an operation a line ('#' starts a comment), or a recording's trace.bin, unpacked:\n  \
-    alloc NAME ORDER TYPE [RIGHT ...]   ORDER 0 to 10; TYPE unmovable, reclaimable or movable;\n                                      \
-    RIGHT kswapd, direct, retry, high, atomic, owned\n  \
-    free NAME\n\
-docs/traces.md says what each means to the kernel.\n\n\
-'kontig oracle doctor' shows what is missing to make recordings.")]
+#[command(after_help = HELP)]
 pub struct RecordArgs {
     /// What to do: mixed, direct-movable, lru-file, ... (an unknown name lists them all), or trace or lru for one of your own
     #[arg(value_name = "EXPERIMENT")]
@@ -36,7 +64,7 @@ pub struct RecordArgs {
     /// A trace: that of 'trace' or 'lru', or instead of the experiment's own
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The kernel: 5.10, 6.1, 6.12 or 7.2
+    /// The kernel: 5.10, 6.1, 6.12, 7.2 or 7.3
     #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1)]
     kernel: Series,
     /// Operations of the trace (default: the experiment's)
@@ -150,4 +178,37 @@ fn summary(made: &Made) -> String {
     let (files, mb, seconds) = (made.files.len(), bytes as f64 / 1e6, made.took.as_secs_f64());
     let folder = made.folder.display();
     format!("{folder}: kernel {}, {files} files, {mb:.1} MB before compression, {seconds:.0} s\n", made.kernel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_oracle::trace::lru;
+
+    #[test]
+    fn help_shows_how_every_operation_of_an_lru_file_is_written() {
+        let (_, section) = HELP.split_once("An lru FILE").expect("it is explained");
+        let (section, _) = section.split_once("oracle/golden").expect("with a place to read on");
+        let written = |line: &str| -> Option<String> {
+            let (form, _meaning) = line.strip_prefix("  ")?.split_once("  ")?;
+            let word = |word: &'_ str| match word {
+                "PAGE" => "f0:1f".to_string(),
+                "OWN" => "a:1f".into(),
+                "FILE" => "f0".into(),
+                "fast|slow" => "slow".into(),
+                "N" | "ORDER" => "3".into(),
+                "TYPE" => "movable".into(),
+                other => other.into(),
+            };
+            let form = form.replace("[RIGHT ...]", "kswapd dma32");
+            Some(form.split(' ').map(word).collect::<Vec<_>>().join(" "))
+        };
+        let mut shown: Vec<&str> =
+            section.lines().filter_map(written).map(|line| lru::parse(&line).expect(&line).name()).collect();
+        shown.sort_unstable();
+        shown.dedup();
+        let header = include_str!("../../../../oracle/module/kontig.h");
+        let known = header.lines().filter(|line| line.trim().starts_with("OP_"));
+        assert_eq!(shown.len(), known.count(), "{shown:?}");
+    }
 }

@@ -9,7 +9,7 @@ use kontig_lab::{AskedWrongly, LabError};
 use kontig_oracle::difference::Difference;
 use kontig_oracle::replay::Compared;
 use kontig_oracle::replay::faults::{Closeness, Figure, TOLERANCE};
-use kontig_oracle::{BadRecording, Verdict};
+use kontig_oracle::{BadRecording, Verdict, verify_by};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,12 @@ pub const HELP: &str = "Examples:\n  \
     kontig oracle verify                          the newest recording under recordings/\n  \
     kontig oracle verify oracle/golden/6.1-stress1\n  \
     kontig oracle verify all                      every recording under oracle/golden and recordings\n  \
-    kontig oracle verify all --json > verdicts.json\n\n\
-    A recording is a folder: a trace of allocations and frees with what the kernel returned for each, or a compaction \
-    with its tracepoints, and the zone's state before and after. The engine starts from the state before, does the \
-    same, and has to return the same and end the same: every pfn, every list in its order.\n\n\
+    kontig oracle verify all --json > verdicts.json\n  \
+    kontig oracle verify recordings/7.3-stress --profile 7.2     how far another kernel's rules carry\n\n\
+    A recording is a folder: a trace of allocations and frees with what the kernel returned for each, a compaction \
+    with its tracepoints, or memory under pressure with both, and the zone's state before and after. The engine starts \
+    from the state before, does the same, and has to return the same and end the same: every pfn, every list in its \
+    order; of memory under pressure the LRU lists, too, in the end and on the way.\n\n\
     A difference is reported with the operations before it, what the engine did, and its zone just before: enough to \
     find the rule.\n\n\
     Huge page faults beside kcompactd cannot be replayed to the page, because the engine has no scheduler: their totals \
@@ -41,6 +43,9 @@ pub struct VerifyArgs {
     /// Folders of recordings, or 'all' (default: the newest under recordings/)
     #[arg(value_name = "DIR|all")]
     recordings: Vec<PathBuf>,
+    /// Replay by this profile, a name or a file, instead of that of the recorded kernel
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
     /// Print one JSON document (schema kontig.verify/1) instead of lines
     #[arg(long)]
     json: bool,
@@ -51,9 +56,13 @@ type Verified = (PathBuf, Result<Verdict, BadRecording>);
 
 /// Runs `kontig oracle verify`.
 pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
+    let profile = args.profile.as_deref().map(kontig_profiles::open).transpose()?;
     let mut verified: Vec<Verified> = Vec::new();
     for dir in folders(&args.recordings)? {
-        let verdict = kontig_oracle::verify(&dir);
+        let verdict = match &profile {
+            Some(profile) => verify_by(&dir, profile),
+            None => kontig_oracle::verify(&dir),
+        };
         if let (false, Ok(verdict)) = (args.json, &verdict) {
             crate::print(&in_words(&dir, verdict))?;
         }
@@ -144,10 +153,12 @@ fn in_words(dir: &Path, verdict: &Verdict) -> String {
 
 /// What was compared, leaving out what the recording does not have.
 fn counted(c: &Compared) -> String {
+    // Of memory under pressure, reclaim's tracepoints are compared with compaction's.
+    let events = if c.lru_states > 0 { "tracepoints" } else { "compaction events" };
     let mut parts: Vec<String> = [
         (c.operations, "operations"),
         (c.pfns, "pfns"),
-        (c.events, "compaction events"),
+        (c.events, events),
         (c.migrations, "migrations"),
         (c.counters, "counters"),
     ]
@@ -155,6 +166,9 @@ fn counted(c: &Compared) -> String {
     .filter(|(n, _)| *n > 0)
     .map(|(n, what)| format!("{} {what}", grouped(n)))
     .collect();
+    if c.lru_states > 0 {
+        parts.push(format!("{} pages on LRU lists in {} states", grouped(c.lru_pages), c.lru_states));
+    }
     if c.final_states > 0 {
         parts.push(format!("final state with {} blocks in {} lists", grouped(c.listed), c.lists));
     }
@@ -210,6 +224,8 @@ pub(super) fn compared_as_json(c: &Compared) -> Value {
         "events": c.events,
         "migrations": c.migrations,
         "counters": c.counters,
+        "lru_states": c.lru_states,
+        "lru_pages": c.lru_pages,
         "lists": c.lists,
         "listed": c.listed,
         "final_states": c.final_states,
@@ -242,6 +258,16 @@ fn difference_as_json(d: &Difference) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_compared_of_memory_under_pressure_is_named() {
+        let c = Compared { operations: 70_000, events: 2_862, lru_states: 2, lru_pages: 56_583, ..Compared::default() };
+        let of_the_end = Compared { lists: 30, listed: 512, final_states: 1, ..c.clone() };
+        let pressure = "70,000 operations, 2,862 tracepoints, 56,583 pages on LRU lists in 2 states";
+        assert_eq!(counted(&of_the_end), format!("{pressure}, final state with 512 blocks in 30 lists"));
+        let compaction = Compared { lru_states: 0, ..of_the_end };
+        assert!(counted(&compaction).contains("2,862 compaction events, final state"), "{}", counted(&compaction));
+    }
 
     #[test]
     fn thousands_are_set_apart() {

@@ -283,7 +283,7 @@ mod tests {
     fn a_page_that_is_isolated_and_not_counted_is_named() {
         damage(
             |s| {
-                s.m.lru_isolate(CPU, s.file);
+                s.m.lru_isolate(CPU, s.file, Order::ZERO);
                 s.m.lru.vecs[NODE].count(NodeStat::IsolatedFile, CPU, -1);
             },
             "1 isolated pages, nr_isolated_file is 0",

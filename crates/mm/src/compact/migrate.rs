@@ -2,15 +2,18 @@
 //!
 //! Up to 6.2 pages are moved one at a time, each to a target found just before. From 6.3 on the targets of a whole
 //! batch are found first, and the pages moved after that: what a batch frees is no target for it. Pages that are busy
-//! are tried again, and put back in the end. Source: kernel-behaviour §5.11; the batch, from the recordings of 7.2.
+//! are tried again, and put back in the end. From 6.9 on folios are moved as a whole, to a target of their size; where
+//! there is none they are split, and their pages moved after that. Source: kernel-behaviour §5.11; the batch, from the
+//! recordings of 7.2.
 
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::host::{MigrateOutcome, Owner};
 use crate::rules::Migration;
 use crate::state::{FrameKind, Memory};
-use crate::types::{Order, Pfn};
+use crate::types::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::vmstat::VmEvent;
+use alloc::vec::Vec;
 
 /// Times a page is tried before it is given up.
 const MIGRATE_PASSES: u32 = 10;
@@ -28,12 +31,18 @@ struct Tally {
 impl CompactRun {
     /// Migrates the isolated pages. `Some` ends the run.
     pub(super) fn migrate_batch<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Option<CompactResult> {
-        let isolated = self.migrate.count as u32;
+        let isolated = core::mem::take(&mut self.migrate.nr_pages);
         self.free.wanted = isolated;
         let rules = m.shared.profile.compaction;
         let t = match rules.migration {
             Migration::OneByOne => self.migrate_one_by_one(m, owner),
-            Migration::Together => self.migrate_together(m, owner),
+            Migration::Together => {
+                let mut t = self.migrate_together(m, owner);
+                if !self.migrate.split.is_empty() {
+                    self.migrate_split(m, owner, &mut t);
+                }
+                t
+            }
         };
         m.shared.vmstat.add(VmEvent::PgmigrateSuccess, t.moved);
         m.shared.vmstat.add(VmEvent::PgmigrateFail, t.failed);
@@ -81,7 +90,7 @@ impl CompactRun {
             let mut kept = todo;
             for i in (0..todo).rev() {
                 let from = self.migrate.pages[i];
-                let Some(to) = self.next_target(m) else {
+                let Some(to) = self.next_target(m, Order::ZERO) else {
                     // Only the page that wanted one counts as failed; the rest was not tried.
                     t.out_of_targets = true;
                     t.failed += 1;
@@ -89,7 +98,7 @@ impl CompactRun {
                     self.migrate.count = i + 1 + (todo - kept);
                     break 'passes;
                 };
-                if self.move_page(m, owner, from, to, &mut t) == MigrateOutcome::Busy {
+                if self.move_page(m, owner, from, to, Order::ZERO, &mut t) == MigrateOutcome::Busy {
                     kept -= 1;
                     self.migrate.pages[kept] = from;
                 }
@@ -120,9 +129,11 @@ impl CompactRun {
             let mut given_up = 0;
             for i in (0..core::mem::take(&mut self.migrate.count)).rev() {
                 let from = self.migrate.pages[i];
+                let order = m.frames.tag(from).order();
                 let mut tries = BATCH_PASSES..MIGRATE_PASSES;
-                let busy = tries.all(|_| match self.next_target(m) {
-                    Some(to) => self.move_page(m, owner, from, to, &mut t) == MigrateOutcome::Busy,
+                let busy = tries.all(|_| match self.next_target(m, order) {
+                    Some(to) => self.move_page(m, owner, from, to, order, &mut t) == MigrateOutcome::Busy,
+                    None if self.split_folio(m, owner, from, order) => false,
                     None => {
                         t.out_of_targets = true;
                         true
@@ -130,39 +141,88 @@ impl CompactRun {
                 });
                 if busy {
                     self.putback_page(m, from);
-                    given_up += 1;
+                    given_up += u64::from(order.pages());
                 }
             }
             t.failed += given_up;
             return t;
         }
-        t.failed += self.migrate.count as u64;
+        t.failed += self.left(m);
         t
     }
 
-    /// One pass over the batch. Pages still to be moved stay at the front of the array, in their order.
+    /// Pages that are still isolated.
+    fn left(&self, m: &Memory) -> u64 {
+        let left = self.migrate.pages[..self.migrate.count].iter();
+        left.map(|pfn| u64::from(m.frames.tag(*pfn).order().pages())).sum()
+    }
+
+    /// One pass over the batch. What is still to be moved stays at the front of the array, in its order.
     fn pass_together<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, t: &mut Tally) {
         let todo = core::mem::take(&mut self.migrate.count);
-        let mut untried = 0;
+        let (mut untried, mut targeted) = (0, todo);
         for i in (0..todo).rev() {
-            let Some(to) = self.next_target(m) else {
+            let from = self.migrate.pages[i];
+            let order = m.frames.tag(from).order();
+            if let Some(to) = self.next_target(m, order) {
+                targeted -= 1;
+                (self.migrate.pages[targeted], self.free.targets[targeted]) = (from, to);
+            } else if !self.split_folio(m, owner, from, order) {
                 t.out_of_targets = true;
-                t.failed += 1;
+                t.failed += u64::from(order.pages());
                 untried = i + 1;
                 break;
-            };
-            self.free.targets[i] = to;
+            }
         }
         let mut kept = todo;
-        for i in (untried..todo).rev() {
+        for i in (targeted..todo).rev() {
             let (from, to) = (self.migrate.pages[i], self.free.targets[i]);
-            if self.move_page(m, owner, from, to, t) == MigrateOutcome::Busy {
+            let order = m.frames.tag(from).order();
+            if self.move_page(m, owner, from, to, order, t) == MigrateOutcome::Busy {
                 kept -= 1;
                 self.migrate.pages[kept] = from;
             }
         }
         self.migrate.pages.copy_within(kept..todo, untried);
         self.migrate.count = untried + (todo - kept);
+    }
+
+    /// Makes single pages of a folio for which there is no target of its size: they are moved after all others, the first
+    /// of them last. False where it cannot be split, or is a page.
+    fn split_folio<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, pfn: Pfn, order: Order) -> bool {
+        let mut numbers = [0; PAGEBLOCK_PAGES as usize];
+        let numbers = &mut numbers[..order.pages() as usize];
+        if order == Order::ZERO || !owner.split(pfn, m.frames.owner(pfn, order), numbers) {
+            return false;
+        }
+        m.split_isolated(pfn, order, numbers);
+        self.migrate.split.extend((1..order.pages()).map(|i| pfn.plus(i)));
+        self.migrate.split.push(pfn);
+        true
+    }
+
+    /// Moves the pages of split folios, in one pass; those that are not moved are put back after all others.
+    fn migrate_split<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, t: &mut Tally) {
+        let pages = core::mem::take(&mut self.migrate.split);
+        let mut left = Vec::new();
+        let mut targets = Vec::new();
+        if !t.out_of_targets {
+            while let Some(to) = pages.get(targets.len()).and_then(|_| self.next_target(m, Order::ZERO)) {
+                targets.push(to);
+            }
+            // Only the page that wanted one counts as failed.
+            t.failed += u64::from(targets.len() < pages.len());
+        }
+        for (&from, &to) in pages.iter().zip(&targets) {
+            if self.move_page(m, owner, from, to, Order::ZERO, t) == MigrateOutcome::Busy {
+                t.failed += 1;
+                left.push(from);
+            }
+        }
+        left.extend(&pages[targets.len()..]);
+        self.migrate.pages.copy_within(..self.migrate.count, left.len());
+        self.migrate.count += left.len();
+        left.iter().rev().zip(&mut self.migrate.pages).for_each(|(from, place)| *place = *from);
     }
 
     /// Moves one page, or returns its target; a page that cannot be moved is put back. One that a batch holds is busy.
@@ -172,9 +232,10 @@ impl CompactRun {
         owner: &mut O,
         from: Pfn,
         to: Pfn,
+        order: Order,
         t: &mut Tally,
     ) -> MigrateOutcome {
-        let number = m.frames.owner(from, Order::ZERO);
+        let number = m.frames.owner(from, order);
         // Where the order is not kept no page waits for the LRU.
         let drains = m.lru.is_ordered()
             && m.shared.profile.compaction.drains_for_mapped
@@ -186,13 +247,13 @@ impl CompactRun {
         };
         match outcome {
             MigrateOutcome::Moved => {
-                t.moved += 1;
-                self.finish_migration(m, from, to, drains);
+                t.moved += u64::from(order.pages());
+                self.finish_migration(m, from, to, order, drains);
             }
-            MigrateOutcome::Busy => self.return_target(m, to),
+            MigrateOutcome::Busy => self.return_target(m, to, order),
             MigrateOutcome::Failed => {
-                self.return_target(m, to);
-                t.failed += 1;
+                self.return_target(m, to, order);
+                t.failed += u64::from(order.pages());
                 self.putback_page(m, from);
             }
         }
@@ -200,18 +261,18 @@ impl CompactRun {
     }
 
     /// The page is at `to`; `from` is free. Now the LRU's batches may have to be moved.
-    fn finish_migration(&mut self, m: &mut Memory, from: Pfn, to: Pfn, drains: bool) {
+    fn finish_migration(&mut self, m: &mut Memory, from: Pfn, to: Pfn, order: Order, drains: bool) {
         let kind = m.frames.tag(from).kind();
-        let owner = m.frames.owner(from, Order::ZERO);
+        let owner = m.frames.owner(from, order);
         if kind == FrameKind::IsolatedLru {
-            m.lru_migrated(self.cpu, from, to);
+            m.lru_migrated(self.cpu, from, to, order);
             if drains {
                 m.lru_add_drain(self.cpu);
             }
         } else {
-            m.frames.set(to, kind, Order::ZERO);
+            m.frames.set(to, kind, order);
         }
-        m.frames.set_owner(to, Order::ZERO, owner);
-        m.free_untagged(self.zone, self.cpu, from, Order::ZERO);
+        m.frames.set_owner(to, order, owner);
+        m.free_untagged(self.zone, self.cpu, from, order);
     }
 }

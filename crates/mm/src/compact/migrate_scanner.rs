@@ -7,7 +7,7 @@ use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::host::{Owner, Turn};
 use crate::rules::{CompactionRules, FastFind};
-use crate::state::{BlockFilter, FrameKind, Memory, Walk};
+use crate::state::{BlockFilter, FrameKind, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
 use crate::vmstat::VmEvent;
 
@@ -31,7 +31,7 @@ fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
     if m.lru.is_released(pfn) {
         return true;
     }
-    let state = owner.page_state(pfn, m.frames.owner(pfn, Order::ZERO));
+    let state = owner.page_state(pfn, m.frames.owner(pfn, m.frames.tag(pfn).order()));
     state.anon && !state.swap_cache
 }
 
@@ -119,9 +119,11 @@ impl CompactRun {
     }
 
     /// Whether the scanner steps over a compound page of this order. Up to 6.8 it steps over all of them; from 6.9 on
-    /// it looks at every page of those that are smaller than the block the run makes.
-    fn steps_over(&self, order: Order) -> bool {
-        self.cc.order.is_some_and(|target| order >= target) || order.is_whole_pageblock()
+    /// those that are smaller than the block the run makes are moved where they are on the LRU, and looked at page by
+    /// page where they are not.
+    fn steps_over(&self, rules: &CompactionRules, order: Order) -> bool {
+        let larger = self.cc.order.is_some_and(|target| order >= target) || order.is_whole_pageblock();
+        larger || !rules.moves_small_folios
     }
 
     fn isolate_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) -> Isolate {
@@ -150,7 +152,7 @@ impl CompactRun {
         // Direct async compaction wants one block of its order: a page that stays makes the rest pointless.
         let unit = self.cc.order.filter(|_| self.cc.direct && self.cc.mode == MigrateMode::Async);
         let mut next_unit = unit.map_or(end, |o| from.block_end(o));
-        let whole = m.frames.block_tag(block) != crate::state::Tag::SPLIT;
+        let whole = m.frames.block_tag(block) != Tag::SPLIT;
         let may_set_skip = from.is_pageblock_aligned();
         let mut skip_updated = false;
         let (mut scanned, mut isolated) = (0u64, 0u32);
@@ -178,15 +180,15 @@ impl CompactRun {
             }
             let stays = match tag.kind() {
                 FrameKind::Lru => {
-                    tag.order() > Order::ZERO || is_kept_by_batch(m, owner, low) || !owner.may_isolate(low)
+                    let too_large = tag.order() > Order::ZERO && self.steps_over(&rules, tag.order());
+                    too_large || is_kept_by_batch(m, owner, low) || !owner.may_isolate(low)
                 }
                 FrameKind::MovableOps => false,
                 _ => true,
             };
             if stays {
-                let compound = matches!(tag.kind(), FrameKind::Lru | FrameKind::Kernel);
-                if compound && tag.order() > Order::ZERO && (!rules.enters_small_folios || self.steps_over(tag.order()))
-                {
+                let compound = matches!(tag.kind(), FrameKind::Lru | FrameKind::Kernel) && tag.order() > Order::ZERO;
+                if compound && self.steps_over(&rules, tag.order()) {
                     scanned += if rules.counts_jumped_pages { u64::from(tag.order().pages() - 1) } else { 0 };
                     low = low.plus(tag.order().pages() - 1);
                 }
@@ -211,10 +213,12 @@ impl CompactRun {
                     m.blocks.set_skip(block, true);
                 }
             }
-            self.isolate_page(m, low, tag.kind());
-            isolated += 1;
-            low = low.plus(1);
-            if self.migrate.count >= CLUSTER_MAX as usize && !self.migrate.finish_pageblock {
+            self.isolate_page(m, low, tag);
+            let pages = tag.order().pages();
+            isolated += pages;
+            scanned += u64::from(pages - 1);
+            low = low.plus(pages);
+            if self.migrate.nr_pages >= CLUSTER_MAX && !self.migrate.finish_pageblock {
                 break;
             }
         }
@@ -238,25 +242,28 @@ impl CompactRun {
         self.migrate.pfn = low;
     }
 
-    fn isolate_page(&mut self, m: &mut Memory, pfn: Pfn, kind: FrameKind) {
-        if kind == FrameKind::Lru {
-            m.lru_isolate(self.cpu, pfn);
+    fn isolate_page(&mut self, m: &mut Memory, pfn: Pfn, tag: Tag) {
+        if tag.kind() == FrameKind::Lru {
+            m.lru_isolate(self.cpu, pfn, tag.order());
         }
         self.migrate.pages[self.migrate.count] = pfn;
         self.migrate.count += 1;
-        m.shared.work.isolated += 1;
+        self.migrate.nr_pages += tag.order().pages();
+        m.shared.work.isolated += u64::from(tag.order().pages());
     }
 
     /// Puts isolated pages that will not be migrated back on the LRU, the last isolated first.
     pub(super) fn putback_migratepages(&mut self, m: &mut Memory) {
+        self.migrate.nr_pages = 0;
         for i in (0..core::mem::take(&mut self.migrate.count)).rev() {
             self.putback_page(m, self.migrate.pages[i]);
         }
     }
 
     pub(super) fn putback_page(&self, m: &mut Memory, pfn: Pfn) {
-        if m.frames.tag(pfn).kind() == FrameKind::IsolatedLru {
-            m.lru_putback(self.cpu, pfn);
+        let tag = m.frames.tag(pfn);
+        if tag.kind() == FrameKind::IsolatedLru {
+            m.lru_putback(self.cpu, pfn, tag.order());
         }
     }
 

@@ -6,6 +6,7 @@ use crate::event::MigrateMode;
 use crate::gfp::AllocFlags;
 use crate::state::{List, NIL};
 use crate::types::{CpuId, MigrateType, NR_ORDERS, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use alloc::vec::Vec;
 
 /// What a run is asked to do (kernel-behaviour §5.1).
 #[derive(Clone, Copy, Debug)]
@@ -59,9 +60,13 @@ pub struct CompactRun {
 #[derive(Clone)]
 pub(super) struct MigrateScanner {
     pub(super) pfn: Pfn,
-    /// Isolated pages, the first `count` of these.
+    /// What is isolated, pages and folios by their first pages: the first `count` of these.
     pub(super) pages: [Pfn; PAGEBLOCK_PAGES as usize],
     pub(super) count: usize,
+    /// How many pages these have, until they are moved.
+    pub(super) nr_pages: u32,
+    /// Pages of folios that no target was large enough for.
+    pub(super) split: Vec<Pfn>,
     /// Frames looked at.
     pub(super) scanned: u64,
     /// A walk over pageblocks has run out of budget: the next step goes on with it.
@@ -117,6 +122,8 @@ impl CompactRun {
                 pfn: Pfn::default(),
                 pages: [Pfn::default(); PAGEBLOCK_PAGES as usize],
                 count: 0,
+                nr_pages: 0,
+                split: Vec::new(),
                 scanned: 0,
                 walking: false,
                 finish_pageblock: false,

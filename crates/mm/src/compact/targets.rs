@@ -31,47 +31,55 @@ impl CompactRun {
         m.shared.vmstat.add(VmEvent::CompactIsolated, u64::from(order.pages()));
     }
 
-    /// The next page to move to.
-    pub(super) fn next_target(&mut self, m: &mut Memory) -> Option<Pfn> {
-        if self.free.stock.pages == 0 {
+    /// The next block of this order to move to: of more than a page only where blocks stay whole.
+    pub(super) fn next_target(&mut self, m: &mut Memory, order: Order) -> Option<Pfn> {
+        let mut target = self.take_from_stock(m, order);
+        if target.is_none() {
             self.isolate_freepages(m);
+            target = self.take_from_stock(m, order);
         }
-        let page = match m.shared.profile.compaction.targets {
-            Targets::Pages => m.frames.stack_pop(&mut self.free.stock.stack)?,
-            Targets::Blocks => self.split_smallest(m)?,
-        };
+        let target = target?;
         if m.shared.profile.compaction.targets_count_down {
-            self.free.wanted -= 1;
+            self.free.wanted -= order.pages();
         }
-        self.free.stock.pages -= 1;
-        Some(page)
+        self.free.stock.pages -= order.pages();
+        Some(target)
     }
 
-    /// The first page of the first block of the smallest order; upper halves go to the front of their lists.
-    fn split_smallest(&mut self, m: &mut Memory) -> Option<Pfn> {
-        let (mut o, pfn) = Order::all().find_map(|o| Some((o, self.free.stock.blocks[o.index()].first()?)))?;
+    fn take_from_stock(&mut self, m: &mut Memory, order: Order) -> Option<Pfn> {
+        match m.shared.profile.compaction.targets {
+            Targets::Pages => m.frames.stack_pop(&mut self.free.stock.stack),
+            Targets::Blocks => self.split_smallest(m, order),
+        }
+    }
+
+    /// The begin of the first block of the smallest order that is large enough; upper halves go to the front of their
+    /// lists.
+    fn split_smallest(&mut self, m: &mut Memory, order: Order) -> Option<Pfn> {
+        let mut blocks = Order::all().filter(|o| *o >= order);
+        let (mut o, pfn) = blocks.find_map(|o| Some((o, self.free.stock.blocks[o.index()].first()?)))?;
         m.frames.unlink(&mut self.free.stock.blocks[o.index()], pfn, o);
         m.frames.clear(pfn, o);
-        while o > Order::ZERO {
+        while o > order {
             o = o.down();
             let upper = pfn.plus(o.pages());
             m.frames.set(upper, FrameKind::IsolatedFree, o);
             m.frames.push_front(&mut self.free.stock.blocks[o.index()], upper, o);
         }
-        m.frames.set(pfn, FrameKind::IsolatedFree, Order::ZERO);
+        m.frames.set(pfn, FrameKind::IsolatedFree, order);
         Some(pfn)
     }
 
     /// A target that was not used comes first again.
-    pub(super) fn return_target(&mut self, m: &mut Memory, page: Pfn) {
+    pub(super) fn return_target(&mut self, m: &mut Memory, target: Pfn, order: Order) {
         match m.shared.profile.compaction.targets {
-            Targets::Pages => m.frames.stack_push(&mut self.free.stock.stack, page),
-            Targets::Blocks => m.frames.push_front(&mut self.free.stock.blocks[0], page, Order::ZERO),
+            Targets::Pages => m.frames.stack_push(&mut self.free.stock.stack, target),
+            Targets::Blocks => m.frames.push_front(&mut self.free.stock.blocks[order.index()], target, order),
         }
         if m.shared.profile.compaction.targets_count_down {
-            self.free.wanted += 1;
+            self.free.wanted += order.pages();
         }
-        self.free.stock.pages += 1;
+        self.free.stock.pages += order.pages();
     }
 
     /// Frees what is left of the stock, and lets the next run start at the highest of it.

@@ -5,6 +5,7 @@
 //! compaction find such a page held by somebody. Large pages do not wait. Source: kernel-behaviour §4.1.
 
 use super::ToFree;
+use crate::prefetch::prefetch;
 use crate::state::{BATCH_MAX, BatchKind, FrameKind, Memory, PageFlags, order_on_lru};
 use crate::types::{CpuId, Order, Pfn};
 use crate::vmstat::VmEvent;
@@ -13,6 +14,8 @@ impl Memory {
     /// Puts a page into a CPU's batch, which is moved where that fills it.
     pub(crate) fn batch_add(&mut self, cpu: CpuId, pfn: Pfn, kind: BatchKind) {
         self.lru.hold(pfn);
+        // It will be moved with the batch.
+        self.lru.prefetch(pfn.get());
         let len = self.lru.batches[cpu][kind as usize].push(pfn);
         let large = self.frames.tag(pfn).order() > Order::ZERO;
         if len == self.shared.profile.lru.batch as usize || large {
@@ -40,6 +43,9 @@ impl Memory {
 
     fn batch_move(&mut self, cpu: CpuId, kind: BatchKind) {
         let batch = self.lru.batches[cpu][kind as usize].take();
+        if kind != BatchKind::Add {
+            batch.pages().iter().for_each(|pfn| self.prefetch_slot(*pfn));
+        }
         let drops_dead = kind == BatchKind::Add && self.shared.profile.lru.drops_dead_pages;
         let (mut dead, mut kept, mut count) = (ToFree::new(), [Pfn::default(); BATCH_MAX], 0);
         for &pfn in batch.pages() {
@@ -58,6 +64,16 @@ impl Memory {
         }
         dead.free(self, cpu);
         self.let_batch_go(cpu, &kept[..count]);
+    }
+
+    /// Asks for the slot that a page will leave.
+    #[inline(always)]
+    fn prefetch_slot(&self, pfn: Pfn) {
+        let lists = &self.lru.vecs[self.node_of(pfn)].lists;
+        let list = lists.get(self.lru.flags(pfn).list().index());
+        if let Some(slot) = list.and_then(|list| list.slot_of(self.lru.place(pfn))) {
+            prefetch(slot);
+        }
     }
 
     /// What nobody holds any more after its batch lets it go is freed: it had joined the LRU for no more than this moment.

@@ -2,13 +2,14 @@
 //!
 //! A user's page waits in a CPU's batch, then is on one of the node's lists until it is freed, except while compaction or
 //! reclaim holds it isolated. What happens to it meanwhile: [`access`]. How batches work: [`batch`]. What is remembered
-//! of a page after it has been reclaimed: [`workingset`].
+//! of a page after it has been reclaimed: [`workingset`]. What reclaim has cost: [`cost`].
 //!
 //! Where the order is not kept ([`crate::state::Lru::is_ordered`]) pages are counted and nothing else.
 //! Source: kernel-behaviour §4.1, §5.4.
 
 mod access;
 mod batch;
+mod cost;
 mod to_free;
 mod workingset;
 
@@ -65,17 +66,18 @@ impl Memory {
         }
     }
 
-    /// Takes a single page off the LRU, to be migrated.
+    /// Takes a page off the LRU, to be migrated.
     #[inline(always)]
-    pub(crate) fn lru_isolate(&mut self, cpu: CpuId, pfn: Pfn) {
-        debug_assert!(self.frames.tag(pfn) == Tag::LRU_PAGE);
-        self.frames.set(pfn, FrameKind::IsolatedLru, Order::ZERO);
+    pub(crate) fn lru_isolate(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Lru, order));
+        self.frames.set(pfn, FrameKind::IsolatedLru, order);
+        let pages = i64::from(order.pages());
         if self.lru.is_ordered() {
-            self.unlink(cpu, pfn, Order::ZERO);
+            self.unlink(cpu, pfn, order);
         } else {
-            self.count_unordered(pfn, -1);
+            self.count_unordered(pfn, -pages);
         }
-        self.count_isolated(cpu, pfn, 1);
+        self.count_isolated(cpu, pfn, pages);
     }
 
     /// Counts pages that are (or are no longer) isolated, in their zone and their node.
@@ -89,33 +91,46 @@ impl Memory {
         }
     }
 
+    /// Makes single pages of an isolated folio, each used as the folio was; `numbers` are their owners.
+    pub(crate) fn split_isolated(&mut self, pfn: Pfn, order: Order, numbers: &[u32]) {
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::IsolatedLru, order));
+        for (i, number) in (0..order.pages()).zip(numbers) {
+            let page = pfn.plus(i);
+            self.frames.set(page, FrameKind::IsolatedLru, Order::ZERO);
+            self.frames.set_owner(page, Order::ZERO, *number);
+            if self.lru.is_ordered() {
+                self.lru.set_flags(page, self.lru.flags(pfn));
+            }
+        }
+    }
+
     /// Puts an isolated page back.
     #[inline(always)]
-    pub(crate) fn lru_putback(&mut self, cpu: CpuId, pfn: Pfn) {
-        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::IsolatedLru, Order::ZERO));
-        self.count_isolated(cpu, pfn, -1);
-        self.return_to_lru(cpu, pfn);
+    pub(crate) fn lru_putback(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+        debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::IsolatedLru, order));
+        self.count_isolated(cpu, pfn, -i64::from(order.pages()));
+        self.return_to_lru(cpu, pfn, order);
     }
 
     /// Puts the page that an isolated one has become on the LRU; it is used as the old one was.
     #[inline(always)]
-    pub(crate) fn lru_migrated(&mut self, cpu: CpuId, from: Pfn, to: Pfn) {
-        self.count_isolated(cpu, from, -1);
+    pub(crate) fn lru_migrated(&mut self, cpu: CpuId, from: Pfn, to: Pfn, order: Order) {
+        self.count_isolated(cpu, from, -i64::from(order.pages()));
         if self.lru.is_ordered() {
             self.lru.set_flags(to, self.lru.flags(from));
         }
-        self.return_to_lru(cpu, to);
+        self.return_to_lru(cpu, to, order);
     }
 
-    /// A single page that had been isolated goes to the LRU by way of a batch.
+    /// A page that had been isolated goes to the LRU by way of a batch.
     #[inline(always)]
-    fn return_to_lru(&mut self, cpu: CpuId, pfn: Pfn) {
+    fn return_to_lru(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         if self.lru.is_ordered() {
-            self.frames.set(pfn, FrameKind::Kernel, Order::ZERO);
+            self.frames.set(pfn, FrameKind::Kernel, order);
             self.batch_add(cpu, pfn, BatchKind::Add);
         } else {
-            self.frames.set(pfn, FrameKind::Lru, Order::ZERO);
-            self.count_unordered(pfn, 1);
+            self.frames.set(pfn, FrameKind::Lru, order);
+            self.count_unordered(pfn, i64::from(order.pages()));
         }
     }
 

@@ -1,8 +1,10 @@
 //! Pages that are freed together, once nobody holds them: by batches, and by reclaim.
 //!
 //! Up to 6.8 they are collected on a list and freed last to first, large ones at once. From then on they are an array of
-//! at most 31, freed first to last, and freed when it is full. Source: kernel-behaviour §4.1.
+//! at most 31, freed when it is full: those that are too large for the per-CPU lists, then the others, first to last.
+//! Source: kernel-behaviour §4.1.
 
+use crate::pcp;
 use crate::state::{BATCH_MAX, Memory};
 use crate::types::{CLUSTER_MAX, CpuId, Order, Pfn};
 
@@ -32,12 +34,22 @@ impl ToFree {
     }
 
     /// Frees them.
-    pub(crate) fn free(self, m: &mut Memory, cpu: CpuId) {
-        if m.shared.profile.lru.frees_in_order {
-            self.pages[..self.count].iter().for_each(|pfn| free(m, cpu, *pfn));
-        } else {
+    pub(crate) fn free(mut self, m: &mut Memory, cpu: CpuId) {
+        if !m.shared.profile.lru.frees_in_order {
             self.pages[..self.count].iter().rev().for_each(|pfn| free(m, cpu, *pfn));
+            return;
         }
+        let mut small = 0;
+        for i in 0..self.count {
+            let pfn = self.pages[i];
+            if pcp::allows(m.shared.profile.pcp.lists, m.frames.tag(pfn).order()) {
+                self.pages[small] = pfn;
+                small += 1;
+            } else {
+                free(m, cpu, pfn);
+            }
+        }
+        self.pages[..small].iter().for_each(|pfn| free(m, cpu, *pfn));
     }
 }
 

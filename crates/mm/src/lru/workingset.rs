@@ -5,7 +5,7 @@
 //! other memory together would make room for it, it is active at once. Source: kernel-behaviour §4.1.
 
 use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
-use crate::types::{CLUSTER_MAX, CpuId, NodeId, Pfn};
+use crate::types::{CpuId, NodeId, Pfn};
 
 /// What stands for an evicted page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,25 +66,11 @@ impl Memory {
         if !shadow.workingset {
             return flags | PageFlags::ACTIVE;
         }
-        self.lru_note_cost(node, backing, pages, 0);
+        if !self.shared.profile.reclaim.costs_from_counters {
+            self.lru_note_cost(node, backing, pages, 0);
+        }
         self.lru.vecs[node].count(NodeStat::restore(backing), cpu, pages as i64);
         flags | PageFlags::ACTIVE | PageFlags::WORKINGSET
-    }
-
-    /// Notes what pages of one kind have cost: those written, or read again, and those that were looked at in vain. Old
-    /// costs fade.
-    pub(crate) fn lru_note_cost(&mut self, node: NodeId, backing: Backing, io: u64, rotated: u64) {
-        let rules = &self.shared.profile.reclaim;
-        let cost = if rules.cost_of_rotation { io * u64::from(CLUSTER_MAX) + rotated } else { io };
-        if cost == 0 && rules.fades_by_costs_only {
-            return;
-        }
-        let vec = &mut self.lru.vecs[node];
-        vec.cost[backing.index()] += cost;
-        let listed: u64 = LruList::EVICTABLE.iter().map(|list| vec.size(*list)).sum();
-        if vec.cost[0] + vec.cost[1] > listed / 4 {
-            vec.cost.iter_mut().for_each(|cost| *cost /= 2);
-        }
     }
 
     pub(crate) fn node_of(&self, pfn: Pfn) -> NodeId {
@@ -163,15 +149,5 @@ mod tests {
         };
         assert_eq!(back(false), (false, [0, 0], [1, 1, 0]));
         assert_eq!(back(true), (true, [0, 1], [2, 2, 1]));
-    }
-
-    #[test]
-    fn costs_are_halved_when_they_pass_a_quarter_of_the_lists() {
-        let (mut m, _) = listing([10, 10, 10, 10], 0);
-        m.lru_note_cost(NODE, Backing::Anon, 5, 0);
-        m.lru_note_cost(NODE, Backing::File, 5, 0);
-        assert_eq!(m.lru.vecs[NODE].cost, [5, 5]);
-        m.lru_note_cost(NODE, Backing::File, 1, 0);
-        assert_eq!(m.lru.vecs[NODE].cost, [2, 3]);
     }
 }

@@ -64,7 +64,7 @@ impl Memory {
         self.shared.vmstat.add(VmEvent::Pgdeactivate, deactivated);
         self.lru.vecs[node].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
         if rotated > 0 && self.shared.profile.reclaim.cost_of_rotation {
-            self.lru_note_cost(node, backing, 0, rotated);
+            self.note_look(sc.cpu, node, backing, 0, rotated);
         }
         let (priority, nr_taken) = (sc.priority, isolated.taken);
         self.shared.emit(Listen::VMSCAN, || Event::LruShrinkActive {

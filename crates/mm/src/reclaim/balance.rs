@@ -37,6 +37,7 @@ impl Memory {
 
     /// Decides, before a node's lists are scanned, what may be made inactive and which kind is spared.
     pub(super) fn prepare_scan_count(&mut self, node: NodeId, sc: &mut ScanControl) {
+        self.read_costs(node);
         let vec = &self.lru.vecs[node];
         sc.cost = vec.cost;
         for backing in Backing::ALL {

@@ -45,7 +45,7 @@ impl Memory {
         let steal = if sc.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect };
         self.shared.vmstat.add(steal, reclaimed);
         self.shared.vmstat.add([VmEvent::PgstealAnon, VmEvent::PgstealFile][backing.index()], reclaimed);
-        self.lru_note_cost(node, backing, stat.pageout, isolated.scanned - reclaimed);
+        self.note_look(sc.cpu, node, backing, stat.pageout, isolated.scanned - reclaimed);
         if stat.unqueued_dirty == isolated.taken {
             owner.wake_flushers();
         }

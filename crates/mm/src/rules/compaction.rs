@@ -74,9 +74,10 @@ mechanism! {
         /// compound pages; before, one for each.
         #[rule(since = "6.4", section = "5.4.2")]
         pub counts_jumped_pages: bool,
-        /// Compound pages smaller than the order wanted are looked at page by page; before, all are passed over.
+        /// Compound pages smaller than the order wanted are moved where they are on the LRU, and looked at page by page
+        /// where not; before, all are passed over.
         #[rule(since = "6.9", section = "5.4.2")]
-        pub enters_small_folios: bool,
+        pub moves_small_folios: bool,
         /// The skip hint of a pageblock is set where its scan began at its first page; before, where the first page
         /// isolated was its first.
         #[rule(since = "6.5", section = "5.4.2")]
@@ -106,7 +107,7 @@ mechanism! {
         pub migration: Migration,
         /// After a mapped page has been moved the LRU's batches are moved, too, so that a page that is locked into memory is
         /// counted as such; elsewhere only after such a page.
-        #[rule(since = "by 6.1, not 6.12", section = "5.11")]
+        #[rule(since = "by 6.1, gone by 6.12", section = "5.11")]
         pub drains_for_mapped: bool,
         /// How the free scanner keeps what it isolates.
         #[rule(section = "5.5.2")]

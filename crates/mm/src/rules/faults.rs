@@ -7,7 +7,7 @@ mechanism! {
     pub struct FaultRules for "faults" {
         /// A page brought back by a read is copied when it is written to, if anybody holds it, the batch it waits in
         /// included.
-        #[rule(since = "by 5.10, not 6.1", section = "4.7")]
+        #[rule(since = "5.9–5.17", section = "4.7")]
         pub copies_held_pages: bool,
         /// While a page is read from a synchronous swap device the task may lose its CPU. The page is locked then.
         #[rule(since = "by 6.12", section = "4.7")]
@@ -23,7 +23,7 @@ mechanism! {
         #[rule(since = "5.8", section = "6.1")]
         pub splits_shared_huge: bool,
         /// Before a page brought back is written to, this CPU's batches are put on the LRU.
-        #[rule(since = "by 7.2", section = "4.7")]
+        #[rule(since = "by 7.2, not 7.3", section = "4.7")]
         pub drains_before_writing: bool,
     }
 }

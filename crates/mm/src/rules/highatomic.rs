@@ -31,6 +31,10 @@ mechanism! {
         /// from there reserves its pageblock.
         #[rule(since = "by 7.2", section = "2.6.1")]
         pub bypasses_pcp: bool,
+        /// An atomic request of high order takes from the reserve at its first look at the lists; before, only below the low
+        /// mark.
+        #[rule(since = "7.3", section = "2.8")]
+        pub serves_at_once: bool,
         /// A request that may not wait takes from the reserve what it finds nowhere else.
         #[rule(since = "6.12, 6.1.y", section = "2.8")]
         pub last_resort_of_non_blocking: bool,

@@ -15,14 +15,18 @@ mechanism! {
         /// Costs fade only when there is a new one.
         #[rule(since = "by 7.2", section = "4.2")]
         pub fades_by_costs_only: bool,
+        /// Costs are read from counters when a node is begun with, and halved until they are no more than a quarter of the
+        /// lists; before, each was noted when it arose, and all halved once.
+        #[rule(since = "7.3", section = "4.2")]
+        pub costs_from_counters: bool,
         /// Pages of zones that do not help that are passed over at most, in one go; then they are taken like others.
         #[rule(since = "none up to 6.12, 32768 by 7.2", section = "4.2")]
         pub passed_over_max: u32,
-        /// kswapd writes pages of files when it meets them a second time and nobody has queued them for writing.
+        /// Pages of files are written by kswapd when it meets them a second time and nobody has queued them for writing.
         #[rule(since = "up to 6.15", section = "4.3")]
         pub writes_pages_of_files: bool,
         /// What reclaim has written, or marked, counts as one page, whatever its size.
-        #[rule(since = "by 5.10, not 6.1", section = "4.3")]
+        #[rule(since = "up to 5.18", section = "4.3")]
         pub counts_heads: bool,
         /// Of the objects of a cache that were deferred, a part counts that grows with the priority; before, all did, but
         /// no more than half the cache unless much of it is due now.

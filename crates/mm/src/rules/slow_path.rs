@@ -38,6 +38,10 @@ mechanism! {
         /// A costly NORETRY request bound to one node fails after one compaction and never reclaims.
         #[rule(since = "6.19, 5.10.y+", section = "0.3")]
         pub thisnode_noretry_never_reclaims: bool,
+        /// In defrag_mode, a request that has whole pageblocks made for it compacts again whatever its size, does not when
+        /// compaction was skipped, counts no reclaim as progress, and counts anew once it may break pageblocks up.
+        #[rule(since = "7.3", section = "3.5.1")]
+        pub retries_for_pageblocks: bool,
         /// When a direct compaction counts as a `compact_stall`.
         #[rule(section = "3.5")]
         pub compact_stall: CompactStall,

@@ -16,7 +16,7 @@ const MAX_COMPACT_RETRIES: u32 = 16;
 impl AllocSlow {
     /// Whether to reclaim once more.
     pub(super) fn should_reclaim_retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> bool {
-        if self.progress && self.request.order <= PAGE_ALLOC_COSTLY_ORDER {
+        if self.progress && self.request.order <= PAGE_ALLOC_COSTLY_ORDER && !self.is_for_pageblocks(m) {
             self.no_progress_loops = 0;
         } else {
             self.no_progress_loops += 1;
@@ -47,6 +47,8 @@ impl AllocSlow {
     pub(super) fn should_compact_retry(&mut self, m: &mut Memory) -> bool {
         match self.compact_result {
             CompactResult::Success => self.compaction_retries += 1,
+            // It falls back instead.
+            CompactResult::Skipped if self.is_for_pageblocks(m) => return false,
             CompactResult::Skipped => {
                 let (order, flags, highest) = (self.request.order, self.flags, self.request.gfp.highest_zone());
                 let mut at = 0;

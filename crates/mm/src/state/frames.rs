@@ -16,8 +16,8 @@
 //! | a run of the headline experiment on 1 TiB, resident | 4.5 GiB | 2.7 GiB |
 //!
 //! So places were taken for the memory. A page on an LRU whose order is kept needs a place beside its owner: that, its
-//! flags and its slot in the list are ten bytes more ([`super::Lru`]), which a machine with nothing to reclaim does not
-//! touch.
+//! flags and its slot in the list are ten bytes more, and thirteen at most where the list has holes and has just grown
+//! ([`super::Lru`]). A machine with nothing to reclaim does not touch them.
 //!
 //! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps both in a second,
 //! per-pageblock set of arrays, and none of its 512 frames is touched: memory that was never
@@ -212,7 +212,7 @@ impl Frames {
     /// number of the page before it and one; when the block is freed, the number means nothing any more.
     #[inline(always)]
     pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: u32) {
-        debug_assert!(matches!(self.tag(pfn).kind(), FrameKind::Kernel | FrameKind::Lru | FrameKind::MovableOps));
+        debug_assert!(self.tag(pfn).is_allocated() || self.tag(pfn).kind() == FrameKind::IsolatedLru);
         self.set_word(pfn, order, owner);
     }
 
@@ -248,8 +248,7 @@ impl Frames {
     #[cold]
     #[inline(never)]
     fn pack(&mut self, list: &mut List, order: Order) {
-        list.pack();
-        list.places().for_each(|(pfn, place)| self.set_word(pfn, order, place.0));
+        list.pack(|pfn, place| self.set_word(pfn, order, place.0));
     }
 
     /// Turns the list so that `first` comes first; the entries before it go to the end in their order.

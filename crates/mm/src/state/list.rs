@@ -1,13 +1,17 @@
 //! A list of blocks of one order: an array of their frame numbers, in which each block's frame keeps its place.
 //!
 //! Blocks join at either end and leave from anywhere. One that leaves from the middle leaves a hole, and the others
-//! keep their places; when there are more holes than blocks the array is packed. So a list takes four bytes a block and
-//! four in the block's frame, where links both ways take eight in every frame; to leave touches no neighbour, and who
-//! walks a list sees far enough ahead to fetch what it will need. A run of holes says at both its ends how long it is:
-//! a walk steps over it at once.
+//! keep their places; when a third of the slots are holes the array is packed. It grows by an eighth when it is full, and
+//! shrinks when it has seven slots for four blocks. So a list takes four bytes a block in its frame, and four to seven
+//! beside it, where links both ways take eight in every frame; to leave touches no neighbour, and who walks a list sees
+//! far enough ahead to fetch what it will need. A run of holes says at both its ends how long it is: a walk steps over it
+//! at once.
+//!
+//! A removal pays for no more than two blocks that packing moves: a third of the slots have to become holes before the
+//! others move, and a ring just packed has nine slots for eight blocks, so that more than a third of them leave before it
+//! is too large.
 
 use crate::types::Pfn;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// End of a stack threaded through frames ([`super::Frames::stack_push`]).
@@ -18,6 +22,11 @@ const HOLES: u32 = 1 << 31;
 pub(crate) const MAX_FRAMES: u32 = HOLES;
 /// Holes that are left alone however few blocks there are.
 const FEW: u32 = 64;
+/// Bytes for each block, [`FEW`] more counted, above which a ring is too large. One that has just grown stays below: a
+/// third of its slots were holes at most, and it is an eighth larger.
+const MOST_BYTES: usize = 7;
+/// A ring grows by an eighth, or by so many slots.
+const GROWTH: usize = 16;
 
 /// Where a block is in its list, as its frame keeps it. Places ascend from the first block to the last, around the end of
 /// the numbers.
@@ -28,9 +37,10 @@ pub(crate) struct Place(pub(crate) u32);
 /// A list of blocks of one order, by pfn.
 #[derive(Clone, Debug, Default)]
 pub struct List {
-    /// A ring of 2ⁿ slots, or none yet: the slot of a place is its last n bits. Those in use hold blocks and holes, with
-    /// a block at either end.
+    /// A ring of slots, or none yet. Those in use hold blocks and holes, with a block at either end.
     ring: Vec<u32>,
+    /// Which slot of the ring is the first in use.
+    head: u32,
     /// The place of the first slot in use.
     base: u32,
     /// How many slots are in use.
@@ -40,12 +50,14 @@ pub struct List {
 }
 
 impl List {
-    /// Bytes for each block, where there are no holes.
+    /// Bytes for each block, where all slots hold one.
     pub const BYTES_PER_BLOCK: usize = size_of::<u32>();
+    /// Bytes for each block at most, of a list that is not short.
+    pub const MOST_BYTES_PER_BLOCK: usize = MOST_BYTES;
 
     /// A list without entries.
     pub const fn new() -> List {
-        List { ring: Vec::new(), base: 0, used: 0, holes: 0 }
+        List { ring: Vec::new(), head: 0, base: 0, used: 0, holes: 0 }
     }
 
     /// Whether there is no entry.
@@ -106,7 +118,9 @@ impl List {
 
     #[inline(always)]
     fn index(&self, place: u32) -> usize {
-        place as usize & self.ring.len().wrapping_sub(1)
+        let index = (self.head as usize).wrapping_add(place.wrapping_sub(self.base) as usize);
+        // Around the end of the ring.
+        if index < self.ring.len() { index } else { index - self.ring.len() }
     }
 
     #[inline(always)]
@@ -128,19 +142,38 @@ impl List {
         }
     }
 
-    /// Doubles the ring; everything keeps its place.
+    /// Takes a larger ring for one that is full; everything keeps its place.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let mut larger = List { ring: vec![0; (2 * self.ring.len()).max(16)], ..*self };
-        (0..self.used).map(|i| self.base.wrapping_add(i)).for_each(|place| larger.set_slot(place, self.slot(place)));
-        *self = larger;
+        let (head, before) = (self.head as usize, self.ring.len());
+        let more = (before / 8).max(GROWTH);
+        self.ring.reserve_exact(more);
+        self.ring.resize(before + more, 0);
+        // What came before the end of the ring still does.
+        if head > 0 {
+            self.ring.copy_within(head..before, head + more);
+            self.head += more as u32;
+        }
+    }
+
+    /// Takes as small a ring as one that has just grown, for a list without holes; everything keeps its place.
+    fn shrink(&mut self) {
+        debug_assert!(self.holes == 0);
+        let slots = self.used as usize + (self.used as usize / 8).max(GROWTH);
+        if slots < self.ring.len() {
+            self.ring.rotate_left(self.head as usize);
+            self.head = 0;
+            self.ring.truncate(slots);
+            self.ring.shrink_to_fit();
+        }
     }
 
     /// Puts a block first; its place is its frame's to keep.
     #[inline(always)]
     pub(super) fn push_front(&mut self, pfn: Pfn) -> Place {
         self.make_room();
+        self.head = if self.head == 0 { self.ring.len() as u32 } else { self.head } - 1;
         self.base = self.base.wrapping_sub(1);
         self.used += 1;
         self.set_slot(self.base, pfn.get());
@@ -160,16 +193,22 @@ impl List {
     /// Takes the first block out, of a list that has one.
     #[inline(always)]
     fn pop_front(&mut self) {
-        self.base = self.base.wrapping_add(1);
-        self.used -= 1;
+        self.advance(1);
         // Holes that have come to an end of the list go.
         if self.used > 0
             && let Some(run) = self.slot(self.base).checked_sub(HOLES)
         {
-            self.base = self.base.wrapping_add(run);
-            self.used -= run;
+            self.advance(run);
             self.holes -= run;
         }
+    }
+
+    /// Lets so many slots go, the first in use.
+    #[inline(always)]
+    fn advance(&mut self, slots: u32) {
+        self.head = self.index(self.base.wrapping_add(slots)) as u32;
+        self.base = self.base.wrapping_add(slots);
+        self.used -= slots;
     }
 
     /// Takes the last block out, of a list that has one.
@@ -214,21 +253,33 @@ impl List {
     /// Whether it is time to pack the slots.
     #[inline(always)]
     pub(super) fn is_sparse(&self) -> bool {
-        self.holes > self.used / 2 + FEW
+        self.holes > self.used / 3 + FEW || self.is_too_large()
     }
 
-    /// Closes all holes; every block's place has to be kept anew.
-    pub(super) fn pack(&mut self) {
+    /// Whether the ring has too many slots for so few blocks.
+    #[inline(always)]
+    fn is_too_large(&self) -> bool {
+        self.ring.len() * size_of::<u32>() > MOST_BYTES * (self.len() + FEW as usize)
+    }
+
+    /// Closes all holes, and shrinks a ring that is too large. A block that moves is told its new place.
+    pub(super) fn pack(&mut self, mut moved: impl FnMut(Pfn, Place)) {
         let (base, mut end) = (self.base, self.base);
         for place in (0..self.used).map(|i| base.wrapping_add(i)) {
             let slot = self.slot(place);
             if slot < HOLES {
-                self.set_slot(end, slot);
+                if place != end {
+                    self.set_slot(end, slot);
+                    moved(Pfn::new(slot), Place(end));
+                }
                 end = end.wrapping_add(1);
             }
         }
         self.used -= self.holes;
         self.holes = 0;
+        if self.is_too_large() {
+            self.shrink();
+        }
     }
 
     /// The entry after the one at `place`.
@@ -263,9 +314,12 @@ impl List {
         self.set_slot(place, slot);
     }
 
-    /// Whether the slots are as they should be: a block at either end, holes counted, and each run of holes as long as
-    /// both its ends say.
+    /// Whether the slots are as they should be: no more than a list of this length may have, a block at either end, holes
+    /// counted, and each run of holes as long as both its ends say.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
+        if self.is_too_large() {
+            return Err("more slots than a list of this length may have");
+        }
         let at = |i: u32| self.slot(self.base.wrapping_add(i));
         let (mut i, mut holes) = (0, 0);
         while i < self.used {
@@ -332,83 +386,4 @@ impl Walk {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::collections::VecDeque;
-    use proptest::prelude::*;
-
-    /// What is done to a list.
-    #[derive(Clone, Debug)]
-    enum Do {
-        PushFront,
-        PushBack,
-        PopFront,
-        Remove(usize),
-        Rotate(usize),
-    }
-
-    fn anything() -> impl Strategy<Value = Do> {
-        prop_oneof![
-            4 => Just(Do::PushFront),
-            4 => Just(Do::PushBack),
-            1 => Just(Do::PopFront),
-            6 => any::<usize>().prop_map(Do::Remove),
-            1 => any::<usize>().prop_map(Do::Rotate),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn it_is_a_list(all in proptest::collection::vec(anything(), 1..800)) {
-            let (mut list, mut plain): (List, VecDeque<u32>) = (List::new(), VecDeque::new());
-            let mut places = Vec::new();
-            for (i, what) in all.into_iter().enumerate() {
-                let pfn = Pfn::new(i as u32);
-                places.push(Place(0));
-                let chosen = |n: usize| plain.get(n % plain.len().max(1)).copied();
-                match what {
-                    Do::PushFront => {
-                        places[i] = list.push_front(pfn);
-                        plain.push_front(pfn.get());
-                    }
-                    Do::PushBack => {
-                        places[i] = list.push_back(pfn);
-                        plain.push_back(pfn.get());
-                    }
-                    Do::PopFront => {
-                        if let Some(pfn) = plain.pop_front() {
-                            list.remove(Pfn::new(pfn), places[pfn as usize]);
-                        }
-                    }
-                    Do::Remove(n) => {
-                        if let Some(pfn) = chosen(n) {
-                            list.remove(Pfn::new(pfn), places[pfn as usize]);
-                            plain.retain(|p| *p != pfn);
-                        }
-                    }
-                    Do::Rotate(n) => {
-                        if let Some(pfn) = chosen(n) {
-                            list.rotate_to_front(places[pfn as usize], |p, place| places[p.index()] = place);
-                            while plain[0] != pfn {
-                                plain.rotate_left(1);
-                            }
-                        }
-                    }
-                }
-                if list.is_sparse() {
-                    list.pack();
-                    list.places().for_each(|(p, place)| places[p.index()] = place);
-                }
-                prop_assert_eq!(list.check(), Ok(()));
-                prop_assert!(list.iter().map(Pfn::get).eq(plain.iter().copied()));
-                prop_assert!(list.places().all(|(pfn, place)| places[pfn.index()] == place));
-                let (mut on, mut back) = (Walk::from_first(&list), Walk::from_last(&list));
-                prop_assert!(plain.iter().all(|p| on.next(&list).map(Pfn::get) == Some(*p)));
-                prop_assert!(plain.iter().rev().all(|p| back.previous(&list).map(Pfn::get) == Some(*p)));
-                prop_assert_eq!((on.next(&list), back.previous(&list)), (None, None));
-                prop_assert_eq!((list.first(), list.last()), (list.iter().next(), list.iter().last()));
-                prop_assert_eq!(list.len(), plain.len());
-            }
-        }
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 //!
 //! A node has an active and an inactive list each for anonymous pages and for those of files, and counts the pages that
 //! cannot be evicted. New pages enter at the head, reclaim takes from the tail. A page carries two bytes of flags and
-//! counts, and its place in its list (four bytes); the list takes four more. Source: kernel-behaviour §4.1.
+//! counts, and its place in its list (four bytes); the list takes four to seven more. Source: kernel-behaviour §4.1.
 //!
 //! A machine whose memory cannot be reclaimed (only anonymous pages, no swap) may leave the order out: its pages are
 //! counted as inactive anonymous ones and nothing of this is touched. [`Lru::is_ordered`] tells.
@@ -189,11 +189,15 @@ pub enum NodeStat {
     VmscanWrite,
     /// Dirty pages that reclaim met and marked.
     VmscanImmediate,
+    /// Anonymous pages that were looked at and stayed; from 7.3 on.
+    RotateAnon,
+    /// Pages of files that were looked at and stayed; from 7.3 on.
+    RotateFile,
 }
 
 impl NodeStat {
     /// How many there are, the lists' sizes included.
-    pub const COUNT: usize = NodeStat::VmscanImmediate as usize + 1;
+    pub const COUNT: usize = NodeStat::RotateFile as usize + 1;
     /// Those beside the lists' sizes.
     pub const ALL: [NodeStat; NodeStat::COUNT - LruList::COUNT] = [
         NodeStat::IsolatedAnon,
@@ -206,6 +210,8 @@ impl NodeStat {
         NodeStat::WorkingsetRestoreFile,
         NodeStat::VmscanWrite,
         NodeStat::VmscanImmediate,
+        NodeStat::RotateAnon,
+        NodeStat::RotateFile,
     ];
 
     /// The name `/proc/vmstat` prints.
@@ -221,6 +227,8 @@ impl NodeStat {
             NodeStat::WorkingsetRestoreFile => "workingset_restore_file",
             NodeStat::VmscanWrite => "nr_vmscan_write",
             NodeStat::VmscanImmediate => "nr_vmscan_immediate_reclaim",
+            NodeStat::RotateAnon => "pgrotate_anon",
+            NodeStat::RotateFile => "pgrotate_file",
         }
     }
 
@@ -248,6 +256,21 @@ impl NodeStat {
             Backing::File => NodeStat::WorkingsetRestoreFile,
         }
     }
+    pub(crate) const fn rotate(of: Backing) -> NodeStat {
+        match of {
+            Backing::Anon => NodeStat::RotateAnon,
+            Backing::File => NodeStat::RotateFile,
+        }
+    }
+}
+
+/// How far the counters that costs are told by have been read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CostsRead {
+    /// Pages looked at that stayed.
+    pub rotated: u64,
+    /// Pages written or read again.
+    pub io: u64,
 }
 
 /// A node's LRU lists, and what reclaim remembers of them.
@@ -260,6 +283,8 @@ pub struct Lruvec {
     pub(crate) stat_threshold: i64,
     /// What reclaim from the anonymous lists and from those of files has cost lately, in pages.
     pub cost: [u64; 2],
+    /// How much of it has been read from counters, where it is.
+    pub costs_read: [CostsRead; 2],
     /// The clock of evicted pages: it advances with each eviction and activation.
     pub nonresident_age: u64,
     /// Activations by refault when reclaim last ended, anonymous and of files.
@@ -281,6 +306,7 @@ impl Lruvec {
             stats: Stats::new(cpus),
             stat_threshold: 0,
             cost: [0; 2],
+            costs_read: [CostsRead::default(); 2],
             nonresident_age: 0,
             refaults: [0; 2],
             congested: false,
@@ -406,9 +432,14 @@ pub struct Lru {
     pub(crate) aside: Vec<Pfn>,
 }
 
+// What is kept of a page in all.
+const _: () = assert!(super::Frames::BYTES_PER_FRAME + Lru::MOST_BYTES_PER_FRAME <= 18);
+
 impl Lru {
     /// Bytes for each page on an LRU whose order is kept, beside [`super::Frames::BYTES_PER_FRAME`].
     pub const BYTES_PER_FRAME: usize = size_of::<u16>() + size_of::<u32>() + List::BYTES_PER_BLOCK;
+    /// The same at most: lists have holes, and rings that have just grown.
+    pub const MOST_BYTES_PER_FRAME: usize = Lru::BYTES_PER_FRAME - List::BYTES_PER_BLOCK + List::MOST_BYTES_PER_BLOCK;
 
     pub(crate) fn new(ordered: bool, frames: usize, nodes: usize, cpus: usize) -> Lru {
         let kept = if ordered { frames } else { 0 };
@@ -448,7 +479,7 @@ impl Lru {
 
     /// Whether the page's owner has let it go, and batches hold it still: nobody is to be asked about it.
     #[inline(always)]
-    pub(crate) fn is_released(&self, pfn: Pfn) -> bool {
+    pub fn is_released(&self, pfn: Pfn) -> bool {
         self.flags(pfn).has(PageFlags::RELEASED)
     }
 
@@ -510,8 +541,7 @@ impl Lru {
         if let Some(list) = self.vecs[node].lists.get_mut(list.index()) {
             list.remove(pfn, place);
             if list.is_sparse() {
-                list.pack();
-                list.places().for_each(|(pfn, place)| self.places[pfn.index()] = place.0);
+                list.pack(|pfn, place| self.places[pfn.index()] = place.0);
             }
         }
     }

@@ -25,7 +25,7 @@ pub use compaction::ZoneCompaction;
 pub use content::{BlockContent, PagesInUse};
 pub use frames::Frames;
 pub use list::List;
-pub use lru::{Backing, BatchKind, Lru, LruList, Lruvec, NodeStat, PageFlags, SwapSpace};
+pub use lru::{Backing, BatchKind, CostsRead, Lru, LruList, Lruvec, NodeStat, PageFlags, SwapSpace};
 pub use marks::Watermarks;
 pub use memory::Memory;
 pub use node::{KcompactdState, KswapdState, Node};

@@ -128,9 +128,11 @@ impl Owner for Book {
         let id = self.of_frame[from.index()];
         assert!(id != 0, "{from} is migrated, but nobody holds it");
         assert_eq!(owner, id, "{from} is migrated as somebody else's");
-        assert_eq!(self.of_frame[to.index()], 0, "{from} is migrated to {to}, which somebody holds");
         let b = self.blocks[&id];
-        assert!(b.order == Order::ZERO && b.kind != FrameKind::Kernel, "{b:?} is migrated");
+        let frames = |at: Pfn| at.index()..at.plus(b.order.pages()).index();
+        let free = self.of_frame[frames(to)].iter().all(|f| *f == 0);
+        assert!(free, "{from} is migrated to {to}, which somebody holds");
+        assert!(b.pfn == from && b.kind != FrameKind::Kernel, "{b:?} is migrated");
         let roll = self.roll();
         if roll < self.mood.busy {
             return MigrateOutcome::Busy;
@@ -138,9 +140,20 @@ impl Owner for Book {
         if roll < self.mood.busy.saturating_add(self.mood.failed) {
             return MigrateOutcome::Failed;
         }
-        self.of_frame[from.index()] = 0;
-        self.of_frame[to.index()] = id;
+        self.of_frame[frames(from)].fill(0);
+        self.of_frame[frames(to)].fill(id);
         self.blocks.insert(id, Block { pfn: to, ..b });
         MigrateOutcome::Moved
+    }
+
+    fn split(&mut self, pfn: Pfn, owner: u32, numbers: &mut [u32]) -> bool {
+        assert_eq!(self.of_frame[pfn.index()], owner, "{pfn} is split as somebody else's");
+        if self.roll() < self.mood.failed {
+            return false;
+        }
+        assert_eq!(numbers.len(), self.blocks[&owner].order.pages() as usize);
+        Book::split(self, owner);
+        (owner..).zip(numbers).for_each(|(id, number)| *number = id);
+        true
     }
 }

@@ -183,18 +183,34 @@ impl Owner for Tenant {
 
     fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
         let page = *self.page(from, owner);
-        assert_eq!(page.order, Order::ZERO);
-        assert_eq!(self.of_frame[to.index()], 0, "{from} is migrated to {to}, which is somebody's");
+        let frames = |at: Pfn| at.index()..at.plus(page.order.pages()).index();
+        assert!(self.of_frame[frames(to)].iter().all(|f| *f == 0), "{from} is migrated to {to}, which is somebody's");
         if page.state.locked || page.state.held || page.state.writeback {
             return MigrateOutcome::Busy;
         }
         if self.fails() {
             return MigrateOutcome::Failed;
         }
-        self.of_frame[from.index()] = 0;
-        self.of_frame[to.index()] = owner;
+        self.of_frame[frames(from)].fill(0);
+        self.of_frame[frames(to)].fill(owner);
         self.pages.insert(owner, Page { pfn: to, ..page });
         MigrateOutcome::Moved
+    }
+
+    fn split(&mut self, pfn: Pfn, owner: u32, numbers: &mut [u32]) -> bool {
+        let whole = *self.page(pfn, owner);
+        assert_eq!(numbers.len(), whole.order.pages() as usize);
+        if whole.state.locked || whole.state.held || whole.state.writeback || self.fails() {
+            return false;
+        }
+        self.pages.remove(&owner);
+        for (i, number) in (0..).zip(numbers) {
+            *number = self.next;
+            self.next += 1;
+            self.of_frame[pfn.index() + i as usize] = *number;
+            self.pages.insert(*number, Page { pfn: pfn.plus(i), order: Order::ZERO, ..whole });
+        }
+        true
     }
 
     fn page_state(&mut self, pfn: Pfn, owner: u32) -> PageState {

@@ -46,6 +46,8 @@ pub struct Place {
     pub file: String,
     /// A text in it that occurs once; the place is behind the first `{` from its start on.
     pub at: String,
+    /// What has to hold there, if not all that comes by counts.
+    pub when: Option<String>,
 }
 
 /// Something no recording can say anything about.

@@ -15,7 +15,8 @@ pub const MEASURE: &str = "KONTIG_EVIDENCE=write cargo test --release -p kontig-
 
 /// The whole page.
 pub fn page(p: &Page) -> String {
-    let sections = [intro(p), mechanisms(p), differing(p), not_verified(p), recordings(p), close(p), tolerance(p)];
+    let sections =
+        [intro(p), mechanisms(p), carried(p), differing(p), not_verified(p), recordings(p), close(p), tolerance(p)];
     let mut text = sections.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("\n");
     text.truncate(text.trim_end().len());
     text + "\n"
@@ -31,7 +32,7 @@ fn intro(p: &Page) -> String {
         "# What to believe\n\n\
          Kontig's engine is held against {all} recordings of real kernels ({kernels}, as Debian builds them): it starts from \
          the recorded state, is asked the same, and has to return the same pfns, go through the same compaction events \
-         (begin, end, finished, and what was isolated and migrated) and end with the same lists in the same order. In {equal} it does; {close} are within {TOLERANCE} %; {others} it does not \
+         (begin, end, finished, and what was isolated and migrated; under pressure reclaim's, too) and end with the same lists in the same order. In {equal} it does; {close} are within {TOLERANCE} %; {others} it does not \
          reproduce. To see whether the recordings would notice a mistake, {planted} rules are \
          done wrongly, one at a time: {noticed} are noticed.\n\n\
          This page is made by `{MAKE}`, from the replays; the tests fail where it is not what they say. `kontig oracle \
@@ -76,6 +77,30 @@ fn standing(s: &Standing) -> String {
     }
 }
 
+/// What a user may expect of a kernel that has no profile of its own yet.
+fn carried(p: &Page) -> String {
+    let Some(c) = &p.carried else {
+        return String::new();
+    };
+    let mut text = format!(
+        "## How far a profile carries\n\nThe recordings of {} kept here, replayed by the profile of {}, the kernel before it: {} of {} are equal.\n",
+        c.kernel.version,
+        c.by.version,
+        c.equal,
+        c.equal + c.different.len()
+    );
+    if !c.different.is_empty() {
+        let different: Vec<String> = c.different.iter().map(|(name, at)| format!("{name} at {at}")).collect();
+        text += &format!(
+            "The others differ first: {}. `kontig profile diff {} {}` lists the rules that make them equal.\n",
+            different.join("; "),
+            c.by.series,
+            c.kernel.series
+        );
+    }
+    text
+}
+
 fn differing(p: &Page) -> String {
     if p.differing.is_empty() {
         return String::new();
@@ -113,12 +138,12 @@ fn not_verified(p: &Page) -> String {
     text
 }
 
-const NUMBERS: [&str; 7] = ["ops", "pfns", "events", "moves", "counters", "lists", "blocks"];
+const NUMBERS: [&str; 8] = ["ops", "pfns", "events", "moves", "counters", "LRU pages", "lists", "blocks"];
 
 fn recordings(p: &Page) -> String {
     let mut text =
-        "## Recordings\n\nHow much was compared: results of operations, pfns among them, compaction events, migrations from and to, counters; and \
-         at the end the free lists and per-CPU lists with the blocks on them, in order.\n\n".to_string();
+        "## Recordings\n\nHow much was compared: results of operations, pfns among them, tracepoints, migrations from and to, counters; under \
+         pressure the pages on the LRU lists, in order, in all recorded states; and at the end the free lists and per-CPU lists with the blocks on them, in order.\n\n".to_string();
     text += &line(["recording", "what was done"].into_iter().chain(NUMBERS).chain(["result"]));
     text += &line(["---", "---"].into_iter().chain(["--:"; NUMBERS.len()]).chain(["---"]));
     text.extend(p.recordings.iter().map(recording));
@@ -133,7 +158,8 @@ fn recording(r: &Replayed) -> String {
         Outcome::Different(d) => (&nothing, format!("**differs** at {}", d.at)),
         Outcome::NotReplayed(why) => (&nothing, format!("not replayed: {why}")),
     };
-    let numbers = [c.operations, c.pfns, c.events, c.migrations, c.counters, c.lists, c.listed].map(grouped_or_none);
+    let numbers =
+        [c.operations, c.pfns, c.events, c.migrations, c.counters, c.lru_pages, c.lists, c.listed].map(grouped_or_none);
     let cells = [r.name.clone(), r.what.clone()].into_iter().chain(numbers).chain([result]).collect::<Vec<_>>();
     line(cells.iter().map(String::as_str))
 }
@@ -222,7 +248,7 @@ fn grouped(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::evidence::{Limit, Mechanisms};
-    use super::super::page::Kernel;
+    use super::super::page::{Carried, Kernel};
     use super::*;
 
     fn small(standings: Vec<Standing>, outcome: Outcome) -> Page {
@@ -236,7 +262,14 @@ mod tests {
         let limits = vec![Limit { what: "Swap".into(), why: "not modelled".into() }];
         let unnoticed = vec![("no-capture".into(), "Capture".into())];
         let recordings = vec![recording];
-        Page { kernels, rows: rows.collect(), recordings, differing: Vec::new(), limits, mistakes: 3, unnoticed }
+        let carried = Carried {
+            kernel: kernels[1].clone(),
+            by: kernels[0].clone(),
+            equal: 2,
+            different: vec![("7.2-a".into(), "operation 7".into())],
+        };
+        let (rows, carried, differing) = (rows.collect(), Some(carried), Vec::new());
+        Page { kernels, rows, recordings, carried, differing, limits, mistakes: 3, unnoticed }
     }
 
     #[test]
@@ -257,7 +290,19 @@ mod tests {
         let standings = vec![Standing::Differs { recording: "6.1-a".into() }, Standing::Absent];
         let text = page(&small(standings, Outcome::Different(Box::new(d))));
         assert!(text.contains("| Capture | **differs**: 6.1-a | – |"), "{text}");
-        assert!(text.contains("| 6.1-a | something |  |  |  |  |  |  |  | **differs** at operation 7 |"), "{text}");
+        assert!(text.contains("| 6.1-a | something |  |  |  |  |  |  |  |  | **differs** at operation 7 |"), "{text}");
+    }
+
+    #[test]
+    fn how_far_the_profile_before_the_newest_carries_is_counted() {
+        let text = page(&small(vec![Standing::Unverified; 2], Outcome::Reproduced(Compared::default())));
+        assert!(text.contains(
+            "The recordings of 7.2.9 kept here, replayed by the profile of 6.1.9, the kernel before it: 2 of 3 are equal.\n"
+        ));
+        assert!(
+            text.contains("\nThe others differ first: 7.2-a at operation 7. `kontig profile diff 6.1 7.2` lists"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -4,9 +4,10 @@ use super::evidence::{Evidence, Limit, Mechanism};
 use crate::difference::Difference;
 use crate::error::BadRecording;
 use crate::recording::Recording;
+use crate::recording::about::profile_of;
 use crate::replay::Compared;
 use crate::trace::recipes;
-use crate::verify::{Verdict, verify};
+use crate::verify::{Verdict, verify, verify_by};
 use std::path::{Path, PathBuf};
 
 /// The recordings that come with the project.
@@ -91,6 +92,20 @@ pub enum Outcome {
     NotReplayed(String),
 }
 
+/// How far the rules of one kernel carry with the next: the newest kernel's recordings, replayed by the profile of the
+/// kernel before it.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    /// The newest kernel.
+    pub kernel: Kernel,
+    /// The one before it.
+    pub by: Kernel,
+    /// Recordings that are reproduced all the same.
+    pub equal: usize,
+    /// Those that are not, and where each differs first.
+    pub different: Vec<(String, String)>,
+}
+
 /// All there is to say.
 #[derive(Clone, Debug)]
 pub struct Page {
@@ -100,6 +115,8 @@ pub struct Page {
     pub rows: Vec<Row>,
     /// The recordings.
     pub recordings: Vec<Replayed>,
+    /// How far the rules before the newest carry; nothing where only one kernel is recorded.
+    pub carried: Option<Carried>,
     /// Recordings that are known not to be reproduced, each with the reason if that is established.
     pub differing: Vec<(Replayed, Option<String>)>,
     /// What no recording can say anything about.
@@ -124,6 +141,7 @@ impl Page {
         }
         check(root, &evidence, &recordings)?;
         let mut page = conclude(&evidence, recordings);
+        page.carried = carried(&root.join(GOLDEN), &page)?;
         let differing = root.join(DIFFERING);
         if differing.is_dir() {
             for dir in folders(&differing)? {
@@ -171,6 +189,21 @@ fn replayed(dir: &Path, evidence: &Evidence) -> Result<Replayed, BadRecording> {
     Ok(Replayed { name: rec.name, series: about.series, version: about.version, what, outcome })
 }
 
+/// Replays the newest kernel's recordings by the profile before.
+fn carried(golden: &Path, page: &Page) -> Result<Option<Carried>, BadRecording> {
+    let [.., by, kernel] = &page.kernels[..] else { return Ok(None) };
+    let Some(profile) = profile_of(&by.series) else { return Ok(None) };
+    let mut carried = Carried { kernel: kernel.clone(), by: by.clone(), equal: 0, different: Vec::new() };
+    for r in page.recordings.iter().filter(|r| r.series == kernel.series) {
+        match verify_by(&golden.join(&r.name), &profile)? {
+            Verdict::Equal(_) => carried.equal += 1,
+            Verdict::Different(d) => carried.different.push((r.name.clone(), d.at.to_string())),
+            Verdict::NotReplayed(_) => {}
+        }
+    }
+    Ok(Some(carried))
+}
+
 /// What a trace does, without what it is for.
 fn first_clause(what: &str) -> String {
     what.split(':').next().unwrap_or_default().to_string()
@@ -211,7 +244,7 @@ fn conclude(evidence: &Evidence, recordings: Vec<Replayed>) -> Page {
     let unnoticed = evidence.mistakes.iter().filter(|m| evidence.noticed(m.name.as_ref()).is_empty());
     let unnoticed = unnoticed.map(|m| (m.name.as_ref().clone(), m.mechanism.clone().unwrap_or_default())).collect();
     let (mistakes, limits) = (evidence.mistakes.len(), evidence.mechanisms.limit.clone());
-    Page { kernels, rows, recordings, differing: Vec::new(), limits, mistakes, unnoticed }
+    Page { kernels, rows, recordings, carried: None, differing: Vec::new(), limits, mistakes, unnoticed }
 }
 
 /// The series recorded, oldest first, each with the version its recordings name.

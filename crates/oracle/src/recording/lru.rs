@@ -2,8 +2,9 @@
 //!
 //! Text, a line an entry: event counters (`EVENT`), the node, its `LRUVEC`, counters (`STAT`), each list (`LIST`) from its head on, what the CPU
 //! has collected for the lists (`BATCH`), the shadows of evicted pages, the process's pages that are in swap, and how
-//! long all of it is. Numbers of pages are hexadecimal and absolute. A page is on one list; what it belongs to belongs
-//! to it alone; and what is in swap is somebody's. A file that says otherwise is refused with the line.
+//! long all of it is. Numbers of pages are hexadecimal and absolute. Everything is said once, and nothing that every
+//! kernel has is left out. A page is on one list; what it belongs to belongs to it alone; and a place in swap is
+//! somebody's, and holds one page. A file that says otherwise is refused with the line.
 
 use crate::error::BadRecording;
 use crate::trace::lru::{FilePage, ProcessPage, file_page, process_page};
@@ -15,6 +16,11 @@ use std::path::Path;
 pub const LISTS: [&str; 4] = ["inactive_anon", "active_anon", "inactive_file", "active_file"];
 /// What is collected for the lists, by the kernel's names.
 pub const BATCHES: [&str; 6] = ["lru_add", "deactivate_file", "deactivate", "lazyfree", "activate", "rotate"];
+/// What `NODE` and `LRUVEC` say of every kernel's node.
+const NODE: [&str; 4] = ["node", "kswapd_order", "kswapd_highest_zoneidx", "kswapd_failures"];
+const LRUVEC: [&str; 5] = ["anon_cost", "file_cost", "nonresident_age", "refaults_anon", "refaults_file"];
+/// What to do about a file that is not as the module writes it.
+const AGAIN: &str = "record it again with 'kontig oracle record'";
 /// Letters a page's flags are written with.
 const FLAGS: &str = "ARWSDBCLM";
 
@@ -122,9 +128,11 @@ pub struct Counter {
 pub struct LruState {
     /// What has happened since the first state, by the names of `vmstat`; what has not is left out.
     pub events: BTreeMap<String, u64>,
-    /// `NODE` and `LRUVEC`: numbers by name, as `kswapd_order`, `anon_cost`; `refaults_anon` and `refaults_file`.
+    /// `NODE` and `LRUVEC`: numbers by name, as `kswapd_order`, `anon_cost`; `refaults_anon` and `refaults_file`. Those
+    /// of every kernel are there.
     pub numbers: BTreeMap<String, i64>,
-    /// How large the CPU's part of a counter becomes, by `node` or the zone's name.
+    /// How large the CPU's part of a counter becomes, by `node` or the zone's name: of the node, and of every zone that
+    /// has counters.
     pub thresholds: BTreeMap<String, i64>,
     /// Counters that are not 0, by `node` or the zone's name, and their own.
     pub counters: BTreeMap<(String, String), Counter>,
@@ -188,6 +196,10 @@ struct Reader {
     owned: BTreeMap<OwnedBy, usize>,
     /// Places in swap that pages on lists or in batches have: by which page, and in which line.
     slots: Vec<(u32, LruPage, usize)>,
+    /// Places in swap, and the line that has each: of a page in memory, or of one that is in swap alone (`true`).
+    places: BTreeMap<(bool, u32), usize>,
+    /// Lines of which there is one, by how they begin.
+    said: BTreeMap<String, usize>,
 }
 
 impl Reader {
@@ -197,6 +209,7 @@ impl Reader {
         if self.left.0 > 0 && matches!(words.first(), Some(w) if w.chars().all(|c| c.is_ascii_uppercase())) {
             return Err(format!("line {} says that {} more pages come before this", self.left.1, self.left.0));
         }
+        self.is_said_once(number, &words)?;
         match words[..] {
             ["NODE", id, ref rest @ ..] => {
                 self.number("node", id)?;
@@ -231,14 +244,20 @@ impl Reader {
             }
             ["SHADOW", page, age, workingset @ ("0" | "1")] => {
                 let age = u64::from_str_radix(age, 16).map_err(|_| format!("'{age}' is no age"))?;
-                self.state.shadows.push(Shadow { page: file_page(page)?, age, workingset: workingset == "1" });
+                let page = file_page(page)?;
+                if let Some(line) = self.owned.insert(OwnedBy::File(page), number) {
+                    return Err(format!("{page} is in line {line}, too: {AGAIN}"));
+                }
+                self.state.shadows.push(Shadow { page, age, workingset: workingset == "1" });
             }
             ["SWAPPED", page, slot] => {
                 let page = process_page(page)?;
                 if let Some(line) = self.owned.insert(OwnedBy::Process(page), number) {
                     return Err(format!("{page} is in memory, too: line {line}"));
                 }
-                self.state.swapped.insert(page, hexadecimal(slot)?);
+                let slot = hexadecimal(slot)?;
+                self.holds_one_page(number, true, slot)?;
+                self.state.swapped.insert(page, slot);
             }
             ["END", n] => return integer(n)?.try_into().map(Some).map_err(|_| format!("'{n}' is no length")),
             [pfn, flags, owner] if self.left.0 > 0 => self.page(number, pfn, flags, owner)?,
@@ -302,7 +321,10 @@ impl Reader {
             {
                 return Err(format!("the page of line {line} belongs to the same"));
             }
-            self.slots.extend(slot.map(|slot| (slot, page, number)));
+            if let Some(slot) = slot {
+                self.holds_one_page(number, false, slot)?;
+                self.slots.push((slot, page, number));
+            }
         }
         match into {
             Into::List(at) => self.state.lists[at].push(page),
@@ -311,8 +333,32 @@ impl Reader {
         Ok(())
     }
 
+    /// A line of which there is one is the first of its kind.
+    fn is_said_once(&mut self, number: usize, words: &[&str]) -> Result<(), String> {
+        let begins = match words {
+            ["NODE" | "LRUVEC", ..] => 1,
+            ["EVENT", _, _] => 2,
+            ["STAT", _, _, ..] => 3,
+            _ => return Ok(()),
+        };
+        let what = words[..begins].join(" ");
+        match self.said.insert(what.clone(), number) {
+            Some(line) => Err(format!("{what} is said in line {line} already: {AGAIN}")),
+            None => Ok(()),
+        }
+    }
+
+    /// A place in swap is no other page's.
+    fn holds_one_page(&mut self, number: usize, swapped: bool, slot: u32) -> Result<(), String> {
+        match self.places.insert((swapped, slot), number) {
+            Some(line) => Err(format!("swap entry {slot:x} holds another page: line {line}: {AGAIN}")),
+            None => Ok(()),
+        }
+    }
+
     /// What can only be judged when all is read: the line and what is wrong with it.
     fn finish(self) -> Result<LruState, (usize, String)> {
+        self.nothing_is_left_out()?;
         if let Some(missing) = LISTS.iter().chain(&BATCHES).nth(self.headings) {
             return Err((1, format!("{missing} is missing")));
         }
@@ -324,6 +370,26 @@ impl Reader {
             }
         }
         Ok(self.state)
+    }
+
+    /// The node, its LRU, and a threshold of whatever has counters.
+    fn nothing_is_left_out(&self) -> Result<(), (usize, String)> {
+        for (heading, names) in [("NODE", &NODE[..]), ("LRUVEC", &LRUVEC[..])] {
+            let line = self.said.get(heading).copied().ok_or_else(|| (1, format!("{heading} is missing: {AGAIN}")))?;
+            if let Some(missing) = names.iter().find(|name| !self.state.numbers.contains_key(**name)) {
+                return Err((line, format!("{heading} has no '{missing}': {AGAIN}")));
+            }
+        }
+        let of_counters = self.state.counters.keys().map(|(of, _)| of.as_str());
+        for of in ["node"].into_iter().chain(of_counters) {
+            if !self.state.thresholds.contains_key(of) {
+                let counter =
+                    |(what, line): (&String, &usize)| what.starts_with(&format!("STAT {of} ")).then_some(*line);
+                let line = self.said.iter().find_map(counter).unwrap_or(1);
+                return Err((line, format!("'STAT {of} threshold' is missing: {AGAIN}")));
+            }
+        }
+        Ok(())
     }
 }
 

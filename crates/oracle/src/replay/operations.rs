@@ -11,11 +11,17 @@ use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use crate::trace::{BlockId, FAILED, Op, Request, SKIPPED};
 use crate::view;
-use kontig_mm::{AllocSlow, Event, Listen, Memory, MigrateOutcome, Order, Owner, Pfn, Turn};
+use kontig_mm::{AllocSlow, Event, Listen, Memory, MigrateOutcome, Order, Owner, Pfn, Step, Turn};
 
 /// How many operations before the differing one, and events of it, are shown.
 const OPS_SHOWN: usize = 8;
 const EVENTS_SHOWN: usize = 40;
+/// A request that takes more steps than this takes no end. Those of the recorded machines take a few hundred.
+const MOST_STEPS: usize = 100_000;
+/// Pageblocks a step visits at most; it does not change what happens.
+const BUDGET: u64 = 64;
+/// What a request without end returns, which no kernel does: a number no pfn has.
+const ENDLESS: u32 = SKIPPED - 1;
 
 /// Replays a trace.
 pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed, BadRecording> {
@@ -197,10 +203,18 @@ impl Runner {
     /// The slow path. The daemons it wakes run when they get the CPU, and at the latest when it is done.
     #[cold]
     fn alloc_slowly(&mut self, order: Order, request: Request, id: BlockId) -> u32 {
-        let slow = AllocSlow::new(&self.memory, asked_for(order, request));
-        let result = match slow.finish(&mut self.memory, &mut self.held) {
-            Ok(pfn) => self.hold(pfn, order, request, id),
-            Err(_) => FAILED,
+        let mut slow = AllocSlow::new(&self.memory, asked_for(order, request));
+        let mut steps = 0..MOST_STEPS;
+        let result = loop {
+            if steps.next().is_none() {
+                return ENDLESS;
+            }
+            match slow.step(&mut self.memory, &mut self.held, BUDGET) {
+                Step::Working => {}
+                Step::Wait(wait) => self.held.wait(&mut self.memory, wait),
+                Step::Done(Ok(pfn)) => break self.hold(pfn, order, request, id),
+                Step::Done(Err(_)) => break FAILED,
+            }
         };
         daemons::run(&mut self.held, &mut self.memory);
         result
@@ -225,6 +239,7 @@ fn asked(op: Op) -> String {
 fn returned(op: Op, result: u32) -> String {
     match (op, result) {
         (Op::Alloc { .. }, FAILED) => "no block".into(),
+        (Op::Alloc { .. }, ENDLESS) => format!("no end: it goes on after {MOST_STEPS} steps"),
         (Op::Alloc { .. }, SKIPPED) => "skipped: the number is taken".into(),
         (Op::Alloc { .. }, pfn) => format!("the block at {pfn:#x}"),
         (Op::Free { .. }, SKIPPED) => "nothing to free".into(),
@@ -248,8 +263,7 @@ fn around(mut runner: Runner, ops: &[Op], results: &[u32], at: usize) -> Vec<Sec
     runner.memory.trace().listen(all.into_iter().fold(Listen::KMEM, Listen::with));
     let got = runner.carry_out(&ops[at]);
     let events = runner.memory.trace().take();
-    let pfns: Vec<Pfn> =
-        [results[at], got].into_iter().filter(|r| *r != FAILED && *r != SKIPPED).map(Pfn::new).collect();
+    let pfns: Vec<Pfn> = [results[at], got].into_iter().filter(|r| *r < ENDLESS).map(Pfn::new).collect();
     let from = at.saturating_sub(OPS_SHOWN);
     let predecessors = (from..at).map(|i| format!("{i}: {}: {}", ops[i], returned(ops[i], results[i]))).collect();
     let zone = before.memory.zone(ZONE);

@@ -58,15 +58,20 @@ pub(super) fn compare(rec: &Recording, part: Part, m: &Memory, care: Care) -> Re
     if part != Part::Reclaim && rec.has(&part.after("snap")) {
         let want = rec.snapshot(&part.after("snap"))?.to_string();
         let got = ZoneSnapshot::of(m, ZONE).to_string();
-        if let Some(d) = states(&want, &got) {
+        if let Some(d) = states(&want, &got, At::FinalState) {
             return Ok(Err(d));
         }
-        let lists = || want.lines().filter(|l| l.starts_with("FL ") || l.starts_with("PL "));
-        compared.lists = lists().count() as u64;
-        compared.listed = lists().map(|l| l.split_ascii_whitespace().count() as u64 - 3).sum();
-        compared.final_states = 1;
+        compared.add(final_state(&want));
     }
     Ok(Ok(compared))
+}
+
+/// What there is in a zone's final state, in which nothing differs.
+pub(super) fn final_state(state: &str) -> Compared {
+    let lists = || state.lines().filter(|l| l.starts_with("FL ") || l.starts_with("PL "));
+    // Each begins with three words that say which.
+    let listed = lists().map(|l| l.split_ascii_whitespace().skip(3).count() as u64).sum();
+    Compared { lists: lists().count() as u64, listed, final_states: 1, ..Compared::default() }
 }
 
 /// The engine's checker found something.
@@ -109,8 +114,8 @@ fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<(u64, u64)
 /// How many differing lines are shown.
 const LINES_SHOWN: usize = 8;
 
-/// The first line in which two states differ, and the lines that differ after it.
-pub(super) fn states(want: &str, got: &str) -> Option<Box<Difference>> {
+/// The first line in which two states differ, which is `at` its first words, and the lines that differ after it.
+pub(super) fn states(want: &str, got: &str, at: impl FnOnce(String) -> At) -> Option<Box<Difference>> {
     let mut differing = Vec::new();
     let keys = |text: &str| -> Vec<String> { text.lines().map(key).collect() };
     let (want_keys, got_keys) = (keys(want), keys(got));
@@ -132,7 +137,7 @@ pub(super) fn states(want: &str, got: &str) -> Option<Box<Difference>> {
     });
     let mut around = vec![Section::new(format!("{} more lines differ", differing.len() - 1), rest.collect())];
     around.retain(|s| !s.lines.is_empty());
-    Some(Box::new(Difference { at: At::FinalState(first), asked: None, kernel, engine, around }))
+    Some(Box::new(Difference { at: at(first), asked: None, kernel, engine, around }))
 }
 
 /// The words that tell a state's lines apart.
@@ -168,7 +173,8 @@ mod tests {
     #[test]
     fn a_long_line_is_shown_around_its_first_difference() {
         let list = |last: &str| format!("FL 0 1{} {last}", " abc".repeat(100));
-        let d = states(&format!("{}\nEND\n", list("d")), &format!("{}\nEND\n", list("e"))).expect("they differ");
+        let state = |last| format!("{}\nEND\n", list(last));
+        let d = states(&state("d"), &state("e"), At::FinalState).expect("they differ");
         assert_eq!(d.at, At::FinalState("FL 0 1".into()));
         assert!(d.kernel.ends_with("abc abc d") && d.engine.ends_with("abc abc e"), "{d}");
         assert!(d.kernel.len() < 150, "{d}");
@@ -176,8 +182,14 @@ mod tests {
 
     #[test]
     fn a_list_one_side_does_not_have_is_a_difference() {
-        let d = states("FL 0 1 a\nFL 1 1 b\nEND\n", "FL 0 1 a\nEND\n").expect("they differ");
+        let d = states("FL 0 1 a\nFL 1 1 b\nEND\n", "FL 0 1 a\nEND\n", At::FinalState).expect("they differ");
         assert_eq!((d.kernel.as_str(), d.engine.as_str()), ("FL 1 1 b", "(no such list)"));
-        assert!(states("FL 0 1 a\n", "FL 0 1 a\n").is_none());
+        assert!(states("FL 0 1 a\n", "FL 0 1 a\n", At::FinalState).is_none());
+    }
+
+    #[test]
+    fn a_state_counts_its_lists_and_the_blocks_on_them() {
+        let c = final_state("ZONE 1 2\nPL 0 3\nFL 0 1 a b\nFL 9 1 c\nPB uum\nEND\n");
+        assert_eq!((c.final_states, c.lists, c.listed), (1, 3, 3));
     }
 }

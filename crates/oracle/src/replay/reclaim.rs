@@ -1,8 +1,8 @@
 //! Memory under pressure: files read, a process's memory touched, and what reclaim takes of both.
 //!
 //! Every operation must have the kernel's answer: the same page, found or brought back, with the same flags. In between
-//! and in the end the LRU lists must hold the same pages in the same order (`state`), and reclaim's tracepoints must be
-//! the kernel's, line by line (`traced`). The pages' owner is `host`.
+//! and in the end the LRU lists must hold the same pages in the same order (`state`), and the tracepoints of reclaim and
+//! compaction must be the kernel's, line by line (`traced`). The pages' owner is `host`.
 
 mod host;
 mod state;
@@ -75,7 +75,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
         return Ok(Err(d));
     }
     compared.events = traced.compared();
-    if let Err(d) = state::compare(rec, "t1", &runner, &mut compared)? {
+    if let Err(d) = state::compare(rec, state::LAST, &runner, &mut compared)? {
         return Ok(Err(d));
     }
     Ok(outcome::compare(rec, part, &runner.memory, care)?.map(|end| {
@@ -107,7 +107,7 @@ impl Runner {
             LruOp::Add { page, order, asks } => self.add(page, order, asks, false),
             LruOp::Read { page, order, asks } => self.add(page, order, asks, true),
             LruOp::Touch(page) => self.with_page(page, |m, _, pfn| m.mark_accessed(CPU, pfn)),
-            LruOp::Truncate { page, .. } => self.truncate(page),
+            LruOp::Truncate { page, order } => self.truncate(page, order),
             LruOp::Dirty(page) => self.with_page(page, |m, kept, pfn| {
                 kept.dirty = true;
                 m.mark_dirty(pfn);
@@ -210,6 +210,10 @@ impl Runner {
             None => {
                 let Some(pfn) = self.alloc(order, asks, Gfp::COMP) else { return Answer::Failed };
                 let first = FilePage { index: page.index & !(order.pages() - 1), ..page };
+                if self.host.is_in_part(first, order) {
+                    self.memory.free(CPU, pfn, order);
+                    return Answer::Failed;
+                }
                 let (number, shadow) = self.host.add(first, pfn, order);
                 self.memory.set_owner(pfn, order, number);
                 let mut flags = PageFlags::FILE;
@@ -250,16 +254,18 @@ impl Runner {
         self.answer(number, "")
     }
 
-    /// A file's page goes, as if the file were cut.
-    fn truncate(&mut self, page: FilePage) -> Answer {
+    /// A file's page goes, as if the file were cut; what there is in a folio's place, if it is asked for as one.
+    fn truncate(&mut self, page: FilePage, order: Order) -> Answer {
         let Some(number) = self.host.find(page) else { return Answer::Skipped };
         let answer = self.answer(number, "");
         if self.host.kept(number).writeback {
             return Answer::Skipped;
         }
-        let Kept { pfn, order, .. } = self.host.remove(number, None);
         self.memory.lru_add_drain(CPU);
-        self.memory.free(CPU, pfn, order);
+        for number in self.host.cut(page, order) {
+            let Kept { pfn, order, .. } = self.host.remove(number, None);
+            self.memory.free(CPU, pfn, order);
+        }
         answer
     }
 

@@ -9,7 +9,6 @@ use kontig_oracle::Recording;
 use kontig_oracle::fidelity::evidence::{EVIDENCE, MECHANISMS, Measured, Mechanisms};
 use kontig_oracle::fidelity::markdown::MEASURE;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,18 +45,46 @@ pub fn probes(file: &str, source: &str) -> Vec<(usize, String)> {
                 panic!("{MECHANISMS}: '{}' occurs {} times in {file}, not once", place.at, found.len())
             };
             let brace = source[start..].find('{').unwrap_or_else(|| panic!("no '{{' after '{}'", place.at));
-            probes.push((start + brace + 1, format!(" crate::probe::pass({number}); ")));
+            let when = place.when.as_deref().unwrap_or("true");
+            probes.push((start + brace + 1, format!(" if {when} {{ crate::probe::pass({number}); }} ")));
         }
     }
     probes
 }
 
+/// What every recording ran through, in the order of the recordings.
+pub struct Survey {
+    mechanisms: Vec<Vec<usize>>,
+    mistakes: Vec<Vec<usize>>,
+}
+
+impl Survey {
+    /// The recordings that can notice a mistake: the others do not come by where it would be made.
+    pub fn by_mistake<'r>(&self, number: usize, recordings: &'r [PathBuf]) -> Vec<&'r PathBuf> {
+        let all = recordings.iter().zip(&self.mistakes);
+        all.filter(|(_, met)| met.contains(&number)).map(|(dir, _)| dir).collect()
+    }
+}
+
+/// Replays every recording without a mistake.
+pub fn survey(program: &Path, recordings: &[PathBuf]) -> Survey {
+    let numbers = |line: &str| line.split_ascii_whitespace().map(|n| n.parse().expect("a number")).collect();
+    let said = in_parallel(recordings, |dir| {
+        let said = run(program, "--survey", &[dir.as_os_str()]).expect("an engine without a mistake ends");
+        let passed = said.split_once('\n');
+        let (mechanisms, mistakes) = passed.unwrap_or_else(|| panic!("{}, without a mistake: {said}", name(dir)));
+        (numbers(mechanisms), numbers(mistakes))
+    });
+    let (mechanisms, mistakes) = said.into_iter().unzip();
+    Survey { mechanisms, mistakes }
+}
+
 /// Measures; writes it down or holds it against what is written.
-pub fn hold(program: &Path, mutants: &[Mutant], recordings: &[PathBuf]) {
+pub fn hold(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Survey) {
     let path = root().join(EVIDENCE);
-    let reached = reached(program, recordings);
+    let reached = reached(recordings, met);
     if std::env::var_os("KONTIG_EVIDENCE").is_some_and(|v| v == "write") {
-        let noticed = noticed(program, mutants, recordings);
+        let noticed = noticed(program, mutants, recordings, met);
         let head = format!(
             "# Which recordings run through which mechanism, and for every planted mistake the shortest recording of each\n\
              # kernel that notices it. Measured, not written by hand: {MEASURE}\n\n"
@@ -87,15 +114,10 @@ pub fn hold(program: &Path, mutants: &[Mutant], recordings: &[PathBuf]) {
 }
 
 /// For every mechanism the recordings that run through it.
-fn reached(program: &Path, recordings: &[PathBuf]) -> BTreeMap<String, Vec<String>> {
+fn reached(recordings: &[PathBuf], met: &Survey) -> BTreeMap<String, Vec<String>> {
     let mechanisms = mechanisms().mechanism;
-    let passed = in_parallel(recordings, |dir| {
-        let said =
-            run(program, 0, &[OsStr::new("--passed"), dir.as_os_str()]).expect("an engine without a mistake ends");
-        said.split_ascii_whitespace().map(|n| n.parse().expect("a number")).collect::<Vec<usize>>()
-    });
     let through = |number: usize| {
-        let these = recordings.iter().zip(&passed).filter(|(_, p)| p.contains(&number));
+        let these = recordings.iter().zip(&met.mechanisms).filter(|(_, p)| p.contains(&number));
         let mut names: Vec<String> = these.map(|(dir, _)| name(dir)).collect();
         names.sort();
         names
@@ -104,15 +126,16 @@ fn reached(program: &Path, recordings: &[PathBuf]) -> BTreeMap<String, Vec<Strin
 }
 
 /// For every mistake the first recording of each kernel that notices it, those first that can be equal.
-fn noticed(program: &Path, mutants: &[Mutant], recordings: &[PathBuf]) -> BTreeMap<String, Vec<String>> {
-    let mut of_series: BTreeMap<String, Vec<&PathBuf>> = BTreeMap::new();
-    for dir in recordings {
-        let rec = Recording::open(dir).unwrap_or_else(|e| panic!("{e}"));
-        of_series.entry(rec.about.series).or_default().push(dir);
-    }
-    of_series.values_mut().for_each(|dirs| dirs.sort_by_key(|dir| dir.join("thp.txt.xz").exists()));
+fn noticed(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Survey) -> BTreeMap<String, Vec<String>> {
+    let series = |dir: &PathBuf| Recording::open(dir).unwrap_or_else(|e| panic!("{e}")).about.series;
+    let series: BTreeMap<&PathBuf, String> = recordings.iter().map(|dir| (dir, series(dir))).collect();
     let numbers: Vec<usize> = (0..mutants.len()).collect();
     let found = in_parallel(&numbers, |i| {
+        let mut of_series: BTreeMap<&str, Vec<&PathBuf>> = BTreeMap::new();
+        for dir in met.by_mistake(i + 1, recordings) {
+            of_series.entry(&series[dir]).or_default().push(dir);
+        }
+        of_series.values_mut().for_each(|dirs| dirs.sort_by_key(|dir| dir.join("thp.txt.xz").exists()));
         let first = |dirs: &Vec<&PathBuf>| {
             dirs.iter().find(|dir| noticed_by(program, i + 1, &[dir]).is_some()).map(|dir| name(dir))
         };

@@ -1,9 +1,10 @@
 //! Replays recordings on an engine with one rule done wrongly.
 //!
-//! `runner NUMBER DIR…` prints the first recording that notices, and how; nothing if none does. A replay that the engine
-//! does not survive has noticed too. Number 0 is the engine as it is. `runner NUMBER --trace NAME DIR` carries out a
-//! generated trace from the state a recording starts from, and prints a digest of all that came of it. `runner NUMBER
-//! --passed DIR` replays a recording and prints the numbers of the mechanisms it ran through.
+//! `runner NUMBER DIR` prints how the recording notices; nothing if it does not. A replay that the engine does not survive
+//! has noticed too. Number 0 is the engine as it is. `runner NUMBER --trace NAME DIR` carries out a generated trace from
+//! the state a recording starts from, and prints a digest of all that came of it. `runner --survey DIR` replays a recording
+//! without a mistake and prints two lines: the numbers of the mechanisms it ran through, and those of the mistakes that
+//! could have been made on the way; or one line, if that differs.
 
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::sysctl::Sysctl;
@@ -18,6 +19,10 @@ use std::path::Path;
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (number, rest) = args.split_first().expect("the number of a mutant");
+    if number == "--survey" {
+        survey(Path::new(&rest[0]));
+        return;
+    }
     kontig_mm::mutant::set(number.parse().expect("the number of a mutant"));
     std::panic::set_hook(Box::new(|_| {}));
     if let [flag, name, dir] = rest
@@ -27,25 +32,26 @@ fn main() {
         println!("{}", digest.map_or("the engine stops".into(), |d| format!("{d:x}")));
         return;
     }
-    if let [flag, dir] = rest
-        && flag == "--passed"
-    {
-        let verdict = verify(Path::new(dir));
-        assert!(verdict.is_ok(), "{dir}: {verdict:?}");
-        let passed = (0..256).filter(|n| kontig_mm::probe::passed(*n)).map(|n| n.to_string());
-        println!("{}", passed.collect::<Vec<_>>().join(" "));
-        return;
+    match catch_unwind(AssertUnwindSafe(|| verify(Path::new(&rest[0])))) {
+        Ok(Ok(Verdict::Different(d))) => println!("{}", d.at),
+        Ok(Ok(_)) => {}
+        Ok(Err(e)) => println!("{e}"),
+        Err(_) => println!("the engine stops"),
     }
-    for dir in rest {
-        let how = match catch_unwind(AssertUnwindSafe(|| verify(Path::new(&dir)))) {
-            Ok(Ok(Verdict::Different(d))) => d.at.to_string(),
-            Ok(Ok(_)) => continue,
-            Ok(Err(e)) => e.to_string(),
-            Err(_) => "the engine stops".into(),
-        };
-        println!("{dir}\t{how}");
-        return;
+}
+
+/// Replays a recording without a mistake, and prints what it ran through.
+fn survey(dir: &Path) {
+    kontig_mm::mutant::set(kontig_mm::mutant::SURVEY);
+    match verify(dir) {
+        Ok(Verdict::Different(d)) => return println!("differs at {}", d.at),
+        Err(e) => return println!("{e}"),
+        Ok(_) => {}
     }
+    let passed = (0..256).filter(|n| kontig_mm::probe::passed(*n)).map(|n| n.to_string());
+    println!("{}", passed.collect::<Vec<_>>().join(" "));
+    let met = (0..1024).filter(|n| kontig_mm::mutant::met(*n)).map(|n| n.to_string());
+    println!("{}", met.collect::<Vec<_>>().join(" "));
 }
 
 /// What a generated trace comes to: every result, and the final state.

@@ -27,9 +27,10 @@ macro_rules! format {
     };
 }
 
-/// The kernels whose texts are known, oldest first: Debian's cloud images of 5.10.0-46, 6.1.0-56 (6.1.192), 6.12.107 and
-/// 7.2.12.
-pub(super) const FORMATS: [Format; 4] = [format!("5.10"), format!("6.1"), format!("6.12"), format!("7.2")];
+/// The kernels whose texts are known, oldest first: Debian's cloud images of 5.10.0-46, 6.1.0-56 (6.1.192), 6.12.107,
+/// 7.2.12 and 7.3.4.
+pub(super) const FORMATS: [Format; 5] =
+    [format!("5.10"), format!("6.1"), format!("6.12"), format!("7.2"), format!("7.3")];
 
 impl Format {
     /// The format of a profile's kernel: that of the oldest known kernel that is not older. A profile that starts from
@@ -43,6 +44,11 @@ impl Format {
     /// What `/proc/vmstat` looks like.
     pub(super) fn vmstat(&self) -> VmStat {
         VmStat::parse("vmstat", self.vmstat).expect("a kernel's own text")
+    }
+
+    /// The names in `/proc/vmstat`.
+    pub(super) fn counter_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.vmstat.lines().filter_map(|line| line.split(' ').next())
     }
 
     /// What `/proc/zoneinfo` looks like.
@@ -76,7 +82,8 @@ mod tests {
         };
         assert_eq!(["5.6", "5.9", "5.10"].map(of), ["5.10"; 3]);
         assert_eq!(["6.1", "6.1-mine", "6.12"].map(of), ["6.1", "6.1", "6.12"]);
-        assert_eq!(["6.15", "7.2", "9.0", "mine"].map(of), ["7.2"; 4]);
+        assert_eq!(["6.15", "7.2"].map(of), ["7.2"; 2]);
+        assert_eq!(["7.3", "9.0", "mine"].map(of), ["7.3"; 3]);
     }
 
     #[test]

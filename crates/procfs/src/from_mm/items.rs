@@ -1,38 +1,39 @@
 //! The state counters of `/proc/zoneinfo` and `/proc/vmstat`, by the kernel's names.
+//!
+//! A counter that CPUs keep parts of shows what they have folded in, as the kernel's does. Where the order of the LRU is
+//! kept, a node counts what is on its lists, what was taken off them and what came back; where it is not, a node has what
+//! its zones have. How many pages processes and files have is summed up from where they can be, every CPU's part
+//! included: the kernel has counters of their own for that.
 
-use crate::Counters;
-use kontig_mm::state::FrameKind;
+use kontig_mm::state::{BatchKind, FrameKind, Lruvec};
 use kontig_mm::types::PAGEBLOCK_PAGES;
-use kontig_mm::{CpuId, LruList, Memory, Zone};
+use kontig_mm::{Backing, CpuId, LruList, Memory, Node, NodeStat, Pfn, Zone};
+use std::collections::BTreeSet;
 
-/// What is counted of a zone, a node or the machine.
+/// What is counted of a zone, or of some together.
 #[derive(Default)]
-pub(super) struct Items {
+pub(super) struct ZoneItems {
     free: i64,
     free_in_blocks: i64,
     listed: [u64; LruList::COUNT],
     isolated: u64,
-    huge: u64,
+    /// Huge pages that processes and files have.
+    huge: [u64; Backing::ALL.len()],
 }
 
-impl Items {
+impl ZoneItems {
     /// The sum over some zones.
-    pub(super) fn of<'a>(m: &Memory, zones: impl Iterator<Item = &'a Zone>) -> Items {
-        let mut sum = Items::default();
+    pub(super) fn of<'a>(m: &Memory, zones: impl Iterator<Item = &'a Zone>) -> ZoneItems {
+        let mut sum = ZoneItems::default();
         for z in zones {
             let unfolded: i64 = (0..m.nr_cpus()).map(|cpu| z.pcp(CpuId::new(cpu)).free_diff).sum();
             sum.free += z.nr_free_pages_exact() as i64 - unfolded;
             sum.free_in_blocks += z.free_pages_in_blocks();
-            LruList::ALL.iter().for_each(|list| sum.listed[list.index()] += z.nr_listed(*list));
+            add(&mut sum.listed, LruList::ALL.map(|list| z.nr_listed_as_read(list)));
             sum.isolated += z.nr_isolated;
-            sum.huge += user_huge_pages(m, z);
+            add(&mut sum.huge, user_huge_pages(m, z));
         }
         sum
-    }
-
-    /// These counters with their values; 0 for what the engine does not have.
-    pub(super) fn fill(&self, names: &Counters) -> Counters {
-        names.with(|name| self.get(name).unwrap_or(0))
     }
 
     /// The counter of this name; `None` for what the engine does not have.
@@ -41,28 +42,112 @@ impl Items {
             // Without the CPUs' unfolded parts, which can make the rest negative: the kernel shows 0 then.
             "nr_free_pages" => self.free.max(0) as u64,
             "nr_free_pages_blocks" => self.free_in_blocks.max(0) as u64,
-            "nr_isolated_anon" => self.isolated,
-            // Mapped, on the LRU or not.
-            "nr_anon_pages" => {
-                let of = |list: LruList| self.listed[list.index()];
-                of(LruList::InactiveAnon) + of(LruList::ActiveAnon) + self.isolated
-            }
-            "nr_anon_transparent_hugepages" => self.huge,
-            _ => {
-                let short = name.strip_prefix("nr_")?;
-                let short = short.strip_prefix("zone_").unwrap_or(short);
-                let list = LruList::ALL.iter().find(|list| list.name() == short)?;
-                self.listed[list.index()]
-            }
+            _ => self.listed[list(name.strip_prefix("nr_zone_")?)?.index()],
         })
     }
 }
 
-/// Huge pages of user memory in a zone.
-fn user_huge_pages(m: &Memory, zone: &Zone) -> u64 {
-    (zone.start.pageblock()..=zone.last_pageblock().pageblock())
-        .map(|block| m.frames().block_tag(block))
-        .filter(|t| matches!(t.kind(), FrameKind::Lru | FrameKind::IsolatedLru))
-        .map(|t| u64::from(t.order().pages() / PAGEBLOCK_PAGES))
-        .sum()
+/// What is counted of a node, or of some together.
+#[derive(Default)]
+pub(super) struct NodeItems {
+    listed: [u64; LruList::COUNT],
+    stats: [u64; NodeStat::ALL.len()],
+    /// Pages that processes and files have.
+    used: [i64; Backing::ALL.len()],
+    huge: [u64; Backing::ALL.len()],
+}
+
+impl NodeItems {
+    /// The sum over some nodes.
+    pub(super) fn of<'a>(m: &Memory, nodes: impl Iterator<Item = &'a Node>) -> NodeItems {
+        let mut sum = NodeItems::default();
+        for node in nodes {
+            let zones = ZoneItems::of(m, node.zones.iter().map(|z| m.zone(*z)));
+            add(&mut sum.huge, zones.huge);
+            match m.lru().is_ordered() {
+                true => sum.add_ordered(m, node),
+                false => sum.add_unordered(&zones),
+            }
+        }
+        sum
+    }
+
+    fn add_ordered(&mut self, m: &Memory, node: &Node) {
+        let vec = m.lru().of_node(node.id);
+        add(&mut self.listed, LruList::ALL.map(|list| vec.size(list)));
+        add(&mut self.stats, NodeStat::ALL.map(|stat| vec.stat(stat)));
+        for backing in Backing::ALL {
+            self.used[backing.index()] += listed_and_isolated(vec, backing);
+        }
+        for pfn in in_batches(m).into_iter().filter(|pfn| m.zone(m.pageblocks().zone_of(*pfn)).node == node.id) {
+            let tag = m.frames().tag(pfn);
+            let pages = match (tag.kind(), m.lru().is_released(pfn)) {
+                // On its way to the LRU.
+                (FrameKind::Kernel, false) => i64::from(tag.order().pages()),
+                // Nobody's any more.
+                (FrameKind::Lru, true) => -i64::from(tag.order().pages()),
+                _ => 0,
+            };
+            self.used[m.lru().flags(pfn).backing().index()] += pages;
+        }
+    }
+
+    /// Every page is an anonymous one, of a zone.
+    fn add_unordered(&mut self, zones: &ZoneItems) {
+        add(&mut self.listed, zones.listed);
+        self.used[Backing::Anon.index()] += (zones.listed.iter().sum::<u64>() + zones.isolated) as i64;
+        add(&mut self.stats, NodeStat::ALL.map(|stat| if stat == NodeStat::IsolatedAnon { zones.isolated } else { 0 }));
+    }
+
+    /// The counter of this name; `None` for what the engine does not have.
+    pub(super) fn get(&self, name: &str) -> Option<u64> {
+        let used = |backing: Backing| self.used[backing.index()].max(0) as u64;
+        Some(match name {
+            "nr_anon_pages" => used(Backing::Anon),
+            "nr_file_pages" => used(Backing::File),
+            "nr_anon_transparent_hugepages" => self.huge[Backing::Anon.index()],
+            "nr_file_hugepages" => self.huge[Backing::File.index()],
+            _ => match NodeStat::ALL.iter().position(|stat| stat.name() == name) {
+                Some(at) => self.stats[at],
+                None => self.listed[list(name.strip_prefix("nr_")?)?.index()],
+            },
+        })
+    }
+}
+
+/// The list of a name.
+fn list(name: &str) -> Option<LruList> {
+    LruList::ALL.into_iter().find(|list| list.name() == name)
+}
+
+/// The pages that wait in some batch, each once.
+fn in_batches(m: &Memory) -> BTreeSet<Pfn> {
+    let of_cpu = |cpu| BatchKind::ALL.into_iter().flat_map(move |kind| m.lru().batch(CpuId::new(cpu), kind));
+    (0..m.nr_cpus()).flat_map(of_cpu).copied().collect()
+}
+
+/// Pages of a node's that have been put on the LRU and are not free.
+fn listed_and_isolated(vec: &Lruvec, backing: Backing) -> i64 {
+    let isolated = match backing {
+        Backing::Anon => NodeStat::IsolatedAnon,
+        Backing::File => NodeStat::IsolatedFile,
+    };
+    vec.size_exact(backing.inactive()) + vec.size_exact(backing.active()) + vec.stat_exact(isolated) as i64
+}
+
+/// Huge pages of user memory in a zone, by what they are of.
+fn user_huge_pages(m: &Memory, zone: &Zone) -> [u64; Backing::ALL.len()] {
+    let mut huge = [0; Backing::ALL.len()];
+    for block in zone.start.pageblock()..=zone.last_pageblock().pageblock() {
+        let tag = m.frames().block_tag(block);
+        if matches!(tag.kind(), FrameKind::Lru | FrameKind::IsolatedLru) {
+            let backing = m.lru().flags(Pfn::of_pageblock(block)).backing();
+            huge[backing.index()] += u64::from(tag.order().pages() / PAGEBLOCK_PAGES);
+        }
+    }
+    huge
+}
+
+fn add<const N: usize>(sums: &mut [u64; N], more: [u64; N]) {
+    sums.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
 }

@@ -1,8 +1,9 @@
 //! `/proc/zoneinfo` of a machine: every zone type of every node, memory or not.
 
 use super::format::Format;
-use super::items::Items;
+use super::items::{NodeItems, ZoneItems};
 use super::populated;
+use super::vmstat::event;
 use crate::zoneinfo::{self, PageSet, Populated};
 use crate::{ZoneAt, ZoneInfo};
 use kontig_mm::{CpuId, Memory, Node, Wmark, Zone, ZoneType};
@@ -27,16 +28,29 @@ fn zone(m: &Memory, format: &ZoneInfo, node: &Node, kind: ZoneType) -> zoneinfo:
     let stats = format.zones.iter().find_map(|z| z.node_stats.as_ref()).filter(|_| first);
     zoneinfo::Zone {
         at,
-        node_stats: stats.map(|names| Items::of(m, populated(m, node)).fill(names)),
+        node_stats: stats.map(|names| {
+            let items = NodeItems::of(m, std::iter::once(node));
+            names.with(|name| items.get(name).or_else(|| event_of(m, node, name)).unwrap_or(0))
+        }),
         free: zone.nr_free_pages(),
         sizes: shown.sizes.with(|name| size(zone, name)),
         protection: zone.lowmem_reserve.to_vec(),
         populated: shown.populated.as_ref().filter(|_| zone.present > 0).map(|names| Populated {
-            counters: Items::of(m, std::iter::once(zone)).fill(&names.counters),
+            counters: {
+                let items = ZoneItems::of(m, std::iter::once(zone));
+                names.counters.with(|name| items.get(name).unwrap_or(0))
+            },
             cpus: (0..m.nr_cpus()).map(|cpu| page_set(zone, cpu, &names.cpus[0])).collect(),
             last: names.last.with(|name| last(node, zone, name)),
         }),
     }
+}
+
+/// What later kernels count by node (`pgscan_kswapd`) the engine counts for the machine: it is the node's where no other
+/// has memory to reclaim.
+fn event_of(m: &Memory, node: &Node, name: &str) -> Option<u64> {
+    let alone = m.zones().iter().all(|zone| zone.node == node.id || zone.managed == 0);
+    event(m, name).filter(|_| alone)
 }
 
 fn size(zone: &Zone, name: &str) -> u64 {

@@ -31,29 +31,6 @@ impl Noise {
 
 /// A row as `kontig-lab` would judge it.
 pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: &[Option<f64>]) -> Row {
-    let change = |values: &[f64]| (values.len() > 1 && values[0] != 0.0).then(|| values[1] / values[0]);
-    let have: Vec<f64> = measured.iter().copied().flatten().collect();
-    let full = if have.len() == measured.len() { have } else { vec![] };
-    let (was, is) = (change(published), change(&full));
-    let sign = |c: f64| {
-        if c > 1.1 {
-            1
-        } else if c < 0.9 {
-            -1
-        } else {
-            0
-        }
-    };
-    let from_nothing = published.first() == Some(&0.0) && published.get(1).is_some_and(|&v| v > 0.0);
-    let direction_agrees = match (was, is) {
-        (Some(was), Some(is)) if sign(was) != 0 => Some(sign(was) == sign(is)),
-        _ if from_nothing && full.len() > 1 => Some(full[1] > full[0]),
-        _ => None,
-    };
-    let ratio_off = match (was, is) {
-        (Some(was), Some(is)) if was > 0.0 && is > 0.0 => Some((is / was).max(was / is)),
-        _ => None,
-    };
     let (name, unit) = (name.to_owned(), unit.to_owned());
     Row {
         name,
@@ -65,8 +42,9 @@ pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: 
         published: published.to_vec(),
         measured: measured.iter().map(|value| value.map(once)).collect(),
         pairs: vec![],
-        direction_agrees,
-        ratio_off,
+        steps: judge::steps(published, measured, false),
+        caveat: None,
+        statistics: vec![],
     }
 }
 
@@ -96,13 +74,16 @@ pub fn table() -> ExperimentResult {
     ];
     ExperimentResult {
         id: "hugepage-latency".into(),
+        case: String::new(),
         machine: "xeon-1t".into(),
         target: "experiments/targets/hugepage-latency.toml".into(),
         repetitions: 1,
+        rounds: 1,
         variants: VARIANTS.map(String::from).to_vec(),
+        score: Score::of(&rows),
         rows,
+        ageing: vec![],
         remarks: vec![],
-        score: Score { direction: Tally { agree: 6, of: 8 }, headline_within_2x: Tally { agree: 2, of: 4 } },
     }
 }
 
@@ -135,11 +116,14 @@ pub fn repeated() -> ExperimentResult {
     let remark = |variant, text: &str| Remark { variant, text: text.into() };
     ExperimentResult {
         id: "five".into(),
+        case: String::new(),
         machine: "xeon-1t".into(),
         target: String::new(),
         repetitions: 5,
+        rounds: 1,
         variants: vec!["20".into(), "100".into()],
         rows,
+        ageing: vec![],
         score: Score::default(),
         remarks: vec![
             remark(Some(0), "ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken"),
@@ -196,12 +180,14 @@ pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize
     };
     RunResult {
         experiment: "hugepage-latency".into(),
+        case: String::new(),
         variant: VARIANTS[variant].into(),
         repetition,
         seed: 1,
         random: true,
         without_effect: BTreeMap::new(),
         figures: vec![],
+        rounds: vec![],
         endings: Endings::default(),
         vmstat: BTreeMap::new(),
         work: BTreeMap::new(),
@@ -319,4 +305,44 @@ pub fn small() -> Vec<RunResult> {
 pub fn large() -> Vec<RunResult> {
     let zones = [("node 0 DMA", 8), ("node 0 DMA32", 1528), ("node 0 Normal", 260_608), ("node 1 Normal", 262_144)];
     (0..2).map(|i| run(i, 0, &zones, 25)).collect()
+}
+
+/// An experiment of 15 rounds on one machine: one variant ages as published, the other does not; a row of three steps and
+/// rows that are scored apart.
+pub fn ageing() -> ExperimentResult {
+    let series = |variant, published: [f64; 6], measured: [f64; 6]| {
+        let measured = measured.map(Some).to_vec();
+        Ageing::new(("THP fault alloc".into(), "events".into()), variant, published.to_vec(), measured)
+    };
+    let caveat = |kind, reason: &str| Some(Caveat { kind, reason: reason.into() });
+    let some = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
+    let rows = vec![
+        row("Success", "%", true, &[27.5, 25.3, 45.5], &some(&[20.0, 20.0, 20.0])),
+        row("Direct pages scanned", "events", true, &[21_892_772.0, 30.0, 0.0], &some(&[9_000.0, 8.0, 0.0])),
+        row("Swap Outs", "events", false, &[0.0, 0.0, 0.0], &some(&[0.0, 0.0, 7.0])),
+        Row {
+            caveat: caveat(CaveatKind::FewSamples, "a single maximum"),
+            ..row("Max", "ms", true, &[4.0, 2.0, 2.0], &some(&[1.0, 2.0, 2.0]))
+        },
+        Row {
+            caveat: caveat(CaveatKind::Artefact, "the process is not waited for"),
+            ..row("User", "s", true, &[67.5, 0.99, 0.99], &some(&[60.0, 59.0, 59.0]))
+        },
+    ];
+    ExperimentResult {
+        case: "box-2g".into(),
+        rounds: 6,
+        variants: vec!["vanilla".into(), "async".into(), "async, wmarks".into()],
+        score: Score::of(&rows),
+        rows,
+        ageing: [
+            series(0, [61.0, 56.0, 57.0, 50.0, 34.0, 33.0], [60.0, 50.0, 50.0, 40.0, 30.0, 32.0]),
+            series(2, [52.0, 60.0, 55.0, 54.0, 55.0, 56.0], [60.0, 50.0, 30.0, 20.0, 10.0, 10.0]),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        target: "t".into(),
+        ..table()
+    }
 }

@@ -114,6 +114,29 @@ impl Files {
         })
     }
 
+    /// What a file has from this page on, in a folio's range.
+    fn range(&self, first: FilePage, order: Order) -> impl Iterator<Item = (FilePage, Entry)> {
+        let end = FilePage { index: first.index + order.pages(), ..first };
+        self.files.range(first..end).map(|(at, entry)| (*at, *entry))
+    }
+
+    /// Whether any page of this range is in its file: of a folio that was split, some may be.
+    pub(super) fn is_in_part(&self, first: FilePage, order: Order) -> bool {
+        self.range(first, order).any(|(_, entry)| matches!(entry, Entry::Page(_)))
+    }
+
+    /// Forgets the shadows in this range; the numbers of its pages.
+    pub(super) fn cut(&mut self, first: FilePage, order: Order) -> Vec<u32> {
+        let mut pages = Vec::new();
+        for (at, entry) in self.range(first, order).collect::<Vec<_>>() {
+            match entry {
+                Entry::Page(number) => pages.push(number),
+                Entry::Shadow(_) => drop(self.files.remove(&at)),
+            }
+        }
+        pages
+    }
+
     pub(super) fn kept(&self, number: u32) -> &Kept {
         &self.pages[number as usize]
     }
@@ -200,6 +223,21 @@ impl Owner for Files {
             block.0 = to;
         }
         MigrateOutcome::Moved
+    }
+    fn split(&mut self, pfn: Pfn, owner: u32, numbers: &mut [u32]) -> bool {
+        let whole = *self.kept(owner);
+        let Of::File(first) = whole.of else { return false };
+        if whole.held || whole.writeback || whole.locked {
+            return false;
+        }
+        for (i, number) in (0..).zip(numbers) {
+            let page = FilePage { index: first.index + i, ..first };
+            let part = Kept { pfn: pfn.plus(i), order: Order::ZERO, of: Of::File(page), ..whole };
+            *number = if i == 0 { owner } else { self.keep(part) };
+            *self.kept_mut(*number) = part;
+            self.files.insert(page, Entry::Page(*number));
+        }
+        true
     }
 
     fn page_state(&mut self, _: Pfn, owner: u32) -> PageState {

@@ -10,7 +10,7 @@ use crate::recording::{CPU, NODE, Recording, snapshot_file};
 use crate::replay::{Compared, outcome};
 use crate::trace::lru::ProcessPage;
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::state::BatchKind;
+use kontig_mm::state::{BatchKind, CostsRead};
 use kontig_mm::{LruList, Memory, NodeStat, PageFlags, Pfn, VmEvent};
 
 /// In the order the recording has the batches.
@@ -25,6 +25,9 @@ const KINDS: [BatchKind; BATCHES.len()] = [
 /// What the kernel has for the highest zone where nothing is asked of kswapd.
 const ZONES_OF_ALL: u64 = 5;
 const LINES_SHOWN: usize = 6;
+
+/// The name of the state at the end.
+pub(super) const LAST: &str = "t1";
 
 /// Events that only the trace causes: what it grew by since the start is compared.
 const EVENTS: [VmEvent; 20] = [
@@ -58,12 +61,25 @@ pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording>
         let reason = format!("{pages} pages are on the lists at the start, and nothing says whose they are");
         return Err(BadRecording::whole(rec.path("t0.lru"), reason));
     }
+    for (n, what) in [(start.shadows.len(), "shadows"), (start.swapped.len(), "pages in swap")] {
+        if n > 0 {
+            let reason = format!(
+                "has {n} {what} at the start, which a replay begins without: record it again from an empty node, with \
+                 'kontig oracle record'"
+            );
+            return Err(BadRecording::whole(rec.path("t0.lru"), reason));
+        }
+    }
     let number = |name: &str| {
         let negative = |_| BadRecording::whole(rec.path("t0.lru"), format!("{name} is negative"));
         u64::try_from(start.number(name)).map_err(negative)
     };
     let vec = m.lruvec_mut(NODE);
     vec.cost = [number("anon_cost")?, number("file_cost")?];
+    vec.costs_read = [
+        CostsRead { rotated: number("anon_rotated")?, io: number("anon_io")? },
+        CostsRead { rotated: number("file_rotated")?, io: number("file_io")? },
+    ];
     vec.nonresident_age = number("nonresident_age")?;
     vec.refaults = [number("refaults_anon")?, number("refaults_file")?];
     Ok(())
@@ -85,14 +101,14 @@ pub(super) fn compare(
         if let Some(d) = pages(name, list, want, &got, runner) {
             return Ok(Err(d));
         }
-        compared.lists += 1;
-        compared.listed += want.len() as u64;
+        compared.lru_pages += want.len() as u64;
     }
     for ((batch, want), kind) in BATCHES.iter().zip(&want.batches).zip(KINDS) {
         if let Some(d) = pages(name, batch, want, memory.lru().batch(CPU, kind), runner) {
             return Ok(Err(d));
         }
     }
+    compared.lru_states += 1;
     for (what, kernel, engine) in numbers(&want, &rec.lru_state("t0")?, memory) {
         if kernel != engine {
             return Ok(Err(differs(name, &what, kernel, engine)));
@@ -106,12 +122,15 @@ pub(super) fn compare(
         return Ok(Err(d));
     }
     for &zone in &memory.nodes()[NODE.index()].zones {
-        let file = snapshot_file(name, memory.zone(zone).kind);
-        let want = rec.snapshot(&file)?.to_string();
-        if let Some(d) = outcome::states(&want, &ZoneSnapshot::of(memory, zone).to_string()) {
+        let kind = memory.zone(zone).kind;
+        let want = rec.snapshot(&snapshot_file(name, kind))?.to_string();
+        let at = |line| At::State(format!("{name}: {}, {line}", kind.name()));
+        if let Some(d) = outcome::states(&want, &ZoneSnapshot::of(memory, zone).to_string(), at) {
             return Ok(Err(d));
         }
-        compared.final_states += 1;
+        if name == LAST {
+            compared.add(outcome::final_state(&want));
+        }
     }
     Ok(Ok(()))
 }
@@ -196,6 +215,10 @@ fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String
     for (name, engine) in [
         ("anon_cost", vec.cost[0]),
         ("file_cost", vec.cost[1]),
+        ("anon_rotated", vec.costs_read[0].rotated),
+        ("anon_io", vec.costs_read[0].io),
+        ("file_rotated", vec.costs_read[1].rotated),
+        ("file_io", vec.costs_read[1].io),
         ("nonresident_age", vec.nonresident_age),
         ("refaults_anon", vec.refaults[0]),
         ("refaults_file", vec.refaults[1]),
@@ -209,6 +232,10 @@ fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String
         let counter = want.counters.get(&(of.into(), name)).copied().unwrap_or_default();
         (counter.counted, counter.unfolded)
     };
+    for zone in node.zones.iter().map(|z| m.zone(*z)) {
+        let threshold = want.thresholds.get(zone.kind.name()).copied().unwrap_or_default();
+        add(format!("threshold of {}", zone.kind.name()), threshold, zone.stat_threshold);
+    }
     for list in LruList::EVICTABLE {
         let (counted, unfolded) = counter("node", format!("nr_{}", list.name()));
         add(format!("nr_{}", list.name()), counted, vec.size(list) as i64);

@@ -1,21 +1,30 @@
-//! Reclaim's tracepoints, line by line: who reclaimed, how much was looked at of which list, and what came of it.
+//! The tracepoints of reclaim and compaction, line by line: who reclaimed, how much was looked at of which list, what was
+//! written, what the trace's own shrinker was asked for, and what came of it; when compaction was tried, put off or
+//! begun, and over which ranges.
 //!
-//! Lines about slabs that the trace does not own are the kernel's own business and left out; so is what the engine does
-//! not say of an event (gfp flags, and whose it is).
+//! Left out is what the engine does not say of an event (gfp flags, whose it is, where its structures are), and what is
+//! not the trace's: caches of the kernel's own, and kcompactd going back to sleep, which on 5.10 it also does by the
+//! clock. Whether a zone is worth compacting is told by what is done after.
 
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::Recording;
 use crate::trace::lru::LruOp;
-use kontig_mm::{Event, Memory};
+use kontig_mm::{Event, Memory, Pfn};
 
-const COMPARED: [&str; 14] = [
+const COMPARED: [&str; 23] = [
     "mm_compaction_begin",
     "mm_compaction_end",
     "mm_compaction_isolate_migratepages",
     "mm_compaction_isolate_freepages",
     "mm_compaction_migratepages",
     "mm_compaction_finished",
+    "mm_compaction_try_to_compact_pages",
+    "mm_compaction_deferred",
+    "mm_compaction_defer_compaction",
+    "mm_compaction_defer_reset",
+    "mm_compaction_kcompactd_wake",
+    "mm_compaction_wakeup_kcompactd",
     "mm_vmscan_direct_reclaim_begin",
     "mm_vmscan_direct_reclaim_end",
     "mm_vmscan_lru_isolate",
@@ -24,7 +33,16 @@ const COMPARED: [&str; 14] = [
     "mm_vmscan_kswapd_wake",
     "mm_vmscan_kswapd_sleep",
     "mm_vmscan_wakeup_kswapd",
+    "mm_vmscan_write_folio",
+    "mm_shrink_slab_start",
+    "mm_shrink_slab_end",
 ];
+/// What a page written is called before 6.1.
+const WRITE_PAGE: &str = "mm_vmscan_writepage";
+const WRITE_FOLIO: &str = "mm_vmscan_write_folio";
+/// What shrinkers' events begin with, and how those of the trace's own one go on after its function.
+const SHRINK_SLAB: &str = "mm_shrink_slab_";
+const OF_THE_MODULE: &str = " [kontig] ";
 const NONE: &str = "no more events";
 const LINES_SHOWN: usize = 12;
 
@@ -75,15 +93,78 @@ impl Recorded {
     }
 }
 
-/// The event of a line, if it is one that is compared.
+/// The event of a line as the engine says it, if it is one that is compared.
 fn kernel_line(line: &str) -> Option<String> {
-    let event = COMPARED.iter().find_map(|name| line.find(&format!("{name}: ")).map(|at| &line[at..]))?;
-    Some(trimmed(event))
+    let event = line.find(": mm_").map(|at| &line[at + 2..])?;
+    let (name, fields) = event.split_once(": ")?;
+    let name = if name == WRITE_PAGE { WRITE_FOLIO } else { name };
+    if !COMPARED.contains(&name) {
+        return None;
+    }
+    let fields = match name.starts_with(SHRINK_SLAB) {
+        // The shrinker's function, and the module it is of; then where the shrinker is.
+        true => fields.split_once(OF_THE_MODULE)?.1.split_once(": ")?.1,
+        false => fields,
+    };
+    Some(trimmed(&format!("{name}: {fields}")))
 }
 
-/// Without what the engine does not say.
+/// Without what the engine does not say, and each page by its number in hexadecimal.
 fn trimmed(event: &str) -> String {
-    const UNSAID: [&str; 4] = ["gfp_flags=", "isolate_mode=", "pid=", "memcg_id="];
-    let words = event.split_whitespace().filter(|w| !UNSAID.iter().any(|name| w.starts_with(name)));
-    words.collect::<Vec<_>>().join(" ")
+    const UNSAID: [&str; 6] = ["gfp_flags=", "gfp_mask=", "isolate_mode=", "pid=", "memcg_id=", "page="];
+    let mut words = Vec::new();
+    let mut all = event.split_whitespace();
+    while let Some(word) = all.next() {
+        let decimal = word.strip_prefix("pfn=").and_then(|pfn| pfn.parse().ok());
+        match decimal {
+            Some(pfn) => words.push(format!("pfn={}", Pfn::new(pfn))),
+            None if word == "gfp_flags" => drop(all.next()),
+            None if UNSAID.iter().any(|name| word.starts_with(name)) => {}
+            None => words.push(word.into()),
+        }
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::NODE;
+    use kontig_mm::Backing;
+
+    /// A line of the kernel's is compared with this event as the engine says it.
+    #[track_caller]
+    fn is_said(line: &str, event: Event) {
+        assert_eq!(kernel_line(line), Some(trimmed(&event.to_string())));
+    }
+
+    #[test]
+    fn a_page_written_is_the_same_whatever_a_kernel_calls_it_and_however_it_counts() {
+        let event = Event::WriteFolio { pfn: Pfn::new(0x10_7e46), backing: Backing::File };
+        let flags = "flags=RECLAIM_WB_FILE|RECLAIM_WB_ASYNC";
+        let (task, before) = ("kswapd1-39      [000] .....         4344: ", "page=ffffea00041fa2c0 pfn=1080902");
+        is_said(&format!("{task}mm_vmscan_write_folio: page=(____ptrval____) pfn=0x107e46 {flags}"), event);
+        is_said(&format!("{task}mm_vmscan_writepage: {before} {flags}"), event);
+    }
+
+    #[test]
+    fn the_traces_own_shrinker_is_compared_and_the_kernels_are_not() {
+        let (nr_objects_to_shrink, cache_items, delta, total_scan, priority) = (3, 8091, 6, 7, 11);
+        let event =
+            Event::ShrinkSlabStart { nid: NODE, nr_objects_to_shrink, cache_items, delta, total_scan, priority };
+        let of = |function: &str| {
+            format!(
+                "runner-114     [000] .....           23: mm_shrink_slab_start: {function} (____ptrval____): nid: 1 \
+                 objects to shrink 3 gfp_flags __GFP_IO|__GFP_FS cache items 8091 delta 6 total_scan 7 priority 11"
+            )
+        };
+        is_said(&of("scan+0x0/0x90 [kontig]"), event);
+        assert_eq!(kernel_line(&of("super_cache_scan+0x0/0x1f0")), None);
+        let (unused_scan, new_scan, last_shrinker_retval) = (2, 8, 0);
+        is_said(
+            "runner-114 [000] ..... 24: mm_shrink_slab_end: scan+0x0/0x90 [kontig] (____ptrval____): nid: 1 unused \
+             scan count 2 new scan count 8 total_scan 7 last shrinker return val 0",
+            Event::ShrinkSlabEnd { nid: NODE, unused_scan, new_scan, total_scan, last_shrinker_retval },
+        );
+    }
 }

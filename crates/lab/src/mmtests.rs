@@ -1,0 +1,165 @@
+//! Results in the layout of MMTests, so that its own scripts compare simulated kernels as they compare real ones.
+//!
+//! A directory holds, for each experiment or case, a log directory with one entry a variant, and in it one a repetition
+//! or round: an *iteration*. The layout is that of MMTests from May 2019 on (`RUN/iter-N/BENCHMARK`), with each file where
+//! both the last version that has all benchmarks (commit d15fa84b) and its newest look for it. An iteration is written when
+//! its run has ended, whole or not at all, and nothing is ever written over.
+//!
+//! MMTests has no benchmark for everything that is simulated. Each distribution of a run stands as the latencies of
+//! `stutter`, whose rows are minimum, quartiles, percentiles, maximum and mean; what a driver of huge pages obtained as
+//! pass 1 of `stress-highalloc`; and the time of the measured phases as `timedalloc`. The monitors are of each of them.
+
+mod logs;
+mod monitors;
+
+use crate::error::{AskedWrongly, Failed, LabError};
+use crate::files::check_directory;
+use kontig_results::Round;
+use kontig_sim::Machine;
+pub(crate) use logs::Times;
+pub(crate) use monitors::{EVENTS, Monitors};
+use std::path::{Path, PathBuf};
+
+/// Where a run's iterations go.
+#[derive(Clone, Debug)]
+pub struct MmtestsRun {
+    /// The directory of the variant.
+    pub dir: PathBuf,
+    /// The number of the run's first iteration.
+    pub first: u32,
+}
+
+/// When benchmarks began and ended, with snapshots of the machine. Newer versions look for the snapshots elsewhere.
+const TIMESTAMPS: &str = "tests-timestamp";
+/// Which benchmarks there were.
+const ACTIVITY: &str = "tests-activity";
+
+/// The time that is printed for the machine's start, seconds. MMTests takes 0 for a time that is not there.
+const BOOT: u64 = 1_000_000_000;
+
+/// A time of the machine as seconds, in MMTests' own clock.
+fn epoch(ns: u64) -> u64 {
+    BOOT + ns / 1_000_000_000
+}
+
+/// Makes sure that a variant can be written, before anything runs.
+///
+/// # Errors
+/// If there is something in its place, or the directory cannot be written to.
+pub fn check(run: &Path) -> Result<(), LabError> {
+    if run.symlink_metadata().is_ok() {
+        let reason = format!(
+            "{} is there already, and results are never written over: give --mmtests another directory, or remove this \
+             one first",
+            run.display()
+        );
+        return Err(AskedWrongly::Value(reason).into());
+    }
+    check_directory(run.parent().unwrap_or(Path::new(".")))
+}
+
+/// One iteration of a run, from the moment it begins.
+#[derive(Clone)]
+pub(crate) struct Iteration {
+    began_ns: u64,
+    start: Snapshot,
+}
+
+/// What MMTests keeps of the machine before and after a benchmark.
+#[derive(Clone)]
+struct Snapshot {
+    vmstat: String,
+    zoneinfo: String,
+}
+
+impl Snapshot {
+    fn of(m: &Machine) -> Snapshot {
+        Snapshot { vmstat: vmstat(m), zoneinfo: kontig_procfs::ZoneInfo::of(m.memory()).to_string() }
+    }
+}
+
+/// `/proc/vmstat`, and behind it the sum of what kernels since 4.8 count zone by zone: MMTests gives all these one name,
+/// under which the last one counts.
+fn vmstat(m: &Machine) -> String {
+    let vmstat = kontig_procfs::VmStat::of(m.memory());
+    let stalls: u64 = vmstat.0.iter().filter(|(name, _)| name.starts_with("allocstall")).map(|(_, n)| n).sum();
+    format!("{vmstat}allocstall {stalls}\n")
+}
+
+impl Iteration {
+    /// An iteration that begins now.
+    pub(crate) fn begin(m: &Machine) -> Iteration {
+        Iteration { began_ns: m.now(), start: Snapshot::of(m) }
+    }
+
+    /// Writes it, as the `n`th of the run.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub(crate) fn write(
+        self,
+        run: &Path,
+        n: u32,
+        m: &Machine,
+        of: (&Round, &Times),
+        monitors: &mut Monitors,
+    ) -> Result<(), LabError> {
+        let (round, times) = of;
+        let benchmarks = logs::benchmarks(round, times);
+        let whole = run.join(format!("iter-{n}"));
+        // MMTests takes whatever begins with iter- for an iteration.
+        let part = run.join(format!(".iter-{n}.part"));
+        let mut write = || -> Result<(), (PathBuf, std::io::Error)> {
+            let put = |name: &str, bytes: &[u8]| {
+                let path = part.join(name);
+                let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+                made.and_then(|()| std::fs::write(&path, bytes)).map_err(|e| (path, e))
+            };
+            // One file under two names, where that is possible.
+            let same = |name: &str, as_well: &str| {
+                let (from, to) = (part.join(name), part.join(as_well));
+                let linked = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop));
+                linked.map_err(|e| (to, e))
+            };
+            put(TIMESTAMPS, self.stamps(&benchmarks, times, m.now(), &Snapshot::of(m)).as_bytes())?;
+            same(TIMESTAMPS, "tests-sysstate")?;
+            for benchmark in &benchmarks {
+                benchmark.files.iter().try_for_each(|(name, bytes)| put(name, bytes))?;
+            }
+            for (monitor, bytes) in monitors.finish() {
+                // All benchmarks are names for one measurement.
+                let names: Vec<String> = benchmarks.iter().map(|b| format!("{monitor}-{}.gz", b.name)).collect();
+                put(&names[0], &bytes)?;
+                names[1..].iter().try_for_each(|name| same(&names[0], name))?;
+            }
+            put(ACTIVITY, logs::activity(&benchmarks).as_bytes())?;
+            // It is looked for beside the iterations as well, where each puts the same.
+            same(ACTIVITY, &format!("{ACTIVITY}.run"))?;
+            let beside = run.join(ACTIVITY);
+            std::fs::rename(part.join(format!("{ACTIVITY}.run")), &beside).map_err(|e| (beside, e))?;
+            std::fs::rename(&part, &whole).map_err(|e| (whole.clone(), e))
+        };
+        write().map_err(|(path, e)| {
+            let _ = std::fs::remove_dir_all(&part);
+            Failed::Write { path: path.display().to_string(), reason: e.to_string() }.into()
+        })
+    }
+
+    /// When each benchmark began and ended, with the machine before and after it.
+    fn stamps(&self, benchmarks: &[logs::Benchmark], times: &Times, now: u64, end: &Snapshot) -> String {
+        let (began, ended) = (epoch(self.began_ns), epoch(now));
+        let mut text = format!("start :: {began}\n");
+        for logs::Benchmark { name, .. } in benchmarks {
+            text += &format!("test begin :: {name} {began}\n");
+            for (when, Snapshot { vmstat, zoneinfo }) in [("start", &self.start), ("end", end)] {
+                text += &format!("file {when} :: /proc/vmstat\n{vmstat}file {when} :: /proc/zoneinfo\n{zoneinfo}");
+            }
+            text += &format!("test end :: {name} {ended}\n");
+            text += &format!(
+                "time :: {name} {:.2} user {:.2} system {:.2} elapsed\n",
+                times.user_s, times.system_s, times.elapsed_s
+            );
+        }
+        text + &format!("finish :: {ended}\n")
+    }
+}

@@ -1,0 +1,99 @@
+//! Monitors: what MMTests looks at every ten seconds while a benchmark runs, and the trace of it.
+//!
+//! The trace is of the simulated machine as a whole: an event does not say in which task it happened, so that what pairs
+//! the events of one process cannot be made of it.
+
+use super::epoch;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use kontig_mm::{Event, Listen};
+use kontig_sim::Machine;
+use std::fmt::Write as _;
+use std::io::Write;
+
+/// Time between two looks.
+const INTERVAL_NS: u64 = 10_000_000_000;
+
+/// Text is compressed when so much of it has come together, bytes.
+const BLOCK: usize = 1 << 20;
+
+/// The events that a trace of MMTests' monitors has, beside those that are listened to anyway.
+pub(crate) const EVENTS: Listen = Listen::EXTFRAG;
+
+/// The monitors of an iteration.
+#[derive(Clone, Default)]
+pub(crate) struct Monitors {
+    next_ns: u64,
+    vmstat: Packed,
+    buddyinfo: Packed,
+    trace: Packed,
+}
+
+impl Monitors {
+    /// Looks at the machine if it is time to.
+    pub(crate) fn look(&mut self, m: &Machine) {
+        if m.now() < self.next_ns {
+            return;
+        }
+        self.next_ns = (m.now() / INTERVAL_NS + 1) * INTERVAL_NS;
+        let time = epoch(m.now());
+        self.vmstat.add(format_args!("time: {time}\n{}", super::vmstat(m)));
+        self.buddyinfo.add(format_args!("time: {time}\n{}", kontig_procfs::BuddyInfo::of(m.memory())));
+    }
+
+    /// Notes events; handed back are those that others listen to, too.
+    pub(crate) fn note(&mut self, events: Vec<(u64, Event)>) -> Vec<(u64, Event)> {
+        for (at, event) in &events {
+            let (s, us) = (epoch(*at), at / 1000 % 1_000_000);
+            let mut text = event.to_string();
+            if let Event::PageAllocExtfrag { pfn, .. } = event {
+                // This event's pages and numbers are as old kernels print them: MMTests reads no others.
+                text = text.replacen(&format!("pfn={pfn}"), &format!("page=0 pfn={}", pfn.get()), 1);
+            }
+            self.trace.add(format_args!(" kontig-0 [000] .... {s}.{us:06}: {text}\n"));
+        }
+        let mut events = events;
+        events.retain(|(_, event)| !matches!(event, Event::PageAllocExtfrag { .. }));
+        events
+    }
+
+    /// The monitors' files of an iteration that has ended, by their names; the next begins.
+    pub(super) fn finish(&mut self) -> [(&'static str, Vec<u8>); 3] {
+        let Monitors { vmstat, buddyinfo, trace, .. } = std::mem::take(self);
+        [("proc-vmstat", vmstat.finish()), ("proc-buddyinfo", buddyinfo.finish()), ("ftrace", trace.finish())]
+    }
+}
+
+/// Text that is compressed as it comes, block by block: files of several such blocks one behind the other are whole ones.
+#[derive(Clone, Default)]
+struct Packed {
+    packed: Vec<u8>,
+    text: String,
+}
+
+impl Packed {
+    fn add(&mut self, text: std::fmt::Arguments<'_>) {
+        // Writing into memory cannot fail.
+        let _ = self.text.write_fmt(text);
+        if self.text.len() >= BLOCK {
+            self.pack();
+        }
+    }
+
+    fn pack(&mut self) {
+        self.packed.extend(gzip(self.text.as_bytes()));
+        self.text.clear();
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.pack();
+        self.packed
+    }
+}
+
+/// Bytes as `gzip` would pack them, without a time or a name.
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    // Writing into memory cannot fail.
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default()
+}

@@ -1,0 +1,209 @@
+//! Quantities: what a row is of, and how its value is read off one run or one round of it.
+//!
+//! A quantity is a figure of the runs, a statistic of one of their distributions, or a formula over counters. A run of
+//! several rounds has a value for each, unless the figure is of the run as a whole.
+
+use crate::formula::{Formula, NoValue, Values};
+use crate::target::{Stat, TargetRow};
+use crate::unit;
+use kontig_results::{Figure, Histogram, MEASURE, Merge, Reading, RunResult};
+use std::collections::BTreeMap;
+
+/// What a row is of.
+pub(crate) struct Quantity {
+    /// As it is shown: its name and unit, and how values become one.
+    pub(crate) figure: Figure,
+    from: From,
+    /// From the runs' unit to the row's.
+    factor: f64,
+}
+
+enum From {
+    /// The figure of this name.
+    Figure(String),
+    /// The distribution that the figure's merging names.
+    Distribution,
+    /// Counters and figures.
+    Formula(Formula),
+    /// What no run has, for this reason.
+    Nothing(Option<String>),
+}
+
+/// What was measured from one moment to another: a run, or a round of one.
+#[derive(Clone, Copy)]
+pub(crate) struct Window<'a> {
+    figures: &'a [Reading],
+    histograms: &'a [Histogram],
+    vmstat: &'a BTreeMap<String, u64>,
+}
+
+impl Values for Window<'_> {
+    fn counter(&self, name: &str) -> Option<f64> {
+        self.vmstat.get(name).map(|n| *n as f64)
+    }
+    fn figure(&self, name: &str, phase: &str) -> Option<f64> {
+        self.figures.iter().find(|r| r.figure.name == name && r.figure.phase == phase)?.value
+    }
+}
+
+/// The rounds of a run.
+fn rounds(run: &RunResult) -> impl Iterator<Item = Window<'_>> {
+    run.rounds.iter().map(|round| Window {
+        figures: &round.figures,
+        histograms: &round.histograms,
+        vmstat: &round.vmstat,
+    })
+}
+
+fn whole(run: &RunResult) -> Window<'_> {
+    Window { figures: &run.figures, histograms: &run.histograms, vmstat: &run.vmstat }
+}
+
+impl Quantity {
+    /// A figure of the runs, under its own name and unit.
+    pub(crate) fn of_figure(figure: &Figure) -> Quantity {
+        let from = match figure.merge.distribution() {
+            Some(_) => From::Distribution,
+            None => From::Figure(figure.name.to_string()),
+        };
+        Quantity { figure: figure.clone(), from, factor: 1.0 }
+    }
+
+    /// What a published row is of: the formula it has, or the figure or distribution it names. Without a statistic of
+    /// its own it may also be called after a percentile of a distribution.
+    pub(crate) fn of_row(row: &TargetRow, runs: &[RunResult]) -> Quantity {
+        let (stat, formula) = (row.stat().ok().flatten(), row.formula().ok().flatten());
+        let shown = Figure::new(row.name.clone(), row.unit.clone());
+        let better = |figure: Figure| Figure { better: row.better.unwrap_or(figure.better), ..figure };
+        if let Some(formula) = formula {
+            let figure = better(shown.merged(stat.map_or(Merge::Median, of_values)));
+            return Quantity { figure, from: From::Formula(formula), factor: 1.0 };
+        }
+        let name = row.of.as_deref().unwrap_or(&row.name);
+        let known = |phase: &str| {
+            let all = runs.iter().flat_map(|run| run.figures.iter().chain(run.rounds.iter().flat_map(|r| &r.figures)));
+            all.map(|r| &r.figure).find(|f| f.name == name && f.phase == phase)
+        };
+        let distribution = || {
+            let all =
+                runs.iter().flat_map(|run| run.histograms.iter().chain(run.rounds.iter().flat_map(|r| &r.histograms)));
+            let percentile = |h: &Histogram| {
+                let p: f64 = name.strip_prefix(&h.name)?.strip_prefix(" p")?.parse().ok()?;
+                (0.0..=100.0).contains(&p).then_some(p)
+            };
+            all.filter(|h| h.phase == MEASURE).find_map(|h| match stat {
+                Some(stat) if h.name == name => Some((h, of_samples(stat, h))),
+                None => percentile(h).map(|p| (h, Merge::Percentile { of: h.name.clone().into(), p })),
+                Some(_) => None,
+            })
+        };
+        let found = match known(MEASURE) {
+            Some(figure) => {
+                let merge = stat.map_or_else(|| figure.merge.clone(), of_values);
+                let from = match (stat, merge.distribution()) {
+                    (Some(Stat::Percentile(p)), _) => {
+                        From::Nothing(Some(format!("p{p} is of a distribution, and {name} is a figure")))
+                    }
+                    (_, Some(_)) => From::Distribution,
+                    _ => From::Figure(name.into()),
+                };
+                Some((Figure { merge, ..figure.clone() }, from))
+            }
+            None => distribution().map(|(h, merge)| {
+                (Figure::new(name.to_owned(), h.unit.clone()).lower().merged(merge), From::Distribution)
+            }),
+        };
+        let Some((figure, from)) = found else {
+            return Quantity { figure: better(shown), from: From::Nothing(None), factor: 1.0 };
+        };
+        let (factor, from) = match unit::factor(&figure.unit, &row.unit) {
+            Some(factor) => (factor, from),
+            None => (1.0, From::Nothing(Some(format!("{name} is in {}, which is not {}", figure.unit, row.unit)))),
+        };
+        Quantity { figure: better(Figure { name: shown.name, unit: shown.unit, ..figure }), from, factor }
+    }
+
+    /// Its value in one window.
+    fn read(&self, window: &Window<'_>) -> Result<Option<f64>, NoValue> {
+        let value = match &self.from {
+            From::Figure(name) => window.figure(name, &self.figure.phase),
+            From::Distribution => {
+                let of = self.figure.merge.distribution();
+                of.and_then(|of| window.histograms.iter().find(|h| h.is(of, &self.figure.phase)))
+                    .and_then(|h| self.of(h))
+            }
+            From::Formula(formula) => Some(formula.value(window)?),
+            From::Nothing(_) => None,
+        };
+        Ok(value.map(|value| value * self.factor))
+    }
+
+    /// The statistic of a distribution that it is.
+    fn of(&self, h: &Histogram) -> Option<f64> {
+        match self.figure.merge {
+            Merge::Percentile { p, .. } => h.percentile(p),
+            Merge::MeanOf { .. } => h.mean(),
+            Merge::StddevOf { .. } => h.stddev(),
+            _ => None,
+        }
+    }
+
+    /// Its values in one run: those of its rounds, or the one of the run.
+    pub(crate) fn values(&self, run: &RunResult) -> Vec<f64> {
+        let of_rounds: Vec<f64> = rounds(run).filter_map(|round| self.read(&round).ok()?).collect();
+        if of_rounds.is_empty() { self.read(&whole(run)).ok().flatten().into_iter().collect() } else { of_rounds }
+    }
+
+    /// Its value in each round of a run.
+    pub(crate) fn by_round(&self, run: &RunResult) -> Vec<Option<f64>> {
+        rounds(run).map(|round| self.read(&round).ok().flatten()).collect()
+    }
+
+    /// The samples of all runs' distributions together, of a statistic of one.
+    pub(crate) fn pooled(&self, runs: &[&RunResult]) -> Option<(f64, u64)> {
+        let of = self.figure.merge.distribution()?;
+        let of_runs =
+            runs.iter().flat_map(|run| run.histograms.iter().chain(run.rounds.iter().flat_map(|r| &r.histograms)));
+        let pooled = Histogram::pooled(of_runs.filter(|h| h.is(of, &self.figure.phase)))?;
+        Some((self.of(&pooled)? * self.factor, pooled.samples()))
+    }
+
+    /// Why none of these runs has a value, where the row itself knows.
+    pub(crate) fn missing(&self, runs: &[&RunResult]) -> Option<String> {
+        match &self.from {
+            From::Nothing(reason) => reason.clone(),
+            From::Formula(_) => {
+                let windows = runs.iter().flat_map(|run| {
+                    let rounds: Vec<Window<'_>> = rounds(run).collect();
+                    if rounds.is_empty() { vec![whole(run)] } else { rounds }
+                });
+                windows.filter_map(|window| self.read(&window).err()).map(|reason| reason.to_string()).next()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How the values of several windows become one.
+fn of_values(stat: Stat) -> Merge {
+    match stat {
+        Stat::Min => Merge::Min,
+        Stat::Max => Merge::Max,
+        Stat::Mean => Merge::Mean,
+        Stat::Stddev => Merge::Stddev,
+        Stat::Median | Stat::Percentile(_) => Merge::Median,
+    }
+}
+
+/// The same of a distribution's samples.
+fn of_samples(stat: Stat, h: &Histogram) -> Merge {
+    let of = h.name.clone().into();
+    match stat {
+        Stat::Min => Merge::Percentile { of, p: 0.0 },
+        Stat::Max => Merge::Percentile { of, p: 100.0 },
+        Stat::Median => Merge::Percentile { of, p: 50.0 },
+        Stat::Percentile(p) => Merge::Percentile { of, p },
+        Stat::Mean => Merge::MeanOf { of },
+        Stat::Stddev => Merge::StddevOf { of },
+    }
+}

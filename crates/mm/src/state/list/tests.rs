@@ -1,0 +1,176 @@
+use super::*;
+use alloc::collections::VecDeque;
+use proptest::prelude::*;
+
+/// What is done to a list.
+#[derive(Clone, Debug)]
+enum Do {
+    PushFront,
+    PushBack,
+    PopFront,
+    Remove(usize),
+    Rotate(usize),
+}
+
+fn anything() -> impl Strategy<Value = Do> {
+    prop_oneof![
+        4 => Just(Do::PushFront),
+        4 => Just(Do::PushBack),
+        1 => Just(Do::PopFront),
+        6 => any::<usize>().prop_map(Do::Remove),
+        1 => any::<usize>().prop_map(Do::Rotate),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn it_is_a_list(all in proptest::collection::vec(anything(), 1..800)) {
+        let (mut list, mut plain): (List, VecDeque<u32>) = (List::new(), VecDeque::new());
+        let mut places = Vec::new();
+        for (i, what) in all.into_iter().enumerate() {
+            let pfn = Pfn::new(i as u32);
+            places.push(Place(0));
+            let chosen = |n: usize| plain.get(n % plain.len().max(1)).copied();
+            match what {
+                Do::PushFront => {
+                    places[i] = list.push_front(pfn);
+                    plain.push_front(pfn.get());
+                }
+                Do::PushBack => {
+                    places[i] = list.push_back(pfn);
+                    plain.push_back(pfn.get());
+                }
+                Do::PopFront => {
+                    if let Some(pfn) = plain.pop_front() {
+                        list.remove(Pfn::new(pfn), places[pfn as usize]);
+                    }
+                }
+                Do::Remove(n) => {
+                    if let Some(pfn) = chosen(n) {
+                        list.remove(Pfn::new(pfn), places[pfn as usize]);
+                        plain.retain(|p| *p != pfn);
+                    }
+                }
+                Do::Rotate(n) => {
+                    if let Some(pfn) = chosen(n) {
+                        list.rotate_to_front(places[pfn as usize], |p, place| places[p.index()] = place);
+                        while plain[0] != pfn {
+                            plain.rotate_left(1);
+                        }
+                    }
+                }
+            }
+            if list.is_sparse() {
+                list.pack(|p, place| places[p.index()] = place);
+            }
+            prop_assert_eq!(list.check(), Ok(()));
+            prop_assert!(list.iter().map(Pfn::get).eq(plain.iter().copied()));
+            prop_assert!(list.places().all(|(pfn, place)| places[pfn.index()] == place));
+            let (mut on, mut back) = (Walk::from_first(&list), Walk::from_last(&list));
+            prop_assert!(plain.iter().all(|p| on.next(&list).map(Pfn::get) == Some(*p)));
+            prop_assert!(plain.iter().rev().all(|p| back.previous(&list).map(Pfn::get) == Some(*p)));
+            prop_assert_eq!((on.next(&list), back.previous(&list)), (None, None));
+            prop_assert_eq!((list.first(), list.last()), (list.iter().next(), list.iter().last()));
+            prop_assert_eq!(list.len(), plain.len());
+        }
+    }
+}
+
+/// A list, and what its frames keep.
+#[derive(Default)]
+struct Kept {
+    list: List,
+    places: Vec<Place>,
+    /// Places that packing has changed.
+    moved: usize,
+}
+
+impl Kept {
+    fn push(&mut self) {
+        let pfn = Pfn::new(self.places.len() as u32);
+        self.places.push(self.list.push_back(pfn));
+        self.is_small();
+    }
+
+    fn remove(&mut self, pfn: Pfn) {
+        self.list.remove(pfn, self.places[pfn.index()]);
+        if self.list.is_sparse() {
+            self.list.pack(|pfn, place| {
+                self.places[pfn.index()] = place;
+                self.moved += 1;
+            });
+        }
+        self.is_small();
+    }
+
+    /// That the ring takes no more bytes than it may.
+    fn is_small(&self) {
+        let bytes = self.list.ring.capacity() * size_of::<u32>();
+        assert!(bytes <= MOST_BYTES * (self.list.len() + FEW as usize), "{bytes} bytes for {}", self.list.len());
+    }
+}
+
+const MANY: usize = 5000;
+
+fn many() -> Kept {
+    let mut kept = Kept::default();
+    (0..MANY).for_each(|_| kept.push());
+    kept
+}
+
+#[test]
+fn a_ring_shrinks_with_its_list_however_that_is_emptied() {
+    type Next = fn(&List) -> Option<Pfn>;
+    let ways: [Next; 3] = [List::first, List::last, |list| list.iter().nth(list.len() / 3)];
+    for next in ways {
+        let mut kept = many();
+        while let Some(pfn) = next(&kept.list) {
+            kept.remove(pfn);
+        }
+        assert_eq!(kept.list.check(), Ok(()));
+    }
+}
+
+#[test]
+fn a_removal_moves_two_others_on_average_at_most() {
+    let mut kept = many();
+    let mut removed = 0;
+    // It shrinks to a tenth, grows again, and is as long as before for a while.
+    for (length, rounds) in [(MANY / 10, 0), (MANY, 0), (MANY, 4 * MANY)] {
+        while kept.list.len() < length {
+            kept.push();
+        }
+        for round in 0.. {
+            if kept.list.len() <= length && round >= rounds {
+                break;
+            }
+            let chosen = kept.list.iter().nth(round * 7919 % kept.list.len()).expect("it is that long");
+            kept.remove(chosen);
+            removed += 1;
+            if rounds > 0 {
+                kept.push();
+            }
+        }
+    }
+    assert!(kept.moved <= 2 * removed, "{} moved for {removed} removed", kept.moved);
+}
+
+#[test]
+fn a_list_that_stays_as_long_soon_keeps_its_ring() {
+    type Next = fn(&List) -> Option<Pfn>;
+    let ways: [Next; 3] = [List::first, List::last, |list| list.iter().nth(list.len() / 3)];
+    for (next, length) in ways.into_iter().flat_map(|next| (1..1200).step_by(7).map(move |length| (next, length))) {
+        let mut kept = Kept::default();
+        (0..length).for_each(|_| kept.push());
+        let mut rings = 0;
+        for _ in 0..3 * length {
+            let before = kept.list.ring.len();
+            kept.push();
+            let leaves = next(&kept.list).expect("one has just joined");
+            kept.remove(leaves);
+            rings += usize::from(kept.list.ring.len() != before);
+        }
+        // What is left of the middle's holes lets it grow by the half of its blocks and a few more.
+        assert!(rings <= 12, "{rings} rings for a list of {length}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Whether a kernel takes a setting, found out before it is booted.
+//!
+//! The names below `vm` are those that a kernel of the series had when it was booted to be asked (`crates/procfs/kernels/read`).
+//! Of what the engine has as well, the range is known, too. Everything else only the kernel can judge.
+
+use crate::RecordError;
+use crate::kernel::Series;
+use kontig_mm::sysctl::Sysctl;
+
+impl Series {
+    /// The names under `/proc/sys/vm`.
+    fn sysctls(self) -> impl Iterator<Item = &'static str> {
+        let names = match self {
+            Series::V5_10 => include_str!("../../procfs/kernels/5.10/sysctls"),
+            Series::V6_1 => include_str!("../../procfs/kernels/6.1/sysctls"),
+            Series::V6_12 => include_str!("../../procfs/kernels/6.12/sysctls"),
+            Series::V7_2 => include_str!("../../procfs/kernels/7.2/sysctls"),
+            Series::V7_3 => include_str!("../../procfs/kernels/7.3/sysctls"),
+        };
+        names.lines()
+    }
+}
+
+/// Whether a kernel of this series takes the value.
+///
+/// # Errors
+/// In one line: what is wrong with it, and what would be right.
+pub(super) fn check(name: &str, value: &str, series: Series) -> Result<(), RecordError> {
+    let refuse = |reason: String| Err(RecordError::Asked(format!("--set {name}={value}: {reason}")));
+    // Names and values go through a shell, and under /proc/sys.
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let word = |s: &str| !s.is_empty() && s.chars().all(fine);
+    let digits = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_digit());
+    if name.split('.').count() < 2 || !name.split('.').all(word) {
+        return refuse("is no sysctl's name, such as vm.defrag_mode".into());
+    }
+    if !digits(value.strip_prefix('-').unwrap_or(value)) {
+        return refuse("the value is not a number".into());
+    }
+    let Some(short) = name.strip_prefix("vm.") else { return Ok(()) };
+    if !series.sysctls().any(|known| known == short) {
+        return refuse(format!("kernel {series} has no such sysctl{}", remedy(short, series)));
+    }
+    let profile = kontig_profiles::linux(series.name());
+    match Sysctl::find(name) {
+        Some(sysctl) if sysctl.parse(&profile, value).is_err() => {
+            let takes = match sysctl.range(&profile) {
+                (min, max) if min == max => format!("only {min}"),
+                (min, u32::MAX) => format!("whole numbers from {min} on"),
+                (min, max) => format!("whole numbers from {min} to {max}"),
+            };
+            refuse(format!("kernel {series} takes {takes}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Which kernels have it, or what was probably meant.
+fn remedy(short: &str, series: Series) -> String {
+    let having: Vec<&str> =
+        Series::ALL.into_iter().filter(|s| s.sysctls().any(|known| known == short)).map(Series::name).collect();
+    if !having.is_empty() {
+        return format!("; --kernel {} has it", having.join(" or "));
+    }
+    let known: Vec<&str> = series.sysctls().collect();
+    kontig_profiles::nearest(short, &known).map_or(String::new(), |meant| format!("; did you mean vm.{meant}?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_mm::sysctl::SYSCTLS;
+
+    fn refused(name: &str, value: &str) -> String {
+        check(name, value, Series::V6_1).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn what_the_kernel_would_refuse_is_refused_before_it_is_booted() {
+        assert_eq!(
+            refused("vm.watermark_bost_factor", "0"),
+            "--set vm.watermark_bost_factor=0: kernel 6.1 has no such sysctl; did you mean vm.watermark_boost_factor?"
+        );
+        assert_eq!(
+            refused("vm.defrag_mode", "1"),
+            "--set vm.defrag_mode=1: kernel 6.1 has no such sysctl; --kernel 7.2 or 7.3 has it"
+        );
+        assert!(refused("vm.swappiness", "201").ends_with("kernel 6.1 takes whole numbers from 0 to 200"));
+        assert!(refused("vm.compact_memory", "2").ends_with("kernel 6.1 takes only 1"));
+        for value in ["high", "", "-", "1-2", "$(x)"] {
+            assert!(refused("vm.swappiness", value).ends_with("the value is not a number"), "{value}");
+        }
+        assert!(refused("vm.min_free_kbytes", "-1").ends_with("takes whole numbers from 0 on"));
+        assert!(refused("vm.x;reboot", "1").contains("is no sysctl's name"));
+        assert!(refused("swappiness", "1").contains("is no sysctl's name"));
+    }
+
+    #[test]
+    fn what_it_takes_is_accepted() {
+        for (name, value) in [("vm.swappiness", "200"), ("vm.page-cluster", "0"), ("kernel.randomize_va_space", "0")] {
+            check(name, value, Series::V6_1).expect("accepted");
+        }
+        check("vm.percpu_pagelist_fraction", "8", Series::V5_10).expect("5.10 has it");
+        check("vm.percpu_pagelist_high_fraction", "8", Series::V7_2).expect("later kernels have this instead");
+    }
+
+    #[test]
+    fn the_kernels_have_what_their_profiles_say() {
+        for series in Series::ALL {
+            let profile = kontig_profiles::linux(series.name());
+            for sysctl in SYSCTLS {
+                let has = series.sysctls().any(|known| known == sysctl.short_name());
+                assert_eq!(has, sysctl.exists(&profile), "{} {series}", sysctl.name);
+            }
+        }
+    }
+}

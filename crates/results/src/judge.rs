@@ -1,0 +1,187 @@
+//! Judgement: whether what was measured changes as what was published does, step by step.
+//!
+//! A table of two variants has one step, a table of a series of patches one from each column to the next. A step has a
+//! direction if a tenth or more was published, and a size by its rule: the two changes are within a factor of each
+//! other; or what was published falls to nearly nothing, and what was measured has to as well; or nothing was
+//! published in either column, and nothing may have been measured.
+
+use serde::{Deserialize, Serialize};
+
+/// A published change counts for direction from this ratio on.
+pub const CHANGE_THAT_COUNTS: f64 = 0.10;
+/// A change is of the published size if it is off by at most this factor.
+pub const WITHIN: f64 = 2.0;
+/// A published change to less than this falls to nearly nothing.
+pub const NEARLY_NOTHING: f64 = 0.01;
+/// A measured change to less than this then agrees.
+pub const NEARLY_NOTHING_MEASURED: f64 = 0.02;
+
+/// By which rule a step's size is judged.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// The measured change is within a factor of two of the published one.
+    Ratio,
+    /// The published change is to less than a hundredth: the measured one has to be to less than two hundredths.
+    ToZero,
+    /// 0 was published in both columns: 0 has to be measured in both.
+    StaysZero,
+    /// 0 was published in the first column only: there is no ratio, and no size to judge.
+    FromZero,
+    /// Both columns are the same code: the measured change must be no larger than the published one.
+    NullTest,
+}
+
+/// A step from one column to another.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Step {
+    /// The column that is judged.
+    pub variant: usize,
+    /// The column it is held against.
+    pub against: usize,
+    /// By which rule.
+    pub rule: Rule,
+    /// Whether it moves the published way; null where the published change is below a tenth, and in null tests.
+    pub direction_agrees: Option<bool>,
+    /// (measured change) / (published change), folded to be at least 1; null where undefined.
+    pub ratio_off: Option<f64>,
+    /// Whether its size agrees by the rule; null where there is none to judge.
+    pub size_agrees: Option<bool>,
+}
+
+/// The steps of a row: each column against the one before it.
+pub fn steps(published: &[f64], measured: &[Option<f64>], null_test: bool) -> Vec<Step> {
+    let measured = |i: usize| measured.get(i).copied().flatten().filter(|value| value.is_finite());
+    let step = |variant: usize| {
+        let against = variant - 1;
+        let was = [published[against], published[variant]];
+        let is = measured(against).zip(measured(variant)).map(|(a, b)| [a, b]);
+        judge(variant, against, was, is, null_test)
+    };
+    (1..published.len()).map(step).collect()
+}
+
+/// One step, from the first of two figures to the second. What was not measured agrees with nothing.
+pub fn judge(variant: usize, against: usize, published: [f64; 2], measured: Option<[f64; 2]>, null_test: bool) -> Step {
+    let rule = match published {
+        _ if null_test => Rule::NullTest,
+        [0.0, 0.0] => Rule::StaysZero,
+        [0.0, _] => Rule::FromZero,
+        [a, b] if (b / a).abs() < NEARLY_NOTHING => Rule::ToZero,
+        _ => Rule::Ratio,
+    };
+    let ratio_off = measured.and_then(ratio).zip(ratio(published)).map(|(m, p)| folded(m / p));
+    let size_agrees = match rule {
+        Rule::FromZero => None,
+        Rule::Ratio => Some(ratio_off.is_some_and(|off| off <= WITHIN)),
+        Rule::ToZero => Some(measured.is_some_and(|[a, b]| a != 0.0 && (b / a).abs() < NEARLY_NOTHING_MEASURED)),
+        Rule::StaysZero => Some(measured == Some([0.0, 0.0])),
+        Rule::NullTest => {
+            let size = |of: [f64; 2]| if of[0] == of[1] { Some(1.0) } else { ratio(of).map(folded) };
+            size(published).map(|noise| measured.and_then(size).is_some_and(|m| m <= noise))
+        }
+    };
+    let counts = !null_test && changes(published);
+    let direction_agrees = counts.then(|| {
+        // A measured change that would not count if it were published agrees with nothing.
+        measured.is_some_and(|m| changes(m) && (m[1] > m[0]) == (published[1] > published[0]))
+    });
+    Step { variant, against, rule, direction_agrees, ratio_off, size_agrees }
+}
+
+/// Whether a change counts for direction.
+fn changes([a, b]: [f64; 2]) -> bool {
+    a != b && (b - a).abs() >= CHANGE_THAT_COUNTS * a.abs()
+}
+
+/// The second over the first, where both are something.
+fn ratio([a, b]: [f64; 2]) -> Option<f64> {
+    (a > 0.0 && b > 0.0).then(|| b / a)
+}
+
+fn folded(ratio: f64) -> f64 {
+    ratio.max(1.0 / ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(published: [f64; 2], measured: [f64; 2]) -> Step {
+        judge(1, 0, published, Some(measured), false)
+    }
+
+    #[test]
+    fn a_change_in_the_same_direction_agrees_whatever_its_size() {
+        let s = step([100.0, 50.0], [10.0, 1.0]);
+        assert_eq!((s.direction_agrees, s.size_agrees), (Some(true), Some(false)));
+        assert!((s.ratio_off.unwrap() - 5.0).abs() < 1e-9, "0.1 instead of 0.5 is off by 5");
+        assert_eq!(step([100.0, 50.0], [1.0, 10.0]).direction_agrees, Some(false));
+        assert_eq!(step([100.0, 50.0], [1.0, 1.0]).direction_agrees, Some(false), "no change is not agreement");
+    }
+
+    #[test]
+    fn small_published_changes_do_not_count_for_direction_but_have_a_ratio() {
+        let s = step([98.0, 98.0], [99.0, 97.0]);
+        assert_eq!((s.direction_agrees, s.size_agrees), (None, Some(true)));
+        assert!(s.ratio_off.unwrap() < 1.03);
+    }
+
+    #[test]
+    fn a_rise_from_zero_has_a_direction_but_no_size() {
+        let s = step([0.0, 20.0], [0.0, 7.0]);
+        assert_eq!((s.rule, s.direction_agrees, s.ratio_off, s.size_agrees), (Rule::FromZero, Some(true), None, None));
+        assert_eq!(step([0.0, 20.0], [0.0, 0.0]).direction_agrees, Some(false));
+    }
+
+    #[test]
+    fn a_fall_to_nearly_nothing_agrees_below_two_hundredths() {
+        let of = |measured| step([532_723.0, 0.0], measured);
+        assert_eq!((of([1000.0, 0.0]).rule, of([1000.0, 0.0]).size_agrees), (Rule::ToZero, Some(true)));
+        assert_eq!((of([1000.0, 19.9]).size_agrees, of([1000.0, 20.0]).size_agrees), (Some(true), Some(false)));
+        assert_eq!(of([1000.0, 500.0]).direction_agrees, Some(true), "it fell");
+        let nothing = of([0.0, 0.0]);
+        assert_eq!((nothing.direction_agrees, nothing.size_agrees), (Some(false), Some(false)), "nothing fell");
+        // A hundredth and more is a change like any other.
+        assert_eq!(step([100.0, 1.0], [100.0, 1.9]).rule, Rule::Ratio);
+        assert_eq!(step([100.0, 0.99], [100.0, 1.9]).size_agrees, Some(true));
+        assert_eq!(step([100.0, 0.99], [100.0, 2.1]).size_agrees, Some(false), "2.1 of 0.99 is near, and still not it");
+    }
+
+    #[test]
+    fn nothing_agrees_only_with_nothing() {
+        let of = |measured| step([0.0, 0.0], measured);
+        assert_eq!((of([0.0, 0.0]).rule, of([0.0, 0.0]).size_agrees), (Rule::StaysZero, Some(true)));
+        assert_eq!((of([0.0, 1.0]).size_agrees, of([1.0, 0.0]).size_agrees), (Some(false), Some(false)));
+        assert_eq!(of([0.0, 0.0]).direction_agrees, None);
+    }
+
+    #[test]
+    fn what_was_not_measured_agrees_with_nothing() {
+        for published in [[2.0, 1.0], [2.0, 0.0], [0.0, 0.0]] {
+            let s = judge(1, 0, published, None, false);
+            assert_eq!(s.size_agrees, Some(false), "{published:?}");
+            assert_ne!(s.direction_agrees, Some(true), "{published:?}");
+        }
+    }
+
+    #[test]
+    fn a_null_test_agrees_within_its_own_noise_and_has_no_direction() {
+        let of = |measured| judge(1, 0, [52_739.45, 62_758.21], Some(measured), true);
+        assert_eq!((of([10.0, 11.0]).size_agrees, of([11.0, 10.0]).size_agrees), (Some(true), Some(true)));
+        assert_eq!((of([10.0, 13.0]).size_agrees, of([10.0, 13.0]).direction_agrees), (Some(false), None));
+        assert_eq!(judge(1, 0, [5.0, 5.0], Some([0.0, 0.0]), true).size_agrees, Some(true));
+    }
+
+    #[test]
+    fn each_column_is_held_against_the_one_before() {
+        // Success 1 of a series of patches: the third brings it all.
+        let published = [27.5, 25.3, 45.5, 45.9, 46.3];
+        let measured = [20.0, 20.0, 41.0, 41.0, 20.0].map(Some);
+        let steps = steps(&published, &measured, false);
+        let of = |f: fn(&Step) -> Option<bool>| steps.iter().map(f).collect::<Vec<_>>();
+        assert_eq!(of(|s| s.direction_agrees), [None, Some(true), None, None]);
+        assert_eq!(of(|s| s.size_agrees), [Some(true), Some(true), Some(true), Some(false)]);
+        assert_eq!(steps.iter().map(|s| (s.against, s.variant)).collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3), (3, 4)]);
+    }
+}
