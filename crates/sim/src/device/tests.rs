@@ -51,7 +51,7 @@ fn at_random(write: bool, blocks: u32) -> impl FnMut() -> Bio {
     let mut state = 1u64;
     move || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        Bio { first: ((state >> 32) * u64::from(blocks) >> 32) as u32, blocks: 1, write, tag: 0 }
+        Bio { first: (((state >> 32) * u64::from(blocks)) >> 32) as u32, blocks: 1, write, tag: 0 }
     }
 }
 

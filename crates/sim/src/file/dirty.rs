@@ -162,8 +162,8 @@ fn position_ratio(dirty: u64, limits: Limits, of_disk: u64, disk_limit: u64, ban
     let mut ratio = ((x * x / ONE * x) / ONE + ONE).clamp(0, 2 * ONE);
     let disk_limit = i128::from(disk_limit.min(limits.limit)).max((limit - dirty) / 8);
     let share = (disk_limit << 16) / (limit | 1);
-    let disk_setpoint = setpoint * share >> 16;
-    let span = (limit - disk_limit + 8 * i128::from(bandwidth)) * share >> 16;
+    let disk_setpoint = (setpoint * share) >> 16;
+    let span = ((limit - disk_limit + 8 * i128::from(bandwidth)) * share) >> 16;
     let intercept = disk_setpoint + span;
     ratio = if of_disk < intercept - span / 4 {
         ratio * (intercept - of_disk) / ((intercept - disk_setpoint) | 1)
@@ -229,7 +229,7 @@ impl Files {
         let most = (bandwidth.pending * SECOND / (8 * bandwidth.average + 1) + MS).min(MOST_PAUSE);
         let (least, looks_after) = pauses(bandwidth, rate, most);
         let pages = dirtier.dirtied;
-        let period = if rate == 0 { most } else { pages * SECOND / rate };
+        let period = (pages * SECOND).checked_div(rate).unwrap_or(most);
         let since = if dirtier.paid_until == 0 { 0 } else { now.saturating_sub(dirtier.paid_until) };
         let pause = if rate == 0 { most as i64 } else { period as i64 - since as i64 };
         if pause < least as i64 {

@@ -109,7 +109,7 @@ impl FlusherThread {
                 return work(Why::Old, since);
             }
         }
-        (dirty > limits.background).then(|| Work { why: Why::Background, left: u64::MAX, since: now })
+        (dirty > limits.background).then_some(Work { why: Why::Background, left: u64::MAX, since: now })
     }
 
     /// Goes on to the next file; whether there is one.
