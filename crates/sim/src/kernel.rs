@@ -11,6 +11,7 @@ use crate::oom::OomKill;
 use crate::pages::Pages;
 use crate::process::family::Family;
 use crate::queue::Queues;
+use crate::thread::khugepaged::Khugepaged;
 use crate::timer::Timers;
 use crate::wait::{Daemons, Wait};
 use kontig_mm::compact::Passed;
@@ -28,6 +29,7 @@ pub(crate) struct Kernel {
     pub(crate) timers: Timers,
     pub(crate) barriers: Barriers,
     pub(crate) daemons: Daemons,
+    pub(crate) khugepaged: Khugepaged,
     /// When each zone's lock is free again.
     lock_free_at: Vec<u64>,
     /// Processes that were killed for want of memory.
@@ -58,6 +60,7 @@ impl Kernel {
             timers: Timers::default(),
             barriers: Barriers::default(),
             daemons: Daemons::default(),
+            khugepaged: Khugepaged::default(),
             lock_free_at,
             oom_kills: Vec::new(),
             failed: None,

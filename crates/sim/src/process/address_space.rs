@@ -192,6 +192,10 @@ impl Mapping {
     pub(crate) fn is_protected(&self, page: u32) -> bool {
         self.entries.is(page, Mark::Protected)
     }
+    /// Whether a page was used.
+    pub(crate) fn is_young(&self, page: u32) -> bool {
+        self.entries.is(page, Mark::Accessed)
+    }
     /// The page may be written to.
     pub(crate) fn unprotect(&mut self, page: u32) {
         self.entries.mark(page, Mark::Protected, false);
@@ -396,6 +400,11 @@ impl AddressSpaces {
             self.mapping(MappingId(moved)).place = m.place;
         }
         objects.mappings(m.object).is_empty().then_some(m.object)
+    }
+
+    /// The process of a mapping.
+    pub(crate) fn process_of(&self, mapping: MappingId) -> u32 {
+        self.mappings[mapping.0].process
     }
 
     /// The stretch that a region is, if `process` has all of it.

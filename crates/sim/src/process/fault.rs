@@ -169,6 +169,8 @@ impl Kernel {
         if !huge {
             return Ok(());
         }
+        let process = self.pages.spaces.process_of(at.mapping);
+        self.khugepaged_enter(process);
         let local = For::HugeLocal(self.mem.huge_requests(advised).0);
         match self.mem.alloc(c.request(local.gfp(), HUGE)) {
             Ok(pfn) => {
