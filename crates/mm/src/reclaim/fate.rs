@@ -220,8 +220,8 @@ impl Memory {
         let flags = self.lru.flags(pfn);
         self.frames.split_allocated(pfn, order);
         for (page, number) in (0..order.pages()).map(|i| pfn.plus(i)).zip(numbers) {
-            self.frames.set_owner(page, Order::ZERO, *number);
             self.frames.set(page, FrameKind::Lru, Order::ZERO);
+            self.frames.set_owner(page, Order::ZERO, *number);
             self.lru.set_flags(page, flags);
             self.link(sc.cpu, page, Order::ZERO, true);
         }
