@@ -62,6 +62,15 @@ fn the_second_of_two_busy_programs_on_a_cpu_gets_its_half() {
 }
 
 #[test]
+fn busy_programs_are_switched_between_once_a_slice() {
+    let mut m = machine(1, 16, linux("6.1"));
+    (0..2).for_each(|_| _ = m.spawn(busy(SECOND), Placement::Any));
+    pass(&mut m, SECOND);
+    // A period of 6 ms is shared by two.
+    assert!((320..=334).contains(&m.context_switches()), "{}", m.context_switches());
+}
+
+#[test]
 fn a_daemon_goes_to_another_cpu_of_its_node_if_its_own_is_busy() {
     // Memory enough is taken for kswapd to be woken, while a program computes on kswapd's CPU.
     let taker = || {
