@@ -190,6 +190,29 @@ pub enum Op {
         /// How many.
         pages: u32,
     },
+    /// Write whole pages to an open file, which is as long as that needs from then on; gives
+    /// [`Value::Pages`](crate::Value::Pages).
+    Write {
+        /// The file.
+        file: OpenFile,
+        /// The first page.
+        first: u32,
+        /// How many.
+        pages: u32,
+    },
+    /// Have an open file written to its disk.
+    Fsync(OpenFile),
+    /// Have all files written to their disks.
+    Sync,
+    /// Cut an open file off.
+    Truncate {
+        /// The file.
+        file: OpenFile,
+        /// Its length in pages from then on, at most.
+        pages: u32,
+    },
+    /// Take a file's name away; it is gone when nobody has it open.
+    Unlink(FileName),
     /// Close an open file.
     Close(OpenFile),
     /// Do nothing for so many nanoseconds.

@@ -13,6 +13,8 @@ pub enum Value {
     Block(Option<Frame>),
     /// A number of pages.
     Pages(u64),
+    /// A file that was opened.
+    File(OpenFile),
     /// A process that was forked.
     Child(Process),
     /// A child that has ended.
@@ -22,8 +24,6 @@ pub enum Value {
         /// Whether it was killed, by another process or for want of memory.
         killed: bool,
     },
-    /// A file that was opened.
-    File(OpenFile),
 }
 
 /// How an operation went.

@@ -44,7 +44,7 @@ impl Allocation {
         match step {
             Step::Working => {
                 k.walk_on(c, slow);
-                Step::Working
+                k.wait_for_room(Step::Working)
             }
             Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
             Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c) {

@@ -12,10 +12,10 @@ use crate::pages::Pages;
 use crate::process::family::Family;
 use crate::queue::Queues;
 use crate::timer::Timers;
-use crate::wait::Daemons;
+use crate::wait::{Daemons, Wait};
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
-use kontig_mm::{AllocSlow, Memory, Work};
+use kontig_mm::{AllocSlow, Memory, Step, Work};
 
 /// Memory, processes' pages, costs, wait queues, timers and barriers: what all tasks share.
 #[derive(Clone)]
@@ -87,8 +87,12 @@ impl Kernel {
         if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
             self.charge_work(now);
         }
+        self.run_swap_errands();
         if self.pages.devices.has_plugged() {
             self.unplug(*now);
+        }
+        if std::mem::take(&mut self.pages.flushers_wanted) {
+            self.wake_flushers();
         }
     }
 
@@ -149,6 +153,14 @@ impl Kernel {
             c.now += costs.work_ns(&Work { blocks_visited: visited, blocks_hinted: hinted, ..Work::default() });
             (!c.is_over()).then(|| budget(costs, c))
         });
+    }
+
+    /// What a step of reclaim waits for: who has filled a disk's queue waits until there is room in it again.
+    pub(crate) fn wait_for_room<T>(&mut self, step: Step<T, Wait>) -> Step<T, Wait> {
+        match (self.pages.full.take(), step) {
+            (Some(disk), Step::Working) => Step::Wait(Wait::Queue(self.pages.devices.room(disk))),
+            (_, step) => step,
+        }
     }
 
     /// Whether the turn has to end: another task's turn or an event has come, or a task was woken.

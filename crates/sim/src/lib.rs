@@ -88,7 +88,7 @@ pub use file::Counts as FileCounts;
 pub use machine::{Machine, Stop};
 pub use machine_file::MachineFile;
 pub use oom::OomKill;
-pub use pages::UserPage;
+pub use pages::{Place, UserPage};
 pub use process::address_space::BYTES_PER_PAGE;
 pub use sched::{CpuTime, CpuUse};
 pub use task::TaskId;

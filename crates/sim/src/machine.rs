@@ -4,11 +4,14 @@ use crate::cost::{CostModel, ns};
 use crate::file::{Counts as FileCounts, Files, Frames, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
+use crate::object::TABLE_PAGES;
 use crate::oom::OomKill;
-use crate::pages::UserPage;
+use crate::pages::{Place, UserPage};
 use crate::process::Process;
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
+use crate::swap::{Swap, Swapping};
 use crate::task::{Body, State, Task, TaskId};
+use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
 use kontig_mm::event::Event;
@@ -98,10 +101,20 @@ impl Machine {
         assert!(mem.lru().is_ordered(), "a machine with disks reclaims memory");
         pages.frames = Frames::new(mem.zones().iter().map(|zone| zone.end.index()).max().unwrap_or(0));
         pages.waiters = Waiters::new(queues);
-        pages.files = Some(Files::new(mem, disks.iter().map(|disk| disk.files.clone())));
+        pages.files = Some(Files::new(mem, disks.iter().map(|disk| (disk.files.clone(), queues.add())).collect()));
         for disk in disks {
+            let Kernel { mem, pages, queues, .. } = &mut self.kernel;
             let room = queues.add();
-            pages.devices.add(disk.parameters, room);
+            let (first, blocks) = (disk.swap.start, disk.swap.len() as u32);
+            let number = pages.devices.add(disk.parameters, room);
+            if blocks > 0 {
+                let area = Swap::new(first, blocks, pages.devices.device(number).is_flash(), mem.nr_cpus());
+                mem.set_swap(area.space());
+                pages.swap = Some(Swapping::new(area, number));
+                pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
+            }
+            let last = self.schedule.cpus() - 1;
+            self.start(Body::Flusher(FlusherThread::new(number)), Affinity::Any, last);
         }
         Ok(())
     }
@@ -185,6 +198,10 @@ impl Machine {
     pub fn mapped_as(&self, pfn: Pfn) -> impl Iterator<Item = UserPage> {
         let frames = self.kernel.mem.frames();
         self.kernel.pages.mapped_as(pfn, frames.owner(pfn, frames.tag(pfn).order()))
+    }
+    /// Where a process's page is; `None` if it is nowhere.
+    pub fn place_of(&self, page: UserPage) -> Option<Place> {
+        self.kernel.pages.place_of(page)
     }
     /// The machine's memory, for tracing and for sysctls set from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {

@@ -37,6 +37,11 @@ impl<T> Slots<T> {
         thing
     }
 
+    /// All things.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten()
+    }
+
     /// The same, to be changed.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten()
@@ -56,11 +61,6 @@ impl<T> Slots<T> {
     /// The thing with this number, to be changed, if there is one.
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.slots.get_mut(number as usize)?.as_mut()
-    }
-
-    /// All things with their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        (0u32..).zip(&self.slots).filter_map(|(number, thing)| Some((number, thing.as_ref()?)))
     }
 
     /// The thing with this number, if there is one.
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(["a", "b", "c"].map(|thing| slots.add(thing)), [0, 1, 2]);
         assert_eq!((slots.remove(1), slots.get(1), slots.get(7)), ("b", None, None));
         assert_eq!((slots.add("d"), slots[1]), (1, "d"));
-        assert_eq!(slots.iter().map(|(_, thing)| *thing).collect::<String>(), "adc");
+        assert_eq!(slots.iter().copied().collect::<String>(), "adc");
         slots.remove(0);
         assert_eq!(
             (slots.next(0), slots.next(2), slots.next(3), slots.next(9)),

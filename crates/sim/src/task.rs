@@ -4,10 +4,12 @@ use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::Process;
+use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::wait::Wait;
-use kontig_mm::{Daemon, DaemonStep, Step};
+use kontig_mm::{Daemon, Step};
+use std::convert::Infallible;
 
 /// A task of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -44,6 +46,7 @@ pub(crate) enum State {
 pub(crate) enum Body {
     Kswapd(KswapdThread),
     Kcompactd(KcompactdThread),
+    Flusher(FlusherThread),
     Process(Process),
     /// Steps given by a test, and the daemon the task stands for.
     #[cfg(test)]
@@ -60,7 +63,7 @@ impl Body {
         match self {
             Body::Kswapd(thread) => Some(thread.daemon()),
             Body::Kcompactd(thread) => Some(thread.daemon()),
-            Body::Process(_) => None,
+            Body::Flusher(_) | Body::Process(_) => None,
             #[cfg(test)]
             Body::Steps(daemon, _) => *daemon,
         }
@@ -81,8 +84,9 @@ impl Body {
     /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         match self {
-            Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
+            Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c))),
             Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
+            Body::Flusher(thread) => Ok(thread.turn(k, c)),
             Body::Process(process) => process.turn(k, c),
             #[cfg(test)]
             Body::Steps(_, steps) => Ok((steps.borrow_mut())(k, c)),
@@ -90,6 +94,6 @@ impl Body {
     }
 }
 
-fn never_done(step: DaemonStep) -> Step<()> {
+fn never_done<W>(step: Step<Infallible, W>) -> Step<(), W> {
     step.map(|never| match never {})
 }

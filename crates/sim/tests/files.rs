@@ -2,70 +2,11 @@
 
 mod support;
 
-use kontig_mm::{Backing, LruList, Memory, NodeStat, VmEvent, Wmark};
+use kontig_mm::{Backing, LruList, NodeStat, VmEvent, Wmark};
 use kontig_program::{FileName, Op, OpenFile, Value};
-use kontig_sim::{CostModel, DiskEntry, DiskKind, Machine, MachineFile};
+use kontig_sim::Machine;
+use support::disk::*;
 use support::*;
-
-const FILE: FileName = FileName::new(0, 1);
-/// Pages read at a time: 128 KiB.
-const CHUNK: u32 = 32;
-
-/// A disk whose link is its only limit: 400 MB/s.
-fn ssd() -> DiskEntry {
-    DiskEntry {
-        name: "sda".into(),
-        kind: DiskKind::Ssd,
-        size: "1 GiB".into(),
-        queue_depth: 32,
-        read_mb_s: 400.0,
-        write_mb_s: 400.0,
-        read_us: Some(100.0),
-        write_us: Some(100.0),
-        read_iops: Some(90_000.0),
-        write_iops: Some(90_000.0),
-        rpm: None,
-        seek_ms: None,
-        track_ms: None,
-        source: "a test".into(),
-    }
-}
-
-/// Machine `cpus` with so many pageblocks of memory, and a disk.
-fn machine_with_disk(cpus: usize, blocks: u32, profile: &str) -> Machine {
-    let memory = Memory::new(&kontig_mm::MachineSpec { lru: true, ..spec(cpus, blocks) }, linux(profile));
-    let mut m = Machine::new(memory.expect("a valid machine"), CostModel::new(&xeon().costs));
-    m.attach_disks(&MachineFile { disk: vec![ssd()], swap: None, ..xeon() }).expect("a disk that can be");
-    m
-}
-
-/// Opens the file and reads it from its first page to the last, so often.
-fn reader(pages: u32, times: u32) -> Box<Script> {
-    reader_of(FILE, pages, times)
-}
-
-fn reader_of(name: FileName, pages: u32, times: u32) -> Box<Script> {
-    let mut next = 0;
-    script(move |log| {
-        let Some(opened) = log.first() else { return Some(Op::Open { name, create: false }) };
-        let Value::File(file) = opened.value else { panic!("{opened:?}") };
-        let first = next % pages;
-        if next == pages * times {
-            return None;
-        }
-        next += CHUNK;
-        Some(Op::Read { file, first, pages: CHUNK })
-    })
-}
-
-fn stat(m: &Machine, item: NodeStat) -> u64 {
-    m.memory().lru().of_node(m.memory().nodes()[0].id).stat_exact(item) as u64
-}
-
-fn listed(m: &Machine, backing: Backing) -> u64 {
-    let vec = m.memory().lru().of_node(m.memory().nodes()[0].id);
-    LruList::EVICTABLE.iter().filter(|list| Backing::of(**list) == backing).map(|list| vec.size(*list)).sum()
-}
 
 #[test]
 fn a_file_is_read_at_the_disks_speed_once_and_then_from_memory() {

@@ -126,7 +126,7 @@ impl Kernel {
         }
         for bio in done.drain(..) {
             let io = self.pages.devices.under_way.remove(bio.tag);
-            self.end_io(io, now);
+            self.end_io(io);
         }
         self.pages.devices.done = done;
         self.look_again();

@@ -5,7 +5,7 @@
 
 use super::slab::Object;
 use super::tree::{NodeNumber, PAGES};
-use super::{Cache, Files, Flags, Frames};
+use super::{Cache, Files, Flags};
 use crate::entry::Entry;
 use crate::kernel::Kernel;
 use crate::queue::{QueueId, Queues};
@@ -135,6 +135,20 @@ impl Files {
         }
     }
 
+    /// Forgets what is remembered of a file's pages from one on, none of which is in memory.
+    pub(super) fn forget_from(&mut self, inode: u32, first: u32) {
+        let leaves: Vec<NodeNumber> = self.inodes[inode].tree.leaves_from(first).collect();
+        for leaf in leaves {
+            let at = self.nodes.node(leaf).at * PAGES;
+            for place in first.saturating_sub(at)..PAGES {
+                self.nodes.set(leaf, place, Entry::EMPTY);
+            }
+            if self.nodes.node(leaf).is_empty() {
+                self.remove_node(leaf);
+            }
+        }
+    }
+
     /// Forgets the shadows of a node, and the node.
     pub(super) fn empty_node(&mut self, leaf: NodeNumber) {
         for place in 0..PAGES {
@@ -160,10 +174,4 @@ impl Files {
             places.filter_map(move |place| Some((node.at * PAGES + place, node.entries()[place as usize].page()?)))
         })
     }
-}
-
-/// Whether a frame has a page of a file.
-#[inline(always)]
-pub(crate) fn is_of_file(frames: &Frames, pfn: Pfn) -> bool {
-    frames.flags(pfn).any(Flags::FILE)
 }

@@ -1,6 +1,7 @@
 //! What is known of frames that hold pages of files or of swap, beside what the engine knows: the kernel's page flags that the
 //! LRU does not need, and the word that goes with some of them.
 
+use super::slab::Object;
 use kontig_mm::Pfn;
 
 /// Flags of a page, as the kernel's of the same names.
@@ -82,6 +83,11 @@ impl Frames {
     #[inline(always)]
     pub(crate) fn set_word(&mut self, pfn: Pfn, word: u32) {
         self.words[pfn.index()] = word;
+    }
+    /// The page has a buffer head from now on.
+    pub(crate) fn set_buffers(&mut self, pfn: Pfn, object: Object) {
+        self.set(pfn, Flags::PRIVATE);
+        self.set_word(pfn, object.number());
     }
     /// Another frame has the page from now on.
     pub(crate) fn moved(&mut self, from: Pfn, to: Pfn) {

@@ -21,6 +21,10 @@ pub(crate) struct Inode {
     pub(crate) extents: Extents,
     /// Pages of it in the page cache.
     pub(crate) pages: u32,
+    /// Of these, dirty ones; since when there are some; and the page up to which they were written back last.
+    pub(crate) dirty: u32,
+    pub(crate) dirty_since: u64,
+    pub(crate) written_to: u32,
     /// The objects it has in memory while it is known there.
     inode: Option<Object>,
     dentry: Option<Object>,
@@ -39,6 +43,8 @@ pub(crate) struct Open {
     pub(crate) inode: u32,
     pub(crate) readahead: Readahead,
     object: Object,
+    /// Its place among the open files of its process.
+    place: u32,
 }
 
 impl Inode {
@@ -81,6 +87,9 @@ impl Files {
             tree: Tree::default(),
             extents: Extents::default(),
             pages: 0,
+            dirty: 0,
+            dirty_since: 0,
+            written_to: 0,
             inode: None,
             dentry: None,
             opens: 0,
@@ -136,7 +145,14 @@ impl Files {
     /// Opens a file that is pinned and has all objects it needs.
     pub(crate) fn open(&mut self, process: u32, inode: u32, object: Object) -> u32 {
         debug_assert!(self.inodes[inode].opens > 0 && self.inodes[inode].dentry.is_some());
-        self.opens.add(Open { process, inode, readahead: Readahead::default(), object })
+        if self.of_process.len() <= process as usize {
+            self.of_process.resize(process as usize + 1, Vec::new());
+        }
+        let its = &mut self.of_process[process as usize];
+        let place = its.len() as u32;
+        let number = self.opens.add(Open { process, inode, readahead: Readahead::default(), object, place });
+        its.push(number);
+        number
     }
 
     /// A process's open file of this number.
@@ -146,7 +162,12 @@ impl Files {
 
     /// Closes a file; its number, if it has no name any more and nobody else has it open: it is to be given up.
     pub(crate) fn close(&mut self, m: &mut Memory, cpu: CpuId, number: u32) -> Option<u32> {
-        let Open { inode, object, .. } = self.opens.remove(number);
+        let Open { inode, object, process, place, .. } = self.opens.remove(number);
+        let its = &mut self.of_process[process as usize];
+        its.swap_remove(place as usize);
+        if let Some(moved) = its.get(place as usize) {
+            self.opens[*moved].place = place;
+        }
         self.slabs.free(m, cpu, Cache::Open, object);
         self.inodes[inode].opens -= 1;
         self.unused(inode);
@@ -154,9 +175,9 @@ impl Files {
         (i.opens == 0 && !i.linked).then_some(inode)
     }
 
-    /// The numbers of the files that a process has open.
-    pub(crate) fn opened_by(&self, process: u32) -> Vec<u32> {
-        self.opens.iter().filter(|(_, open)| open.process == process).map(|(number, _)| number).collect()
+    /// One of the files that a process has open.
+    pub(crate) fn any_opened(&self, process: u32) -> Option<u32> {
+        self.of_process.get(process as usize)?.last().copied()
     }
 
     /// A file that nobody has open joins the list its state says; on that of dentries it is used once more.
@@ -225,8 +246,19 @@ impl Files {
         }
         self.free_gone(m, cpu);
         let disk = usize::from(self.disk_of(inode));
+        self.writing[disk].queued.remove(inode);
+        self.writing[disk].taken.remove(inode);
         let gone = self.inodes.remove(inode);
         gone.extents.iter().for_each(|extent| self.disks[disk].give_back(extent.block, extent.blocks));
+    }
+
+    /// A file of which no page from this one on is in memory ends here.
+    pub(crate) fn cut(&mut self, inode: u32, length: u32) {
+        self.forget_from(inode, length);
+        let disk = usize::from(self.disk_of(inode));
+        for Extent { block, blocks, .. } in self.inodes[inode].extents.cut(length) {
+            self.disks[disk].give_back(block, blocks);
+        }
     }
 
     /// Blocks that are free on a disk.

@@ -170,7 +170,7 @@ impl Kernel {
     }
 
     /// A device is through with something.
-    pub(crate) fn end_io(&mut self, io: Io, now: u64) {
+    pub(crate) fn end_io(&mut self, io: Io) {
         let counts = &mut self.pages.files().counts;
         match io.write {
             true => counts.written_out += u64::from(io.pages),
@@ -181,14 +181,14 @@ impl Kernel {
                 for page in index..index + io.pages {
                     let pfn = self.pages.files().find(inode, page).expect("it is locked or being written, and stays");
                     if io.write {
-                        self.end_writeback(pfn, io.cpu, now);
+                        self.end_writeback(inode, pfn, io.cpu);
                     } else {
                         self.pages.frames.clear(pfn, Flags::LOCKED);
                         self.wake_waiters(pfn);
                     }
                 }
             }
-            Target::Swap(_) => unreachable!("nothing is swapped"),
+            Target::Swap(first) => self.end_swap_io(first, io.pages, io.write, io.cpu),
         }
     }
 }

@@ -115,6 +115,20 @@ impl Extents {
         true
     }
 
+    /// Takes away all that lies from a page on.
+    pub(crate) fn cut(&mut self, index: u32) -> Vec<Extent> {
+        let at = self.0.partition_point(|extent| extent.index + extent.blocks <= index);
+        let mut gone = self.0.split_off(at);
+        if let Some(first) = gone.first_mut()
+            && first.index < index
+        {
+            let stays = index - first.index;
+            self.0.push(Extent { blocks: stays, ..*first });
+            *first = Extent { index, block: first.block + stays, blocks: first.blocks - stays };
+        }
+        gone
+    }
+
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Extent> {
         self.0.iter()
@@ -136,6 +150,9 @@ mod tests {
         assert_eq!((extents.find(15), extents.find(16), extents.hole(16, 5)), (Some((25, 1)), None, 5));
         extents.add(Extent { index: 20, block: 500, blocks: 1 });
         assert_eq!((extents.hole(16, 9), extents.find(20)), (4, Some((500, 1))));
+        let gone = extents.cut(10).into_iter().map(|e| (e.index, e.block, e.blocks)).collect::<Vec<_>>();
+        assert_eq!(gone, [(10, 20, 6), (20, 500, 1)]);
+        assert_eq!((extents.find(9), extents.find(10)), (Some((19, 1)), None));
     }
 
     #[test]

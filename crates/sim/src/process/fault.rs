@@ -11,6 +11,7 @@ use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
 use crate::oom::{Blame, JIFFY_NS};
+use crate::swap::fault::SwapIn;
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{AllocFailure, AllocSlow, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
@@ -59,6 +60,8 @@ pub(crate) struct Fault {
 #[derive(Clone)]
 enum Stage {
     Allocating(For, Box<AllocSlow>),
+    /// The page is in swap.
+    Swap(Box<SwapIn>),
     /// The page is there, or the process is to go without; the next one to touch.
     Mapped(u32),
 }
@@ -68,6 +71,11 @@ impl Fault {
         k.charge(&mut c.now);
         let slow = AllocSlow::new(&k.mem, c.request(what.gfp(), what.order()));
         Fault { at, stage: Stage::Allocating(what, Box::new(slow)) }
+    }
+
+    /// A fault on a page that is in swap.
+    pub(crate) fn swap(at: At, writes: bool) -> Fault {
+        Fault { at, stage: Stage::Swap(Box::new(SwapIn::new(at, writes))) }
     }
 
     /// Whether nothing is lost if it is never gone on with.
@@ -84,6 +92,18 @@ impl Fault {
         let (what, slow) = match &mut self.stage {
             Stage::Allocating(what, slow) => (*what, slow),
             Stage::Mapped(next) => return Ok(Step::Done(*next)),
+            Stage::Swap(swap_in) => {
+                return Ok(match swap_in.step(k, c) {
+                    Step::Working => Step::Working,
+                    Step::Wait(wait) => Step::Wait(wait),
+                    Step::Done(Ok(())) => Step::Done(self.at.page),
+                    Step::Done(Err(AllocFailure::Failed)) => {
+                        self.stage = Stage::Mapped(self.at.page);
+                        Step::Working
+                    }
+                    Step::Done(Err(AllocFailure::OutOfMemory)) => return Err(self.no_memory()),
+                });
+            }
         };
         let budget = k.budget(c);
         let step = slow.step(&mut k.mem, &mut k.pages, budget);
@@ -91,7 +111,7 @@ impl Fault {
         Ok(match step {
             Step::Working => {
                 k.walk_on(c, slow);
-                Step::Working
+                k.wait_for_room(Step::Working)
             }
             Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
             Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
@@ -221,6 +241,7 @@ impl Kernel {
         self.mem.lru_add(cpu, pfn, HUGE, PageFlags::ANON);
         let mapping = self.pages.spaces.mapping(at.mapping);
         mapping.table_mut(at.page).set_huge(Some(pfn));
+        mapping.table_mut(at.page).set_accessed();
         self.mem.set_owner(pfn, HUGE, mapping.number(at.page & !(TABLE_PAGES - 1)));
     }
 

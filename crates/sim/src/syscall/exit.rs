@@ -1,6 +1,7 @@
 //! The end of an address space: `exit` gives back everything the process has, `exec` all but the process.
 
 use super::munmap::Munmap;
+use super::truncate::Truncate;
 use crate::context::Context;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
@@ -41,11 +42,13 @@ impl UnmapAll {
 pub(crate) struct Exit {
     process: ProcessId,
     memory: UnmapAll,
+    /// A file that is gone when it is closed.
+    file: Option<Truncate>,
 }
 
 impl Exit {
     pub(crate) fn new(process: ProcessId) -> Exit {
-        Exit { process, memory: UnmapAll::new(process) }
+        Exit { process, memory: UnmapAll::new(process), file: None }
     }
 
     /// When it is done nobody may ask anything of the process any more.
@@ -53,6 +56,17 @@ impl Exit {
         let step = self.memory.step(k, c);
         if step != Step::Done(()) {
             return step;
+        }
+        loop {
+            if let Some(file) = &mut self.file {
+                match file.step(k, c) {
+                    Step::Done(_) => self.file = None,
+                    Step::Working => return Step::Working,
+                    Step::Wait(wait) => return Step::Wait(wait),
+                }
+            }
+            let Some(open) = k.pages.files.as_ref().and_then(|files| files.any_opened(self.process)) else { break };
+            self.file = Truncate::close(k, c, open);
         }
         free_upper(k, c, self.process);
         let (gone, queue) = k.family.end(self.process);

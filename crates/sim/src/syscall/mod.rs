@@ -14,9 +14,12 @@ mod mmap;
 mod munmap;
 mod open;
 mod read;
+mod sync;
 mod sysctl;
 mod touch;
+pub(crate) mod truncate;
 mod wait_child;
+mod write;
 
 use crate::context::Context;
 use crate::error::SimError;
@@ -39,15 +42,21 @@ pub(crate) enum Syscall {
     FreePages(free_pages::FreePages),
     FreeAboveHigh(meminfo::FreeAboveHigh),
     Sysctl(Box<sysctl::SysctlWrite>),
+    Open(Box<open::Open>),
+    Read(read::Read),
+    Write(write::Write),
+    Fsync(sync::Fsync),
+    Sync(sync::Sync),
+    Truncate(truncate::Truncate),
+    Close(u32),
+    /// What was asked for is done.
+    Nothing,
     Compute(compute::Compute),
     Barrier(barrier::BarrierWait),
     Fork(Box<fork::Fork>),
     UnmapAll(exit::UnmapAll),
     Wait(wait_child::WaitChild),
     Kill(wait_child::Kill),
-    Open(Box<open::Open>),
-    Read(read::Read),
-    Close(open::Close),
 }
 
 /// What begins with an operation.
@@ -94,12 +103,6 @@ impl Syscall {
             Op::FreeAboveHigh => Syscall::FreeAboveHigh(meminfo::FreeAboveHigh),
             Op::Sysctl { name, value } => Syscall::Sysctl(Box::new(sysctl::SysctlWrite::new(name, value))),
             Op::Barrier { barrier, parties } => Syscall::Barrier(barrier::BarrierWait::new(barrier, parties)),
-            Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, program))),
-            Op::Wait(child) => Syscall::Wait(wait_child::WaitChild::new(k, process, Some(child), &op)?),
-            Op::WaitAny => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?),
-            Op::Kill(process) => Syscall::Kill(wait_child::Kill { process: process.get() }),
-            Op::Exec(program) => return Ok(Begun::Exec(Syscall::UnmapAll(exit::UnmapAll::new(process)), program)),
-            Op::Exit => return Ok(Begun::Exit),
             Op::Open { name, create } => Syscall::Open(Box::new(open::Open::new(k, process, name, create)?)),
             Op::Read { file, first, pages } => {
                 let inode = opened(file)?;
@@ -107,8 +110,22 @@ impl Syscall {
             }
             Op::Close(file) => {
                 opened(file)?;
-                Syscall::Close(open::Close { open: file.get() })
+                Syscall::Close(file.get())
             }
+            Op::Write { file, first, pages } => {
+                let inode = opened(file)?;
+                Syscall::Write(write::Write::new(k, process, inode, first, pages))
+            }
+            Op::Fsync(file) => Syscall::Fsync(sync::Fsync::new(opened(file)?)),
+            Op::Sync => Syscall::Sync(sync::Sync::new()),
+            Op::Truncate { file, pages } => Syscall::Truncate(truncate::Truncate::new(opened(file)?, pages)),
+            Op::Unlink(name) => truncate::Truncate::unlink(k, name)?.map_or(Syscall::Nothing, Syscall::Truncate),
+            Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, program))),
+            Op::Wait(child) => Syscall::Wait(wait_child::WaitChild::new(k, process, Some(child), &op)?),
+            Op::WaitAny => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?),
+            Op::Kill(process) => Syscall::Kill(wait_child::Kill { process: process.get() }),
+            Op::Exec(program) => return Ok(Begun::Exec(Syscall::UnmapAll(exit::UnmapAll::new(process)), program)),
+            Op::Exit => return Ok(Begun::Exit),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
             Op::Compute(ns) => return Ok(Begun::Own(Syscall::Compute(compute::Compute::new(ns)))),
         }))
@@ -139,15 +156,26 @@ impl Syscall {
             Syscall::FreePages(call) => Ok(Step::Done(call.run(k, c))),
             Syscall::FreeAboveHigh(call) => Ok(Step::Done(call.run(k))),
             Syscall::Sysctl(call) => call.step(k, c),
+            Syscall::Open(call) => call.step(k, c),
+            Syscall::Read(call) => call.step(k, c),
+            Syscall::Write(call) => call.step(k, c),
+            Syscall::Fsync(call) => Ok(call.step(k, c)),
+            Syscall::Sync(call) => Ok(call.step(k, c)),
+            Syscall::Truncate(call) => Ok(call.step(k, c)),
+            Syscall::Close(open) => Ok(match truncate::Truncate::close(k, c, *open) {
+                Some(gives_up) => {
+                    *self = Syscall::Truncate(gives_up);
+                    Step::Working
+                }
+                None => Step::Done(Value::Unit),
+            }),
+            Syscall::Nothing => Ok(Step::Done(Value::Unit)),
             Syscall::Compute(call) => Ok(call.step()),
             Syscall::Barrier(call) => call.step(k),
             Syscall::Fork(call) => call.step(k, c),
             Syscall::UnmapAll(call) => Ok(call.step(k, c).map(|()| Value::Unit)),
             Syscall::Wait(call) => Ok(call.step(k)),
             Syscall::Kill(call) => Ok(Step::Done(call.run(k))),
-            Syscall::Open(call) => call.step(k, c),
-            Syscall::Read(call) => call.step(k, c),
-            Syscall::Close(call) => Ok(Step::Done(call.run(k, c))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `open` and `close`. A file that is open has its inode, its dentry and itself in memory, as objects of slab caches; when nobody
+//! `open`. A file that is open has its inode, its dentry and itself in memory, as objects of slab caches; when nobody
 //! has it open any more the first two stay until they are shrunk.
 
 use crate::context::Context;
@@ -78,20 +78,5 @@ impl Open {
             self.taking = None;
             self.next += 1;
         }
-    }
-}
-
-/// Closes a file.
-#[derive(Clone)]
-pub(crate) struct Close {
-    pub(crate) open: u32,
-}
-
-impl Close {
-    pub(crate) fn run(&self, k: &mut Kernel, c: &mut Context) -> Value {
-        let Kernel { mem, pages, .. } = k;
-        pages.files().close(mem, c.cpu, self.open);
-        k.charge(&mut c.now);
-        Value::Unit
     }
 }

@@ -1,6 +1,8 @@
 //! Small machines, scripted programs, and a prompt at which operations are given one by one.
 #![allow(dead_code)] // every test file uses its part
 
+pub mod disk;
+
 use kontig_mm::rules::ProactiveScore;
 use kontig_mm::state::FrameKind;
 use kontig_mm::{CpuId, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
