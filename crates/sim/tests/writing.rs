@@ -18,7 +18,7 @@ fn a_streaming_writer_writes_at_the_disks_speed_and_what_is_dirty_stays_below_th
     for profile in ["5.10", "6.1", "7.2"] {
         let mut m = machine_with_disk(2, 64, profile);
         let pages = 4 * 64 * 512;
-        let id = m.spawn(writer(FILE, pages), Placement { cpu: 0 });
+        let id = m.spawn(writer(FILE, pages), Placement::Cpu(0));
         let (mut most, mut half_way) = (0, None);
         while m.run(m.now() + MS, Some(id)).expect("it goes on") == Stop::Time {
             let counts = m.file_counts();
@@ -152,7 +152,7 @@ fn a_file_that_is_cut_off_gives_its_blocks_back() {
     }
     run(&mut m, 0, ops(vec![Op::Sync]));
     assert!(m.file_counts().file_pages <= 30);
-    let id = m.spawn(writer(FILE, 30 << 10), Placement { cpu: 0 });
+    let id = m.spawn(writer(FILE, 30 << 10), Placement::Cpu(0));
     let full = m.run(u64::MAX / 2, Some(id)).expect_err("there is no room for it");
     assert_eq!(full.to_string(), "no room on the disk for file 1 of disk 0: take a larger one");
 }
