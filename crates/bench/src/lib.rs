@@ -24,6 +24,7 @@ pub mod simulator;
 pub mod soundness;
 pub mod streams;
 pub mod subject;
+mod switches;
 pub mod table;
 pub mod turns;
 

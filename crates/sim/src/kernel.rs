@@ -164,7 +164,7 @@ impl Kernel {
     /// What a step of reclaim waits for: who has filled a disk's queue waits until there is room in it again.
     pub(crate) fn wait_for_room<T>(&mut self, step: Step<T, Wait>) -> Step<T, Wait> {
         match (self.pages.full.take(), step) {
-            (Some(disk), Step::Working) => Step::Wait(Wait::Queue(self.pages.devices.room(disk))),
+            (Some(disk), Step::Working) => Step::Wait(Wait::Io(self.pages.devices.room(disk))),
             (_, step) => step,
         }
     }

@@ -242,6 +242,10 @@ impl Machine {
     pub fn turns(&self) -> u64 {
         self.turns
     }
+    /// How often a CPU went from one task to another.
+    pub fn context_switches(&self) -> u64 {
+        self.schedule.switches()
+    }
     /// All work charged so far.
     pub fn work(&self) -> &Work {
         &self.kernel.work
