@@ -14,6 +14,7 @@ pub mod meaning;
 pub mod measure;
 pub mod metadata;
 pub mod options;
+pub mod processes;
 pub mod random;
 pub mod reclaim;
 pub mod replay;

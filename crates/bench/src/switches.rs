@@ -66,8 +66,8 @@ fn sample(machine: &mut Machine, stretch_ns: u64) -> f64 {
 pub fn rows(o: &Options) -> Vec<Row> {
     type What = (&'static str, &'static str, u64, u64, u64, Option<f64>);
     const ROWS: [What; 2] = [
-        ("C", "the end of a slice", 1_000_000_000, 0, 1_000_000_000, Some(100.0)),
-        ("Ca", "a task that sleeps, and one that wakes", 10_000, 100_000, 1_000_000, None),
+        ("W", "the end of a slice", 1_000_000_000, 0, 1_000_000_000, Some(100.0)),
+        ("Wa", "a task that sleeps, and one that wakes", 10_000, 100_000, 1_000_000, None),
     ];
     let row = |(number, what, compute_ns, sleep_ns, stretch_ns, limit): What| {
         let mut machine = machine(compute_ns, sleep_ns);
