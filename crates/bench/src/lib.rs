@@ -14,6 +14,7 @@ pub mod meaning;
 pub mod measure;
 pub mod metadata;
 pub mod options;
+pub mod processes;
 pub mod random;
 pub mod reclaim;
 pub mod replay;
@@ -24,6 +25,7 @@ pub mod simulator;
 pub mod soundness;
 pub mod streams;
 pub mod subject;
+mod switches;
 pub mod table;
 pub mod turns;
 

@@ -214,6 +214,7 @@ mod tests {
     use crate::sched::{Affinity, Nice};
     use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, ZoneSpec, ZoneType};
     use kontig_profiles::linux;
+    use kontig_program::{Batch, Op, Outcome, Placement, Program};
     use std::cell::RefCell;
     use std::rc::Rc;
     use std::sync::mpsc::{Receiver, channel};
@@ -369,5 +370,37 @@ mod tests {
         m.start(Body::Steps(None, Rc::new(RefCell::new(body))), Affinity::Cpu(0), 0);
         m.run(100_000, None).unwrap();
         assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, 500]);
+    }
+
+    /// Forks a child that ends at once, waits for it, and does so again.
+    #[derive(Clone)]
+    struct Forker {
+        left: u32,
+        is_child: bool,
+    }
+
+    impl Program for Forker {
+        fn next(&mut self, _: &[Outcome], todo: &mut Batch) {
+            if self.left > 0 && !self.is_child {
+                self.left -= 1;
+                todo.push(Op::Fork(Box::new(Forker { left: 0, is_child: true })));
+                todo.push(Op::WaitAny);
+            }
+        }
+        fn progress(&self) -> f64 {
+            0.0
+        }
+    }
+
+    #[test]
+    fn tasks_that_are_gone_leave_their_place_to_others() {
+        let mut m = machine();
+        let daemons = m.tasks.len();
+        let forkers = [0; 3].map(|_| m.spawn(Box::new(Forker { left: 200, is_child: false }), Placement::Any));
+        for id in forkers {
+            assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone));
+        }
+        m.run(m.now + 1_000_000, None).unwrap();
+        assert!(m.tasks.len() <= daemons + 2 * forkers.len(), "{} tasks for 600 children", m.tasks.len());
     }
 }

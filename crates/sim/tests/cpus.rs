@@ -62,6 +62,15 @@ fn the_second_of_two_busy_programs_on_a_cpu_gets_its_half() {
 }
 
 #[test]
+fn busy_programs_are_switched_between_once_a_slice() {
+    let mut m = machine(1, 16, linux("6.1"));
+    (0..2).for_each(|_| _ = m.spawn(busy(SECOND), Placement::Any));
+    pass(&mut m, SECOND);
+    // A period of 6 ms is shared by two; kcompactd looks twice a second.
+    assert!((320..=345).contains(&m.context_switches()), "{}", m.context_switches());
+}
+
+#[test]
 fn a_daemon_goes_to_another_cpu_of_its_node_if_its_own_is_busy() {
     // Memory enough is taken for kswapd to be woken, while a program computes on kswapd's CPU.
     let taker = || {
@@ -89,6 +98,52 @@ fn a_daemon_goes_to_another_cpu_of_its_node_if_its_own_is_busy() {
     for cpu in [2, 3].map(CpuId::new) {
         assert_eq!(m.cpu_use(cpu).system_ns, 0, "the programs were not disturbed");
     }
+}
+
+/// A program that forks so many children, which compute for so long, and waits for all of them.
+fn forker(children: usize, ns: u64) -> Box<Script> {
+    script(move |log| match log.len() {
+        n if n < children => Some(Op::Fork(ops(vec![Op::Compute(ns)]))),
+        n if n < 2 * children => Some(Op::WaitAny),
+        _ => None,
+    })
+}
+
+#[test]
+fn children_run_beside_each_other_unless_their_parent_is_bound() {
+    let took = |placement| {
+        let mut m = machine(4, 16, linux("6.1"));
+        let id = m.spawn(forker(8, 10 * MS), placement);
+        finish(&mut m, id);
+        let time = m.cpu_time(id);
+        assert_eq!(time.user_ns, 80 * MS, "what its children have computed counts as its own");
+        m.now()
+    };
+    let (any, bound) = (took(Placement::Any), took(Placement::Cpu(2)));
+    assert!((20 * MS..22 * MS).contains(&any), "{any} ns");
+    assert!((80 * MS..84 * MS).contains(&bound), "{bound} ns");
+}
+
+#[test]
+fn one_that_is_killed_while_it_computes_is_gone_at_once() {
+    let mut m = machine(2, 16, linux("6.1"));
+    let mut child = None;
+    let parent = script(move |log| match log {
+        [] => Some(Op::Fork(ops(vec![Op::Compute(SECOND)]))),
+        [fork] => {
+            let Value::Child(process) = fork.value else { panic!("{fork:?}") };
+            child = Some(process);
+            Some(Op::Sleep(MS))
+        }
+        [_, _] => child.map(Op::Kill),
+        [_, _, _] => child.map(Op::Wait),
+        _ => None,
+    });
+    let id = m.spawn(parent, Placement::Any);
+    finish(&mut m, id);
+    assert!((MS..2 * MS).contains(&m.now()), "{} ns", m.now());
+    let spent = m.cpu_time(id).user_ns;
+    assert!((9 * MS / 10..11 * MS / 10).contains(&spent), "it has computed for {spent} ns");
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Schedule {
     /// A tick at which tasks are spread.
     pub(super) fn balance(&mut self, at: u64) {
         for cpu in 0..self.cpus.len() {
-            if self.movable > 0 && self.is_idle(cpu) {
+            if self.idle > 0 && self.movable > 0 && self.is_idle(cpu) {
                 self.take_over(cpu, at);
                 self.publish(cpu);
             }

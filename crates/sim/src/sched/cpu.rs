@@ -74,31 +74,37 @@ impl Cpu {
     }
 
     /// How many tasks run or wait.
+    #[inline]
     pub(crate) fn runnable(&self) -> usize {
         self.queue.len() + usize::from(self.current != NONE)
     }
 
     /// How long the task that runs has been running.
+    #[inline]
     fn ran(&self) -> u64 {
         self.clock - self.picked.2
     }
 
     /// The virtual runtime of the task that runs.
+    #[inline]
     pub(crate) fn vruntime(&self) -> i64 {
         self.picked.0 + virtual_time(self.ran(), self.picked.1)
     }
 
     /// When the slice of the task that runs is over; never, as long as no other waits.
+    #[inline]
     pub(crate) fn slice_end(&self) -> u64 {
         if self.queue.is_empty() { u64::MAX } else { self.picked.2 + self.slice }
     }
 
     /// Whether the task that runs has to make way for another.
+    #[inline]
     pub(crate) fn is_slice_over(&self) -> bool {
         self.clock >= self.slice_end()
     }
 
     /// The slice of the task that runs, after the number of tasks has changed.
+    #[inline]
     pub(crate) fn renew_slice(&mut self, fair: &Fair) {
         if !self.queue.is_empty() {
             self.slice = fair.slice(self.runnable() as u64, self.picked.1, self.load);
@@ -106,6 +112,7 @@ impl Cpu {
     }
 
     /// Moves the least virtual runtime on.
+    #[inline]
     pub(crate) fn renew_least(&mut self) {
         let waits = self.queue.front().map(|w| w.vruntime);
         let runs = (self.current != NONE).then(|| self.vruntime());
@@ -118,12 +125,14 @@ impl Cpu {
     }
 
     /// A task waits from now on.
+    #[inline]
     pub(crate) fn queue(&mut self, waiting: Waiting) {
         let place = self.queue.partition_point(|w| w.vruntime <= waiting.vruntime);
         self.queue.insert(place, waiting);
     }
 
     /// The time without a task from `idle_from` to `at` was spent.
+    #[inline]
     pub(crate) fn settle_idle(&mut self, at: u64) {
         if self.current == NONE && at > self.idle_from {
             if self.io_waiters > 0 {

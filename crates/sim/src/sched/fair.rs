@@ -61,6 +61,7 @@ impl Fair {
     }
 
     /// The time a task of this weight may run where so many tasks of this weight in all want to.
+    #[inline]
     pub(crate) fn slice(&self, tasks: u64, weight: u32, all: u64) -> u64 {
         let period = if tasks > FEW { tasks * self.min_granularity } else { self.latency };
         // No slice is shorter than the shortest, as the kernel has it since 5.12; it counts in whole turns anyway.
@@ -68,11 +69,13 @@ impl Fair {
     }
 
     /// Whether a task that was woken goes before the one that runs.
+    #[inline]
     pub(crate) fn preempts(&self, woken: i64, weight: u32, running: i64) -> bool {
         running - woken > virtual_time(self.wakeup_granularity, weight)
     }
 
     /// The virtual runtime of a task that wakes where the least of all is `least`.
+    #[inline]
     pub(crate) fn of_woken(&self, own: i64, least: i64) -> i64 {
         own.max(least - (self.latency / 2) as i64)
     }

@@ -28,7 +28,7 @@ pub(crate) use topology::{Affinity, Topology};
 
 use cpu::{Cpu, NONE, Waiting};
 use fair::Fair;
-use min_tree::{Key, MinTree};
+use min_tree::{MinTree, NONE as NO_KEY};
 
 /// A turn that is next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,9 +81,11 @@ pub(crate) struct Schedule {
     /// Numbers of tasks that are gone.
     free: Vec<u32>,
     /// The next turn of each CPU that has had a task.
-    turns: MinTree<u128>,
-    /// When each task that sleeps wakes.
-    sleeps: MinTree<u64>,
+    turns: MinTree,
+    /// When each task that sleeps wakes, by the task's number.
+    sleeps: MinTree,
+    /// How many CPUs are idle.
+    idle: usize,
     /// How many waiting tasks could run on another CPU.
     movable: u32,
     /// When tasks are next spread over the CPUs; never, as long as none could be moved.
@@ -92,6 +94,8 @@ pub(crate) struct Schedule {
     preempted: Vec<u32>,
     /// What it takes a CPU to go from one task to another, ns.
     switch_ns: u64,
+    /// How often a CPU went to another task than it had before.
+    switches: u64,
 }
 
 /// A turn's place in the order: by time, then by task.
@@ -100,12 +104,19 @@ fn key(start: u64, task: u32) -> u128 {
     u128::from(start) << 32 | u128::from(task)
 }
 
+/// The time of such a place; the greatest where there is none.
+#[inline]
+fn at_of(key: u128) -> u64 {
+    if key == NO_KEY { u64::MAX } else { (key >> 32) as u64 }
+}
+
 impl Schedule {
     /// CPUs that are idle, without tasks.
     pub(crate) fn new(topology: Topology, switch_ns: u64) -> Schedule {
         Schedule {
             fair: Fair::new(topology.cpus()),
             cpus: vec![Cpu::new(); topology.cpus()],
+            idle: topology.cpus(),
             topology,
             entities: Vec::new(),
             free: Vec::new(),
@@ -115,6 +126,7 @@ impl Schedule {
             balance_at: u64::MAX,
             preempted: Vec::new(),
             switch_ns,
+            switches: 0,
         }
     }
 
@@ -161,6 +173,7 @@ impl Schedule {
     }
 
     /// Where a task may run.
+    #[inline]
     pub(crate) fn affinity_of(&self, task: u32) -> Affinity {
         self.entities[task as usize].affinity
     }
@@ -169,6 +182,11 @@ impl Schedule {
     pub(crate) fn bequeath(&mut self, gone: u32, heir: u32) {
         let time = std::mem::take(&mut self.entities[gone as usize].time);
         self.entities[heir as usize].time.add(time);
+    }
+
+    /// How often a CPU went to another task than it had before.
+    pub(crate) fn switches(&self) -> u64 {
+        self.switches
     }
 
     /// What a task's time on a CPU went into, up to `now`.
@@ -200,9 +218,9 @@ impl Schedule {
     #[inline]
     pub(crate) fn next(&self) -> Option<Turn> {
         let key = self.turns.least();
-        (key != Key::NONE).then(|| {
+        (key != NO_KEY).then(|| {
             let task = key as u32;
-            Turn { task, cpu: self.entities[task as usize].cpu as usize, start: (key >> 32) as u64 }
+            Turn { task, cpu: self.entities[task as usize].cpu as usize, start: at_of(key) }
         })
     }
 
@@ -211,24 +229,24 @@ impl Schedule {
     #[inline]
     pub(crate) fn horizon(&self, turn: Turn) -> u64 {
         let c = &self.cpus[turn.cpu];
-        let elsewhere = self.turns.least_besides(c.place.unwrap_or_default() as usize);
-        let elsewhere = if elsewhere == Key::NONE { u64::MAX } else { (elsewhere >> 32) as u64 };
+        let elsewhere = at_of(self.turns.least_besides(c.place.unwrap_or_default() as usize));
         elsewhere.max(turn.start + 1).min(c.slice_end()).min(self.next_event())
     }
 
     /// When a sleeper wakes or tasks are spread, by themselves.
     #[inline]
     pub(crate) fn next_event(&self) -> u64 {
-        self.sleeps.least().min(self.balance_at)
+        at_of(self.sleeps.least()).min(self.balance_at)
     }
 
     /// Lets what is next by itself happen at its time; the task whose sleep is over, if it is that.
+    #[inline]
     pub(crate) fn happen(&mut self) -> Option<u32> {
         let at = self.next_event();
-        if self.sleeps.least() == at {
-            let task = self.sleeps.first_at_most(at)? as u32;
-            self.sleeps.set(task as usize, u64::NONE);
-            return Some(task);
+        let first = self.sleeps.least();
+        if at_of(first) == at {
+            self.wake_not(first as u32);
+            return Some(first as u32);
         }
         self.balance(at);
         None
@@ -237,14 +255,14 @@ impl Schedule {
     /// A task that waits is to wake at this time.
     #[inline]
     pub(crate) fn wake_at(&mut self, task: u32, at: u64) {
-        // The greatest time is kept for tasks that do not sleep.
-        self.sleeps.set(task as usize, at.min(u64::NONE - 1));
+        // The greatest time is that of no time.
+        self.sleeps.set(task as usize, key(at.min(u64::MAX - 1), task));
     }
 
     /// A task that waits is not to wake by itself.
     #[inline]
     pub(crate) fn wake_not(&mut self, task: u32) {
-        self.sleeps.set(task as usize, u64::NONE);
+        self.sleeps.set(task as usize, NO_KEY);
     }
 
     /// A turn begins. Whether it is the task's own: if its slice is over while it computes, there is nothing for it to
@@ -325,6 +343,7 @@ impl Schedule {
             return self.pick(turn.cpu);
         }
         c.idle_from = c.clock;
+        self.idle += 1;
         let at = c.clock;
         if self.movable > 0 {
             self.take_over(turn.cpu, at);
@@ -348,6 +367,7 @@ impl Schedule {
     }
 
     /// The first that waits runs.
+    #[inline]
     fn pick(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let Some(first) = c.queue.pop_front() else { return };
@@ -360,10 +380,12 @@ impl Schedule {
     }
 
     /// A task that does not wait runs.
+    #[inline]
     fn start(&mut self, cpu: usize, task: u32) {
         let e = &mut self.entities[task as usize];
         let c = &mut self.cpus[cpu];
         debug_assert_eq!((c.current, e.cpu as usize), (NONE, cpu));
+        self.switches += u64::from(c.last != task);
         e.touched_at = c.clock;
         c.current = task;
         c.last = task;
@@ -373,6 +395,7 @@ impl Schedule {
     }
 
     /// What a task has computed up to `at` is behind it.
+    #[inline]
     fn settle(&mut self, cpu: usize, at: u64) {
         let c = &mut self.cpus[cpu];
         if c.current == NONE {
@@ -391,7 +414,7 @@ impl Schedule {
     fn publish(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let key = if c.current == NONE {
-            Key::NONE
+            NO_KEY
         } else {
             let left = self.entities[c.current as usize].left;
             c.turn_at = if left == 0 { c.clock } else { (c.clock + left).min(c.slice_end()).max(c.clock) };
@@ -402,6 +425,7 @@ impl Schedule {
         turns.set(place as usize, key);
     }
 
+    #[inline]
     fn count_movable(&mut self, task: u32, by: i32) {
         if !matches!(self.entities[task as usize].affinity, Affinity::Cpu(_)) {
             self.movable = self.movable.wrapping_add_signed(by);

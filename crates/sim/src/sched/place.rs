@@ -9,6 +9,7 @@ use super::{Affinity, Schedule};
 
 impl Schedule {
     /// A task that waited wants a CPU, from `at` on.
+    #[inline]
     pub(crate) fn wake(&mut self, task: u32, at: u64) {
         let e = &self.entities[task as usize];
         let from = e.cpu as usize;
@@ -38,6 +39,7 @@ impl Schedule {
     }
 
     /// A task is at its CPU and wants to run.
+    #[inline]
     pub(super) fn arrive(&mut self, task: u32, at: u64) {
         let e = &mut self.entities[task as usize];
         let cpu = e.cpu as usize;
@@ -47,6 +49,7 @@ impl Schedule {
         if c.current == NONE {
             c.settle_idle(at);
             c.clock = c.clock.max(at);
+            self.idle -= 1;
             self.start(cpu, task);
         } else {
             let (vruntime, weight) = (e.vruntime, e.weight);
@@ -63,6 +66,7 @@ impl Schedule {
     }
 
     /// A task that neither runs nor waits for its CPU is another CPU's from now on, as far behind or ahead as it was.
+    #[inline]
     pub(super) fn transfer(&mut self, task: u32, to: usize) {
         let e = &mut self.entities[task as usize];
         let from = e.cpu as usize;
@@ -73,12 +77,14 @@ impl Schedule {
     }
 
     /// A CPU's least virtual runtime at `at`.
+    #[inline]
     fn least_at(&mut self, cpu: usize, at: u64) -> i64 {
         self.settle(cpu, at);
         self.cpus[cpu].renew_least();
         self.cpus[cpu].least
     }
 
+    #[inline]
     pub(super) fn is_idle(&self, cpu: usize) -> bool {
         self.cpus[cpu].current == NONE
     }
@@ -89,7 +95,7 @@ impl Schedule {
 
     /// An idle CPU of the same node for a task that may go there: of an idle core if there is one.
     fn idle_near(&self, affinity: Affinity, cpu: usize) -> Option<usize> {
-        if matches!(affinity, Affinity::Cpu(_)) {
+        if self.idle == 0 || matches!(affinity, Affinity::Cpu(_)) {
             return None;
         }
         let idle = || self.topology.around(cpu).filter(|cpu| self.is_idle(*cpu));

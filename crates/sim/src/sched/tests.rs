@@ -106,7 +106,7 @@ impl Bench {
         let s = &self.s;
         let mut seen = vec![0; s.entities.len()];
         let mut movable = 0;
-        let mut first = u128::NONE;
+        let mut first = NO_KEY;
         for (number, c) in s.cpus.iter().enumerate() {
             assert!(c.queue.iter().is_sorted_by_key(|w| w.vruntime));
             assert!(c.current != NONE || c.queue.is_empty(), "CPU {number} is idle and tasks wait for it");
@@ -127,10 +127,11 @@ impl Bench {
             }
         }
         assert_eq!(s.movable as usize, movable);
+        assert_eq!(s.idle, s.cpus.iter().filter(|c| c.current == NONE).count());
         assert!(movable == 0 || s.balance_at < u64::MAX);
         assert_eq!(s.turns.least(), first);
         for (task, seen) in seen.into_iter().enumerate() {
-            assert_eq!(seen + usize::from(s.sleeps.get(task) != u64::NONE), 1, "task {task}");
+            assert_eq!(seen + usize::from(s.sleeps.get(task) != NO_KEY), 1, "task {task}");
         }
     }
 

@@ -33,7 +33,7 @@ impl Fsync {
                 match k.write_pass(c, &mut self.pass) {
                     Halt::Done => self.waits_for = Some(0),
                     Halt::Turn => return Step::Working,
-                    Halt::Full(room) => return Step::Wait(Wait::Queue(room)),
+                    Halt::Full(room) => return Step::Wait(Wait::Io(room)),
                 }
                 continue;
             };

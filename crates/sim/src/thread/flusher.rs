@@ -64,7 +64,7 @@ impl FlusherThread {
                 match k.write_pass(c, pass) {
                     Halt::Done => {}
                     Halt::Turn => return Step::Working,
-                    Halt::Full(room) => return Step::Wait(Wait::Queue(room)),
+                    Halt::Full(room) => return Step::Wait(Wait::Io(room)),
                 }
                 let (pass, had) = (*pass, *had);
                 self.pass = None;
