@@ -113,7 +113,7 @@ impl Task {
     }
     /// With a copy on each of these CPUs.
     pub fn on(self, cpus: impl IntoIterator<Item = usize>) -> Task {
-        Task { placements: cpus.into_iter().map(|cpu| Placement::Cpu(cpu)).collect(), ..self }
+        Task { placements: cpus.into_iter().map(Placement::Cpu).collect(), ..self }
     }
     /// With so many copies, each where the machine's scheduler finds best.
     pub fn anywhere(self, copies: usize) -> Task {

@@ -62,7 +62,7 @@ pub fn reader_of(name: FileName, pages: u32, times: u32) -> Box<Script> {
 }
 
 pub fn stat(m: &Machine, item: NodeStat) -> u64 {
-    m.memory().lru().of_node(m.memory().nodes()[0].id).stat_exact(item) as u64
+    m.memory().lru().of_node(m.memory().nodes()[0].id).stat_exact(item)
 }
 
 pub fn listed(m: &Machine, backing: Backing) -> u64 {
