@@ -8,11 +8,13 @@
 //! (`taskset -c 1 cargo bench …`) where other programs run.
 
 pub mod compaction;
+pub mod files;
 pub mod limit;
 pub mod meaning;
 pub mod measure;
 pub mod metadata;
 pub mod options;
+pub mod processes;
 pub mod random;
 pub mod reclaim;
 pub mod replay;
@@ -23,6 +25,7 @@ pub mod simulator;
 pub mod soundness;
 pub mod streams;
 pub mod subject;
+mod switches;
 pub mod table;
 pub mod turns;
 

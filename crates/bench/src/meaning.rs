@@ -83,6 +83,12 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "Ld",
         "A page moved to the end where reclaim takes it next, at random: what a page written out for reclaim takes.",
     ),
+    ("C", "A page of a file that a simulated process reads and finds in memory."),
+    ("Ca", "A page read from a simulated disk, ahead of the reader, while an old one is reclaimed for it."),
+    ("Cb", "A page written to a file: dirtied, written back by the flusher, and reclaimed."),
+    ("P", "A page that a small process touches between its fork and its end: what a build of many commands does."),
+    ("Pa", "The same where the page is its parent's, and is copied."),
+    ("Pb", "The same on a machine that keeps the order of its pages."),
 ];
 
 /// What a row means.

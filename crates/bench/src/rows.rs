@@ -5,7 +5,7 @@ use crate::rival::{self, Called};
 use crate::streams::{self, Stream, Visit};
 use crate::subject::{self, Contender};
 use crate::table::Row;
-use crate::{Options, compaction, metadata, reclaim, runs, simulator, soundness, turns};
+use crate::{Options, compaction, files, metadata, processes, reclaim, runs, simulator, soundness, switches, turns};
 
 /// Is told how the table comes along.
 pub trait Listener {
@@ -59,10 +59,13 @@ pub fn each(o: &Options, rivals: &[Contender<Called>], listener: &mut dyn Listen
     group(o, listener, &["11", "12"], "soundness", soundness::rows);
     group(o, listener, &["13", "13a", "13b"], "simulator", simulator::event_rows);
     group(o, listener, &["U", "Ua", "Ub"], "runs", runs::rows);
-    group(o, listener, &["T1", "T80", "T1000"], "turns", turns::rows);
+    group(o, listener, &["T1", "T80", "T1000", "Ts"], "turns", turns::rows);
+    group(o, listener, &["W", "Wa"], "switches", switches::rows);
     group(o, listener, &["F"], "fragmenting", |o| vec![simulator::fragmenting_row(o)]);
     group(o, listener, &["S", "M"], "compaction", compaction::rows);
     group(o, listener, &["L", "La", "Lb", "Lc", "Ld", "Le"], "reclaim", reclaim::rows);
+    group(o, listener, &["C", "Ca", "Cb"], "files", files::rows);
+    group(o, listener, &["P", "Pa", "Pb"], "processes", processes::rows);
     while let Some(&(_, peer)) = without.first() {
         let (of_peer, others) = without.into_iter().partition(|(_, p)| *p == peer);
         let of_peer: Vec<(&str, &str)> = of_peer;

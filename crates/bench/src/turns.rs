@@ -1,4 +1,5 @@
-//! Rows T: what a turn takes with 1, 80 and 1,000 tasks, each of which does next to nothing and sleeps.
+//! Rows T: what a turn takes with 1, 80 and 1,000 tasks, each of which does next to nothing and sleeps; and what a fault
+//! takes beside 1,000 that sleep a second at a time.
 //!
 //! The machine has 80 CPUs and the tasks are spread evenly over them, so with 1,000 a task often finds its CPU busy.
 //! What one task takes is the turn itself; what more tasks add is the search for the next one and the caches they
@@ -9,7 +10,7 @@ use crate::options::Options;
 use crate::simulator::costs;
 use crate::subject::one_zone;
 use crate::table::{Row, Target, Unit};
-use kontig_mm::Memory;
+use kontig_mm::{Memory, VmEvent};
 use kontig_profiles::linux;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::Machine;
@@ -45,13 +46,34 @@ impl Program for Sleeper {
     }
 }
 
-/// A machine with so many tasks, each asleep for a time of its own.
-fn machine(tasks: usize) -> Machine {
+/// Touches 64 pages and unmaps them, again and again; one that stays keeps the mapping.
+#[derive(Clone)]
+struct Faulter {
+    region: Option<Region>,
+}
+
+impl Program for Faulter {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        if let Some(Value::Region(region)) = done.last().map(|o| o.value) {
+            self.region = Some(region);
+        }
+        let Some(region) = self.region else { return todo.push(Op::Mmap { pages: 65 }) };
+        let gone = Region { pages: 64, ..region };
+        (0..8).for_each(|_| todo.extend([Op::Touch(region), Op::Munmap(gone)]));
+    }
+
+    fn progress(&self) -> f64 {
+        0.0
+    }
+}
+
+/// A machine with so many tasks, each asleep for so long and a time of its own.
+fn machine(tasks: usize, sleep_ns: u64) -> Machine {
     let memory = Memory::new(&one_zone(1 << 15, CPUS), linux("6.1")).expect("a valid machine");
     let mut machine = Machine::new(memory, costs());
     for task in 0..tasks {
-        let sleeper = Sleeper { region: None, sleep_ns: 10_000 + (task as u64 * 37) % 977 };
-        machine.spawn(Box::new(sleeper), Placement { cpu: task % CPUS });
+        let sleeper = Sleeper { region: None, sleep_ns: sleep_ns + (task as u64 * 37) % 977 };
+        machine.spawn(Box::new(sleeper), Placement::Cpu(task % CPUS));
     }
     machine
 }
@@ -65,10 +87,44 @@ fn sample(machine: &mut Machine) -> f64 {
     started.elapsed().as_nanos() as f64 / (machine.turns() - before) as f64
 }
 
+/// Nanoseconds a fault.
+fn sample_faults(machine: &mut Machine) -> f64 {
+    let faults = |machine: &Machine| machine.memory().vmstat().get(VmEvent::Pgfault);
+    let (before, started) = (faults(machine), Instant::now());
+    while faults(machine) - before < 1 << 21 {
+        machine.run(machine.now() + STRETCH_NS, None).expect("nothing is asked for that there is not");
+    }
+    started.elapsed().as_nanos() as f64 / (faults(machine) - before) as f64
+}
+
+/// The row of faults: beside tasks that sleep, against alone.
+fn row_of_faults(o: &Options) -> Row {
+    let mut machines = [1000, 0].map(|asleep| machine(asleep, 1_000_000_000));
+    let mut samples = [Vec::new(), Vec::new()];
+    machines.iter_mut().for_each(|machine| _ = machine.spawn(Box::new(Faulter { region: None }), Placement::Cpu(0)));
+    for repetition in 0..=o.repetitions() {
+        for (machine, samples) in machines.iter_mut().zip(&mut samples) {
+            let ns = sample_faults(machine);
+            if repetition > 0 {
+                samples.push(ns);
+            }
+        }
+    }
+    let [beside, alone] = samples.map(Samples::new);
+    Row {
+        number: "Ts",
+        what: "simulator, a fault and its part of an unmap, beside 1000 tasks that sleep".into(),
+        unit: Unit::Ns,
+        ours: beside,
+        peer: Some(("alone".into(), alone)),
+        target: Some(Target::Ratio(1.05)),
+    }
+}
+
 /// The rows: one task, and more against one.
 pub fn rows(o: &Options) -> Vec<Row> {
     const ROWS: [(&str, usize, Option<f64>); 3] = [("T1", 1, None), ("T80", 80, Some(4.0)), ("T1000", 1000, Some(6.0))];
-    let mut machines = ROWS.map(|(_, tasks, _)| machine(tasks));
+    let mut machines = ROWS.map(|(_, tasks, _)| machine(tasks, 10_000));
     let mut samples = ROWS.map(|_| Vec::new());
     // The first repetition is for warming up.
     for repetition in 0..=o.repetitions() {
@@ -95,5 +151,5 @@ pub fn rows(o: &Options) -> Vec<Row> {
             target: limit.map(Target::Ratio),
         }
     });
-    rows.collect()
+    rows.chain([row_of_faults(o)]).collect()
 }

@@ -7,6 +7,7 @@ use crate::heap::Heap;
 use crate::hugealloc::HugeAlloc;
 use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
+use crate::steps::Steps;
 use crate::unmovable::FragmentUnmovable;
 use crate::watch::Watch;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,8 @@ pub enum Kind {
     Watch(Watch),
     /// A process replaces its memory, a stretch at a time.
     Churn(Churn),
+    /// A process that does what the file says, with files and memory.
+    Steps(Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
 }
@@ -55,6 +58,7 @@ impl Kind {
             Kind::Compact(b) => Task::new(b),
             Kind::Watch(b) => Task::new(b),
             Kind::Churn(b) => Task::new(b),
+            Kind::Steps(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
         })
     }

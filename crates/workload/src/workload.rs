@@ -26,6 +26,8 @@
 //! run = { kind = "churn", size = "64 MiB" }
 //! ```
 //!
+//! In place of `cpus`, `copies = 4` starts four that are bound to no CPU.
+//!
 //! What has a short form is written in it.
 
 use crate::fragmenter::Holes;
@@ -72,16 +74,18 @@ pub struct TaskEntry {
     /// Whether it is measured and not waited for: the phase ends when the others are done.
     #[serde(default)]
     pub beside: bool,
-    /// The CPUs it has a copy on.
-    #[serde(default = "the_first")]
-    pub cpus: Vec<usize>,
+    /// The CPUs it has a copy on, bound to it; without, the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Vec<usize>>,
+    /// Or how many copies it has, each where the machine's scheduler finds best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies: Option<usize>,
     /// What it does.
     pub run: Kind,
 }
 
-fn the_first() -> Vec<usize> {
-    vec![0]
-}
+/// The most copies a task can have.
+const MOST_COPIES: usize = 1 << 16;
 
 /// A workload as written, in either form.
 #[derive(Clone, Serialize, Deserialize)]
@@ -151,7 +155,20 @@ impl From<Workload> for Written {
 impl TaskEntry {
     /// A task with nothing said of it but what it does.
     fn plain(run: Kind) -> TaskEntry {
-        TaskEntry { name: None, background: false, beside: false, cpus: the_first(), run }
+        TaskEntry { name: None, background: false, beside: false, cpus: None, copies: None, run }
+    }
+
+    /// Whether it can be said where it runs.
+    fn check(&self) -> Result<(), String> {
+        match self.copies {
+            Some(_) if self.cpus.is_some() => {
+                Err("a task has either cpus, or copies that are not bound, not both".into())
+            }
+            Some(copies) if !(1..=MOST_COPIES).contains(&copies) => {
+                Err(format!("copies = {copies}: a task has at least one, and at most {MOST_COPIES}"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -159,14 +176,22 @@ impl PhaseEntry {
     /// What its only task does, if that is all there is to say of the phase but its name.
     fn only(&self) -> Option<&Kind> {
         match self.task.as_slice() {
-            [one] if self.seconds.is_none() && *one == TaskEntry::plain(one.run.clone()) => Some(&one.run),
+            [one] if self.seconds.is_none() => {
+                let plain = one.name.is_none() && !one.background && one.copies.is_none();
+                (plain && one.cpus.as_deref().is_none_or(|cpus| cpus == [0])).then_some(&one.run)
+            }
             _ => None,
         }
     }
 
     fn phase(&self) -> Phase {
         let task = |entry: &TaskEntry| {
-            let mut task = entry.run.task()?.on(entry.cpus.iter().copied());
+            let mut task = entry.run.task()?;
+            match (entry.copies, &entry.cpus) {
+                (Some(copies), _) => task = task.anywhere(copies),
+                (None, Some(cpus)) => task = task.on(cpus.iter().copied()),
+                (None, None) => {}
+            }
             task.name.clone_from(&entry.name);
             task.background = entry.background;
             task.beside = entry.beside;
@@ -209,6 +234,11 @@ impl Workload {
         for (i, phase) in self.phases.iter().enumerate() {
             within("seconds", phase.seconds.unwrap_or(0.0), LONGEST_S)
                 .map_err(|reason| Wrong::at(&["phase", &i.to_string(), "seconds"], reason))?;
+            for (t, task) in phase.task.iter().enumerate() {
+                task.check().map_err(|reason| {
+                    Wrong::at(&["phase", &i.to_string(), "task", &t.to_string(), "copies"], reason)
+                })?;
+            }
         }
         self.scenario().check().map_err(|wrong| self.in_file(wrong))
     }
@@ -217,8 +247,8 @@ impl Workload {
     ///
     /// # Errors
     /// What does not fit.
-    pub fn fits(&self, pages: u64, cpus: usize) -> Result<(), Wrong> {
-        self.scenario().fits(pages, cpus).map_err(|wrong| self.in_file(wrong))
+    pub fn fits(&self, pages: u64, cpus: usize, disks: &[u32]) -> Result<(), Wrong> {
+        self.scenario().fits(pages, cpus, disks).map_err(|wrong| self.in_file(wrong))
     }
 
     /// What is wrong with the scenario, by the keys of the file: the short form has a key for each phase, and a task
@@ -292,6 +322,7 @@ impl Workload {
 mod tests {
     use super::*;
     use crate::fragmenter::Fragment;
+    use kontig_program::Placement;
 
     const SHORT: &str =
         "prepare = { kind = 'fragment', holes = 'last' }\nsettle_s = 2.5\nmeasure = { kind = 'compact' }";
@@ -329,6 +360,23 @@ mod tests {
         let task = &scenario.phases[0].tasks[0];
         assert_eq!((task.name.as_deref(), task.placements.len()), (Some("a"), 2));
         assert_eq!(of(&toml::to_string(&workload).unwrap()), workload);
+    }
+
+    #[test]
+    fn copies_are_bound_to_no_cpu() {
+        let with = |place: &str| {
+            of(&format!("[[phase]]\nname = 'a'\n[[phase.task]]\n{place}\nrun = {{ kind = 'churn', size = '1 MiB' }}\n"))
+        };
+        let workload = with("copies = 3");
+        assert_eq!(workload.scenario().phases[0].tasks[0].placements, [Placement::Any; 3]);
+        assert_eq!(of(&toml::to_string(&workload).unwrap()), workload);
+        for (place, said) in
+            [("copies = 3\ncpus = [1]", "not both"), ("copies = 0", "copies = 0: a task has at least one")]
+        {
+            let wrong = with(place).validate().unwrap_err();
+            assert_eq!(wrong.way, ["phase", "0", "task", "0", "copies"]);
+            assert!(wrong.reason.contains(said), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,0 +1,116 @@
+//! Rows P: what a page takes of a small process that is forked, touches its memory and exits, again and again.
+//!
+//! A parent with a mapping forks a child, which writes to a stretch of it and is gone; the parent waits for it. What the
+//! parent has not touched is zeroed for the child, what it has is copied. The fork and the end are paid for by the pages.
+
+use crate::measure::Samples;
+use crate::options::Options;
+use crate::simulator::costs;
+use crate::subject::one_zone;
+use crate::table::{Row, Target, Unit};
+use kontig_mm::{MachineSpec, Memory};
+use kontig_profiles::linux;
+use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
+use kontig_sim::Machine;
+use std::any::Any;
+use std::time::Instant;
+
+/// Pages a child touches: 4 MiB, as a shell or a compiler's driver does.
+const PAGES: u32 = 1024;
+/// Children in a sample.
+const CHILDREN: u32 = 2000;
+
+/// Touches the mapping it has from its parent, and exits.
+#[derive(Clone)]
+struct Child {
+    region: Region,
+    begun: bool,
+}
+
+impl Program for Child {
+    fn next(&mut self, _: &[Outcome], todo: &mut Batch) {
+        if !std::mem::replace(&mut self.begun, true) {
+            todo.push(Op::Touch(self.region));
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        0.0
+    }
+}
+
+/// Forks children one after the other.
+#[derive(Clone)]
+struct Parent {
+    /// Whether it has touched its memory itself.
+    has_touched: bool,
+    region: Option<Region>,
+    left: u32,
+    started: Option<Instant>,
+    /// Nanoseconds a page of each sample.
+    samples: Vec<f64>,
+    wanted: usize,
+}
+
+impl Program for Parent {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let Some(region) = self.region else {
+            match done.last().map(|last| last.value) {
+                Some(Value::Region(region)) => {
+                    self.region = Some(region);
+                    // Something of its own, so that a page table is copied in any case.
+                    todo.push(Op::Touch(Region { pages: if self.has_touched { PAGES } else { 1 }, ..region }));
+                }
+                _ => todo.push(Op::Mmap { pages: PAGES }),
+            }
+            return;
+        };
+        if self.left == 0 {
+            if let Some(started) = self.started.take() {
+                let pages = f64::from(PAGES) * f64::from(CHILDREN);
+                self.samples.push(started.elapsed().as_nanos() as f64 / pages);
+            }
+            if self.samples.len() == self.wanted {
+                return;
+            }
+            (self.left, self.started) = (CHILDREN, Some(Instant::now()));
+        }
+        self.left -= 1;
+        todo.extend([Op::Fork(Box::new(Child { region, begun: false })), Op::WaitAny]);
+    }
+
+    fn progress(&self) -> f64 {
+        self.samples.len() as f64 / self.wanted as f64
+    }
+}
+
+fn row(number: &'static str, what: &str, has_touched: bool, reclaims: bool, o: &Options) -> Row {
+    let spec = MachineSpec { lru: reclaims, ..one_zone(1 << 18, 2) };
+    let mut machine = Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), costs());
+    let samples = Vec::new();
+    // The first warms up.
+    let wanted = o.repetitions() + 1;
+    let parent = Parent { has_touched, region: None, left: 0, started: None, samples, wanted };
+    let id = machine.spawn(Box::new(parent), Placement::Cpu(0));
+    machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
+    let program = machine.program(id).expect("it was started") as &dyn Any;
+    let parent: &Parent = program.downcast_ref().expect("it is the parent");
+    let ours = Samples::new(parent.samples[1..].to_vec());
+    Row {
+        number,
+        what: format!("simulator, {what} = {:.1} M fault+free/s", 1000.0 / ours.median()),
+        unit: Unit::Ns,
+        ours,
+        peer: None,
+        target: Some(Target::AtMost(40.0)),
+    }
+}
+
+/// The rows.
+pub fn rows(o: &Options) -> Vec<Row> {
+    vec![
+        row("P", "fork, touch 4 MiB, exit", false, false, o),
+        row("Pa", "the same of pages that are copied", true, false, o),
+        row("Pb", "the same on a machine that reclaims", false, true, o),
+    ]
+}

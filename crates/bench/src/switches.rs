@@ -1,0 +1,88 @@
+//! Rows C: what it takes to go from one task to another where more want a CPU than there are.
+//!
+//! On 8 CPUs 128 tasks that are bound to none compute. Either each computes for long, so that a switch is the end of a
+//! slice; or it computes shortly and sleeps, so that a switch is a task that sleeps, one that wakes and finds its place
+//! among those that wait, and the program that says what it does next.
+
+use crate::measure::Samples;
+use crate::options::Options;
+use crate::simulator::costs;
+use crate::subject::one_zone;
+use crate::table::{Row, Target, Unit};
+use kontig_mm::Memory;
+use kontig_profiles::linux;
+use kontig_program::{Batch, Op, Outcome, Placement, Program};
+use kontig_sim::Machine;
+use std::time::Instant;
+
+const CPUS: usize = 8;
+const TASKS: u64 = 128;
+/// Switches of one repetition.
+const SWITCHES: u64 = 1 << 19;
+
+/// Computes and sleeps, again and again.
+#[derive(Clone)]
+struct Worker {
+    compute_ns: u64,
+    sleep_ns: u64,
+}
+
+impl Program for Worker {
+    fn next(&mut self, _: &[Outcome], todo: &mut Batch) {
+        for _ in 0..8 {
+            todo.push(Op::Compute(self.compute_ns));
+            if self.sleep_ns > 0 {
+                todo.push(Op::Sleep(self.sleep_ns));
+            }
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        0.0
+    }
+}
+
+/// A machine whose tasks compute for so long and sleep for so long, each a little longer than the one before.
+fn machine(compute_ns: u64, sleep_ns: u64) -> Machine {
+    let memory = Memory::new(&one_zone(1 << 15, CPUS), linux("6.1")).expect("a valid machine");
+    let mut machine = Machine::new(memory, costs());
+    for task in 0..TASKS {
+        let worker = Worker { compute_ns: compute_ns + 37 * task, sleep_ns };
+        machine.spawn(Box::new(worker), Placement::Any);
+    }
+    machine
+}
+
+/// Nanoseconds a switch; the machine runs so far between two looks at their number.
+fn sample(machine: &mut Machine, stretch_ns: u64) -> f64 {
+    let (before, started) = (machine.context_switches(), Instant::now());
+    while machine.context_switches() - before < SWITCHES {
+        machine.run(machine.now() + stretch_ns, None).expect("nothing is asked for that there is not");
+    }
+    started.elapsed().as_nanos() as f64 / (machine.context_switches() - before) as f64
+}
+
+/// The rows: ends of slices, and tasks that sleep and wake.
+pub fn rows(o: &Options) -> Vec<Row> {
+    type What = (&'static str, &'static str, u64, u64, u64, Option<f64>);
+    const ROWS: [What; 2] = [
+        ("W", "the end of a slice", 1_000_000_000, 0, 1_000_000_000, Some(100.0)),
+        ("Wa", "a task that sleeps, and one that wakes", 10_000, 100_000, 1_000_000, None),
+    ];
+    let row = |(number, what, compute_ns, sleep_ns, stretch_ns, limit): What| {
+        let mut machine = machine(compute_ns, sleep_ns);
+        // The first repetition is for warming up.
+        let samples: Vec<f64> = (0..=o.repetitions()).map(|_| sample(&mut machine, stretch_ns)).collect();
+        let ours = Samples::new(samples[1..].to_vec());
+        let rate = 1000.0 / ours.median();
+        Row {
+            number,
+            what: format!("simulator, {what}, {TASKS} tasks on {CPUS} CPUs = {rate:.1} M/s"),
+            unit: Unit::Ns,
+            ours,
+            peer: None,
+            target: limit.map(Target::AtMost),
+        }
+    };
+    ROWS.map(row).into()
+}
