@@ -1,7 +1,7 @@
 //! What a machine cannot do for a program.
 
 use kontig_mm::sysctl::SysctlError;
-use kontig_program::Op;
+use kontig_program::{FileName, Op};
 use std::fmt;
 
 /// A program asked for something the machine cannot give.
@@ -9,19 +9,44 @@ use std::fmt;
 pub enum SimError {
     /// A sysctl write was refused.
     Sysctl(SysctlError),
-    /// Memory ran out where the kernel would look for a process to kill; this machine has no OOM killer.
+    /// Memory ran out, and there is nobody to kill, or a process that nobody waits for is killed.
     OutOfMemory {
         /// What got no memory.
         what: String,
     },
-    /// All that was ever mapped together is more than 16 TiB: no page of this mapping could have an owner.
+    /// All that is mapped together is more than 16 TiB: no page of this mapping could have an owner.
     NoAddressSpace {
         /// The pages of the mapping.
         pages: u32,
     },
+    /// The program waits for a process that is not its child.
+    NoSuchProcess {
+        /// What it asked for.
+        op: String,
+    },
+    /// There is no file of this name.
+    NoSuchFile {
+        /// The name.
+        name: FileName,
+    },
+    /// The machine has no disk of this number.
+    NoSuchDisk {
+        /// The number, from 0.
+        disk: u8,
+    },
+    /// A disk has no room for what is written.
+    DiskFull {
+        /// The file.
+        name: FileName,
+    },
     /// The program used memory that is not its own.
     BadAddress {
         /// What it asked for.
+        op: String,
+    },
+    /// Those who come to a barrier do not agree on how many they are.
+    WrongBarrier {
+        /// What the last one asked for.
         op: String,
     },
 }
@@ -37,11 +62,22 @@ impl fmt::Display for SimError {
         match self {
             SimError::Sysctl(e) => e.fmt(f),
             SimError::OutOfMemory { what } => {
-                write!(f, "the simulated machine is out of memory: {what} (it has no OOM killer; ask for less)")
+                write!(f, "the simulated machine is out of memory: {what} (ask for less)")
             }
             SimError::NoAddressSpace { pages } => {
                 write!(f, "no room to map {pages} pages: all mappings of a machine together are at most 16 TiB")
             }
+            SimError::WrongBarrier { op } => {
+                write!(f, "the workload's tasks do not agree on how many a barrier is for, at least one: {op}")
+            }
+            SimError::NoSuchProcess { op } => write!(f, "the workload waits for a child it does not have: {op}"),
+            SimError::NoSuchFile { name } => {
+                write!(f, "the workload opens {name}, which is not there: create it first")
+            }
+            SimError::NoSuchDisk { disk } => {
+                write!(f, "the workload uses files on disk {disk}, and the machine has none: give it a [[disk]]")
+            }
+            SimError::DiskFull { name } => write!(f, "no room on the disk for {name}: take a larger one"),
             SimError::BadAddress { op } => write!(f, "the workload used memory it does not hold: {op}"),
         }
     }

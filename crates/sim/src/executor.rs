@@ -1,17 +1,21 @@
 //! The executor: gives turns, settles what they took, and delivers wakes.
 //!
-//! Every task has a clock. The task whose turn begins first ([`Schedule`]) runs until it passes the time at which the
-//! next turn begins, has to wait, or has woken another. So the order of all engine operations follows from virtual
-//! time alone.
+//! Every CPU has a clock. The task that runs on the CPU whose clock is furthest behind ([`Turn`]) runs until it passes
+//! the time at which the next turn or event begins, has to wait, or has woken another. So the order of all engine
+//! operations follows from virtual time alone.
 
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
+use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
-use crate::schedule::Turn;
-use crate::task::{State, TaskId};
-use crate::wait::Waits;
-use kontig_mm::{CpuId, Step, Wait};
+use crate::process::Process;
+use crate::process::family::Birth;
+use crate::sched::{Then, Turn};
+use crate::task::{Body, State, TaskId};
+use crate::timer::Event;
+use crate::wait::Wait;
+use kontig_mm::{CpuId, Step};
 
 impl Machine {
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.
@@ -30,7 +34,13 @@ impl Machine {
                 self.now = self.now.max(entered);
                 return Ok(Stop::ProgramDone);
             }
-            let Some(turn) = self.schedule.next().filter(|turn| turn.start < until) else {
+            let turn = self.schedule.next();
+            let due = self.kernel.timers.next_at().min(self.schedule.next_event());
+            if due < until && turn.is_none_or(|turn| due <= turn.start) {
+                self.happen(due);
+                continue;
+            }
+            let Some(turn) = turn.filter(|turn| turn.start < until) else {
                 self.now = until;
                 return Ok(Stop::Time);
             };
@@ -39,7 +49,36 @@ impl Machine {
             if turn.start >= self.next_fold {
                 self.fold_counters(turn.start);
             }
-            self.turn(turn, until)?;
+            if self.schedule.begin(turn) {
+                self.turn(turn, until)?;
+            }
+            self.tell_preempted();
+        }
+    }
+
+    /// Lets happen what is due by itself: an event, or the end of a sleep.
+    fn happen(&mut self, due: u64) {
+        self.now = due;
+        if self.kernel.timers.next_at() == due {
+            match self.kernel.timers.pop() {
+                Some((_, Event::Woken(task))) => self.schedule.wake(task.0, due),
+                Some((_, Event::IoDone(device))) => self.kernel.io_done(device, due),
+                None => {}
+            }
+        } else if let Some(task) = self.schedule.happen() {
+            self.kernel.queues.leave(TaskId(task));
+            self.tasks[task as usize].state = State::TimedOut;
+            self.schedule.wake(task, due);
+        }
+        self.deliver_wakes(due);
+        self.tell_preempted();
+    }
+
+    /// Tasks that had to make way are on no CPU.
+    #[inline]
+    fn tell_preempted(&mut self) {
+        while let Some(task) = self.schedule.take_preempted() {
+            self.tasks[task as usize].body.leave_cpu(&mut self.kernel);
         }
     }
 
@@ -51,79 +90,118 @@ impl Machine {
     }
 
     fn turn(&mut self, turn: Turn, until: u64) -> Result<(), SimError> {
-        let Turn { task: number, start } = turn;
-        let next = self.schedule.next_of_others(number).unwrap_or(u64::MAX).max(start + 1);
         // Folding concerns every task: no turn goes past it.
-        let horizon = next.min(self.next_fold);
-        let cpu = CpuId::new(self.schedule.cpu_of(number));
+        let horizon = self.schedule.horizon(turn).min(self.next_fold).min(self.kernel.timers.next_at());
+        let cpu = CpuId::new(turn.cpu);
         let node = self.kernel.mem.node_of_cpu(cpu);
-        let mut c = Context { cpu, node, now: start, horizon, until, user_ns: 0 };
-        let task = &mut self.tasks[number as usize];
-        let timed_out = task.state == State::Sleeping;
-        let step = match task.body.turn(&mut self.kernel, &mut c, timed_out) {
-            Ok(step) => step,
-            Err(e) => {
-                task.state = State::Done;
-                self.schedule.want_none(number);
-                return Err(e);
-            }
+        let id = TaskId(turn.task);
+        self.kernel.pages.cpu = cpu;
+        let task = &mut self.tasks[id.index()];
+        let timed_out = task.state == State::TimedOut;
+        let mut c = Context { cpu, node, now: turn.start, horizon, until, timed_out, process: None, user_ns: 0 };
+        let result = task.body.turn(&mut self.kernel, &mut c);
+        let step = *result.as_ref().unwrap_or(&Step::Done(()));
+        let then;
+        (task.state, then) = match step {
+            Step::Working => (State::Runnable, Then::GoOn),
+            Step::Wait(Wait::Compute(ns)) => (State::Runnable, Then::Compute(ns)),
+            Step::Wait(Wait::Wakeup | Wait::Time(_)) => (State::Resting, Then::Wait),
+            Step::Wait(Wait::Queue(_) | Wait::QueueAtMost(..)) => (State::Queued, Then::Wait),
+            Step::Wait(Wait::Io(_)) => (State::Queued, Then::WaitForIo),
+            Step::Done(()) => (State::Done, Then::Wait),
         };
-        task.time.user_ns += c.user_ns;
-        task.time.system_ns += c.now - start - c.user_ns;
-        let again;
-        (task.state, again) = match step {
-            Step::Working => (State::Runnable, Some(c.now)),
-            Step::Wait(Wait::Time(ns)) => (State::Sleeping, Some(c.now.saturating_add(ns))),
-            Step::Wait(_) => (State::Waiting, None),
-            Step::Done(()) => (State::Done, None),
-        };
-        self.schedule.end(number, c.now, again);
+        self.schedule.end(turn, c.now, c.user_ns, then);
         self.now = c.now;
+        self.deliver_births(id);
+        if step == Step::Done(()) {
+            self.retire(id);
+        }
         self.deliver_wakes(c.now);
         if let Step::Wait(wait) = step {
-            self.settle_wait(TaskId(number), wait, c.now);
+            self.settle_wait(id, wait, c.now);
         }
-        Ok(())
+        result?;
+        self.kernel.failed.take().map_or(Ok(()), Err)
     }
 
-    /// A task has begun to wait: what that means for it, if it waits for a daemon, and for others, if it is one.
+    /// Makes tasks of the processes that a task has forked.
     #[inline]
-    fn settle_wait(&mut self, id: TaskId, wait: Wait, now: u64) {
-        if let Some(daemon) = Waits::ended_by(wait) {
-            self.waits.wait_for(daemon, id);
-            let rests = self.waits.task_of(daemon);
-            if self.tasks[rests.index()].state.is_rest() {
-                self.release(daemon, now);
-            }
-        }
-        if let Some(daemon) = self.tasks[id.index()].body.daemon() {
-            self.release(daemon, now);
-        }
-    }
-
-    /// Wakes the tasks that wait until the daemon rests.
-    fn release(&mut self, daemon: kontig_mm::Daemon, now: u64) {
-        let at = now + ns(self.kernel.costs.wakeup);
-        for id in self.waits.rests(daemon) {
-            self.tasks[id.index()].state = State::Runnable;
-            self.schedule.want(id.0, at);
-        }
-    }
-
-    /// Starts the daemons that were woken at `now`.
-    #[inline]
-    fn deliver_wakes(&mut self, now: u64) {
-        if !self.kernel.mem.has_wakes() {
+    fn deliver_births(&mut self, parent: TaskId) {
+        if self.kernel.family.births.is_empty() {
             return;
         }
-        let at = now + ns(self.kernel.costs.wakeup);
-        for daemon in self.kernel.mem.take_wakes() {
-            let id = self.waits.task_of(daemon);
-            let task = &mut self.tasks[id.index()];
-            if task.state.is_rest() {
-                task.state = State::Runnable;
-                self.schedule.want(id.0, at);
+        let Body::Process(forks) = &self.tasks[parent.index()].body else { return };
+        let root = forks.root().unwrap_or(parent);
+        for Birth { process, program } in std::mem::take(&mut self.kernel.family.births) {
+            let body = Body::Process(Process::forked(process, program, self.now, root));
+            let id = self.start(body, self.schedule.affinity_of(parent.0), self.schedule.cpu_of(parent.0));
+            self.kernel.family.set_task(process, id);
+        }
+    }
+
+    /// A task that was forked is done: another may have its number. Its time is the task's by whose descendants it was
+    /// forked.
+    fn retire(&mut self, id: TaskId) {
+        let Body::Process(process) = &self.tasks[id.index()].body else { return };
+        let Some(root) = process.root() else { return };
+        self.schedule.bequeath(id.0, root.0);
+        self.schedule.remove(id.0);
+    }
+
+    /// A task has begun to wait: it joins its queue, or sleeps; a daemon that rests opens its gate.
+    #[inline]
+    fn settle_wait(&mut self, id: TaskId, wait: Wait, now: u64) {
+        if let Wait::Time(ns) | Wait::QueueAtMost(_, ns) = wait {
+            self.schedule.wake_at(id.0, now.saturating_add(ns));
+        }
+        match wait {
+            Wait::Queue(queue) | Wait::QueueAtMost(queue, _) | Wait::Io(queue) => self.kernel.queues.join(queue, id),
+            Wait::Wakeup | Wait::Time(_) => {
+                if let Some(daemon) = self.tasks[id.index()].body.daemon() {
+                    self.kernel.queues.open(self.kernel.daemons.rest_of(daemon));
+                }
             }
+            Wait::Compute(_) => return,
+        }
+        self.deliver_wakes(now);
+    }
+
+    /// Tells the tasks and daemons that were woken at `now`.
+    #[inline]
+    fn deliver_wakes(&mut self, now: u64) {
+        if self.kernel.mem.has_wakes() || self.kernel.queues.has_woken() || !self.kernel.family.kills.is_empty() {
+            self.deliver(now);
+        }
+    }
+
+    fn deliver(&mut self, now: u64) {
+        let Kernel { mem, queues, timers, daemons, costs, family, .. } = &mut self.kernel;
+        let at = now + ns(costs.wakeup);
+        for daemon in mem.take_wakes() {
+            let id = daemons.task_of(daemon);
+            let task = &mut self.tasks[id.index()];
+            if task.state == State::Resting {
+                task.state = State::Runnable;
+                queues.close(daemons.rest_of(daemon));
+                self.schedule.wake_not(id.0);
+                timers.at(at, Event::Woken(id));
+            }
+        }
+        for id in family.kills.drain(..) {
+            let task = &mut self.tasks[id.index()];
+            if matches!(task.state, State::Resting | State::Queued) && task.body.may_end() {
+                queues.leave(id);
+                task.state = State::Runnable;
+                self.schedule.wake_not(id.0);
+                timers.at(at, Event::Woken(id));
+            } else {
+                self.schedule.interrupt(id.0, now);
+            }
+        }
+        for id in queues.take_woken() {
+            self.tasks[id.index()].state = State::Runnable;
+            self.schedule.wake_not(id.0);
+            timers.at(at, Event::Woken(id));
         }
     }
 }
@@ -132,8 +210,8 @@ impl Machine {
 mod tests {
     use super::*;
     use crate::cost::CostModel;
-    use crate::kernel::Kernel;
-    use crate::task::Body;
+    use crate::queue::QueueId;
+    use crate::sched::{Affinity, Nice};
     use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, ZoneSpec, ZoneType};
     use kontig_profiles::linux;
     use std::cell::RefCell;
@@ -152,7 +230,7 @@ mod tests {
     }
 
     /// A task that takes these steps, each of so many nanoseconds; when each began.
-    fn steps(m: &mut Machine, cpu: usize, steps: Vec<(u64, Step<()>)>) -> (TaskId, Receiver<u64>) {
+    fn steps(m: &mut Machine, cpu: usize, steps: Vec<(u64, Step<(), Wait>)>) -> (TaskId, Receiver<u64>) {
         let (tell, times) = channel();
         let mut steps = steps.into_iter();
         let body = Body::Steps(
@@ -164,9 +242,7 @@ mod tests {
                 step
             })),
         );
-        let id = m.add(body, cpu, State::Runnable);
-        m.schedule.want(id.0, m.now);
-        (id, times)
+        (m.start(body, Affinity::Cpu(cpu), cpu), times)
     }
 
     #[test]
@@ -177,11 +253,11 @@ mod tests {
         assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, 100, 105]);
     }
 
-    /// Every wait that a daemon ends, with the daemon.
-    const FOR_DAEMONS: [(Wait, Daemon); 3] = [
-        (Wait::Daemon(Daemon::Kcompactd(NODE)), Daemon::Kcompactd(NODE)),
-        (Wait::Daemon(Daemon::Kswapd(NODE)), Daemon::Kswapd(NODE)),
-        (Wait::Throttled { node: NODE, at_most_ns: None }, Daemon::Kswapd(NODE)),
+    /// Every wait of the engine that a daemon ends, with the daemon.
+    const FOR_DAEMONS: [(kontig_mm::Wait, Daemon); 3] = [
+        (kontig_mm::Wait::Daemon(Daemon::Kcompactd(NODE)), Daemon::Kcompactd(NODE)),
+        (kontig_mm::Wait::Daemon(Daemon::Kswapd(NODE)), Daemon::Kswapd(NODE)),
+        (kontig_mm::Wait::Throttled { node: NODE, at_most_ns: None }, Daemon::Kswapd(NODE)),
     ];
 
     #[test]
@@ -195,10 +271,12 @@ mod tests {
                 c.now += 300;
                 turns.pop().expect("nobody wakes it again")
             }));
-            let thread = m.waits.task_of(daemon);
+            let thread = m.kernel.daemons.task_of(daemon);
             let task = &mut m.tasks[thread.index()];
             (task.body, task.state) = (Body::Steps(Some(daemon), steps_of_daemon), State::Runnable);
-            m.schedule.want(thread.0, m.now);
+            m.kernel.queues.close(m.kernel.daemons.rest_of(daemon));
+            m.schedule.wake(thread.0, m.now);
+            let wait = m.kernel.wait_for(wait);
             let (id, times) = steps(&mut m, 0, vec![(10, Step::Wait(wait))]);
             assert_eq!(m.run(2_000_000, Some(id)), Ok(Stop::ProgramDone), "{wait:?}");
             let wakeup = ns(m.kernel.costs.wakeup);
@@ -211,10 +289,85 @@ mod tests {
         for (wait, _) in FOR_DAEMONS {
             let mut m = machine();
             m.run(1_000_000, None).unwrap();
+            let wait = m.kernel.wait_for(wait);
             let (id, times) = steps(&mut m, 0, vec![(10, Step::Wait(wait))]);
             assert_eq!(m.run(2_000_000, Some(id)), Ok(Stop::ProgramDone), "{wait:?}");
             let wakeup = ns(m.kernel.costs.wakeup);
             assert_eq!(times.try_iter().collect::<Vec<_>>(), [1_000_000, 1_000_010 + wakeup], "{wait:?}");
         }
+    }
+
+    /// A task whose first turn, at this time, wakes a queue.
+    fn waker(m: &mut Machine, at: u64, wake: fn(&mut Kernel, QueueId), queue: QueueId) {
+        let body = Body::Steps(
+            None,
+            Rc::new(RefCell::new(move |k: &mut Kernel, _: &mut Context| {
+                wake(k, queue);
+                Step::Done(())
+            })),
+        );
+        let id = m.add(body, Affinity::Cpu(3), Nice::ZERO, 3, State::Resting);
+        m.schedule.wake_at(id.0, at);
+    }
+
+    #[test]
+    fn a_queue_wakes_one_task_or_all_in_the_order_they_began_to_wait() {
+        let mut m = machine();
+        let queue = m.kernel.queues.add();
+        let wakeup = ns(m.kernel.costs.wakeup);
+        let waits = [0, 1, 2].map(|cpu| steps(&mut m, cpu, vec![(10, Step::Wait(Wait::Queue(queue)))]));
+        waker(&mut m, 1_000, |k, q| assert!(k.queues.wake_one(q).is_some()), queue);
+        waker(&mut m, 2_000, |k, q| k.queues.wake_all(q), queue);
+        m.run(100_000, None).unwrap();
+        for ((_, times), woken) in waits.iter().zip([1_000, 2_000, 2_000]) {
+            assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, woken + wakeup]);
+        }
+        assert!(m.kernel.queues.is_empty(queue));
+    }
+
+    #[test]
+    fn a_wait_with_a_time_ends_at_whichever_is_first() {
+        for (woken, timed_out) in [(1_000, false), (10_000, true)] {
+            let mut m = machine();
+            let queue = m.kernel.queues.add();
+            let (tell, heard) = channel();
+            let mut begun = false;
+            let body = move |_: &mut Kernel, c: &mut Context| {
+                tell.send((c.now, c.timed_out)).expect("the test listens");
+                if std::mem::replace(&mut begun, true) {
+                    Step::Done(())
+                } else {
+                    Step::Wait(Wait::QueueAtMost(queue, 5_000))
+                }
+            };
+            m.start(Body::Steps(None, Rc::new(RefCell::new(body))), Affinity::Cpu(0), 0);
+            waker(&mut m, woken, |k, q| k.queues.wake_all(q), queue);
+            m.run(100_000, None).unwrap();
+            let went_on = if timed_out { 5_000 } else { woken + ns(m.kernel.costs.wakeup) };
+            assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(0, false), (went_on, timed_out)]);
+            assert!(m.kernel.queues.is_empty(queue), "it waits no longer");
+        }
+    }
+
+    #[test]
+    fn an_event_ends_the_turn_of_the_task_that_asked_for_it() {
+        let mut m = machine();
+        let (sleeper, times) = steps(&mut m, 1, vec![(0, Step::Wait(Wait::Wakeup))]);
+        let mut ended = None;
+        let body = move |k: &mut Kernel, c: &mut Context| {
+            if ended.is_none() {
+                k.timers.at(500, Event::Woken(sleeper));
+                while !k.must_yield(c) {
+                    c.now += 10;
+                }
+                ended = Some(c.now);
+                return Step::Working;
+            }
+            assert_eq!(ended, Some(500));
+            Step::Done(())
+        };
+        m.start(Body::Steps(None, Rc::new(RefCell::new(body))), Affinity::Cpu(0), 0);
+        m.run(100_000, None).unwrap();
+        assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, 500]);
     }
 }

@@ -1,23 +1,39 @@
-//! The kernel all tasks share: memory, mappings, and the charge for work done to them.
+//! The kernel all tasks share: memory, processes' pages, and the charge for work done to them.
 //!
 //! The engine counts work; the cost model turns the counts into time. A task's clock advances by what its work takes,
 //! and by the wait for a zone lock that another CPU holds.
 
+use crate::barrier::Barriers;
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
-use crate::process::AddressSpaces;
+use crate::error::SimError;
+use crate::oom::OomKill;
+use crate::pages::Pages;
+use crate::process::family::Family;
+use crate::queue::Queues;
+use crate::timer::Timers;
+use crate::wait::{Daemons, Wait};
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
-use kontig_mm::{AllocSlow, Memory, Work};
+use kontig_mm::{AllocSlow, Memory, Step, Work};
 
-/// Memory, mappings and costs: what all tasks share.
+/// Memory, processes' pages, costs, wait queues, timers and barriers: what all tasks share.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) mem: Memory,
-    pub(crate) spaces: AddressSpaces,
+    pub(crate) pages: Pages,
+    pub(crate) family: Family,
     pub(crate) costs: CostModel,
+    pub(crate) queues: Queues,
+    pub(crate) timers: Timers,
+    pub(crate) barriers: Barriers,
+    pub(crate) daemons: Daemons,
     /// When each zone's lock is free again.
     lock_free_at: Vec<u64>,
+    /// Processes that were killed for want of memory.
+    pub(crate) oom_kills: Vec<OomKill>,
+    /// Why the machine's run has to end after this turn.
+    pub(crate) failed: Option<SimError>,
     /// All work charged so far.
     pub(crate) work: Work,
     /// Time spent waiting for zone locks, ns.
@@ -32,11 +48,19 @@ const MAX_BUDGET: u64 = 4096;
 impl Kernel {
     pub(crate) fn new(mem: Memory, costs: CostModel) -> Kernel {
         let lock_free_at = vec![0; mem.zones().len()];
+        let pages = Pages::new(mem.lru().is_ordered());
         Kernel {
             mem,
-            spaces: AddressSpaces::default(),
+            pages,
+            family: Family::default(),
             costs,
+            queues: Queues::default(),
+            timers: Timers::default(),
+            barriers: Barriers::default(),
+            daemons: Daemons::default(),
             lock_free_at,
+            oom_kills: Vec::new(),
+            failed: None,
             work: Work::default(),
             lock_wait_ns: 0,
             events: Vec::new(),
@@ -48,6 +72,27 @@ impl Kernel {
     pub(crate) fn charge(&mut self, now: &mut u64) {
         if self.mem.has_work() {
             self.charge_work(now);
+        }
+        if self.pages.has_errands() {
+            self.run_errands(now);
+        }
+    }
+
+    /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
+    #[cold]
+    #[inline(never)]
+    fn run_errands(&mut self, now: &mut u64) {
+        let Kernel { mem, pages, .. } = self;
+        let cpu = pages.cpu;
+        if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
+            self.charge_work(now);
+        }
+        self.run_swap_errands();
+        if self.pages.devices.has_plugged() {
+            self.unplug(*now);
+        }
+        if std::mem::take(&mut self.pages.flushers_wanted) {
+            self.wake_flushers();
         }
     }
 
@@ -68,7 +113,7 @@ impl Kernel {
             self.lock_free_at[zones.trailing_zeros() as usize] = begin + locked;
             zones &= zones - 1;
         }
-        let shootdowns = self.spaces.take_shootdowns();
+        let shootdowns = self.pages.take_shootdowns();
         self.stamp(begin, &w, shootdowns);
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
     }
@@ -110,10 +155,18 @@ impl Kernel {
         });
     }
 
-    /// Whether the turn has to end: another task's turn has come, or a kernel thread was woken.
+    /// What a step of reclaim waits for: who has filled a disk's queue waits until there is room in it again.
+    pub(crate) fn wait_for_room<T>(&mut self, step: Step<T, Wait>) -> Step<T, Wait> {
+        match (self.pages.full.take(), step) {
+            (Some(disk), Step::Working) => Step::Wait(Wait::Queue(self.pages.devices.room(disk))),
+            (_, step) => step,
+        }
+    }
+
+    /// Whether the turn has to end: another task's turn or an event has come, or a task was woken.
     #[inline(always)]
     pub(crate) fn must_yield(&self, c: &Context) -> bool {
-        c.is_over() || self.mem.has_wakes()
+        c.is_over() || self.mem.has_wakes() || self.queues.has_woken() || self.timers.next_at() <= c.now
     }
 }
 

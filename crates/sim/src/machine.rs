@@ -1,17 +1,22 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, ns};
+use crate::file::{Counts as FileCounts, Files, Frames, SlabInfo, Waiters};
 use crate::kernel::Kernel;
-use crate::owner::UserPage;
+use crate::machine_file::{MachineFile, WrongEntry};
+use crate::object::TABLE_PAGES;
+use crate::oom::OomKill;
+use crate::pages::{Place, UserPage};
 use crate::process::Process;
-use crate::schedule::Schedule;
-use crate::task::{Body, CpuTime, State, Task, TaskId};
+use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
+use crate::swap::{Swap, Swapping};
+use crate::task::{Body, State, Task, TaskId};
+use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
-use crate::wait::Waits;
 use kontig_mm::event::Event;
-use kontig_mm::{CpuId, Daemon, Memory, NodeId, Work};
-use kontig_program::{Placement, Program};
+use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
+use kontig_program::{FileName, Placement, Program};
 
 /// Why [`Machine::run`] came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +37,6 @@ pub struct Machine {
     /// By number, as the schedule knows them.
     pub(crate) tasks: Vec<Task>,
     pub(crate) schedule: Schedule,
-    pub(crate) waits: Waits,
     pub(crate) now: u64,
     pub(crate) turns: u64,
     /// When the CPUs next fold their parts of the counters in.
@@ -42,13 +46,12 @@ pub struct Machine {
 impl Machine {
     /// A machine at time 0 with its kernel threads asleep.
     pub fn new(mem: Memory, costs: CostModel) -> Machine {
-        let cpus = mem.nr_cpus();
         let nodes: Vec<(NodeId, Vec<CpuId>)> = mem.nodes().iter().map(|n| (n.id, n.cpus.clone())).collect();
+        let schedule = Schedule::new(topology(&mem, 1), ns(costs.context_switch));
         let mut machine = Machine {
             kernel: Kernel::new(mem, costs),
             tasks: Vec::new(),
-            schedule: Schedule::new(cpus),
-            waits: Waits::default(),
+            schedule,
             now: 0,
             turns: 0,
             next_fold: STAT_INTERVAL_NS,
@@ -59,28 +62,117 @@ impl Machine {
                 0 => CpuId::new(0),
                 n => cpus[n - 1 - i.min(n - 1)],
             };
-            let kcompactd = KcompactdThread::new(node, from_last(0));
+            // They may run on all CPUs of their node; those of a node without any, anywhere.
+            let affinity = if cpus.is_empty() { Affinity::Any } else { Affinity::Node(node) };
+            let mut rest = |body, i| machine.add(body, affinity, Nice::ZERO, from_last(i).index(), State::Resting);
+            let kcompactd = rest(Body::Kcompactd(KcompactdThread::new(node, from_last(0))), 0);
+            let kswapd = rest(Body::Kswapd(KswapdThread::new(node, from_last(1))), 1);
             // At boot kcompactd has a first look, and goes to sleep by itself.
-            let kcompactd = machine.add(Body::Kcompactd(kcompactd), from_last(0).index(), State::Sleeping);
-            machine.schedule.want(kcompactd.0, 0);
-            let kswapd =
-                machine.add(Body::Kswapd(KswapdThread::new(node, from_last(1))), from_last(1).index(), State::Waiting);
-            machine.waits.add_node(kswapd, kcompactd);
+            machine.schedule.wake_at(kcompactd.0, 0);
+            let rests = [kswapd, kcompactd].map(|task| (task, machine.kernel.queues.add()));
+            rests.iter().for_each(|(_, rest)| machine.kernel.queues.open(*rest));
+            machine.kernel.daemons.add_node(rests[0], rests[1]);
         }
         machine
     }
 
-    pub(crate) fn add(&mut self, body: Body, cpu: usize, state: State) -> TaskId {
-        self.tasks.push(Task { body, state, time: CpuTime::default() });
-        TaskId(self.schedule.add(cpu))
+    /// The same with so many threads to a core, of which the first half of each node's CPUs are the first ones.
+    ///
+    /// # Panics
+    /// If a node's CPUs are no multiple of that.
+    pub fn with_threads_per_core(mut self, threads: usize) -> Machine {
+        self.schedule.set_topology(topology(&self.kernel.mem, threads));
+        self
+    }
+
+    /// Gives the machine the disks of its file, and its swap. A machine without any is left as it is.
+    ///
+    /// # Errors
+    /// What is wrong with them, and where.
+    ///
+    /// # Panics
+    /// If its memory keeps no order of its pages.
+    pub fn attach_disks(&mut self, file: &MachineFile) -> Result<(), WrongEntry> {
+        let disks = file.disks()?;
+        if disks.is_empty() {
+            return Ok(());
+        }
+        let Kernel { mem, pages, queues, .. } = &mut self.kernel;
+        assert!(mem.lru().is_ordered(), "a machine with disks reclaims memory");
+        pages.frames = Frames::new(mem.zones().iter().map(|zone| zone.end.index()).max().unwrap_or(0));
+        pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
+        pages.waiters = Waiters::new(queues);
+        pages.files = Some(Files::new(mem, disks.iter().map(|disk| (disk.files.clone(), queues.add())).collect()));
+        for disk in disks {
+            let Kernel { mem, pages, queues, .. } = &mut self.kernel;
+            let room = queues.add();
+            let (first, blocks) = (disk.swap.start, disk.swap.len() as u32);
+            let number = pages.devices.add(disk.parameters, room);
+            if blocks > 0 {
+                let area = Swap::new(first, blocks, pages.devices.device(number).is_flash(), mem.nr_cpus());
+                mem.set_swap(area.space());
+                pages.swap = Some(Swapping::new(area, number));
+            }
+            let last = self.schedule.cpus() - 1;
+            self.start(Body::Flusher(FlusherThread::new(number)), Affinity::Any, last);
+        }
+        Ok(())
+    }
+
+    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it, or has a file of
+    /// that name.
+    pub fn lay_file(&mut self, name: FileName, pages: u32) -> bool {
+        self.kernel.pages.files.as_mut().is_some_and(|files| files.lay(name, pages))
+    }
+
+    /// What is counted of files and swap.
+    pub fn file_counts(&self) -> FileCounts {
+        self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
+    }
+
+    /// The slab caches of its files; none of a machine without disks.
+    pub fn slabs(&self) -> Vec<SlabInfo> {
+        self.kernel.pages.files.iter().flat_map(|files| files.slabs.info()).collect()
+    }
+
+    /// Whether a page of a file is in memory.
+    pub fn is_cached(&self, name: FileName, page: u32) -> bool {
+        let files = self.kernel.pages.files.as_ref();
+        files.is_some_and(|files| files.named(name).is_some_and(|inode| files.find(inode, page).is_some()))
+    }
+
+    /// Adds a task that waits.
+    pub(crate) fn add(&mut self, body: Body, affinity: Affinity, nice: Nice, cpu: usize, state: State) -> TaskId {
+        let id = TaskId(self.schedule.add(affinity, nice, cpu));
+        let task = Task { body, state };
+        match self.tasks.get_mut(id.index()) {
+            Some(gone) => *gone = task,
+            None => self.tasks.push(task),
+        }
+        id
+    }
+
+    /// Starts a task now, which its parent on `cpu` has made.
+    pub(crate) fn start(&mut self, body: Body, affinity: Affinity, cpu: usize) -> TaskId {
+        let id = self.add(body, affinity, Nice::ZERO, cpu, State::Runnable);
+        self.schedule.begin_new(id.0, self.now);
+        id
     }
 
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
-        let process = Process::new(self.kernel.spaces.add_process(), program, self.now);
-        let cpu = placement.cpu.min(self.schedule.cpus() - 1);
-        let id = self.add(Body::Process(process), cpu, State::Runnable);
-        self.schedule.want(id.0, self.now);
+        let number = self.kernel.pages.spaces.add_process();
+        let body = Body::Process(Process::new(number, program, self.now));
+        let (affinity, cpu) = match placement {
+            Placement::Cpu(cpu) => {
+                let cpu = cpu.min(self.schedule.cpus() - 1);
+                (Affinity::Cpu(cpu), cpu)
+            }
+            Placement::Any => (Affinity::Any, 0),
+        };
+        let id = self.start(body, affinity, cpu);
+        self.kernel.family.add(number);
+        self.kernel.family.set_task(number, id);
         id
     }
 
@@ -108,9 +200,14 @@ impl Machine {
     pub fn memory(&self) -> &Memory {
         &self.kernel.mem
     }
-    /// The process's page whose number the engine keeps with a frame ([`kontig_mm::state::Frames::owner`]).
-    pub fn owner(&self, number: u32) -> UserPage {
-        self.kernel.spaces.owner(number)
+    /// The processes' pages that a user's frame, or the huge page that begins there, is mapped as.
+    pub fn mapped_as(&self, pfn: Pfn) -> impl Iterator<Item = UserPage> {
+        let frames = self.kernel.mem.frames();
+        self.kernel.pages.mapped_as(pfn, frames.owner(pfn, frames.tag(pfn).order()))
+    }
+    /// Where a process's page is; `None` if it is nowhere.
+    pub fn place_of(&self, page: UserPage) -> Option<Place> {
+        self.kernel.pages.place_of(page)
     }
     /// The machine's memory, for tracing and for sysctls set from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {
@@ -121,6 +218,15 @@ impl Machine {
     /// asked for, none that is handed over afterwards is earlier.
     pub fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
         self.kernel.take_events(until)
+    }
+    /// Pages that a process has in memory, those it shares with others included; `None` if it is gone.
+    pub fn rss(&self, process: kontig_program::Process) -> Option<u64> {
+        let number = process.get();
+        self.kernel.family.is_alive(number).then(|| self.kernel.pages.spaces.size(number).in_memory)
+    }
+    /// Processes that were killed for want of memory, in that order.
+    pub fn oom_kills(&self) -> &[OomKill] {
+        &self.kernel.oom_kills
     }
     /// Turns that tasks have had.
     pub fn turns(&self) -> u64 {
@@ -134,17 +240,27 @@ impl Machine {
     pub fn lock_wait_ns(&self) -> u64 {
         self.kernel.lock_wait_ns
     }
-    /// Time a task has been on a CPU.
+    /// Time a task has been on a CPU, with that of processes it has forked that are gone.
     pub fn cpu_time(&self, id: TaskId) -> CpuTime {
-        self.tasks[id.index()].time
+        self.schedule.time_of(id.0, self.now)
+    }
+    /// What a CPU's time went into.
+    pub fn cpu_use(&self, cpu: CpuId) -> CpuUse {
+        self.schedule.use_of(cpu.index(), self.now)
     }
     /// Every kernel thread, node by node, with its time on a CPU, ns.
     pub fn kernel_threads(&self) -> Vec<(Daemon, u64)> {
-        let thread = |t: &Task| Some((t.body.daemon()?, t.time.system_ns));
-        self.tasks.iter().filter_map(thread).collect()
+        let thread =
+            |(i, t): (usize, &Task)| Some((t.body.daemon()?, self.schedule.time_of(i as u32, self.now).system_ns));
+        self.tasks.iter().enumerate().filter_map(thread).collect()
     }
     /// Time all kernel threads of a kind, such as `Daemon::Kswapd`, have been on a CPU, ns.
     pub fn kernel_thread_ns(&self, kind: fn(NodeId) -> Daemon) -> u64 {
         self.kernel_threads().iter().filter(|(thread, _)| *thread == kind(thread.node())).map(|(_, ns)| ns).sum()
     }
+}
+
+/// The CPUs of a machine with so many threads to a core.
+fn topology(mem: &Memory, threads_per_core: usize) -> Topology {
+    Topology::new(mem.nodes().iter().map(|n| (n.id, n.cpus.clone())), threads_per_core)
 }

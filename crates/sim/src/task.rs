@@ -1,15 +1,18 @@
-//! Tasks: what has turns on a CPU, how it rests between them, and the time it has used.
+//! Tasks: what has turns on a CPU, and how it rests between them.
 
 use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::Process;
+use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
-use kontig_mm::{Daemon, DaemonStep, Step};
+use crate::wait::Wait;
+use kontig_mm::{Daemon, Step};
+use std::convert::Infallible;
 
 /// A task of the machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TaskId(pub(crate) u32);
 
 impl TaskId {
@@ -18,39 +21,24 @@ impl TaskId {
     }
 }
 
-/// Time a task has been on a CPU, ns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CpuTime {
-    /// In its own code.
-    pub user_ns: u64,
-    /// In the kernel.
-    pub system_ns: u64,
-}
-
-/// A task. When it wants its next turn is the schedule's to know.
+/// A task. When it has its next turn, and what its time went into, is the scheduler's to know.
 #[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) body: Body,
     pub(crate) state: State,
-    pub(crate) time: CpuTime,
 }
 
 /// What a task does between two turns.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum State {
     Runnable,
-    /// Sleeps until a time, a daemon until it is woken if that is earlier.
-    Sleeping,
-    /// Waits for something else than time.
-    Waiting,
+    /// Runnable, because the time it waited for has come before anybody woke it.
+    TimedOut,
+    /// Sleeps until a time, or until it is woken by name.
+    Resting,
+    /// Waits in a queue.
+    Queued,
     Done,
-}
-
-impl State {
-    /// Whether a daemon in this state has nothing to do until it is woken or its time has come.
-    pub(crate) fn is_rest(self) -> bool {
-        matches!(self, State::Sleeping | State::Waiting)
-    }
 }
 
 /// What a task is.
@@ -58,6 +46,7 @@ impl State {
 pub(crate) enum Body {
     Kswapd(KswapdThread),
     Kcompactd(KcompactdThread),
+    Flusher(FlusherThread),
     Process(Process),
     /// Steps given by a test, and the daemon the task stands for.
     #[cfg(test)]
@@ -66,7 +55,7 @@ pub(crate) enum Body {
 
 /// What a test's task does in its turns.
 #[cfg(test)]
-pub(crate) type Steps = std::rc::Rc<std::cell::RefCell<dyn FnMut(&mut Kernel, &mut Context) -> Step<()>>>;
+pub(crate) type Steps = std::rc::Rc<std::cell::RefCell<dyn FnMut(&mut Kernel, &mut Context) -> Step<(), Wait>>>;
 
 impl Body {
     /// The daemon it is, if it is one.
@@ -74,17 +63,30 @@ impl Body {
         match self {
             Body::Kswapd(thread) => Some(thread.daemon()),
             Body::Kcompactd(thread) => Some(thread.daemon()),
-            Body::Process(_) => None,
+            Body::Flusher(_) | Body::Process(_) => None,
             #[cfg(test)]
             Body::Steps(daemon, _) => *daemon,
         }
     }
 
-    /// A turn. `timed_out` says that the time it slept until has come.
-    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, timed_out: bool) -> Result<Step<()>, SimError> {
+    /// Another task has taken its CPU.
+    pub(crate) fn leave_cpu(&self, k: &mut Kernel) {
+        if let Body::Process(process) = self {
+            process.leave_cpu(k);
+        }
+    }
+
+    /// Whether it is a process that can end where it is.
+    pub(crate) fn may_end(&self) -> bool {
+        matches!(self, Body::Process(process) if process.may_end())
+    }
+
+    /// A turn.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         match self {
-            Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c, timed_out))),
-            Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c, timed_out))),
+            Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c))),
+            Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
+            Body::Flusher(thread) => Ok(thread.turn(k, c)),
             Body::Process(process) => process.turn(k, c),
             #[cfg(test)]
             Body::Steps(_, steps) => Ok((steps.borrow_mut())(k, c)),
@@ -92,6 +94,6 @@ impl Body {
     }
 }
 
-fn never_done(step: DaemonStep) -> Step<()> {
+fn never_done<W>(step: Step<Infallible, W>) -> Step<(), W> {
     step.map(|never| match never {})
 }

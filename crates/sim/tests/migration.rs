@@ -4,32 +4,34 @@ mod support;
 
 use kontig_mm::{Order, Pfn, VmEvent};
 use kontig_program::{Gfp, Op, Placement, Region, Value};
-use kontig_sim::Machine;
-use std::collections::{BTreeMap, BTreeSet};
+use kontig_sim::{Machine, UserPage};
+use std::collections::BTreeSet;
 use support::*;
 
 fn compact() -> Op {
     Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() }
 }
 
+fn region(at: UserPage, order: Order) -> Region {
+    Region { mapping: at.mapping, first: at.page, pages: order.pages() }
+}
+
 /// Every page is mapped to the very frame that says it is its owner's: unmapping a page frees that frame and no
 /// other. Half of the pages go one by one, then the rest.
-fn assert_page_tables_agree_with_owners(p: &mut Prompt, who: &BTreeMap<u32, usize>) {
+fn assert_page_tables_agree_with_owners(p: &mut Prompt) {
     let pages = user_pages(&p.m);
     let mut kept = pages.clone();
-    for (i, ((mapping, page), (pfn, order))) in pages.into_iter().enumerate() {
+    for (i, (at, (pfn, order))) in pages.into_iter().enumerate() {
         if i % 2 == 0 {
-            let region = Region { mapping, first: page, pages: order.pages() };
-            p.call(who[&mapping], Op::Munmap(region)).unwrap();
-            assert!(!p.m.memory().frames().tag(pfn).is_allocated(), "page {page} was not at {pfn}");
-            kept.remove(&(mapping, page));
+            p.call(at.process as usize, Op::Munmap(region(at, order))).unwrap();
+            assert!(!p.m.memory().frames().tag(pfn).is_allocated(), "{at:?} was not at {pfn}");
+            kept.remove(&at);
         }
     }
     assert!(user_pages(&p.m) == kept, "another page lost its frame");
     p.m.memory().check().unwrap();
-    for ((mapping, page), (_, order)) in kept {
-        let region = Region { mapping, first: page, pages: order.pages() };
-        p.call(who[&mapping], Op::Munmap(region)).unwrap();
+    for (at, (_, order)) in kept {
+        p.call(at.process as usize, Op::Munmap(region(at, order))).unwrap();
     }
     assert_eq!(user_pages(&p.m).len(), 0);
     assert_eq!(kernel_pages(&p.m), 0);
@@ -59,7 +61,7 @@ fn after_compaction_every_page_is_mapped_to_the_frame_that_names_it() {
         let moved = before.iter().filter(|(k, v)| after[k] != **v).count() as u64;
         assert!(moved > 500, "{moved} pages moved");
         assert!(event(&p.m, VmEvent::PgmigrateSuccess) >= moved);
-        assert_page_tables_agree_with_owners(&mut p, &BTreeMap::from([(0, 0), (1, 1), (2, 0)]));
+        assert_page_tables_agree_with_owners(&mut p);
     }
 }
 
@@ -76,14 +78,14 @@ fn a_page_moved_twice_is_where_it_was_moved_last() {
         p.m.memory().check().unwrap();
     }
     assert!(event(&p.m, VmEvent::PgmigrateSuccess) > 1000);
-    assert_page_tables_agree_with_owners(&mut p, &BTreeMap::from([(0, 0)]));
+    assert_page_tables_agree_with_owners(&mut p);
 }
 
 /// Two drivers on two CPUs of a fragmented machine, each until it fails; the machine is checked all along.
 fn race(mut m: Machine, order: Order) -> (Machine, [Vec<Pfn>; 2]) {
     run(&mut m, 0, fragmenter(384));
     let before = user_pages(&m).len();
-    let ids = [0, 1].map(|cpu| m.spawn(allocator(Gfp::KERNEL, order, usize::MAX, 0), Placement { cpu }));
+    let ids = [0, 1].map(|cpu| m.spawn(allocator(Gfp::KERNEL, order, usize::MAX, 0), Placement::Cpu(cpu)));
     for slice in 0.. {
         pass(&mut m, 5_000);
         if slice % 8 == 0 {
@@ -127,10 +129,10 @@ fn while_one_cpu_compacts_another_takes_the_blocks_it_has_freed() {
             5 => None,
             _ => Some(alloc_pages(Gfp::KERNEL.without(Gfp::RECLAIM), HUGE)),
         }),
-        Placement { cpu: 1 },
+        Placement::Cpu(1),
     );
-    let drivers = [0, 2].map(|cpu| m.spawn(allocator(Gfp::KERNEL, HUGE, 10, 0), Placement { cpu }));
-    let compactor = m.spawn(ops(vec![compact()]), Placement { cpu: 3 });
+    let drivers = [0, 2].map(|cpu| m.spawn(allocator(Gfp::KERNEL, HUGE, 10, 0), Placement::Cpu(cpu)));
+    let compactor = m.spawn(ops(vec![compact()]), Placement::Cpu(3));
     for id in [compactor, thief, drivers[0], drivers[1]] {
         finish(&mut m, id);
         m.memory().check().unwrap();

@@ -7,6 +7,7 @@ use crate::heap::Heap;
 use crate::hugealloc::HugeAlloc;
 use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
+use crate::steps::Steps;
 use crate::unmovable::FragmentUnmovable;
 use crate::watch::Watch;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ pub enum Kind {
     Churn(Churn),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
+    /// A process that does what the file says, with files and memory.
+    Steps(Steps),
 }
 
 impl Kind {
@@ -56,6 +59,7 @@ impl Kind {
             Kind::Watch(b) => Task::new(b),
             Kind::Churn(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
+            Kind::Steps(b) => Task::new(b),
         })
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::context::Context;
 use crate::kernel::Kernel;
+use crate::wait::Wait;
 use kontig_mm::kswapd::Kswapd;
-use kontig_mm::{CpuId, Daemon, DaemonStep, NodeId};
+use kontig_mm::{CpuId, Daemon, NodeId, Step};
+use std::convert::Infallible;
 
 /// A node's kswapd as a task.
 #[derive(Clone)]
@@ -21,10 +23,12 @@ impl KswapdThread {
         Daemon::Kswapd(self.kswapd.node())
     }
 
-    /// A turn. `timed_out` says that its nap ended by itself.
-    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, timed_out: bool) -> DaemonStep {
-        let step = self.kswapd.step(&mut k.mem, &mut k.spaces, timed_out);
+    /// A turn.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Infallible, Wait> {
+        self.kswapd.run_on(c.cpu);
+        let step = self.kswapd.step(&mut k.mem, &mut k.pages, c.timed_out);
         k.charge(&mut c.now);
-        step
+        let step = step.map_wait(|wait| k.wait_for(wait));
+        k.wait_for_room(step)
     }
 }
