@@ -15,7 +15,7 @@ use crate::timer::Timers;
 use crate::wait::{Daemons, Wait};
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
-use kontig_mm::{AllocSlow, Memory, Step, Work};
+use kontig_mm::{AllocSlow, Memory, Step, VmEvent, Work};
 
 /// Memory, processes' pages, costs, wait queues, timers and barriers: what all tasks share.
 #[derive(Clone)]
@@ -88,6 +88,9 @@ impl Kernel {
             self.charge_work(now);
         }
         self.run_swap_errands();
+        let splits = std::mem::take(&mut self.pages.splits);
+        self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
+        self.mem.vmstat_mut().add(VmEvent::ThpSplitPage, splits);
         if self.pages.devices.has_plugged() {
             self.unplug(*now);
         }
