@@ -25,6 +25,8 @@ macro_rules! data {
 
 /// The files, oldest kernel first; each is called after the name inside it.
 const FILES: &[(&str, &str)] = data![
+    "profiles/linux-4.4.toml",
+    "profiles/linux-4.6.toml",
     "profiles/linux-5.6.toml",
     "profiles/linux-5.9.toml",
     "profiles/linux-5.10.toml",
