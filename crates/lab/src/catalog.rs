@@ -30,12 +30,14 @@ const MACHINES: &[(&str, &str)] = data![
 const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugepage-latency.toml",
     "experiments/java-heap.toml",
+    "experiments/stutter.toml",
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
 ];
 const TARGETS: &[(&str, &str)] = data![
     "experiments/targets/hugepage-latency.toml",
     "experiments/targets/java-heap.toml",
+    "experiments/targets/stutter.toml",
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",
 ];

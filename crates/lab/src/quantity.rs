@@ -80,6 +80,7 @@ impl Quantity {
             return Quantity { figure, from: From::Formula(formula), factor: 1.0 };
         }
         let name = row.of.as_deref().unwrap_or(&row.name);
+        let phase = row.phase.as_deref().unwrap_or(MEASURE);
         let known = |phase: &str| {
             let all = runs.iter().flat_map(|run| run.figures.iter().chain(run.rounds.iter().flat_map(|r| &r.figures)));
             all.map(|r| &r.figure).find(|f| f.name == name && f.phase == phase)
@@ -91,13 +92,13 @@ impl Quantity {
                 let p: f64 = name.strip_prefix(&h.name)?.strip_prefix(" p")?.parse().ok()?;
                 (0.0..=100.0).contains(&p).then_some(p)
             };
-            all.filter(|h| h.phase == MEASURE).find_map(|h| match stat {
+            all.filter(|h| h.phase == phase).find_map(|h| match stat {
                 Some(stat) if h.name == name => Some((h, of_samples(stat, h))),
                 None => percentile(h).map(|p| (h, Merge::Percentile { of: h.name.clone().into(), p })),
                 Some(_) => None,
             })
         };
-        let found = match known(MEASURE) {
+        let found = match known(phase) {
             Some(figure) => {
                 let merge = stat.map_or_else(|| figure.merge.clone(), of_values);
                 let from = match (stat, merge.distribution()) {
@@ -110,7 +111,10 @@ impl Quantity {
                 Some((Figure { merge, ..figure.clone() }, from))
             }
             None => distribution().map(|(h, merge)| {
-                (Figure::new(name.to_owned(), h.unit.clone()).lower().merged(merge), From::Distribution)
+                (
+                    Figure::new(name.to_owned(), h.unit.clone()).lower().merged(merge).of_phase(h.phase.clone()),
+                    From::Distribution,
+                )
             }),
         };
         let Some((figure, from)) = found else {

@@ -133,11 +133,12 @@ impl Running<'_> {
     /// round.
     fn measure(mut self) -> Result<RunResult, LabError> {
         self.write_procfs("start")?;
-        let before = Before::of(&self.machine);
+        let before = Before::of(&self.machine, !self.plan.machine.disk.is_empty());
         let prepared = self.phases.len();
         let mut rounds = Vec::new();
         for round in 0..self.plan.rounds {
-            let of_round = if round == 0 { before.clone() } else { Before::of(&self.machine) };
+            let of_round =
+                if round == 0 { before.clone() } else { Before::of(&self.machine, !self.plan.machine.disk.is_empty()) };
             let iteration = self.plan.mmtests.as_ref().map(|_| Iteration::begin(&self.machine));
             let (first, phases) = (self.phases.len(), self.first_measured()..self.plan.scenario.phases.len());
             self.go_through(phases, (round, self.plan.rounds))?;

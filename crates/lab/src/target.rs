@@ -44,6 +44,8 @@ pub struct TargetRow {
     pub headline: bool,
     /// The figure or distribution of the runs it is of, if that is called otherwise.
     pub of: Option<String>,
+    /// The phase that it is of, if it is not the measurement as a whole.
+    pub phase: Option<String>,
     /// What of it: `min`, `max`, `mean`, `median`, `stddev`, or a percentile such as `p99`.
     pub stat: Option<String>,
     /// What it is made of, instead of a figure (see [`crate::formula`]).
