@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod experiment;
 mod folder;
 pub mod given;
+pub mod guest;
 mod initramfs;
 pub mod kernel;
 mod module;
@@ -148,6 +149,8 @@ fn run_to_the_end(
     })?;
     let stream = std::fs::read(&machine.results).map_err(about_file(&machine.results, "read"))?;
     let sent = unpack::unpack(&stream).map_err(|e| told(e.to_string()))?;
-    let missing: Vec<&str> = plan.expected().filter(|name| !sent.files.iter().any(|(n, _)| n == name)).collect();
+    let expected = plan.expected();
+    let missing: Vec<&str> =
+        expected.iter().map(String::as_str).filter(|name| !sent.files.iter().any(|(n, _)| n == name)).collect();
     if missing.is_empty() { Ok(sent) } else { Err(told(format!("results are missing: {}", missing.join(", ")))) }
 }
