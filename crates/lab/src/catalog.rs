@@ -133,6 +133,7 @@ fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
 /// A machine by name or file, with the text it came from.
 pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
     let (m, source) = find("machine", MACHINES, name, parse_machine, |m| &m.name)?;
+    m.check_disks().map_err(|wrong| source.wrong(Wrong { way: wrong.way, reason: wrong.reason }))?;
     check_machine(&m).map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
     Ok((m, source.text))
 }
@@ -236,6 +237,24 @@ mod tests {
         assert!(message.contains("xeon-"), "{message}");
         let message = experiment("qqqqqqqqqqqqqqqqqqqqqq").unwrap_err().to_string();
         assert!(message.contains("known: "), "{message}");
+    }
+
+    #[test]
+    fn a_disk_that_cannot_be_is_named_with_its_line() {
+        let dir = std::env::temp_dir().join(format!("kontig-disk-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("m.toml");
+        let machine = |more: &str| {
+            let tiny = MACHINES.iter().find(|(name, _)| name.contains("tiny")).expect("it comes along").1;
+            let text = format!("{}\n{more}", tiny.replace("name = \"tiny-64m\"", "name = \"mine\""));
+            std::fs::write(&path, &text).unwrap();
+            let line = 1 + text[..text.find("HERE").expect("the test says where")].matches('\n').count();
+            (super::machine(path.to_str().unwrap()).unwrap_err().to_string(), line)
+        };
+        let (said, line) = machine("[swap]\ndisk = \"sdb\" # HERE\nsize = \"1 GiB\"");
+        let reason = "swap on disk 'sdb', which is not there: this machine has none";
+        assert_eq!(said, format!("{}:{line}: {reason}", path.display()));
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

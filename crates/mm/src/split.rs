@@ -1,7 +1,7 @@
 //! Allocated blocks split into single pages and joined again, and the map of huge pageblocks that goes with it.
 
 use crate::state::Memory;
-use crate::types::{Order, PAGEBLOCK_PAGES, Pfn};
+use crate::types::{CpuId, Order, PAGEBLOCK_PAGES, Pfn};
 
 impl Memory {
     /// Splits an allocated block into single pages, each to be freed on its own.
@@ -16,6 +16,28 @@ impl Memory {
             self.mark_huge(pfn, order, false);
         }
         self.frames.split_allocated(pfn, order);
+    }
+
+    /// Splits a user's large page into single pages. Where the order of the LRU is kept each of them has a place of its own
+    /// from then on, at the head of the list.
+    ///
+    /// # Panics
+    /// If it is not on the LRU.
+    pub fn split_lru_page(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+        assert!(self.is_on_lru(pfn), "split of {pfn} {order:?}, which is not on the LRU");
+        if !self.lru.is_ordered() {
+            return self.split_page(pfn, order);
+        }
+        let flags = self.lru.flags(pfn);
+        self.unlink(cpu, pfn, order);
+        if order.is_whole_pageblock() {
+            self.mark_huge(pfn, order, false);
+        }
+        self.frames.split_allocated(pfn, order);
+        for page in (0..order.pages()).rev().map(|i| pfn.plus(i)) {
+            self.lru.set_flags(page, flags);
+            self.link(cpu, page, Order::ZERO, false);
+        }
     }
 
     /// Joins the single pages of an allocated block again, so that it can be freed as one: the other way of
@@ -45,9 +67,29 @@ mod tests {
     use super::*;
     use crate::gfp::Gfp;
     use crate::request::Request;
-    use crate::state::PageFlags;
+    use crate::state::{LruList, PageFlags};
     use crate::testing::ordered_machine;
-    use crate::types::{CpuId, NodeId};
+    use crate::types::NodeId;
+
+    #[test]
+    fn the_pages_of_a_large_page_on_the_lru_have_a_place_each_when_it_is_split() {
+        let mut m = ordered_machine(2);
+        let (cpu, order) = (CpuId::new(0), Order::new(2));
+        let large = m.alloc(Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, order)).expect("memory is free");
+        m.lru_add(cpu, large, order, PageFlags::ANON);
+        m.set_owner(large, order, 70);
+        m.split_lru_page(cpu, large, order);
+        let vec = m.lru().of_node(NodeId::new(0));
+        let list: alloc::vec::Vec<Pfn> = vec.list(LruList::InactiveAnon).collect();
+        assert_eq!(list, [0, 1, 2, 3].map(|i| large.plus(i)));
+        assert_eq!(vec.size_exact(LruList::InactiveAnon), 4);
+        m.check().expect("consistent");
+        for (i, page) in list.into_iter().enumerate() {
+            assert_eq!(m.frames().owner(page, Order::ZERO), 70 + i as u32);
+            m.free(cpu, page, Order::ZERO);
+        }
+        m.check().expect("consistent");
+    }
 
     #[test]
     #[should_panic(expected = "which has one place on the LRU")]

@@ -9,24 +9,35 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
 
-/// What a step says.
+/// What a step says. A host that waits for more than the engine does has a wait of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step<T> {
+pub enum Step<T, W = Wait> {
     /// There is more to do; other CPUs may run first.
     Working,
     /// There is more to do, but not before this has happened.
-    Wait(Wait),
+    Wait(W),
     /// The work is done, with this result.
     Done(T),
 }
 
-impl<T> Step<T> {
+impl<T, W> Step<T, W> {
     /// The same step of work that makes something else of the result.
-    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Step<U> {
+    #[inline]
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Step<U, W> {
         match self {
             Step::Working => Step::Working,
             Step::Wait(wait) => Step::Wait(wait),
             Step::Done(result) => Step::Done(f(result)),
+        }
+    }
+
+    /// The same step, with what it waits for in other words.
+    #[inline]
+    pub fn map_wait<V>(self, f: impl FnOnce(W) -> V) -> Step<T, V> {
+        match self {
+            Step::Working => Step::Working,
+            Step::Wait(wait) => Step::Wait(f(wait)),
+            Step::Done(result) => Step::Done(result),
         }
     }
 }

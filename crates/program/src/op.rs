@@ -1,6 +1,7 @@
 //! Operations: a process's system calls and memory accesses, and what a kernel driver does with blocks of pages.
 
 use crate::gfp::Gfp;
+use crate::program::Program;
 use std::fmt;
 
 /// A stretch of a mapping.
@@ -14,6 +15,21 @@ pub struct Region {
     pub pages: u32,
 }
 
+/// A process, as numbered by the machine. The number of one that is gone is another's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Process(u32);
+
+impl Process {
+    /// The process with this number.
+    pub const fn new(number: u32) -> Process {
+        Process(number)
+    }
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 /// The first page frame of a driver's block, as the machine numbers it. A program keeps it to give it back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Frame(u64);
@@ -25,6 +41,49 @@ impl Frame {
     }
     /// The number.
     pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// A file, by the disk it lies on and a number that the workload chooses.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FileName {
+    disk: u8,
+    number: u64,
+}
+
+impl FileName {
+    /// The file of this number on this disk of the machine, counted from 0.
+    pub const fn new(disk: u8, number: u64) -> FileName {
+        FileName { disk, number }
+    }
+    /// The disk.
+    pub const fn disk(self) -> u8 {
+        self.disk
+    }
+    /// The number.
+    pub const fn number(self) -> u64 {
+        self.number
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file {} of disk {}", self.number, self.disk)
+    }
+}
+
+/// A file that a process has open, as the machine numbers it. The number of one that was closed is another's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OpenFile(u32);
+
+impl OpenFile {
+    /// The open file with this number.
+    pub const fn new(number: u32) -> OpenFile {
+        OpenFile(number)
+    }
+    /// The number.
+    pub const fn get(self) -> u32 {
         self.0
     }
 }
@@ -67,8 +126,24 @@ pub enum Op {
     AdviseHuge(Region),
     /// Write to every page of the range once, in address order.
     Touch(Region),
-    /// Unmap the range.
+    /// Read every page of the range once, in address order.
+    Load(Region),
+    /// Unmap the range. A part may be used again, as if it were mapped anew; all of a mapping at once takes it away.
     Munmap(Region),
+    /// Make a process that shares all memory, copy-on-write, and runs this program; gives
+    /// [`Value::Child`](crate::Value::Child). The regions of the one who forks are the child's, too. A program that was
+    /// forked and hands over nothing more exits.
+    Fork(Box<dyn Program>),
+    /// Drop all memory and run this program instead.
+    Exec(Box<dyn Program>),
+    /// Give all memory back and be gone.
+    Exit,
+    /// Wait until this child has ended; gives [`Value::Ended`](crate::Value::Ended).
+    Wait(Process),
+    /// Wait until any child has ended; gives [`Value::Ended`](crate::Value::Ended).
+    WaitAny,
+    /// `SIGKILL`: the process gives all memory back and is gone as soon as it can.
+    Kill(Process),
     /// A kernel driver's allocation; gives [`Value::Block`](crate::Value::Block).
     AllocPages {
         /// Its flags.
@@ -99,6 +174,47 @@ pub enum Op {
         /// The value.
         value: String,
     },
+    /// Open a file; gives [`Value::File`](crate::Value::File).
+    Open {
+        /// Its name.
+        name: FileName,
+        /// Whether it is made where it is not there.
+        create: bool,
+    },
+    /// Read pages of an open file, as far as it has them; gives [`Value::Pages`](crate::Value::Pages), those read.
+    Read {
+        /// The file.
+        file: OpenFile,
+        /// The first page.
+        first: u32,
+        /// How many.
+        pages: u32,
+    },
+    /// Write whole pages to an open file, which is as long as that needs from then on; gives
+    /// [`Value::Pages`](crate::Value::Pages).
+    Write {
+        /// The file.
+        file: OpenFile,
+        /// The first page.
+        first: u32,
+        /// How many.
+        pages: u32,
+    },
+    /// Have an open file written to its disk.
+    Fsync(OpenFile),
+    /// Have all files written to their disks.
+    Sync,
+    /// Cut an open file off.
+    Truncate {
+        /// The file.
+        file: OpenFile,
+        /// Its length in pages from then on, at most.
+        pages: u32,
+    },
+    /// Take a file's name away; it is gone when nobody has it open.
+    Unlink(FileName),
+    /// Close an open file.
+    Close(OpenFile),
     /// Do nothing for so many nanoseconds.
     Sleep(u64),
 }

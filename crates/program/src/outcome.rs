@@ -1,6 +1,6 @@
 //! Outcomes: what an operation gave, and when.
 
-use crate::op::{Frame, Region};
+use crate::op::{Frame, OpenFile, Process, Region};
 
 /// What an operation gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,6 +13,17 @@ pub enum Value {
     Block(Option<Frame>),
     /// A number of pages.
     Pages(u64),
+    /// A file that was opened.
+    File(OpenFile),
+    /// A process that was forked.
+    Child(Process),
+    /// A child that has ended.
+    Ended {
+        /// Which.
+        process: Process,
+        /// Whether it was killed, by another process or for want of memory.
+        killed: bool,
+    },
 }
 
 /// How an operation went.

@@ -3,11 +3,13 @@
 use crate::batch::Batch;
 use crate::outcome::Outcome;
 use std::any::Any;
+use std::fmt;
 
 /// A process or driver: a value, so that a machine can be copied with all that runs on it. `Any`, so that the host that
 /// started one can look at what it has measured.
 pub trait Program: Any + Send + BoxedClone {
-    /// Hands over what to do next; a program that hands over nothing is done, and what it holds stays held.
+    /// Hands over what to do next; a program that hands over nothing is done. What it holds stays held, unless it was
+    /// forked.
     ///
     /// `done` has the outcome of every operation of the last batch, in the batch's order. On the first call it has one
     /// outcome, [`Outcome::at_start`], so there always is a last one.
@@ -32,6 +34,19 @@ impl<P: Program + Clone> BoxedClone for P {
 impl Clone for Box<dyn Program> {
     fn clone(&self) -> Box<dyn Program> {
         self.as_ref().boxed_clone()
+    }
+}
+
+impl fmt::Debug for dyn Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a program")
+    }
+}
+
+/// A program is equal to none but itself.
+impl PartialEq for dyn Program {
+    fn eq(&self, other: &dyn Program) -> bool {
+        std::ptr::addr_eq(self, other)
     }
 }
 

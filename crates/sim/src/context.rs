@@ -14,6 +14,8 @@ pub(crate) struct Context {
     /// When the host wants to look at the machine. It ends a turn between two steps and decides nothing else, so that
     /// looking changes nothing.
     pub(crate) until: u64,
+    /// Whether the task waited and its time has come before anybody woke it.
+    pub(crate) timed_out: bool,
     /// Of the time since the turn began, the task's own code, ns.
     pub(crate) user_ns: u64,
 }

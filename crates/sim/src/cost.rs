@@ -134,6 +134,26 @@ costs! {
         kernel_alloc;
         /// Making one page of an allocated block ready: its descriptor is written.
         prepare_page;
+        /// Opening a file whose inode and dentry are in memory, and closing it.
+        open;
+        /// Finding a page of a file in the page cache and copying it to the reader.
+        read_page;
+        /// Copying a page from the writer to one of a file, and what its file system does for that.
+        write_page;
+        /// Handing a dirty page of a file to its disk, and being told that it is written.
+        write_back;
+        /// Putting a page that was just allocated into the page cache, and making it ready when it has been read.
+        cache_page;
+        /// A write fault on a page that was shared and is no longer.
+        reuse_page;
+        /// Copying a page to one just faulted in, on top of the fault, in place of clearing it.
+        copy_page;
+        /// A read fault on a page that was never written to.
+        zero_page;
+        /// Making a process, and its end, without its memory.
+        fork;
+        /// Copying a page table entry for a new process.
+        fork_page;
         /// A TLB shootdown of one page on another CPU, on top of a migration.
         tlb_shootdown;
         /// From waking a kernel thread to its first instruction.

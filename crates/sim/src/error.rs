@@ -1,7 +1,7 @@
 //! What a machine cannot do for a program.
 
 use kontig_mm::sysctl::SysctlError;
-use kontig_program::Op;
+use kontig_program::{FileName, Op};
 use std::fmt;
 
 /// A program asked for something the machine cannot give.
@@ -14,10 +14,30 @@ pub enum SimError {
         /// What got no memory.
         what: String,
     },
-    /// All that was ever mapped together is more than 16 TiB: no page of this mapping could have an owner.
+    /// All that is mapped together is more than 16 TiB: no page of this mapping could have an owner.
     NoAddressSpace {
         /// The pages of the mapping.
         pages: u32,
+    },
+    /// There is no file of this name.
+    NoSuchFile {
+        /// The name.
+        name: FileName,
+    },
+    /// The machine has no disk of this number.
+    NoSuchDisk {
+        /// The number, from 0.
+        disk: u8,
+    },
+    /// A disk has no room for what is written.
+    DiskFull {
+        /// The file.
+        name: FileName,
+    },
+    /// The program waits for a process that is not its child.
+    NoSuchProcess {
+        /// What it asked for.
+        op: String,
     },
     /// The program used memory that is not its own.
     BadAddress {
@@ -42,6 +62,14 @@ impl fmt::Display for SimError {
             SimError::NoAddressSpace { pages } => {
                 write!(f, "no room to map {pages} pages: all mappings of a machine together are at most 16 TiB")
             }
+            SimError::NoSuchFile { name } => {
+                write!(f, "the workload opens {name}, which is not there: create it first")
+            }
+            SimError::NoSuchDisk { disk } => {
+                write!(f, "the workload uses files on disk {disk}, and the machine has none: give it a [[disk]]")
+            }
+            SimError::DiskFull { name } => write!(f, "no room on the disk for {name}: take a larger one"),
+            SimError::NoSuchProcess { op } => write!(f, "the workload waits for a child it does not have: {op}"),
             SimError::BadAddress { op } => write!(f, "the workload used memory it does not hold: {op}"),
         }
     }

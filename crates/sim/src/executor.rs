@@ -1,17 +1,21 @@
 //! The executor: gives turns, settles what they took, and delivers wakes.
 //!
 //! Every task has a clock. The task whose turn begins first ([`Schedule`]) runs until it passes the time at which the
-//! next turn begins, has to wait, or has woken another. So the order of all engine operations follows from virtual
+//! next turn or event begins, has to wait, or has woken another. So the order of all engine operations follows from virtual
 //! time alone.
 
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
+use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
+use crate::process::Process;
+use crate::process::family::Birth;
 use crate::schedule::Turn;
-use crate::task::{State, TaskId};
-use crate::wait::Waits;
-use kontig_mm::{CpuId, Step, Wait};
+use crate::task::{Body, CpuTime, State, Task, TaskId};
+use crate::timer::Event;
+use crate::wait::Wait;
+use kontig_mm::{CpuId, Step};
 
 impl Machine {
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.
@@ -30,7 +34,13 @@ impl Machine {
                 self.now = self.now.max(entered);
                 return Ok(Stop::ProgramDone);
             }
-            let Some(turn) = self.schedule.next().filter(|turn| turn.start < until) else {
+            let turn = self.schedule.next();
+            let due = self.kernel.timers.next_at();
+            if due < until && turn.is_none_or(|turn| due <= turn.start) {
+                self.happen();
+                continue;
+            }
+            let Some(turn) = turn.filter(|turn| turn.start < until) else {
                 self.now = until;
                 return Ok(Stop::Time);
             };
@@ -41,6 +51,17 @@ impl Machine {
             }
             self.turn(turn, until)?;
         }
+    }
+
+    /// Lets the next event happen.
+    fn happen(&mut self) {
+        let Some((at, event)) = self.kernel.timers.pop() else { return };
+        self.now = at;
+        match event {
+            Event::Woken(task) => self.schedule.want(task.0, at),
+            Event::IoDone(device) => self.kernel.io_done(device, at),
+        }
+        self.deliver_wakes(at);
     }
 
     /// Folds every CPU's part of the counters in, as the kernel does once a second.
@@ -54,13 +75,18 @@ impl Machine {
         let Turn { task: number, start } = turn;
         let next = self.schedule.next_of_others(number).unwrap_or(u64::MAX).max(start + 1);
         // Folding concerns every task: no turn goes past it.
-        let horizon = next.min(self.next_fold);
+        let horizon = next.min(self.next_fold).min(self.kernel.timers.next_at());
         let cpu = CpuId::new(self.schedule.cpu_of(number));
         let node = self.kernel.mem.node_of_cpu(cpu);
-        let mut c = Context { cpu, node, now: start, horizon, until, user_ns: 0 };
+        let id = TaskId(number);
         let task = &mut self.tasks[number as usize];
-        let timed_out = task.state == State::Sleeping;
-        let step = match task.body.turn(&mut self.kernel, &mut c, timed_out) {
+        let timed_out = task.state != State::Runnable;
+        if timed_out {
+            self.kernel.queues.leave(id);
+        }
+        self.kernel.pages.cpu = cpu;
+        let mut c = Context { cpu, node, now: start, horizon, until, timed_out, user_ns: 0 };
+        let step = match task.body.turn(&mut self.kernel, &mut c) {
             Ok(step) => step,
             Err(e) => {
                 task.state = State::Done;
@@ -73,57 +99,107 @@ impl Machine {
         let again;
         (task.state, again) = match step {
             Step::Working => (State::Runnable, Some(c.now)),
-            Step::Wait(Wait::Time(ns)) => (State::Sleeping, Some(c.now.saturating_add(ns))),
-            Step::Wait(_) => (State::Waiting, None),
+            Step::Wait(Wait::Wakeup) => (State::Resting, None),
+            Step::Wait(Wait::Time(ns)) => (State::Resting, Some(c.now.saturating_add(ns))),
+            Step::Wait(Wait::Queue(_)) => (State::Queued, None),
+            Step::Wait(Wait::QueueAtMost(_, ns)) => (State::Queued, Some(c.now.saturating_add(ns))),
             Step::Done(()) => (State::Done, None),
         };
         self.schedule.end(number, c.now, again);
         self.now = c.now;
+        self.deliver_births(id, c.now);
+        if step == Step::Done(()) {
+            self.retire(id);
+        }
         self.deliver_wakes(c.now);
         if let Step::Wait(wait) = step {
-            self.settle_wait(TaskId(number), wait, c.now);
+            self.settle_wait(id, wait, c.now);
         }
         Ok(())
     }
 
-    /// A task has begun to wait: what that means for it, if it waits for a daemon, and for others, if it is one.
+    /// Makes tasks of the processes that a task has forked.
     #[inline]
-    fn settle_wait(&mut self, id: TaskId, wait: Wait, now: u64) {
-        if let Some(daemon) = Waits::ended_by(wait) {
-            self.waits.wait_for(daemon, id);
-            let rests = self.waits.task_of(daemon);
-            if self.tasks[rests.index()].state.is_rest() {
-                self.release(daemon, now);
-            }
-        }
-        if let Some(daemon) = self.tasks[id.index()].body.daemon() {
-            self.release(daemon, now);
-        }
-    }
-
-    /// Wakes the tasks that wait until the daemon rests.
-    fn release(&mut self, daemon: kontig_mm::Daemon, now: u64) {
-        let at = now + ns(self.kernel.costs.wakeup);
-        for id in self.waits.rests(daemon) {
-            self.tasks[id.index()].state = State::Runnable;
-            self.schedule.want(id.0, at);
-        }
-    }
-
-    /// Starts the daemons that were woken at `now`.
-    #[inline]
-    fn deliver_wakes(&mut self, now: u64) {
-        if !self.kernel.mem.has_wakes() {
+    fn deliver_births(&mut self, parent: TaskId, now: u64) {
+        if self.kernel.family.births.is_empty() {
             return;
         }
-        let at = now + ns(self.kernel.costs.wakeup);
-        for daemon in self.kernel.mem.take_wakes() {
-            let id = self.waits.task_of(daemon);
-            let task = &mut self.tasks[id.index()];
-            if task.state.is_rest() {
-                task.state = State::Runnable;
-                self.schedule.want(id.0, at);
+        let cpu = self.schedule.cpu_of(parent.0);
+        let Body::Process(forks) = &self.tasks[parent.index()].body else { return };
+        let root = forks.root().unwrap_or(parent);
+        for Birth { process, program } in std::mem::take(&mut self.kernel.family.births) {
+            let body = Body::Process(Process::forked(process, program, now, root));
+            let id = match self.unused.get_mut(&cpu).and_then(Vec::pop) {
+                Some(id) => {
+                    self.tasks[id.index()] = Task { body, state: State::Runnable, time: CpuTime::default() };
+                    id
+                }
+                None => self.add(body, cpu, State::Runnable),
+            };
+            self.kernel.family.set_task(process, id);
+            self.schedule.want(id.0, now);
+        }
+    }
+
+    /// A task that was forked is done: another may have its number. Its time is the task's by whose descendants it was
+    /// forked.
+    fn retire(&mut self, id: TaskId) {
+        let Body::Process(process) = &self.tasks[id.index()].body else { return };
+        let Some(root) = process.root() else { return };
+        let time = self.tasks[id.index()].time;
+        let of = &mut self.tasks[root.index()].time;
+        *of = CpuTime { user_ns: of.user_ns + time.user_ns, system_ns: of.system_ns + time.system_ns };
+        self.unused.entry(self.schedule.cpu_of(id.0)).or_default().push(id);
+    }
+
+    /// A task has begun to wait: it joins its queue; a daemon that rests opens its gate.
+    #[inline]
+    fn settle_wait(&mut self, id: TaskId, wait: Wait, now: u64) {
+        match wait {
+            Wait::Queue(queue) | Wait::QueueAtMost(queue, _) => self.kernel.queues.join(queue, id),
+            Wait::Wakeup | Wait::Time(_) => {
+                if let Some(daemon) = self.tasks[id.index()].body.daemon() {
+                    self.kernel.queues.open(self.kernel.daemons.rest_of(daemon));
+                }
             }
+        }
+        self.deliver_wakes(now);
+    }
+
+    /// Tells the tasks and daemons that were woken at `now`.
+    #[inline]
+    fn deliver_wakes(&mut self, now: u64) {
+        if self.kernel.mem.has_wakes() || self.kernel.queues.has_woken() || !self.kernel.family.kills.is_empty() {
+            self.deliver(now);
+        }
+    }
+
+    fn deliver(&mut self, now: u64) {
+        let Kernel { mem, queues, timers, daemons, costs, family, .. } = &mut self.kernel;
+        let at = now + ns(costs.wakeup);
+        for daemon in mem.take_wakes() {
+            let id = daemons.task_of(daemon);
+            let task = &mut self.tasks[id.index()];
+            if task.state == State::Resting {
+                task.state = State::Runnable;
+                queues.close(daemons.rest_of(daemon));
+                self.schedule.want_none(id.0);
+                timers.at(at, Event::Woken(id));
+            }
+        }
+        for id in family.kills.drain(..) {
+            let task = &mut self.tasks[id.index()];
+            if matches!(task.state, State::Resting | State::Queued) && task.body.may_end() {
+                queues.leave(id);
+                task.state = State::Runnable;
+                self.schedule.want_none(id.0);
+                timers.at(at, Event::Woken(id));
+            }
+        }
+        for id in queues.take_woken() {
+            self.tasks[id.index()].state = State::Runnable;
+            self.schedule.want_none(id.0);
+            timers.at(at, Event::Woken(id));
         }
     }
 }
@@ -132,8 +208,7 @@ impl Machine {
 mod tests {
     use super::*;
     use crate::cost::CostModel;
-    use crate::kernel::Kernel;
-    use crate::task::Body;
+    use crate::queue::QueueId;
     use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, ZoneSpec, ZoneType};
     use kontig_profiles::linux;
     use std::cell::RefCell;
@@ -152,7 +227,7 @@ mod tests {
     }
 
     /// A task that takes these steps, each of so many nanoseconds; when each began.
-    fn steps(m: &mut Machine, cpu: usize, steps: Vec<(u64, Step<()>)>) -> (TaskId, Receiver<u64>) {
+    fn steps(m: &mut Machine, cpu: usize, steps: Vec<(u64, Step<(), Wait>)>) -> (TaskId, Receiver<u64>) {
         let (tell, times) = channel();
         let mut steps = steps.into_iter();
         let body = Body::Steps(
@@ -177,11 +252,11 @@ mod tests {
         assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, 100, 105]);
     }
 
-    /// Every wait that a daemon ends, with the daemon.
-    const FOR_DAEMONS: [(Wait, Daemon); 3] = [
-        (Wait::Daemon(Daemon::Kcompactd(NODE)), Daemon::Kcompactd(NODE)),
-        (Wait::Daemon(Daemon::Kswapd(NODE)), Daemon::Kswapd(NODE)),
-        (Wait::Throttled { node: NODE, at_most_ns: None }, Daemon::Kswapd(NODE)),
+    /// Every wait of the engine that a daemon ends, with the daemon.
+    const FOR_DAEMONS: [(kontig_mm::Wait, Daemon); 3] = [
+        (kontig_mm::Wait::Daemon(Daemon::Kcompactd(NODE)), Daemon::Kcompactd(NODE)),
+        (kontig_mm::Wait::Daemon(Daemon::Kswapd(NODE)), Daemon::Kswapd(NODE)),
+        (kontig_mm::Wait::Throttled { node: NODE, at_most_ns: None }, Daemon::Kswapd(NODE)),
     ];
 
     #[test]
@@ -195,10 +270,12 @@ mod tests {
                 c.now += 300;
                 turns.pop().expect("nobody wakes it again")
             }));
-            let thread = m.waits.task_of(daemon);
+            let thread = m.kernel.daemons.task_of(daemon);
             let task = &mut m.tasks[thread.index()];
             (task.body, task.state) = (Body::Steps(Some(daemon), steps_of_daemon), State::Runnable);
+            m.kernel.queues.close(m.kernel.daemons.rest_of(daemon));
             m.schedule.want(thread.0, m.now);
+            let wait = m.kernel.wait_for(wait);
             let (id, times) = steps(&mut m, 0, vec![(10, Step::Wait(wait))]);
             assert_eq!(m.run(2_000_000, Some(id)), Ok(Stop::ProgramDone), "{wait:?}");
             let wakeup = ns(m.kernel.costs.wakeup);
@@ -211,10 +288,87 @@ mod tests {
         for (wait, _) in FOR_DAEMONS {
             let mut m = machine();
             m.run(1_000_000, None).unwrap();
+            let wait = m.kernel.wait_for(wait);
             let (id, times) = steps(&mut m, 0, vec![(10, Step::Wait(wait))]);
             assert_eq!(m.run(2_000_000, Some(id)), Ok(Stop::ProgramDone), "{wait:?}");
             let wakeup = ns(m.kernel.costs.wakeup);
             assert_eq!(times.try_iter().collect::<Vec<_>>(), [1_000_000, 1_000_010 + wakeup], "{wait:?}");
         }
+    }
+
+    /// A task whose first turn, at this time, wakes a queue.
+    fn waker(m: &mut Machine, at: u64, wake: fn(&mut Kernel, QueueId), queue: QueueId) {
+        let body = Body::Steps(
+            None,
+            Rc::new(RefCell::new(move |k: &mut Kernel, _: &mut Context| {
+                wake(k, queue);
+                Step::Done(())
+            })),
+        );
+        let id = m.add(body, 3, State::Runnable);
+        m.schedule.want(id.0, at);
+    }
+
+    #[test]
+    fn a_queue_wakes_one_task_or_all_in_the_order_they_began_to_wait() {
+        let mut m = machine();
+        let queue = m.kernel.queues.add();
+        let wakeup = ns(m.kernel.costs.wakeup);
+        let waits = [0, 1, 2].map(|cpu| steps(&mut m, cpu, vec![(10, Step::Wait(Wait::Queue(queue)))]));
+        waker(&mut m, 1_000, |k, q| assert!(k.queues.wake_one(q).is_some()), queue);
+        waker(&mut m, 2_000, |k, q| k.queues.wake_all(q), queue);
+        m.run(100_000, None).unwrap();
+        for ((_, times), woken) in waits.iter().zip([1_000, 2_000, 2_000]) {
+            assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, woken + wakeup]);
+        }
+        assert!(m.kernel.queues.is_empty(queue));
+    }
+
+    #[test]
+    fn a_wait_with_a_time_ends_at_whichever_is_first() {
+        for (woken, timed_out) in [(1_000, false), (10_000, true)] {
+            let mut m = machine();
+            let queue = m.kernel.queues.add();
+            let (tell, heard) = channel();
+            let mut begun = false;
+            let body = move |_: &mut Kernel, c: &mut Context| {
+                tell.send((c.now, c.timed_out)).expect("the test listens");
+                if std::mem::replace(&mut begun, true) {
+                    Step::Done(())
+                } else {
+                    Step::Wait(Wait::QueueAtMost(queue, 5_000))
+                }
+            };
+            let id = m.add(Body::Steps(None, Rc::new(RefCell::new(body))), 0, State::Runnable);
+            m.schedule.want(id.0, 0);
+            waker(&mut m, woken, |k, q| k.queues.wake_all(q), queue);
+            m.run(100_000, None).unwrap();
+            let went_on = if timed_out { 5_000 } else { woken + ns(m.kernel.costs.wakeup) };
+            assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(0, false), (went_on, timed_out)]);
+            assert!(m.kernel.queues.is_empty(queue), "it waits no longer");
+        }
+    }
+
+    #[test]
+    fn an_event_ends_the_turn_of_the_task_that_asked_for_it() {
+        let mut m = machine();
+        let (sleeper, times) = steps(&mut m, 1, vec![(0, Step::Wait(Wait::Wakeup))]);
+        let mut ended = None;
+        let body = move |k: &mut Kernel, c: &mut Context| {
+            if ended.is_none() {
+                k.timers.at(500, Event::Woken(sleeper));
+                while !k.must_yield(c) {
+                    c.now += 10;
+                }
+                ended = Some(c.now);
+                return Step::Working;
+            }
+            assert_eq!(ended, Some(500));
+            Step::Done(())
+        };
+        let id = m.add(Body::Steps(None, Rc::new(RefCell::new(body))), 0, State::Runnable);
+        m.schedule.want(id.0, 0);
+        m.run(100_000, None).unwrap();
+        assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, 500]);
     }
 }

@@ -1,21 +1,29 @@
-//! The kernel all tasks share: memory, mappings, and the charge for work done to them.
+//! The kernel all tasks share: memory, processes' pages, and the charge for work done to them.
 //!
 //! The engine counts work; the cost model turns the counts into time. A task's clock advances by what its work takes,
 //! and by the wait for a zone lock that another CPU holds.
 
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
-use crate::process::AddressSpaces;
+use crate::pages::Pages;
+use crate::process::family::Family;
+use crate::queue::Queues;
+use crate::timer::Timers;
+use crate::wait::Daemons;
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
 use kontig_mm::{AllocSlow, Memory, Work};
 
-/// Memory, mappings and costs: what all tasks share.
+/// Memory, processes' pages, costs, wait queues and timers: what all tasks share.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) mem: Memory,
-    pub(crate) spaces: AddressSpaces,
+    pub(crate) pages: Pages,
+    pub(crate) family: Family,
     pub(crate) costs: CostModel,
+    pub(crate) queues: Queues,
+    pub(crate) timers: Timers,
+    pub(crate) daemons: Daemons,
     /// When each zone's lock is free again.
     lock_free_at: Vec<u64>,
     /// All work charged so far.
@@ -32,10 +40,15 @@ const MAX_BUDGET: u64 = 4096;
 impl Kernel {
     pub(crate) fn new(mem: Memory, costs: CostModel) -> Kernel {
         let lock_free_at = vec![0; mem.zones().len()];
+        let pages = Pages::new(mem.lru().is_ordered());
         Kernel {
             mem,
-            spaces: AddressSpaces::default(),
+            pages,
+            family: Family::default(),
             costs,
+            queues: Queues::default(),
+            timers: Timers::default(),
+            daemons: Daemons::default(),
             lock_free_at,
             work: Work::default(),
             lock_wait_ns: 0,
@@ -48,6 +61,26 @@ impl Kernel {
     pub(crate) fn charge(&mut self, now: &mut u64) {
         if self.mem.has_work() {
             self.charge_work(now);
+        }
+        if self.pages.has_errands() {
+            self.run_errands(now);
+        }
+    }
+
+    /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
+    #[cold]
+    #[inline(never)]
+    fn run_errands(&mut self, now: &mut u64) {
+        let Kernel { mem, pages, .. } = self;
+        let cpu = pages.cpu;
+        if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
+            self.charge_work(now);
+        }
+        if self.pages.devices.has_plugged() {
+            self.unplug(*now);
+        }
+        if std::mem::take(&mut self.pages.flushers_wanted) {
+            self.wake_flushers();
         }
     }
 
@@ -68,7 +101,7 @@ impl Kernel {
             self.lock_free_at[zones.trailing_zeros() as usize] = begin + locked;
             zones &= zones - 1;
         }
-        let shootdowns = self.spaces.take_shootdowns();
+        let shootdowns = self.pages.take_shootdowns();
         self.stamp(begin, &w, shootdowns);
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
     }
@@ -110,10 +143,10 @@ impl Kernel {
         });
     }
 
-    /// Whether the turn has to end: another task's turn has come, or a kernel thread was woken.
+    /// Whether the turn has to end: another task's turn or an event has come, or a task was woken.
     #[inline(always)]
     pub(crate) fn must_yield(&self, c: &Context) -> bool {
-        c.is_over() || self.mem.has_wakes()
+        c.is_over() || self.mem.has_wakes() || self.queues.has_woken() || self.timers.next_at() <= c.now
     }
 }
 

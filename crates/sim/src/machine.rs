@@ -1,17 +1,20 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
 use crate::cost::CostModel;
+use crate::file::{Counts as FileCounts, Files, Frames, Waiters};
 use crate::kernel::Kernel;
-use crate::owner::UserPage;
+use crate::machine_file::{MachineFile, WrongEntry};
+use crate::pages::UserPage;
 use crate::process::Process;
 use crate::schedule::Schedule;
 use crate::task::{Body, CpuTime, State, Task, TaskId};
+use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
-use crate::wait::Waits;
 use kontig_mm::event::Event;
-use kontig_mm::{CpuId, Daemon, Memory, NodeId, Work};
-use kontig_program::{Placement, Program};
+use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
+use kontig_program::{FileName, Placement, Program};
+use std::collections::BTreeMap;
 
 /// Why [`Machine::run`] came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +35,8 @@ pub struct Machine {
     /// By number, as the schedule knows them.
     pub(crate) tasks: Vec<Task>,
     pub(crate) schedule: Schedule,
-    pub(crate) waits: Waits,
+    /// On each CPU, tasks of processes that are gone.
+    pub(crate) unused: BTreeMap<usize, Vec<TaskId>>,
     pub(crate) now: u64,
     pub(crate) turns: u64,
     /// When the CPUs next fold their parts of the counters in.
@@ -48,7 +52,7 @@ impl Machine {
             kernel: Kernel::new(mem, costs),
             tasks: Vec::new(),
             schedule: Schedule::new(cpus),
-            waits: Waits::default(),
+            unused: BTreeMap::new(),
             now: 0,
             turns: 0,
             next_fold: STAT_INTERVAL_NS,
@@ -61,13 +65,59 @@ impl Machine {
             };
             let kcompactd = KcompactdThread::new(node, from_last(0));
             // At boot kcompactd has a first look, and goes to sleep by itself.
-            let kcompactd = machine.add(Body::Kcompactd(kcompactd), from_last(0).index(), State::Sleeping);
+            let kcompactd = machine.add(Body::Kcompactd(kcompactd), from_last(0).index(), State::Resting);
             machine.schedule.want(kcompactd.0, 0);
             let kswapd =
-                machine.add(Body::Kswapd(KswapdThread::new(node, from_last(1))), from_last(1).index(), State::Waiting);
-            machine.waits.add_node(kswapd, kcompactd);
+                machine.add(Body::Kswapd(KswapdThread::new(node, from_last(1))), from_last(1).index(), State::Resting);
+            let rests = [kswapd, kcompactd].map(|task| (task, machine.kernel.queues.add()));
+            rests.iter().for_each(|(_, rest)| machine.kernel.queues.open(*rest));
+            machine.kernel.daemons.add_node(rests[0], rests[1]);
         }
         machine
+    }
+
+    /// Gives the machine the disks of its file, and its swap. A machine without any is left as it is.
+    ///
+    /// # Errors
+    /// What is wrong with them, and where.
+    ///
+    /// # Panics
+    /// If its memory keeps no order of its pages.
+    pub fn attach_disks(&mut self, file: &MachineFile) -> Result<(), WrongEntry> {
+        let disks = file.disks()?;
+        if disks.is_empty() {
+            return Ok(());
+        }
+        let Kernel { mem, pages, queues, .. } = &mut self.kernel;
+        assert!(mem.lru().is_ordered(), "a machine with disks reclaims memory");
+        pages.frames = Frames::new(mem.zones().iter().map(|zone| zone.end.index()).max().unwrap_or(0));
+        pages.waiters = Waiters::new(queues);
+        pages.files = Some(Files::new(mem, disks.iter().map(|disk| (disk.files.clone(), queues.add())).collect()));
+        for disk in disks {
+            let Kernel { pages, queues, .. } = &mut self.kernel;
+            let room = queues.add();
+            let number = pages.devices.add(disk.parameters, room);
+            let last = self.schedule.cpus() - 1;
+            let flusher = self.add(Body::Flusher(FlusherThread::new(number)), last, State::Resting);
+            self.schedule.want(flusher.0, self.now);
+        }
+        Ok(())
+    }
+
+    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it.
+    pub fn lay_file(&mut self, name: FileName, pages: u32) -> bool {
+        self.kernel.pages.files.as_mut().is_some_and(|files| files.lay(name, pages))
+    }
+
+    /// What is counted of files and swap.
+    pub fn file_counts(&self) -> FileCounts {
+        self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
+    }
+
+    /// Whether a page of a file is in memory.
+    pub fn is_cached(&self, name: FileName, page: u32) -> bool {
+        let files = self.kernel.pages.files.as_ref();
+        files.is_some_and(|files| files.named(name).is_some_and(|inode| files.find(inode, page).is_some()))
     }
 
     pub(crate) fn add(&mut self, body: Body, cpu: usize, state: State) -> TaskId {
@@ -77,9 +127,12 @@ impl Machine {
 
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
-        let process = Process::new(self.kernel.spaces.add_process(), program, self.now);
+        let number = self.kernel.pages.spaces.add_process();
+        let process = Process::new(number, program, self.now);
         let cpu = placement.cpu.min(self.schedule.cpus() - 1);
         let id = self.add(Body::Process(process), cpu, State::Runnable);
+        self.kernel.family.add(number);
+        self.kernel.family.set_task(number, id);
         self.schedule.want(id.0, self.now);
         id
     }
@@ -108,9 +161,10 @@ impl Machine {
     pub fn memory(&self) -> &Memory {
         &self.kernel.mem
     }
-    /// The process's page whose number the engine keeps with a frame ([`kontig_mm::state::Frames::owner`]).
-    pub fn owner(&self, number: u32) -> UserPage {
-        self.kernel.spaces.owner(number)
+    /// The processes' pages that a user's frame, or the huge page that begins there, is mapped as.
+    pub fn mapped_as(&self, pfn: Pfn) -> impl Iterator<Item = UserPage> {
+        let frames = self.kernel.mem.frames();
+        self.kernel.pages.mapped_as(pfn, frames.owner(pfn, frames.tag(pfn).order()))
     }
     /// The machine's memory, for tracing and for sysctls set from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {
@@ -121,6 +175,11 @@ impl Machine {
     /// asked for, none that is handed over afterwards is earlier.
     pub fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
         self.kernel.take_events(until)
+    }
+    /// Pages that a process has in memory, those it shares with others included; `None` if it is gone.
+    pub fn rss(&self, process: kontig_program::Process) -> Option<u64> {
+        let number = process.get();
+        self.kernel.family.is_alive(number).then(|| self.kernel.pages.spaces.rss(number).0)
     }
     /// Turns that tasks have had.
     pub fn turns(&self) -> u64 {
@@ -134,7 +193,7 @@ impl Machine {
     pub fn lock_wait_ns(&self) -> u64 {
         self.kernel.lock_wait_ns
     }
-    /// Time a task has been on a CPU.
+    /// Time a task has been on a CPU, with that of processes it has forked that are gone.
     pub fn cpu_time(&self, id: TaskId) -> CpuTime {
         self.tasks[id.index()].time
     }

@@ -1,10 +1,12 @@
 //! Machine files: nodes, zones, CPUs and costs, each with its unit and the source of its value.
 
 use crate::cost::Costs;
+use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
 use kontig_mm::state::{Frames, List};
 use kontig_mm::{MachineSpec, ZoneSpec, ZoneType};
 use kontig_program::parse_size;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A machine as described by `machines/*.toml`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -22,8 +24,40 @@ pub struct MachineFile {
     pub notes: String,
     /// The zones, ascending.
     pub zone: Vec<ZoneEntry>,
+    /// The disks. A machine with any has files and reclaims memory; one without keeps no order of its pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disk: Vec<DiskEntry>,
+    /// Where anonymous memory goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<SwapEntry>,
     /// What things take.
     pub costs: Costs,
+}
+
+/// The swap area of a machine file: at the end of a disk.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct SwapEntry {
+    /// The disk's name.
+    pub disk: String,
+    /// How much of it, such as `"16 GiB"`.
+    pub size: String,
+}
+
+/// A disk, and which of its blocks are for files and which for swap.
+pub(crate) struct Disk {
+    pub(crate) parameters: Parameters,
+    pub(crate) files: Range<u32>,
+    pub(crate) swap: Range<u32>,
+}
+
+/// Something wrong in a machine file: the keys that lead to it, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongEntry {
+    /// The keys and numbers, outermost first.
+    pub way: Vec<String>,
+    /// What is wrong, and what would be right.
+    pub reason: String,
 }
 
 /// A zone of a machine file. Sizes are strings such as `"512 GiB"`.
@@ -51,7 +85,61 @@ impl MachineFile {
     /// Which entry is wrong, and why.
     pub fn spec(&self) -> Result<MachineSpec, String> {
         let zones = self.zone.iter().map(ZoneEntry::spec).collect::<Result<_, _>>()?;
-        Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp, lru: false })
+        Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp, lru: !self.disk.is_empty() })
+    }
+
+    /// Whether there can be such disks, and room for swap on the one it names.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn check_disks(&self) -> Result<(), WrongEntry> {
+        self.disks().map(|_| ())
+    }
+
+    /// The disks, each with the blocks that files have and those that swap has.
+    pub(crate) fn disks(&self) -> Result<Vec<Disk>, WrongEntry> {
+        let mut disks = Vec::with_capacity(self.disk.len());
+        for (i, disk) in self.disk.iter().enumerate() {
+            let at = i.to_string();
+            let parameters = disk
+                .parameters()
+                .map_err(|(key, why)| wrong(&["disk", &at, key], format!("disk {}: {why}", disk.name)))?;
+            if self.disk[..i].iter().any(|other| other.name == disk.name) {
+                return Err(wrong(&["disk", &at, "name"], format!("there is another disk named '{}'", disk.name)));
+            }
+            let blocks = parameters.blocks;
+            disks.push(Disk { parameters, files: 0..blocks, swap: blocks..blocks });
+        }
+        let Some(swap) = &self.swap else { return Ok(disks) };
+        let Some(number) = self.disk.iter().position(|disk| disk.name == swap.disk) else {
+            let names: Vec<&str> = self.disk.iter().map(|disk| disk.name.as_str()).collect();
+            let there = if names.is_empty() {
+                "this machine has none".into()
+            } else {
+                format!("there is {}", names.join(", "))
+            };
+            return Err(wrong(&["swap", "disk"], format!("swap on disk '{}', which is not there: {there}", swap.disk)));
+        };
+        let disk = &mut disks[number];
+        let blocks = parse_size(&swap.size).map(|bytes| bytes / BLOCK_BYTES).filter(|blocks| *blocks > 1);
+        match blocks.map(u32::try_from) {
+            None => {
+                Err(wrong(&["swap", "size"], format!("swap: size = \"{}\" is not a size such as \"4 GiB\"", swap.size)))
+            }
+            Some(Ok(blocks)) if blocks < disk.files.end => {
+                let end = disk.files.end;
+                (disk.files, disk.swap) = (0..end - blocks, end - blocks..end);
+                Ok(disks)
+            }
+            Some(_) => {
+                let of_disk = &self.disk[number];
+                let reason = format!(
+                    "swap of {} leaves no room for files on disk {}, of {}",
+                    swap.size, of_disk.name, of_disk.size
+                );
+                Err(wrong(&["swap", "size"], reason))
+            }
+        }
     }
 
     /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, and page tables
@@ -61,6 +149,10 @@ impl MachineFile {
         let of_engine = (Frames::BYTES_PER_FRAME + List::BYTES_PER_BLOCK) as u64;
         Ok(frames * (of_engine + crate::BYTES_PER_PAGE) + (64 << 20))
     }
+}
+
+fn wrong(way: &[&str], reason: String) -> WrongEntry {
+    WrongEntry { way: way.iter().map(|s| s.to_string()).collect(), reason }
 }
 
 impl ZoneEntry {
@@ -83,5 +175,57 @@ impl ZoneEntry {
             .checked_sub(u64::from(pages("reserved", &self.reserved)?))
             .ok_or_else(|| format!("{at}: more is reserved than there is"))?;
         Ok(ZoneSpec { node: self.node, kind, start, end, present: spanned, managed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: &str = "[[disk]]
+        name = 'sda'
+        kind = 'hdd'
+        size = '1 GiB'
+        queue_depth = 32
+        read_mb_s = 150
+        write_mb_s = 150
+        rpm = 7200
+        seek_ms = 8.5
+        track_ms = 1
+        source = 'a test'
+        ";
+
+    fn machine(more: &str) -> MachineFile {
+        let text = include_str!("../../../machines/xeon-1t.toml");
+        // Tables of the file's own follow after these.
+        let (head, tables) = text.split_at(text.find("[[zone]]").expect("a machine has zones"));
+        toml::from_str(&format!("{head}{more}\n{tables}")).expect("well-formed")
+    }
+
+    fn wrong(more: &str) -> (String, String) {
+        let wrong = machine(more).check_disks().expect_err("it cannot be");
+        (wrong.way.join("."), wrong.reason)
+    }
+
+    #[test]
+    fn a_machine_with_a_disk_keeps_the_order_of_its_pages() {
+        assert_eq!((machine("").spec().unwrap().lru, machine(DISK).spec().unwrap().lru), (false, true));
+        let swapping = machine(&format!("{DISK}[swap]\ndisk = 'sda'\nsize = '512 MiB'"));
+        assert_eq!((swapping.check_disks(), machine(DISK).check_disks()), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn what_is_wrong_with_disks_is_said_with_its_place() {
+        let there = "swap on disk 'sdb', which is not there: ";
+        let swap = "[swap]\ndisk = 'sdb'\nsize = '1 GiB'";
+        assert_eq!(wrong(swap), ("swap.disk".into(), format!("{there}this machine has none")));
+        assert_eq!(wrong(&format!("{DISK}{swap}")), ("swap.disk".into(), format!("{there}there is sda")));
+        let large = wrong(&format!("{DISK}{}", swap.replace("sdb", "sda")));
+        assert_eq!(large.1, "swap of 1 GiB leaves no room for files on disk sda, of 1 GiB");
+        let twice = wrong(&format!("{DISK}{DISK}"));
+        assert_eq!(twice, ("disk.1.name".into(), "there is another disk named 'sda'".into()));
+        let slow = wrong(&DISK.replace("read_mb_s = 150", "read_mb_s = 0"));
+        assert_eq!(slow.0, "disk.0.read_mb_s");
+        assert!(slow.1.starts_with("disk sda: read_mb_s = 0: a disk needs more"), "{}", slow.1);
     }
 }

@@ -4,12 +4,14 @@ use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::Process;
+use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
+use crate::wait::Wait;
 use kontig_mm::{Daemon, DaemonStep, Step};
 
 /// A task of the machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TaskId(pub(crate) u32);
 
 impl TaskId {
@@ -39,18 +41,11 @@ pub(crate) struct Task {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum State {
     Runnable,
-    /// Sleeps until a time, a daemon until it is woken if that is earlier.
-    Sleeping,
-    /// Waits for something else than time.
-    Waiting,
+    /// Sleeps until a time, or until it is woken by name.
+    Resting,
+    /// Waits in a queue.
+    Queued,
     Done,
-}
-
-impl State {
-    /// Whether a daemon in this state has nothing to do until it is woken or its time has come.
-    pub(crate) fn is_rest(self) -> bool {
-        matches!(self, State::Sleeping | State::Waiting)
-    }
 }
 
 /// What a task is.
@@ -58,6 +53,7 @@ impl State {
 pub(crate) enum Body {
     Kswapd(KswapdThread),
     Kcompactd(KcompactdThread),
+    Flusher(FlusherThread),
     Process(Process),
     /// Steps given by a test, and the daemon the task stands for.
     #[cfg(test)]
@@ -66,7 +62,7 @@ pub(crate) enum Body {
 
 /// What a test's task does in its turns.
 #[cfg(test)]
-pub(crate) type Steps = std::rc::Rc<std::cell::RefCell<dyn FnMut(&mut Kernel, &mut Context) -> Step<()>>>;
+pub(crate) type Steps = std::rc::Rc<std::cell::RefCell<dyn FnMut(&mut Kernel, &mut Context) -> Step<(), Wait>>>;
 
 impl Body {
     /// The daemon it is, if it is one.
@@ -74,17 +70,23 @@ impl Body {
         match self {
             Body::Kswapd(thread) => Some(thread.daemon()),
             Body::Kcompactd(thread) => Some(thread.daemon()),
-            Body::Process(_) => None,
+            Body::Flusher(_) | Body::Process(_) => None,
             #[cfg(test)]
             Body::Steps(daemon, _) => *daemon,
         }
     }
 
-    /// A turn. `timed_out` says that the time it slept until has come.
-    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, timed_out: bool) -> Result<Step<()>, SimError> {
+    /// Whether it is a process that can end where it is.
+    pub(crate) fn may_end(&self) -> bool {
+        matches!(self, Body::Process(process) if process.may_end())
+    }
+
+    /// A turn.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         match self {
-            Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c, timed_out))),
-            Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c, timed_out))),
+            Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
+            Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
+            Body::Flusher(thread) => Ok(thread.turn(k, c)),
             Body::Process(process) => process.turn(k, c),
             #[cfg(test)]
             Body::Steps(_, steps) => Ok((steps.borrow_mut())(k, c)),

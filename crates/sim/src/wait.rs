@@ -1,69 +1,85 @@
-//! Waits: which task waits for which daemon, so that a wake goes straight to the task it is for.
+//! What a task waits for: a time, a wake by name, or a wait queue, or whichever of a queue and a time is first.
 //!
-//! A task waits for a time (the schedule keeps it), for a wakeup (it is a daemon, found here by its name), for a daemon
-//! to rest, or for the throttle of its node, which ends at the latest when the node's kswapd rests. No device does I/O
-//! on this machine yet, so nothing waits for one.
+//! The engine says what it waits for in its own words ([`kontig_mm::Wait`]). Here they become waits of this machine:
+//! a daemon's rest is a gate that is open while it rests. No device does I/O on this machine yet, so nothing waits for
+//! one.
 
+use crate::kernel::Kernel;
+use crate::queue::QueueId;
 use crate::task::TaskId;
-use kontig_mm::{Daemon, Wait};
+use kontig_mm::Daemon;
 
-/// A daemon's task, and the tasks that wait until it rests.
-#[derive(Clone)]
-struct Queue {
+/// What a task waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    /// A daemon sleeps until it is woken.
+    Wakeup,
+    /// Until so many nanoseconds have passed; a daemon also until it is woken.
+    Time(u64),
+    /// Until the queue wakes it.
+    Queue(QueueId),
+    /// Until the queue wakes it, and for so many nanoseconds at most.
+    QueueAtMost(QueueId, u64),
+}
+
+impl Kernel {
+    /// What the engine waits for, on this machine.
+    pub(crate) fn wait_for(&self, wait: kontig_mm::Wait) -> Wait {
+        match wait {
+            kontig_mm::Wait::Wakeup => Wait::Wakeup,
+            kontig_mm::Wait::Time(ns) => Wait::Time(ns),
+            kontig_mm::Wait::Daemon(daemon) => Wait::Queue(self.daemons.rest_of(daemon)),
+            kontig_mm::Wait::Throttled { node, at_most_ns } => {
+                let rest = self.daemons.rest_of(Daemon::Kswapd(node));
+                at_most_ns.map_or(Wait::Queue(rest), |ns| Wait::QueueAtMost(rest, ns))
+            }
+            kontig_mm::Wait::Io => unreachable!("this machine has no device, so its kernel starts no I/O"),
+        }
+    }
+}
+
+/// A daemon's task, and the gate that is open while it rests.
+#[derive(Clone, Copy)]
+struct Thread {
     task: TaskId,
-    waiting: Vec<TaskId>,
+    rest: QueueId,
 }
 
-/// The queues of a node's daemons.
-#[derive(Clone)]
+/// The daemons of a node.
+#[derive(Clone, Copy)]
 struct Node {
-    kswapd: Queue,
-    kcompactd: Queue,
+    kswapd: Thread,
+    kcompactd: Thread,
 }
 
-/// Every daemon with the tasks that wait for it.
+/// Every daemon with its task and its gate, node by node.
 #[derive(Clone, Default)]
-pub(crate) struct Waits {
+pub(crate) struct Daemons {
     nodes: Vec<Node>,
 }
 
-impl Waits {
-    /// Adds the daemons of the next node.
-    pub(crate) fn add_node(&mut self, kswapd: TaskId, kcompactd: TaskId) {
-        let queue = |task| Queue { task, waiting: Vec::new() };
-        self.nodes.push(Node { kswapd: queue(kswapd), kcompactd: queue(kcompactd) });
+impl Daemons {
+    /// Adds the daemons of the next node, each with its task and its gate.
+    pub(crate) fn add_node(&mut self, kswapd: (TaskId, QueueId), kcompactd: (TaskId, QueueId)) {
+        let thread = |(task, rest)| Thread { task, rest };
+        self.nodes.push(Node { kswapd: thread(kswapd), kcompactd: thread(kcompactd) });
     }
 
-    fn queue(&mut self, daemon: Daemon) -> &mut Queue {
-        let node = &mut self.nodes[daemon.node().index()];
+    fn thread(&self, daemon: Daemon) -> Thread {
+        let node = self.nodes[daemon.node().index()];
         match daemon {
-            Daemon::Kswapd(_) => &mut node.kswapd,
-            Daemon::Kcompactd(_) => &mut node.kcompactd,
+            Daemon::Kswapd(_) => node.kswapd,
+            Daemon::Kcompactd(_) => node.kcompactd,
         }
     }
 
     /// The task that is this daemon.
-    pub(crate) fn task_of(&mut self, daemon: Daemon) -> TaskId {
-        self.queue(daemon).task
+    pub(crate) fn task_of(&self, daemon: Daemon) -> TaskId {
+        self.thread(daemon).task
     }
 
-    /// The daemon whose rest ends a wait, if one does.
-    pub(crate) fn ended_by(wait: Wait) -> Option<Daemon> {
-        match wait {
-            Wait::Daemon(daemon) => Some(daemon),
-            Wait::Throttled { node, .. } => Some(Daemon::Kswapd(node)),
-            Wait::Time(_) | Wait::Wakeup => None,
-            Wait::Io => unreachable!("this machine has no device, so its kernel starts no I/O"),
-        }
-    }
-
-    /// The task goes on when the daemon rests.
-    pub(crate) fn wait_for(&mut self, daemon: Daemon, task: TaskId) {
-        self.queue(daemon).waiting.push(task);
-    }
-
-    /// The tasks that waited for the daemon to rest, in the order they began to wait.
-    pub(crate) fn rests(&mut self, daemon: Daemon) -> impl Iterator<Item = TaskId> {
-        self.queue(daemon).waiting.drain(..)
+    /// The gate that is open while this daemon rests.
+    pub(crate) fn rest_of(&self, daemon: Daemon) -> QueueId {
+        self.thread(daemon).rest
     }
 }

@@ -4,32 +4,34 @@ mod support;
 
 use kontig_mm::{Order, Pfn, VmEvent};
 use kontig_program::{Gfp, Op, Placement, Region, Value};
-use kontig_sim::Machine;
-use std::collections::{BTreeMap, BTreeSet};
+use kontig_sim::{Machine, UserPage};
+use std::collections::BTreeSet;
 use support::*;
 
 fn compact() -> Op {
     Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() }
 }
 
+fn region(at: UserPage, order: Order) -> Region {
+    Region { mapping: at.mapping, first: at.page, pages: order.pages() }
+}
+
 /// Every page is mapped to the very frame that says it is its owner's: unmapping a page frees that frame and no
 /// other. Half of the pages go one by one, then the rest.
-fn assert_page_tables_agree_with_owners(p: &mut Prompt, who: &BTreeMap<u32, usize>) {
+fn assert_page_tables_agree_with_owners(p: &mut Prompt) {
     let pages = user_pages(&p.m);
     let mut kept = pages.clone();
-    for (i, ((mapping, page), (pfn, order))) in pages.into_iter().enumerate() {
+    for (i, (at, (pfn, order))) in pages.into_iter().enumerate() {
         if i % 2 == 0 {
-            let region = Region { mapping, first: page, pages: order.pages() };
-            p.call(who[&mapping], Op::Munmap(region)).unwrap();
-            assert!(!p.m.memory().frames().tag(pfn).is_allocated(), "page {page} was not at {pfn}");
-            kept.remove(&(mapping, page));
+            p.call(at.process as usize, Op::Munmap(region(at, order))).unwrap();
+            assert!(!p.m.memory().frames().tag(pfn).is_allocated(), "{at:?} was not at {pfn}");
+            kept.remove(&at);
         }
     }
     assert!(user_pages(&p.m) == kept, "another page lost its frame");
     p.m.memory().check().unwrap();
-    for ((mapping, page), (_, order)) in kept {
-        let region = Region { mapping, first: page, pages: order.pages() };
-        p.call(who[&mapping], Op::Munmap(region)).unwrap();
+    for (at, (_, order)) in kept {
+        p.call(at.process as usize, Op::Munmap(region(at, order))).unwrap();
     }
     assert_eq!(user_pages(&p.m).len(), 0);
     assert_eq!(kernel_pages(&p.m), 0);
@@ -59,7 +61,7 @@ fn after_compaction_every_page_is_mapped_to_the_frame_that_names_it() {
         let moved = before.iter().filter(|(k, v)| after[k] != **v).count() as u64;
         assert!(moved > 500, "{moved} pages moved");
         assert!(event(&p.m, VmEvent::PgmigrateSuccess) >= moved);
-        assert_page_tables_agree_with_owners(&mut p, &BTreeMap::from([(0, 0), (1, 1), (2, 0)]));
+        assert_page_tables_agree_with_owners(&mut p);
     }
 }
 
@@ -76,7 +78,7 @@ fn a_page_moved_twice_is_where_it_was_moved_last() {
         p.m.memory().check().unwrap();
     }
     assert!(event(&p.m, VmEvent::PgmigrateSuccess) > 1000);
-    assert_page_tables_agree_with_owners(&mut p, &BTreeMap::from([(0, 0)]));
+    assert_page_tables_agree_with_owners(&mut p);
 }
 
 /// Two drivers on two CPUs of a fragmented machine, each until it fails; the machine is checked all along.

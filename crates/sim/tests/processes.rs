@@ -4,7 +4,7 @@ mod support;
 
 use kontig_mm::VmEvent;
 use kontig_program::{Op, Region};
-use kontig_sim::{Machine, SimError};
+use kontig_sim::{Machine, SimError, UserPage};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use support::*;
@@ -70,14 +70,45 @@ fn unmapping_what_is_not_mapped_is_harmless() {
     let mut p = prompt(16);
     let r = p.mmap(0, 1500);
     let before = free_pages(&p.m);
-    p.call(0, Op::Munmap(r)).unwrap();
+    p.call(0, Op::Munmap(part(r, 1, 1499))).unwrap();
     p.call(0, Op::Touch(part(r, 600, 10))).unwrap();
     p.call(0, Op::Munmap(part(r, 590, 30))).unwrap();
     p.call(0, Op::Munmap(part(r, 590, 30))).unwrap();
     p.call(0, Op::Munmap(r)).unwrap();
-    p.call(0, Op::Munmap(r)).unwrap();
     assert_eq!(free_pages(&p.m), before);
     p.m.memory().check().unwrap();
+}
+
+#[test]
+fn a_mapping_is_gone_once_all_of_it_is_unmapped_at_once_and_the_next_has_its_number() {
+    let mut p = prompt(16);
+    let [a, b] = [p.mmap(0, 1500), p.mmap(0, 20)];
+    p.call(0, Op::Munmap(a)).unwrap();
+    for op in [Op::Touch, Op::Munmap] {
+        let got = Prompt::call(&mut p, 0, op(a));
+        assert!(matches!(got, Err(SimError::BadAddress { .. })), "{got:?}");
+        // A process that asked for what it cannot have is done.
+        let mut anew = prompt(16);
+        let again = [anew.mmap(0, 1500), anew.mmap(0, 20)];
+        assert_eq!(again, [a, b]);
+        anew.call(0, Op::Munmap(a)).unwrap();
+        p = anew;
+    }
+    assert_eq!(p.mmap(0, 7).mapping, a.mapping);
+    assert_ne!(a.mapping, b.mapping);
+}
+
+#[test]
+fn what_is_unmapped_leaves_room_for_more() {
+    let mut p = prompt(8);
+    // 2³³ pages one after the other, of 2³² that there may be at a time.
+    for _ in 0..8 {
+        let r = p.mmap(0, 1 << 30);
+        p.call(0, Op::Touch(part(r, 512 * 77, 1))).unwrap();
+        p.call(0, Op::Munmap(r)).unwrap();
+    }
+    let got = p.call(0, Op::Mmap { pages: u32::MAX });
+    assert_eq!(got, Err(SimError::NoAddressSpace { pages: u32::MAX }));
 }
 
 #[test]
@@ -120,8 +151,8 @@ fn an_advised_aligned_2_mib_range_takes_one_huge_page() {
     assert_eq!(before - free_pages(&p.m), 512 + 1, "a huge page and the page table kept for its split");
     let pages = user_pages(&p.m);
     assert_eq!(pages.len(), 1);
-    let (&(_, page), &(pfn, order)) = pages.first_key_value().unwrap();
-    assert_eq!((page, order), (512, HUGE), "the whole range is mapped by one order-9 block");
+    let (at, &(pfn, order)) = pages.first_key_value().unwrap();
+    assert_eq!((at.page, order), (512, HUGE), "the whole range is mapped by one order-9 block");
     assert!(pfn.is_pageblock_aligned());
     p.m.memory().check().unwrap();
     p.call(0, Op::Munmap(r)).unwrap();
@@ -173,16 +204,16 @@ fn unmapping_a_part_of_a_huge_page_splits_it_and_frees_that_part_alone() {
     let r = p.mmap(0, 512);
     p.call(0, Op::AdviseHuge(r)).unwrap();
     p.call(0, Op::Touch(r)).unwrap();
-    let block = user_pages(&p.m)[&(r.mapping, 0)].0;
+    let block = user_pages(&p.m)[&UserPage { process: 0, mapping: r.mapping, page: 0 }].0;
     p.call(0, Op::Munmap(part(r, 100, 300))).unwrap();
     assert_eq!(event(&p.m, VmEvent::ThpSplitPmd), 1);
     assert_eq!(event(&p.m, VmEvent::ThpSplitPage), 1);
     assert_eq!(before - free_pages(&p.m), 212 + 1);
     let pages = user_pages(&p.m);
     let kept: Vec<u32> = (0..100).chain(400..512).collect();
-    assert_eq!(pages.keys().map(|k| k.1).collect::<Vec<_>>(), kept);
-    for ((_, page), (pfn, order)) in pages {
-        assert_eq!((pfn, order.get()), (block.plus(page), 0), "each page stays where it was");
+    assert_eq!(pages.keys().map(|at| at.page).collect::<Vec<_>>(), kept);
+    for (at, (pfn, order)) in pages {
+        assert_eq!((pfn, order.get()), (block.plus(at.page), 0), "each page stays where it was");
     }
     p.m.memory().check().unwrap();
     // The hole is filled with small pages again: the table is there.
@@ -251,8 +282,8 @@ impl Model {
     /// The pages the machine's frames say are mapped.
     fn seen(&self, m: &Machine) -> Vec<bool> {
         let mut seen = vec![false; self.mapped.len()];
-        for ((mapping, page), (_, order)) in user_pages(m) {
-            if mapping == self.region.mapping {
+        for (UserPage { process, mapping, page }, (_, order)) in user_pages(m) {
+            if (process as usize, mapping) == (self.who, self.region.mapping) {
                 seen[page as usize..(page + order.pages()) as usize].fill(true);
             }
         }
@@ -294,6 +325,9 @@ proptest! {
                     } else {
                         x.mapped[from as usize..to as usize].fill(false);
                         p.call(x.who, Op::Munmap(range)).unwrap();
+                        if range.pages == x.region.pages {
+                            maps.remove(map);
+                        }
                     }
                 }
                 Act::Compact => {

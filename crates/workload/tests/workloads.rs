@@ -90,7 +90,7 @@ fn sections(m: &Machine) -> BTreeMap<u32, Vec<u32>> {
     for z in m.memory().zones() {
         for pfn in (z.start.get()..z.end.get()).map(Pfn::new) {
             if frames.tag(pfn).kind() == FrameKind::Lru {
-                let UserPage { mapping, page } = m.owner(frames.owner(pfn, frames.tag(pfn).order()));
+                let UserPage { mapping, page, .. } = m.mapped_as(pfn).next().expect("a process has it");
                 assert_eq!(mapping, 0);
                 found.entry(page / 512).or_default().push(page % 512);
             }

@@ -144,7 +144,7 @@ impl Memory {
 
     /// Takes a page out of the list its flags say.
     #[inline(always)]
-    fn unlink(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+    pub(crate) fn unlink(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         let list = self.lru.flags(pfn).list();
         let zone = self.blocks.zone_of(pfn);
         self.count_listed(cpu, zone, list, -i64::from(order.pages()));

@@ -18,6 +18,10 @@ mechanism! {
         /// Before pages of a process are unmapped, this CPU's batches are put on the LRU.
         #[rule(since = "up to 6.12, not 7.2", section = "4.7")]
         pub drains_before_unmapping: bool,
+        /// A huge page that several processes share is split when one of them writes to it, which then copies a small page.
+        /// Before, the huge page was copied.
+        #[rule(since = "5.8", section = "6.1")]
+        pub splits_shared_huge: bool,
         /// Before a page brought back is written to, this CPU's batches are put on the LRU.
         #[rule(since = "by 7.2", section = "4.7")]
         pub drains_before_writing: bool,

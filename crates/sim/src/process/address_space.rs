@@ -1,36 +1,81 @@
-//! Address spaces: which page of which process is where, and moving it when compaction asks.
+//! Address spaces: which mappings a process has, and which frame each of their pages is mapped to.
 //!
-//! Where a page is, its page table says ([`super::page_table`]). The way back, from frame to page, is the frame's owner
-//! ([`UserPage`]).
+//! Where a page is, its page table says ([`super::page_table`]). The way back, from frame to page, is the number that the
+//! engine keeps with a frame ([`crate::object`]).
 //! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
 
-use super::page_table::PageTables;
-pub(crate) use crate::owner::TABLE_PAGES;
-use crate::owner::{Owners, UserPage};
-use kontig_mm::{MigrateOutcome, Owner, Pfn};
+use super::page_table::{Mark, PageTables};
+use crate::object::{ObjectId, Objects, TABLE_PAGES};
+use crate::pages::UserPage;
+use crate::slots::Slots;
+use kontig_mm::Pfn;
 use kontig_program::Region;
 
 /// Host bytes for each page that is mapped, at most: an entry of its own, and a bit.
 pub const BYTES_PER_PAGE: u64 = 5;
 
+/// The number of a mapping among those of all processes. Regions name it otherwise: by its number in its process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MappingId(pub(crate) u32);
+
+/// A page of a mapping.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub(crate) mapping: MappingId,
+    pub(crate) page: u32,
+}
+
+/// A stretch of a mapping: a region of which it is known that its process has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) mapping: MappingId,
+    pub(crate) first: u32,
+    pub(crate) pages: u32,
+}
+
 /// A mapping of a process.
 #[derive(Clone)]
 pub(crate) struct Mapping {
-    process: usize,
+    /// Its process, and its number there.
+    process: u32,
+    region: u32,
     pages: u32,
-    /// The number of its first page as an owner.
+    object: ObjectId,
+    /// Its place among the mappings of the object.
+    place: u32,
+    /// The number of its first page, which is the object's.
     first: u32,
     huge: bool,
     entries: PageTables,
     tables: Vec<Table>,
 }
 
+/// What the entry of a page holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Entry {
+    /// Nothing: the page was never used.
+    None,
+    /// A frame.
+    Frame(Pfn),
+    /// The page of zeros that all share: it was only read.
+    Zero,
+}
+
+/// In place of a frame's number: the page of zeros.
+const ZERO: u32 = u32::MAX - 1;
+
 /// The page table of one 2 MiB range, single pages aside.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Table {
     page: u32,
+    /// The first frame of the huge page, which is a multiple of 512, with bits.
     huge: u32,
 }
+
+/// In [`Table::huge`]: there is a huge page.
+const PRESENT: u32 = 1;
+/// It may not be written to.
+const PROTECTED: u32 = 2;
 
 impl Table {
     /// The kernel page that holds the table.
@@ -42,18 +87,29 @@ impl Table {
     }
     /// The huge page mapped instead of single pages.
     pub(crate) fn huge(&self) -> Option<Pfn> {
-        self.huge.checked_sub(1).map(Pfn::new)
+        (self.huge & PRESENT != 0).then(|| Pfn::new(self.huge & !(TABLE_PAGES - 1)))
     }
     pub(crate) fn set_huge(&mut self, pfn: Option<Pfn>) {
-        self.huge = pfn.map_or(0, |p| p.get() + 1);
+        self.huge = pfn.map_or(0, |p| p.get() | PRESENT);
+    }
+    /// Whether the huge page may not be written to, though its mapping may.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.huge & PROTECTED != 0
+    }
+    pub(crate) fn set_protected(&mut self, on: bool) {
+        self.huge = if on { self.huge | PROTECTED } else { self.huge & !PROTECTED };
     }
 }
 
 impl Mapping {
-    /// The number of one of its pages as an owner.
+    /// The number that the engine keeps with the frame of one of its pages.
     #[inline(always)]
-    pub(crate) fn owner(&self, page: u32) -> u32 {
+    pub(crate) fn number(&self, page: u32) -> u32 {
         self.first + page
+    }
+    /// Its length in pages.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages
     }
     #[inline(always)]
     pub(crate) fn table(&self, page: u32) -> Table {
@@ -66,11 +122,68 @@ impl Mapping {
     /// The frame a page is mapped to singly.
     #[inline(always)]
     pub(crate) fn pte(&self, page: u32) -> Option<Pfn> {
-        self.entries.get(page)
+        self.entries.get(page).filter(|_| !self.entries.is(page, Mark::Elsewhere))
+    }
+    /// What a page's entry holds, of those that map single pages.
+    pub(crate) fn entry(&self, page: u32) -> Entry {
+        match self.entries.get(page) {
+            None => Entry::None,
+            Some(_) if self.entries.is(page, Mark::Elsewhere) => Entry::Zero,
+            Some(pfn) => Entry::Frame(pfn),
+        }
+    }
+    /// Whether a page's entry holds nothing, of those that map single pages.
+    #[inline(always)]
+    pub(crate) fn is_none(&self, page: u32) -> bool {
+        self.entries.get(page).is_none()
+    }
+    /// Maps the page of zeros, which may not be written to.
+    pub(crate) fn set_zero(&mut self, page: u32) {
+        self.entries.keep_marks();
+        self.entries.map(page, Pfn::new(ZERO));
+        self.entries.mark(page, Mark::Elsewhere, true);
+        self.entries.mark(page, Mark::Protected, true);
+    }
+    /// Maps a page that was protected to another frame, to write to it.
+    pub(crate) fn replace_pte(&mut self, page: u32, pfn: Pfn) {
+        self.entries.moved(page, pfn);
+        self.entries.mark(page, Mark::Elsewhere, false);
+        self.entries.mark(page, Mark::Protected, false);
+    }
+    /// Whether any page of the mapping may have a mark.
+    #[inline(always)]
+    pub(crate) fn has_marks(&self) -> bool {
+        self.entries.has_marks()
+    }
+    /// Whether writing to a page faults, though it is there.
+    #[inline(always)]
+    pub(crate) fn is_protected(&self, page: u32) -> bool {
+        self.entries.is(page, Mark::Protected)
+    }
+    /// The page may be written to.
+    pub(crate) fn unprotect(&mut self, page: u32) {
+        self.entries.mark(page, Mark::Protected, false);
+    }
+    /// Pages of the mapping that are in memory.
+    pub(crate) fn rss(&self) -> u64 {
+        let huge = self.tables.iter().filter(|table| table.huge().is_some()).count() as u64;
+        self.entries.frames() + huge * u64::from(TABLE_PAGES)
+    }
+    /// Page tables of the mapping.
+    pub(crate) fn page_tables(&self) -> u64 {
+        self.tables.iter().filter(|table| table.page().is_some()).count() as u64
     }
     #[inline(always)]
     pub(crate) fn set_pte(&mut self, page: u32, pfn: Pfn) {
         self.entries.map(page, pfn);
+    }
+    /// A page was used, and written to.
+    #[inline(always)]
+    pub(crate) fn used(&mut self, page: u32, written: bool) {
+        self.entries.mark(page, Mark::Accessed, true);
+        if written {
+            self.entries.mark(page, Mark::Dirty, true);
+        }
     }
     #[inline(always)]
     pub(crate) fn clear_pte(&mut self, page: u32) {
@@ -78,7 +191,7 @@ impl Mapping {
     }
     /// Whether nothing of a page's 2 MiB range is mapped.
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
-        self.entries.is_empty(page) && self.table(page).huge == 0
+        self.entries.is_empty(page) && self.table(page).huge().is_none()
     }
     /// Whether a fault at `page` may take a huge page: advised, its whole range in the mapping, no table there yet.
     pub(crate) fn wants_huge(&self, page: u32) -> bool {
@@ -91,91 +204,211 @@ impl Mapping {
     }
 }
 
-/// All mappings of the machine.
+/// A process's mappings.
+#[derive(Clone, Default)]
+struct AddressSpace {
+    mappings: Slots<MappingId>,
+    /// Kernel pages of the tables above the page tables, of a process that was forked.
+    upper: Vec<Pfn>,
+    /// Whether the process is on another CPU than the one whose turn it is, with its translations live there.
+    running: bool,
+}
+
+/// All address spaces of the machine.
 #[derive(Clone, Default)]
 pub(crate) struct AddressSpaces {
-    mappings: Vec<Mapping>,
-    owners: Owners,
-    /// Whether a process is on another CPU than the one whose turn it is, with its translations live there.
-    running: Vec<bool>,
-    /// Migrations since last asked that had to interrupt another CPU.
-    shootdowns: u64,
+    spaces: Slots<AddressSpace>,
+    mappings: Slots<Mapping>,
+    /// Whether every mapping keeps marks from the start: on machines that reclaim.
+    keep_marks: bool,
 }
 
 impl AddressSpaces {
+    /// None yet, of a machine that reclaims or does not.
+    pub(crate) fn new(reclaims: bool) -> AddressSpaces {
+        AddressSpaces { keep_marks: reclaims, ..AddressSpaces::default() }
+    }
+
     /// Adds a process; its number.
-    pub(crate) fn add_process(&mut self) -> usize {
-        self.running.push(false);
-        self.running.len() - 1
+    pub(crate) fn add_process(&mut self) -> u32 {
+        self.spaces.add(AddressSpace::default())
+    }
+
+    /// Adds a process with a copy of each mapping of another, of which no page is mapped yet.
+    pub(crate) fn fork(&mut self, objects: &mut Objects, parent: u32) -> u32 {
+        let mut mappings = self.spaces[parent].mappings.clone();
+        let child = self.spaces.add(AddressSpace::default());
+        for id in mappings.iter_mut() {
+            let m = &self.mappings[id.0];
+            let (object, pages, region, huge) = (m.object, m.pages, m.region, m.huge);
+            *id = self.add_mapping(objects, child, object, pages);
+            let copy = self.mapping(*id);
+            (copy.region, copy.huge) = (region, huge);
+        }
+        self.spaces[child].mappings = mappings;
+        child
+    }
+
+    /// The process is gone, and so are its mappings.
+    pub(crate) fn remove_process(&mut self, process: u32) {
+        let space = self.spaces.remove(process);
+        debug_assert!(space.mappings.iter().next().is_none() && space.upper.is_empty());
+    }
+
+    /// The process's mapping whose number in the process is the first from `region` on.
+    pub(crate) fn next_mapping(&self, process: u32, region: u32) -> Option<(u32, MappingId)> {
+        self.spaces[process].mappings.next(region).map(|(region, id)| (region, *id))
+    }
+
+    /// The whole of a mapping.
+    pub(crate) fn whole(&self, mapping: MappingId) -> Span {
+        Span { mapping, first: 0, pages: self.mappings[mapping.0].pages }
+    }
+
+    /// Kernel pages of a process's upper tables.
+    pub(crate) fn upper(&mut self, process: u32) -> &mut Vec<Pfn> {
+        &mut self.spaces[process].upper
+    }
+
+    /// Pages that a process has in memory, and its page tables.
+    pub(crate) fn rss(&self, process: u32) -> (u64, u64) {
+        let space = &self.spaces[process];
+        let of = |id: &MappingId| (self.mappings[id.0].rss(), self.mappings[id.0].page_tables());
+        let sum = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1 + b.1);
+        space.mappings.iter().map(of).fold((0, space.upper.len() as u64), sum)
+    }
+
+    fn both(&mut self, a: MappingId, b: MappingId) -> (&mut Mapping, &mut Mapping) {
+        self.mappings.both(a.0, b.0)
     }
 
     /// Says whether a process is on another CPU than the one whose turn it is.
-    pub(crate) fn set_running(&mut self, process: usize, running: bool) {
-        self.running[process] = running;
+    pub(crate) fn set_running(&mut self, process: u32, running: bool) {
+        if let Some(space) = self.spaces.get_mut(process) {
+            space.running = running;
+        }
     }
 
-    /// Maps so many pages for a process; `None` if so much has been mapped that there is no room left.
-    pub(crate) fn mmap(&mut self, process: usize, pages: u32) -> Option<Region> {
-        let first = self.owners.add(pages)?;
+    /// Maps an object of so many pages for a process.
+    pub(crate) fn map_object(&mut self, objects: &mut Objects, process: u32, object: ObjectId, pages: u32) -> Region {
+        let id = self.add_mapping(objects, process, object, pages);
+        let region = self.spaces[process].mappings.add(id);
+        self.mapping(id).region = region;
+        Region { mapping: region, first: 0, pages }
+    }
+
+    fn add_mapping(&mut self, objects: &mut Objects, process: u32, object: ObjectId, pages: u32) -> MappingId {
         let tables = pages.div_ceil(TABLE_PAGES) as usize;
-        self.mappings.push(Mapping {
+        let mut entries = PageTables::new(pages);
+        if self.keep_marks {
+            entries.keep_marks();
+        }
+        let id = MappingId(self.mappings.add(Mapping {
             process,
+            region: 0,
             pages,
-            first,
+            object,
+            place: 0,
+            first: objects.first(object),
             huge: false,
-            entries: PageTables::new(pages),
+            entries,
             tables: vec![Table::default(); tables],
-        });
-        Some(Region { mapping: self.mappings.len() as u32 - 1, first: 0, pages })
+        }));
+        self.mapping(id).place = objects.map(object, id.0);
+        id
     }
 
-    /// The owner whose number is kept with a frame.
-    pub(crate) fn owner(&self, number: u32) -> UserPage {
-        self.owners.of_number(number)
+    /// Takes away a mapping of which no page is mapped any more. The object it had, if no other mapping has it.
+    pub(crate) fn unmap_object(&mut self, objects: &mut Objects, id: MappingId) -> Option<ObjectId> {
+        let m = self.mappings.remove(id.0);
+        debug_assert!((0..m.pages).step_by(TABLE_PAGES as usize).all(|page| m.is_range_empty(page)));
+        self.spaces[m.process].mappings.remove(m.region);
+        if let Some(moved) = objects.unmap(m.object, m.place) {
+            self.mapping(MappingId(moved)).place = m.place;
+        }
+        objects.mappings(m.object).is_empty().then_some(m.object)
     }
 
-    /// The mapping of a region, if `process` has it and it holds the whole region.
-    pub(crate) fn get(&self, process: usize, r: Region) -> Option<&Mapping> {
-        let m = self.mappings.get(r.mapping as usize)?;
-        (m.process == process && r.first.checked_add(r.pages)? <= m.pages).then_some(m)
+    /// The stretch that a region is, if `process` has all of it.
+    #[inline(always)]
+    pub(crate) fn span(&self, process: u32, r: Region) -> Option<Span> {
+        let mapping = *self.spaces[process].mappings.get(r.mapping)?;
+        let m = &self.mappings[mapping.0];
+        (r.first.checked_add(r.pages)? <= m.pages).then_some(Span { mapping, first: r.first, pages: r.pages })
+    }
+
+    /// The mapping that a region of a process names, if there is one.
+    #[inline(always)]
+    fn peek(&self, process: u32, r: Region) -> Option<&Mapping> {
+        let id = self.spaces.get(process)?.mappings.get(r.mapping)?;
+        self.mappings.get(id.0)
     }
 
     /// The entries of the mapping of a region, which may be no region at all.
     #[inline(always)]
-    pub(crate) fn entries_of(&self, r: Region) -> Option<&PageTables> {
-        self.mappings.get(r.mapping as usize).map(|m| &m.entries)
+    pub(crate) fn entries_of(&self, process: u32, r: Region) -> Option<&PageTables> {
+        self.peek(process, r).map(|m| &m.entries)
     }
 
     /// The frame that a region's first page is mapped to singly; the region may be no region at all.
     #[inline(always)]
-    pub(crate) fn peek_pte(&self, r: Region) -> Option<Pfn> {
-        let m = self.mappings.get(r.mapping as usize)?;
+    pub(crate) fn peek_pte(&self, process: u32, r: Region) -> Option<Pfn> {
+        let m = self.peek(process, r)?;
         (r.first < m.pages).then(|| m.pte(r.first))?
     }
 
-    /// Migrations since last asked that had to interrupt another CPU.
-    pub(crate) fn take_shootdowns(&mut self) -> u64 {
-        std::mem::take(&mut self.shootdowns)
-    }
-
     #[inline(always)]
-    pub(crate) fn mapping(&mut self, mapping: u32) -> &mut Mapping {
-        &mut self.mappings[mapping as usize]
-    }
-}
-
-impl Owner for AddressSpaces {
-    fn may_isolate(&mut self, _pfn: Pfn) -> bool {
-        // Nothing pins user pages on this machine: no direct I/O, no device access.
-        true
+    pub(crate) fn mapping(&mut self, id: MappingId) -> &mut Mapping {
+        &mut self.mappings[id.0]
     }
 
-    #[inline]
-    fn migrate(&mut self, _from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
-        let UserPage { mapping, page } = self.owners.of_number(owner);
-        let m = &mut self.mappings[mapping as usize];
+    /// If a mapping maps a page of its object to this frame, singly or in a huge page: as which page.
+    pub(crate) fn mapped_as(&self, mapping: u32, page: u32, pfn: Pfn) -> Option<UserPage> {
+        let m = &self.mappings[mapping];
+        let is_there = page < m.pages && (m.pte(page) == Some(pfn) || m.table(page).huge() == Some(pfn));
+        is_there.then_some(UserPage { process: m.process, mapping: m.region, page })
+    }
+
+    /// If a mapping maps a page of its object singly to the frame `from`, it maps it to `to` from now on. Whether another
+    /// CPU has to be told.
+    #[inline(always)]
+    pub(crate) fn moved(&mut self, mapping: u32, page: u32, from: Pfn, to: Pfn) -> bool {
+        let m = &mut self.mappings[mapping];
+        if page >= m.pages || m.pte(page) != Some(from) {
+            return false;
+        }
         m.entries.moved(page, to);
-        self.shootdowns += u64::from(self.running[m.process]);
-        MigrateOutcome::Moved
+        self.spaces[m.process].running
+    }
+
+    /// If a mapping maps a huge page there, it maps its small pages from now on, as it was.
+    pub(crate) fn split_huge(&mut self, id: MappingId, page: u32, pfn: Pfn) {
+        let m = &mut self.mappings[id.0];
+        if page >= m.pages || m.table(page).huge() != Some(pfn) {
+            return;
+        }
+        let protected = m.table(page).is_protected();
+        m.table_mut(page).set_huge(None);
+        if protected {
+            m.entries.keep_marks();
+        }
+        for i in 0..TABLE_PAGES {
+            m.entries.map(page + i, pfn.plus(i));
+            m.entries.mark(page + i, Mark::Protected, protected);
+        }
+    }
+
+    /// Has another mapping of the same object map what a mapping has in a page's table, which has a page of its own
+    /// already. Every frame is told of.
+    pub(crate) fn copy_table(&mut self, from: MappingId, to: MappingId, page: u32, mut shared: impl FnMut(Pfn)) {
+        let (from, to) = self.both(from, to);
+        if let Some(pfn) = from.table(page).huge() {
+            shared(pfn);
+            from.table_mut(page).set_protected(true);
+            to.table_mut(page).set_huge(Some(pfn));
+            to.table_mut(page).set_protected(true);
+        } else {
+            to.entries.copy_table(&mut from.entries, page, shared);
+        }
     }
 }

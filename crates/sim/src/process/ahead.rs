@@ -4,6 +4,7 @@
 //! large machine neither is in the cache. A batch says what comes next: the entry is asked for first, and the frame that
 //! it names, when it is there, a few operations later. Nothing is decided here, and nothing waits.
 
+use super::ProcessId;
 use crate::kernel::Kernel;
 use kontig_program::{Batch, Op};
 
@@ -17,19 +18,19 @@ const FRAME_AHEAD: usize = 8;
 impl Kernel {
     /// Asks for what operations still to come will touch.
     #[inline(always)]
-    pub(crate) fn fetch_ahead(&mut self, todo: &Batch) {
+    pub(crate) fn fetch_ahead(&mut self, process: ProcessId, todo: &Batch) {
         if let Some(Op::Touch(r) | Op::Munmap(r)) = todo.ahead(TABLE_AHEAD)
-            && let Some(entries) = self.spaces.entries_of(*r)
+            && let Some(entries) = self.pages.spaces.entries_of(process, *r)
         {
             entries.prefetch_table(r.first);
         }
         if let Some(Op::Touch(r) | Op::Munmap(r)) = todo.ahead(ENTRY_AHEAD)
-            && let Some(entries) = self.spaces.entries_of(*r)
+            && let Some(entries) = self.pages.spaces.entries_of(process, *r)
         {
             entries.prefetch_entry(r.first);
         }
         if let Some(Op::Munmap(r)) = todo.ahead(FRAME_AHEAD)
-            && let Some(pfn) = self.spaces.peek_pte(*r)
+            && let Some(pfn) = self.pages.spaces.peek_pte(process, *r)
         {
             self.mem.prefetch(pfn);
         }

@@ -4,39 +4,43 @@
 //! with a step. A huge page is first tried on this node and lightly; then on any node, with what the advice allows;
 //! then the fault falls back to a small page.
 
-use super::address_space::TABLE_PAGES;
+use super::address_space::{At, Span};
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
-use crate::owner::UserPage;
+use crate::object::TABLE_PAGES;
+use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{AllocFailure, AllocSlow, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
-use kontig_program::Region;
 
 /// What a fault allocates.
 #[derive(Clone, Copy, PartialEq)]
-enum For {
+pub(super) enum For {
     Table,
     Small,
+    /// A page for a copy of one that others have, too.
+    Copy,
     /// The first attempt at a huge page: this node, lightly.
     HugeLocal,
     /// The second: any node, with what the advice allows.
     HugeAny,
+    /// A huge page for a copy of one that others have, too.
+    HugeCopy,
 }
 
 impl For {
-    fn gfp(self) -> Gfp {
+    pub(super) fn gfp(self) -> Gfp {
         match self {
             For::Table => Gfp::KERNEL,
-            For::Small => Gfp::HIGHUSER_MOVABLE,
+            For::Small | For::Copy => Gfp::HIGHUSER_MOVABLE,
             For::HugeLocal => Gfp::TRANSHUGE | Gfp::THISNODE | Gfp::NORETRY,
-            For::HugeAny => Gfp::TRANSHUGE,
+            For::HugeAny | For::HugeCopy => Gfp::TRANSHUGE,
         }
     }
 
     fn is_huge(self) -> bool {
-        matches!(self, For::HugeLocal | For::HugeAny)
+        matches!(self, For::HugeLocal | For::HugeAny | For::HugeCopy)
     }
 
     fn order(self) -> Order {
@@ -47,7 +51,7 @@ impl For {
 /// A fault whose allocation takes the slow path.
 #[derive(Clone)]
 pub(crate) struct Fault {
-    at: UserPage,
+    at: At,
     stage: Stage,
 }
 
@@ -59,30 +63,35 @@ enum Stage {
 }
 
 impl Fault {
-    fn start(k: &mut Kernel, c: &mut Context, what: For, at: UserPage) -> Fault {
+    pub(super) fn start(k: &mut Kernel, c: &mut Context, what: For, at: At) -> Fault {
         k.charge(&mut c.now);
         let slow = AllocSlow::new(&k.mem, c.request(what.gfp(), what.order()));
         Fault { at, stage: Stage::Allocating(what, Box::new(slow)) }
     }
 
     /// A step of the allocation; when the page is in place, the next one to touch.
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32>, SimError> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32, Wait>, SimError> {
         let (what, slow) = match &mut self.stage {
             Stage::Allocating(what, slow) => (*what, slow),
             Stage::Mapped(next) => return Ok(Step::Done(*next)),
         };
         let budget = k.budget(c);
-        let step = slow.step(&mut k.mem, &mut k.spaces, budget);
+        let step = slow.step(&mut k.mem, &mut k.pages, budget);
         k.charge(&mut c.now);
         Ok(match step {
             Step::Working => {
                 k.walk_on(c, slow);
                 Step::Working
             }
-            Step::Wait(wait) => Step::Wait(wait),
+            Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
             Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
             Step::Done(Err(AllocFailure::Failed)) if what == For::HugeLocal => {
                 *self = Fault::start(k, c, For::HugeAny, self.at);
+                Step::Working
+            }
+            Step::Done(Err(AllocFailure::Failed)) if what == For::HugeCopy => {
+                k.huge_copy_failed(c, self.at);
+                self.stage = Stage::Mapped(self.at.page);
                 Step::Working
             }
             Step::Done(Err(AllocFailure::Failed)) if what == For::HugeAny => {
@@ -105,8 +114,8 @@ impl Fault {
 impl Kernel {
     /// The first fault in a 2 MiB range: its page table, and a huge page if one is wanted. If it was quick, the page
     /// has to be looked at again.
-    pub(crate) fn fault_table(&mut self, c: &mut Context, at: UserPage) -> Result<(), Fault> {
-        let huge = self.spaces.mapping(at.mapping).wants_huge(at.page);
+    pub(crate) fn fault_table(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
+        let huge = writes && self.pages.spaces.mapping(at.mapping).wants_huge(at.page);
         match self.mem.alloc(c.request(For::Table.gfp(), Order::ZERO)) {
             Ok(pfn) => {
                 c.now += ns(self.costs.kernel_alloc);
@@ -129,7 +138,7 @@ impl Kernel {
     /// A fault that takes a small page, and those that follow it up to `end` as far as they are as quick. The next
     /// page to touch.
     #[inline(always)]
-    pub(crate) fn fault_small(&mut self, c: &mut Context, at: UserPage, end: u32) -> Result<u32, Fault> {
+    pub(crate) fn fault_small(&mut self, c: &mut Context, at: At, end: u32) -> Result<u32, Fault> {
         let Ok((pfn, source)) = self.mem.alloc_from(c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO)) else {
             return Err(Fault::start(self, c, For::Small, at));
         };
@@ -138,7 +147,7 @@ impl Kernel {
         c.now += ns(self.costs.fault) + touch_ns;
         c.user_ns += touch_ns;
         self.charge(&mut c.now);
-        let rest = Region { mapping: at.mapping, first: at.page + 1, pages: end - (at.page + 1) };
+        let rest = Span { mapping: at.mapping, first: at.page + 1, pages: end - (at.page + 1) };
         Ok(self.fault_run(c, rest, source))
     }
 
@@ -148,7 +157,7 @@ impl Kernel {
     /// Nothing is charged on the way, so that no event would get its own time: while somebody listens to these
     /// allocations there are no runs, and every page is a fault of its own, with the same result.
     #[inline(always)]
-    fn fault_run(&mut self, c: &mut Context, r: Region, mut source: PageSource) -> u32 {
+    fn fault_run(&mut self, c: &mut Context, r: Span, mut source: PageSource) -> u32 {
         if self.mem.trace().listens_to(Listen::KMEM) {
             return r.first;
         }
@@ -158,9 +167,9 @@ impl Kernel {
         let fault_ns = ns(self.costs.fault) + touch_ns + self.costs.work_ns(&walk);
         let request = c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO);
         let mut page = r.first;
-        while page < end && !self.must_yield(c) && self.spaces.mapping(r.mapping).pte(page).is_none() {
+        while page < end && !self.must_yield(c) && self.pages.spaces.mapping(r.mapping).is_none(page) {
             let Some(pfn) = self.mem.alloc_again(request, &mut source) else { break };
-            self.map_small(c.cpu, UserPage { mapping: r.mapping, page }, pfn);
+            self.map_small(c.cpu, At { mapping: r.mapping, page }, pfn);
             c.now += fault_ns;
             c.user_ns += touch_ns;
             page += 1;
@@ -169,36 +178,47 @@ impl Kernel {
         page
     }
 
-    #[inline(always)]
-    fn map_small(&mut self, cpu: CpuId, at: UserPage, pfn: Pfn) {
+    /// A read fault on a page that is not there: it is zeros. The next page to touch.
+    pub(crate) fn fault_zero(&mut self, c: &mut Context, at: At) -> u32 {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-        self.mem.lru_add(cpu, pfn, Order::ZERO, PageFlags::ANON);
-        let mapping = self.spaces.mapping(at.mapping);
-        mapping.set_pte(at.page, pfn);
-        self.mem.set_owner(pfn, Order::ZERO, mapping.owner(at.page));
+        self.pages.spaces.mapping(at.mapping).set_zero(at.page);
+        c.now += ns(self.costs.zero_page);
+        at.page + 1
     }
 
-    fn map_huge(&mut self, cpu: CpuId, at: UserPage, pfn: Pfn) {
+    #[inline(always)]
+    fn map_small(&mut self, cpu: CpuId, at: At, pfn: Pfn) {
+        self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
+        self.mem.lru_add(cpu, pfn, Order::ZERO, PageFlags::ANON);
+        let mapping = self.pages.spaces.mapping(at.mapping);
+        mapping.set_pte(at.page, pfn);
+        mapping.used(at.page, true);
+        self.mem.set_owner(pfn, Order::ZERO, mapping.number(at.page));
+    }
+
+    fn map_huge(&mut self, cpu: CpuId, at: At, pfn: Pfn) {
         let vmstat = self.mem.vmstat_mut();
         vmstat.add(VmEvent::Pgfault, 1);
         vmstat.add(VmEvent::ThpFaultAlloc, 1);
         self.mem.lru_add(cpu, pfn, HUGE, PageFlags::ANON);
-        let mapping = self.spaces.mapping(at.mapping);
+        let mapping = self.pages.spaces.mapping(at.mapping);
         mapping.table_mut(at.page).set_huge(Some(pfn));
-        self.mem.set_owner(pfn, HUGE, mapping.owner(at.page & !(TABLE_PAGES - 1)));
+        self.mem.set_owner(pfn, HUGE, mapping.number(at.page & !(TABLE_PAGES - 1)));
     }
 
     /// Puts a faulted page in place; the next page to touch.
-    fn finish_fault(&mut self, c: &mut Context, what: For, at: UserPage, pfn: Pfn) -> u32 {
+    fn finish_fault(&mut self, c: &mut Context, what: For, at: At, pfn: Pfn) -> u32 {
         let mut next = at.page;
         match what {
-            For::Table => self.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
+            For::Table => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
             For::Small => {
                 self.map_small(c.cpu, at, pfn);
                 c.now += ns(self.costs.fault) + ns(self.costs.touch);
                 c.user_ns += ns(self.costs.touch);
                 next += 1;
             }
+            For::Copy => self.finish_copy(c, at, pfn),
+            For::HugeCopy => self.finish_huge_copy(c, at, pfn),
             For::HugeLocal | For::HugeAny => {
                 self.map_huge(c.cpu, at, pfn);
                 let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);

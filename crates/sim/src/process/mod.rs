@@ -2,7 +2,10 @@
 
 pub(crate) mod address_space;
 mod ahead;
+mod copy;
+pub(crate) mod family;
 pub(crate) mod fault;
+pub(crate) mod kernel_page;
 mod page_table;
 
 pub(crate) use address_space::AddressSpaces;
@@ -11,12 +14,24 @@ use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
+use crate::syscall::exit::Exit;
 use crate::syscall::{Begun, Syscall};
-use kontig_mm::{Step, Wait};
+use crate::task::TaskId;
+use crate::wait::Wait;
+use kontig_mm::Step;
 use kontig_program::{Batch, Outcome, Program, Value};
 
 /// The number of a process. Every program is a process; a driver is one that maps nothing.
-pub(crate) type ProcessId = usize;
+pub(crate) type ProcessId = u32;
+
+/// Kernel pages of a stack: `THREAD_SIZE`, 16 KiB on x86-64, in single pages since 4.9 (`CONFIG_VMAP_STACK`).
+pub(crate) const STACK_PAGES: usize = 4;
+/// Kernel pages of what describes a process: `task_struct`, `mm_struct`, its signals, files and mappings, 11 KiB by
+/// `/proc/slabinfo` of a distribution's 6.1.
+pub(crate) const TASK_PAGES: usize = 3;
+/// Kernel pages of the tables above the page tables: of the top level two with page-table isolation, of the others one for
+/// each end of the address space.
+pub(crate) const UPPER_PAGES: usize = 6;
 
 /// A program, and how far it is.
 #[derive(Clone)]
@@ -29,6 +44,12 @@ pub(crate) struct Process {
     todo: Batch,
     /// How the operations of the same batch before went.
     done: Vec<Outcome>,
+    /// What it runs once it has dropped its memory.
+    exec: Option<Box<dyn Program>>,
+    /// It is about to be gone.
+    exit: Option<Exit>,
+    /// It was forked by descendants of this task, which has its time when it has ended.
+    root: Option<TaskId>,
 }
 
 #[derive(Clone)]
@@ -40,7 +61,31 @@ struct InProgress {
 impl Process {
     /// A process about to begin.
     pub(crate) fn new(id: ProcessId, program: Box<dyn Program>, now: u64) -> Process {
-        Process { id, program, current: None, todo: Batch::new(), done: vec![Outcome::at_start(now)] }
+        Process {
+            id,
+            program,
+            current: None,
+            todo: Batch::new(),
+            done: vec![Outcome::at_start(now)],
+            exec: None,
+            exit: None,
+            root: None,
+        }
+    }
+
+    /// A process that was forked by descendants of the task `root`.
+    pub(crate) fn forked(id: ProcessId, program: Box<dyn Program>, now: u64, root: TaskId) -> Process {
+        Process { root: Some(root), ..Process::new(id, program, now) }
+    }
+
+    /// The task by whose descendants it was forked.
+    pub(crate) fn root(&self) -> Option<TaskId> {
+        self.root
+    }
+
+    /// Whether it can end where it is, when it is killed.
+    pub(crate) fn may_end(&self) -> bool {
+        self.exit.is_none() && self.current.as_ref().is_none_or(|current| current.call.may_end())
     }
 
     pub(crate) fn program(&self) -> &dyn Program {
@@ -52,16 +97,25 @@ impl Process {
     }
 
     /// A turn: operation after operation, until it waits for something or another task's turn has come.
-    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<()>, SimError> {
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         // Its own pages it moves without interrupting another CPU.
-        k.spaces.set_running(self.id, false);
+        k.pages.spaces.set_running(self.id, false);
         let step = self.run(k, c)?;
-        k.spaces.set_running(self.id, step == Step::Working);
+        k.pages.spaces.set_running(self.id, step == Step::Working);
         Ok(step)
     }
 
-    fn run(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<()>, SimError> {
+    fn run(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
+        if k.family.is_killed(self.id) && self.may_end() {
+            self.exit = Some(Exit::new(self.id));
+        }
         while !k.must_yield(c) {
+            if let Some(exit) = &mut self.exit {
+                match exit.step(k, c) {
+                    Step::Working => continue,
+                    step => return Ok(step),
+                }
+            }
             let current = match &mut self.current {
                 Some(current) => current,
                 None => {
@@ -69,8 +123,14 @@ impl Process {
                         self.program.next(&self.done, &mut self.todo);
                         self.done.clear();
                     }
-                    let Some(op) = self.todo.pop() else { return Ok(Step::Done(())) };
-                    k.fetch_ahead(&self.todo);
+                    let Some(op) = self.todo.pop() else {
+                        if self.root.is_none() {
+                            return Ok(Step::Done(()));
+                        }
+                        self.exit = Some(Exit::new(self.id));
+                        continue;
+                    };
+                    k.fetch_ahead(self.id, &self.todo);
                     let start_ns = c.now;
                     match Syscall::begin(op, k, self.id)? {
                         Begun::Call(call) => {
@@ -82,6 +142,16 @@ impl Process {
                             self.done.push(Outcome { value: Value::Unit, start_ns, end_ns });
                             return Ok(Step::Wait(Wait::Time(ns)));
                         }
+                        Begun::Exec(call, program) => {
+                            c.now += ns(k.costs.syscall);
+                            self.exec = Some(program);
+                            self.current.insert(InProgress { call, start_ns })
+                        }
+                        Begun::Exit => {
+                            c.now += ns(k.costs.syscall);
+                            self.exit = Some(Exit::new(self.id));
+                            continue;
+                        }
                     }
                 }
             };
@@ -91,6 +161,14 @@ impl Process {
                 Step::Done(value) => {
                     self.done.push(Outcome { value, start_ns: current.start_ns, end_ns: c.now });
                     self.current = None;
+                    if let Some(program) = self.exec.take() {
+                        self.program = program;
+                        self.todo = Batch::new();
+                        self.done = vec![Outcome::at_start(c.now)];
+                    }
+                    if k.family.is_killed(self.id) {
+                        self.exit = Some(Exit::new(self.id));
+                    }
                 }
             }
         }

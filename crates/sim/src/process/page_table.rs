@@ -4,8 +4,11 @@
 //! page. A page that compaction moves ends it: the table then has an entry for each page that was mapped at that time
 //! or, when one that was not is mapped, for every page. So a process that was filled and then had holes made in it takes
 //! an eighth of a byte a page, and four bytes more for each page that is left in the tables compaction has touched.
+//!
+//! What else an entry says of its page are marks. They are kept for mappings that were forked, and on machines that
+//! reclaim: half a byte a page.
 
-use crate::owner::TABLE_PAGES;
+use crate::object::TABLE_PAGES;
 use kontig_mm::{Pfn, prefetch};
 
 /// Words of a bitmap of a table's pages.
@@ -13,6 +16,22 @@ const WORDS: usize = TABLE_PAGES as usize / 32;
 
 /// A bit for each of a table's pages.
 type Pages = [u32; WORDS];
+
+/// What an entry says of its page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mark {
+    /// It may not be written to, though its mapping may.
+    Protected,
+    /// It was used.
+    Accessed,
+    /// It was written to.
+    Dirty,
+    /// It is no frame of its own: the zero page, or a place in swap.
+    Elsewhere,
+}
+
+/// The marks of 32 pages, a word each.
+type Marks = [u32; 4];
 
 #[inline(always)]
 fn has(pages: &[u32], page: u32) -> bool {
@@ -104,6 +123,8 @@ pub(crate) struct PageTables {
     tables: Vec<Table>,
     /// A bitmap a table, of the pages that are mapped; untouched memory of the host until one is.
     mapped: Vec<u32>,
+    /// The marks of every 32 pages; empty where none are kept.
+    marks: Vec<Marks>,
     full: Full,
 }
 
@@ -161,7 +182,81 @@ impl PageTables {
     /// For a mapping of so many pages; nothing is mapped.
     pub(crate) fn new(pages: u32) -> PageTables {
         let tables = pages.div_ceil(TABLE_PAGES) as usize;
-        PageTables { tables: vec![Table::EMPTY; tables], mapped: vec![0; tables * WORDS], full: Full::default() }
+        PageTables {
+            tables: vec![Table::EMPTY; tables],
+            mapped: vec![0; tables * WORDS],
+            marks: Vec::new(),
+            full: Full::default(),
+        }
+    }
+
+    /// Keeps marks from now on.
+    pub(crate) fn keep_marks(&mut self) {
+        if self.marks.is_empty() {
+            self.marks = vec![[0; 4]; self.mapped.len()];
+        }
+    }
+
+    /// Whether marks are kept.
+    #[inline(always)]
+    pub(crate) fn has_marks(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
+    /// Whether an entry has a mark.
+    #[inline(always)]
+    pub(crate) fn is(&self, page: u32, mark: Mark) -> bool {
+        self.marks.get(page as usize / 32).is_some_and(|marks| marks[mark as usize] >> (page % 32) & 1 != 0)
+    }
+
+    /// Sets or clears a mark, where marks are kept.
+    #[inline(always)]
+    pub(crate) fn mark(&mut self, page: u32, mark: Mark, on: bool) {
+        if let Some(marks) = self.marks.get_mut(page as usize / 32) {
+            let bit = 1 << (page % 32);
+            let word = &mut marks[mark as usize];
+            *word = if on { *word | bit } else { *word & !bit };
+        }
+    }
+
+    /// Copies the entries of a page's table from another mapping's, of which this one is a copy. Those of frames are
+    /// protected in both, and each frame is told of. The copies are not yet used.
+    pub(crate) fn copy_table(&mut self, from: &mut PageTables, page: u32, mut shared: impl FnMut(Pfn)) {
+        let (table, first) = (Self::at(page).0, page & !(TABLE_PAGES - 1));
+        debug_assert!(self.tables[table].mapped == 0);
+        from.keep_marks();
+        self.keep_marks();
+        let form = match &from.tables[table].form {
+            Form::Linear { base } => Form::Linear { base: *base },
+            Form::Packed(entries) => Form::Packed(entries.clone()),
+            Form::Full(number) => {
+                let copy = self.full.add();
+                self.full.of(copy).copy_from_slice(from.full.of(*number));
+                Form::Full(copy)
+            }
+        };
+        self.tables[table] = Table { form, mapped: from.tables[table].mapped };
+        let words = table * WORDS..(table + 1) * WORDS;
+        self.mapped[words.clone()].copy_from_slice(&from.mapped[words.clone()]);
+        for (word, at) in words.zip((first..).step_by(32)) {
+            let mut frames = 0;
+            let present = match &from.tables[table].form {
+                Form::Full(_) => !0,
+                Form::Linear { .. } | Form::Packed(_) => from.mapped[word],
+            };
+            let mut left = present & !from.marks[word][Mark::Elsewhere as usize];
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                if let Some(pfn) = from.get(at + bit) {
+                    frames |= 1 << bit;
+                    shared(pfn);
+                }
+            }
+            from.marks[word][Mark::Protected as usize] |= frames;
+            self.marks[word] = from.marks[word];
+            self.marks[word][Mark::Accessed as usize] = 0;
+        }
     }
 
     #[inline(always)]
@@ -182,11 +277,17 @@ impl PageTables {
         self.tables[Self::at(page).0].mapped == 0
     }
 
-    /// The frame a page is mapped to.
+    /// What a page's entry holds: the frame, unless it is marked to be elsewhere.
     #[inline(always)]
     pub(crate) fn get(&self, page: u32) -> Option<Pfn> {
         let (table, at) = Self::at(page);
         self.tables[table].get(at, &self.mapped[table * WORDS..], &self.full).map(Pfn::new)
+    }
+
+    /// Entries of frames.
+    pub(crate) fn frames(&self) -> u64 {
+        let all: u64 = self.tables.iter().map(|table| u64::from(table.mapped)).sum();
+        all - self.marks.iter().map(|marks| u64::from(marks[Mark::Elsewhere as usize].count_ones())).sum::<u64>()
     }
 
     /// Maps a page that is not mapped.
@@ -224,6 +325,9 @@ impl PageTables {
                 full.unused.push(number);
             }
             *table = Table::EMPTY;
+        }
+        if let Some(marks) = self.marks.get_mut(page as usize / 32) {
+            marks.iter_mut().for_each(|word| *word &= !(1 << (page % 32)));
         }
     }
 

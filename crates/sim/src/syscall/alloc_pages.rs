@@ -5,6 +5,7 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::translate;
+use crate::wait::Wait;
 use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Step};
 use kontig_program::Value;
 
@@ -23,7 +24,7 @@ impl AllocPages {
         AllocPages { gfp, order, slow: None }
     }
 
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         let Some(order) = self.order else { return Ok(Step::Done(Value::Block(None))) };
         let Some(slow) = &mut self.slow else {
             let request = c.request(self.gfp, order);
@@ -39,14 +40,14 @@ impl AllocPages {
             });
         };
         let budget = k.budget(c);
-        let step = slow.step(&mut k.mem, &mut k.spaces, budget);
+        let step = slow.step(&mut k.mem, &mut k.pages, budget);
         k.charge(&mut c.now);
         match step {
             Step::Working => {
                 k.walk_on(c, slow);
                 Ok(Step::Working)
             }
-            Step::Wait(wait) => Ok(Step::Wait(wait)),
+            Step::Wait(wait) => Ok(Step::Wait(k.wait_for(wait))),
             Step::Done(Ok(pfn)) => Ok(Step::Done(block_ready(k, c, pfn, order))),
             Step::Done(Err(AllocFailure::Failed)) => Ok(Step::Done(Value::Block(None))),
             Step::Done(Err(AllocFailure::OutOfMemory)) => {

@@ -3,7 +3,8 @@
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
-use kontig_program::{Region, Value};
+use crate::process::address_space::Span;
+use kontig_program::Value;
 
 /// `mmap`.
 #[derive(Clone)]
@@ -14,19 +15,19 @@ pub(crate) struct Mmap {
 
 impl Mmap {
     pub(crate) fn run(&self, k: &mut Kernel) -> Result<Value, SimError> {
-        k.spaces.mmap(self.process, self.pages).map(Value::Region).ok_or(SimError::NoAddressSpace { pages: self.pages })
+        k.pages.mmap(self.process, self.pages).map(Value::Region).ok_or(SimError::NoAddressSpace { pages: self.pages })
     }
 }
 
 /// `madvise(MADV_HUGEPAGE)`.
 #[derive(Clone)]
 pub(crate) struct AdviseHuge {
-    pub(crate) region: Region,
+    pub(crate) region: Span,
 }
 
 impl AdviseHuge {
     pub(crate) fn run(&self, k: &mut Kernel) -> Value {
-        k.spaces.mapping(self.region.mapping).advise_huge();
+        k.pages.spaces.mapping(self.region.mapping).advise_huge();
         Value::Unit
     }
 }

@@ -4,20 +4,29 @@
 //! thread.
 
 mod alloc_pages;
+pub(crate) mod exit;
+mod fork;
 mod free_pages;
 mod meminfo;
 mod mmap;
 mod munmap;
+mod open;
+mod read;
+mod sync;
 mod sysctl;
 mod touch;
+pub(crate) mod truncate;
+mod wait_child;
+mod write;
 
 use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
 use crate::translate;
+use crate::wait::Wait;
 use kontig_mm::Step;
-use kontig_program::{Op, Region, Value};
+use kontig_program::{Op, OpenFile, Program, Region, Value};
 
 /// An operation in progress.
 #[derive(Clone)]
@@ -31,6 +40,19 @@ pub(crate) enum Syscall {
     FreePages(free_pages::FreePages),
     FreeAboveHigh(meminfo::FreeAboveHigh),
     Sysctl(Box<sysctl::SysctlWrite>),
+    Open(Box<open::Open>),
+    Read(read::Read),
+    Write(write::Write),
+    Fsync(sync::Fsync),
+    Sync(sync::Sync),
+    Truncate(truncate::Truncate),
+    Close(u32),
+    /// What was asked for is done.
+    Nothing,
+    Fork(Box<fork::Fork>),
+    UnmapAll(exit::UnmapAll),
+    Wait(wait_child::WaitChild),
+    Kill(wait_child::Kill),
 }
 
 /// What begins with an operation.
@@ -38,6 +60,10 @@ pub(crate) enum Begun {
     Call(Syscall),
     /// The task sleeps for so long; there is nothing for the kernel to carry out.
     Sleep(u64),
+    /// The process runs another program once the call is through.
+    Exec(Syscall, Box<dyn Program>),
+    /// The process ends.
+    Exit,
 }
 
 impl Syscall {
@@ -46,15 +72,17 @@ impl Syscall {
     /// # Errors
     /// If it uses memory that is not the process's.
     #[inline]
-    pub(crate) fn begin(op: Op, k: &Kernel, process: ProcessId) -> Result<Begun, SimError> {
-        let own = |region: Region| match k.spaces.get(process, region) {
-            Some(_) => Ok(region),
-            None => Err(SimError::bad_address(&op)),
+    pub(crate) fn begin(op: Op, k: &mut Kernel, process: ProcessId) -> Result<Begun, SimError> {
+        let own = |region: Region| k.pages.spaces.span(process, region).ok_or_else(|| SimError::bad_address(&op));
+        let opened = |file: OpenFile| {
+            let open = k.pages.files.as_ref().and_then(|files| files.opened(process, file.get()));
+            open.map(|open| open.inode).ok_or_else(|| SimError::bad_address(&op))
         };
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
             Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),
-            Op::Touch(region) => Syscall::Touch(touch::Touch::new(own(region)?)),
+            Op::Touch(region) => Syscall::Touch(touch::Touch::new(own(region)?, true)),
+            Op::Load(region) => Syscall::Touch(touch::Touch::new(own(region)?, false)),
             Op::Munmap(region) => Syscall::Munmap(munmap::Munmap::new(own(region)?)),
             Op::AllocPages { gfp, order } => {
                 Syscall::AllocPages(alloc_pages::AllocPages::new(translate::gfp(gfp), translate::order(order)))
@@ -68,8 +96,40 @@ impl Syscall {
             }
             Op::FreeAboveHigh => Syscall::FreeAboveHigh(meminfo::FreeAboveHigh),
             Op::Sysctl { name, value } => Syscall::Sysctl(Box::new(sysctl::SysctlWrite::new(name, value))),
+            Op::Open { name, create } => Syscall::Open(Box::new(open::Open::new(k, process, name, create)?)),
+            Op::Read { file, first, pages } => {
+                let inode = opened(file)?;
+                Syscall::Read(read::Read::new(k, file.get(), inode, first, pages))
+            }
+            Op::Close(file) => {
+                opened(file)?;
+                Syscall::Close(file.get())
+            }
+            Op::Write { file, first, pages } => {
+                let inode = opened(file)?;
+                Syscall::Write(write::Write::new(k, process, inode, first, pages))
+            }
+            Op::Fsync(file) => Syscall::Fsync(sync::Fsync::new(opened(file)?)),
+            Op::Sync => Syscall::Sync(sync::Sync::new()),
+            Op::Truncate { file, pages } => Syscall::Truncate(truncate::Truncate::new(opened(file)?, pages)),
+            Op::Unlink(name) => truncate::Truncate::unlink(k, name)?.map_or(Syscall::Nothing, Syscall::Truncate),
+            Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, program))),
+            Op::Wait(child) => Syscall::Wait(wait_child::WaitChild::new(k, process, Some(child), &op)?),
+            Op::WaitAny => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?),
+            Op::Kill(process) => Syscall::Kill(wait_child::Kill { process: process.get() }),
+            Op::Exec(program) => return Ok(Begun::Exec(Syscall::UnmapAll(exit::UnmapAll::new(process)), program)),
+            Op::Exit => return Ok(Begun::Exit),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
         }))
+    }
+
+    /// Whether it can end here, of a process that is killed.
+    pub(crate) fn may_end(&self) -> bool {
+        match self {
+            Syscall::Touch(call) => call.may_end(),
+            Syscall::Wait(_) => true,
+            _ => false,
+        }
     }
 
     /// A step; when the operation is done, what it gave.
@@ -77,7 +137,7 @@ impl Syscall {
     /// # Errors
     /// If the machine cannot go on with it.
     #[inline]
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         match self {
             Syscall::Mmap(call) => call.run(k).map(Step::Done),
             Syscall::AdviseHuge(call) => Ok(Step::Done(call.run(k))),
@@ -88,6 +148,24 @@ impl Syscall {
             Syscall::FreePages(call) => Ok(Step::Done(call.run(k, c))),
             Syscall::FreeAboveHigh(call) => Ok(Step::Done(call.run(k))),
             Syscall::Sysctl(call) => call.step(k, c),
+            Syscall::Open(call) => call.step(k, c),
+            Syscall::Read(call) => call.step(k, c),
+            Syscall::Write(call) => call.step(k, c),
+            Syscall::Fsync(call) => Ok(call.step(k, c)),
+            Syscall::Sync(call) => Ok(call.step(k, c)),
+            Syscall::Truncate(call) => Ok(call.step(k, c)),
+            Syscall::Close(open) => Ok(match truncate::Truncate::close(k, c, *open) {
+                Some(gives_up) => {
+                    *self = Syscall::Truncate(gives_up);
+                    Step::Working
+                }
+                None => Step::Done(Value::Unit),
+            }),
+            Syscall::Nothing => Ok(Step::Done(Value::Unit)),
+            Syscall::Fork(call) => call.step(k, c),
+            Syscall::UnmapAll(call) => Ok(call.step(k, c).map(|()| Value::Unit)),
+            Syscall::Wait(call) => Ok(call.step(k)),
+            Syscall::Kill(call) => Ok(Step::Done(call.run(k))),
         }
     }
 }

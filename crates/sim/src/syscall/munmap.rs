@@ -1,86 +1,99 @@
 //! `munmap` of part or all of a mapping; a page table left empty is freed with its pages.
+//!
+//! A part may be used again, as if it were mapped anew. All of it at once takes the mapping away.
 
 use crate::context::Context;
 use crate::cost::ns;
 use crate::kernel::Kernel;
-use crate::process::address_space::TABLE_PAGES;
+use crate::object::TABLE_PAGES;
+use crate::process::address_space::{MappingId, Span};
+use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
-use kontig_mm::{Order, Pfn, Step, VmEvent};
-use kontig_program::{Region, Value};
+use kontig_mm::{Order, Pfn, Step};
+use kontig_program::Value;
 
 /// A range being unmapped.
 #[derive(Clone)]
 pub(crate) struct Munmap {
-    region: Region,
+    region: Span,
     /// The next page to unmap.
     page: u32,
+    begun: bool,
 }
 
 impl Munmap {
-    pub(crate) fn new(region: Region) -> Munmap {
-        Munmap { region, page: region.first }
+    pub(crate) fn new(region: Span) -> Munmap {
+        Munmap { region, page: region.first, begun: false }
     }
 
     /// Unmaps the pages of one page table after the other.
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
         let unmap_ns = ns(k.costs.unmap);
+        if !std::mem::replace(&mut self.begun, true) && k.mem.profile().faults.drains_before_unmapping {
+            k.mem.lru_add_drain(c.cpu);
+        }
         while self.page < end {
             if k.must_yield(c) {
                 return Step::Working;
             }
             let table_end = ((self.page | (TABLE_PAGES - 1)) + 1).min(end);
-            if let Some(pfn) = k.spaces.mapping(mapping).table(self.page).huge() {
-                unmap_huge(k, c, Region { mapping, first: self.page, pages: table_end - self.page }, pfn);
+            if let Some(pfn) = k.pages.spaces.mapping(mapping).table(self.page).huge() {
+                unmap_huge(k, c, Span { mapping, first: self.page, pages: table_end - self.page }, pfn);
             } else {
                 for page in self.page..table_end {
-                    let m = k.spaces.mapping(mapping);
-                    if let Some(pfn) = m.pte(page) {
-                        m.clear_pte(page);
-                        k.mem.free(c.cpu, pfn, Order::ZERO);
-                        c.now += unmap_ns;
-                        k.charge(&mut c.now);
+                    let m = k.pages.spaces.mapping(mapping);
+                    if m.is_none(page) {
+                        continue;
                     }
+                    let pfn = m.pte(page);
+                    m.clear_pte(page);
+                    if let Some(pfn) = pfn
+                        && k.pages.mapcounts.drop_one(pfn)
+                    {
+                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                    }
+                    c.now += unmap_ns;
+                    k.charge(&mut c.now);
                 }
             }
             free_empty_table(k, c, mapping, self.page);
             self.page = table_end;
+        }
+        if self.region.pages == k.pages.spaces.mapping(mapping).pages() {
+            k.pages.remove_mapping(mapping);
         }
         Step::Done(Value::Unit)
     }
 }
 
 /// Unmaps part or all of a huge page. A part first splits it into single pages, which the rest stays mapped to.
-fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Region, pfn: Pfn) {
+fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Span, pfn: Pfn) {
     let start = part.first & !(TABLE_PAGES - 1);
-    let m = k.spaces.mapping(part.mapping);
-    m.table_mut(part.first).set_huge(None);
+    let m = k.pages.spaces.mapping(part.mapping);
     if part.pages == TABLE_PAGES {
-        k.mem.free(c.cpu, pfn, HUGE);
+        m.table_mut(part.first).set_huge(None);
+        if k.pages.mapcounts.drop_one(pfn) {
+            k.mem.free(c.cpu, pfn, HUGE);
+        }
         c.now += ns(k.costs.unmap);
         k.charge(&mut c.now);
         return;
     }
-    // The kernel splits the mapping now and the page itself only under memory pressure; without reclaim that
-    // pressure never comes, so the page is split with its mapping.
-    for i in 0..TABLE_PAGES {
-        m.set_pte(start + i, pfn.plus(i));
-    }
-    let vmstat = k.mem.vmstat_mut();
-    vmstat.add(VmEvent::ThpSplitPmd, 1);
-    vmstat.add(VmEvent::ThpSplitPage, 1);
-    k.mem.split_page(pfn, HUGE);
+    k.split_huge(c.cpu, pfn);
     for page in part.first..part.first + part.pages {
-        k.spaces.mapping(part.mapping).clear_pte(page);
-        k.mem.free(c.cpu, pfn.plus(page - start), Order::ZERO);
+        k.pages.spaces.mapping(part.mapping).clear_pte(page);
+        if k.pages.mapcounts.drop_one(pfn.plus(page - start)) {
+            k.mem.free(c.cpu, pfn.plus(page - start), Order::ZERO);
+        }
         c.now += ns(k.costs.unmap);
         k.charge(&mut c.now);
     }
 }
 
 /// Frees the page table of a range once nothing in it is mapped.
-fn free_empty_table(k: &mut Kernel, c: &mut Context, mapping: u32, page: u32) {
-    let m = k.spaces.mapping(mapping);
+fn free_empty_table(k: &mut Kernel, c: &mut Context, mapping: MappingId, page: u32) {
+    let m = k.pages.spaces.mapping(mapping);
     if m.is_range_empty(page)
         && let Some(pfn) = m.table(page).page()
     {

@@ -1,10 +1,13 @@
-//! A write to a sysctl. `vm.compact_memory` compacts every node and returns when that is done.
+//! A write to a sysctl. `vm.compact_memory` compacts every node and returns when that is done; `vm.drop_caches` drops
+//! clean pages of files, unused objects, or both.
 
+use super::truncate::DropCaches;
 use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
+use crate::wait::Wait;
 use kontig_mm::kcompactd::NodeSweep;
-use kontig_mm::sysctl::SysctlEffect;
+use kontig_mm::sysctl::{SysctlEffect, SysctlError};
 use kontig_mm::{NodeId, Step};
 use kontig_program::Value;
 
@@ -15,14 +18,23 @@ pub(crate) struct SysctlWrite {
     value: String,
     /// The node being compacted.
     sweep: Option<(NodeId, NodeSweep)>,
+    drop_caches: Option<DropCaches>,
 }
 
 impl SysctlWrite {
     pub(crate) fn new(name: String, value: String) -> SysctlWrite {
-        SysctlWrite { name, value, sweep: None }
+        SysctlWrite { name, value, sweep: None, drop_caches: None }
     }
 
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        if let Some(drop_caches) = &mut self.drop_caches {
+            return Ok(drop_caches.step(k, c));
+        }
+        if self.name == "vm.drop_caches" {
+            let wrong = SysctlError::Invalid { name: "vm.drop_caches", value: self.value.clone(), min: 1, max: 3 };
+            self.drop_caches = Some(DropCaches::of_value(&self.value).ok_or(SimError::Sysctl(wrong))?);
+            return Ok(Step::Working);
+        }
         if self.sweep.is_some() {
             return Ok(self.compact(k, c));
         }
@@ -41,10 +53,10 @@ impl SysctlWrite {
         self.sweep = Some((node, NodeSweep::new(node, c.cpu, false)));
     }
 
-    fn compact(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value> {
+    fn compact(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
         let Some((node, sweep)) = &mut self.sweep else { return Step::Done(Value::Unit) };
         let budget = k.budget(c);
-        let (step, next) = (sweep.step(&mut k.mem, &mut k.spaces, budget), node.index() + 1);
+        let (step, next) = (sweep.step(&mut k.mem, &mut k.pages, budget), node.index() + 1);
         k.charge(&mut c.now);
         match step {
             Step::Done(()) if next == k.mem.nodes().len() => Step::Done(Value::Unit),
@@ -53,7 +65,7 @@ impl SysctlWrite {
                 Step::Working
             }
             Step::Working => Step::Working,
-            Step::Wait(wait) => Step::Wait(wait),
+            Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
         }
     }
 }

@@ -1,24 +1,26 @@
-//! A write to every page of a range, in address order; what is not there is faulted in.
+//! A write to every page of a range, or a read, in address order; what is not there is faulted in.
 
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
-use crate::owner::UserPage;
-use crate::process::address_space::TABLE_PAGES;
+use crate::object::TABLE_PAGES;
+use crate::process::address_space::{At, Span};
 use crate::process::fault::Fault;
+use crate::wait::Wait;
 use kontig_mm::Step;
-use kontig_program::{Region, Value};
+use kontig_program::Value;
 
-/// A range being written to.
+/// A range being written to, or read.
 #[derive(Clone)]
 pub(crate) struct Touch {
-    region: Region,
-    at: At,
+    region: Span,
+    writes: bool,
+    next: Next,
 }
 
 #[derive(Clone)]
-enum At {
+enum Next {
     /// The next page to touch.
     Page(u32),
     /// A fault that takes its time.
@@ -26,14 +28,19 @@ enum At {
 }
 
 impl Touch {
-    pub(crate) fn new(region: Region) -> Touch {
-        Touch { region, at: At::Page(region.first) }
+    pub(crate) fn new(region: Span, writes: bool) -> Touch {
+        Touch { region, writes, next: Next::Page(region.first) }
     }
 
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value>, SimError> {
-        let page = match &mut self.at {
-            At::Page(page) => *page,
-            At::Fault(fault) => match fault.step(k, c)? {
+    /// Whether it can end here, of a process that is killed.
+    pub(crate) fn may_end(&self) -> bool {
+        matches!(self.next, Next::Page(_))
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        let page = match &mut self.next {
+            Next::Page(page) => *page,
+            Next::Fault(fault) => match fault.step(k, c)? {
                 Step::Done(next) => next,
                 Step::Working => return Ok(Step::Working),
                 Step::Wait(wait) => return Ok(Step::Wait(wait)),
@@ -42,11 +49,11 @@ impl Touch {
         Ok(match self.touch(k, c, page) {
             Ok(next) if next == self.region.first + self.region.pages => Step::Done(Value::Unit),
             Ok(next) => {
-                self.at = At::Page(next);
+                self.next = Next::Page(next);
                 Step::Working
             }
             Err(fault) => {
-                self.at = At::Fault(fault);
+                self.next = Next::Fault(fault);
                 Step::Working
             }
         })
@@ -57,20 +64,29 @@ impl Touch {
     fn touch(&self, k: &mut Kernel, c: &mut Context, mut page: u32) -> Result<u32, Fault> {
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
         while page < end && !k.must_yield(c) {
-            let m = k.spaces.mapping(mapping);
+            let m = k.pages.spaces.mapping(mapping);
             let table = m.table(page);
-            let at = UserPage { mapping, page };
+            let at = At { mapping, page };
             if table.page().is_none() {
-                k.fault_table(c, at)?;
-            } else if table.huge().is_some() {
+                k.fault_table(c, at, self.writes)?;
+            } else if let Some(pfn) = table.huge() {
+                if self.writes && table.is_protected() {
+                    k.fault_huge_protected(c, at, pfn)?;
+                    continue;
+                }
                 let next = ((page | (TABLE_PAGES - 1)) + 1).min(end);
                 let touch_ns = ns(k.costs.touch) * u64::from(next - page);
                 c.now += touch_ns;
                 c.user_ns += touch_ns;
                 page = next;
-            } else if m.pte(page).is_none() {
-                page = k.fault_small(c, at, end)?;
+            } else if m.is_none(page) {
+                page = if self.writes { k.fault_small(c, at, end)? } else { k.fault_zero(c, at) };
+            } else if !m.has_marks() {
+                page += 1;
+            } else if self.writes && m.is_protected(page) {
+                k.fault_protected(c, at)?;
             } else {
+                m.used(page, self.writes);
                 page += 1;
             }
         }

@@ -21,11 +21,12 @@ impl KcompactdThread {
         Daemon::Kcompactd(self.kcompactd.node())
     }
 
-    /// A turn. `timed_out` says that its sleep ended by itself.
-    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, mut timed_out: bool) -> DaemonStep {
+    /// A turn.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> DaemonStep {
+        let mut timed_out = c.timed_out;
         loop {
             let budget = k.budget(c);
-            let step = self.kcompactd.step(&mut k.mem, &mut k.spaces, budget, timed_out);
+            let step = self.kcompactd.step(&mut k.mem, &mut k.pages, budget, timed_out);
             k.charge(&mut c.now);
             timed_out = false;
             if step != Step::Working || k.must_yield(c) {

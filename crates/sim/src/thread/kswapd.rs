@@ -21,9 +21,9 @@ impl KswapdThread {
         Daemon::Kswapd(self.kswapd.node())
     }
 
-    /// A turn. `timed_out` says that its nap ended by itself.
-    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context, timed_out: bool) -> DaemonStep {
-        let step = self.kswapd.step(&mut k.mem, &mut k.spaces, timed_out);
+    /// A turn.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> DaemonStep {
+        let step = self.kswapd.step(&mut k.mem, &mut k.pages, c.timed_out);
         k.charge(&mut c.now);
         step
     }

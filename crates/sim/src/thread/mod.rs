@@ -1,4 +1,5 @@
 //! Kernel threads: the engine's daemons as tasks of the machine, one of each kind for every node.
 
+pub(crate) mod flusher;
 pub(crate) mod kcompactd;
 pub(crate) mod kswapd;

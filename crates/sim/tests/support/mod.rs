@@ -1,11 +1,13 @@
 //! Small machines, scripted programs, and a prompt at which operations are given one by one.
 #![allow(dead_code)] // every test file uses its part
 
+pub mod disk;
+
 use kontig_mm::rules::ProactiveScore;
 use kontig_mm::state::FrameKind;
 use kontig_mm::{CpuId, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 pub use kontig_profiles::linux;
-use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Program, Region, Value};
+use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Process, Program, Region, Value};
 use kontig_sim::UserPage;
 use kontig_sim::{CostModel, Machine, MachineFile, SimError, Stop, TaskId};
 use std::collections::{BTreeMap, VecDeque};
@@ -47,6 +49,12 @@ pub fn machine_with(cpus: usize, blocks: u32, profile: Profile, sysctls: &[(&str
         memory.sysctl_write(name, value).expect("a valid sysctl");
     }
     Machine::new(memory, CostModel::new(&xeon().costs))
+}
+
+/// The same, with the order of the LRU kept.
+pub fn ordered_machine(cpus: usize, blocks: u32, profile: Profile) -> Machine {
+    let spec = MachineSpec { lru: true, ..spec(cpus, blocks) };
+    Machine::new(Memory::new(&spec, profile).expect("a valid machine"), CostModel::new(&xeon().costs))
 }
 
 /// 5.6 with seed 000's proactive compaction.
@@ -229,17 +237,19 @@ pub fn proactive_runs(m: &Machine) -> u64 {
     m.memory().nodes()[0].kcompactd.proactive_runs
 }
 
-/// User pages by (mapping, page): the frame whose owner it is, and the block's order.
-pub fn user_pages(m: &Machine) -> BTreeMap<(u32, u32), (Pfn, Order)> {
+/// What user pages are mapped to: the first frame, and the block's order.
+pub fn user_pages(m: &Machine) -> BTreeMap<UserPage, (Pfn, Order)> {
     let mut found = BTreeMap::new();
     let frames = m.memory().frames();
     for z in m.memory().zones() {
         for pfn in (z.start.get()..z.end.get()).map(Pfn::new) {
             let tag = frames.tag(pfn);
             if matches!(tag.kind(), FrameKind::Lru | FrameKind::IsolatedLru) {
-                let UserPage { mapping, page } = m.owner(frames.owner(pfn, tag.order()));
-                let before = found.insert((mapping, page), (pfn, tag.order()));
-                assert_eq!(before, None, "two frames for page {page} of mapping {mapping}");
+                let before = found.len();
+                for at in m.mapped_as(pfn) {
+                    assert_eq!(found.insert(at, (pfn, tag.order())), None, "two frames for {at:?}");
+                }
+                assert!(found.len() > before, "no process has {pfn}");
             }
         }
     }
@@ -306,6 +316,22 @@ impl Prompt {
                 return Ok(outcome);
             }
         }
+    }
+
+    /// Has a process fork another that does what it is told, too: who that is, and its number.
+    pub fn fork(&mut self, who: usize) -> (usize, Process) {
+        let inbox = Arc::<Mutex<Inbox>>::default();
+        self.who.push(Arc::clone(&inbox));
+        match self.call(who, Op::Fork(Box::new(Obedient(inbox)))).expect("a child").value {
+            Value::Child(process) => (self.who.len() - 1, process),
+            other => panic!("{other:?} is not a child"),
+        }
+    }
+
+    /// Has a process do something after which it is no longer there to say how it went.
+    pub fn last_call(&mut self, who: usize, op: Op) {
+        self.who[who].lock().expect("nobody panics with it").todo = Some(op);
+        pass(&mut self.m, MS);
     }
 
     pub fn mmap(&mut self, who: usize, pages: u32) -> Region {

@@ -1,0 +1,50 @@
+//! An allocation of the kernel's own, which may take the slow path: a value with a step.
+
+use crate::context::Context;
+use crate::cost::ns;
+use crate::kernel::Kernel;
+use crate::wait::Wait;
+use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Step};
+
+/// An allocation in progress.
+#[derive(Clone)]
+pub(crate) struct Allocation {
+    gfp: Gfp,
+    order: Order,
+    /// Once the fast path has failed.
+    slow: Option<Box<AllocSlow>>,
+}
+
+impl Allocation {
+    pub(crate) fn new(gfp: Gfp, order: Order) -> Allocation {
+        Allocation { gfp, order, slow: None }
+    }
+
+    /// A step; the block, or that there is none.
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
+        let Some(slow) = &mut self.slow else {
+            let request = c.request(self.gfp, self.order);
+            let got = k.mem.alloc(request);
+            c.now += ns(k.costs.kernel_alloc);
+            k.charge(&mut c.now);
+            return match got {
+                Ok(pfn) => Step::Done(Ok(pfn)),
+                Err(_) => {
+                    self.slow = Some(Box::new(AllocSlow::new(&k.mem, request)));
+                    Step::Working
+                }
+            };
+        };
+        let budget = k.budget(c);
+        let step = slow.step(&mut k.mem, &mut k.pages, budget);
+        k.charge(&mut c.now);
+        match step {
+            Step::Working => {
+                k.walk_on(c, slow);
+                Step::Working
+            }
+            Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
+            Step::Done(got) => Step::Done(got),
+        }
+    }
+}

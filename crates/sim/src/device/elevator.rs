@@ -1,0 +1,232 @@
+//! What waits for a device: adjacent requests become one, and the host chooses which is next.
+//!
+//! For a device with one queue the host orders by place (`mq-deadline`): batches of 16 in one direction, upwards from where
+//! the last one was; reads before writes, unless writes have been passed over twice; and what has waited for half a second,
+//! a write for five, begins a new batch. NVMe takes them as they come.
+
+use super::{Bio, Kind};
+use std::collections::VecDeque;
+
+/// The most that requests are merged to: 1,280 KiB (`BLK_DEF_MAX_SECTORS`).
+const MOST_BLOCKS: u32 = 320;
+const BATCH: u32 = 16;
+const WRITES_STARVED: u32 = 2;
+/// How long a read and a write wait at most before they begin a batch, ns.
+const EXPIRES: [u64; 2] = [500_000_000, 5_000_000_000];
+
+/// A request by its place in the table.
+pub(super) type RequestId = u32;
+
+/// Adjacent bios.
+#[derive(Clone, Default)]
+pub(super) struct Request {
+    pub(super) first: u32,
+    pub(super) blocks: u32,
+    pub(super) write: bool,
+    pub(super) bios: Vec<Bio>,
+    since: u64,
+    /// In the order they came.
+    sequence: u64,
+}
+
+#[derive(Clone)]
+pub(super) struct Elevator {
+    by_place: bool,
+    requests: Vec<Request>,
+    unused: Vec<RequestId>,
+    /// What waits to be read and to be written, by place.
+    sorted: [Vec<RequestId>; 2],
+    /// The same in the order it came.
+    queued: [VecDeque<RequestId>; 2],
+    sequence: u64,
+    /// The batch: its direction, how many of it are out, and the block after the last.
+    writes: bool,
+    of_batch: u32,
+    after: u32,
+    /// How often reads have gone before writes that waited.
+    starved: u32,
+}
+
+impl Elevator {
+    pub(super) fn new(kind: Kind) -> Elevator {
+        Elevator {
+            by_place: kind != Kind::Nvme,
+            requests: Vec::new(),
+            unused: Vec::new(),
+            sorted: [Vec::new(), Vec::new()],
+            queued: [VecDeque::new(), VecDeque::new()],
+            sequence: 0,
+            writes: false,
+            of_batch: BATCH,
+            after: 0,
+            starved: 0,
+        }
+    }
+
+    pub(super) fn request(&self, id: RequestId) -> &Request {
+        &self.requests[id as usize]
+    }
+
+    /// Forgets a request that is through.
+    pub(super) fn finish(&mut self, id: RequestId) {
+        self.requests[id as usize].bios.clear();
+        self.unused.push(id);
+    }
+
+    /// Where a block is among what waits, by place.
+    fn place(&self, way: usize, block: u32) -> usize {
+        self.sorted[way].partition_point(|id| self.requests[*id as usize].first < block)
+    }
+
+    /// Adds a bio; whether it became part of a request that waited already.
+    pub(super) fn add(&mut self, now: u64, bio: Bio) -> bool {
+        let way = usize::from(bio.write);
+        let at = self.place(way, bio.first);
+        let end = bio.first + bio.blocks;
+        if let Some(&before) = at.checked_sub(1).and_then(|i| self.sorted[way].get(i)) {
+            let request = &mut self.requests[before as usize];
+            if request.first + request.blocks == bio.first && request.blocks + bio.blocks <= MOST_BLOCKS {
+                request.blocks += bio.blocks;
+                request.bios.push(bio);
+                return true;
+            }
+        }
+        if let Some(&after) = self.sorted[way].get(at) {
+            let request = &mut self.requests[after as usize];
+            if request.first == end && request.blocks + bio.blocks <= MOST_BLOCKS {
+                request.first = bio.first;
+                request.blocks += bio.blocks;
+                request.bios.push(bio);
+                return true;
+            }
+        }
+        let id = self.unused.pop().unwrap_or_else(|| {
+            self.requests.push(Request::default());
+            self.requests.len() as RequestId - 1
+        });
+        let request = &mut self.requests[id as usize];
+        (request.first, request.blocks, request.write) = (bio.first, bio.blocks, bio.write);
+        (request.since, request.sequence) = (now, self.sequence);
+        request.bios.push(bio);
+        self.sequence += 1;
+        self.sorted[way].insert(at, id);
+        self.queued[way].push_back(id);
+        false
+    }
+
+    /// Takes the request that goes to the device next.
+    pub(super) fn next(&mut self, now: u64) -> Option<RequestId> {
+        let waits = |way: usize| !self.queued[way].is_empty();
+        if !waits(0) && !waits(1) {
+            return None;
+        }
+        if !self.by_place {
+            let first = |way: usize| self.queued[way].front().map(|id| self.requests[*id as usize].sequence);
+            let way = usize::from(first(0).is_none_or(|read| first(1).is_some_and(|write| write < read)));
+            let id = self.queued[way].pop_front()?;
+            let at = self.place(way, self.requests[id as usize].first);
+            self.sorted[way].remove(at);
+            return Some(id);
+        }
+        let way = usize::from(self.writes);
+        let at = self.place(way, self.after);
+        if self.of_batch < BATCH && at < self.sorted[way].len() {
+            return Some(self.take(way, at));
+        }
+        let way = match (waits(0), waits(1)) {
+            (true, true) if self.starved < WRITES_STARVED => {
+                self.starved += 1;
+                0
+            }
+            (true, false) => 0,
+            _ => {
+                self.starved = 0;
+                1
+            }
+        };
+        (self.writes, self.of_batch) = (way == 1, 0);
+        let oldest = &self.requests[*self.queued[way].front()? as usize];
+        let at = self.place(way, self.after);
+        let at = match now - oldest.since >= EXPIRES[way] || at == self.sorted[way].len() {
+            true => self.place(way, oldest.first),
+            false => at,
+        };
+        Some(self.take(way, at))
+    }
+
+    fn take(&mut self, way: usize, at: usize) -> RequestId {
+        let id = self.sorted[way].remove(at);
+        self.queued[way].retain(|queued| *queued != id);
+        let request = &self.requests[id as usize];
+        self.after = request.first + request.blocks;
+        self.of_batch += 1;
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bio(first: u32, blocks: u32, write: bool) -> Bio {
+        Bio { first, blocks, write, tag: first }
+    }
+
+    /// Adds bios of which no two are adjacent.
+    fn add(e: &mut Elevator, bios: &[Bio]) {
+        assert!(bios.iter().all(|bio| !e.add(0, *bio)));
+    }
+
+    /// The first blocks of what is taken, until nothing waits.
+    fn order(e: &mut Elevator, now: u64) -> Vec<u32> {
+        std::iter::from_fn(|| e.next(now).map(|id| e.request(id).first)).collect()
+    }
+
+    #[test]
+    fn adjacent_bios_become_one_request_up_to_its_limit() {
+        let mut e = Elevator::new(Kind::Ssd);
+        assert!(!e.add(0, bio(100, 8, false)));
+        assert!(e.add(0, bio(108, 8, false)), "behind it");
+        assert!(e.add(0, bio(92, 8, false)), "before it");
+        assert!(!e.add(0, bio(116, 8, true)), "a write is none of a read's");
+        assert!(!e.add(0, bio(116, 320, false)), "it would be too large");
+        let id = e.next(0).expect("one waits");
+        let request = e.request(id);
+        assert_eq!((request.first, request.blocks, request.bios.len()), (92, 24, 3));
+    }
+
+    #[test]
+    fn requests_go_out_by_place_from_where_the_last_one_ended() {
+        let mut e = Elevator::new(Kind::Hdd);
+        add(&mut e, &[500, 100, 300].map(|at| bio(at, 1, false)));
+        assert_eq!(order(&mut e, 0), [100, 300, 500]);
+        add(&mut e, &[400, 700, 200].map(|at| bio(at, 1, false)));
+        assert_eq!(order(&mut e, 0), [700, 400, 200], "at the end the oldest begins a new batch");
+    }
+
+    #[test]
+    fn writes_are_passed_over_twice() {
+        let mut e = Elevator::new(Kind::Ssd);
+        add(&mut e, &std::array::from_fn::<_, 64, _>(|i| bio(1000 + 2 * i as u32, 1, false)));
+        add(&mut e, &[bio(10, 1, true)]);
+        let all = order(&mut e, 0);
+        assert_eq!(all.iter().position(|first| *first == 10), Some(32), "after two batches of 16");
+    }
+
+    #[test]
+    fn what_has_waited_too_long_begins_the_next_batch() {
+        let mut e = Elevator::new(Kind::Hdd);
+        e.add(0, bio(5, 1, false));
+        e.after = 100;
+        e.add(400_000_000, bio(200, 1, false));
+        assert_eq!(order(&mut e.clone(), 400_000_000), [200, 5]);
+        assert_eq!(order(&mut e, 500_000_000), [5, 200]);
+    }
+
+    #[test]
+    fn nvme_takes_requests_as_they_come() {
+        let mut e = Elevator::new(Kind::Nvme);
+        add(&mut e, &[bio(9, 1, false), bio(3, 1, true), bio(7, 1, false)]);
+        assert_eq!(order(&mut e, 0), [9, 3, 7]);
+    }
+}

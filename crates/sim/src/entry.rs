@@ -1,0 +1,91 @@
+//! What a cache has in the place of a page: the page, or what is remembered of it, or nothing.
+//!
+//! The page cache and the swap cache keep one such word for every page they could have, so it is packed as the kernel's
+//! entries are: a page by its frame, a shadow as the node's clock when it went with the node and one more bit.
+
+use kontig_mm::{NodeId, Pfn, Shadow};
+use std::fmt;
+
+/// One place of a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Entry(u64);
+
+/// The lowest bits: what it is.
+const PAGE: u64 = 1;
+const SHADOW: u64 = 2;
+const WORKINGSET: u64 = 4;
+const CLOCK_BIT: u32 = 13;
+const NODE_BIT: u32 = 3;
+const NODES: u64 = 1 << (CLOCK_BIT - NODE_BIT);
+
+impl Entry {
+    /// Nothing.
+    pub(crate) const EMPTY: Entry = Entry(0);
+
+    /// A page.
+    #[inline(always)]
+    pub(crate) const fn of_page(pfn: Pfn) -> Entry {
+        Entry((pfn.get() as u64) << 32 | PAGE)
+    }
+
+    /// What is remembered of a page. 2⁵¹ evictions fit: years of them.
+    #[inline]
+    pub(crate) fn of_shadow(shadow: Option<Shadow>) -> Entry {
+        let Some(Shadow { node, eviction, workingset }) = shadow else { return Entry::EMPTY };
+        let node = node.index() as u64;
+        debug_assert!(node < NODES && eviction < 1 << (64 - CLOCK_BIT));
+        Entry(eviction << CLOCK_BIT | node << NODE_BIT | if workingset { WORKINGSET } else { 0 } | SHADOW)
+    }
+
+    /// The page, if it is one.
+    #[inline(always)]
+    pub(crate) const fn page(self) -> Option<Pfn> {
+        if self.0 & PAGE != 0 { Some(Pfn::new((self.0 >> 32) as u32)) } else { None }
+    }
+
+    /// The shadow, if it is one.
+    #[inline]
+    pub(crate) fn shadow(self) -> Option<Shadow> {
+        (self.0 & SHADOW != 0).then(|| Shadow {
+            node: NodeId::new((self.0 >> NODE_BIT & (NODES - 1)) as usize),
+            eviction: self.0 >> CLOCK_BIT,
+            workingset: self.0 & WORKINGSET != 0,
+        })
+    }
+
+    /// Whether it is nothing.
+    #[inline(always)]
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.page(), self.shadow()) {
+            (Some(pfn), _) => write!(f, "page {pfn}"),
+            (None, Some(shadow)) => write!(f, "{shadow:?}"),
+            (None, None) => f.write_str("nothing"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_a_page_or_a_shadow_or_nothing() {
+        for pfn in [0, 1, u32::MAX - 1].map(Pfn::new) {
+            let entry = Entry::of_page(pfn);
+            assert_eq!((entry.page(), entry.shadow(), entry.is_empty()), (Some(pfn), None, false));
+        }
+        for (node, eviction, workingset) in [(0, 0, false), (1, 5, true), (1023, (1 << 51) - 1, true)] {
+            let shadow = Some(Shadow { node: NodeId::new(node), eviction, workingset });
+            let entry = Entry::of_shadow(shadow);
+            assert_eq!((entry.page(), entry.shadow(), entry.is_empty()), (None, shadow, false));
+        }
+        assert_eq!((Entry::EMPTY.page(), Entry::EMPTY.shadow()), (None, None));
+        assert!(Entry::of_shadow(None).is_empty());
+    }
+}

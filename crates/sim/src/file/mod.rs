@@ -1,0 +1,180 @@
+//! Files: what lies on disks, and what of it is in memory.
+//!
+//! A file has blocks on its disk ([`space`]) and, while somebody knows it, an inode and a dentry in memory, which are objects
+//! of slab caches ([`slab`], [`inode`]). Pages of it are in the page cache ([`cache`]), whose trees ([`tree`]) keep a shadow in
+//! place of a page that was reclaimed. Pages are read in with those that follow ([`readahead`], [`read_in`]), and given up
+//! to reclaim, which asks about them ([`reclaim`]). Those that are written to are dirty ([`dirty`]) until they are written
+//! back ([`writeback`]).
+
+mod cache;
+mod dirty;
+mod frames;
+mod inode;
+pub(crate) mod read_in;
+mod readahead;
+mod reclaim;
+pub(crate) mod room;
+mod slab;
+mod space;
+mod tree;
+mod writeback;
+
+pub(crate) use cache::Waiters;
+pub(crate) use dirty::Limits;
+pub(crate) use frames::{Flags, Frames};
+pub(crate) use inode::{Inode, OBJECTS, Open};
+pub(crate) use slab::{Cache, Slabs};
+pub(crate) use writeback::{Halt, Pass};
+
+use crate::order::Order;
+use crate::queue::QueueId;
+use crate::slots::Slots;
+use dirty::{Bandwidth, Dirtier};
+use kontig_mm::{CpuId, Memory, NodeId, Pfn};
+use kontig_program::FileName;
+use slab::Object;
+use space::Space;
+use std::collections::BTreeMap;
+use tree::Nodes;
+
+/// All files of a machine, and their pages in memory.
+#[derive(Clone)]
+pub(crate) struct Files {
+    /// What lies on each disk, and what is to be written to it.
+    disks: Vec<Space>,
+    writing: Vec<Writing>,
+    /// By the number of the process.
+    dirtiers: Vec<Dirtier>,
+    names: BTreeMap<FileName, u32>,
+    pub(crate) inodes: Slots<Inode>,
+    pub(crate) opens: Slots<Open>,
+    /// The open files of each process.
+    of_process: Vec<Vec<u32>>,
+    nodes: Nodes,
+    pub(crate) slabs: Slabs,
+    /// Of each node: files that nobody has open, whose dentry may go; and those whose inode may. The first goes first.
+    unused_dentries: Vec<Order>,
+    unused_inodes: Vec<Order>,
+    /// Objects that are given back as soon as memory is at hand.
+    gone: Vec<(Cache, Object)>,
+    pub(crate) counts: Counts,
+    /// Pages of each node that are dirty or being written.
+    pending: Vec<u64>,
+    /// Of each node: how many nodes of trees with nothing but shadows are worth keeping. Shadows of as many pages as there
+    /// are in memory are, and an eighth of a node's places is taken to be used.
+    nodes_worth: Vec<u64>,
+}
+
+/// What is to be written to a disk.
+#[derive(Clone)]
+pub(crate) struct Writing {
+    /// Files with dirty pages, in the order in which they became dirty; and those that have had their part and are not
+    /// clean yet.
+    pub(crate) queued: Order,
+    pub(crate) taken: Order,
+    /// Where the flusher waits.
+    pub(crate) flusher: QueueId,
+    /// Somebody wants all that is dirty written.
+    pub(crate) all_wanted: bool,
+    /// Blocks that dirty pages will need and do not have yet.
+    reserved: u32,
+    pub(crate) bandwidth: Bandwidth,
+}
+
+/// What `/proc` counts of files and swap, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Counts {
+    /// `nr_file_pages`: in the page cache and in the swap cache.
+    pub file_pages: u64,
+    /// `nr_dirty`.
+    pub dirty: u64,
+    /// `nr_writeback`.
+    pub writeback: u64,
+    /// `nr_dirtied`.
+    pub dirtied: u64,
+    /// `nr_written`.
+    pub written: u64,
+    /// `pgpgin`, in pages where the kernel has KiB.
+    pub read_in: u64,
+    /// `pgpgout`, in pages where the kernel has KiB.
+    pub written_out: u64,
+    /// `pswpin`.
+    pub swapped_in: u64,
+    /// `pswpout`.
+    pub swapped_out: u64,
+    /// `pgmajfault`.
+    pub major_faults: u64,
+    /// `pginodesteal` and `kswapd_inodesteal`.
+    pub inode_steals: u64,
+}
+
+impl Files {
+    /// The files of a machine: none, on disks with these blocks for them.
+    pub(crate) fn new(m: &Memory, disks: Vec<(std::ops::Range<u32>, QueueId)>) -> Files {
+        let nodes = m.nodes().len();
+        let writing = |flusher| Writing {
+            queued: Order::default(),
+            taken: Order::default(),
+            flusher,
+            all_wanted: false,
+            reserved: 0,
+            bandwidth: Bandwidth::default(),
+        };
+        Files {
+            writing: disks.iter().map(|(_, flusher)| writing(*flusher)).collect(),
+            disks: disks.into_iter().map(|(blocks, _)| Space::new(blocks)).collect(),
+            dirtiers: Vec::new(),
+            names: BTreeMap::new(),
+            inodes: Slots::default(),
+            opens: Slots::default(),
+            of_process: Vec::new(),
+            nodes: Nodes::default(),
+            slabs: Slabs::new(m.nr_cpus(), nodes),
+            unused_dentries: vec![Order::default(); nodes],
+            unused_inodes: vec![Order::default(); nodes],
+            gone: Vec::new(),
+            counts: Counts::default(),
+            pending: vec![0; nodes],
+            nodes_worth: m.nodes().iter().map(|node| pages_of(m, node.id) >> 3).collect(),
+        }
+    }
+
+    /// What is to be written to a disk.
+    pub(crate) fn writing(&mut self, disk: u8) -> &mut Writing {
+        &mut self.writing[usize::from(disk)]
+    }
+
+    /// A process may write from now on.
+    pub(crate) fn knows_dirtier(&mut self, process: u32) {
+        if self.dirtiers.len() <= process as usize {
+            self.dirtiers.resize(process as usize + 1, Dirtier::default());
+        }
+    }
+
+    /// What a process has dirtied.
+    pub(crate) fn dirtier(&mut self, process: u32) -> &mut Dirtier {
+        &mut self.dirtiers[process as usize]
+    }
+
+    /// Whether something could not be given back at once.
+    #[inline(always)]
+    pub(crate) fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
+    /// Gives back the objects that had to wait for that; the pages that are free with them.
+    pub(crate) fn free_gone(&mut self, m: &mut Memory, cpu: CpuId) -> u64 {
+        self.gone.drain(..).map(|(cache, object)| self.slabs.free(m, cpu, cache, object)).sum()
+    }
+}
+
+/// The node of a frame.
+pub(crate) fn node_of(m: &Memory, pfn: Pfn) -> NodeId {
+    m.zone(m.pageblocks().zone_of(pfn)).node
+}
+
+/// Pages of a node.
+fn pages_of(m: &Memory, node: NodeId) -> u64 {
+    m.zones().iter().filter(|zone| zone.node == node).map(|zone| zone.present).sum()
+}

@@ -1,0 +1,321 @@
+//! Slab caches: objects of the kernel that share pages.
+//!
+//! A slab is a block of pages cut into objects of one kind. Its pages are free again only when all its objects are: with
+//! lifetimes mixed at random that is seldom, which is what makes slabs hard to reclaim. Each CPU fills one slab at a time;
+//! then it takes the first of its node that has free objects, and if there is none a new one is made.
+//!
+//! Which object of a slab is which makes no difference to pages, so an object is known by its slab. How large a slab is
+//! follows from the object's size and the number of CPUs by SLUB's rule. A CPU's few partial slabs of its own are left out.
+//! Source: `mm/slub.c` of 6.1.
+
+use crate::order::Order as Partial;
+use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn};
+
+/// A kind of object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Cache {
+    /// `ext4_inode_cache`.
+    Inode,
+    /// `dentry`.
+    Dentry,
+    /// `radix_tree_node`: a node of the page cache's trees.
+    Node,
+    /// `buffer_head`: what a file system keeps with a page that has been written to.
+    BufferHead,
+    /// `jbd2_journal_head`: a block of metadata that the running transaction changes.
+    JournalHead,
+    /// `ext4_extent_status`: where a run of a file's blocks lies.
+    Extent,
+    /// `filp`: an open file.
+    Open,
+}
+
+impl Cache {
+    /// All of them.
+    pub(crate) const ALL: [Cache; 7] =
+        [Cache::Inode, Cache::Dentry, Cache::Node, Cache::BufferHead, Cache::JournalHead, Cache::Extent, Cache::Open];
+
+    /// Bytes of an object with what aligns it, as `/proc/slabinfo` of x86-64 kernels has them: of a 6.18, but `filp`, which
+    /// is `struct file` of 6.1 (232 bytes, aligned to cache lines of 64).
+    const fn bytes(self) -> u32 {
+        match self {
+            Cache::Inode => 1128,
+            Cache::Dentry => 192,
+            Cache::Node => 584,
+            Cache::BufferHead => 104,
+            Cache::JournalHead => 120,
+            Cache::Extent => 40,
+            Cache::Open => 256,
+        }
+    }
+
+    /// Whether its pages count as reclaimable (`SLAB_RECLAIM_ACCOUNT`).
+    const fn is_reclaimable(self) -> bool {
+        !matches!(self, Cache::Open)
+    }
+
+    /// What its slabs are allocated with.
+    pub(crate) fn gfp(self) -> Gfp {
+        // They are for the file system: reclaim for them must not enter it again.
+        let gfp = Gfp::KERNEL.without(Gfp::FS) | Gfp::COMP;
+        if self.is_reclaimable() { gfp | Gfp::RECLAIMABLE } else { gfp }
+    }
+}
+
+/// The slab of an object, of a cache that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Object(u32);
+
+impl Object {
+    /// From the number that was kept of it.
+    pub(crate) const fn of_number(number: u32) -> Object {
+        Object(number)
+    }
+    /// A number to keep.
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+const NIL: u32 = u32::MAX;
+
+/// A slab.
+#[derive(Clone, Copy)]
+struct Slab {
+    pfn: Pfn,
+    used: u16,
+    node: u16,
+    filled_by_cpu: bool,
+}
+
+#[derive(Clone)]
+struct OfKind {
+    order: Order,
+    objects_each: u16,
+    /// Empty slabs are kept while fewer than this are on the list.
+    keeps: u64,
+    slabs: Vec<Slab>,
+    unused: Vec<u32>,
+    /// The slab each CPU fills.
+    cpus: Vec<u32>,
+    /// Of each node: slabs with free objects that no CPU fills, the first to be filled first.
+    partial: Vec<Partial>,
+    objects: u64,
+}
+
+/// All caches.
+#[derive(Clone)]
+pub(crate) struct Slabs {
+    kinds: [OfKind; Cache::ALL.len()],
+}
+
+impl Slabs {
+    /// Empty caches of a machine with so many CPUs and nodes.
+    pub(crate) fn new(cpus: usize, nodes: usize) -> Slabs {
+        Slabs { kinds: Cache::ALL.map(|cache| OfKind::new(cache, cpus, nodes)) }
+    }
+
+    /// The order of a cache's slabs.
+    pub(crate) fn order(&self, cache: Cache) -> Order {
+        self.kinds[cache as usize].order
+    }
+
+    /// The node of an object.
+    pub(crate) fn node(&self, cache: Cache, object: Object) -> usize {
+        usize::from(self.kinds[cache as usize].slabs[object.0 as usize].node)
+    }
+
+    /// Objects in use.
+    pub(crate) fn objects(&self, cache: Cache) -> u64 {
+        self.kinds[cache as usize].objects
+    }
+
+    /// Pages of a cache.
+    pub(crate) fn pages(&self, cache: Cache) -> u64 {
+        let kind = &self.kinds[cache as usize];
+        (kind.slabs.len() - kind.unused.len()) as u64 * u64::from(kind.order.pages())
+    }
+
+    /// Takes an object; `None` where a slab has to be made first ([`Slabs::grow`]).
+    #[inline]
+    pub(crate) fn take(&mut self, cache: Cache, cpu: CpuId, node: NodeId) -> Option<Object> {
+        let kind = &mut self.kinds[cache as usize];
+        let mut at = kind.cpus[cpu.index()];
+        if at == NIL || kind.slabs[at as usize].used == kind.objects_each {
+            kind.let_go(cpu);
+            at = kind.partial[node.index()].first()?;
+            kind.partial[node.index()].remove(at);
+            kind.slabs[at as usize].filled_by_cpu = true;
+            kind.cpus[cpu.index()] = at;
+        }
+        kind.slabs[at as usize].used += 1;
+        kind.objects += 1;
+        Some(Object(at))
+    }
+
+    /// Makes a slab of a block, for this CPU to fill.
+    pub(crate) fn grow(&mut self, cache: Cache, cpu: CpuId, node: NodeId, pfn: Pfn) {
+        let kind = &mut self.kinds[cache as usize];
+        kind.let_go(cpu);
+        let slab = Slab { pfn, used: 0, node: node.index() as u16, filled_by_cpu: true };
+        let at = match kind.unused.pop() {
+            Some(at) => {
+                kind.slabs[at as usize] = slab;
+                at
+            }
+            None => {
+                kind.slabs.push(slab);
+                kind.slabs.len() as u32 - 1
+            }
+        };
+        kind.cpus[cpu.index()] = at;
+    }
+
+    /// Gives an object back; the pages that are free with it.
+    #[inline]
+    pub(crate) fn free(&mut self, m: &mut Memory, cpu: CpuId, cache: Cache, object: Object) -> u64 {
+        let kind = &mut self.kinds[cache as usize];
+        let slab = &mut kind.slabs[object.0 as usize];
+        debug_assert!(slab.used > 0, "an object of {cache:?} is given back twice");
+        let was_full = slab.used == kind.objects_each;
+        slab.used -= 1;
+        kind.objects -= 1;
+        let Slab { pfn, used, node, filled_by_cpu, .. } = *slab;
+        if filled_by_cpu {
+            return 0;
+        }
+        let partial = &mut kind.partial[usize::from(node)];
+        if used == 0 && partial.len() >= kind.keeps {
+            partial.remove(object.0);
+            kind.unused.push(object.0);
+            m.free(cpu, pfn, kind.order);
+            return u64::from(kind.order.pages());
+        }
+        if was_full {
+            partial.add(object.0);
+        }
+        0
+    }
+}
+
+impl OfKind {
+    fn new(cache: Cache, cpus: usize, nodes: usize) -> OfKind {
+        let order = order(cache.bytes(), cpus);
+        // MIN_PARTIAL and MAX_PARTIAL.
+        let keeps = u64::from(cache.bytes().ilog2() / 2).clamp(5, 10);
+        OfKind {
+            order,
+            objects_each: (order.pages() * PAGE / cache.bytes()) as u16,
+            keeps,
+            slabs: Vec::new(),
+            unused: Vec::new(),
+            cpus: vec![NIL; cpus],
+            partial: vec![Partial::default(); nodes],
+            objects: 0,
+        }
+    }
+
+    /// The CPU fills its slab no longer.
+    fn let_go(&mut self, cpu: CpuId) {
+        let at = std::mem::replace(&mut self.cpus[cpu.index()], NIL);
+        if at != NIL {
+            let slab = &mut self.slabs[at as usize];
+            slab.filled_by_cpu = false;
+            if slab.used < self.objects_each {
+                self.partial[usize::from(slab.node)].add(at);
+            }
+        }
+    }
+}
+
+const PAGE: u32 = 4096;
+/// `slub_max_order`.
+const MOST_ORDER: u32 = 3;
+
+/// The order of slabs for objects of this size (`calculate_order`): the smallest that has enough objects, more with more
+/// CPUs, and wastes at most a sixteenth; else an eighth, or a quarter; else fewer objects will do.
+fn order(bytes: u32, cpus: usize) -> Order {
+    let enough = 4 * (cpus.max(1).ilog2() + 2);
+    for objects in (1..=enough.min((PAGE << MOST_ORDER) / bytes)).rev() {
+        let least = (objects * bytes).div_ceil(PAGE).next_power_of_two().ilog2();
+        for waste in [16, 8, 4] {
+            let fits = |order: &u32| (PAGE << order) % bytes <= (PAGE << order) / waste;
+            if let Some(order) = (least..=MOST_ORDER).find(fits) {
+                return Order::new(order as u8);
+            }
+        }
+    }
+    Order::new(MOST_ORDER as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_mm::{MachineSpec, Request, ZoneSpec, ZoneType};
+
+    const CPU: CpuId = CpuId::new(0);
+    const NODE: NodeId = NodeId::new(0);
+
+    fn memory() -> Memory {
+        let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 8192, present: 8192, managed: 8192 };
+        let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: true };
+        Memory::new(&spec, kontig_profiles::linux("6.1")).expect("a valid machine")
+    }
+
+    fn take(s: &mut Slabs, m: &mut Memory, cache: Cache) -> Object {
+        s.take(cache, CPU, NODE).unwrap_or_else(|| {
+            let pfn = m.alloc(Request::new(CPU, NODE, cache.gfp(), s.order(cache))).expect("memory is free");
+            s.grow(cache, CPU, NODE, pfn);
+            s.take(cache, CPU, NODE).expect("it has just grown")
+        })
+    }
+
+    #[test]
+    fn slabs_are_as_large_as_the_kernels() {
+        // As /proc/slabinfo of a machine with two CPUs has them: objects and pages of a slab.
+        let of = |cache: Cache| {
+            let kind = OfKind::new(cache, 2, 1);
+            (kind.objects_each, kind.order.pages())
+        };
+        assert_eq!(Cache::ALL.map(of), [(14, 4), (21, 1), (14, 2), (39, 1), (34, 1), (102, 1), (16, 1)]);
+        // And as machines of eight and more are known to have them.
+        assert_eq!((order(584, 8).get(), order(192, 16).get(), order(192, 32).get()), (2, 1, 1));
+    }
+
+    #[test]
+    fn a_slab_is_free_when_all_its_objects_are_and_enough_others_have_room() {
+        let (mut m, mut s) = (memory(), Slabs::new(2, 1));
+        let free = m.nr_free_pages();
+        let all: Vec<Object> = (0..21 * 20).map(|_| take(&mut s, &mut m, Cache::Dentry)).collect();
+        assert_eq!((s.objects(Cache::Dentry), s.pages(Cache::Dentry)), (420, 20));
+        // One object of each slab stays: nothing is free.
+        let (stay, go): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(i, _)| i % 21 == 0);
+        let freed: u64 = go.iter().map(|(_, object)| s.free(&mut m, CPU, Cache::Dentry, **object)).sum();
+        assert_eq!((freed, s.pages(Cache::Dentry)), (0, 20));
+        let freed: u64 = stay.iter().map(|(_, object)| s.free(&mut m, CPU, Cache::Dentry, **object)).sum();
+        // Four wait on the list, one is the CPU's.
+        assert_eq!((freed, s.pages(Cache::Dentry), s.objects(Cache::Dentry)), (15, 5, 0));
+        m.drain_cpu(CPU);
+        assert_eq!(m.nr_free_pages(), free - 5);
+    }
+
+    #[test]
+    fn what_has_room_is_filled_before_a_slab_is_made() {
+        let (mut m, mut s) = (memory(), Slabs::new(2, 1));
+        let all: Vec<Object> = (0..40).map(|_| take(&mut s, &mut m, Cache::Dentry)).collect();
+        assert_eq!(s.pages(Cache::Dentry), 2);
+        s.free(&mut m, CPU, Cache::Dentry, all[3]);
+        (0..3).for_each(|_| drop(take(&mut s, &mut m, Cache::Dentry)));
+        assert_eq!((s.pages(Cache::Dentry), s.objects(Cache::Dentry)), (2, 42));
+        take(&mut s, &mut m, Cache::Dentry);
+        assert_eq!(s.pages(Cache::Dentry), 3);
+    }
+
+    #[test]
+    fn each_cpu_fills_a_slab_of_its_own() {
+        let (mut m, mut s) = (memory(), Slabs::new(2, 1));
+        take(&mut s, &mut m, Cache::Open);
+        assert_eq!(s.take(Cache::Open, CpuId::new(1), NODE), None, "the other CPU's slab is not on the list");
+    }
+}

@@ -1,0 +1,61 @@
+//! How many page table entries map a frame, where it can be more than one.
+//!
+//! Without forks every page of a process has one entry, and nothing is kept. From the first fork on two bytes a frame say
+//! how many more there are; the host gives memory only for frames that were shared.
+
+use kontig_mm::Pfn;
+
+/// For each frame of a user, or each huge page's first, the entries that map it beside one.
+#[derive(Clone, Default)]
+pub(crate) struct Mapcounts {
+    more: Vec<u16>,
+}
+
+impl Mapcounts {
+    /// Counts from now on.
+    pub(crate) fn keep(&mut self, frames: usize) {
+        if self.more.is_empty() {
+            self.more = vec![0; frames];
+        }
+    }
+
+    /// Entries beside one.
+    #[inline(always)]
+    pub(crate) fn more(&self, pfn: Pfn) -> u16 {
+        self.more.get(pfn.index()).copied().unwrap_or(0)
+    }
+
+    /// Another entry maps the frame.
+    #[inline(always)]
+    pub(crate) fn share(&mut self, pfn: Pfn) {
+        let more = &mut self.more[pfn.index()];
+        *more = more.checked_add(1).expect("fewer than 65,536 processes share a page");
+    }
+
+    /// An entry no longer maps the frame; whether it was the last.
+    #[inline(always)]
+    pub(crate) fn drop_one(&mut self, pfn: Pfn) -> bool {
+        match self.more.get_mut(pfn.index()) {
+            Some(more) if *more > 0 => {
+                *more -= 1;
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// A page has moved.
+    #[inline(always)]
+    pub(crate) fn moved(&mut self, from: Pfn, to: Pfn) {
+        if let Some(more) = self.more.get_mut(from.index()) {
+            self.more[to.index()] = std::mem::take(more);
+        }
+    }
+
+    /// A huge page is mapped by its small pages from now on, by whoever mapped it before.
+    pub(crate) fn split(&mut self, first: Pfn, pages: u32) {
+        if let Some(more) = self.more.get(first.index()).copied() {
+            self.more[first.index()..first.plus(pages).index()].fill(more);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! An order of numbered things: each is in it once or not at all, joins at the end, and leaves from anywhere.
+//!
+//! The links lie beside the things, by number, so that one thing can be in several orders.
+
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Link {
+    before: u32,
+    after: u32,
+    is_in: bool,
+}
+
+/// Things in an order.
+#[derive(Clone)]
+pub(crate) struct Order {
+    links: Vec<Link>,
+    first: u32,
+    last: u32,
+    count: u64,
+}
+
+impl Default for Order {
+    fn default() -> Order {
+        Order { links: Vec::new(), first: NIL, last: NIL, count: 0 }
+    }
+}
+
+impl Order {
+    /// How many are in it.
+    pub(crate) fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// The first.
+    pub(crate) fn first(&self) -> Option<u32> {
+        (self.first != NIL).then_some(self.first)
+    }
+
+    /// The one after this, which is in it.
+    pub(crate) fn after(&self, thing: u32) -> Option<u32> {
+        let after = self.links[thing as usize].after;
+        (after != NIL).then_some(after)
+    }
+
+    /// Whether it is in it.
+    pub(crate) fn has(&self, thing: u32) -> bool {
+        self.links.get(thing as usize).is_some_and(|link| link.is_in)
+    }
+
+    /// Joins at the end, if it is not in it.
+    pub(crate) fn add(&mut self, thing: u32) {
+        if self.has(thing) {
+            return;
+        }
+        if self.links.len() <= thing as usize {
+            self.links.resize(thing as usize + 1, Link { before: NIL, after: NIL, is_in: false });
+        }
+        let before = std::mem::replace(&mut self.last, thing);
+        self.links[thing as usize] = Link { before, after: NIL, is_in: true };
+        match before {
+            NIL => self.first = thing,
+            before => self.links[before as usize].after = thing,
+        }
+        self.count += 1;
+    }
+
+    /// Leaves, if it is in it; whether it was.
+    pub(crate) fn remove(&mut self, thing: u32) -> bool {
+        if !self.has(thing) {
+            return false;
+        }
+        let link = &mut self.links[thing as usize];
+        link.is_in = false;
+        let Link { before, after, .. } = *link;
+        match before {
+            NIL => self.first = after,
+            before => self.links[before as usize].after = after,
+        }
+        match after {
+            NIL => self.last = before,
+            after => self.links[after as usize].before = before,
+        }
+        self.count -= 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn things_are_in_the_order_they_joined_in(acts in prop::collection::vec((any::<bool>(), 0..9u32), 0..80)) {
+            let (mut order, mut model) = (Order::default(), Vec::new());
+            for (joins, thing) in acts {
+                let was_in = model.contains(&thing);
+                if joins {
+                    order.add(thing);
+                    if !was_in {
+                        model.push(thing);
+                    }
+                } else {
+                    prop_assert_eq!(order.remove(thing), was_in);
+                    model.retain(|other| *other != thing);
+                }
+                let all: Vec<u32> = std::iter::successors(order.first(), |thing| order.after(*thing)).collect();
+                prop_assert_eq!((all, order.len()), (model.clone(), model.len() as u64));
+                prop_assert!((0..9).all(|thing| order.has(thing) == model.contains(&thing)));
+            }
+        }
+    }
+}

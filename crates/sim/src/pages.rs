@@ -1,0 +1,177 @@
+//! All pages that are not the kernel's own, and the engine's questions about them.
+//!
+//! The engine asks with a frame's number ([`crate::object`]); whatever knows the answer is reached from here.
+
+use crate::device::Devices;
+use crate::file::{Files, Flags, Frames, Waiters};
+use crate::mapcount::Mapcounts;
+use crate::object::{Objects, TABLE_PAGES};
+use crate::process::AddressSpaces;
+use crate::process::address_space::MappingId;
+use kontig_mm::{CpuId, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, Shadow, Shrinker, Shrunk, WriteOut};
+use kontig_program::Region;
+
+/// A page that a process has mapped.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct UserPage {
+    /// The process, by the number of its address space.
+    pub process: u32,
+    /// The mapping, as the process's regions name it.
+    pub mapping: u32,
+    /// The page, counted from the mapping's start.
+    pub page: u32,
+}
+
+/// Address spaces, and the objects whose pages they map.
+#[derive(Clone, Default)]
+pub(crate) struct Pages {
+    pub(crate) spaces: AddressSpaces,
+    pub(crate) objects: Objects,
+    /// Of a machine with disks: its files, what is known of frames with pages of them, and who waits for such pages.
+    pub(crate) files: Option<Files>,
+    pub(crate) frames: Frames,
+    pub(crate) waiters: Waiters,
+    pub(crate) devices: Devices,
+    /// Reclaim has met dirty pages that nobody writes.
+    pub(crate) flushers_wanted: bool,
+    /// The CPU that the task is on whose turn it is.
+    pub(crate) cpu: CpuId,
+    pub(crate) mapcounts: Mapcounts,
+    /// Migrations since last asked that had to interrupt another CPU.
+    shootdowns: u64,
+}
+
+impl Pages {
+    /// None yet, of a machine that reclaims or does not.
+    pub(crate) fn new(reclaims: bool) -> Pages {
+        Pages { spaces: AddressSpaces::new(reclaims), ..Pages::default() }
+    }
+
+    /// Maps so many anonymous pages for a process; `None` if there are no numbers left for them.
+    pub(crate) fn mmap(&mut self, process: u32, pages: u32) -> Option<Region> {
+        let object = self.objects.add(pages)?;
+        Some(self.spaces.map_object(&mut self.objects, process, object, pages))
+    }
+
+    /// Adds a process with a copy of each mapping of another, of which no page is mapped yet; its number.
+    pub(crate) fn fork(&mut self, parent: u32) -> u32 {
+        self.spaces.fork(&mut self.objects, parent)
+    }
+
+    /// Takes away a mapping of which no page is mapped any more.
+    pub(crate) fn remove_mapping(&mut self, mapping: MappingId) {
+        if let Some(object) = self.spaces.unmap_object(&mut self.objects, mapping) {
+            self.objects.remove(object);
+        }
+    }
+
+    /// Has a child's mapping map what its parent's has in a page's table, which has a page of its own in both. How many
+    /// entries that takes.
+    pub(crate) fn share_table(&mut self, parent: MappingId, child: MappingId, page: u32) -> u64 {
+        let Pages { spaces, mapcounts, .. } = self;
+        let mut entries = 0;
+        spaces.copy_table(parent, child, page, |pfn| {
+            mapcounts.share(pfn);
+            entries += 1;
+        });
+        entries
+    }
+
+    /// Has everybody who maps a huge page, with which the number is kept, map its small pages instead.
+    pub(crate) fn split_huge(&mut self, pfn: Pfn, number: u32) {
+        let (object, page) = self.objects.at(number);
+        for mapping in self.objects.mappings(object) {
+            self.spaces.split_huge(MappingId(*mapping), page, pfn);
+        }
+        self.mapcounts.split(pfn, TABLE_PAGES);
+    }
+
+    /// The processes' pages that a frame is mapped as, where the engine keeps this number with it.
+    pub(crate) fn mapped_as(&self, pfn: Pfn, number: u32) -> impl Iterator<Item = UserPage> {
+        let (object, page) = self.objects.at(number);
+        let mappings = self.objects.mappings(object).iter();
+        mappings.filter_map(move |mapping| self.spaces.mapped_as(*mapping, page, pfn))
+    }
+
+    /// The files of a machine that has some.
+    #[inline(always)]
+    pub(crate) fn files(&mut self) -> &mut Files {
+        self.files.as_mut().expect("only a machine with disks has files")
+    }
+
+    /// Whether something was asked for that needs memory or the time: see [`crate::kernel::Kernel::charge`].
+    #[inline(always)]
+    pub(crate) fn has_errands(&self) -> bool {
+        self.devices.has_plugged() || self.flushers_wanted || self.files.as_ref().is_some_and(Files::has_gone)
+    }
+
+    /// Migrations since last asked that had to interrupt another CPU.
+    pub(crate) fn take_shootdowns(&mut self) -> u64 {
+        std::mem::take(&mut self.shootdowns)
+    }
+}
+
+impl Owner for Pages {
+    fn may_isolate(&mut self, _pfn: Pfn) -> bool {
+        // Nothing pins user pages on this machine: no direct I/O, no device access.
+        true
+    }
+
+    #[inline]
+    fn migrate(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
+        if self.frames.flags(from).any(Flags::FILE) {
+            let Pages { files, frames, .. } = self;
+            return files.as_mut().map_or(MigrateOutcome::Failed, |files| files.migrate(frames, from, to, number));
+        }
+        let (object, page) = self.objects.at(number);
+        for mapping in self.objects.mappings(object) {
+            self.shootdowns += u64::from(self.spaces.moved(*mapping, page, from, to));
+        }
+        self.mapcounts.moved(from, to);
+        MigrateOutcome::Moved
+    }
+
+    fn page_state(&mut self, pfn: Pfn, _number: u32) -> PageState {
+        if self.frames.flags(pfn).any(Flags::FILE) {
+            return self.frames.state(pfn);
+        }
+        // Anonymous pages stay where there is no swap.
+        PageState { locked: true, anon: true, ..PageState::default() }
+    }
+
+    fn release(&mut self, pfn: Pfn, _number: u32) -> bool {
+        let Pages { files, frames, .. } = self;
+        if let Some(files) = files {
+            files.drop_buffers(frames, pfn);
+        }
+        true
+    }
+
+    fn write_out(&mut self, pfn: Pfn, number: u32) -> WriteOut {
+        if self.frames.flags(pfn).any(Flags::FILE) { self.write_out_page(pfn, number) } else { WriteOut::Kept }
+    }
+
+    fn wake_flushers(&mut self) {
+        self.flushers_wanted = true;
+    }
+
+    fn removed(&mut self, pfn: Pfn, number: u32, shadow: Option<Shadow>) {
+        if self.frames.flags(pfn).any(Flags::FILE) {
+            self.frames.reset(pfn, Flags::default());
+            self.files().remove_page(number, shadow);
+        }
+    }
+
+    fn write_pending(&mut self, node: NodeId) -> u64 {
+        self.files.as_ref().map_or(0, |files| files.write_pending(node))
+    }
+
+    fn shrinker(&mut self, node: NodeId, number: usize) -> Option<Shrinker> {
+        self.files.as_ref()?.shrinker(node, number)
+    }
+
+    fn shrink(&mut self, m: &mut Memory, node: NodeId, number: usize, objects: u64) -> Option<Shrunk> {
+        let cpu = self.cpu;
+        Some(self.files.as_mut()?.shrink(m, cpu, node, number, objects))
+    }
+}

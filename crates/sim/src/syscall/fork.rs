@@ -1,0 +1,85 @@
+//! `fork`: a process with a copy of every mapping, which shares all pages until one of the two writes to one.
+//!
+//! It begins with the child's own kernel pages. Then every page table is copied, which takes a page for each and leaves
+//! all entries write-protected in both.
+
+use crate::context::Context;
+use crate::cost::ns;
+use crate::error::SimError;
+use crate::kernel::Kernel;
+use crate::object::TABLE_PAGES;
+use crate::process::kernel_page::KernelPage;
+use crate::process::{ProcessId, STACK_PAGES, TASK_PAGES, UPPER_PAGES};
+use crate::wait::Wait;
+use kontig_mm::Step;
+use kontig_program::{Process, Program, Value};
+
+/// A fork.
+#[derive(Clone)]
+pub(crate) struct Fork {
+    parent: ProcessId,
+    /// What the child is to run, until it has it.
+    program: Option<Box<dyn Program>>,
+    child: Option<ProcessId>,
+    page: KernelPage,
+    /// The mapping and the page of it that are next.
+    mapping: u32,
+    next: u32,
+}
+
+impl Fork {
+    pub(crate) fn new(parent: ProcessId, program: Box<dyn Program>) -> Fork {
+        Fork { parent, program: Some(program), child: None, page: KernelPage::default(), mapping: 0, next: 0 }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        let child = match self.child {
+            Some(child) => child,
+            None => self.begin(k, c),
+        };
+        while k.pages.spaces.upper(child).len() < STACK_PAGES + TASK_PAGES + UPPER_PAGES {
+            match self.page.step(k, c)? {
+                Step::Done(pfn) => k.pages.spaces.upper(child).push(pfn),
+                Step::Working => return Ok(Step::Working),
+                Step::Wait(wait) => return Ok(Step::Wait(wait)),
+            }
+        }
+        while let Some((mapping, from)) = k.pages.spaces.next_mapping(self.parent, self.mapping) {
+            if mapping != self.mapping {
+                (self.mapping, self.next) = (mapping, 0);
+            }
+            let Some((_, to)) = k.pages.spaces.next_mapping(child, mapping) else { break };
+            while self.next < k.pages.spaces.mapping(from).pages() {
+                if k.pages.spaces.mapping(from).table(self.next).page().is_some() {
+                    if k.must_yield(c) {
+                        return Ok(Step::Working);
+                    }
+                    let pfn = match self.page.step(k, c)? {
+                        Step::Done(pfn) => pfn,
+                        Step::Working => return Ok(Step::Working),
+                        Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                    };
+                    k.pages.spaces.mapping(to).table_mut(self.next).set_page(Some(pfn));
+                    let entries = k.pages.share_table(from, to, self.next);
+                    c.now += ns(k.costs.fork_page * entries);
+                }
+                self.next += TABLE_PAGES;
+            }
+            (self.mapping, self.next) = (mapping + 1, 0);
+        }
+        if let Some(program) = self.program.take() {
+            k.family.add_child(self.parent, child, program);
+        }
+        // The child is to have its first turn.
+        c.horizon = c.now;
+        Ok(Step::Done(Value::Child(Process::new(child))))
+    }
+
+    fn begin(&mut self, k: &mut Kernel, c: &mut Context) -> ProcessId {
+        let frames = k.mem.frames().nr_pageblocks() * TABLE_PAGES as usize;
+        k.pages.mapcounts.keep(frames);
+        let child = k.pages.fork(self.parent);
+        c.now += ns(k.costs.fork);
+        *self.child.insert(child)
+    }
+}

@@ -1,0 +1,108 @@
+//! `pread` of an open file, by pages: each is found in the page cache, or waited for.
+//!
+//! A page that is missing is read in with those that will be wanted next; a page that readahead has marked has the next
+//! window read while this one is used up. Each page that is read is marked accessed.
+//! Source: `filemap_read` of 6.1.
+
+use crate::context::Context;
+use crate::cost::ns;
+use crate::error::SimError;
+use crate::file::Flags;
+use crate::file::read_in::ReadIn;
+use crate::kernel::Kernel;
+use crate::wait::Wait;
+use kontig_mm::{AllocFailure, Step};
+use kontig_program::Value;
+
+/// A read.
+#[derive(Clone)]
+pub(crate) struct Read {
+    open: u32,
+    inode: u32,
+    first: u32,
+    next: u32,
+    end: u32,
+    /// Whether the next page was missing already, and read ahead.
+    missed: bool,
+    reading: Option<Box<ReadIn>>,
+}
+
+impl Read {
+    /// A read of so many pages, as far as the file has them.
+    pub(crate) fn new(k: &Kernel, open: u32, inode: u32, first: u32, pages: u32) -> Read {
+        let length = k.pages.files.as_ref().map_or(0, |files| files.inodes[inode].length);
+        let end = first.saturating_add(pages).min(length).max(first);
+        Read { open, inode, first, next: first, end, missed: false, reading: None }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        loop {
+            if let Some(reading) = &mut self.reading {
+                match reading.step(k, c) {
+                    Step::Working => return Ok(Step::Working),
+                    Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                    // What was to be read ahead need not be.
+                    Step::Done(Ok(()) | Err(AllocFailure::Failed)) => self.reading = None,
+                    Step::Done(Err(AllocFailure::OutOfMemory)) => {
+                        return Err(SimError::OutOfMemory { what: format!("page {} of a file", self.next) });
+                    }
+                }
+            }
+            if let Some(wait) = self.hits(k, c) {
+                return Ok(wait);
+            }
+            if self.reading.is_none() {
+                return Ok(Step::Working);
+            }
+        }
+    }
+
+    /// Reads pages that are there. Nothing, where some have to be read in first or the turn has to end.
+    fn hits(&mut self, k: &mut Kernel, c: &mut Context) -> Option<Step<Value, Wait>> {
+        let page_ns = ns(k.costs.read_page);
+        while self.next < self.end {
+            if k.must_yield(c) {
+                return None;
+            }
+            let index = self.next;
+            let files = k.pages.files.as_mut().expect("an open file is somewhere");
+            let Some(pfn) = files.find(self.inode, index) else {
+                let ahead = (!self.missed).then(|| self.window(k, false)).flatten();
+                self.missed = true;
+                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(self.inode, index))));
+                return None;
+            };
+            let flags = k.pages.frames.flags(pfn);
+            if flags.any(Flags::READAHEAD) && !flags.any(Flags::WRITEBACK) {
+                k.pages.frames.clear(pfn, Flags::READAHEAD);
+                if let Some(ahead) = self.window(k, true) {
+                    self.reading = Some(Box::new(ahead));
+                    return None;
+                }
+            }
+            if flags.any(Flags::LOCKED) {
+                return Some(Step::Wait(k.wait_for_page(pfn)));
+            }
+            let readahead = &mut k.pages.files().opens[self.open].readahead;
+            let again = index == self.first && readahead.after == Some(index + 1);
+            readahead.after = Some(index + 1);
+            if !again {
+                k.mem.mark_accessed(c.cpu, pfn);
+            }
+            c.now += page_ns;
+            (self.next, self.missed) = (index + 1, false);
+        }
+        k.charge(&mut c.now);
+        Some(Step::Done(Value::Pages(u64::from(self.end - self.first))))
+    }
+
+    /// What is read from the next page on.
+    fn window(&self, k: &mut Kernel, at_mark: bool) -> Option<ReadIn> {
+        let files = k.pages.files();
+        let mut readahead = files.opens[self.open].readahead;
+        let there = |page| files.find(self.inode, page).is_some();
+        let window = readahead.ask(self.next, self.end - self.next, at_mark, there);
+        files.opens[self.open].readahead = readahead;
+        window.map(|window| ReadIn::ahead(k, self.inode, window))
+    }
+}

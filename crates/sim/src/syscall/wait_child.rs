@@ -1,0 +1,52 @@
+//! `wait` for a child that has ended, and `kill`.
+
+use crate::error::SimError;
+use crate::kernel::Kernel;
+use crate::process::ProcessId;
+use crate::wait::Wait;
+use kontig_mm::Step;
+use kontig_program::{Op, Process, Value};
+
+/// A process waits for a child, or for any.
+#[derive(Clone)]
+pub(crate) struct WaitChild {
+    process: ProcessId,
+    child: Option<ProcessId>,
+}
+
+impl WaitChild {
+    /// # Errors
+    /// If the process has no such child.
+    pub(crate) fn new(k: &Kernel, process: ProcessId, child: Option<Process>, op: &Op) -> Result<WaitChild, SimError> {
+        let child = child.map(Process::get);
+        let has = child.map_or_else(|| k.family.has_children(process), |child| k.family.is_child(process, child));
+        if has { Ok(WaitChild { process, child }) } else { Err(SimError::NoSuchProcess { op: format!("{op:?}") }) }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel) -> Step<Value, Wait> {
+        match k.family.reap(self.process, self.child) {
+            Some((child, killed)) => {
+                k.pages.spaces.remove_process(child);
+                Step::Done(Value::Ended { process: Process::new(child), killed })
+            }
+            None => {
+                let Kernel { family, queues, .. } = k;
+                Step::Wait(Wait::Queue(family.queue(self.process, || queues.add())))
+            }
+        }
+    }
+}
+
+/// A process ends another.
+#[derive(Clone)]
+pub(crate) struct Kill {
+    pub(crate) process: ProcessId,
+}
+
+impl Kill {
+    /// A process that has ended already stays as it is.
+    pub(crate) fn run(&self, k: &mut Kernel) -> Value {
+        k.family.kill(self.process);
+        Value::Unit
+    }
+}

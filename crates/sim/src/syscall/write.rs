@@ -1,0 +1,153 @@
+//! `pwrite` to an open file, by whole pages: each is put into the page cache if it is not there, and is dirty then.
+//!
+//! A page that is written to has a buffer head, an object of a slab cache, until it is clean and reclaimed. Who dirties more than
+//! the disk can write waits.
+//! Source: `generic_perform_write`, `balance_dirty_pages_ratelimited` of 6.1.
+
+use crate::allocation::Allocation;
+use crate::context::Context;
+use crate::cost::ns;
+use crate::error::SimError;
+use crate::file::room::Room;
+use crate::file::{Cache, Flags};
+use crate::kernel::Kernel;
+use crate::process::ProcessId;
+use crate::wait::Wait;
+use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
+use kontig_program::Value;
+
+/// A write.
+#[derive(Clone)]
+pub(crate) struct Write {
+    process: ProcessId,
+    inode: u32,
+    disk: u8,
+    pages: u32,
+    next: u32,
+    end: u32,
+    stage: Stage,
+}
+
+#[derive(Clone)]
+enum Stage {
+    Look,
+    Page(Allocation),
+    Node(Pfn, Room),
+    Buffers(Room),
+}
+
+impl Write {
+    /// A write of so many pages.
+    pub(crate) fn new(k: &mut Kernel, process: ProcessId, inode: u32, first: u32, pages: u32) -> Write {
+        let files = k.pages.files();
+        files.knows_dirtier(process);
+        let (disk, end) = (files.disk_of(inode), first.saturating_add(pages));
+        Write { process, inode, disk, pages, next: first, end, stage: Stage::Look }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        loop {
+            match &mut self.stage {
+                Stage::Look => {
+                    if self.next == self.end {
+                        k.charge(&mut c.now);
+                        return Ok(Step::Done(Value::Pages(u64::from(self.pages))));
+                    }
+                    if k.must_yield(c) {
+                        return Ok(Step::Working);
+                    }
+                    let Some(pfn) = k.pages.files().find(self.inode, self.next) else {
+                        self.stage = Stage::Page(Allocation::new(Gfp::HIGHUSER_MOVABLE, Order::ZERO));
+                        continue;
+                    };
+                    let flags = k.pages.frames.flags(pfn);
+                    if flags.any(Flags::LOCKED) {
+                        return Ok(Step::Wait(k.wait_for_page(pfn)));
+                    }
+                    if !flags.any(Flags::PRIVATE) {
+                        match k.pages.files().slabs.take(Cache::BufferHead, c.cpu, c.node) {
+                            Some(object) => k.pages.frames.set_buffers(pfn, object),
+                            None => {
+                                self.stage = Stage::Buffers(Room::of(Cache::BufferHead, 1));
+                                continue;
+                            }
+                        }
+                    }
+                    if let Some(pause) = self.write(k, c, pfn)? {
+                        return Ok(Step::Wait(Wait::Time(pause)));
+                    }
+                }
+                Stage::Page(allocation) => match allocation.step(k, c) {
+                    Step::Working => return Ok(Step::Working),
+                    Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                    Step::Done(Err(failure)) => return Err(self.no_memory(failure)),
+                    Step::Done(Ok(pfn)) => {
+                        let missing = k.pages.files().missing(self.inode, self.next);
+                        self.stage = Stage::Node(pfn, Room::of(Cache::Node, missing));
+                    }
+                },
+                Stage::Node(pfn, room) => {
+                    let got = match room.step(k, c) {
+                        Step::Working => return Ok(Step::Working),
+                        Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                        Step::Done(got) => got,
+                    };
+                    let (pfn, files) = (*pfn, k.pages.files());
+                    let is_there = files.find(self.inode, self.next).is_some();
+                    if got.is_ok() && !is_there && files.missing(self.inode, self.next) <= room.objects().len() {
+                        k.add_to_cache(c, self.inode, self.next, pfn, room);
+                    } else {
+                        room.give_back(k, c);
+                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                        k.charge(&mut c.now);
+                    }
+                    self.stage = Stage::Look;
+                    got.map_err(|failure| self.no_memory(failure))?;
+                }
+                Stage::Buffers(room) => {
+                    let got = match room.step(k, c) {
+                        Step::Working => return Ok(Step::Working),
+                        Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                        Step::Done(got) => got,
+                    };
+                    // The page may be another by now: it is looked at again, and its slab has room.
+                    room.give_back(k, c);
+                    self.stage = Stage::Look;
+                    got.map_err(|failure| self.no_memory(failure))?;
+                }
+            }
+        }
+    }
+
+    /// Writes to a page that is there and has buffers; how long to wait after it.
+    fn write(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Result<Option<u64>, SimError> {
+        let was_dirty = k.pages.frames.flags(pfn).any(Flags::DIRTY);
+        let index = self.next;
+        let files = k.pages.files();
+        let length = &mut files.inodes[self.inode].length;
+        *length = (*length).max(index + 1);
+        k.dirty_page(self.inode, index, pfn, c.now)?;
+        c.now += ns(k.costs.write_page);
+        self.next += 1;
+        if was_dirty {
+            return Ok(None);
+        }
+        let dirtier = k.pages.files().dirtier(self.process);
+        dirtier.dirtied += 1;
+        if dirtier.dirtied < dirtier.looks_after {
+            return Ok(None);
+        }
+        k.charge(&mut c.now);
+        let Kernel { mem, pages, queues, .. } = k;
+        let files = pages.files();
+        let balance = files.balance_dirty(mem, self.disk, self.process, c.now);
+        if balance.background {
+            queues.wake_all(files.writing(self.disk).flusher);
+        }
+        Ok((balance.pause > 0).then_some(balance.pause))
+    }
+
+    fn no_memory(&self, _: AllocFailure) -> SimError {
+        SimError::OutOfMemory { what: format!("page {} of a file that is written", self.next) }
+    }
+}

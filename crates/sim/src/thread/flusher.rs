@@ -1,0 +1,171 @@
+//! A disk's flusher: writes dirty pages of its files in the background.
+//!
+//! It writes what somebody asked for (`sync`, reclaim that met dirty pages), what has been dirty for 30 seconds, which it
+//! looks for every 5, and, while more is dirty than the background limit, whatever there is. Files are written in the order
+//! in which they became dirty, a part of each at a time.
+//! Source: `fs/fs-writeback.c` of 6.1.
+
+use crate::context::Context;
+use crate::file::{Halt, Limits, Pass};
+use crate::kernel::Kernel;
+use crate::wait::Wait;
+use kontig_mm::Step;
+
+const SECOND: u64 = 1_000_000_000;
+/// `vm.dirty_writeback_centisecs` and `vm.dirty_expire_centisecs`.
+const LOOKS_EVERY: u64 = 5 * SECOND;
+const OLD: u64 = 30 * SECOND;
+/// `MIN_WRITEBACK_PAGES`.
+const LEAST: u64 = 1024;
+
+/// Why it writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Why {
+    /// Somebody wants all that is dirty written.
+    All,
+    /// Too much is dirty.
+    Background,
+    /// It has been dirty for long.
+    Old,
+}
+
+/// What it works on.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    why: Why,
+    /// Pages still to be written.
+    left: u64,
+    /// Files that have been dirty since then, or longer.
+    since: u64,
+}
+
+/// A flusher as a task.
+#[derive(Clone)]
+pub(crate) struct FlusherThread {
+    disk: u8,
+    work: Option<Work>,
+    /// The file it writes, and what it had left when it began.
+    pass: Option<(Pass, u64)>,
+    looked_at: u64,
+}
+
+impl FlusherThread {
+    pub(crate) fn new(disk: u8) -> FlusherThread {
+        FlusherThread { disk, work: None, pass: None, looked_at: 0 }
+    }
+
+    /// A turn.
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
+        loop {
+            if k.must_yield(c) {
+                return Step::Working;
+            }
+            if let Some((pass, had)) = &mut self.pass {
+                match k.write_pass(c, pass) {
+                    Halt::Done => {}
+                    Halt::Turn => return Step::Working,
+                    Halt::Full(room) => return Step::Wait(Wait::Queue(room)),
+                }
+                let (pass, had) = (*pass, *had);
+                self.pass = None;
+                self.put_back(k, c.now, pass, had);
+                continue;
+            }
+            if self.work.is_none() {
+                self.work = self.next_work(k, c.now);
+            }
+            match self.work {
+                Some(work) => {
+                    if !self.next_file(k, c.now, work) {
+                        self.work = None;
+                    }
+                }
+                None => {
+                    let w = k.pages.files().writing(self.disk);
+                    let queue = w.flusher;
+                    return Step::Wait(match w.queued.len() + w.taken.len() {
+                        0 => Wait::Queue(queue),
+                        _ => Wait::QueueAtMost(queue, LOOKS_EVERY),
+                    });
+                }
+            }
+        }
+    }
+
+    fn next_work(&mut self, k: &mut Kernel, now: u64) -> Option<Work> {
+        let limits = Limits::now(&k.mem);
+        let files = k.pages.files();
+        let dirty = files.counts.dirty;
+        let w = files.writing(self.disk);
+        let work = |why, since| Some(Work { why, left: dirty, since });
+        if std::mem::take(&mut w.all_wanted) {
+            return work(Why::All, now);
+        }
+        if now >= self.looked_at + LOOKS_EVERY {
+            self.looked_at = now;
+            let since = now.saturating_sub(OLD);
+            let oldest = w.queued.first();
+            if now >= OLD && oldest.is_some_and(|inode| files.inodes[inode].dirty_since <= since) {
+                return work(Why::Old, since);
+            }
+        }
+        (dirty > limits.background).then(|| Work { why: Why::Background, left: u64::MAX, since: now })
+    }
+
+    /// Goes on to the next file; whether there is one.
+    fn next_file(&mut self, k: &mut Kernel, now: u64, work: Work) -> bool {
+        let limits = Limits::now(&k.mem);
+        let files = k.pages.files();
+        let (dirty, disk) = (files.counts.dirty, self.disk);
+        if work.left == 0 || work.why == Why::Background && dirty <= limits.background {
+            return false;
+        }
+        if work.why != Why::All && files.writing(disk).all_wanted {
+            return false;
+        }
+        let w = files.writing(disk);
+        // Those that had their part already go on when all others had theirs.
+        let next = w.queued.first().filter(|inode| files.inodes[*inode].dirty_since <= work.since);
+        let w = files.writing(disk);
+        let next = match next {
+            Some(inode) => {
+                w.queued.remove(inode);
+                inode
+            }
+            None => match w.taken.first() {
+                Some(inode) => {
+                    w.taken.remove(inode);
+                    inode
+                }
+                None => return false,
+            },
+        };
+        let part = (files.writing(disk).bandwidth.average / 2).min(limits.limit / 8);
+        let part = (part.min(work.left).saturating_add(LEAST) / LEAST * LEAST).max(LEAST);
+        let i = &mut files.inodes[next];
+        i.dirty_since = i.dirty_since.min(now);
+        self.pass = Some((Pass { inode: next, next: i.written_to, left: part }, part));
+        true
+    }
+
+    /// A file has had its part.
+    fn put_back(&mut self, k: &mut Kernel, now: u64, pass: Pass, had: u64) {
+        if let Some(work) = &mut self.work {
+            work.left = work.left.saturating_sub(had - pass.left);
+        }
+        let files = k.pages.files();
+        let Some(i) = files.inodes.get_mut(pass.inode) else { return };
+        // At the end of the file it begins again, as far as there is something.
+        i.written_to = if pass.left > 0 { 0 } else { pass.next };
+        if i.dirty == 0 {
+            return;
+        }
+        let wrapped = pass.left > 0 && had == pass.left;
+        if wrapped {
+            // None of them can be written now: later.
+            i.dirty_since = now + 1;
+        }
+        let w = files.writing(self.disk);
+        if wrapped { w.queued.add(pass.inode) } else { w.taken.add(pass.inode) }
+    }
+}
