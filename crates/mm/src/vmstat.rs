@@ -91,6 +91,8 @@ events! {
     KswapdHighWmarkHitQuickly = "kswapd_high_wmark_hit_quickly";
     /// Pages moved to the end of the inactive list.
     Pgrotated = "pgrotated";
+    /// Processes killed for want of memory.
+    OomKill = "oom_kill";
     /// Pages migrated.
     PgmigrateSuccess = "pgmigrate_success";
     /// Pages that could not be migrated.

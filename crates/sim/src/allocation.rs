@@ -1,8 +1,11 @@
 //! An allocation of the kernel's own, which may take the slow path: a value with a step.
+//!
+//! Where memory has run out it tries again once somebody has been killed. It fails if the asker itself is to go.
 
 use crate::context::Context;
 use crate::cost::ns;
 use crate::kernel::Kernel;
+use crate::oom::{Blame, JIFFY_NS};
 use crate::wait::Wait;
 use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Step};
 
@@ -20,7 +23,7 @@ impl Allocation {
         Allocation { gfp, order, slow: None }
     }
 
-    /// A step; the block, or that there is none.
+    /// A step; the block, or that there is none. When it is done the same value allocates the next block.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let Some(slow) = &mut self.slow else {
             let request = c.request(self.gfp, self.order);
@@ -41,10 +44,21 @@ impl Allocation {
         match step {
             Step::Working => {
                 k.walk_on(c, slow);
-                Step::Working
+                k.wait_for_room(Step::Working)
             }
             Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
-            Step::Done(got) => Step::Done(got),
+            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c) {
+                Blame::Another => {
+                    self.slow = None;
+                    Step::Wait(Wait::Time(JIFFY_NS))
+                }
+                Blame::Asker => Step::Done(Err(AllocFailure::Failed)),
+                Blame::Nobody => Step::Done(Err(AllocFailure::OutOfMemory)),
+            },
+            Step::Done(got) => {
+                self.slow = None;
+                Step::Done(got)
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Context {
     pub(crate) until: u64,
     /// Whether the task waited and its time has come before anybody woke it.
     pub(crate) timed_out: bool,
+    /// The process whose turn it is.
+    pub(crate) process: Option<u32>,
     /// Of the time since the turn began, the task's own code, ns.
     pub(crate) user_ns: u64,
 }

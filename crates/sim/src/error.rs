@@ -9,7 +9,7 @@ use std::fmt;
 pub enum SimError {
     /// A sysctl write was refused.
     Sysctl(SysctlError),
-    /// Memory ran out where the kernel would look for a process to kill; this machine has no OOM killer.
+    /// Memory ran out, and there is nobody to kill, or a process that nobody waits for is killed.
     OutOfMemory {
         /// What got no memory.
         what: String,
@@ -18,6 +18,11 @@ pub enum SimError {
     NoAddressSpace {
         /// The pages of the mapping.
         pages: u32,
+    },
+    /// The program waits for a process that is not its child.
+    NoSuchProcess {
+        /// What it asked for.
+        op: String,
     },
     /// There is no file of this name.
     NoSuchFile {
@@ -33,11 +38,6 @@ pub enum SimError {
     DiskFull {
         /// The file.
         name: FileName,
-    },
-    /// The program waits for a process that is not its child.
-    NoSuchProcess {
-        /// What it asked for.
-        op: String,
     },
     /// The program used memory that is not its own.
     BadAddress {
@@ -57,11 +57,12 @@ impl fmt::Display for SimError {
         match self {
             SimError::Sysctl(e) => e.fmt(f),
             SimError::OutOfMemory { what } => {
-                write!(f, "the simulated machine is out of memory: {what} (it has no OOM killer; ask for less)")
+                write!(f, "the simulated machine is out of memory: {what} (ask for less)")
             }
             SimError::NoAddressSpace { pages } => {
                 write!(f, "no room to map {pages} pages: all mappings of a machine together are at most 16 TiB")
             }
+            SimError::NoSuchProcess { op } => write!(f, "the workload waits for a child it does not have: {op}"),
             SimError::NoSuchFile { name } => {
                 write!(f, "the workload opens {name}, which is not there: create it first")
             }
@@ -69,7 +70,6 @@ impl fmt::Display for SimError {
                 write!(f, "the workload uses files on disk {disk}, and the machine has none: give it a [[disk]]")
             }
             SimError::DiskFull { name } => write!(f, "no room on the disk for {name}: take a larger one"),
-            SimError::NoSuchProcess { op } => write!(f, "the workload waits for a child it does not have: {op}"),
             SimError::BadAddress { op } => write!(f, "the workload used memory it does not hold: {op}"),
         }
     }

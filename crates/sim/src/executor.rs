@@ -85,7 +85,7 @@ impl Machine {
             self.kernel.queues.leave(id);
         }
         self.kernel.pages.cpu = cpu;
-        let mut c = Context { cpu, node, now: start, horizon, until, timed_out, user_ns: 0 };
+        let mut c = Context { cpu, node, now: start, horizon, until, timed_out, process: None, user_ns: 0 };
         let step = match task.body.turn(&mut self.kernel, &mut c) {
             Ok(step) => step,
             Err(e) => {
@@ -115,7 +115,7 @@ impl Machine {
         if let Step::Wait(wait) = step {
             self.settle_wait(id, wait, c.now);
         }
-        Ok(())
+        self.kernel.failed.take().map_or(Ok(()), Err)
     }
 
     /// Makes tasks of the processes that a task has forked.

@@ -5,14 +5,16 @@
 
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
+use crate::error::SimError;
+use crate::oom::OomKill;
 use crate::pages::Pages;
 use crate::process::family::Family;
 use crate::queue::Queues;
 use crate::timer::Timers;
-use crate::wait::Daemons;
+use crate::wait::{Daemons, Wait};
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
-use kontig_mm::{AllocSlow, Memory, Work};
+use kontig_mm::{AllocSlow, Memory, Step, Work};
 
 /// Memory, processes' pages, costs, wait queues and timers: what all tasks share.
 #[derive(Clone)]
@@ -26,6 +28,10 @@ pub(crate) struct Kernel {
     pub(crate) daemons: Daemons,
     /// When each zone's lock is free again.
     lock_free_at: Vec<u64>,
+    /// Processes that were killed for want of memory.
+    pub(crate) oom_kills: Vec<OomKill>,
+    /// Why the machine's run has to end after this turn.
+    pub(crate) failed: Option<SimError>,
     /// All work charged so far.
     pub(crate) work: Work,
     /// Time spent waiting for zone locks, ns.
@@ -50,6 +56,8 @@ impl Kernel {
             timers: Timers::default(),
             daemons: Daemons::default(),
             lock_free_at,
+            oom_kills: Vec::new(),
+            failed: None,
             work: Work::default(),
             lock_wait_ns: 0,
             events: Vec::new(),
@@ -76,6 +84,7 @@ impl Kernel {
         if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
             self.charge_work(now);
         }
+        self.run_swap_errands();
         if self.pages.devices.has_plugged() {
             self.unplug(*now);
         }
@@ -141,6 +150,14 @@ impl Kernel {
             c.now += costs.work_ns(&Work { blocks_visited: visited, blocks_hinted: hinted, ..Work::default() });
             (!c.is_over()).then(|| budget(costs, c))
         });
+    }
+
+    /// What a step of reclaim waits for: who has filled a disk's queue waits until there is room in it again.
+    pub(crate) fn wait_for_room<T>(&mut self, step: Step<T, Wait>) -> Step<T, Wait> {
+        match (self.pages.full.take(), step) {
+            (Some(disk), Step::Working) => Step::Wait(Wait::Queue(self.pages.devices.room(disk))),
+            (_, step) => step,
+        }
     }
 
     /// Whether the turn has to end: another task's turn or an event has come, or a task was woken.

@@ -4,9 +4,12 @@ use crate::cost::CostModel;
 use crate::file::{Counts as FileCounts, Files, Frames, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
-use crate::pages::UserPage;
+use crate::object::TABLE_PAGES;
+use crate::oom::OomKill;
+use crate::pages::{Place, UserPage};
 use crate::process::Process;
 use crate::schedule::Schedule;
+use crate::swap::{Swap, Swapping};
 use crate::task::{Body, CpuTime, State, Task, TaskId};
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
@@ -94,9 +97,16 @@ impl Machine {
         pages.waiters = Waiters::new(queues);
         pages.files = Some(Files::new(mem, disks.iter().map(|disk| (disk.files.clone(), queues.add())).collect()));
         for disk in disks {
-            let Kernel { pages, queues, .. } = &mut self.kernel;
+            let Kernel { mem, pages, queues, .. } = &mut self.kernel;
             let room = queues.add();
+            let (first, blocks) = (disk.swap.start, disk.swap.len() as u32);
             let number = pages.devices.add(disk.parameters, room);
+            if blocks > 0 {
+                let area = Swap::new(first, blocks, pages.devices.device(number).is_flash(), mem.nr_cpus());
+                mem.set_swap(area.space());
+                pages.swap = Some(Swapping::new(area, number));
+                pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
+            }
             let last = self.schedule.cpus() - 1;
             let flusher = self.add(Body::Flusher(FlusherThread::new(number)), last, State::Resting);
             self.schedule.want(flusher.0, self.now);
@@ -166,6 +176,10 @@ impl Machine {
         let frames = self.kernel.mem.frames();
         self.kernel.pages.mapped_as(pfn, frames.owner(pfn, frames.tag(pfn).order()))
     }
+    /// Where a process's page is; `None` if it is nowhere.
+    pub fn place_of(&self, page: UserPage) -> Option<Place> {
+        self.kernel.pages.place_of(page)
+    }
     /// The machine's memory, for tracing and for sysctls set from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {
         &mut self.kernel.mem
@@ -179,7 +193,11 @@ impl Machine {
     /// Pages that a process has in memory, those it shares with others included; `None` if it is gone.
     pub fn rss(&self, process: kontig_program::Process) -> Option<u64> {
         let number = process.get();
-        self.kernel.family.is_alive(number).then(|| self.kernel.pages.spaces.rss(number).0)
+        self.kernel.family.is_alive(number).then(|| self.kernel.pages.spaces.size(number).in_memory)
+    }
+    /// Processes that were killed for want of memory, in that order.
+    pub fn oom_kills(&self) -> &[OomKill] {
+        &self.kernel.oom_kills
     }
     /// Turns that tasks have had.
     pub fn turns(&self) -> u64 {

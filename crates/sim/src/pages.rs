@@ -7,8 +7,11 @@ use crate::file::{Files, Flags, Frames, Waiters};
 use crate::mapcount::Mapcounts;
 use crate::object::{Objects, TABLE_PAGES};
 use crate::process::AddressSpaces;
-use crate::process::address_space::MappingId;
-use kontig_mm::{CpuId, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, Shadow, Shrinker, Shrunk, WriteOut};
+use crate::process::address_space::{Entry, MappingId};
+use crate::swap::Swapping;
+use kontig_mm::{
+    CpuId, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, WriteOut,
+};
 use kontig_program::Region;
 
 /// A page that a process has mapped.
@@ -22,23 +25,35 @@ pub struct UserPage {
     pub page: u32,
 }
 
+/// Where a process's page is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Place {
+    /// In a frame, and nowhere else.
+    Memory(Pfn),
+    /// It has a place of this number in swap, and is perhaps in memory, too.
+    Swap(u32),
+}
+
 /// Address spaces, and the objects whose pages they map.
 #[derive(Clone, Default)]
 pub(crate) struct Pages {
     pub(crate) spaces: AddressSpaces,
     pub(crate) objects: Objects,
+    pub(crate) mapcounts: Mapcounts,
     /// Of a machine with disks: its files, what is known of frames with pages of them, and who waits for such pages.
     pub(crate) files: Option<Files>,
     pub(crate) frames: Frames,
     pub(crate) waiters: Waiters,
     pub(crate) devices: Devices,
+    pub(crate) swap: Option<Swapping>,
+    /// A disk that took no more writes: who reclaims is to wait for it.
+    pub(crate) full: Option<u8>,
     /// Reclaim has met dirty pages that nobody writes.
     pub(crate) flushers_wanted: bool,
     /// The CPU that the task is on whose turn it is.
     pub(crate) cpu: CpuId,
-    pub(crate) mapcounts: Mapcounts,
     /// Migrations since last asked that had to interrupt another CPU.
-    shootdowns: u64,
+    pub(crate) shootdowns: u64,
 }
 
 impl Pages {
@@ -68,10 +83,14 @@ impl Pages {
     /// Has a child's mapping map what its parent's has in a page's table, which has a page of its own in both. How many
     /// entries that takes.
     pub(crate) fn share_table(&mut self, parent: MappingId, child: MappingId, page: u32) -> u64 {
-        let Pages { spaces, mapcounts, .. } = self;
+        let Pages { spaces, mapcounts, swap, .. } = self;
         let mut entries = 0;
-        spaces.copy_table(parent, child, page, |pfn| {
-            mapcounts.share(pfn);
+        spaces.copy_table(parent, child, page, |entry| {
+            match (entry, &mut *swap) {
+                (Entry::Frame(pfn), _) => mapcounts.share(pfn),
+                (Entry::Swap(slot), Some(swap)) => swap.area.name(slot),
+                _ => {}
+            }
             entries += 1;
         });
         entries
@@ -88,9 +107,13 @@ impl Pages {
 
     /// The processes' pages that a frame is mapped as, where the engine keeps this number with it.
     pub(crate) fn mapped_as(&self, pfn: Pfn, number: u32) -> impl Iterator<Item = UserPage> {
-        let (object, page) = self.objects.at(number);
-        let mappings = self.objects.mappings(object).iter();
-        mappings.filter_map(move |mapping| self.spaces.mapped_as(*mapping, page, pfn))
+        // The number of a page that nobody maps says nothing.
+        let is_mapped = self.mapcounts.is_mapped(pfn) && !self.frames.flags(pfn).any(Flags::FILE);
+        let (mappings, page) = match is_mapped.then(|| self.objects.at(number)) {
+            Some((object, page)) => (self.objects.mappings(object), page),
+            None => (&[][..], 0),
+        };
+        mappings.iter().filter_map(move |mapping| self.spaces.mapped_as(*mapping, page, pfn))
     }
 
     /// The files of a machine that has some.
@@ -102,7 +125,23 @@ impl Pages {
     /// Whether something was asked for that needs memory or the time: see [`crate::kernel::Kernel::charge`].
     #[inline(always)]
     pub(crate) fn has_errands(&self) -> bool {
-        self.devices.has_plugged() || self.flushers_wanted || self.files.as_ref().is_some_and(Files::has_gone)
+        self.devices.has_plugged()
+            || self.flushers_wanted
+            || self.files.as_ref().is_some_and(Files::has_gone)
+            || self.swap.as_ref().is_some_and(Swapping::has_errands)
+    }
+
+    /// Where a process's page is.
+    pub(crate) fn place_of(&self, at: UserPage) -> Option<Place> {
+        let (entry, huge) = self.spaces.entry_of(at)?;
+        match entry {
+            Entry::Frame(pfn) if self.frames.flags(pfn).any(Flags::SWAP_CACHE) => {
+                Some(Place::Swap(self.frames.word(pfn)))
+            }
+            Entry::Frame(pfn) => Some(Place::Memory(pfn)),
+            Entry::Swap(slot) => Some(Place::Swap(slot.get())),
+            Entry::Zero | Entry::None => huge.map(Place::Memory),
+        }
     }
 
     /// Migrations since last asked that had to interrupt another CPU.
@@ -123,20 +162,30 @@ impl Owner for Pages {
             let Pages { files, frames, .. } = self;
             return files.as_mut().map_or(MigrateOutcome::Failed, |files| files.migrate(frames, from, to, number));
         }
-        let (object, page) = self.objects.at(number);
-        for mapping in self.objects.mappings(object) {
-            self.shootdowns += u64::from(self.spaces.moved(*mapping, page, from, to));
-        }
-        self.mapcounts.moved(from, to);
-        MigrateOutcome::Moved
+        self.migrate_anon(from, to, number)
     }
 
     fn page_state(&mut self, pfn: Pfn, _number: u32) -> PageState {
+        if self.frames.flags(pfn).any(Flags::FILE) { self.frames.state(pfn) } else { self.anon_state(pfn) }
+    }
+
+    fn references(&mut self, pfn: Pfn, number: u32) -> References {
         if self.frames.flags(pfn).any(Flags::FILE) {
-            return self.frames.state(pfn);
+            return References::default();
         }
-        // Anonymous pages stay where there is no swap.
-        PageState { locked: true, anon: true, ..PageState::default() }
+        self.anon_references(pfn, number)
+    }
+
+    fn add_to_swap(&mut self, m: &mut Memory, pfn: Pfn, _number: u32) -> bool {
+        self.add_anon_to_swap(m, pfn)
+    }
+
+    fn may_free_swap(&mut self, _m: &mut Memory, pfn: Pfn, _number: u32) {
+        self.free_swap_of(pfn);
+    }
+
+    fn unmap(&mut self, pfn: Pfn, number: u32) -> bool {
+        self.unmap_anon(pfn, number)
     }
 
     fn release(&mut self, pfn: Pfn, _number: u32) -> bool {
@@ -148,7 +197,7 @@ impl Owner for Pages {
     }
 
     fn write_out(&mut self, pfn: Pfn, number: u32) -> WriteOut {
-        if self.frames.flags(pfn).any(Flags::FILE) { self.write_out_page(pfn, number) } else { WriteOut::Kept }
+        if self.frames.flags(pfn).any(Flags::FILE) { self.write_out_page(pfn, number) } else { self.write_anon(pfn) }
     }
 
     fn wake_flushers(&mut self) {
@@ -159,6 +208,8 @@ impl Owner for Pages {
         if self.frames.flags(pfn).any(Flags::FILE) {
             self.frames.reset(pfn, Flags::default());
             self.files().remove_page(number, shadow);
+        } else {
+            self.anon_removed(pfn, shadow);
         }
     }
 

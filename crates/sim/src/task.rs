@@ -8,7 +8,8 @@ use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::wait::Wait;
-use kontig_mm::{Daemon, DaemonStep, Step};
+use kontig_mm::{Daemon, Step};
+use std::convert::Infallible;
 
 /// A task of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -84,7 +85,7 @@ impl Body {
     /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         match self {
-            Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
+            Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c))),
             Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
             Body::Flusher(thread) => Ok(thread.turn(k, c)),
             Body::Process(process) => process.turn(k, c),
@@ -94,6 +95,6 @@ impl Body {
     }
 }
 
-fn never_done(step: DaemonStep) -> Step<()> {
+fn never_done<W>(step: Step<Infallible, W>) -> Step<(), W> {
     step.map(|never| match never {})
 }

@@ -68,6 +68,10 @@ impl Memory {
     pub fn set_swap(&mut self, swap: SwapSpace) {
         self.lru.swap = swap;
     }
+    /// How much room for swapped-out pages there is.
+    pub fn swap_space(&self) -> SwapSpace {
+        self.lru.swap
+    }
     /// The kernel generation.
     pub fn profile(&self) -> &Profile {
         &self.shared.profile

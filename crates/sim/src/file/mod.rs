@@ -59,7 +59,7 @@ pub(crate) struct Files {
     gone: Vec<(Cache, Object)>,
     pub(crate) counts: Counts,
     /// Pages of each node that are dirty or being written.
-    pending: Vec<u64>,
+    pub(crate) pending: Vec<u64>,
     /// Of each node: how many nodes of trees with nothing but shadows are worth keeping. Shadows of as many pages as there
     /// are in memory are, and an eighth of a node's places is taken to be used.
     nodes_worth: Vec<u64>,

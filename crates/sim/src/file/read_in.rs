@@ -188,7 +188,7 @@ impl Kernel {
                     }
                 }
             }
-            Target::Swap(_) => unreachable!("nothing is swapped"),
+            Target::Swap(first) => self.end_swap_io(first, io.pages, io.write, io.cpu),
         }
     }
 }

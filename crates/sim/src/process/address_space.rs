@@ -8,6 +8,8 @@ use super::page_table::{Mark, PageTables};
 use crate::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::pages::UserPage;
 use crate::slots::Slots;
+use crate::swap::Slot;
+use crate::swap::readahead::Window;
 use kontig_mm::Pfn;
 use kontig_program::Region;
 
@@ -48,6 +50,7 @@ pub(crate) struct Mapping {
     huge: bool,
     entries: PageTables,
     tables: Vec<Table>,
+    swap_window: Window,
 }
 
 /// What the entry of a page holds.
@@ -59,10 +62,17 @@ pub(crate) enum Entry {
     Frame(Pfn),
     /// The page of zeros that all share: it was only read.
     Zero,
+    /// A place in swap.
+    Swap(Slot),
 }
 
 /// In place of a frame's number: the page of zeros.
 const ZERO: u32 = u32::MAX - 1;
+
+/// What an entry holds that is marked to be elsewhere.
+fn elsewhere(at: Pfn) -> Entry {
+    if at.get() == ZERO { Entry::Zero } else { Entry::Swap(Slot::new(at.get())) }
+}
 
 /// The page table of one 2 MiB range, single pages aside.
 #[derive(Clone, Copy, Default, Debug)]
@@ -76,6 +86,8 @@ pub(crate) struct Table {
 const PRESENT: u32 = 1;
 /// It may not be written to.
 const PROTECTED: u32 = 2;
+/// It was used.
+const ACCESSED: u32 = 4;
 
 impl Table {
     /// The kernel page that holds the table.
@@ -91,6 +103,16 @@ impl Table {
     }
     pub(crate) fn set_huge(&mut self, pfn: Option<Pfn>) {
         self.huge = pfn.map_or(0, |p| p.get() | PRESENT);
+    }
+    /// The huge page was used.
+    pub(crate) fn set_accessed(&mut self) {
+        self.huge |= ACCESSED;
+    }
+    /// Whether the huge page was used, which it is not from now on.
+    fn take_accessed(&mut self) -> bool {
+        let was = self.huge & ACCESSED != 0;
+        self.huge &= !ACCESSED;
+        was
     }
     /// Whether the huge page may not be written to, though its mapping may.
     pub(crate) fn is_protected(&self) -> bool {
@@ -128,9 +150,19 @@ impl Mapping {
     pub(crate) fn entry(&self, page: u32) -> Entry {
         match self.entries.get(page) {
             None => Entry::None,
-            Some(_) if self.entries.is(page, Mark::Elsewhere) => Entry::Zero,
+            Some(at) if self.entries.is(page, Mark::Elsewhere) => elsewhere(at),
             Some(pfn) => Entry::Frame(pfn),
         }
+    }
+    /// The frame of a page that was in swap; it is protected unless it may be written to.
+    pub(crate) fn swap_in(&mut self, page: u32, pfn: Pfn, may_write: bool) {
+        self.entries.moved(page, pfn);
+        self.entries.mark(page, Mark::Elsewhere, false);
+        self.entries.mark(page, Mark::Protected, !may_write);
+    }
+    /// What is read with a page that is brought back from swap.
+    pub(crate) fn swap_window(&mut self) -> &mut Window {
+        &mut self.swap_window
     }
     /// Whether a page's entry holds nothing, of those that map single pages.
     #[inline(always)]
@@ -168,6 +200,10 @@ impl Mapping {
     pub(crate) fn rss(&self) -> u64 {
         let huge = self.tables.iter().filter(|table| table.huge().is_some()).count() as u64;
         self.entries.frames() + huge * u64::from(TABLE_PAGES)
+    }
+    /// Pages of the mapping that are in swap.
+    pub(crate) fn swapped(&self) -> u64 {
+        self.entries.elsewhere().filter(|entry| *entry != ZERO).count() as u64
     }
     /// Page tables of the mapping.
     pub(crate) fn page_tables(&self) -> u64 {
@@ -212,6 +248,30 @@ struct AddressSpace {
     upper: Vec<Pfn>,
     /// Whether the process is on another CPU than the one whose turn it is, with its translations live there.
     running: bool,
+}
+
+/// What a process takes, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Size {
+    pub(crate) in_memory: u64,
+    pub(crate) in_swap: u64,
+    pub(crate) page_tables: u64,
+}
+
+impl Size {
+    /// How much would be free without it.
+    pub(crate) fn badness(self) -> u64 {
+        self.in_memory + self.in_swap + self.page_tables
+    }
+}
+
+/// What is known of an entry that maps nothing any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unmapped {
+    /// The page was written to through it.
+    pub(crate) dirty: bool,
+    /// Another CPU has to be told.
+    pub(crate) elsewhere: bool,
 }
 
 /// All address spaces of the machine.
@@ -270,12 +330,16 @@ impl AddressSpaces {
         &mut self.spaces[process].upper
     }
 
-    /// Pages that a process has in memory, and its page tables.
-    pub(crate) fn rss(&self, process: u32) -> (u64, u64) {
-        let space = &self.spaces[process];
-        let of = |id: &MappingId| (self.mappings[id.0].rss(), self.mappings[id.0].page_tables());
-        let sum = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1 + b.1);
-        space.mappings.iter().map(of).fold((0, space.upper.len() as u64), sum)
+    /// What a process takes.
+    pub(crate) fn size(&self, process: u32) -> Size {
+        let mut size = Size::default();
+        for id in self.spaces[process].mappings.iter() {
+            let m = &self.mappings[id.0];
+            size.in_memory += m.rss();
+            size.in_swap += m.swapped();
+            size.page_tables += m.page_tables();
+        }
+        size
     }
 
     fn both(&mut self, a: MappingId, b: MappingId) -> (&mut Mapping, &mut Mapping) {
@@ -313,6 +377,7 @@ impl AddressSpaces {
             huge: false,
             entries,
             tables: vec![Table::default(); tables],
+            swap_window: Window::default(),
         }));
         self.mapping(id).place = objects.map(object, id.0);
         id
@@ -369,6 +434,14 @@ impl AddressSpaces {
         is_there.then_some(UserPage { process: m.process, mapping: m.region, page })
     }
 
+    /// What the entry of a process's page holds, and the frame of it if it is in a huge page.
+    pub(crate) fn entry_of(&self, at: UserPage) -> Option<(Entry, Option<Pfn>)> {
+        let id = self.spaces.get(at.process)?.mappings.get(at.mapping)?;
+        let m = &self.mappings[id.0];
+        (at.page < m.pages)
+            .then(|| (m.entry(at.page), m.table(at.page).huge().map(|pfn| pfn.plus(at.page % TABLE_PAGES))))
+    }
+
     /// If a mapping maps a page of its object singly to the frame `from`, it maps it to `to` from now on. Whether another
     /// CPU has to be told.
     #[inline(always)]
@@ -381,6 +454,36 @@ impl AddressSpaces {
         self.spaces[m.process].running
     }
 
+    /// Whether a page was used through a mapping, in which it is unused from now on.
+    pub(crate) fn test_and_clear_young(&mut self, mapping: u32, page: u32, pfn: Pfn) -> bool {
+        let m = &mut self.mappings[mapping];
+        if page >= m.pages {
+            return false;
+        }
+        if m.table(page).huge() == Some(pfn) {
+            return m.table_mut(page).take_accessed();
+        }
+        m.pte(page) == Some(pfn) && {
+            let young = m.entries.is(page, Mark::Accessed);
+            m.entries.mark(page, Mark::Accessed, false);
+            young
+        }
+    }
+
+    /// If a mapping maps a page of its object singly to this frame, its entry names a place in swap from now on.
+    pub(crate) fn swap_out(&mut self, mapping: u32, page: u32, pfn: Pfn, slot: Slot) -> Option<Unmapped> {
+        let m = &mut self.mappings[mapping];
+        if page >= m.pages || m.pte(page) != Some(pfn) {
+            return None;
+        }
+        let dirty = m.entries.is(page, Mark::Dirty);
+        m.entries.moved(page, Pfn::new(slot.get()));
+        m.entries.mark(page, Mark::Elsewhere, true);
+        m.entries.mark(page, Mark::Accessed, false);
+        m.entries.mark(page, Mark::Dirty, false);
+        Some(Unmapped { dirty, elsewhere: self.spaces[m.process].running })
+    }
+
     /// If a mapping maps a huge page there, it maps its small pages from now on, as it was.
     pub(crate) fn split_huge(&mut self, id: MappingId, page: u32, pfn: Pfn) {
         let m = &mut self.mappings[id.0];
@@ -388,6 +491,7 @@ impl AddressSpaces {
             return;
         }
         let protected = m.table(page).is_protected();
+        let accessed = m.table_mut(page).take_accessed();
         m.table_mut(page).set_huge(None);
         if protected {
             m.entries.keep_marks();
@@ -395,20 +499,23 @@ impl AddressSpaces {
         for i in 0..TABLE_PAGES {
             m.entries.map(page + i, pfn.plus(i));
             m.entries.mark(page + i, Mark::Protected, protected);
+            m.entries.mark(page + i, Mark::Accessed, accessed);
+            m.entries.mark(page + i, Mark::Dirty, true);
         }
     }
 
     /// Has another mapping of the same object map what a mapping has in a page's table, which has a page of its own
-    /// already. Every frame is told of.
-    pub(crate) fn copy_table(&mut self, from: MappingId, to: MappingId, page: u32, mut shared: impl FnMut(Pfn)) {
+    /// already. What every entry holds is told of.
+    pub(crate) fn copy_table(&mut self, from: MappingId, to: MappingId, page: u32, mut shared: impl FnMut(Entry)) {
         let (from, to) = self.both(from, to);
         if let Some(pfn) = from.table(page).huge() {
-            shared(pfn);
+            shared(Entry::Frame(pfn));
             from.table_mut(page).set_protected(true);
             to.table_mut(page).set_huge(Some(pfn));
             to.table_mut(page).set_protected(true);
         } else {
-            to.entries.copy_table(&mut from.entries, page, shared);
+            let of = |at: Pfn, is_elsewhere| if is_elsewhere { elsewhere(at) } else { Entry::Frame(at) };
+            to.entries.copy_table(&mut from.entries, page, |at, is_elsewhere| shared(of(at, is_elsewhere)));
         }
     }
 }

@@ -8,6 +8,7 @@ use super::address_space::{At, Entry};
 use super::fault::{Fault, For};
 use crate::context::Context;
 use crate::cost::ns;
+use crate::file::Flags;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
@@ -31,7 +32,8 @@ impl Kernel {
                 return false;
             }
         }
-        if others > 0 {
+        let in_swap = self.pages.frames.flags(pfn).any(Flags::SWAP_CACHE);
+        if others > 0 || in_swap && (self.mem.profile().faults.copies_held_pages || !self.pages.free_swap_of(pfn)) {
             return false;
         }
         self.pages.spaces.mapping(at.mapping).unprotect(at.page);
@@ -65,7 +67,7 @@ impl Kernel {
         let old = match m.entry(at.page) {
             Entry::Frame(old) if m.is_protected(at.page) => Some(old),
             Entry::Zero => None,
-            Entry::Frame(_) | Entry::None => {
+            Entry::Frame(_) | Entry::None | Entry::Swap(_) => {
                 self.mem.free(c.cpu, pfn, Order::ZERO);
                 return;
             }
@@ -78,9 +80,7 @@ impl Kernel {
         let mut fault_ns = ns(self.costs.fault);
         if let Some(old) = old {
             fault_ns += ns(self.costs.copy_page);
-            if self.pages.mapcounts.drop_one(old) {
-                self.mem.free(c.cpu, old, Order::ZERO);
-            }
+            self.put_page(c.cpu, old);
         }
         c.now += fault_ns + ns(self.costs.touch);
         c.user_ns += ns(self.costs.touch);

@@ -10,12 +10,17 @@ use kontig_program::Program;
 #[derive(Clone, Default)]
 struct Member {
     parent: Option<u32>,
+    forked: bool,
     /// Its children that have not been waited for, in the order they were forked.
     children: Vec<u32>,
     task: Option<TaskId>,
     /// Where it waits for its children, once it has.
     queue: Option<QueueId>,
+    /// When it was made, among all.
+    born: u64,
     killed: bool,
+    /// It was killed for want of memory.
+    oom: bool,
     ended: bool,
 }
 
@@ -34,6 +39,8 @@ pub(crate) struct Family {
     pub(crate) births: Vec<Birth>,
     /// Tasks that were killed and not told so.
     pub(crate) kills: Vec<TaskId>,
+    /// How many there have been.
+    born: u64,
 }
 
 impl Family {
@@ -44,13 +51,15 @@ impl Family {
             self.members.resize_with(place + 1, Member::default);
         }
         let queue = self.members[place].queue;
-        self.members[place] = Member { queue, ..Member::default() };
+        self.born += 1;
+        self.members[place] = Member { queue, born: self.born, ..Member::default() };
     }
 
     /// A child of a process, and what it runs.
     pub(crate) fn add_child(&mut self, parent: u32, child: u32, program: Box<dyn Program>) {
         self.add(child);
-        self.member(child).parent = Some(parent);
+        let member = self.member(child);
+        (member.parent, member.forked) = (Some(parent), true);
         self.member(parent).children.push(child);
         self.births.push(Birth { process: child, program });
     }
@@ -81,6 +90,29 @@ impl Family {
         m.killed = true;
         self.kills.extend(m.task);
         true
+    }
+
+    /// All that have not ended, oldest first.
+    pub(crate) fn alive(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = (0..self.members.len() as u32).filter(|process| self.is_alive(*process)).collect();
+        all.sort_by_key(|process| self.members[*process as usize].born);
+        all
+    }
+
+    /// Has a process end for want of memory.
+    pub(crate) fn oom_kill(&mut self, process: u32) {
+        self.kill(process);
+        self.member(process).oom = true;
+    }
+
+    /// Whether it was killed for want of memory.
+    pub(crate) fn is_oom_victim(&self, process: u32) -> bool {
+        self.members[process as usize].oom
+    }
+
+    /// Whether it was started by the host, not forked by another process.
+    pub(crate) fn is_root(&self, process: u32) -> bool {
+        !self.members[process as usize].forked
     }
 
     /// A process has ended. The processes that are gone by that, of which nobody can know any more; and the queue in

@@ -10,6 +10,8 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
+use crate::oom::{Blame, JIFFY_NS};
+use crate::swap::fault::SwapIn;
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{AllocFailure, AllocSlow, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
@@ -58,7 +60,9 @@ pub(crate) struct Fault {
 #[derive(Clone)]
 enum Stage {
     Allocating(For, Box<AllocSlow>),
-    /// The page is there; the next one to touch.
+    /// The page is in swap.
+    Swap(Box<SwapIn>),
+    /// The page is there, or the process is to go without; the next one to touch.
     Mapped(u32),
 }
 
@@ -69,11 +73,37 @@ impl Fault {
         Fault { at, stage: Stage::Allocating(what, Box::new(slow)) }
     }
 
+    /// A fault on a page that is in swap.
+    pub(crate) fn swap(at: At, writes: bool) -> Fault {
+        Fault { at, stage: Stage::Swap(Box::new(SwapIn::new(at, writes))) }
+    }
+
+    /// Whether nothing is lost if it is never gone on with.
+    pub(crate) fn may_end(&self) -> bool {
+        matches!(self.stage, Stage::Mapped(_))
+    }
+
+    fn no_memory(&self) -> SimError {
+        SimError::OutOfMemory { what: format!("a fault on page {} of a process", self.at.page) }
+    }
+
     /// A step of the allocation; when the page is in place, the next one to touch.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32, Wait>, SimError> {
         let (what, slow) = match &mut self.stage {
             Stage::Allocating(what, slow) => (*what, slow),
             Stage::Mapped(next) => return Ok(Step::Done(*next)),
+            Stage::Swap(swap_in) => {
+                return Ok(match swap_in.step(k, c) {
+                    Step::Working => Step::Working,
+                    Step::Wait(wait) => Step::Wait(wait),
+                    Step::Done(Ok(())) => Step::Done(self.at.page),
+                    Step::Done(Err(AllocFailure::Failed)) => {
+                        self.stage = Stage::Mapped(self.at.page);
+                        Step::Working
+                    }
+                    Step::Done(Err(AllocFailure::OutOfMemory)) => return Err(self.no_memory()),
+                });
+            }
         };
         let budget = k.budget(c);
         let step = slow.step(&mut k.mem, &mut k.pages, budget);
@@ -81,7 +111,7 @@ impl Fault {
         Ok(match step {
             Step::Working => {
                 k.walk_on(c, slow);
-                Step::Working
+                k.wait_for_room(Step::Working)
             }
             Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
             Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
@@ -103,10 +133,18 @@ impl Fault {
                 }
                 Step::Working
             }
-            Step::Done(Err(_)) => {
-                let what = format!("a fault on page {} of a process", self.at.page);
-                return Err(SimError::OutOfMemory { what });
-            }
+            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c) {
+                Blame::Another => {
+                    *self = Fault::start(k, c, what, self.at);
+                    Step::Wait(Wait::Time(JIFFY_NS))
+                }
+                Blame::Asker => {
+                    self.stage = Stage::Mapped(self.at.page);
+                    Step::Working
+                }
+                Blame::Nobody => return Err(self.no_memory()),
+            },
+            Step::Done(Err(AllocFailure::Failed)) => return Err(self.no_memory()),
         })
     }
 }
@@ -203,6 +241,7 @@ impl Kernel {
         self.mem.lru_add(cpu, pfn, HUGE, PageFlags::ANON);
         let mapping = self.pages.spaces.mapping(at.mapping);
         mapping.table_mut(at.page).set_huge(Some(pfn));
+        mapping.table_mut(at.page).set_accessed();
         self.mem.set_owner(pfn, HUGE, mapping.number(at.page & !(TABLE_PAGES - 1)));
     }
 

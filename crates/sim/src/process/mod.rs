@@ -5,7 +5,6 @@ mod ahead;
 mod copy;
 pub(crate) mod family;
 pub(crate) mod fault;
-pub(crate) mod kernel_page;
 mod page_table;
 
 pub(crate) use address_space::AddressSpaces;
@@ -106,10 +105,11 @@ impl Process {
     }
 
     fn run(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
-        if k.family.is_killed(self.id) && self.may_end() {
-            self.exit = Some(Exit::new(self.id));
-        }
+        c.process = Some(self.id);
         while !k.must_yield(c) {
+            if k.family.is_killed(self.id) && self.may_end() {
+                self.exit = Some(Exit::new(self.id));
+            }
             if let Some(exit) = &mut self.exit {
                 match exit.step(k, c) {
                     Step::Working => continue,
@@ -165,9 +165,6 @@ impl Process {
                         self.program = program;
                         self.todo = Batch::new();
                         self.done = vec![Outcome::at_start(c.now)];
-                    }
-                    if k.family.is_killed(self.id) {
-                        self.exit = Some(Exit::new(self.id));
                     }
                 }
             }

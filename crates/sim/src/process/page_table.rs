@@ -219,9 +219,9 @@ impl PageTables {
         }
     }
 
-    /// Copies the entries of a page's table from another mapping's, of which this one is a copy. Those of frames are
-    /// protected in both, and each frame is told of. The copies are not yet used.
-    pub(crate) fn copy_table(&mut self, from: &mut PageTables, page: u32, mut shared: impl FnMut(Pfn)) {
+    /// Copies the entries of a page's table from another mapping's, of which this one is a copy. They are protected in
+    /// both, and each is told of, with whether it is marked to be elsewhere. The copies are not yet used.
+    pub(crate) fn copy_table(&mut self, from: &mut PageTables, page: u32, mut shared: impl FnMut(Pfn, bool)) {
         let (table, first) = (Self::at(page).0, page & !(TABLE_PAGES - 1));
         debug_assert!(self.tables[table].mapped == 0);
         from.keep_marks();
@@ -239,21 +239,22 @@ impl PageTables {
         let words = table * WORDS..(table + 1) * WORDS;
         self.mapped[words.clone()].copy_from_slice(&from.mapped[words.clone()]);
         for (word, at) in words.zip((first..).step_by(32)) {
-            let mut frames = 0;
+            let mut copied = 0;
             let present = match &from.tables[table].form {
                 Form::Full(_) => !0,
                 Form::Linear { .. } | Form::Packed(_) => from.mapped[word],
             };
-            let mut left = present & !from.marks[word][Mark::Elsewhere as usize];
+            let elsewhere = from.marks[word][Mark::Elsewhere as usize];
+            let mut left = present;
             while left != 0 {
                 let bit = left.trailing_zeros();
                 left &= left - 1;
                 if let Some(pfn) = from.get(at + bit) {
-                    frames |= 1 << bit;
-                    shared(pfn);
+                    copied |= 1 << bit;
+                    shared(pfn, elsewhere >> bit & 1 != 0);
                 }
             }
-            from.marks[word][Mark::Protected as usize] |= frames;
+            from.marks[word][Mark::Protected as usize] |= copied;
             self.marks[word] = from.marks[word];
             self.marks[word][Mark::Accessed as usize] = 0;
         }
@@ -288,6 +289,15 @@ impl PageTables {
     pub(crate) fn frames(&self) -> u64 {
         let all: u64 = self.tables.iter().map(|table| u64::from(table.mapped)).sum();
         all - self.marks.iter().map(|marks| u64::from(marks[Mark::Elsewhere as usize].count_ones())).sum::<u64>()
+    }
+
+    /// The entries that are marked to be elsewhere.
+    pub(crate) fn elsewhere(&self) -> impl Iterator<Item = u32> {
+        let words = self.marks.iter().map(|marks| marks[Mark::Elsewhere as usize]);
+        let pages = words.zip((0..).step_by(32)).filter(|(word, _)| *word != 0);
+        let pages =
+            pages.flat_map(|(word, first)| (0..32).filter(move |bit| word >> bit & 1 != 0).map(move |bit| first + bit));
+        pages.filter_map(|page| self.get(page).map(Pfn::get))
     }
 
     /// Maps a page that is not mapped.

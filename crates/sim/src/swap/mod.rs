@@ -5,8 +5,13 @@
 //! with a slot that is wanted, [`readahead`]'s. Source: `mm/swapfile.c`, `mm/swap_state.c` of 6.1. The kernel's per-CPU
 //! caches of 64 slots are left out: they take the slots in the order in which the clusters give them.
 
+mod anon;
 mod clusters;
+pub(crate) mod fault;
 pub(crate) mod readahead;
+mod zap;
+
+pub(crate) use anon::Swapping;
 
 use crate::entry::Entry;
 use clusters::Clusters;
@@ -53,6 +58,11 @@ impl Swap {
             clusters: Clusters::new(blocks, is_flash, cpus),
             used: 0,
         }
+    }
+
+    /// How many slots there are, with the header.
+    pub(crate) fn slots(&self) -> u32 {
+        self.users.len() as u32
     }
 
     /// How much room there is in all, and how much is left.

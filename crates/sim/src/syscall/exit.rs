@@ -68,10 +68,7 @@ impl Exit {
             let Some(open) = k.pages.files.as_ref().and_then(|files| files.any_opened(self.process)) else { break };
             self.file = Truncate::close(k, c, open);
         }
-        for pfn in std::mem::take(k.pages.spaces.upper(self.process)) {
-            k.mem.free(c.cpu, pfn, Order::ZERO);
-        }
-        k.charge(&mut c.now);
+        free_upper(k, c, self.process);
         let (gone, queue) = k.family.end(self.process);
         for process in gone {
             k.pages.spaces.remove_process(process);
@@ -81,4 +78,12 @@ impl Exit {
         }
         Step::Done(())
     }
+}
+
+/// Gives back the kernel's pages of a process, page tables aside.
+pub(super) fn free_upper(k: &mut Kernel, c: &mut Context, process: ProcessId) {
+    for pfn in std::mem::take(k.pages.spaces.upper(process)) {
+        k.mem.free(c.cpu, pfn, Order::ZERO);
+    }
+    k.charge(&mut c.now);
 }

@@ -3,15 +3,16 @@
 //! It begins with the child's own kernel pages. Then every page table is copied, which takes a page for each and leaves
 //! all entries write-protected in both.
 
+use super::exit::{self, UnmapAll};
+use crate::allocation::Allocation;
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::process::kernel_page::KernelPage;
 use crate::process::{ProcessId, STACK_PAGES, TASK_PAGES, UPPER_PAGES};
 use crate::wait::Wait;
-use kontig_mm::Step;
+use kontig_mm::{AllocFailure, Gfp, Order, Step};
 use kontig_program::{Process, Program, Value};
 
 /// A fork.
@@ -21,7 +22,9 @@ pub(crate) struct Fork {
     /// What the child is to run, until it has it.
     program: Option<Box<dyn Program>>,
     child: Option<ProcessId>,
-    page: KernelPage,
+    page: Allocation,
+    /// There is no memory, and what there is of the child goes.
+    undo: Option<UnmapAll>,
     /// The mapping and the page of it that are next.
     mapping: u32,
     next: u32,
@@ -29,7 +32,15 @@ pub(crate) struct Fork {
 
 impl Fork {
     pub(crate) fn new(parent: ProcessId, program: Box<dyn Program>) -> Fork {
-        Fork { parent, program: Some(program), child: None, page: KernelPage::default(), mapping: 0, next: 0 }
+        Fork {
+            parent,
+            program: Some(program),
+            child: None,
+            page: Allocation::new(Gfp::KERNEL, Order::ZERO),
+            undo: None,
+            mapping: 0,
+            next: 0,
+        }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
@@ -37,9 +48,18 @@ impl Fork {
             Some(child) => child,
             None => self.begin(k, c),
         };
+        if let Some(undo) = &mut self.undo {
+            let step = undo.step(k, c);
+            if step == Step::Done(()) {
+                exit::free_upper(k, c, child);
+                k.pages.spaces.remove_process(child);
+            }
+            return Ok(step.map(|()| Value::Unit));
+        }
         while k.pages.spaces.upper(child).len() < STACK_PAGES + TASK_PAGES + UPPER_PAGES {
-            match self.page.step(k, c)? {
-                Step::Done(pfn) => k.pages.spaces.upper(child).push(pfn),
+            match self.page.step(k, c) {
+                Step::Done(Ok(pfn)) => k.pages.spaces.upper(child).push(pfn),
+                Step::Done(Err(failure)) => return self.give_up(child, failure),
                 Step::Working => return Ok(Step::Working),
                 Step::Wait(wait) => return Ok(Step::Wait(wait)),
             }
@@ -54,8 +74,9 @@ impl Fork {
                     if k.must_yield(c) {
                         return Ok(Step::Working);
                     }
-                    let pfn = match self.page.step(k, c)? {
-                        Step::Done(pfn) => pfn,
+                    let pfn = match self.page.step(k, c) {
+                        Step::Done(Ok(pfn)) => pfn,
+                        Step::Done(Err(failure)) => return self.give_up(child, failure),
                         Step::Working => return Ok(Step::Working),
                         Step::Wait(wait) => return Ok(Step::Wait(wait)),
                     };
@@ -73,6 +94,19 @@ impl Fork {
         // The child is to have its first turn.
         c.horizon = c.now;
         Ok(Step::Done(Value::Child(Process::new(child))))
+    }
+
+    /// The parent is to go: there will be no child. Otherwise nothing can be done.
+    fn give_up(&mut self, child: ProcessId, failure: AllocFailure) -> Result<Step<Value, Wait>, SimError> {
+        match failure {
+            AllocFailure::Failed => {
+                self.undo = Some(UnmapAll::new(child));
+                Ok(Step::Working)
+            }
+            AllocFailure::OutOfMemory => {
+                Err(SimError::OutOfMemory { what: "a page of the kernel, for a process".to_string() })
+            }
+        }
     }
 
     fn begin(&mut self, k: &mut Kernel, c: &mut Context) -> ProcessId {

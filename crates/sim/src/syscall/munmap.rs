@@ -46,13 +46,9 @@ impl Munmap {
                     if m.is_none(page) {
                         continue;
                     }
-                    let pfn = m.pte(page);
+                    let entry = m.entry(page);
                     m.clear_pte(page);
-                    if let Some(pfn) = pfn
-                        && k.pages.mapcounts.drop_one(pfn)
-                    {
-                        k.mem.free(c.cpu, pfn, Order::ZERO);
-                    }
+                    k.zap(c.cpu, entry);
                     c.now += unmap_ns;
                     k.charge(&mut c.now);
                 }
@@ -83,9 +79,7 @@ fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Span, pfn: Pfn) {
     k.split_huge(c.cpu, pfn);
     for page in part.first..part.first + part.pages {
         k.pages.spaces.mapping(part.mapping).clear_pte(page);
-        if k.pages.mapcounts.drop_one(pfn.plus(page - start)) {
-            k.mem.free(c.cpu, pfn.plus(page - start), Order::ZERO);
-        }
+        k.put_page(c.cpu, pfn.plus(page - start));
         c.now += ns(k.costs.unmap);
         k.charge(&mut c.now);
     }

@@ -5,7 +5,7 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::process::address_space::{At, Span};
+use crate::process::address_space::{At, Entry, Span};
 use crate::process::fault::Fault;
 use crate::wait::Wait;
 use kontig_mm::Step;
@@ -34,7 +34,10 @@ impl Touch {
 
     /// Whether it can end here, of a process that is killed.
     pub(crate) fn may_end(&self) -> bool {
-        matches!(self.next, Next::Page(_))
+        match &self.next {
+            Next::Page(_) => true,
+            Next::Fault(fault) => fault.may_end(),
+        }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
@@ -74,6 +77,7 @@ impl Touch {
                     k.fault_huge_protected(c, at, pfn)?;
                     continue;
                 }
+                m.table_mut(page).set_accessed();
                 let next = ((page | (TABLE_PAGES - 1)) + 1).min(end);
                 let touch_ns = ns(k.costs.touch) * u64::from(next - page);
                 c.now += touch_ns;
@@ -83,6 +87,8 @@ impl Touch {
                 page = if self.writes { k.fault_small(c, at, end)? } else { k.fault_zero(c, at) };
             } else if !m.has_marks() {
                 page += 1;
+            } else if let Entry::Swap(_) = m.entry(page) {
+                return Err(Fault::swap(at, self.writes));
             } else if self.writes && m.is_protected(page) {
                 k.fault_protected(c, at)?;
             } else {

@@ -2,8 +2,10 @@
 
 use crate::context::Context;
 use crate::kernel::Kernel;
+use crate::wait::Wait;
 use kontig_mm::kswapd::Kswapd;
-use kontig_mm::{CpuId, Daemon, DaemonStep, NodeId};
+use kontig_mm::{CpuId, Daemon, NodeId, Step};
+use std::convert::Infallible;
 
 /// A node's kswapd as a task.
 #[derive(Clone)]
@@ -22,9 +24,10 @@ impl KswapdThread {
     }
 
     /// A turn.
-    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> DaemonStep {
+    pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Infallible, Wait> {
         let step = self.kswapd.step(&mut k.mem, &mut k.pages, c.timed_out);
         k.charge(&mut c.now);
-        step
+        let step = step.map_wait(|wait| k.wait_for(wait));
+        k.wait_for_room(step)
     }
 }

@@ -1,0 +1,114 @@
+//! Memory runs out: the largest process is killed and reported, and the others go on.
+
+mod support;
+
+use kontig_mm::VmEvent;
+use kontig_program::{Op, Process, Region, Value};
+use kontig_sim::{Machine, SimError};
+use support::*;
+
+/// Room for about 7,900 pages.
+const BLOCKS: u32 = 16;
+
+fn free_pages(m: &Machine) -> u64 {
+    m.memory().zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).sum()
+}
+
+fn all(pages: u32) -> Region {
+    Region { mapping: 0, first: 0, pages }
+}
+
+/// Maps and touches so many pages, and sleeps for a minute.
+fn hog(pages: u32) -> Box<Script> {
+    ops(vec![Op::Mmap { pages }, Op::Touch(all(pages)), Op::Sleep(60 * SECOND)])
+}
+
+fn fork(p: &mut Prompt, program: Box<Script>) -> Process {
+    match p.call(0, Op::Fork(program)).expect("a child").value {
+        Value::Child(child) => child,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_process_with_the_most_memory_is_killed_and_who_asked_gets_its_memory() {
+    let mut p = Prompt::new(machine(2, BLOCKS, linux("6.1")), 1);
+    let large = fork(&mut p, hog(5000));
+    pass(&mut p.m, 50 * MS);
+    let small = fork(&mut p, hog(4000));
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: large, killed: true });
+    pass(&mut p.m, 50 * MS);
+    assert_eq!((p.m.rss(large), p.m.rss(small)), (None, Some(4000)));
+    let [kill] = p.m.oom_kills() else { panic!("{:?}", p.m.oom_kills()) };
+    assert_eq!((kill.process, kill.rss, kill.page_tables), (large, 5000, 10));
+    assert_eq!(event(&p.m, VmEvent::OomKill), 1);
+    p.m.memory().check().unwrap();
+}
+
+#[test]
+fn a_process_that_asks_for_too_much_is_killed_in_its_fault_and_gives_all_back() {
+    let mut p = Prompt::new(machine(2, BLOCKS, linux("6.1")), 1);
+    let before = free_pages(&p.m);
+    let other = fork(&mut p, hog(1000));
+    let greedy = fork(&mut p, hog(20_000));
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: greedy, killed: true });
+    assert_eq!(p.m.rss(other), Some(1000));
+    p.call(0, Op::Kill(other)).unwrap();
+    p.call(0, Op::WaitAny).unwrap();
+    assert_eq!(free_pages(&p.m), before);
+}
+
+#[test]
+fn of_two_with_as_much_the_younger_goes_and_nobody_else_before_it_has_gone() {
+    let mut p = Prompt::new(machine(2, BLOCKS, linux("6.1")), 1);
+    let [older, younger] = [0, 1].map(|_| fork(&mut p, hog(3000)));
+    pass(&mut p.m, 50 * MS);
+    let third = fork(&mut p, hog(2500));
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: younger, killed: true });
+    pass(&mut p.m, 50 * MS);
+    assert_eq!((p.m.rss(older), p.m.rss(third)), (Some(3000), Some(2500)));
+    assert_eq!(p.m.oom_kills().len(), 1);
+}
+
+#[test]
+fn a_process_that_the_host_started_is_killed_with_a_word_and_the_machine_goes_on() {
+    let mut m = machine(2, BLOCKS, linux("6.1"));
+    let before = free_pages(&m);
+    let greedy = m.spawn(hog(20_000), kontig_program::Placement { cpu: 0 });
+    let other = m.spawn(ops(vec![Op::Sleep(SECOND)]), kontig_program::Placement { cpu: 1 });
+    let said = m.run(10 * SECOND, Some(greedy)).expect_err("it is killed").to_string();
+    assert!(said.starts_with("the simulated machine is out of memory: process 0, with 7"), "{said}");
+    finish(&mut m, greedy);
+    finish(&mut m, other);
+    assert_eq!(free_pages(&m), before);
+}
+
+#[test]
+fn where_nobody_has_memory_nobody_is_killed() {
+    let mut m = machine(1, BLOCKS, linux("6.1"));
+    let driver = allocator(kontig_program::Gfp::KERNEL, kontig_mm::Order::ZERO, usize::MAX, 0);
+    let id = m.spawn(driver, kontig_program::Placement { cpu: 0 });
+    let got = m.run(10 * SECOND, Some(id));
+    assert!(matches!(got, Err(SimError::OutOfMemory { .. })), "{got:?}");
+    assert_eq!((m.oom_kills().len(), event(&m, VmEvent::OomKill)), (0, 0));
+}
+
+#[test]
+fn a_fork_that_is_killed_leaves_nothing_of_the_child() {
+    let mut in_fork = 0;
+    for pages in (7380..7430).step_by(3) {
+        let mut p = Prompt::new(machine(2, BLOCKS, linux("6.1")), 1);
+        let before = free_pages(&p.m);
+        let sleeper = ops(vec![Op::Sleep(60 * SECOND)]);
+        let all = vec![Op::Mmap { pages }, Op::Touch(all(pages)), Op::Fork(sleeper), Op::Exit];
+        let parent = fork(&mut p, ops(all));
+        let ended = p.call(0, Op::WaitAny).unwrap().value;
+        if ended == (Value::Ended { process: parent, killed: true }) {
+            // It had touched all: it is the fork that found no memory.
+            in_fork += u32::from(p.m.oom_kills()[0].rss == u64::from(pages));
+            assert_eq!(free_pages(&p.m), before, "{pages} pages");
+            p.m.memory().check().unwrap();
+        }
+    }
+    assert!(in_fork > 0);
+}
