@@ -15,6 +15,7 @@ pub mod experiment;
 mod figures;
 pub mod files;
 mod gate;
+pub mod guest;
 mod observe;
 pub mod plan;
 mod queue;

@@ -12,6 +12,7 @@ use crate::reclaim::{GivenOps, Reclaim};
 use crate::sysctls;
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
+use kontig_oracle::guest::PREFIX;
 use kontig_oracle::trace::pressure as traces;
 use kontig_oracle::trace::{self, Op, Request};
 use kontig_program::pattern::NAMED;
@@ -289,7 +290,7 @@ fn unknown(name: &str) -> RecordError {
         .chain(traces::TRACES.iter().map(|p| p.name))
         .chain(trace::recipes().map(|r| r.name))
         .collect();
-    let guests: Vec<String> = NAMED.iter().map(|p| format!("{}{}", guest::PREFIX, p.name)).collect();
+    let guests: Vec<String> = NAMED.iter().map(|p| format!("{PREFIX}{}", p.name)).collect();
     let known = [known.join(", "), guests.join(", ")].join(", ");
     RecordError::Asked(format!("no experiment '{name}'; known: {known}, {GIVEN} FILE and {GIVEN_LRU} FILE"))
 }

@@ -8,10 +8,9 @@ use super::RecordError;
 use super::experiment::{Asked, Plan};
 use super::kernel::Series;
 use super::qemu::Board;
-use kontig_program::pattern::{self, MEMORY_PAGES, NAMED, Named, SWAP_PAGES, Step};
+use kontig_oracle::guest::PREFIX;
+use kontig_program::pattern::{self, MEMORY_PAGES, Named, SWAP_PAGES, Step};
 
-/// What such an experiment's name begins with, before the pattern's.
-pub const PREFIX: &str = "guest-";
 /// The script, and what it executes.
 pub(super) const SCRIPT: &str = "guest";
 const STEPS: &str = "steps.txt";
@@ -33,8 +32,7 @@ pub(super) struct Guest {
 
 /// The pattern of an experiment's name.
 pub fn find(experiment: &str) -> Option<&'static Named> {
-    let name = experiment.strip_prefix(PREFIX)?;
-    NAMED.iter().find(|pattern| pattern.name == name)
+    kontig_oracle::guest::find(experiment.strip_prefix(PREFIX)?)
 }
 
 impl Plan {
