@@ -69,10 +69,7 @@ pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<St
         let stop = m.run(now + LOOK_NS, Some(player)).map_err(|e| failed(e.to_string()))?;
         count(&mut m, &mut events);
         if let Some(phase) = phase_of(&mut m, player) {
-            let mut counters = VmStat::counted(m.memory());
-            let names = ["extfrag", "extfrag_small", "extfrag_pageblock"];
-            names.iter().zip(events).for_each(|(name, n)| counters.push(*name, n));
-            all.push(Counted { phase, counters });
+            all.push(Counted { phase, counters: counters(&m, &events) });
         }
         if stop == kontig_sim::Stop::ProgramDone {
             return Ok(all);
@@ -81,6 +78,26 @@ pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<St
             return Err(failed("is still on its way after ten minutes of its time".into()));
         }
     }
+}
+
+/// What is counted: by the engine, by files and swap, and of the tracepoint.
+fn counters(m: &Machine, events: &[u64; 3]) -> Counters {
+    let files = m.file_counts();
+    let own = [
+        ("nr_file_pages", files.file_pages),
+        ("nr_dirty", files.dirty),
+        ("nr_writeback", files.writeback),
+        ("nr_dirtied", files.dirtied),
+        ("nr_written", files.written),
+        ("pswpin", files.swapped_in),
+        ("pswpout", files.swapped_out),
+        ("extfrag", events[0]),
+        ("extfrag_small", events[1]),
+        ("extfrag_pageblock", events[2]),
+    ];
+    let counted = VmStat::counted(m.memory());
+    let others = counted.iter().filter(|(name, _)| own.iter().all(|(known, _)| known != name));
+    others.chain(own).map(|(name, n)| (name.to_string(), n)).collect()
 }
 
 /// The phase at which the process rests, which then may go on.

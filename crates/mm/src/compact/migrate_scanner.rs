@@ -66,6 +66,7 @@ impl CompactRun {
             return Isolate::None;
         }
         if !low.is_pageblock_aligned() || chosen_by_search {
+            m.shared.work.any = true;
             m.shared.work.blocks_visited += 1;
             if self.suitable_source(m, low.pageblock()) {
                 return self.isolate_block(m, owner, low);
