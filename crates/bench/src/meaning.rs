@@ -83,6 +83,9 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "Ld",
         "A page moved to the end where reclaim takes it next, at random: what a page written out for reclaim takes.",
     ),
+    ("C", "A page of a file that a simulated process reads and finds in memory."),
+    ("Ca", "A page read from a simulated disk, ahead of the reader, while an old one is reclaimed for it."),
+    ("Cb", "A page written to a file: dirtied, written back by the flusher, and reclaimed."),
 ];
 
 /// What a row means.

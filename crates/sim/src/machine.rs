@@ -1,7 +1,7 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
 use crate::cost::CostModel;
-use crate::file::{Counts as FileCounts, Files, Frames, Waiters};
+use crate::file::{Counts as FileCounts, Files, Frames, SlabInfo, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
 use crate::object::TABLE_PAGES;
@@ -114,7 +114,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it.
+    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it, or has a file of
+    /// that name.
     pub fn lay_file(&mut self, name: FileName, pages: u32) -> bool {
         self.kernel.pages.files.as_mut().is_some_and(|files| files.lay(name, pages))
     }
@@ -122,6 +123,11 @@ impl Machine {
     /// What is counted of files and swap.
     pub fn file_counts(&self) -> FileCounts {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
+    }
+
+    /// The slab caches of its files; none of a machine without disks.
+    pub fn slabs(&self) -> Vec<SlabInfo> {
+        self.kernel.pages.files.iter().flat_map(|files| files.slabs.info()).collect()
     }
 
     /// Whether a page of a file is in memory.

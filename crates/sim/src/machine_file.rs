@@ -96,6 +96,12 @@ impl MachineFile {
         self.disks().map(|_| ())
     }
 
+    /// How many pages of files each disk has room for; none of disks that cannot be.
+    pub fn file_pages(&self) -> Vec<u32> {
+        let disks = self.disks().unwrap_or_default();
+        disks.iter().map(|disk| disk.files.end - disk.files.start).collect()
+    }
+
     /// The disks, each with the blocks that files have and those that swap has.
     pub(crate) fn disks(&self) -> Result<Vec<Disk>, WrongEntry> {
         let mut disks = Vec::with_capacity(self.disk.len());

@@ -16,6 +16,7 @@ pub mod hugealloc;
 pub mod latencies;
 pub mod pattern;
 pub mod scenario;
+pub mod steps;
 pub mod unmovable;
 pub mod watch;
 

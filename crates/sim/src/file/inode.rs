@@ -104,7 +104,7 @@ impl Files {
     /// Lays a file of so many pages on its disk, as if it had been there for long. False if it has no room.
     pub(crate) fn lay(&mut self, name: FileName, pages: u32) -> bool {
         let Some(space) = self.disks.get(usize::from(name.disk())) else { return false };
-        if space.free_blocks() < pages {
+        if space.free_blocks() < pages || self.names.contains_key(&name) {
             return false;
         }
         let number = self.make(name);
@@ -259,10 +259,5 @@ impl Files {
         for Extent { block, blocks, .. } in self.inodes[inode].extents.cut(length) {
             self.disks[disk].give_back(block, blocks);
         }
-    }
-
-    /// Blocks that are free on a disk.
-    pub(crate) fn free_blocks(&self, disk: u8) -> u32 {
-        self.disks[usize::from(disk)].free_blocks()
     }
 }

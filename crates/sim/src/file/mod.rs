@@ -23,6 +23,7 @@ pub(crate) use cache::Waiters;
 pub(crate) use dirty::Limits;
 pub(crate) use frames::{Flags, Frames};
 pub(crate) use inode::{Inode, OBJECTS, Open};
+pub use slab::SlabInfo;
 pub(crate) use slab::{Cache, Slabs};
 pub(crate) use writeback::{Halt, Pass};
 
