@@ -84,7 +84,7 @@ fn samples(o: &Options, pages: u32, writes: bool) -> Samples {
         assert!(machine.lay_file(FILE, pages), "the disk has room for it");
     }
     let program = Streamer { pages, writes, at: 0, file: None, done: 0 };
-    let id = machine.spawn(Box::new(program), Placement { cpu: 0 });
+    let id = machine.spawn(Box::new(program), Placement::Cpu(0));
     let done = |machine: &Machine| {
         let program: &dyn std::any::Any = machine.program(id).expect("it was started");
         program.downcast_ref::<Streamer>().expect("it is a streamer").done

@@ -166,7 +166,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
     let mut machine = machine(frames);
     // Kernel pages for page tables, and what the watermarks keep, stay free of it.
     let pages = frames / 10 * 9 / SECTION * SECTION;
-    let id = machine.spawn(Box::new(Runs::new(pages, o.repetitions())), Placement { cpu: 0 });
+    let id = machine.spawn(Box::new(Runs::new(pages, o.repetitions())), Placement::Cpu(0));
     machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
     let program = machine.program(id).expect("it was started") as &dyn Any;
     let program: &Runs = program.downcast_ref().expect("it is what was started");

@@ -173,7 +173,7 @@ fn events(number: &'static str, frames: u32, stretches: bool, target: Option<Tar
     // Kernel pages for page tables, and what the watermarks keep, stay free of it.
     let pages = frames / 10 * 9;
     let program = Toucher::new(pages, stretches, o.repetitions());
-    let id = machine.spawn(Box::new(program), Placement { cpu: 0 });
+    let id = machine.spawn(Box::new(program), Placement::Cpu(0));
     machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
     let program = machine.program(id).expect("it was started") as &dyn Any;
     let program: &Toucher = program.downcast_ref().expect("it is a toucher");
@@ -204,7 +204,7 @@ pub fn event_rows(o: &Options) -> Vec<Row> {
 pub fn fragmenting_row(o: &Options) -> Row {
     let frames = o.frames(1024);
     let mut machine = machine(frames);
-    let id = machine.spawn(Box::new(Fragmenter::new(Holes::Random, 384, 1)), Placement { cpu: 0 });
+    let id = machine.spawn(Box::new(Fragmenter::new(Holes::Random, 384, 1)), Placement::Cpu(0));
     let ours = ns_each(frames as usize, || {
         machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
     });

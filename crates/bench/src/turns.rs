@@ -51,7 +51,7 @@ fn machine(tasks: usize) -> Machine {
     let mut machine = Machine::new(memory, costs());
     for task in 0..tasks {
         let sleeper = Sleeper { region: None, sleep_ns: 10_000 + (task as u64 * 37) % 977 };
-        machine.spawn(Box::new(sleeper), Placement { cpu: task % CPUS });
+        machine.spawn(Box::new(sleeper), Placement::Cpu(task % CPUS));
     }
     machine
 }

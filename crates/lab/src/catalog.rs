@@ -23,6 +23,7 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/xeon-1t.toml",
     "machines/xeon-64g.toml",
     "machines/desktop-32g.toml",
+    "machines/desktop-8g.toml",
     "machines/tiny-64m.toml",
     "machines/guest-512m.toml",
 ];

@@ -47,7 +47,8 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
     pub fn new(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, LabError> {
-        let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs));
+        let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
+            .with_threads_per_core(plan.machine.threads_per_core);
         let failed = |reason: String| LabError::from(Failed::Run { run: plan.title(), reason });
         machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         for (name, pages) in plan.scenario.files() {
@@ -270,7 +271,12 @@ impl Running<'_> {
 
     fn write_procfs(&self, when: &str) -> Result<(), LabError> {
         let Some(dir) = &self.plan.procfs else { return Ok(()) };
-        for (name, text) in kontig_procfs::from_mm::files(self.machine.memory()) {
+        for (name, mut text) in kontig_procfs::from_mm::files(self.machine.memory()) {
+            if name == "vmstat"
+                && let Ok(vmstat) = kontig_procfs::VmStat::parse(&name, &text)
+            {
+                text = vmstat.with(|name| self.machine.counter(name)).to_string();
+            }
             let path = dir.join(when).join(name);
             write_file(&path, text.as_bytes())?;
         }

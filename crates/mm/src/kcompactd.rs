@@ -104,6 +104,11 @@ impl Kcompactd {
         Kcompactd { node, cpu, job: Job::Asleep, checks_deferred: 0, interval: HPAGE_FRAG_CHECK_INTERVAL_NS }
     }
 
+    /// From now on it works on this CPU. What it is in the middle of it ends with the lists of the one before.
+    pub fn run_on(&mut self, cpu: CpuId) {
+        self.cpu = cpu;
+    }
+
     /// The node it is of.
     pub fn node(&self) -> NodeId {
         self.node

@@ -131,6 +131,11 @@ impl Kswapd {
         }
     }
 
+    /// From now on it works on this CPU.
+    pub fn run_on(&mut self, cpu: CpuId) {
+        self.cpu = cpu;
+    }
+
     /// The node it is of.
     pub fn node(&self) -> NodeId {
         self.node

@@ -52,7 +52,9 @@ impl PartialEq for dyn Program {
 
 /// Where a program runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Placement {
-    /// Its CPU.
-    pub cpu: usize,
+pub enum Placement {
+    /// On this CPU alone.
+    Cpu(usize),
+    /// Wherever the machine's scheduler finds best.
+    Any,
 }

@@ -44,6 +44,11 @@ pub enum SimError {
         /// What it asked for.
         op: String,
     },
+    /// Those who come to a barrier do not agree on how many they are.
+    WrongBarrier {
+        /// What the last one asked for.
+        op: String,
+    },
 }
 
 impl SimError {
@@ -61,6 +66,9 @@ impl fmt::Display for SimError {
             }
             SimError::NoAddressSpace { pages } => {
                 write!(f, "no room to map {pages} pages: all mappings of a machine together are at most 16 TiB")
+            }
+            SimError::WrongBarrier { op } => {
+                write!(f, "the workload's tasks do not agree on how many a barrier is for, at least one: {op}")
             }
             SimError::NoSuchProcess { op } => write!(f, "the workload waits for a child it does not have: {op}"),
             SimError::NoSuchFile { name } => {

@@ -1,8 +1,8 @@
 //! The executor: gives turns, settles what they took, and delivers wakes.
 //!
-//! Every task has a clock. The task whose turn begins first ([`Schedule`]) runs until it passes the time at which the
-//! next turn or event begins, has to wait, or has woken another. So the order of all engine operations follows from virtual
-//! time alone.
+//! Every CPU has a clock. The task that runs on the CPU whose clock is furthest behind ([`Turn`]) runs until it passes
+//! the time at which the next turn or event begins, has to wait, or has woken another. So the order of all engine
+//! operations follows from virtual time alone.
 
 use crate::context::Context;
 use crate::cost::ns;
@@ -11,8 +11,8 @@ use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
 use crate::process::Process;
 use crate::process::family::Birth;
-use crate::schedule::Turn;
-use crate::task::{Body, CpuTime, State, Task, TaskId};
+use crate::sched::{Then, Turn};
+use crate::task::{Body, State, TaskId};
 use crate::timer::Event;
 use crate::wait::Wait;
 use kontig_mm::{CpuId, Step};
@@ -35,9 +35,9 @@ impl Machine {
                 return Ok(Stop::ProgramDone);
             }
             let turn = self.schedule.next();
-            let due = self.kernel.timers.next_at();
+            let due = self.kernel.timers.next_at().min(self.schedule.next_event());
             if due < until && turn.is_none_or(|turn| due <= turn.start) {
-                self.happen();
+                self.happen(due);
                 continue;
             }
             let Some(turn) = turn.filter(|turn| turn.start < until) else {
@@ -49,19 +49,37 @@ impl Machine {
             if turn.start >= self.next_fold {
                 self.fold_counters(turn.start);
             }
-            self.turn(turn, until)?;
+            if self.schedule.begin(turn) {
+                self.turn(turn, until)?;
+            }
+            self.tell_preempted();
         }
     }
 
-    /// Lets the next event happen.
-    fn happen(&mut self) {
-        let Some((at, event)) = self.kernel.timers.pop() else { return };
-        self.now = at;
-        match event {
-            Event::Woken(task) => self.schedule.want(task.0, at),
-            Event::IoDone(device) => self.kernel.io_done(device, at),
+    /// Lets happen what is due by itself: an event, or the end of a sleep.
+    fn happen(&mut self, due: u64) {
+        self.now = due;
+        if self.kernel.timers.next_at() == due {
+            match self.kernel.timers.pop() {
+                Some((_, Event::Woken(task))) => self.schedule.wake(task.0, due),
+                Some((_, Event::IoDone(device))) => self.kernel.io_done(device, due),
+                None => {}
+            }
+        } else if let Some(task) = self.schedule.happen() {
+            self.kernel.queues.leave(TaskId(task));
+            self.tasks[task as usize].state = State::TimedOut;
+            self.schedule.wake(task, due);
         }
-        self.deliver_wakes(at);
+        self.deliver_wakes(due);
+        self.tell_preempted();
+    }
+
+    /// Tasks that had to make way are on no CPU.
+    #[inline]
+    fn tell_preempted(&mut self) {
+        while let Some(task) = self.schedule.take_preempted() {
+            self.tasks[task as usize].body.leave_cpu(&mut self.kernel);
+        }
     }
 
     /// Folds every CPU's part of the counters in, as the kernel does once a second.
@@ -72,42 +90,29 @@ impl Machine {
     }
 
     fn turn(&mut self, turn: Turn, until: u64) -> Result<(), SimError> {
-        let Turn { task: number, start } = turn;
-        let next = self.schedule.next_of_others(number).unwrap_or(u64::MAX).max(start + 1);
         // Folding concerns every task: no turn goes past it.
-        let horizon = next.min(self.next_fold).min(self.kernel.timers.next_at());
-        let cpu = CpuId::new(self.schedule.cpu_of(number));
+        let horizon = self.schedule.horizon(turn).min(self.next_fold).min(self.kernel.timers.next_at());
+        let cpu = CpuId::new(turn.cpu);
         let node = self.kernel.mem.node_of_cpu(cpu);
-        let id = TaskId(number);
-        let task = &mut self.tasks[number as usize];
-        let timed_out = task.state != State::Runnable;
-        if timed_out {
-            self.kernel.queues.leave(id);
-        }
+        let id = TaskId(turn.task);
         self.kernel.pages.cpu = cpu;
-        let mut c = Context { cpu, node, now: start, horizon, until, timed_out, process: None, user_ns: 0 };
-        let step = match task.body.turn(&mut self.kernel, &mut c) {
-            Ok(step) => step,
-            Err(e) => {
-                task.state = State::Done;
-                self.schedule.want_none(number);
-                return Err(e);
-            }
+        let task = &mut self.tasks[id.index()];
+        let timed_out = task.state == State::TimedOut;
+        let mut c = Context { cpu, node, now: turn.start, horizon, until, timed_out, process: None, user_ns: 0 };
+        let result = task.body.turn(&mut self.kernel, &mut c);
+        let step = *result.as_ref().unwrap_or(&Step::Done(()));
+        let then;
+        (task.state, then) = match step {
+            Step::Working => (State::Runnable, Then::GoOn),
+            Step::Wait(Wait::Compute(ns)) => (State::Runnable, Then::Compute(ns)),
+            Step::Wait(Wait::Wakeup | Wait::Time(_)) => (State::Resting, Then::Wait),
+            Step::Wait(Wait::Queue(_) | Wait::QueueAtMost(..)) => (State::Queued, Then::Wait),
+            Step::Wait(Wait::Io(_)) => (State::Queued, Then::WaitForIo),
+            Step::Done(()) => (State::Done, Then::Wait),
         };
-        task.time.user_ns += c.user_ns;
-        task.time.system_ns += c.now - start - c.user_ns;
-        let again;
-        (task.state, again) = match step {
-            Step::Working => (State::Runnable, Some(c.now)),
-            Step::Wait(Wait::Wakeup) => (State::Resting, None),
-            Step::Wait(Wait::Time(ns)) => (State::Resting, Some(c.now.saturating_add(ns))),
-            Step::Wait(Wait::Queue(_)) => (State::Queued, None),
-            Step::Wait(Wait::QueueAtMost(_, ns)) => (State::Queued, Some(c.now.saturating_add(ns))),
-            Step::Done(()) => (State::Done, None),
-        };
-        self.schedule.end(number, c.now, again);
+        self.schedule.end(turn, c.now, c.user_ns, then);
         self.now = c.now;
-        self.deliver_births(id, c.now);
+        self.deliver_births(id);
         if step == Step::Done(()) {
             self.retire(id);
         }
@@ -115,29 +120,22 @@ impl Machine {
         if let Step::Wait(wait) = step {
             self.settle_wait(id, wait, c.now);
         }
+        result?;
         self.kernel.failed.take().map_or(Ok(()), Err)
     }
 
     /// Makes tasks of the processes that a task has forked.
     #[inline]
-    fn deliver_births(&mut self, parent: TaskId, now: u64) {
+    fn deliver_births(&mut self, parent: TaskId) {
         if self.kernel.family.births.is_empty() {
             return;
         }
-        let cpu = self.schedule.cpu_of(parent.0);
         let Body::Process(forks) = &self.tasks[parent.index()].body else { return };
         let root = forks.root().unwrap_or(parent);
         for Birth { process, program } in std::mem::take(&mut self.kernel.family.births) {
-            let body = Body::Process(Process::forked(process, program, now, root));
-            let id = match self.unused.get_mut(&cpu).and_then(Vec::pop) {
-                Some(id) => {
-                    self.tasks[id.index()] = Task { body, state: State::Runnable, time: CpuTime::default() };
-                    id
-                }
-                None => self.add(body, cpu, State::Runnable),
-            };
+            let body = Body::Process(Process::forked(process, program, self.now, root));
+            let id = self.start(body, self.schedule.affinity_of(parent.0), self.schedule.cpu_of(parent.0));
             self.kernel.family.set_task(process, id);
-            self.schedule.want(id.0, now);
         }
     }
 
@@ -146,22 +144,24 @@ impl Machine {
     fn retire(&mut self, id: TaskId) {
         let Body::Process(process) = &self.tasks[id.index()].body else { return };
         let Some(root) = process.root() else { return };
-        let time = self.tasks[id.index()].time;
-        let of = &mut self.tasks[root.index()].time;
-        *of = CpuTime { user_ns: of.user_ns + time.user_ns, system_ns: of.system_ns + time.system_ns };
-        self.unused.entry(self.schedule.cpu_of(id.0)).or_default().push(id);
+        self.schedule.bequeath(id.0, root.0);
+        self.schedule.remove(id.0);
     }
 
-    /// A task has begun to wait: it joins its queue; a daemon that rests opens its gate.
+    /// A task has begun to wait: it joins its queue, or sleeps; a daemon that rests opens its gate.
     #[inline]
     fn settle_wait(&mut self, id: TaskId, wait: Wait, now: u64) {
+        if let Wait::Time(ns) | Wait::QueueAtMost(_, ns) = wait {
+            self.schedule.wake_at(id.0, now.saturating_add(ns));
+        }
         match wait {
-            Wait::Queue(queue) | Wait::QueueAtMost(queue, _) => self.kernel.queues.join(queue, id),
+            Wait::Queue(queue) | Wait::QueueAtMost(queue, _) | Wait::Io(queue) => self.kernel.queues.join(queue, id),
             Wait::Wakeup | Wait::Time(_) => {
                 if let Some(daemon) = self.tasks[id.index()].body.daemon() {
                     self.kernel.queues.open(self.kernel.daemons.rest_of(daemon));
                 }
             }
+            Wait::Compute(_) => return,
         }
         self.deliver_wakes(now);
     }
@@ -183,7 +183,7 @@ impl Machine {
             if task.state == State::Resting {
                 task.state = State::Runnable;
                 queues.close(daemons.rest_of(daemon));
-                self.schedule.want_none(id.0);
+                self.schedule.wake_not(id.0);
                 timers.at(at, Event::Woken(id));
             }
         }
@@ -192,13 +192,15 @@ impl Machine {
             if matches!(task.state, State::Resting | State::Queued) && task.body.may_end() {
                 queues.leave(id);
                 task.state = State::Runnable;
-                self.schedule.want_none(id.0);
+                self.schedule.wake_not(id.0);
                 timers.at(at, Event::Woken(id));
+            } else {
+                self.schedule.interrupt(id.0, now);
             }
         }
         for id in queues.take_woken() {
             self.tasks[id.index()].state = State::Runnable;
-            self.schedule.want_none(id.0);
+            self.schedule.wake_not(id.0);
             timers.at(at, Event::Woken(id));
         }
     }
@@ -209,6 +211,7 @@ mod tests {
     use super::*;
     use crate::cost::CostModel;
     use crate::queue::QueueId;
+    use crate::sched::{Affinity, Nice};
     use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, ZoneSpec, ZoneType};
     use kontig_profiles::linux;
     use std::cell::RefCell;
@@ -239,9 +242,7 @@ mod tests {
                 step
             })),
         );
-        let id = m.add(body, cpu, State::Runnable);
-        m.schedule.want(id.0, m.now);
-        (id, times)
+        (m.start(body, Affinity::Cpu(cpu), cpu), times)
     }
 
     #[test]
@@ -274,7 +275,7 @@ mod tests {
             let task = &mut m.tasks[thread.index()];
             (task.body, task.state) = (Body::Steps(Some(daemon), steps_of_daemon), State::Runnable);
             m.kernel.queues.close(m.kernel.daemons.rest_of(daemon));
-            m.schedule.want(thread.0, m.now);
+            m.schedule.wake(thread.0, m.now);
             let wait = m.kernel.wait_for(wait);
             let (id, times) = steps(&mut m, 0, vec![(10, Step::Wait(wait))]);
             assert_eq!(m.run(2_000_000, Some(id)), Ok(Stop::ProgramDone), "{wait:?}");
@@ -305,8 +306,8 @@ mod tests {
                 Step::Done(())
             })),
         );
-        let id = m.add(body, 3, State::Runnable);
-        m.schedule.want(id.0, at);
+        let id = m.add(body, Affinity::Cpu(3), Nice::ZERO, 3, State::Resting);
+        m.schedule.wake_at(id.0, at);
     }
 
     #[test]
@@ -339,8 +340,7 @@ mod tests {
                     Step::Wait(Wait::QueueAtMost(queue, 5_000))
                 }
             };
-            let id = m.add(Body::Steps(None, Rc::new(RefCell::new(body))), 0, State::Runnable);
-            m.schedule.want(id.0, 0);
+            m.start(Body::Steps(None, Rc::new(RefCell::new(body))), Affinity::Cpu(0), 0);
             waker(&mut m, woken, |k, q| k.queues.wake_all(q), queue);
             m.run(100_000, None).unwrap();
             let went_on = if timed_out { 5_000 } else { woken + ns(m.kernel.costs.wakeup) };
@@ -366,8 +366,7 @@ mod tests {
             assert_eq!(ended, Some(500));
             Step::Done(())
         };
-        let id = m.add(Body::Steps(None, Rc::new(RefCell::new(body))), 0, State::Runnable);
-        m.schedule.want(id.0, 0);
+        m.start(Body::Steps(None, Rc::new(RefCell::new(body))), Affinity::Cpu(0), 0);
         m.run(100_000, None).unwrap();
         assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, 500]);
     }

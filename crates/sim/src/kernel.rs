@@ -3,6 +3,7 @@
 //! The engine counts work; the cost model turns the counts into time. A task's clock advances by what its work takes,
 //! and by the wait for a zone lock that another CPU holds.
 
+use crate::barrier::Barriers;
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
 use crate::error::SimError;
@@ -16,7 +17,7 @@ use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
 use kontig_mm::{AllocSlow, Memory, Step, Work};
 
-/// Memory, processes' pages, costs, wait queues and timers: what all tasks share.
+/// Memory, processes' pages, costs, wait queues, timers and barriers: what all tasks share.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) mem: Memory,
@@ -25,6 +26,7 @@ pub(crate) struct Kernel {
     pub(crate) costs: CostModel,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
+    pub(crate) barriers: Barriers,
     pub(crate) daemons: Daemons,
     /// When each zone's lock is free again.
     lock_free_at: Vec<u64>,
@@ -54,6 +56,7 @@ impl Kernel {
             costs,
             queues: Queues::default(),
             timers: Timers::default(),
+            barriers: Barriers::default(),
             daemons: Daemons::default(),
             lock_free_at,
             oom_kills: Vec::new(),

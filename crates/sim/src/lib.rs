@@ -6,7 +6,7 @@
 //! model ([`CostModel`]) turns the counts into time.
 //!
 //! A file is named after what it simulates: `syscall/` has a file for each system call, `process/` address spaces and
-//! faults, `thread/` the kernel threads. `executor` gives turns in the order `schedule` keeps.
+//! faults, `thread/` the kernel threads. `executor` gives turns in the order `sched` finds.
 //!
 //! # Run a machine
 //!
@@ -43,7 +43,7 @@
 //! let memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
 //! let mut machine = Machine::new(memory, CostModel::new(&file.costs));
 //!
-//! let toucher = machine.spawn(Box::new(Toucher { done: false }), Placement { cpu: 0 });
+//! let toucher = machine.spawn(Box::new(Toucher { done: false }), Placement::Cpu(0));
 //! assert_eq!(machine.run(1_000_000_000, Some(toucher))?, Stop::ProgramDone);
 //! assert_eq!(machine.memory().zones().iter().map(|z| z.nr_lru()).sum::<u64>(), 2048);
 //! println!("{} ns", machine.now());
@@ -54,6 +54,7 @@ pub mod cost;
 pub mod machine_file;
 
 mod allocation;
+mod barrier;
 mod context;
 mod device;
 mod entry;
@@ -63,14 +64,14 @@ mod file;
 mod kernel;
 mod machine;
 mod mapcount;
-mod min_tree;
 mod object;
 mod oom;
 mod order;
 mod pages;
 mod process;
 mod queue;
-mod schedule;
+mod rw_lock;
+mod sched;
 mod slots;
 mod swap;
 mod syscall;
@@ -89,4 +90,5 @@ pub use machine_file::MachineFile;
 pub use oom::OomKill;
 pub use pages::{Place, UserPage};
 pub use process::address_space::BYTES_PER_PAGE;
-pub use task::{CpuTime, TaskId};
+pub use sched::{CpuTime, CpuUse};
+pub use task::TaskId;

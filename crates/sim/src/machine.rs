@@ -1,6 +1,6 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, ns};
 use crate::file::{Counts as FileCounts, Files, Frames, SlabInfo, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
@@ -8,16 +8,15 @@ use crate::object::TABLE_PAGES;
 use crate::oom::OomKill;
 use crate::pages::{Place, UserPage};
 use crate::process::Process;
-use crate::schedule::Schedule;
+use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
 use crate::swap::{Swap, Swapping};
-use crate::task::{Body, CpuTime, State, Task, TaskId};
+use crate::task::{Body, State, Task, TaskId};
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::kswapd::KswapdThread;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
-use std::collections::BTreeMap;
 
 /// Why [`Machine::run`] came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,8 +37,6 @@ pub struct Machine {
     /// By number, as the schedule knows them.
     pub(crate) tasks: Vec<Task>,
     pub(crate) schedule: Schedule,
-    /// On each CPU, tasks of processes that are gone.
-    pub(crate) unused: BTreeMap<usize, Vec<TaskId>>,
     pub(crate) now: u64,
     pub(crate) turns: u64,
     /// When the CPUs next fold their parts of the counters in.
@@ -49,13 +46,12 @@ pub struct Machine {
 impl Machine {
     /// A machine at time 0 with its kernel threads asleep.
     pub fn new(mem: Memory, costs: CostModel) -> Machine {
-        let cpus = mem.nr_cpus();
         let nodes: Vec<(NodeId, Vec<CpuId>)> = mem.nodes().iter().map(|n| (n.id, n.cpus.clone())).collect();
+        let schedule = Schedule::new(topology(&mem, 1), ns(costs.context_switch));
         let mut machine = Machine {
             kernel: Kernel::new(mem, costs),
             tasks: Vec::new(),
-            schedule: Schedule::new(cpus),
-            unused: BTreeMap::new(),
+            schedule,
             now: 0,
             turns: 0,
             next_fold: STAT_INTERVAL_NS,
@@ -66,17 +62,27 @@ impl Machine {
                 0 => CpuId::new(0),
                 n => cpus[n - 1 - i.min(n - 1)],
             };
-            let kcompactd = KcompactdThread::new(node, from_last(0));
+            // They may run on all CPUs of their node; those of a node without any, anywhere.
+            let affinity = if cpus.is_empty() { Affinity::Any } else { Affinity::Node(node) };
+            let mut rest = |body, i| machine.add(body, affinity, Nice::ZERO, from_last(i).index(), State::Resting);
+            let kcompactd = rest(Body::Kcompactd(KcompactdThread::new(node, from_last(0))), 0);
+            let kswapd = rest(Body::Kswapd(KswapdThread::new(node, from_last(1))), 1);
             // At boot kcompactd has a first look, and goes to sleep by itself.
-            let kcompactd = machine.add(Body::Kcompactd(kcompactd), from_last(0).index(), State::Resting);
-            machine.schedule.want(kcompactd.0, 0);
-            let kswapd =
-                machine.add(Body::Kswapd(KswapdThread::new(node, from_last(1))), from_last(1).index(), State::Resting);
+            machine.schedule.wake_at(kcompactd.0, 0);
             let rests = [kswapd, kcompactd].map(|task| (task, machine.kernel.queues.add()));
             rests.iter().for_each(|(_, rest)| machine.kernel.queues.open(*rest));
             machine.kernel.daemons.add_node(rests[0], rests[1]);
         }
         machine
+    }
+
+    /// The same with so many threads to a core, of which the first half of each node's CPUs are the first ones.
+    ///
+    /// # Panics
+    /// If a node's CPUs are no multiple of that.
+    pub fn with_threads_per_core(mut self, threads: usize) -> Machine {
+        self.schedule.set_topology(topology(&self.kernel.mem, threads));
+        self
     }
 
     /// Gives the machine the disks of its file, and its swap. A machine without any is left as it is.
@@ -94,6 +100,7 @@ impl Machine {
         let Kernel { mem, pages, queues, .. } = &mut self.kernel;
         assert!(mem.lru().is_ordered(), "a machine with disks reclaims memory");
         pages.frames = Frames::new(mem.zones().iter().map(|zone| zone.end.index()).max().unwrap_or(0));
+        pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
         pages.waiters = Waiters::new(queues);
         pages.files = Some(Files::new(mem, disks.iter().map(|disk| (disk.files.clone(), queues.add())).collect()));
         for disk in disks {
@@ -105,11 +112,9 @@ impl Machine {
                 let area = Swap::new(first, blocks, pages.devices.device(number).is_flash(), mem.nr_cpus());
                 mem.set_swap(area.space());
                 pages.swap = Some(Swapping::new(area, number));
-                pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
             }
             let last = self.schedule.cpus() - 1;
-            let flusher = self.add(Body::Flusher(FlusherThread::new(number)), last, State::Resting);
-            self.schedule.want(flusher.0, self.now);
+            self.start(Body::Flusher(FlusherThread::new(number)), Affinity::Any, last);
         }
         Ok(())
     }
@@ -125,6 +130,19 @@ impl Machine {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
     }
 
+    /// A counter of `/proc/vmstat` that is not the engine's: of files, swap and slabs. `None` of a machine without disks.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        let files = self.kernel.pages.files.as_ref()?;
+        let slabs = |reclaimable| {
+            files.slabs.info().filter(|slab| slab.reclaimable == reclaimable).map(|slab| slab.pages).sum()
+        };
+        match name {
+            "nr_slab_reclaimable" => Some(slabs(true)),
+            "nr_slab_unreclaimable" => Some(slabs(false)),
+            _ => files.counts.get(name),
+        }
+    }
+
     /// The slab caches of its files; none of a machine without disks.
     pub fn slabs(&self) -> Vec<SlabInfo> {
         self.kernel.pages.files.iter().flat_map(|files| files.slabs.info()).collect()
@@ -136,20 +154,38 @@ impl Machine {
         files.is_some_and(|files| files.named(name).is_some_and(|inode| files.find(inode, page).is_some()))
     }
 
-    pub(crate) fn add(&mut self, body: Body, cpu: usize, state: State) -> TaskId {
-        self.tasks.push(Task { body, state, time: CpuTime::default() });
-        TaskId(self.schedule.add(cpu))
+    /// Adds a task that waits.
+    pub(crate) fn add(&mut self, body: Body, affinity: Affinity, nice: Nice, cpu: usize, state: State) -> TaskId {
+        let id = TaskId(self.schedule.add(affinity, nice, cpu));
+        let task = Task { body, state };
+        match self.tasks.get_mut(id.index()) {
+            Some(gone) => *gone = task,
+            None => self.tasks.push(task),
+        }
+        id
+    }
+
+    /// Starts a task now, which its parent on `cpu` has made.
+    pub(crate) fn start(&mut self, body: Body, affinity: Affinity, cpu: usize) -> TaskId {
+        let id = self.add(body, affinity, Nice::ZERO, cpu, State::Runnable);
+        self.schedule.begin_new(id.0, self.now);
+        id
     }
 
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
         let number = self.kernel.pages.spaces.add_process();
-        let process = Process::new(number, program, self.now);
-        let cpu = placement.cpu.min(self.schedule.cpus() - 1);
-        let id = self.add(Body::Process(process), cpu, State::Runnable);
+        let body = Body::Process(Process::new(number, program, self.now));
+        let (affinity, cpu) = match placement {
+            Placement::Cpu(cpu) => {
+                let cpu = cpu.min(self.schedule.cpus() - 1);
+                (Affinity::Cpu(cpu), cpu)
+            }
+            Placement::Any => (Affinity::Any, 0),
+        };
+        let id = self.start(body, affinity, cpu);
         self.kernel.family.add(number);
         self.kernel.family.set_task(number, id);
-        self.schedule.want(id.0, self.now);
         id
     }
 
@@ -219,15 +255,25 @@ impl Machine {
     }
     /// Time a task has been on a CPU, with that of processes it has forked that are gone.
     pub fn cpu_time(&self, id: TaskId) -> CpuTime {
-        self.tasks[id.index()].time
+        self.schedule.time_of(id.0, self.now)
+    }
+    /// What a CPU's time went into.
+    pub fn cpu_use(&self, cpu: CpuId) -> CpuUse {
+        self.schedule.use_of(cpu.index(), self.now)
     }
     /// Every kernel thread, node by node, with its time on a CPU, ns.
     pub fn kernel_threads(&self) -> Vec<(Daemon, u64)> {
-        let thread = |t: &Task| Some((t.body.daemon()?, t.time.system_ns));
-        self.tasks.iter().filter_map(thread).collect()
+        let thread =
+            |(i, t): (usize, &Task)| Some((t.body.daemon()?, self.schedule.time_of(i as u32, self.now).system_ns));
+        self.tasks.iter().enumerate().filter_map(thread).collect()
     }
     /// Time all kernel threads of a kind, such as `Daemon::Kswapd`, have been on a CPU, ns.
     pub fn kernel_thread_ns(&self, kind: fn(NodeId) -> Daemon) -> u64 {
         self.kernel_threads().iter().filter(|(thread, _)| *thread == kind(thread.node())).map(|(_, ns)| ns).sum()
     }
+}
+
+/// The CPUs of a machine with so many threads to a core.
+fn topology(mem: &Memory, threads_per_core: usize) -> Topology {
+    Topology::new(mem.nodes().iter().map(|n| (n.id, n.cpus.clone())), threads_per_core)
 }

@@ -2,6 +2,7 @@
 
 use crate::cost::Costs;
 use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
+use crate::file;
 use kontig_mm::state::{Frames, List};
 use kontig_mm::{MachineSpec, ZoneSpec, ZoneType};
 use kontig_program::parse_size;
@@ -18,6 +19,9 @@ pub struct MachineFile {
     pub summary: String,
     /// Number of CPU threads, spread evenly over the nodes.
     pub cpus: usize,
+    /// How many of them are threads of one core.
+    #[serde(default = "one")]
+    pub threads_per_core: usize,
     /// Whether transparent huge pages are on, which raises `vm.min_free_kbytes`.
     pub thp: bool,
     /// What was assumed where nothing is published, and why.
@@ -84,6 +88,13 @@ impl MachineFile {
     /// # Errors
     /// Which entry is wrong, and why.
     pub fn spec(&self) -> Result<MachineSpec, String> {
+        let nodes = self.zone.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
+        let (cpus, threads) = (self.cpus, self.threads_per_core);
+        if threads == 0 || (threads > 1 && !cpus.is_multiple_of(nodes * threads)) {
+            return Err(format!(
+                "threads_per_core = {threads}: {cpus} CPUs on {nodes} nodes are no whole number of cores on each"
+            ));
+        }
         let zones = self.zone.iter().map(ZoneEntry::spec).collect::<Result<_, _>>()?;
         Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp, lru: !self.disk.is_empty() })
     }
@@ -148,13 +159,19 @@ impl MachineFile {
         }
     }
 
-    /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, and page tables
-    /// with an entry for every page.
+    /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, page tables
+    /// with an entry for every page, and with disks what the page cache and the order of the LRU take.
     pub fn host_bytes(&self) -> Result<u64, String> {
         let frames: u64 = self.spec()?.zones.iter().map(|z| u64::from(z.end - z.start)).sum();
         let of_engine = (Frames::BYTES_PER_FRAME + List::BYTES_PER_BLOCK) as u64;
-        Ok(frames * (of_engine + crate::BYTES_PER_PAGE) + (64 << 20))
+        let of_files = if self.disk.is_empty() { 0 } else { file::BYTES_PER_FRAME as u64 };
+        Ok(frames * (of_engine + of_files + crate::BYTES_PER_PAGE) + (64 << 20))
     }
+}
+
+/// Where nothing is said, a thread is a core.
+fn one() -> usize {
+    1
 }
 
 fn wrong(way: &[&str], reason: String) -> WrongEntry {
@@ -187,6 +204,20 @@ impl ZoneEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_make_whole_cores_on_every_node() {
+        let text = include_str!("../../../machines/xeon-1t.toml");
+        let with = |threads: usize| {
+            let mut file: MachineFile = toml::from_str(text).expect("a machine file");
+            file.threads_per_core = threads;
+            file.spec().map(drop)
+        };
+        assert_eq!((with(1), with(2), with(4)), (Ok(()), Ok(()), Ok(())));
+        let said = with(3).expect_err("20 CPUs a node");
+        assert_eq!(said, "threads_per_core = 3: 80 CPUs on 4 nodes are no whole number of cores on each");
+        assert!(with(0).is_err());
+    }
 
     const DISK: &str = "[[disk]]
         name = 'sda'

@@ -1,4 +1,4 @@
-//! Tasks: what has turns on a CPU, how it rests between them, and the time it has used.
+//! Tasks: what has turns on a CPU, and how it rests between them.
 
 use crate::context::Context;
 use crate::error::SimError;
@@ -21,27 +21,19 @@ impl TaskId {
     }
 }
 
-/// Time a task has been on a CPU, ns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CpuTime {
-    /// In its own code.
-    pub user_ns: u64,
-    /// In the kernel.
-    pub system_ns: u64,
-}
-
-/// A task. When it wants its next turn is the schedule's to know.
+/// A task. When it has its next turn, and what its time went into, is the scheduler's to know.
 #[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) body: Body,
     pub(crate) state: State,
-    pub(crate) time: CpuTime,
 }
 
 /// What a task does between two turns.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum State {
     Runnable,
+    /// Runnable, because the time it waited for has come before anybody woke it.
+    TimedOut,
     /// Sleeps until a time, or until it is woken by name.
     Resting,
     /// Waits in a queue.
@@ -74,6 +66,13 @@ impl Body {
             Body::Flusher(_) | Body::Process(_) => None,
             #[cfg(test)]
             Body::Steps(daemon, _) => *daemon,
+        }
+    }
+
+    /// Another task has taken its CPU.
+    pub(crate) fn leave_cpu(&self, k: &mut Kernel) {
+        if let Body::Process(process) = self {
+            process.leave_cpu(k);
         }
     }
 

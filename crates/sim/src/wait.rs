@@ -1,4 +1,5 @@
-//! What a task waits for: a time, a wake by name, or a wait queue, or whichever of a queue and a time is first.
+//! What a task waits for: a time, a wake by name, or a wait queue, or whichever of a queue and a time is first; or for
+//! its own computing.
 //!
 //! The engine says what it waits for in its own words ([`kontig_mm::Wait`]). Here they become waits of this machine:
 //! a daemon's rest is a gate that is open while it rests. No device does I/O on this machine yet, so nothing waits for
@@ -20,6 +21,11 @@ pub(crate) enum Wait {
     Queue(QueueId),
     /// Until the queue wakes it, and for so many nanoseconds at most.
     QueueAtMost(QueueId, u64),
+    /// Until the queue wakes it, which stands for a device: the CPU waits for I/O meanwhile, if it has nothing else to
+    /// do.
+    Io(QueueId),
+    /// For nothing but a CPU: it computes for so many nanoseconds.
+    Compute(u64),
 }
 
 impl Kernel {

@@ -157,7 +157,7 @@ fn two_processes(most: usize, intents: &[Vec<Intent>; 2], share_cpu: bool) -> (M
     let mut m = machine(2, 16, linux("6.1"));
     m.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
     let cpu_of = |i: usize| if share_cpu { 0 } else { i };
-    let ids = (0..2).map(|i| m.spawn(Intending::new(&intents[i], most), Placement { cpu: cpu_of(i) })).collect();
+    let ids = (0..2).map(|i| m.spawn(Intending::new(&intents[i], most), Placement::Cpu(cpu_of(i)))).collect();
     (m, ids)
 }
 

@@ -28,6 +28,17 @@ fn a_file_is_read_at_the_disks_speed_once_and_then_from_memory() {
 }
 
 #[test]
+fn a_cpu_with_nothing_else_to_do_waits_for_io_with_its_task() {
+    let mut m = machine_with_disk(2, 32, "6.1");
+    assert!(m.lay_file(FILE, 8192));
+    run(&mut m, 0, reader(8192, 1));
+    let [reads, idles] = [0, 1].map(|cpu| m.cpu_use(kontig_mm::CpuId::new(cpu)));
+    assert!(reads.iowait_ns > m.now() / 2, "{reads:?}");
+    assert!(reads.iowait_ns + reads.system_ns > m.now() * 99 / 100, "{reads:?}");
+    assert_eq!(idles.iowait_ns, 0);
+}
+
+#[test]
 fn a_stream_larger_than_memory_keeps_free_memory_between_min_and_high() {
     for profile in ["5.10", "6.1", "7.2"] {
         let mut m = machine_with_disk(2, 32, profile);
@@ -35,7 +46,7 @@ fn a_stream_larger_than_memory_keeps_free_memory_between_min_and_high() {
         m.memory_mut().sysctl_write("vm.watermark_boost_factor", "0").expect("all of them have it");
         let pages = 2 * 32 * 512;
         assert!(m.lay_file(FILE, pages));
-        let id = m.spawn(reader(pages, 1), kontig_program::Placement { cpu: 0 });
+        let id = m.spawn(reader(pages, 1), kontig_program::Placement::Cpu(0));
         let (mut least, mut most_late) = (u64::MAX, 0);
         while m.run(m.now() + MS, Some(id)).expect("it goes on") == kontig_sim::Stop::Time {
             let free = m.memory().nr_free_pages();
@@ -94,7 +105,7 @@ fn two_runs_of_a_machine_are_the_same() {
     let run_once = || {
         let mut m = machine_with_disk(2, 32, "6.1");
         assert!(m.lay_file(FILE, 20_000));
-        let ids = [0, 1].map(|cpu| m.spawn(reader(20_000 / CHUNK * CHUNK, 1), kontig_program::Placement { cpu }));
+        let ids = [0, 1].map(|cpu| m.spawn(reader(20_000 / CHUNK * CHUNK, 1), kontig_program::Placement::Cpu(cpu)));
         ids.iter().for_each(|id| finish(&mut m, *id));
         (m.now(), m.turns(), m.file_counts(), m.memory().vmstat().clone())
     };

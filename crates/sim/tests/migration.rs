@@ -85,7 +85,7 @@ fn a_page_moved_twice_is_where_it_was_moved_last() {
 fn race(mut m: Machine, order: Order) -> (Machine, [Vec<Pfn>; 2]) {
     run(&mut m, 0, fragmenter(384));
     let before = user_pages(&m).len();
-    let ids = [0, 1].map(|cpu| m.spawn(allocator(Gfp::KERNEL, order, usize::MAX, 0), Placement { cpu }));
+    let ids = [0, 1].map(|cpu| m.spawn(allocator(Gfp::KERNEL, order, usize::MAX, 0), Placement::Cpu(cpu)));
     for slice in 0.. {
         pass(&mut m, 5_000);
         if slice % 8 == 0 {
@@ -129,10 +129,10 @@ fn while_one_cpu_compacts_another_takes_the_blocks_it_has_freed() {
             5 => None,
             _ => Some(alloc_pages(Gfp::KERNEL.without(Gfp::RECLAIM), HUGE)),
         }),
-        Placement { cpu: 1 },
+        Placement::Cpu(1),
     );
-    let drivers = [0, 2].map(|cpu| m.spawn(allocator(Gfp::KERNEL, HUGE, 10, 0), Placement { cpu }));
-    let compactor = m.spawn(ops(vec![compact()]), Placement { cpu: 3 });
+    let drivers = [0, 2].map(|cpu| m.spawn(allocator(Gfp::KERNEL, HUGE, 10, 0), Placement::Cpu(cpu)));
+    let compactor = m.spawn(ops(vec![compact()]), Placement::Cpu(3));
     for id in [compactor, thief, drivers[0], drivers[1]] {
         finish(&mut m, id);
         m.memory().check().unwrap();

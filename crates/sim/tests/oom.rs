@@ -74,8 +74,8 @@ fn of_two_with_as_much_the_younger_goes_and_nobody_else_before_it_has_gone() {
 fn a_process_that_the_host_started_is_killed_with_a_word_and_the_machine_goes_on() {
     let mut m = machine(2, BLOCKS, linux("6.1"));
     let before = free_pages(&m);
-    let greedy = m.spawn(hog(20_000), kontig_program::Placement { cpu: 0 });
-    let other = m.spawn(ops(vec![Op::Sleep(SECOND)]), kontig_program::Placement { cpu: 1 });
+    let greedy = m.spawn(hog(20_000), kontig_program::Placement::Cpu(0));
+    let other = m.spawn(ops(vec![Op::Sleep(SECOND)]), kontig_program::Placement::Cpu(1));
     let said = m.run(10 * SECOND, Some(greedy)).expect_err("it is killed").to_string();
     assert!(said.starts_with("the simulated machine is out of memory: process 0, with 7"), "{said}");
     finish(&mut m, greedy);
@@ -87,7 +87,7 @@ fn a_process_that_the_host_started_is_killed_with_a_word_and_the_machine_goes_on
 fn where_nobody_has_memory_nobody_is_killed() {
     let mut m = machine(1, BLOCKS, linux("6.1"));
     let driver = allocator(kontig_program::Gfp::KERNEL, kontig_mm::Order::ZERO, usize::MAX, 0);
-    let id = m.spawn(driver, kontig_program::Placement { cpu: 0 });
+    let id = m.spawn(driver, kontig_program::Placement::Cpu(0));
     let got = m.run(10 * SECOND, Some(id));
     assert!(matches!(got, Err(SimError::OutOfMemory { .. })), "{got:?}");
     assert_eq!((m.oom_kills().len(), event(&m, VmEvent::OomKill)), (0, 0));

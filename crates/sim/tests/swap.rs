@@ -131,7 +131,12 @@ fn a_page_that_was_not_used_goes_first() {
         let gone = (0..r.pages).filter(|page| matches!(p.m.place_of(at(*page)), Some(Place::Swap(_)))).count();
         gone as f64 / f64::from(r.pages)
     };
-    assert!(swapped(cold) > 0.3 && swapped(hot) < 0.1, "{} of the cold, {} of the hot", swapped(cold), swapped(hot));
+    assert!(
+        swapped(cold) > 0.3 && swapped(hot) < swapped(cold) / 3.0,
+        "{} of the cold, {} of the hot",
+        swapped(cold),
+        swapped(hot)
+    );
 }
 
 #[test]

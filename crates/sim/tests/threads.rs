@@ -213,7 +213,7 @@ fn a_kcompactd_that_kswapd_asks_starts_at_once_and_not_after_kswapds_nap() {
     // Many of them, so that one comes while kswapd is at work on the first: what it could not do is kcompactd's then.
     let request = alloc_pages(Gfp::KERNEL.without(Gfp::DIRECT_RECLAIM), HUGE);
     let start = m.now();
-    m.spawn(ops(vec![request; 1000]), Placement { cpu: 0 });
+    m.spawn(ops(vec![request; 1000]), Placement::Cpu(0));
     let (mut asked, mut woken) = (None, None);
     while woken.is_none() && m.now() < start + SECOND {
         pass(&mut m, 1000);

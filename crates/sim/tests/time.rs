@@ -37,9 +37,9 @@ fn operations_follow_one_another_and_clocks_never_run_backwards() {
     for profile in [linux("5.6"), linux("6.1"), weighted()] {
         let mut m = machine(2, 64, profile);
         let ids = [
-            m.spawn(toucher(8000), Placement { cpu: 0 }),
-            m.spawn(allocator(Gfp::KERNEL, Order::new(4), 300, 7_000), Placement { cpu: 0 }),
-            m.spawn(toucher(2000), Placement { cpu: 1 }),
+            m.spawn(toucher(8000), Placement::Cpu(0)),
+            m.spawn(allocator(Gfp::KERNEL, Order::new(4), 300, 7_000), Placement::Cpu(0)),
+            m.spawn(toucher(2000), Placement::Cpu(1)),
         ];
         let mut last = 0;
         for slice in 0..4000u64 {
@@ -84,8 +84,8 @@ fn a_sleeper_wakes_on_time_if_its_cpu_is_idle() {
 #[test]
 fn a_sleeper_waits_while_its_cpu_is_busy() {
     let mut m = machine(2, 32, linux("6.1"));
-    let busy = m.spawn(toucher(8000), Placement { cpu: 0 });
-    let sleeper = m.spawn(ops(vec![Op::Sleep(1000), Op::Mmap { pages: 1 }]), Placement { cpu: 0 });
+    let busy = m.spawn(toucher(8000), Placement::Cpu(0));
+    let sleeper = m.spawn(ops(vec![Op::Sleep(1000), Op::Mmap { pages: 1 }]), Placement::Cpu(0));
     finish(&mut m, busy);
     finish(&mut m, sleeper);
     let log = log(&m, sleeper);
@@ -100,7 +100,7 @@ fn programs_on_one_cpu_share_it_and_on_two_they_overlap() {
     let alone = elapsed(&m, id);
     let together = |cpus: [usize; 2]| {
         let mut m = machine(4, 64, linux("6.1"));
-        let ids = cpus.map(|cpu| m.spawn(toucher(PAGES), Placement { cpu }));
+        let ids = cpus.map(|cpu| m.spawn(toucher(PAGES), Placement::Cpu(cpu)));
         ids.iter().for_each(|id| finish(&mut m, *id));
         for id in ids {
             let time = m.cpu_time(id);
@@ -132,7 +132,7 @@ fn two_cpus_that_hammer_a_zone_wait_for_its_lock() {
     assert_eq!(m.lock_wait_ns(), 0, "one CPU alone never waits");
 
     let mut m = machine(4, 64, linux("6.1"));
-    let ids = [0, 1].map(|cpu| m.spawn(hammer(), Placement { cpu }));
+    let ids = [0, 1].map(|cpu| m.spawn(hammer(), Placement::Cpu(cpu)));
     ids.iter().for_each(|id| finish(&mut m, *id));
     let slowest = ids.iter().map(|id| elapsed(&m, *id)).max().unwrap();
     assert!(m.lock_wait_ns() > 0);
@@ -171,7 +171,7 @@ fn moving_pages_interrupts_other_cpus_only() {
 
     let mut busy = machine(4, 32, linux("5.6"));
     // Enough small operations to keep the process on its CPU.
-    let owner = busy.spawn(fragmented(vec![Op::Mmap { pages: 0 }; 200_000]), Placement { cpu: 0 });
+    let owner = busy.spawn(fragmented(vec![Op::Mmap { pages: 0 }; 200_000]), Placement::Cpu(0));
     while log(&busy, owner).len() < 23 {
         pass(&mut busy, 1000);
     }
@@ -215,15 +215,15 @@ fn busy_run_of(mut m: Machine, listen: Option<Listen>, slice: u64) -> Seen {
         m.memory_mut().trace().listen(groups);
     }
     let finish = |m: &mut Machine, id: TaskId| while m.run(m.now() + slice, Some(id)) == Ok(Stop::Time) {};
-    let first = m.spawn(fragmenter(384), Placement { cpu: 0 });
+    let first = m.spawn(fragmenter(384), Placement::Cpu(0));
     finish(&mut m, first);
     let huge = |pause| allocator(Gfp::KERNEL, HUGE, 12, pause);
     let compact = Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() };
     let mut ids = vec![
-        m.spawn(huge(3_000), Placement { cpu: 0 }),
-        m.spawn(huge(11_000), Placement { cpu: 1 }),
-        m.spawn(toucher(1500), Placement { cpu: 1 }),
-        m.spawn(ops(vec![Op::Sleep(100_000), compact, Op::Sleep(2 * SECOND)]), Placement { cpu: 2 }),
+        m.spawn(huge(3_000), Placement::Cpu(0)),
+        m.spawn(huge(11_000), Placement::Cpu(1)),
+        m.spawn(toucher(1500), Placement::Cpu(1)),
+        m.spawn(ops(vec![Op::Sleep(100_000), compact, Op::Sleep(2 * SECOND)]), Placement::Cpu(2)),
     ];
     for id in &ids {
         finish(&mut m, *id);
@@ -323,10 +323,10 @@ fn a_setting_that_is_said_to_make_no_difference_makes_none() {
 #[test]
 fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
     let mut m = machine(2, 64, linux("6.1"));
-    let first = m.spawn(fragmenter(384), Placement { cpu: 0 });
+    let first = m.spawn(fragmenter(384), Placement::Cpu(0));
     while m.run(m.now() + SECOND, Some(first)) == Ok(Stop::Time) {}
     m.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::COMPACTION_DETAIL));
-    let id = m.spawn(allocator(Gfp::KERNEL, HUGE, 12, 0), Placement { cpu: 0 });
+    let id = m.spawn(allocator(Gfp::KERNEL, HUGE, 12, 0), Placement::Cpu(0));
     // One look at the end: what the host does in between decides no time.
     assert_eq!(m.run(u64::MAX, Some(id)), Ok(Stop::ProgramDone));
     let events = m.take_events(u64::MAX);
@@ -367,7 +367,7 @@ fn pages_faulted_in_one_after_the_other_are_allocated_at_times_of_their_own() {
     for profile in [linux("5.6"), weighted(), linux("6.1"), linux("7.2")] {
         let mut m = machine(2, 64, profile);
         m.memory_mut().trace().listen(Listen::KMEM);
-        let id = m.spawn(toucher(3000), Placement { cpu: 0 });
+        let id = m.spawn(toucher(3000), Placement::Cpu(0));
         assert_eq!(m.run(u64::MAX, Some(id)), Ok(Stop::ProgramDone));
         let user_page = |e: &Event| matches!(e, Event::PageAlloc { migratetype: MigrateType::Movable, .. });
         let events = m.take_events(u64::MAX);
@@ -382,11 +382,11 @@ fn pages_faulted_in_one_after_the_other_are_allocated_at_times_of_their_own() {
 #[test]
 fn events_taken_at_every_look_are_in_order_from_look_to_look() {
     let mut m = machine(4, 64, weighted());
-    let first = m.spawn(fragmenter(384), Placement { cpu: 0 });
+    let first = m.spawn(fragmenter(384), Placement::Cpu(0));
     while m.run(m.now() + SECOND, Some(first)) == Ok(Stop::Time) {}
     m.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::COMPACTION_DETAIL).with(Listen::VMSCAN));
     for cpu in 0..3 {
-        m.spawn(allocator(Gfp::KERNEL, HUGE, 12, 3_000 * cpu as u64), Placement { cpu });
+        m.spawn(allocator(Gfp::KERNEL, HUGE, 12, 3_000 * cpu as u64), Placement::Cpu(cpu));
     }
     let (mut all, end) = (Vec::new(), m.now() + 2 * SECOND);
     while m.now() < end {

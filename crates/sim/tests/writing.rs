@@ -18,7 +18,7 @@ fn a_streaming_writer_writes_at_the_disks_speed_and_what_is_dirty_stays_below_th
     for profile in ["5.10", "6.1", "7.2"] {
         let mut m = machine_with_disk(2, 64, profile);
         let pages = 4 * 64 * 512;
-        let id = m.spawn(writer(FILE, pages), Placement { cpu: 0 });
+        let id = m.spawn(writer(FILE, pages), Placement::Cpu(0));
         let (mut most, mut half_way) = (0, None);
         while m.run(m.now() + MS, Some(id)).expect("it goes on") == Stop::Time {
             let counts = m.file_counts();
@@ -54,6 +54,11 @@ fn fsync_comes_back_when_all_is_written_in_one_run() {
     );
     let counts = m.file_counts();
     assert_eq!((counts.dirty, counts.writeback, counts.written_out, counts.written), (0, 0, 2048, 2048));
+    let shown =
+        ["nr_file_pages", "nr_dirty", "nr_dirtied", "pgpgout", "nr_slab_reclaimable"].map(|name| m.counter(name));
+    assert_eq!(shown[..4], [2048, 0, 2048, 8192].map(Some), "KiB are written");
+    assert!(shown[4].is_some_and(|pages| pages > 2048 / 39), "buffer heads and nodes: {shown:?}");
+    assert_eq!(m.counter("nr_mapped"), None);
     let took = log(&m, id)[2].latency_ns();
     assert!(took > link_ns(pages) && took < link_ns(pages) * 11 / 10, "{took}");
     run(&mut m, 0, reader(pages, 1));
@@ -156,7 +161,7 @@ fn a_file_that_is_cut_off_gives_its_blocks_back() {
     }
     run(&mut m, 0, ops(vec![Op::Sync]));
     assert!(m.file_counts().file_pages <= 30);
-    let id = m.spawn(writer(FILE, 30 << 10), Placement { cpu: 0 });
+    let id = m.spawn(writer(FILE, 30 << 10), Placement::Cpu(0));
     let full = m.run(u64::MAX / 2, Some(id)).expect_err("there is no room for it");
     assert_eq!(full.to_string(), "no room on the disk for file 1 of disk 0: take a larger one");
 }

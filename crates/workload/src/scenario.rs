@@ -97,7 +97,7 @@ impl Program for Started {
 impl Task {
     /// A task of one copy on the first CPU.
     pub fn new(benchmark: impl Benchmark) -> Task {
-        Task { name: None, background: false, placements: vec![Placement { cpu: 0 }], benchmark: Arc::new(benchmark) }
+        Task { name: None, background: false, placements: vec![Placement::Cpu(0)], benchmark: Arc::new(benchmark) }
     }
     /// Under a name.
     pub fn named(self, name: impl Into<String>) -> Task {
@@ -105,7 +105,11 @@ impl Task {
     }
     /// With a copy on each of these CPUs.
     pub fn on(self, cpus: impl IntoIterator<Item = usize>) -> Task {
-        Task { placements: cpus.into_iter().map(|cpu| Placement { cpu }).collect(), ..self }
+        Task { placements: cpus.into_iter().map(|cpu| Placement::Cpu(cpu)).collect(), ..self }
+    }
+    /// With so many copies, each where the machine's scheduler finds best.
+    pub fn anywhere(self, copies: usize) -> Task {
+        Task { placements: vec![Placement::Any; copies], ..self }
     }
     /// In the background.
     pub fn in_background(self) -> Task {
@@ -119,6 +123,12 @@ impl Task {
     pub fn start(&self, start: &Start) -> Result<Started, String> {
         let start = Start { copies: self.placements.len() as u64, ..*start };
         Ok(Started { program: self.benchmark.program(&start)?, stopped: false })
+    }
+
+    /// The CPUs that its copies are bound to.
+    fn cpus(&self) -> impl Iterator<Item = usize> {
+        let cpu = |place: &Placement| if let Placement::Cpu(cpu) = place { Some(*cpu) } else { None };
+        self.placements.iter().filter_map(cpu)
     }
 
     /// Something wrong with what the `i`th task of a phase runs.
@@ -194,7 +204,7 @@ impl Phase {
             if task.placements.is_empty() {
                 return Err(wrong("cpus", format!("{} has no CPU to run on: cpus = [0]", said(task))));
             }
-            let cpus: Vec<usize> = task.placements.iter().map(|place| place.cpu).collect();
+            let cpus: Vec<usize> = task.cpus().collect();
             if let Some((_, twice)) = cpus.iter().enumerate().find(|(n, cpu)| cpus[..*n].contains(cpu)) {
                 let reason = format!(
                     "{} names CPU {twice} twice in cpus = {cpus:?}: it has one copy on each CPU; a second task has more",
@@ -278,8 +288,8 @@ impl Scenario {
             phases.flat_map(|(p, phase)| phase.tasks.iter().enumerate().map(move |(t, task)| (p, t, task)))
         {
             let of_phase = |wrong: Wrong| wrong.below(&["phase", &p.to_string()]);
-            if let Some(place) = task.placements.iter().find(|place| place.cpu >= cpus) {
-                let (cpu, last) = (place.cpu, cpus.saturating_sub(1));
+            if let Some(cpu) = task.cpus().find(|cpu| *cpu >= cpus) {
+                let last = cpus.saturating_sub(1);
                 let others = "choose another machine, or give the task other CPUs";
                 let reason = format!("cpus = [{cpu}]: the machine has CPUs 0 to {last}: {others}");
                 return Err(of_phase(Wrong::at(&["task", &t.to_string(), "cpus"], reason)));

@@ -15,6 +15,7 @@
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::heap::pages;
+use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ pub struct Steps {
     /// Files that lie on the disks before anything runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub there: Vec<There>,
-    /// How often all steps are done.
+    /// How often all steps are done; 0 if until it is stopped.
     #[serde(default = "once")]
     pub repeat: u32,
     /// The steps.
@@ -126,6 +127,11 @@ struct Ready {
 }
 
 impl Step {
+    fn latencies(&self) -> Latencies {
+        let name = self.name.clone().unwrap_or_default();
+        Latencies { name: name.into(), ..Latencies::new("step", "it was not done") }
+    }
+
     /// # Errors
     /// What it lacks, or has and cannot use.
     fn ready(&self, i: usize, there: &[There]) -> Result<Ready, String> {
@@ -174,12 +180,12 @@ impl Benchmark for Steps {
     fn program(&self, start: &Start) -> Result<Stepper, String> {
         let steps: Vec<Ready> =
             self.steps.iter().enumerate().map(|(i, step)| step.ready(i, &self.there)).collect::<Result<_, _>>()?;
-        if steps.is_empty() || self.repeat == 0 {
+        if steps.is_empty() {
             return Err("steps = []: there is nothing to do".into());
         }
         self.laid()?;
         Ok(Stepper {
-            took: vec![(0, 0); steps.len()],
+            took: self.steps.iter().map(Step::latencies).collect(),
             steps,
             repeat: self.repeat,
             round: 0,
@@ -193,14 +199,23 @@ impl Benchmark for Steps {
     }
 
     fn measured(&self, copies: &[&Stepper]) -> Measured {
+        let named = || self.steps.iter().enumerate().filter(|(_, step)| step.name.is_some());
         let of_step = |(i, step): (usize, &Step)| {
             let name = step.name.as_ref()?;
-            let (ns, times) =
-                copies.iter().fold((0, 0), |(ns, times), copy| (ns + copy.took[i].0, times + copy.took[i].1));
-            let mean = (times > 0).then(|| ns as f64 / times as f64 / 1e9);
+            let all = Latencies::of_all(copies.iter().map(|copy| &copy.took[i])).filter(|all| all.longest_ns.is_some());
+            let mean = all.map(|all| all.histogram.mean() / 1e9);
             Some(Figure::new(name.clone(), "s").lower().read_or(mean, "it was not done"))
         };
-        Measured { figures: self.steps.iter().enumerate().filter_map(of_step).collect(), ..Measured::default() }
+        let of_copies = |i: usize| Latencies::of_all(copies.iter().map(|copy| &copy.took[i]));
+        Measured {
+            figures: named().filter_map(of_step).collect(),
+            latencies: named().filter_map(|(i, _)| of_copies(i)).collect(),
+            ..Measured::default()
+        }
+    }
+
+    fn is_endless(&self) -> bool {
+        self.repeat == 0
     }
 
     fn files(&self) -> Vec<(FileName, u32)> {
@@ -240,8 +255,8 @@ pub struct Stepper {
     /// What it has filled.
     memory: Vec<Region>,
     random: SplitMix64,
-    /// What each step has taken in all, ns, and how often it was done.
-    took: Vec<(u64, u64)>,
+    /// What each step has taken, each time it was done.
+    took: Vec<Latencies>,
 }
 
 /// Pieces that are handed over at a time.
@@ -329,7 +344,11 @@ impl Stepper {
 impl Program for Stepper {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
         let (now, mut last) = done.last().map_or((0, Value::Unit), |last| (last.end_ns, last.value));
-        while self.round < self.repeat {
+        // Steps that ask for nothing, such as to free what there is not, are not tried for ever.
+        for _ in 0..=self.steps.len() {
+            if self.repeat > 0 && self.round == self.repeat {
+                return;
+            }
             let begun = *self.begun.get_or_insert(now);
             if self.at != u32::MAX {
                 self.hand_over(last, todo);
@@ -337,17 +356,19 @@ impl Program for Stepper {
             if !todo.is_empty() {
                 return;
             }
-            let took = &mut self.took[self.step];
-            *took = (took.0 + now - begun, took.1 + 1);
+            self.took[self.step].record(now - begun);
             (self.begun, self.at, self.open, last) = (None, 0, [None; 2], Value::Unit);
             self.step += 1;
             if self.step == self.steps.len() {
-                (self.step, self.round) = (0, self.round + 1);
+                (self.step, self.round) = (0, self.round.saturating_add(1));
             }
         }
     }
 
     fn progress(&self) -> f64 {
+        if self.repeat == 0 {
+            return 0.0;
+        }
         let steps = self.steps.len() as f64;
         (f64::from(self.round) + self.step as f64 / steps) / f64::from(self.repeat)
     }
@@ -411,6 +432,22 @@ mod tests {
         let region = Region { mapping: 0, first: 0, pages: 256 };
         let once = [Op::Mmap { pages: 256 }, Op::Touch(region), Op::Sleep(2_000_000), Op::Munmap(region)];
         assert_eq!(all(text), [once.clone(), once].concat());
+    }
+
+    #[test]
+    fn what_a_named_step_takes_is_measured_each_time() {
+        let steps = steps("repeat = 3\nsteps = [{ do = 'sync' }, { do = 'sleep', ms = 1, as = 'nap' }]");
+        let mut program = steps.program(&Start::default()).expect("it can be done");
+        let (mut todo, mut now) = (Batch::new(), 0);
+        loop {
+            program.next(&[Outcome { end_ns: now, ..Outcome::at_start(0) }], &mut todo);
+            let Some(op) = todo.pop() else { break };
+            now += if op == Op::Sync { 5 } else { 1_000 };
+        }
+        let measured = steps.measured(&[&program]);
+        assert_eq!((measured.figures.len(), measured.latencies.len()), (1, 1));
+        assert_eq!((measured.latencies[0].histogram.len(), measured.latencies[0].longest_ns), (3, Some(1_000)));
+        assert!(!steps.is_endless() && Steps { repeat: 0, ..steps }.is_endless());
     }
 
     #[test]

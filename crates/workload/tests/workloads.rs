@@ -46,7 +46,7 @@ fn profiles() -> [Profile; 3] {
 }
 
 fn run(m: &mut Machine, program: Box<dyn Program>) -> TaskId {
-    let id = m.spawn(program, Placement { cpu: 0 });
+    let id = m.spawn(program, Placement::Cpu(0));
     assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone));
     m.memory().check().unwrap();
     assert!((0.0..=1.0).contains(&m.program(id).unwrap().progress()));
@@ -294,7 +294,7 @@ fn drivers_side_by_side_are_measured_together() {
     let start = Start { free_pages, seed: 1, copies: 2 };
     let ids = [0, 1].map(|cpu| {
         let program = Benchmark::program(&benchmark, &start).expect("it can be read");
-        m.spawn(Box::new(program), Placement { cpu })
+        m.spawn(Box::new(program), Placement::Cpu(cpu))
     });
     for id in ids {
         assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone));
@@ -320,7 +320,7 @@ fn churn_keeps_its_memory_and_replaces_it_page_by_page() {
     let mut m = machine(32, linux("6.1"));
     let churn = Task::new(Churn { size: "8 MiB".into(), stretch: 64, pause_us: 50.0 });
     let program = churn.start(&Start { seed: 5, ..Start::default() }).expect("it can be read");
-    let id = m.spawn(Box::new(program), Placement { cpu: 0 });
+    let id = m.spawn(Box::new(program), Placement::Cpu(0));
     assert_eq!(m.run(20_000_000, Some(id)), Ok(Stop::Time));
     Started::of_mut(m.program_mut(id).expect("a program")).expect("a task's").stop();
     assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone), "it ends with the stretch it is at");
@@ -347,7 +347,7 @@ fn every_workload_known_by_name_can_be_read_and_run() {
             let mut ids = Vec::new();
             for task in phase.foreground() {
                 let program = task.start(&start).unwrap_or_else(|e| panic!("{name}: {e}"));
-                ids.push(m.spawn(Box::new(program), Placement { cpu: 0 }));
+                ids.push(m.spawn(Box::new(program), Placement::Cpu(0)));
                 assert_eq!(m.run(u64::MAX / 2, ids.last().copied()), Ok(Stop::ProgramDone), "{name}");
             }
             m.memory().check().unwrap();

@@ -31,7 +31,7 @@ impl Kernel {
     /// To wait until the page is neither being read nor being written. Who waits looks again.
     pub(crate) fn wait_for_page(&mut self, pfn: Pfn) -> Wait {
         self.pages.frames.set(pfn, Flags::WAITERS);
-        Wait::Queue(self.pages.waiters.of(pfn))
+        Wait::Io(self.pages.waiters.of(pfn))
     }
 
     /// Whoever waits for the page may go on.

@@ -8,6 +8,7 @@ use super::readahead::Readahead;
 use super::slab::{Cache, Object};
 use super::space::{Extent, Extents};
 use super::tree::Tree;
+use crate::object::ObjectId;
 use kontig_mm::{CpuId, Memory};
 use kontig_program::FileName;
 
@@ -28,10 +29,12 @@ pub(crate) struct Inode {
     /// The objects it has in memory while it is known there.
     inode: Option<Object>,
     dentry: Option<Object>,
-    /// How often it is open.
+    /// How often it is open or mapped.
     opens: u32,
     /// Whether it has been used since it was last looked at on the list of unused ones.
     used: bool,
+    /// While it is mapped: the object that says by whom.
+    pub(crate) object: Option<ObjectId>,
     /// Whether it still has its name.
     pub(crate) linked: bool,
 }
@@ -94,6 +97,7 @@ impl Files {
             dentry: None,
             opens: 0,
             used: false,
+            object: None,
             linked: true,
         });
         let before = self.names.insert(name, number);
@@ -169,6 +173,11 @@ impl Files {
             self.opens[*moved].place = place;
         }
         self.slabs.free(m, cpu, Cache::Open, object);
+        self.unpin(inode)
+    }
+
+    /// A file has been closed, or is mapped no longer; its number, if it is to be given up.
+    pub(crate) fn unpin(&mut self, inode: u32) -> Option<u32> {
         self.inodes[inode].opens -= 1;
         self.unused(inode);
         let i = &self.inodes[inode];

@@ -5,11 +5,15 @@
 //! place of a page that was reclaimed. Pages are read in with those that follow ([`readahead`], [`read_in`]), and given up
 //! to reclaim, which asks about them ([`reclaim`]). Those that are written to are dirty ([`dirty`]) until they are written
 //! back ([`writeback`]).
+//!
+//! Pages are single ones (no large folios), as ext4 has them up to 6.15. Left out: directories, what a file system reads and writes
+//! beside the data (inodes, its journal), and that kernels before 5.16 drop the pages of an inode that is shrunk.
 
 mod cache;
 mod dirty;
 mod frames;
 mod inode;
+pub(crate) mod mapped;
 pub(crate) mod read_in;
 mod readahead;
 mod reclaim;
@@ -23,6 +27,7 @@ pub(crate) use cache::Waiters;
 pub(crate) use dirty::Limits;
 pub(crate) use frames::{Flags, Frames};
 pub(crate) use inode::{Inode, OBJECTS, Open};
+pub(crate) use readahead::Readahead;
 pub use slab::SlabInfo;
 pub(crate) use slab::{Cache, Slabs};
 pub(crate) use writeback::{Halt, Pass};
@@ -106,8 +111,26 @@ pub struct Counts {
     pub swapped_out: u64,
     /// `pgmajfault`.
     pub major_faults: u64,
-    /// `pginodesteal` and `kswapd_inodesteal`.
-    pub inode_steals: u64,
+}
+
+impl Counts {
+    /// The counter that `/proc/vmstat` has under this name.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        const KIB: u64 = 4;
+        Some(match name {
+            "nr_file_pages" => self.file_pages,
+            "nr_dirty" => self.dirty,
+            "nr_writeback" => self.writeback,
+            "nr_dirtied" => self.dirtied,
+            "nr_written" => self.written,
+            "pgpgin" => self.read_in * KIB,
+            "pgpgout" => self.written_out * KIB,
+            "pswpin" => self.swapped_in,
+            "pswpout" => self.swapped_out,
+            "pgmajfault" => self.major_faults,
+            _ => return None,
+        })
+    }
 }
 
 impl Files {
@@ -169,6 +192,11 @@ impl Files {
         self.gone.drain(..).map(|(cache, object)| self.slabs.free(m, cpu, cache, object)).sum()
     }
 }
+
+/// Host bytes for each frame of a machine with disks: its flags and word, its count of page table entries, its place in
+/// the LRU, and a place in a tree with as much again for shadows.
+pub(crate) const BYTES_PER_FRAME: usize =
+    Frames::BYTES_PER_FRAME + 2 + kontig_mm::state::Lru::BYTES_PER_FRAME + 2 * tree::Node::BYTES_PER_PAGE;
 
 /// The node of a frame.
 pub(crate) fn node_of(m: &Memory, pfn: Pfn) -> NodeId {

@@ -334,7 +334,9 @@ mod tests {
         let all: Vec<Object> = (0..40).map(|_| take(&mut s, &mut m, Cache::Dentry)).collect();
         assert_eq!(s.pages(Cache::Dentry), 2);
         s.free(&mut m, CPU, Cache::Dentry, all[3]);
-        (0..3).for_each(|_| drop(take(&mut s, &mut m, Cache::Dentry)));
+        for _ in 0..3 {
+            take(&mut s, &mut m, Cache::Dentry);
+        }
         assert_eq!((s.pages(Cache::Dentry), s.objects(Cache::Dentry)), (2, 42));
         take(&mut s, &mut m, Cache::Dentry);
         assert_eq!(s.pages(Cache::Dentry), 3);

@@ -8,6 +8,7 @@ use super::address_space::{At, Span};
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
+use crate::file::mapped::FileFault;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
 use crate::oom::{Blame, JIFFY_NS};
@@ -62,6 +63,8 @@ enum Stage {
     Allocating(For, Box<AllocSlow>),
     /// The page is in swap.
     Swap(Box<SwapIn>),
+    /// The page is of a file.
+    File(Box<FileFault>),
     /// The page is there, or the process is to go without; the next one to touch.
     Mapped(u32),
 }
@@ -78,6 +81,11 @@ impl Fault {
         Fault { at, stage: Stage::Swap(Box::new(SwapIn::new(at, writes))) }
     }
 
+    /// A fault on a page of a file that is not in memory.
+    pub(crate) fn file(at: At) -> Fault {
+        Fault { at, stage: Stage::File(Box::new(FileFault::new(at))) }
+    }
+
     /// Whether nothing is lost if it is never gone on with.
     pub(crate) fn may_end(&self) -> bool {
         matches!(self.stage, Stage::Mapped(_))
@@ -92,8 +100,13 @@ impl Fault {
         let (what, slow) = match &mut self.stage {
             Stage::Allocating(what, slow) => (*what, slow),
             Stage::Mapped(next) => return Ok(Step::Done(*next)),
-            Stage::Swap(swap_in) => {
-                return Ok(match swap_in.step(k, c) {
+            Stage::Swap(_) | Stage::File(_) => {
+                let step = match &mut self.stage {
+                    Stage::Swap(swap_in) => swap_in.step(k, c),
+                    Stage::File(file) => file.step(k, c),
+                    Stage::Allocating(..) | Stage::Mapped(_) => unreachable!("it was looked at"),
+                };
+                return Ok(match step {
                     Step::Working => Step::Working,
                     Step::Wait(wait) => Step::Wait(wait),
                     Step::Done(Ok(())) => Step::Done(self.at.page),

@@ -100,8 +100,13 @@ impl Process {
         // Its own pages it moves without interrupting another CPU.
         k.pages.spaces.set_running(self.id, false);
         let step = self.run(k, c)?;
-        k.pages.spaces.set_running(self.id, step == Step::Working);
+        k.pages.spaces.set_running(self.id, matches!(step, Step::Working | Step::Wait(Wait::Compute(_))));
         Ok(step)
+    }
+
+    /// Another task has taken its CPU.
+    pub(crate) fn leave_cpu(&self, k: &mut Kernel) {
+        k.pages.spaces.set_running(self.id, false);
     }
 
     fn run(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
@@ -137,6 +142,7 @@ impl Process {
                             c.now += ns(k.costs.syscall);
                             self.current.insert(InProgress { call, start_ns })
                         }
+                        Begun::Own(call) => self.current.insert(InProgress { call, start_ns }),
                         Begun::Sleep(ns) => {
                             let end_ns = start_ns.saturating_add(ns);
                             self.done.push(Outcome { value: Value::Unit, start_ns, end_ns });

@@ -4,6 +4,8 @@
 //! thread.
 
 mod alloc_pages;
+mod barrier;
+mod compute;
 pub(crate) mod exit;
 mod fork;
 mod free_pages;
@@ -47,8 +49,12 @@ pub(crate) enum Syscall {
     Sync(sync::Sync),
     Truncate(truncate::Truncate),
     Close(u32),
+    /// A file has been mapped.
+    Mapped(Region),
     /// What was asked for is done.
     Nothing,
+    Compute(compute::Compute),
+    Barrier(barrier::BarrierWait),
     Fork(Box<fork::Fork>),
     UnmapAll(exit::UnmapAll),
     Wait(wait_child::WaitChild),
@@ -58,6 +64,8 @@ pub(crate) enum Syscall {
 /// What begins with an operation.
 pub(crate) enum Begun {
     Call(Syscall),
+    /// Nothing the kernel is called for.
+    Own(Syscall),
     /// The task sleeps for so long; there is nothing for the kernel to carry out.
     Sleep(u64),
     /// The process runs another program once the call is through.
@@ -81,6 +89,12 @@ impl Syscall {
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
             Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),
+            Op::MmapFile { file, first, pages } => {
+                let inode = opened(file)?;
+                let region = k.pages.mmap_file(process, inode, first, pages);
+                Syscall::Mapped(region.ok_or_else(|| SimError::bad_address(&op))?)
+            }
+            Op::Touch(region) if k.pages.spaces.maps_file(process, region) => return Err(SimError::bad_address(&op)),
             Op::Touch(region) => Syscall::Touch(touch::Touch::new(own(region)?, true)),
             Op::Load(region) => Syscall::Touch(touch::Touch::new(own(region)?, false)),
             Op::Munmap(region) => Syscall::Munmap(munmap::Munmap::new(own(region)?)),
@@ -96,6 +110,7 @@ impl Syscall {
             }
             Op::FreeAboveHigh => Syscall::FreeAboveHigh(meminfo::FreeAboveHigh),
             Op::Sysctl { name, value } => Syscall::Sysctl(Box::new(sysctl::SysctlWrite::new(name, value))),
+            Op::Barrier { barrier, parties } => Syscall::Barrier(barrier::BarrierWait::new(barrier, parties)),
             Op::Open { name, create } => Syscall::Open(Box::new(open::Open::new(k, process, name, create)?)),
             Op::Read { file, first, pages } => {
                 let inode = opened(file)?;
@@ -120,6 +135,7 @@ impl Syscall {
             Op::Exec(program) => return Ok(Begun::Exec(Syscall::UnmapAll(exit::UnmapAll::new(process)), program)),
             Op::Exit => return Ok(Begun::Exit),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
+            Op::Compute(ns) => return Ok(Begun::Own(Syscall::Compute(compute::Compute::new(ns)))),
         }))
     }
 
@@ -127,7 +143,7 @@ impl Syscall {
     pub(crate) fn may_end(&self) -> bool {
         match self {
             Syscall::Touch(call) => call.may_end(),
-            Syscall::Wait(_) => true,
+            Syscall::Wait(_) | Syscall::Barrier(_) | Syscall::Compute(_) => true,
             _ => false,
         }
     }
@@ -161,7 +177,10 @@ impl Syscall {
                 }
                 None => Step::Done(Value::Unit),
             }),
+            Syscall::Mapped(region) => Ok(Step::Done(Value::Region(*region))),
             Syscall::Nothing => Ok(Step::Done(Value::Unit)),
+            Syscall::Compute(call) => Ok(call.step()),
+            Syscall::Barrier(call) => call.step(k),
             Syscall::Fork(call) => call.step(k, c),
             Syscall::UnmapAll(call) => Ok(call.step(k, c).map(|()| Value::Unit)),
             Syscall::Wait(call) => Ok(call.step(k)),

@@ -23,6 +23,7 @@ impl KcompactdThread {
 
     /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> DaemonStep {
+        self.kcompactd.run_on(c.cpu);
         let mut timed_out = c.timed_out;
         loop {
             let budget = k.budget(c);

@@ -25,6 +25,7 @@ impl KswapdThread {
 
     /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Infallible, Wait> {
+        self.kswapd.run_on(c.cpu);
         let step = self.kswapd.step(&mut k.mem, &mut k.pages, c.timed_out);
         k.charge(&mut c.now);
         let step = step.map_wait(|wait| k.wait_for(wait));

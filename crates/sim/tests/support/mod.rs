@@ -119,7 +119,7 @@ pub fn log(m: &Machine, id: TaskId) -> &[Outcome] {
 
 /// Starts a program and runs the machine until it is done.
 pub fn run(m: &mut Machine, cpu: usize, program: Box<Script>) -> TaskId {
-    let id = m.spawn(program, Placement { cpu });
+    let id = m.spawn(program, Placement::Cpu(cpu));
     finish(m, id);
     id
 }
@@ -301,7 +301,7 @@ impl Prompt {
     pub fn new(mut m: Machine, processes: usize) -> Prompt {
         let who: Vec<_> = (0..processes).map(|_| Arc::<Mutex<Inbox>>::default()).collect();
         for (cpu, inbox) in who.iter().enumerate() {
-            m.spawn(Box::new(Obedient(Arc::clone(inbox))), Placement { cpu });
+            m.spawn(Box::new(Obedient(Arc::clone(inbox))), Placement::Cpu(cpu));
         }
         Prompt { m, who }
     }

@@ -62,6 +62,12 @@ impl<K: Key> MinTree<K> {
         }
     }
 
+    /// A place's key.
+    #[cfg(test)]
+    pub(crate) fn get(&self, place: usize) -> K {
+        self.nodes[self.leaves() + place]
+    }
+
     /// The least key.
     #[inline]
     pub(crate) fn least(&self) -> K {

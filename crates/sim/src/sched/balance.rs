@@ -1,0 +1,148 @@
+//! Spreading tasks: a CPU with nothing to do takes one over that waits elsewhere, and now and then so does one with
+//! less to do than others (`newidle_balance`, `load_balance`).
+//!
+//! A CPU that falls idle looks at once, and every tick as long as it is idle: first at its own node's CPUs, then at the
+//! others. A busy one compares itself with its node's busiest CPU every 16 ms for each CPU of the node, one CPU after
+//! the other, and nodes are compared every 16 ms for each CPU of the machine; the busiest has to have a good deal more. A task is moved if it is
+//! no more than half of what is too much, or, when the last attempt failed for that, twice as much: so three tasks on
+//! two CPUs take turns in being the one that has a CPU to itself. Of several tasks, the one goes that has waited
+//! longest; of several CPUs that have as much to do, the next one round gives it.
+//!
+//! A task that runs is never moved, and two threads of a core are as fast as two cores: nothing moves a task only
+//! because the other thread of its core is busy.
+
+use super::Schedule;
+use super::cpu::NONE;
+use std::cmp::Reverse;
+
+/// A scheduler tick, ns (`CONFIG_HZ=250`).
+const TICK_NS: u64 = 4_000_000;
+/// How long a busy CPU waits between two comparisons, for each CPU compared (`busy_factor` of 16, in ms).
+const BUSY_NS: u64 = 16_000_000;
+/// How many percent of its own load another CPU's has to be (`imbalance_pct`) within a node.
+const TOO_MUCH_IN_NODE: u64 = 117;
+/// The same for nodes.
+const TOO_MUCH_OF_NODES: u64 = 125;
+
+impl Schedule {
+    /// Tasks are to be spread at the next tick, if any that waits could be moved.
+    pub(super) fn plan_balance(&mut self, at: u64) {
+        if self.movable == 0 {
+            self.balance_at = u64::MAX;
+        } else if self.balance_at == u64::MAX {
+            self.balance_at = (at / TICK_NS + 1) * TICK_NS;
+        }
+    }
+
+    /// A tick at which tasks are spread.
+    pub(super) fn balance(&mut self, at: u64) {
+        for cpu in 0..self.cpus.len() {
+            if self.movable > 0 && self.is_idle(cpu) {
+                self.take_over(cpu, at);
+                self.publish(cpu);
+            }
+        }
+        for group in 0..self.topology.groups().len() {
+            if at.is_multiple_of(BUSY_NS) {
+                let cpus = self.topology.groups()[group].cpus().len() as u64;
+                self.even_out(group, (at / BUSY_NS % cpus) as usize, at);
+            }
+        }
+        if self.topology.groups().len() > 1 && at.is_multiple_of(BUSY_NS * self.cpus.len() as u64) {
+            self.even_out_nodes(at);
+        }
+        self.balance_at = u64::MAX;
+        self.plan_balance(at);
+    }
+
+    /// An idle CPU takes over the task that has waited longest on the CPU with most to do: in its node, or else in any.
+    pub(super) fn take_over(&mut self, cpu: usize, at: u64) {
+        if let Some((from, task)) = self.to_take_over(cpu) {
+            self.migrate(task, from, cpu, at);
+        }
+    }
+
+    fn to_take_over(&self, cpu: usize) -> Option<(usize, u32)> {
+        let all = self.cpus.len();
+        let mut near = self.topology.around(cpu);
+        let mut far =
+            (cpu + 1..cpu + all).map(|other| other % all).filter(|other| !self.topology.are_near(cpu, *other));
+        let from_one_of = |others: &mut dyn Iterator<Item = usize>| {
+            let waiting = others.filter_map(|other| Some((other, self.longest_waiting(other, cpu, u64::MAX)?)));
+            waiting.min_by_key(|(other, _)| Reverse(self.cpus[*other].load))
+        };
+        from_one_of(&mut near).or_else(|| from_one_of(&mut far))
+    }
+
+    /// A CPU of a node compares itself with the node's busiest.
+    fn even_out(&mut self, group: usize, place: usize, at: u64) {
+        let cpus = self.topology.groups()[group].cpus();
+        let (cpu, n) = (cpus[place], cpus.len() as u64);
+        let load = |cpu: &usize| self.cpus[*cpu].load;
+        let average = cpus.iter().map(load).sum::<u64>() / n;
+        let waiting = self.topology.around(cpu).filter(|other| *other != cpu && !self.cpus[*other].queue.is_empty());
+        let Some(busiest) = waiting.min_by_key(|other| Reverse(load(other))) else { return };
+        let (most, own) = (load(&busiest), load(&cpu));
+        if own >= average || most <= average || 100 * most <= TOO_MUCH_IN_NODE * own {
+            return;
+        }
+        let failed = std::mem::replace(&mut self.cpus[cpu].failed, false);
+        let too_much = (most - average).min(average - own) << u32::from(failed);
+        match self.longest_waiting(busiest, cpu, too_much) {
+            Some(task) => self.migrate(task, busiest, cpu, at),
+            None => self.cpus[cpu].failed = true,
+        }
+    }
+
+    /// Tasks of the node with most to do move to the one with least, to the least busy CPU there.
+    fn even_out_nodes(&mut self, at: u64) {
+        let groups = self.topology.groups();
+        let load = |g: &usize| {
+            let cpus = groups[*g].cpus();
+            cpus.iter().map(|cpu| self.cpus[*cpu].load).sum::<u64>() / cpus.len() as u64
+        };
+        let most = (0..groups.len()).max_by_key(|g| (load(g), Reverse(*g)));
+        let (Some(most), Some(least)) = (most, (0..groups.len()).min_by_key(load)) else { return };
+        if 100 * load(&most) <= TOO_MUCH_OF_NODES * load(&least) {
+            return;
+        }
+        let too_much = (load(&most) - load(&least)) / 2 * groups[most].cpus().len() as u64;
+        let by_load = |cpu: &&usize| (self.cpus[**cpu].load, **cpu);
+        let Some(to) = groups[least].cpus().iter().min_by_key(by_load).copied() else { return };
+        let from = groups[most].cpus().iter().filter_map(|from| {
+            let task = self.longest_waiting(*from, to, too_much)?;
+            Some((*from, task))
+        });
+        if let Some((from, task)) = from.min_by_key(|(from, _)| Reverse(self.cpus[*from].load)) {
+            self.migrate(task, from, to, at);
+        }
+    }
+
+    /// The task that has waited longest on `from`, may run on `to`, and is no heavier than `at_most`.
+    fn longest_waiting(&self, from: usize, to: usize, at_most: u64) -> Option<u32> {
+        let may = self.cpus[from].queue.iter().filter(|waits| {
+            let affinity = self.entities[waits.task as usize].affinity;
+            u64::from(waits.weight) <= at_most && self.topology.allows(affinity, to)
+        });
+        may.map(|waits| waits.task).min_by_key(|task| (self.entities[*task as usize].touched_at, *task))
+    }
+
+    /// A task that waits on one CPU goes to another.
+    fn migrate(&mut self, task: u32, from: usize, to: usize, at: u64) {
+        let c = &mut self.cpus[from];
+        let place = c.queue.iter().position(|waits| waits.task == task).expect("it waits there");
+        let waits = c.queue.remove(place).expect("it has this place");
+        c.load -= u64::from(waits.weight);
+        c.renew_slice(&self.fair);
+        // It may have begun to wait a step later than the other CPU looks for it.
+        let at = at.max(c.clock);
+        self.count_movable(task, -1);
+        // Without another the one that computes there goes on to its end.
+        self.publish(from);
+        self.settle(to, at);
+        self.entities[task as usize].vruntime = waits.vruntime;
+        self.transfer(task, to);
+        debug_assert!(self.cpus[to].current != NONE || self.cpus[to].queue.is_empty());
+        self.arrive(task, at);
+    }
+}

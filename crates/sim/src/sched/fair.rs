@@ -1,0 +1,126 @@
+//! Fairness: virtual runtime, slices, and who may preempt whom.
+//!
+//! A task's virtual runtime is its time on a CPU, divided by its weight. The task of a CPU that has least of it goes
+//! next, and runs for its share of a period in which every task of the CPU has a turn. A task that wakes has at most
+//! half a period of credit, so it is soon served, and preempts the one that runs if that is a good deal ahead of it. A
+//! new task begins behind the slice it would have had.
+//!
+//! These are the rules of CFS (`kernel/sched/fair.c` up to 6.5, with its defaults). EEVDF, from 6.6 on, shares a CPU in
+//! the same proportions and orders turns by deadlines, with slices of 3 ms; which of two tasks goes first a few
+//! milliseconds earlier decides none of the figures measured here, so one rule stands for both. No tick is simulated: a
+//! slice ends where it ends, not at the next tick.
+
+/// The weight of a task of nice 0.
+const NICE_0: u32 = 1024;
+
+/// The weights of nice −20 to 19 (`sched_prio_to_weight`): each is about 1.25 times the next.
+const WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501,
+    1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+];
+
+/// How nice a task is to others: −20 to 19.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Nice(i8);
+
+impl Nice {
+    /// What tasks are that nobody has made otherwise.
+    pub(crate) const ZERO: Nice = Nice(0);
+
+    /// The nearest there is.
+    #[cfg(test)]
+    pub(crate) fn new(nice: i8) -> Nice {
+        Nice(nice.clamp(-20, 19))
+    }
+
+    /// Its weight.
+    pub(crate) fn weight(self) -> u32 {
+        WEIGHTS[usize::from((self.0 + 20) as u8)]
+    }
+}
+
+/// The scheduler's times on a machine, ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fair {
+    /// The period in which every task has a turn, while there are few.
+    latency: u64,
+    /// The shortest slice, which makes the period longer when there are many.
+    min_granularity: u64,
+    /// How far ahead the running task has to be to be preempted.
+    wakeup_granularity: u64,
+}
+
+/// Tasks that share a period of [`Fair::latency`].
+const FEW: u64 = 8;
+
+impl Fair {
+    /// The kernel's defaults for so many CPUs: they grow with the logarithm of up to eight (`get_update_sysctl_factor`).
+    pub(crate) fn new(cpus: usize) -> Fair {
+        let factor = 1 + u64::from(cpus.clamp(1, 8).ilog2());
+        Fair { latency: 6_000_000 * factor, min_granularity: 750_000 * factor, wakeup_granularity: 1_000_000 * factor }
+    }
+
+    /// The time a task of this weight may run where so many tasks of this weight in all want to.
+    pub(crate) fn slice(&self, tasks: u64, weight: u32, all: u64) -> u64 {
+        let period = if tasks > FEW { tasks * self.min_granularity } else { self.latency };
+        // No slice is shorter than the shortest, as the kernel has it since 5.12; it counts in whole turns anyway.
+        (period * u64::from(weight) / all.max(1)).max(self.min_granularity)
+    }
+
+    /// Whether a task that was woken goes before the one that runs.
+    pub(crate) fn preempts(&self, woken: i64, weight: u32, running: i64) -> bool {
+        running - woken > virtual_time(self.wakeup_granularity, weight)
+    }
+
+    /// The virtual runtime of a task that wakes where the least of all is `least`.
+    pub(crate) fn of_woken(&self, own: i64, least: i64) -> i64 {
+        own.max(least - (self.latency / 2) as i64)
+    }
+
+    /// The virtual runtime of a new task with this slice.
+    pub(crate) fn of_new(&self, slice: u64, weight: u32, least: i64) -> i64 {
+        least + virtual_time(slice, weight)
+    }
+}
+
+/// What so many nanoseconds are for a task of this weight.
+#[inline]
+pub(crate) fn virtual_time(ns: u64, weight: u32) -> i64 {
+    if weight == NICE_0 {
+        return ns as i64;
+    }
+    (u128::from(ns) * u128::from(NICE_0) / u128::from(weight)) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_nice_is_a_quarter_of_a_cpu_more_or_less() {
+        for nice in -20..19 {
+            let ratio = f64::from(Nice::new(nice).weight()) / f64::from(Nice::new(nice + 1).weight());
+            assert!((1.19..1.29).contains(&ratio), "{nice}: {ratio}");
+        }
+        assert_eq!((Nice::ZERO.weight(), Nice::new(100).weight()), (NICE_0, 15));
+    }
+
+    #[test]
+    fn a_period_is_shared_by_weight_and_grows_with_many_tasks() {
+        let fair = Fair::new(48);
+        assert_eq!(fair.slice(2, 1024, 2048), 12_000_000);
+        assert_eq!(fair.slice(8, 1024, 8 * 1024), 3_000_000);
+        assert_eq!(fair.slice(80, 1024, 80 * 1024), 3_000_000);
+        assert_eq!(Fair::new(1).slice(2, 1024, 2048), 3_000_000);
+        // A light task's slice is short, but no shorter than the shortest.
+        assert_eq!(fair.slice(2, 15, 1039), 3_000_000);
+    }
+
+    #[test]
+    fn a_sleeper_has_half_a_period_of_credit_and_no_more() {
+        let fair = Fair::new(8);
+        assert_eq!(fair.of_woken(0, 1_000_000_000), 1_000_000_000 - 12_000_000);
+        assert_eq!(fair.of_woken(999_999_000, 1_000_000_000), 999_999_000);
+        assert!(fair.preempts(0, 1024, 4_000_001) && !fair.preempts(0, 1024, 4_000_000));
+    }
+}

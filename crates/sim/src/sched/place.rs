@@ -1,0 +1,113 @@
+//! Where a task goes that wakes or is new (`select_task_rq_fair`).
+//!
+//! A task that wakes goes back to its CPU if that is idle, so that its cache is still there; else to an idle core, else
+//! to an idle CPU of the same node, else to its own CPU all the same. A new task goes to the node with most idle CPUs,
+//! the parent's if none has more, and there to an idle core, an idle CPU, or the CPU with least to do.
+
+use super::cpu::{NONE, Waiting};
+use super::{Affinity, Schedule};
+
+impl Schedule {
+    /// A task that waited wants a CPU, from `at` on.
+    pub(crate) fn wake(&mut self, task: u32, at: u64) {
+        let e = &self.entities[task as usize];
+        let from = e.cpu as usize;
+        let to = if self.is_idle(from) { from } else { self.idle_near(e.affinity, from).unwrap_or(from) };
+        if e.for_io {
+            self.entities[task as usize].for_io = false;
+            self.cpus[from].settle_idle(at);
+            self.cpus[from].io_waiters -= 1;
+        }
+        self.transfer(task, to);
+        let (own, least) = (self.entities[task as usize].vruntime, self.least_at(to, at));
+        self.entities[task as usize].vruntime = self.fair.of_woken(own, least);
+        self.arrive(task, at);
+    }
+
+    /// A new task wants a CPU, from `at` on. Its number says where its parent is.
+    pub(crate) fn begin_new(&mut self, task: u32, at: u64) {
+        let e = &self.entities[task as usize];
+        let (parent, weight) = (e.cpu as usize, e.weight);
+        let to = self.for_new(e.affinity, parent);
+        self.entities[task as usize].cpu = to as u32;
+        let least = self.least_at(to, at);
+        let c = &self.cpus[to];
+        let slice = self.fair.slice(c.runnable() as u64 + 1, weight, c.load + u64::from(weight));
+        self.entities[task as usize].vruntime = self.fair.of_new(slice, weight, least);
+        self.arrive(task, at);
+    }
+
+    /// A task is at its CPU and wants to run.
+    pub(super) fn arrive(&mut self, task: u32, at: u64) {
+        let e = &mut self.entities[task as usize];
+        let cpu = e.cpu as usize;
+        let c = &mut self.cpus[cpu];
+        c.load += u64::from(e.weight);
+        e.touched_at = at;
+        if c.current == NONE {
+            c.settle_idle(at);
+            c.clock = c.clock.max(at);
+            self.start(cpu, task);
+        } else {
+            let (vruntime, weight) = (e.vruntime, e.weight);
+            c.queue(Waiting { vruntime, task, weight });
+            c.renew_slice(&self.fair);
+            let makes_way = c.is_slice_over() || self.fair.preempts(vruntime, weight, c.vruntime());
+            self.count_movable(task, 1);
+            if makes_way {
+                self.yield_to_waiting(cpu);
+            }
+            self.plan_balance(at);
+        }
+        self.publish(cpu);
+    }
+
+    /// A task that neither runs nor waits for its CPU is another CPU's from now on, as far behind or ahead as it was.
+    pub(super) fn transfer(&mut self, task: u32, to: usize) {
+        let e = &mut self.entities[task as usize];
+        let from = e.cpu as usize;
+        if from != to {
+            e.vruntime += self.cpus[to].least - self.cpus[from].least;
+            e.cpu = to as u32;
+        }
+    }
+
+    /// A CPU's least virtual runtime at `at`.
+    fn least_at(&mut self, cpu: usize, at: u64) -> i64 {
+        self.settle(cpu, at);
+        self.cpus[cpu].renew_least();
+        self.cpus[cpu].least
+    }
+
+    pub(super) fn is_idle(&self, cpu: usize) -> bool {
+        self.cpus[cpu].current == NONE
+    }
+
+    fn is_core_idle(&self, cpu: usize) -> bool {
+        self.topology.core(cpu).all(|thread| self.is_idle(thread))
+    }
+
+    /// An idle CPU of the same node for a task that may go there: of an idle core if there is one.
+    fn idle_near(&self, affinity: Affinity, cpu: usize) -> Option<usize> {
+        if matches!(affinity, Affinity::Cpu(_)) {
+            return None;
+        }
+        let idle = || self.topology.around(cpu).filter(|cpu| self.is_idle(*cpu));
+        idle().find(|cpu| self.is_core_idle(*cpu)).or_else(|| idle().next())
+    }
+
+    /// Where a new task goes whose parent is on `parent`.
+    fn for_new(&self, affinity: Affinity, parent: usize) -> usize {
+        if let Affinity::Cpu(only) = affinity {
+            return only;
+        }
+        let allowed = |cpu: &usize| self.topology.allows(affinity, *cpu);
+        let idle = |cpus: &[usize]| cpus.iter().filter(|cpu| allowed(cpu) && self.is_idle(**cpu)).count();
+        let load = |cpus: &[usize]| cpus.iter().map(|cpu| self.cpus[*cpu].load).sum::<u64>() / cpus.len() as u64;
+        let key = |cpus: &[usize]| (std::cmp::Reverse(idle(cpus)), load(cpus), !cpus.contains(&parent));
+        let groups = self.topology.groups().iter().map(|group| group.cpus());
+        let group = groups.filter(|cpus| allowed(&cpus[0])).min_by_key(|cpus| key(cpus));
+        let cpus = group.into_iter().flatten().copied();
+        cpus.min_by_key(|cpu| (!self.is_core_idle(*cpu), self.cpus[*cpu].load)).unwrap_or(parent)
+    }
+}

@@ -1,0 +1,324 @@
+//! The scheduler by itself: tasks that compute and sleep, and nothing else.
+
+use super::*;
+use kontig_mm::{CpuId, NodeId};
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+const SWITCH_NS: u64 = 1_000;
+
+/// So many nodes with so many CPUs each.
+fn topology(nodes: usize, cpus: usize, threads: usize) -> Topology {
+    let node = |n: usize| (NodeId::new(n), (n * cpus..(n + 1) * cpus).map(CpuId::new).collect());
+    Topology::new((0..nodes).map(node), threads)
+}
+
+/// What a task does again and again: nanoseconds in the kernel, computing, and asleep.
+#[derive(Clone, Copy, Debug)]
+struct Habit {
+    system: u64,
+    compute: u64,
+    sleep: u64,
+}
+
+const BUSY: Habit = Habit { system: 0, compute: 100 * MS, sleep: 0 };
+
+fn sleeper(compute: u64, sleep: u64) -> Habit {
+    Habit { system: 0, compute, sleep }
+}
+
+/// The scheduler with tasks of habits.
+struct Bench {
+    s: Schedule,
+    now: u64,
+    habits: Vec<Habit>,
+    /// Whether each has computed and is to sleep.
+    to_sleep: Vec<bool>,
+    /// How long each waited at most from its wake to its turn.
+    latest: Vec<u64>,
+    woke: Vec<Option<u64>>,
+}
+
+impl Bench {
+    fn new(topology: Topology) -> Bench {
+        let s = Schedule::new(topology, SWITCH_NS);
+        Bench { s, now: 0, habits: vec![], to_sleep: vec![], latest: vec![], woke: vec![] }
+    }
+
+    fn add(&mut self, habit: Habit, affinity: Affinity, nice: i8, parent: usize) -> u32 {
+        let task = self.s.add(affinity, Nice::new(nice), parent);
+        assert_eq!(task as usize, self.habits.len());
+        self.habits.push(habit);
+        self.to_sleep.push(false);
+        self.latest.push(0);
+        self.woke.push(None);
+        self.s.begin_new(task, self.now);
+        task
+    }
+
+    fn turn(&mut self, turn: Turn) {
+        let task = turn.task as usize;
+        let Habit { system, compute, sleep } = self.habits[task];
+        if let Some(woke) = self.woke[task].take() {
+            self.latest[task] = self.latest[task].max(turn.start - woke);
+        }
+        if self.to_sleep[task] && sleep > 0 {
+            self.s.end(turn, turn.start, 0, Then::Wait);
+            self.s.wake_at(turn.task, turn.start + sleep);
+            self.to_sleep[task] = false;
+        } else {
+            let then = if compute > 0 { Then::Compute(compute) } else { Then::GoOn };
+            self.s.end(turn, turn.start + system, 0, then);
+            self.to_sleep[task] = true;
+        }
+    }
+
+    /// Lets so much time pass; sees to it that all is in order after each thing that happens.
+    fn pass(&mut self, ns: u64) {
+        let until = self.now + ns;
+        loop {
+            let (next, due) = (self.s.next(), self.s.next_event());
+            let start = next.map_or(u64::MAX, |turn| turn.start);
+            if due.min(start) >= until {
+                break;
+            }
+            assert!(due.min(start) >= self.now || start < due, "events do not come late");
+            self.now = due.min(start);
+            if due <= start {
+                if let Some(task) = self.s.happen() {
+                    self.woke[task as usize] = Some(due);
+                    self.s.wake(task, due);
+                }
+            } else if let Some(turn) = next
+                && self.s.begin(turn)
+            {
+                self.turn(turn);
+            }
+            while self.s.take_preempted().is_some() {}
+            self.check();
+        }
+        self.now = until;
+    }
+
+    /// What always holds.
+    fn check(&self) {
+        let s = &self.s;
+        let mut seen = vec![0; s.entities.len()];
+        let mut movable = 0;
+        let mut first = u128::NONE;
+        for (number, c) in s.cpus.iter().enumerate() {
+            assert!(c.queue.iter().is_sorted_by_key(|w| w.vruntime));
+            assert!(c.current != NONE || c.queue.is_empty(), "CPU {number} is idle and tasks wait for it");
+            let waiting = c.queue.iter().map(|w| w.task);
+            let mut load = 0;
+            for task in waiting.clone().chain((c.current != NONE).then_some(c.current)) {
+                let e = &s.entities[task as usize];
+                assert_eq!(e.cpu as usize, number);
+                assert!(s.topology.allows(e.affinity, number), "{:?} on CPU {number}", e.affinity);
+                load += u64::from(e.weight);
+                seen[task as usize] += 1;
+            }
+            assert_eq!(c.load, load);
+            movable += waiting.filter(|t| !matches!(s.entities[*t as usize].affinity, Affinity::Cpu(_))).count();
+            if c.current != NONE {
+                assert!(c.turn_at >= c.clock);
+                first = first.min(key(c.turn_at, c.current));
+            }
+        }
+        assert_eq!(s.movable as usize, movable);
+        assert!(movable == 0 || s.balance_at < u64::MAX);
+        assert_eq!(s.turns.least(), first);
+        for (task, seen) in seen.into_iter().enumerate() {
+            assert_eq!(seen + usize::from(s.sleeps.get(task) != u64::NONE), 1, "task {task}");
+        }
+    }
+
+    /// The share of the time since the start that each task has had a CPU.
+    fn shares(&self) -> Vec<f64> {
+        let time = |task| self.s.time_of(task, self.now).total_ns();
+        (0..self.habits.len() as u32).map(|task| time(task) as f64 / self.now as f64).collect()
+    }
+
+    fn cpu(&self, task: u32) -> usize {
+        self.s.cpu_of(task)
+    }
+}
+
+#[test]
+fn ten_busy_tasks_on_four_cpus_get_two_fifths_of_a_cpu_each_in_the_long_run() {
+    let mut b = Bench::new(topology(1, 4, 1));
+    (0..10).for_each(|_| _ = b.add(BUSY, Affinity::Any, 0, 0));
+    b.pass(1_200 * SECOND);
+    for share in b.shares() {
+        assert!((0.39..0.41).contains(&share), "{:?}", b.shares());
+    }
+}
+
+#[test]
+fn two_tasks_on_a_cpu_share_it_by_their_weights() {
+    for (nice, expected) in [(0, 0.5), (5, 1024.0 / 1359.0), (19, 1024.0 / 1039.0)] {
+        let mut b = Bench::new(topology(1, 1, 1));
+        b.add(BUSY, Affinity::Any, 0, 0);
+        b.add(BUSY, Affinity::Any, nice, 0);
+        b.pass(20 * SECOND);
+        assert!((b.shares()[0] - expected).abs() < 0.01, "nice {nice}: {:?}", b.shares());
+    }
+}
+
+#[test]
+fn a_slice_is_no_turn_of_one_operation() {
+    // On one CPU slices are 3 ms, however short the operations are.
+    let mut b = Bench::new(topology(1, 1, 1));
+    let short = Habit { system: 500, compute: 0, sleep: 0 };
+    (0..2).for_each(|_| _ = b.add(short, Affinity::Any, 0, 0));
+    b.pass(SECOND);
+    let CpuUse { user_ns, system_ns, .. } = b.s.use_of(0, b.now);
+    let own: u64 = (0..2).map(|task| b.s.time_of(task, b.now).total_ns()).sum();
+    let switches = (user_ns + system_ns - own) / SWITCH_NS;
+    assert!((320..340).contains(&switches), "{switches} switches");
+}
+
+#[test]
+fn one_that_sleeps_much_is_served_soon_beside_busy_ones() {
+    let mut b = Bench::new(topology(1, 2, 1));
+    (0..6).for_each(|_| _ = b.add(BUSY, Affinity::Any, 0, 0));
+    let light = b.add(sleeper(50_000, 10 * MS), Affinity::Any, 0, 0);
+    b.pass(10 * SECOND);
+    assert!(b.latest[light as usize] <= 2 * MS, "it waited {} ns", b.latest[light as usize]);
+    assert!((0.0045..0.0055).contains(&b.shares()[light as usize]), "{:?}", b.shares());
+}
+
+#[test]
+fn new_tasks_go_to_idle_cores_of_the_emptier_node_first() {
+    let mut b = Bench::new(topology(2, 4, 2));
+    // The parent on CPU 1 fills CPU 1 itself, then nodes in turn, and every core before any second thread.
+    let tasks = [0; 8].map(|_| b.add(BUSY, Affinity::Any, 0, 1));
+    let cpus = tasks.map(|task| b.cpu(task));
+    assert_eq!(cpus.iter().map(|cpu| cpu / 4).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1, 0, 1]);
+    assert!(cpus[..4].iter().all(|cpu| cpu % 4 < 2), "{cpus:?}");
+    let mut all = cpus;
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn one_that_wakes_goes_back_to_its_cpu_or_near_it() {
+    let mut b = Bench::new(topology(2, 2, 1));
+    let task = b.add(sleeper(MS, MS), Affinity::Any, 0, 0);
+    assert_eq!(b.cpu(task), 0);
+    b.pass(MS + 1);
+    b.add(BUSY, Affinity::Cpu(0), 0, 0);
+    b.pass(MS);
+    assert_eq!(b.cpu(task), 1, "its own is busy, and the other of its node is not");
+    b.pass(MS);
+    b.add(BUSY, Affinity::Cpu(1), 0, 1);
+    b.pass(MS / 2);
+    assert_eq!(b.cpu(task), 1, "no other node's");
+}
+
+#[test]
+fn a_cpu_that_falls_idle_takes_over_one_that_waits() {
+    let mut b = Bench::new(topology(2, 1, 1));
+    let short = b.add(sleeper(MS, SECOND), Affinity::Any, 0, 0);
+    let busy = [0, 0].map(|_| b.add(BUSY, Affinity::Any, 0, 1));
+    assert_eq!(b.cpu(short), 0);
+    b.pass(10 * MS);
+    assert_ne!(b.cpu(busy[0]), b.cpu(busy[1]), "also from another node");
+}
+
+#[test]
+fn bound_tasks_stay_and_an_idle_cpu_does_not_help() {
+    let mut b = Bench::new(topology(1, 2, 1));
+    (0..3).for_each(|_| _ = b.add(BUSY, Affinity::Cpu(1), 0, 1));
+    b.pass(9 * SECOND);
+    assert!(b.shares().iter().all(|share| (share - 1.0 / 3.0).abs() < 0.01), "{:?}", b.shares());
+    assert_eq!(b.s.use_of(0, b.now), CpuUse { idle_ns: b.now, ..CpuUse::default() });
+}
+
+#[test]
+fn a_number_of_a_task_that_is_gone_is_used_again() {
+    let mut s = Schedule::new(topology(1, 1, 1), 0);
+    let first = s.add(Affinity::Any, Nice::ZERO, 0);
+    s.begin_new(first, 0);
+    let turn = s.next().expect("it runs");
+    s.end(turn, 7, 0, Then::Wait);
+    s.wake_at(first, 1_000);
+    s.remove(first);
+    assert_eq!(s.next_event(), u64::MAX, "one that is gone does not wake");
+    assert_eq!(s.add(Affinity::Any, Nice::ZERO, 0), first);
+    assert_eq!(s.time_of(first, 7), CpuTime::default());
+}
+
+#[test]
+fn time_without_a_task_is_for_io_while_one_waits_for_it() {
+    let mut s = Schedule::new(topology(1, 2, 1), 0);
+    let task = s.add(Affinity::Any, Nice::ZERO, 0);
+    s.begin_new(task, 100);
+    let turn = s.next().expect("it runs");
+    s.end(turn, 400, 100, Then::WaitForIo);
+    assert_eq!(s.use_of(0, 600), CpuUse { user_ns: 100, system_ns: 200, iowait_ns: 200, idle_ns: 100 });
+    s.wake(task, 1_000);
+    let turn = s.next().expect("it runs");
+    s.end(turn, 1_000, 0, Then::Wait);
+    assert_eq!(s.use_of(0, 2_000), CpuUse { user_ns: 100, system_ns: 200, iowait_ns: 600, idle_ns: 1_100 });
+    assert_eq!(s.use_of(1, 2_000), CpuUse { idle_ns: 2_000, ..CpuUse::default() });
+}
+
+fn habit() -> impl Strategy<Value = Habit> {
+    (0..3 * MS, 0..20 * MS, prop_oneof![Just(0), 1..20 * MS]).prop_map(|(system, compute, sleep)| Habit {
+        system: system + 1_000,
+        compute,
+        sleep,
+    })
+}
+
+/// Tasks, each with where it may run (a number for a CPU, a node, or anywhere), how nice it is, and when it begins.
+type Tasks = Vec<(Habit, usize, i8, u64)>;
+
+fn run(nodes: usize, cpus: usize, threads: usize, tasks: &Tasks) -> (Vec<CpuTime>, Vec<CpuUse>) {
+    let mut b = Bench::new(topology(nodes, cpus, threads));
+    let all = nodes * cpus;
+    for (habit, at, nice, after) in tasks {
+        let affinity = match at % 4 {
+            0 => Affinity::Cpu(at / 4 % all),
+            1 => Affinity::Node(NodeId::new(at / 4 % nodes)),
+            _ => Affinity::Any,
+        };
+        let parent = (0..all).find(|cpu| b.s.topology.allows(affinity, *cpu)).expect("there is one");
+        b.add(*habit, affinity, *nice, parent);
+        b.pass(*after);
+    }
+    b.pass(200 * MS);
+    // To a time that no CPU has passed.
+    let end = b.s.cpus.iter().map(|c| c.clock).max().unwrap_or(0).max(b.now);
+    let times = (0..tasks.len() as u32).map(|task| b.s.time_of(task, end)).collect();
+    (
+        times,
+        (0..all)
+            .map(|cpu| b.s.use_of(cpu, end))
+            .inspect(|u| {
+                assert_eq!(u.user_ns + u.system_ns + u.iowait_ns + u.idle_ns, end);
+            })
+            .collect(),
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn all_is_in_order_whatever_tasks_do_and_the_same_twice(
+        nodes in 1..3usize,
+        cores in 1..4usize,
+        threads in 1..3usize,
+        tasks in prop::collection::vec((habit(), 0..64usize, -20..20i8, 0..10 * MS), 1..14),
+    ) {
+        let (times, uses) = run(nodes, cores * threads, threads, &tasks);
+        prop_assert_eq!((&times, &uses), (&run(nodes, cores * threads, threads, &tasks).0, &uses));
+        // What the CPUs have done is what the tasks have had, and switches.
+        let of_tasks: u64 = times.iter().map(|time| time.total_ns()).sum();
+        let of_cpus: u64 = uses.iter().map(|u| u.user_ns + u.system_ns).sum();
+        prop_assert!(of_cpus >= of_tasks && (of_cpus - of_tasks).is_multiple_of(SWITCH_NS));
+    }
+}

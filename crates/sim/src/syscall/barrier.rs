@@ -1,0 +1,37 @@
+//! A task comes to a barrier, and waits there unless it is the last.
+
+use crate::barrier::Arrival;
+use crate::error::SimError;
+use crate::kernel::Kernel;
+use crate::wait::Wait;
+use kontig_mm::Step;
+use kontig_program::{Op, Value};
+
+/// A barrier come to.
+#[derive(Clone)]
+pub(crate) struct BarrierWait {
+    barrier: u32,
+    parties: u32,
+    has_waited: bool,
+}
+
+impl BarrierWait {
+    pub(crate) fn new(barrier: u32, parties: u32) -> BarrierWait {
+        BarrierWait { barrier, parties, has_waited: false }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel) -> Result<Step<Value, Wait>, SimError> {
+        let BarrierWait { barrier, parties, has_waited } = *self;
+        if has_waited {
+            return Ok(Step::Done(Value::Unit));
+        }
+        match k.barriers.arrive(barrier, parties, &mut k.queues) {
+            Arrival::Last => Ok(Step::Done(Value::Unit)),
+            Arrival::Wait(queue) => {
+                self.has_waited = true;
+                Ok(Step::Wait(Wait::Queue(queue)))
+            }
+            Arrival::WrongSize => Err(SimError::WrongBarrier { op: format!("{:?}", Op::Barrier { barrier, parties }) }),
+        }
+    }
+}
