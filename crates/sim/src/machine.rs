@@ -13,6 +13,7 @@ use crate::swap::{Swap, Swapping};
 use crate::task::{Body, State, Task, TaskId};
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
+use crate::thread::khugepaged::{KhugepagedCounts, KhugepagedThread};
 use crate::thread::kswapd::KswapdThread;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
@@ -72,6 +73,11 @@ impl Machine {
             let rests = [kswapd, kcompactd].map(|task| (task, machine.kernel.queues.add()));
             rests.iter().for_each(|(_, rest)| machine.kernel.queues.open(*rest));
             machine.kernel.daemons.add_node(rests[0], rests[1]);
+        }
+        if machine.kernel.mem.lru().is_ordered() {
+            machine.kernel.khugepaged.queue = Some(machine.kernel.queues.add());
+            let last = machine.schedule.cpus() - 1;
+            machine.start(Body::Khugepaged(KhugepagedThread::new()), Affinity::Any, last);
         }
         machine
     }
@@ -240,6 +246,10 @@ impl Machine {
     /// Processes that were killed for want of memory, in that order.
     pub fn oom_kills(&self) -> &[OomKill] {
         &self.kernel.oom_kills
+    }
+    /// What khugepaged has done.
+    pub fn khugepaged(&self) -> KhugepagedCounts {
+        self.kernel.khugepaged.counts
     }
     /// Turns that tasks have had.
     pub fn turns(&self) -> u64 {

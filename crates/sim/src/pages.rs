@@ -46,6 +46,8 @@ pub(crate) struct Pages {
     pub(crate) waiters: Waiters,
     pub(crate) devices: Devices,
     pub(crate) swap: Option<Swapping>,
+    /// Huge pages that reclaim has split and nobody has counted.
+    pub(crate) splits: u64,
     /// A disk that took no more writes: who reclaims is to wait for it.
     pub(crate) full: Option<u8>,
     /// Reclaim has met dirty pages that nobody writes.
@@ -137,6 +139,7 @@ impl Pages {
     pub(crate) fn has_errands(&self) -> bool {
         self.devices.has_plugged()
             || self.flushers_wanted
+            || self.splits > 0
             || self.files.as_ref().is_some_and(Files::has_gone)
             || self.swap.as_ref().is_some_and(Swapping::has_errands)
     }
@@ -172,6 +175,16 @@ impl Owner for Pages {
             return self.migrate_file(from, to, number);
         }
         self.migrate_anon(from, to, number)
+    }
+
+    fn split(&mut self, pfn: Pfn, number: u32, numbers: &mut [u32]) -> bool {
+        if self.frames.flags(pfn) != Flags::default() {
+            return false;
+        }
+        self.split_huge(pfn, number);
+        (number..).zip(numbers).for_each(|(number, of)| *of = number);
+        self.splits += 1;
+        true
     }
 
     fn page_state(&mut self, pfn: Pfn, _number: u32) -> PageState {

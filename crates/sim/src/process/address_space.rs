@@ -217,6 +217,10 @@ impl Mapping {
     pub(crate) fn is_protected(&self, page: u32) -> bool {
         self.entries.is(page, Mark::Protected)
     }
+    /// Whether a page was used.
+    pub(crate) fn is_young(&self, page: u32) -> bool {
+        self.entries.is(page, Mark::Accessed)
+    }
     /// The page may be written to.
     pub(crate) fn unprotect(&mut self, page: u32) {
         self.entries.mark(page, Mark::Protected, false);
@@ -254,10 +258,14 @@ impl Mapping {
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
         self.entries.is_empty(page) && self.table(page).huge().is_none()
     }
-    /// Whether a fault at `page` may take a huge page: advised, its whole range in the mapping, no table there yet.
-    pub(crate) fn wants_huge(&self, page: u32) -> bool {
+    /// Whether the program has asked for huge pages.
+    pub(crate) fn is_advised_huge(&self) -> bool {
+        self.huge
+    }
+    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, no table there yet.
+    pub(crate) fn has_room_for_huge(&self, page: u32) -> bool {
         let start = page & !(TABLE_PAGES - 1);
-        self.huge && self.table(page).page().is_none() && start + TABLE_PAGES <= self.pages
+        self.table(page).page().is_none() && start + TABLE_PAGES <= self.pages
     }
     /// `madvise(MADV_HUGEPAGE)`.
     pub(crate) fn advise_huge(&mut self) {
@@ -469,6 +477,11 @@ impl AddressSpaces {
             self.mapping(MappingId(moved)).place = m.place;
         }
         objects.mappings(m.object).is_empty().then_some(m.object)
+    }
+
+    /// The process of a mapping.
+    pub(crate) fn process_of(&self, mapping: MappingId) -> u32 {
+        self.mappings[mapping.0].process
     }
 
     /// The stretch that a region is, if `process` has all of it.
