@@ -58,10 +58,10 @@ pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<St
             return Err(asked(format!("disk {} has no room for {pages} pages of a file", file.disk[0].name)).into());
         }
     }
-    let own = m.spawn(Box::new(Taker { left: booted.taken }), Placement { cpu: 0 });
+    let own = m.spawn(Box::new(Taker { left: booted.taken }), Placement::Cpu(0));
     m.run(LONGEST_NS, Some(own)).map_err(|e| failed(e.to_string()))?;
     m.memory_mut().trace().listen(Listen::EXTFRAG);
-    let player = m.spawn(Box::new(Player::new(steps)), Placement { cpu: 0 });
+    let player = m.spawn(Box::new(Player::new(steps)), Placement::Cpu(0));
     let mut events = [0; 3];
     let mut all = Vec::new();
     loop {
@@ -80,24 +80,13 @@ pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<St
     }
 }
 
-/// What is counted: by the engine, by files and swap, and of the tracepoint.
+/// What is counted: by the machine and its engine, and of the tracepoint.
 fn counters(m: &Machine, events: &[u64; 3]) -> Counters {
-    let files = m.file_counts();
-    let own = [
-        ("nr_file_pages", files.file_pages),
-        ("nr_dirty", files.dirty),
-        ("nr_writeback", files.writeback),
-        ("nr_dirtied", files.dirtied),
-        ("nr_written", files.written),
-        ("pswpin", files.swapped_in),
-        ("pswpout", files.swapped_out),
-        ("extfrag", events[0]),
-        ("extfrag_small", events[1]),
-        ("extfrag_pageblock", events[2]),
-    ];
-    let counted = VmStat::counted(m.memory());
-    let others = counted.iter().filter(|(name, _)| own.iter().all(|(known, _)| known != name));
-    others.chain(own).map(|(name, n)| (name.to_string(), n)).collect()
+    let engine = VmStat::counted(m.memory());
+    let names = VmStat::of(m.memory());
+    let known = names.0.names().filter_map(|name| Some((name, m.counter(name).or_else(|| engine.get(name))?)));
+    let of_tracepoint = ["extfrag", "extfrag_small", "extfrag_pageblock"].into_iter().zip(*events);
+    known.chain(of_tracepoint).map(|(name, n)| (name.to_string(), n)).collect()
 }
 
 /// The phase at which the process rests, which then may go on.
