@@ -15,8 +15,8 @@
 
 /* In 5.10 a disk has its queue from elsewhere, and no guest is recorded of it. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
-/* Requests the host may have under way, as those of an NVMe queue. */
-#define QUEUE_DEPTH 1023
+/* Requests the host may have under way. */
+#define QUEUE_DEPTH 64
 #define MIB (1UL << 20)
 #define BLOCK 4096
 /* Of reading and of writing: 4 KiB at 500 MB/s, a request of a full queue, a request alone. In ns. */

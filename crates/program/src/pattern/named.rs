@@ -29,7 +29,7 @@ impl Named {
 pub const NAMED: &[Named] = &[
     Named {
         name: "file",
-        what: "a file twice the memory is read in order, once and a half, at random, and beside a part that is read again and again",
+        what: "a file twice the memory is read in order, twice, at random, and beside a part that is read again and again",
         steps: file,
     },
     Named {
@@ -56,11 +56,11 @@ fn at_random(random: &mut SplitMix64, first: u32, pages: u32, count: u32) -> Ran
 }
 
 const FILE_PAGES: u32 = 2 * MEMORY_PAGES;
-const FILE_RANDOM_READS: u32 = MEMORY_PAGES / 4;
+const FILE_RANDOM_READS: u32 = MEMORY_PAGES / 2;
 /// Pages read in each of so many rounds, and those between two rounds.
 const HOT_PAGES: u32 = MEMORY_PAGES / 8;
 const COLD_PAGES: u32 = MEMORY_PAGES / 4;
-const HOT_ROUNDS: u32 = 4;
+const HOT_ROUNDS: u32 = 8;
 
 fn file(random: &mut SplitMix64) -> Vec<Step> {
     let mut steps = vec![
@@ -68,7 +68,7 @@ fn file(random: &mut SplitMix64) -> Vec<Step> {
         Step::Phase("start"),
         Step::Read(0, 0, FILE_PAGES),
         Step::Phase("in-order"),
-        Step::Read(0, 0, FILE_PAGES / 2),
+        Step::Read(0, 0, FILE_PAGES),
         Step::Phase("again"),
         Step::ReadRandom(0, at_random(random, 0, FILE_PAGES, FILE_RANDOM_READS)),
         Step::Phase("at-random"),
@@ -101,10 +101,11 @@ fn anon(random: &mut SplitMix64) -> Vec<Step> {
 }
 
 const PARENT_PAGES: u32 = MEMORY_PAGES / 8 * 3;
-/// Children that share the parent's memory: pages of it they write to, pages of their own, how long they rest before they end
-/// (far longer than any of them works, so that as many live at once however fast the machine is), how many there are and at once.
+/// Children that share the parent's memory: pages of it they write to, pages of their own, how long they live, how many there
+/// are and at once.
 const CHILD_WRITES: u32 = 4096;
 const CHILD_PAGES: u32 = 8192;
+/// Far longer than any of them works: as many live at once however fast the machine is.
 const CHILD_SLEEPS_US: u32 = 2_000_000;
 const CHILDREN: usize = 18;
 const CHILDREN_AT_ONCE: usize = 6;
@@ -156,6 +157,7 @@ const ROUNDS: u32 = 8;
 const ROUND_READS: u32 = MEMORY_PAGES / 8;
 const ROUND_TOUCHES: u32 = 8192;
 const ROUND_WRITES: u32 = 4096;
+const ROUND_CHILD_SLEEPS_US: u32 = 200_000;
 
 fn mixed(random: &mut SplitMix64) -> Vec<Step> {
     let mut steps = vec![
@@ -177,7 +179,7 @@ fn mixed(random: &mut SplitMix64) -> Vec<Step> {
             Step::TouchRandom(0, at_random(random, 0, HEAP_PAGES, CHILD_WRITES / 2)),
             Step::Map(2, CHILD_PAGES / 4),
             Step::Touch(2, 0, CHILD_PAGES / 4),
-            Step::Sleep(CHILD_SLEEPS_US),
+            Step::Sleep(ROUND_CHILD_SLEEPS_US),
             Step::End,
         ]);
     }
