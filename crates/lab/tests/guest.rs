@@ -42,5 +42,8 @@ fn what_was_swapped_out_and_is_touched_again_is_swapped_in() {
     let counted = played(1, "6.1", 2);
     let end = counted.last().expect("phases");
     let (out, back) = (counter(end, "pswpout"), counter(end, "pswpin"));
-    assert!(out > 150_000 && back > 150_000, "{out} out, {back} in");
+    // Of the 157,286 pages of the process as many have no room at any time, and each of them is touched again.
+    let managed: u64 = 480 << 8;
+    let no_room = 157_286 - managed;
+    assert!(out > no_room && back > no_room, "{out} out, {back} in, {no_room} have no room");
 }

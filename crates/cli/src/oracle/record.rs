@@ -117,8 +117,8 @@ pub fn record(a: &RecordArgs) -> Result<(), LabError> {
         [(plan, out)] => print(kontig_recorder::record(plan, &kernel, out, &control)),
         // Of several, those that are there already are left as they are: whoever was interrupted goes on.
         several => Ready::new(&kernel, &control).map_err(told).and_then(|ready| {
-            let missing = several.iter().filter(|(_, out)| !out.exists());
-            missing.map(|(plan, out)| print(ready.record(plan, out, &control))).collect()
+            let mut missing = several.iter().filter(|(_, out)| !out.exists());
+            missing.try_for_each(|(plan, out)| print(ready.record(plan, out, &control)))
         }),
     };
     bar.finish_and_clear();
@@ -258,7 +258,7 @@ mod tests {
             ("recordings/6.1-guest-file-seed3", "recordings/6.1-guest-mixed-seed4",)
         );
         for (experiment, seeds) in [("mixed", 2), ("guest-anon", 0)] {
-            let refused = super::plans(&args(experiment, Some(seeds))).err().expect("refused").to_string();
+            let refused = super::plans(&args(experiment, Some(seeds))).expect_err("refused").to_string();
             assert!(refused.contains(&format!("--seeds {seeds}: is for guest-* and 'guest'")), "{refused}");
         }
     }
