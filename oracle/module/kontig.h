@@ -133,6 +133,13 @@ int trace_run(const char *before, const char *after, bool timed);
 int trace_send_migrations(void);
 bool trace_owns(struct page *page);
 
+/* disk.c: disks of a guest. */
+int disk_add(const char *name, unsigned long at_mib, unsigned long mib);
+
+/* extfrag.c: how often pages are taken from another type's blocks. */
+int extfrag_count(void);
+int extfrag_send(const char *name);
+
 /* watch.c */
 int watch(unsigned int seconds);
 

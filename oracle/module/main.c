@@ -9,7 +9,12 @@
  *	memory ADDRESS PAGES	what the trace may touch of the memory of the process that asks; ADDRESS in hex
  *	migrations		send the log of migrations
  *	watch SECONDS		sample the zone, and send the samples
+ *	disk NAME AT MIB	a disk of a guest, from the MiB AT of memory on
+ *	extfrag			count what falls back to another type's blocks from now on
+ *	extfrag NAME		send the counts
  *	end			no more is to come
+ *
+ * With the parameter guest=1 nothing is observed: the machine is as its own one node has it.
  *
  * A file is sent by writing its name, a newline and its contents to /proc/kontig/give and closing it.
  */
@@ -22,6 +27,11 @@
 
 #define MAX_COMMAND 128
 #define MAX_GIVEN (32 * 1024 * 1024)
+/* A guest's memory is its own. */
+#define MAX_GIVEN_BY_GUEST (64 * 1024)
+
+static bool guest;
+module_param(guest, bool, 0);
 
 static int snap(const char *name)
 {
@@ -38,7 +48,7 @@ static int obey(char *line)
 {
 	char *what = strsep(&line, " "), *first = strsep(&line, " "), *second = strsep(&line, " ");
 	unsigned int seconds;
-	unsigned long address, pages;
+	unsigned long address, pages, at, mib;
 
 	if (!strcmp(what, "load") && first)
 		return trace_load(first);
@@ -52,6 +62,10 @@ static int obey(char *line)
 		return trace_send_migrations();
 	if (!strcmp(what, "watch") && first && !kstrtouint(first, 10, &seconds))
 		return watch(seconds);
+	if (!strcmp(what, "disk") && second && line && !kstrtoul(second, 10, &at) && !kstrtoul(line, 10, &mib))
+		return disk_add(first, at, mib);
+	if (!strcmp(what, "extfrag"))
+		return first ? extfrag_send(first) : extfrag_count();
 	if (!strcmp(what, "end")) {
 		send_end();
 		return 0;
@@ -84,7 +98,7 @@ static int give_open(struct inode *inode, struct file *file)
 {
 	given.len = 0;
 	given.overflown = false;
-	return given.bytes ? 0 : buffer_prepare(&given, MAX_GIVEN);
+	return given.bytes ? 0 : buffer_prepare(&given, guest ? MAX_GIVEN_BY_GUEST : MAX_GIVEN);
 }
 
 static ssize_t give_write(struct file *file, const char __user *from, size_t len, loff_t *at)
@@ -122,7 +136,7 @@ static int __init kontig_init(void)
 {
 	struct proc_dir_entry *dir;
 
-	if (num_online_cpus() != 1 || !populated_zone(observed_zone())) {
+	if (num_online_cpus() != 1 || (!guest && !populated_zone(observed_zone()))) {
 		pr_err("kontig: needs one CPU and memory on node %d\n", observed_node());
 		return -ENODEV;
 	}

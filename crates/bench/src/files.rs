@@ -61,6 +61,7 @@ fn disk() -> DiskEntry {
         kind: DiskKind::Nvme,
         size: "64 GiB".into(),
         queue_depth: 64,
+        nr_requests: None,
         read_mb_s: 3000.0,
         write_mb_s: 2000.0,
         read_us: Some(80.0),

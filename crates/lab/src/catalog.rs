@@ -26,6 +26,7 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/desktop-32g.toml",
     "machines/desktop-8g.toml",
     "machines/tiny-64m.toml",
+    "machines/guest-512m.toml",
 ];
 const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugepage-latency.toml",

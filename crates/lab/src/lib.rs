@@ -18,6 +18,7 @@ mod figures;
 pub mod files;
 pub mod formula;
 mod gate;
+pub mod guest;
 pub mod mmtests;
 mod observe;
 pub mod plan;

@@ -2,11 +2,12 @@
 //!
 //! [`recording`] opens what was recorded, [`replay`] carries it out in the engine and stops at the first thing that
 //! is not the same, [`verify()`] does both for a folder. [`trace`] makes the operations a recording is made of.
-//! [`fidelity`] concludes from all recordings what can be believed. The crate `kontig-recorder` makes recordings.
+//! [`guest`] compares what is counted where nothing can be replayed. [`fidelity`] concludes from all recordings what can be believed. The crate `kontig-recorder` makes recordings.
 
 pub mod difference;
 pub mod error;
 pub mod fidelity;
+pub mod guest;
 pub mod recording;
 pub mod replay;
 pub mod trace;

@@ -52,6 +52,7 @@ pub mod figure;
 mod gfp;
 mod op;
 mod outcome;
+pub mod pattern;
 mod program;
 mod random;
 mod size;

@@ -6,13 +6,16 @@ mod scenarios;
 use super::RecordError;
 use super::kernel::Series;
 use crate::given::Given;
+use crate::guest::{self, Guest};
 use crate::qemu::Board;
 use crate::reclaim::{GivenOps, Reclaim};
 use crate::sysctls;
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
+use kontig_oracle::guest::PREFIX;
 use kontig_oracle::trace::pressure as traces;
 use kontig_oracle::trace::{self, Op, Request};
+use kontig_program::pattern::NAMED;
 use scenarios::enough_requests;
 pub use scenarios::{SCENARIOS, Scenario};
 use std::collections::BTreeMap;
@@ -49,7 +52,7 @@ fn owned(sysctls: &'static [(&str, &str)]) -> impl Iterator<Item = (String, Stri
 /// The scripts that experiments refer to.
 #[cfg(test)]
 pub(super) fn scripts() -> impl Iterator<Item = &'static str> {
-    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, super::reclaim::SCRIPT])
+    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, super::reclaim::SCRIPT, guest::SCRIPT])
 }
 
 /// What is asked for.
@@ -85,7 +88,7 @@ pub struct Plan {
     /// What is set.
     pub sysctls: BTreeMap<String, String>,
     /// What the experiment sets if nothing else is asked for; the recording's name does not say it.
-    usual: &'static [(&'static str, &'static str)],
+    pub(super) usual: &'static [(&'static str, &'static str)],
     /// The trace, if one is executed.
     pub trace: Option<Vec<u8>>,
     /// Whether compaction's tracepoints are written down although the experiment could do without.
@@ -94,8 +97,10 @@ pub struct Plan {
     pub board: Board,
     /// What the trace needs besides, where it has to do with reclaim.
     pub(super) reclaim: Option<Reclaim>,
-    script: &'static str,
-    expected: &'static [&'static str],
+    /// What a guest does, where there is one.
+    pub(super) guest: Option<Guest>,
+    pub(super) script: &'static str,
+    pub(super) expected: &'static [&'static str],
 }
 
 impl Plan {
@@ -117,9 +122,10 @@ impl Plan {
         match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
             Some(scenario) => Plan::of_scenario(asked, scenario, series),
             None if asked.experiment == GIVEN_LRU => Plan::of_given_lru(asked),
-            None => match traces::find(&asked.experiment) {
-                Some(pressure) => Plan::of_pressure(asked, pressure),
-                None => Plan::of_trace(asked),
+            None => match (traces::find(&asked.experiment), guest::find(&asked.experiment)) {
+                (Some(pressure), _) => Plan::of_pressure(asked, pressure),
+                (None, Some(pattern)) => Plan::of_guest(asked, pattern, series),
+                (None, None) => Plan::of_trace(asked),
             },
         }
     }
@@ -160,6 +166,7 @@ impl Plan {
             events: asked.events,
             board: Board::USUAL,
             reclaim: None,
+            guest: None,
             script: TRACE_SCRIPT,
             expected: TRACE_EXPECTED,
         })
@@ -202,6 +209,7 @@ impl Plan {
             events: asked.events && !s.expected.contains(&EVENTS_FILE),
             board: Board::USUAL,
             reclaim: None,
+            guest: None,
             script: s.script,
             expected: s.expected,
         })
@@ -219,17 +227,19 @@ impl Plan {
 
     /// A recording's files, of those the machine has sent: the trace beside its results, or together with them.
     pub(super) fn files(&self, mut sent: Vec<(String, Vec<u8>)>) -> Result<Vec<(String, Vec<u8>)>, RecordError> {
-        match (&self.reclaim, &self.trace) {
-            (Some(reclaim), _) => reclaim.answer(&mut sent)?,
-            (None, Some(trace)) => sent.push(("trace.bin".into(), trace.clone())),
-            (None, None) => {}
+        match (&self.reclaim, &self.guest, &self.trace) {
+            (Some(reclaim), ..) => reclaim.answer(&mut sent)?,
+            (None, Some(guest), _) => guest.gather(&mut sent),
+            (None, None, Some(trace)) => sent.push(("trace.bin".into(), trace.clone())),
+            (None, None, None) => {}
         }
         Ok(sent)
     }
 
     /// The files without which there is no recording.
-    pub(super) fn expected(&self) -> impl Iterator<Item = &'static str> {
-        self.expected.iter().copied().chain(self.events.then_some(EVENTS_FILE))
+    pub(super) fn expected(&self) -> Vec<String> {
+        let of_script = self.expected.iter().copied().chain(self.events.then_some(EVENTS_FILE)).map(String::from);
+        of_script.chain(self.guest.iter().flat_map(Guest::expected)).collect()
     }
 
     /// What the machine's first process reads: settings of a shell.
@@ -247,6 +257,7 @@ impl Plan {
             _ => late,
         };
         let late = late + &self.reclaim.as_ref().map(Reclaim::parameters).unwrap_or_default();
+        let late = late + &self.guest.as_ref().map(Guest::parameters).unwrap_or_default();
         let head = format!("EXPERIMENT={}\nSEED={seed}\nEVENTS={events}\n", self.script);
         format!("{head}SYSCTLS='{}'\n{late}", early.join(" "))
     }
@@ -259,6 +270,9 @@ impl Plan {
         }
         if self.events {
             name += "-events";
+        }
+        if let Some(seed) = self.seed.filter(|_| self.guest.is_some()) {
+            name += &format!("-seed{seed}");
         }
         for (k, v) in &self.sysctls {
             if !self.usual.contains(&(k.as_str(), v.as_str())) {
@@ -276,10 +290,9 @@ fn unknown(name: &str) -> RecordError {
         .chain(traces::TRACES.iter().map(|p| p.name))
         .chain(trace::recipes().map(|r| r.name))
         .collect();
-    RecordError::Asked(format!(
-        "no experiment '{name}'; known: {}, {GIVEN} FILE and {GIVEN_LRU} FILE",
-        known.join(", ")
-    ))
+    let guests: Vec<String> = NAMED.iter().map(|p| format!("{PREFIX}{}", p.name)).collect();
+    let known = [known.join(", "), guests.join(", ")].join(", ");
+    RecordError::Asked(format!("no experiment '{name}'; known: {known}, {GIVEN} FILE and {GIVEN_LRU} FILE"))
 }
 
 /// What a recording of somebody's own trace is called: as its file, in letters that a file's name may have.

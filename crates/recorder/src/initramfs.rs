@@ -13,12 +13,13 @@ use std::path::Path;
 const BUSYBOX: &str = "/bin/busybox";
 
 const INIT: &str = include_str!("../../../oracle/guest/init");
-const EXPERIMENTS: [(&str, &str); 8] = [
+const EXPERIMENTS: [(&str, &str); 9] = [
     ("trace", include_str!("../../../oracle/guest/experiments/trace.sh")),
     ("module-compact", include_str!("../../../oracle/guest/experiments/module-compact.sh")),
     ("anon-compact", include_str!("../../../oracle/guest/experiments/anon-compact.sh")),
     ("anon-proactive", include_str!("../../../oracle/guest/experiments/anon-proactive.sh")),
     ("direct", include_str!("../../../oracle/guest/experiments/direct.sh")),
+    ("guest", include_str!("../../../oracle/guest/experiments/guest.sh")),
     ("kcompactd", include_str!("../../../oracle/guest/experiments/kcompactd.sh")),
     ("lru", include_str!("../../../oracle/guest/experiments/lru.sh")),
     ("thp", include_str!("../../../oracle/guest/experiments/thp.sh")),
@@ -46,6 +47,10 @@ pub(super) fn assemble(plan: &Plan, built: &Built, kernel: &Kernel) -> Result<Ve
     a.file("parameters", plan.parameters().as_bytes());
     if plan.reclaim.as_ref().is_some_and(Reclaim::swaps) {
         a.file("brd.ko", &kernel.module("drivers/block/brd.ko")?);
+    }
+    if let Some(guest) = &plan.guest {
+        let (name, text) = guest.file();
+        a.file(name, text.as_bytes());
     }
     if let Some(trace) = &plan.trace {
         a.file("trace.bin", trace);

@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod experiment;
 mod folder;
 pub mod given;
+pub mod guest;
 mod initramfs;
 pub mod kernel;
 mod module;
@@ -104,28 +105,56 @@ pub struct Made {
 pub fn record(plan: &Plan, kernel: &Kernel, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
     let start = Instant::now();
     folder::check(out)?;
-    control.at(Stage::Building)?;
-    let qemu = qemu::Qemu::find()?;
-    let work = folder::Work::new()?;
-    let built = module::build(kernel, work.path(), control)?;
-    let machine = qemu::Machine {
-        kernel: kernel.image.clone(),
-        initramfs: work.path().join("initramfs"),
-        console: work.path().join("console.log"),
-        results: work.path().join("results"),
-        board: plan.board,
-    };
-    std::fs::write(&machine.initramfs, initramfs::assemble(plan, &built, kernel)?)
-        .map_err(about_file(&machine.initramfs, "write"))?;
+    let made = Ready::new(kernel, control)?.record(plan, out, control)?;
+    Ok(Made { took: start.elapsed(), ..made })
+}
 
-    let sent = run_to_the_end(&qemu, &machine, plan, control)?;
+/// A kernel, and what runs inside the machine built for it: for any number of recordings.
+pub struct Ready<'a> {
+    kernel: &'a Kernel,
+    qemu: qemu::Qemu,
+    built: module::Built,
+}
 
-    control.at(Stage::Writing)?;
-    let about = folder::About::new(plan, kernel, &qemu);
-    let files = plan.files(sent.files)?;
-    folder::write(out, &about, &files, control)?;
-    let files = files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
-    Ok(Made { folder: out.to_path_buf(), kernel: kernel.release.clone(), files, took: start.elapsed() })
+impl Ready<'_> {
+    /// Builds what there is to build.
+    ///
+    /// # Errors
+    /// In one line: what is missing or went wrong, and where to look.
+    pub fn new<'a>(kernel: &'a Kernel, control: &Control<'_>) -> Result<Ready<'a>, RecordError> {
+        control.at(Stage::Building)?;
+        let qemu = qemu::Qemu::find()?;
+        let work = folder::Work::new()?;
+        Ok(Ready { kernel, qemu, built: module::build(kernel, work.path(), control)? })
+    }
+
+    /// Makes a recording of `plan` in the folder `out`, which must not be there yet.
+    ///
+    /// # Errors
+    /// In one line: what is missing or went wrong, and where to look.
+    pub fn record(&self, plan: &Plan, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
+        let start = Instant::now();
+        folder::check(out)?;
+        let work = folder::Work::new()?;
+        let machine = qemu::Machine {
+            kernel: self.kernel.image.clone(),
+            initramfs: work.path().join("initramfs"),
+            console: work.path().join("console.log"),
+            results: work.path().join("results"),
+            board: plan.board,
+        };
+        std::fs::write(&machine.initramfs, initramfs::assemble(plan, &self.built, self.kernel)?)
+            .map_err(about_file(&machine.initramfs, "write"))?;
+
+        let sent = run_to_the_end(&self.qemu, &machine, plan, control)?;
+
+        control.at(Stage::Writing)?;
+        let about = folder::About::new(plan, self.kernel, &self.qemu);
+        let files = plan.files(sent.files)?;
+        folder::write(out, &about, &files, control)?;
+        let files = files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
+        Ok(Made { folder: out.to_path_buf(), kernel: self.kernel.release.clone(), files, took: start.elapsed() })
+    }
 }
 
 /// Runs the machine; whatever keeps it from sending everything is told with its console's last word.
@@ -148,6 +177,8 @@ fn run_to_the_end(
     })?;
     let stream = std::fs::read(&machine.results).map_err(about_file(&machine.results, "read"))?;
     let sent = unpack::unpack(&stream).map_err(|e| told(e.to_string()))?;
-    let missing: Vec<&str> = plan.expected().filter(|name| !sent.files.iter().any(|(n, _)| n == name)).collect();
+    let expected = plan.expected();
+    let missing: Vec<&str> =
+        expected.iter().map(String::as_str).filter(|name| !sent.files.iter().any(|(n, _)| n == name)).collect();
     if missing.is_empty() { Ok(sent) } else { Err(told(format!("results are missing: {}", missing.join(", ")))) }
 }

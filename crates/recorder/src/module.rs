@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The module's sources: the only part of the project under the GPL, and only text to this program.
-const MODULE: [(&str, &str); 14] = [
+const MODULE: [(&str, &str); 16] = [
     ("Makefile", include_str!("../../../oracle/module/Makefile")),
     ("kontig.h", include_str!("../../../oracle/module/kontig.h")),
     ("main.c", include_str!("../../../oracle/module/main.c")),
@@ -23,11 +23,14 @@ const MODULE: [(&str, &str); 14] = [
     ("objects.c", include_str!("../../../oracle/module/objects.c")),
     ("hidden.c", include_str!("../../../oracle/module/hidden.c")),
     ("watch.c", include_str!("../../../oracle/module/watch.c")),
+    ("disk.c", include_str!("../../../oracle/module/disk.c")),
+    ("extfrag.c", include_str!("../../../oracle/module/extfrag.c")),
     ("out.c", include_str!("../../../oracle/module/out.c")),
 ];
 /// What needs a process of its own, each a file in C.
-const PROGRAMS: [(&str, &str); 2] = [
+const PROGRAMS: [(&str, &str); 3] = [
     ("fragmenter", include_str!("../../../oracle/guest/fragmenter.c")),
+    ("player", include_str!("../../../oracle/guest/player.c")),
     ("runner", include_str!("../../../oracle/guest/runner.c")),
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! One instruction takes one nanosecond of its time (`-icount`), its clock starts at the same moment, its processor
 //! has no source of randomness, and its board is of a fixed version. Node 0 is 1 GiB with the only CPU; node 1, the
-//! observed one, has none: 2 GiB from 4 GiB on, or what an experiment asks for ([`Board`]).
+//! observed one, has none: 2 GiB from 4 GiB on, or what an experiment asks for ([`Board`]). A guest has one node only.
 
 use super::{Control, RecordError, Stage, about_file};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = "qemu-system-x86_64";
-/// Far more than any experiment needs.
-const LIMIT: Duration = Duration::from_secs(20 * 60);
+/// Far more than any experiment needs, on a host with much else to do, too.
+const LIMIT: Duration = Duration::from_secs(90 * 60);
 const POLL: Duration = Duration::from_millis(50);
 
 /// What the kernel is told.
@@ -23,25 +23,70 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet rdinit=/init panic=-1 oops=panic
 /// a CPU that falls asleep without it folds its counters.
 const FOR_RECLAIM: &str = " cgroup_disable=memory nohz=off";
 
+/// What guests run with: no groups of processes.
+const FOR_GUESTS: &str = " cgroup_disable=memory";
+
 /// How a machine differs from experiment to experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Board {
-    /// MiB of the observed node.
-    pub node_mib: u32,
-    /// Whether half of it is below 4 GiB, in zone DMA32.
-    pub two_zones: bool,
-    /// Whether reclaim is recorded.
-    pub reclaim: bool,
+pub enum Board {
+    /// A node with the CPU, and another one that is observed.
+    Observed {
+        /// MiB of the observed node.
+        node_mib: u32,
+        /// Whether half of it is below 4 GiB, in zone DMA32.
+        two_zones: bool,
+        /// Whether reclaim is recorded.
+        reclaim: bool,
+    },
+    /// One node, and memory from 4 GiB on that the kernel leaves to the guest's disks.
+    Guest {
+        /// MiB of the node.
+        memory_mib: u32,
+        /// MiB of the disks.
+        disks_mib: u32,
+    },
 }
 
 impl Board {
     /// What most recordings are made on.
-    pub const USUAL: Board = Board { node_mib: 2048, two_zones: false, reclaim: false };
+    pub const USUAL: Board = Board::Observed { node_mib: 2048, two_zones: false, reclaim: false };
     const NODE_0_MIB: u32 = 1024;
 
     /// MiB below 4 GiB.
     const fn low_mib(self) -> u32 {
-        Board::NODE_0_MIB + if self.two_zones { self.node_mib / 2 } else { 0 }
+        match self {
+            Board::Observed { node_mib, two_zones: true, .. } => Board::NODE_0_MIB + node_mib / 2,
+            Board::Observed { .. } => Board::NODE_0_MIB,
+            Board::Guest { memory_mib, .. } => memory_mib,
+        }
+    }
+
+    /// MiB of all.
+    const fn all_mib(self) -> u32 {
+        match self {
+            Board::Observed { node_mib, .. } => Board::NODE_0_MIB + node_mib,
+            Board::Guest { memory_mib, disks_mib } => memory_mib + disks_mib,
+        }
+    }
+
+    /// What the kernel is told besides.
+    fn told(self) -> String {
+        match self {
+            Board::Observed { reclaim: false, .. } => String::new(),
+            Board::Observed { reclaim: true, .. } => FOR_RECLAIM.into(),
+            Board::Guest { disks_mib, .. } => format!("{FOR_GUESTS} memmap={disks_mib}M$4G"),
+        }
+    }
+
+    /// The nodes, where there is more than one.
+    fn nodes(self) -> Vec<(&'static str, String)> {
+        let Board::Observed { node_mib, .. } = self else { return Vec::new() };
+        vec![
+            ("-object", "memory-backend-ram,id=node0,size=1G".into()),
+            ("-object", format!("memory-backend-ram,id=node1,size={}", mib(node_mib))),
+            ("-numa", "node,nodeid=0,cpus=0,memdev=node0".into()),
+            ("-numa", "node,nodeid=1,memdev=node1".into()),
+        ]
     }
 }
 
@@ -137,20 +182,16 @@ impl Machine {
     /// The emulator's command line.
     pub fn arguments(&self) -> Vec<String> {
         let file = |p: &Path| p.display().to_string();
-        let mib = |n: u32| if n.is_multiple_of(1024) { format!("{}G", n / 1024) } else { format!("{n}M") };
-        let (low, node) = (self.board.low_mib(), self.board.node_mib);
-        let command_line = format!("{COMMAND_LINE}{}", if self.board.reclaim { FOR_RECLAIM } else { "" });
-        let machine: [(&str, String); 21] = [
-            ("-machine", format!("pc-i440fx-7.1,max-ram-below-4g={},hpet=off", mib(low))),
+        let command_line = format!("{COMMAND_LINE}{}", self.board.told());
+        let machine = vec![
+            ("-machine", format!("pc-i440fx-7.1,max-ram-below-4g={},hpet=off", mib(self.board.low_mib()))),
             ("-accel", "tcg".into()),
             ("-icount", "shift=0,sleep=off".into()),
             ("-cpu", "qemu64-v1,-rdrand,-rdseed".into()),
             ("-smp", "1".into()),
-            ("-m", mib(Board::NODE_0_MIB + node)),
-            ("-object", "memory-backend-ram,id=node0,size=1G".into()),
-            ("-object", format!("memory-backend-ram,id=node1,size={}", mib(node))),
-            ("-numa", "node,nodeid=0,cpus=0,memdev=node0".into()),
-            ("-numa", "node,nodeid=1,memdev=node1".into()),
+            ("-m", mib(self.board.all_mib())),
+        ];
+        let rest = [
             ("-rtc", "base=2024-01-01T00:00:00,clock=vm".into()),
             ("-display", "none".into()),
             ("-vga", "none".into()),
@@ -164,7 +205,8 @@ impl Machine {
             ("-append", command_line),
         ];
         let switches = ["-nodefaults", "-no-user-config", "-no-reboot"].map(String::from);
-        switches.into_iter().chain(machine.into_iter().flat_map(|(name, value)| [name.to_string(), value])).collect()
+        let all = machine.into_iter().chain(self.board.nodes()).chain(rest);
+        switches.into_iter().chain(all.flat_map(|(name, value)| [name.to_string(), value])).collect()
     }
 
     /// The command line with the files' names alone: the same wherever they were.
@@ -181,6 +223,11 @@ impl Machine {
         let words = machine.arguments().into_iter().map(quoted);
         std::iter::once(PROGRAM.to_string()).chain(words).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// A size, as the emulator reads it.
+fn mib(n: u32) -> String {
+    if n.is_multiple_of(1024) { format!("{}G", n / 1024) } else { format!("{n}M") }
 }
 
 /// A comma in a value of a list of options is written twice.
@@ -224,12 +271,19 @@ mod tests {
 
     #[test]
     fn the_observed_node_has_the_zones_it_is_to_have() {
-        let line = |two_zones| Machine::shown_command_line(Board { node_mib: 256, two_zones, reclaim: true });
+        let line = |two_zones| Machine::shown_command_line(Board::Observed { node_mib: 256, two_zones, reclaim: true });
         assert!(line(false).contains("below-4g=1G,") && line(false).contains("-m 1280M "), "{}", line(false));
         assert!(line(true).contains("below-4g=1152M,") && line(true).contains("id=node1,size=256M"), "{}", line(true));
         assert!(line(true).ends_with("cgroup_disable=memory nohz=off'"));
         let usual = Machine::shown_command_line(Board::USUAL);
         assert!(usual.contains("below-4g=1G,") && usual.contains("-m 3G ") && usual.contains("id=node1,size=2G"));
+    }
+
+    #[test]
+    fn a_guest_has_one_node_and_memory_that_is_not_the_kernels() {
+        let line = Machine::shown_command_line(Board::Guest { memory_mib: 512, disks_mib: 2048 });
+        assert!(line.contains("below-4g=512M,") && line.contains("-m 2560M ") && !line.contains("-numa"), "{line}");
+        assert!(line.ends_with("cgroup_disable=memory memmap=2048M$4G'"), "{line}");
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Reclaim {
     }
 
     pub(super) fn board(&self) -> Board {
-        Board { node_mib: self.node.mib, two_zones: self.node.two_zones, reclaim: true }
+        Board::Observed { node_mib: self.node.mib, two_zones: self.node.two_zones, reclaim: true }
     }
 
     /// Whether pages are swapped out.
@@ -143,7 +143,7 @@ mod tests {
     fn a_trace_says_what_its_machine_needs() {
         assert_eq!(reclaim("lru-file").parameters(), "PAGES=0\nSWAP_KIB=\n");
         assert_eq!(reclaim("lru-anon").parameters(), "PAGES=45000\nSWAP_KIB=262144\n");
-        assert_eq!(reclaim("lru-two-zones").board(), Board { node_mib: 256, two_zones: true, reclaim: true });
+        assert_eq!(reclaim("lru-two-zones").board(), Board::Observed { node_mib: 256, two_zones: true, reclaim: true });
     }
 
     #[test]

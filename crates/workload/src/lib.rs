@@ -14,6 +14,7 @@ pub mod fragmenter;
 pub mod heap;
 pub mod hugealloc;
 pub mod latencies;
+pub mod pattern;
 pub mod scenario;
 pub mod steps;
 pub mod unmovable;

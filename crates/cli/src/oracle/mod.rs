@@ -2,6 +2,7 @@
 
 pub mod doctor;
 pub mod fidelity;
+pub mod guest;
 pub mod record;
 pub mod verify;
 
@@ -20,6 +21,9 @@ pub enum OracleCommand {
     /// Replay all recordings and conclude, mechanism by mechanism, what can be believed
     #[command(after_help = fidelity::HELP)]
     Fidelity(fidelity::FidelityArgs),
+    /// Compare what real kernels counted under a program's pattern with what the laboratory counts
+    #[command(after_help = guest::HELP)]
+    Guest(guest::GuestArgs),
     /// Show what is missing to make recordings, and the line that installs it
     Doctor(doctor::DoctorArgs),
 }
@@ -30,6 +34,7 @@ pub fn oracle(command: &OracleCommand) -> Result<Ending, LabError> {
         OracleCommand::Record(a) => record::record(a).map(|()| Ending::Done),
         OracleCommand::Verify(a) => verify::verify(a),
         OracleCommand::Fidelity(a) => fidelity::fidelity(a),
+        OracleCommand::Guest(a) => guest::guest(a),
         OracleCommand::Doctor(a) => doctor::doctor(a).map(|()| Ending::Done),
     }
 }

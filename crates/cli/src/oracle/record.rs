@@ -3,11 +3,13 @@
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_oracle::guest::PREFIX;
+use kontig_program::pattern::NAMED;
 use kontig_recorder::experiment::{Asked, GIVEN_LRU, Plan};
 use kontig_recorder::given::Given;
 use kontig_recorder::kernel::{Kernel, Series};
 use kontig_recorder::reclaim::GivenOps;
-use kontig_recorder::{Control, Made, RecordError, Stage};
+use kontig_recorder::{Control, Made, Ready, RecordError, Stage};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -15,12 +17,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// All patterns of guests.
+const GUESTS: &str = "guest";
+
 /// What `--help` teaches.
 const HELP: &str = "Examples:
   kontig oracle record mixed
   kontig oracle record direct-movable --order 4
   kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/7.2 --set vm.defrag_mode=1
   kontig oracle record lru-file --seed 9 && kontig oracle verify recordings/6.1-lru-file
+  kontig oracle record guest-anon --seeds 5 --out oracle/guest/recorded
   kontig oracle record trace mine.txt && kontig oracle verify recordings/6.1-mine
 
 A trace FILE is text, an operation a line ('#' starts a comment), or a recording's trace.bin, unpacked:
@@ -73,6 +79,9 @@ pub struct RecordArgs {
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// guest-* only: record so many seeds, from --seed on; 'guest' is every pattern
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
     /// Size of the requests of direct-* and kcompactd-order (default: 9)
     #[arg(long, value_name = "ORDER")]
     order: Option<u8>,
@@ -82,7 +91,7 @@ pub struct RecordArgs {
     /// A sysctl to set before, such as vm.defrag_mode=1
     #[arg(long = "set", value_name = "SYSCTL=VALUE")]
     set: Vec<String>,
-    /// The recording's folder (default: recordings/KERNEL-EXPERIMENT)
+    /// The recording's folder (default: recordings/KERNEL-EXPERIMENT); with --seeds the one that theirs are in
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// A Debian root the kernel comes from, as oracle/make-root makes it
@@ -92,18 +101,55 @@ pub struct RecordArgs {
 
 /// Runs `kontig oracle record`.
 pub fn record(a: &RecordArgs) -> Result<(), LabError> {
-    let plan = Plan::new(&asked(a)?, a.kernel).map_err(told)?;
+    let plans = plans(a)?;
     let kernel = Kernel::find(a.kernel, a.root.as_deref()).map_err(told)?;
-    let out = a.out.clone().unwrap_or_else(|| Path::new("recordings").join(plan.folder_name(a.kernel)));
-
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let bar = progress_bar();
     let progress = |stage| bar.set_message(message(stage, &kernel.release));
-    let made = kontig_recorder::record(&plan, &kernel, &out, &Control { stop: &stop, progress: &progress });
+    let control = Control { stop: &stop, progress: &progress };
+    let print = |made: Result<Made, RecordError>| {
+        bar.suspend(|| made.map_err(told).and_then(|made| crate::print(&summary(&made))))
+    };
+    let done = match &plans[..] {
+        [(plan, out)] => print(kontig_recorder::record(plan, &kernel, out, &control)),
+        // Of several, those that are there already are left as they are: whoever was interrupted goes on.
+        several => Ready::new(&kernel, &control).map_err(told).and_then(|ready| {
+            let mut missing = several.iter().filter(|(_, out)| !out.exists());
+            missing.try_for_each(|(plan, out)| print(ready.record(plan, out, &control)))
+        }),
+    };
     bar.finish_and_clear();
-    crate::print(&summary(&made.map_err(told)?))
+    done
+}
+
+/// What is to be recorded, each with its folder.
+fn plans(a: &RecordArgs) -> Result<Vec<(Plan, PathBuf)>, LabError> {
+    let asked = asked(a)?;
+    let plan = |asked: &Asked| Plan::new(asked, a.kernel).map_err(told);
+    let Some(seeds) = a.seeds else {
+        let plan = plan(&asked)?;
+        let out = a.out.clone().unwrap_or_else(|| Path::new("recordings").join(plan.folder_name(a.kernel)));
+        return Ok(vec![(plan, out)]);
+    };
+    let all = a.experiment == GUESTS;
+    let names: Vec<String> = match all {
+        true => NAMED.iter().map(|pattern| format!("{PREFIX}{}", pattern.name)).collect(),
+        false => vec![a.experiment.clone()],
+    };
+    if seeds == 0 || !names.iter().all(|name| name.starts_with(PREFIX)) {
+        let reason = format!("--seeds {seeds}: is for {PREFIX}* and '{GUESTS}', and at least 1");
+        return Err(AskedWrongly::Value(reason).into());
+    }
+    let folder = a.out.as_deref().unwrap_or(Path::new("recordings"));
+    let each = (a.seed..a.seed.saturating_add(seeds)).flat_map(|seed| names.iter().map(move |name| (seed, name)));
+    each.map(|(seed, name)| {
+        let plan = plan(&Asked { experiment: name.clone(), seed, ..asked.clone() })?;
+        let out = folder.join(plan.folder_name(a.kernel));
+        Ok((plan, out))
+    })
+    .collect()
 }
 
 fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
@@ -184,6 +230,37 @@ fn summary(made: &Made) -> String {
 mod tests {
     use super::*;
     use kontig_oracle::trace::lru;
+
+    fn args(experiment: &str, seeds: Option<u64>) -> RecordArgs {
+        RecordArgs {
+            experiment: experiment.into(),
+            file: None,
+            kernel: Series::V6_1,
+            ops: None,
+            seed: 3,
+            seeds,
+            order: None,
+            events: false,
+            set: Vec::new(),
+            out: None,
+            root: None,
+        }
+    }
+
+    #[test]
+    fn several_seeds_of_all_patterns_have_a_folder_each() {
+        let plans = plans(&args("guest", Some(2))).expect("patterns");
+        let folders: Vec<String> = plans.iter().map(|(_, out)| out.display().to_string()).collect();
+        assert_eq!(folders.len(), 2 * NAMED.len());
+        assert_eq!(
+            (folders[0].as_str(), folders[7].as_str()),
+            ("recordings/6.1-guest-file-seed3", "recordings/6.1-guest-mixed-seed4",)
+        );
+        for (experiment, seeds) in [("mixed", 2), ("guest-anon", 0)] {
+            let refused = super::plans(&args(experiment, Some(seeds))).expect_err("refused").to_string();
+            assert!(refused.contains(&format!("--seeds {seeds}: is for guest-* and 'guest'")), "{refused}");
+        }
+    }
 
     #[test]
     fn help_shows_how_every_operation_of_an_lru_file_is_written() {

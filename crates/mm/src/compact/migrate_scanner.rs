@@ -71,6 +71,7 @@ impl CompactRun {
         }
         let notes_unsuitable = !m.shared.profile.compaction.hints_where_nothing_found;
         if !low.is_pageblock_aligned() || chosen_by_search {
+            m.shared.work.any = true;
             m.shared.work.blocks_visited += 1;
             let hinted = !notes_unsuitable && filter.honour_skip && m.blocks.skip(low.pageblock());
             if !hinted && self.suitable_source(m, low.pageblock()) {

@@ -77,7 +77,7 @@ impl Default for Faults {
 
 impl About {
     /// Reads `recording.toml`, or goes by the folder's name.
-    pub(super) fn read(folder: &Folder, name: &str) -> Result<About, BadRecording> {
+    pub(crate) fn read(folder: &Folder, name: &str) -> Result<About, BadRecording> {
         const FILE: &str = "recording.toml";
         if !folder.has(FILE) {
             return About::from_name(folder, name);

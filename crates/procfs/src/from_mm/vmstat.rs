@@ -2,15 +2,22 @@
 
 use super::format::{FORMATS, Format};
 use super::items::{NodeItems, ZoneItems};
-use crate::VmStat;
+use crate::{Counters, VmStat};
 use kontig_mm::{Memory, VmEvent};
 
 impl VmStat {
     /// The counters of a machine.
     pub fn of(m: &Memory) -> VmStat {
+        let counted = VmStat::counted(m);
+        VmStat(Format::of(m.profile()).vmstat().0.with(|name| counted.get(name).unwrap_or(0)))
+    }
+
+    /// Of these counters the ones that the engine has; the others are 0 in [`VmStat::of`].
+    pub fn counted(m: &Memory) -> Counters {
         let (zones, nodes) = (ZoneItems::of(m, m.zones().iter()), NodeItems::of(m, m.nodes().iter()));
-        let value = |name: &str| zones.get(name).or_else(|| nodes.get(name)).or_else(|| event(m, name)).unwrap_or(0);
-        VmStat(Format::of(m.profile()).vmstat().0.with(value))
+        let value = |name: &str| zones.get(name).or_else(|| nodes.get(name)).or_else(|| event(m, name));
+        let names = Format::of(m.profile()).vmstat();
+        names.0.names().filter_map(|name| Some((name.to_string(), value(name)?))).collect()
     }
 
     /// The names of the counters of all kernels whose texts are known, those of several as often.

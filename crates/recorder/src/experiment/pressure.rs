@@ -60,6 +60,7 @@ impl Plan {
             events: false,
             board: reclaim.board(),
             reclaim: Some(reclaim),
+            guest: None,
             script: reclaim::SCRIPT,
             expected: reclaim::EXPECTED,
         }

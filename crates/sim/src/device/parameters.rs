@@ -30,6 +30,9 @@ pub struct DiskEntry {
     pub size: String,
     /// Requests it works on at once.
     pub queue_depth: u32,
+    /// Requests the host keeps for it, waiting and taken (`queue/nr_requests`); by default what a disk of its kind has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nr_requests: Option<u32>,
     /// What it reads of one long run, MB/s.
     pub read_mb_s: f64,
     /// What it writes of one long run, MB/s.
@@ -65,6 +68,8 @@ pub(crate) struct Parameters {
     pub(crate) kind: Kind,
     pub(crate) blocks: u32,
     pub(crate) queue_depth: u32,
+    /// Requests the host keeps for the device.
+    pub(crate) nr_requests: Option<u32>,
     /// Moving a block of a long run, ps.
     pub(crate) block_ps: [u64; 2],
     /// Flash: one block alone, ps.
@@ -99,6 +104,9 @@ impl DiskEntry {
         if !(1..=1024).contains(&self.queue_depth) {
             return Err(("queue_depth", format!("queue_depth = {} is not from 1 to 1024", self.queue_depth)));
         }
+        if let Some(n) = self.nr_requests.filter(|n| !(1..=10_000).contains(n)) {
+            return Err(("nr_requests", format!("nr_requests = {n} is not from 1 to 10000")));
+        }
         let block_ps = [
             per_second("read_mb_s", Some(self.read_mb_s * 1e6 / BLOCK_BYTES as f64), self.read_mb_s)?,
             per_second("write_mb_s", Some(self.write_mb_s * 1e6 / BLOCK_BYTES as f64), self.write_mb_s)?,
@@ -107,6 +115,7 @@ impl DiskEntry {
             kind: self.kind,
             blocks,
             queue_depth: self.queue_depth,
+            nr_requests: self.nr_requests,
             block_ps,
             alone_ps: [0; 2],
             request_ps: [0; 2],
@@ -162,13 +171,13 @@ impl DiskEntry {
 }
 
 impl Parameters {
-    /// Requests the host keeps for the device, waiting and taken (`nr_requests`): twice what the device takes where the
-    /// host orders them, else as many as an NVMe queue has.
+    /// Requests the host keeps for the device, waiting and taken (`nr_requests`): where the machine does not say, twice what
+    /// the device takes where the host orders them, else as many as an NVMe queue has.
     pub(crate) fn host_requests(&self) -> u32 {
-        match self.kind {
+        self.nr_requests.unwrap_or(match self.kind {
             Kind::Nvme => 1023,
             Kind::Ssd | Kind::Hdd => 2 * self.queue_depth.min(128),
-        }
+        })
     }
 }
 

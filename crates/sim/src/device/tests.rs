@@ -11,6 +11,7 @@ fn entry(kind: Kind) -> DiskEntry {
         kind,
         size: "256 GiB".into(),
         queue_depth: if nvme { 64 } else { 32 },
+        nr_requests: None,
         read_mb_s: if nvme { 3500.0 } else { 550.0 },
         write_mb_s: if nvme { 2300.0 } else { 520.0 },
         read_us: flash(90.0),

@@ -16,6 +16,7 @@ pub fn ssd() -> DiskEntry {
         kind: DiskKind::Ssd,
         size: "1 GiB".into(),
         queue_depth: 32,
+        nr_requests: None,
         read_mb_s: 400.0,
         write_mb_s: 400.0,
         read_us: Some(100.0),

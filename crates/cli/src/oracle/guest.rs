@@ -1,0 +1,230 @@
+//! `kontig oracle guest`: what real kernels counted while a program took the steps of a pattern, beside what the laboratory counts
+//! when the same steps are taken on the same machine.
+
+use crate::Ending;
+use clap::Args;
+use kontig_lab::guest::{Booted, Counted, MACHINE, play};
+use kontig_lab::{AskedWrongly, LabError};
+use kontig_oracle::guest::compare::{Row, Spread, Verdict, rows};
+use kontig_oracle::guest::{Guest, State, find};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// What `--help` teaches.
+pub const HELP: &str = "Examples:\n  \
+    kontig oracle guest                                  every recording under oracle/guest/recorded\n  \
+    kontig oracle guest --pattern anon --kernel 6.1\n  \
+    kontig oracle guest --no-lab                         the kernels' side alone\n  \
+    kontig oracle record guest-anon --kernel 6.1 --seed 6 && kontig oracle guest recordings/6.1-guest-anon-seed6\n\n\
+    Each recording's steps are taken in the laboratory too, on machine guest-512m with the zones the kernel had, under the \
+    profile of the kernel's series. A row has the mean over the seeds and, in brackets, the least and the most. Events are \
+    counted from the first phase to the last; levels (nr_*) are averaged over the phases' ends. 'inside' is within 15 % of the \
+    kernel's mean, for extfrag* within a factor of 2; '-' is what the laboratory does not count.\n\n\
+    Exit codes: 0 done, whether inside or outside; 2 no such folder, or a malformed recording; 1 failed otherwise.";
+
+/// Where the project's are.
+const RECORDED: &str = "oracle/guest/recorded";
+
+/// Options of `kontig oracle guest`.
+#[derive(Args)]
+pub struct GuestArgs {
+    /// Folders of recordings (default: all under oracle/guest/recorded)
+    #[arg(value_name = "DIR")]
+    recordings: Vec<PathBuf>,
+    /// Only this pattern: file, anon, fork or mixed
+    #[arg(long, value_name = "NAME")]
+    pattern: Option<String>,
+    /// Only this kernel: 6.1 or 7.2
+    #[arg(long, value_name = "SERIES")]
+    kernel: Option<String>,
+    /// Show what the kernels counted, and run nothing
+    #[arg(long)]
+    no_lab: bool,
+    /// Print one JSON document (schema kontig.guest/1) instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// The recordings of a pattern on a kernel, and its runs in the laboratory.
+struct Group {
+    pattern: String,
+    series: String,
+    guests: Vec<Guest>,
+    lab: Lab,
+}
+
+enum Lab {
+    NotAsked,
+    Failed(String),
+    Runs(Vec<Vec<State>>),
+}
+
+/// Runs `kontig oracle guest`.
+pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
+    let mut groups = groups(args)?;
+    if groups.is_empty() {
+        let reason = "no recording of a pattern is left; 'kontig oracle record guest-anon' makes one";
+        return Err(AskedWrongly::Value(reason.into()).into());
+    }
+    let mut documents = Vec::new();
+    for group in &mut groups {
+        if !args.no_lab {
+            group.lab = in_the_laboratory(&group.guests)?;
+        }
+        match args.json {
+            true => documents.push(group.as_json()),
+            false => crate::print(&group.table())?,
+        }
+    }
+    if args.json {
+        crate::print(&format!(
+            "{:#}\n",
+            json!({ "schema": "kontig.guest/1", "machine": MACHINE, "tables": documents })
+        ))?;
+    }
+    Ok(Ending::Done)
+}
+
+/// Recordings by pattern and kernel, in the order of their names.
+fn groups(args: &GuestArgs) -> Result<Vec<Group>, LabError> {
+    if let Some(name) = args.pattern.as_ref().filter(|name| find(name).is_none()) {
+        let known: Vec<&str> = kontig_program::pattern::NAMED.iter().map(|pattern| pattern.name).collect();
+        return Err(AskedWrongly::Value(format!("--pattern {name}: known are {}", known.join(", "))).into());
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for dir in folders(&args.recordings)? {
+        let guest = Guest::open(&dir).map_err(|e| AskedWrongly::Value(e.to_string()))?;
+        let wanted = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|asked| asked == is);
+        if !wanted(&args.pattern, &guest.pattern) || !wanted(&args.kernel, &guest.series) {
+            continue;
+        }
+        match groups.iter_mut().find(|g| g.pattern == guest.pattern && g.series == guest.series) {
+            Some(group) => group.guests.push(guest),
+            None => groups.push(Group {
+                pattern: guest.pattern.clone(),
+                series: guest.series.clone(),
+                guests: vec![guest],
+                lab: Lab::NotAsked,
+            }),
+        }
+    }
+    Ok(groups)
+}
+
+fn folders(asked: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
+    if !asked.is_empty() {
+        return Ok(asked.to_vec());
+    }
+    let entries = std::fs::read_dir(Path::new(RECORDED))
+        .map_err(|e| AskedWrongly::Unreadable { path: RECORDED.into(), reason: e.to_string() })?;
+    let mut all: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|path| path.is_dir()).collect();
+    all.sort();
+    Ok(all)
+}
+
+/// Every recording's steps, on the machine as its kernel had it.
+fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
+    let (machine, _) = kontig_lab::catalog::machine(MACHINE)?;
+    let mut runs = Vec::new();
+    for guest in guests {
+        let Some(pattern) = find(&guest.pattern) else { continue };
+        let profile = kontig_lab::catalog::profile(&guest.series)?;
+        let booted = Booted {
+            zones: guest.zones.iter().map(|zone| zone.spec.clone()).collect(),
+            taken: guest.zones.iter().map(|zone| zone.taken).sum(),
+        };
+        match play(&machine, &booted, profile, pattern.steps(guest.seed)) {
+            Ok(counted) => runs.push(counted.into_iter().map(state).collect()),
+            // What one pattern cannot do is said in its table; the others go on.
+            Err(e @ LabError::Failed(_)) => return Ok(Lab::Failed(e.to_string())),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(Lab::Runs(runs))
+}
+
+fn state(counted: Counted) -> State {
+    State { phase: counted.phase.into(), counters: counted.counters }
+}
+
+impl Group {
+    fn rows(&self) -> Vec<Row> {
+        let kernel: Vec<&[State]> = self.guests.iter().map(|guest| guest.states.as_slice()).collect();
+        let lab: Vec<&[State]> = match &self.lab {
+            Lab::Runs(runs) => runs.iter().map(Vec::as_slice).collect(),
+            Lab::NotAsked | Lab::Failed(_) => Vec::new(),
+        };
+        rows(&kernel, &lab)
+    }
+
+    fn seeds(&self) -> Vec<u64> {
+        self.guests.iter().map(|guest| guest.seed).collect()
+    }
+
+    fn table(&self) -> String {
+        let seeds: Vec<String> = self.seeds().iter().map(u64::to_string).collect();
+        let what = find(&self.pattern).map_or("", |pattern| pattern.what);
+        let version = &self.guests[0].version;
+        let mut out = format!("{}: {what}\nLinux {version}, seeds {}", self.pattern, seeds.join(", "));
+        out += &match &self.lab {
+            Lab::NotAsked => "; the laboratory was not asked\n".to_string(),
+            Lab::Failed(why) => format!("; the laboratory's side is missing: {why}\n"),
+            Lab::Runs(_) => format!("; laboratory: {MACHINE}, profile {}\n", self.series),
+        };
+        let rows = self.rows();
+        out += &format!("{:<32} {:>28} {:>28} {:>7}  \n", "counter", "kernel", "laboratory", "ratio");
+        for row in &rows {
+            let ratio = row.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}"));
+            let lab = row.lab.map_or("-".into(), in_words);
+            let verdict = match row.verdict() {
+                Verdict::Inside => "inside",
+                Verdict::Outside => "outside",
+                Verdict::Missing => "",
+            };
+            out +=
+                format!("{:<32} {:>28} {lab:>28} {ratio:>7}  {verdict}", row.counter, in_words(row.kernel)).trim_end();
+            out.push('\n');
+        }
+        let count = |verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
+        let [inside, outside, missing] = [Verdict::Inside, Verdict::Outside, Verdict::Missing].map(count);
+        out + &format!("{inside} inside, {outside} outside, {missing} not counted in the laboratory\n\n")
+    }
+
+    fn as_json(&self) -> Value {
+        let spread = |s: Spread| json!({ "mean": s.mean, "least": s.least, "most": s.most });
+        let row = |row: &Row| {
+            json!({
+                "counter": row.counter,
+                "kernel": spread(row.kernel),
+                "laboratory": row.lab.map(spread),
+                "ratio": row.ratio(),
+                "verdict": match row.verdict() {
+                    Verdict::Inside => "inside",
+                    Verdict::Outside => "outside",
+                    Verdict::Missing => "not-counted",
+                },
+            })
+        };
+        let missing = match &self.lab {
+            Lab::NotAsked => Some("not asked"),
+            Lab::Failed(why) => Some(why.as_str()),
+            Lab::Runs(_) => None,
+        };
+        json!({
+            "pattern": self.pattern,
+            "kernel": self.guests[0].version,
+            "profile": self.series,
+            "seeds": self.seeds(),
+            "laboratory_missing": missing,
+            "rows": self.rows().iter().map(row).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// A mean with the least and the most.
+fn in_words(s: Spread) -> String {
+    if s.least == s.most {
+        return format!("{:.0}", s.mean);
+    }
+    format!("{:.0} [{:.0}..{:.0}]", s.mean, s.least, s.most)
+}

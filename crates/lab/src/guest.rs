@@ -1,0 +1,126 @@
+//! A pattern played in the laboratory on the machine that a real kernel was recorded on.
+//!
+//! The rule: the machine is the kernel's own. Its zones have the pages that the kernel managed when counting began, and as many of
+//! them are taken, by requests of a driver for single unmovable pages, as the kernel had taken for itself. Everything else, disks
+//! and swap and costs, is in the machine's file. What is counted is what the engine counts under the kernel's names: what it does
+//! not have is not there.
+
+use crate::error::{AskedWrongly, Failed, LabError};
+use kontig_mm::event::{Event, Listen};
+use kontig_mm::types::PAGEBLOCK_ORDER;
+use kontig_mm::{MachineSpec, Memory, Profile, ZoneSpec};
+use kontig_procfs::{Counters, VmStat};
+use kontig_program::pattern::Step;
+use kontig_program::{Batch, Gfp, Op, Order, Outcome, Placement, Program};
+use kontig_sim::{CostModel, Machine, MachineFile, TaskId};
+use kontig_workload::pattern::{Player, file_name};
+
+/// The machine's file.
+pub const MACHINE: &str = "guest-512m";
+/// ns between two looks at the process.
+const LOOK_NS: u64 = 1_000_000;
+/// Far longer than any pattern: 10 minutes of the machine's time.
+const LONGEST_NS: u64 = 600 * 1_000_000_000;
+
+/// The machine as a kernel had it when counting began.
+#[derive(Clone, Debug)]
+pub struct Booted {
+    /// Its zones.
+    pub zones: Vec<ZoneSpec>,
+    /// Pages that the kernel had for itself.
+    pub taken: u64,
+}
+
+/// What was counted up to the end of a phase.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// The phase.
+    pub phase: &'static str,
+    /// The counters, by the kernel's names.
+    pub counters: Counters,
+}
+
+/// Plays the steps on the machine, with the rules of the profile.
+///
+/// # Errors
+/// If the machine cannot be, or the run cannot go on.
+pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<Step>) -> Result<Vec<Counted>, LabError> {
+    let asked = |reason: String| AskedWrongly::Contradictory { path: file.name.clone(), reason };
+    let failed = |reason: String| LabError::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
+    let spec = MachineSpec { cpus: file.cpus, zones: booted.zones.clone(), thp: file.thp, lru: true };
+    let memory = Memory::new(&spec, profile).map_err(|e| asked(e.to_string()))?;
+    let mut m = Machine::new(memory, CostModel::new(&file.costs));
+    m.attach_disks(file).map_err(|wrong| asked(wrong.reason))?;
+    for step in &steps {
+        if let Step::File(number, pages) = step
+            && !m.lay_file(file_name(*number), *pages)
+        {
+            return Err(asked(format!("disk {} has no room for {pages} pages of a file", file.disk[0].name)).into());
+        }
+    }
+    let own = m.spawn(Box::new(Taker { left: booted.taken }), Placement::Cpu(0));
+    m.run(LONGEST_NS, Some(own)).map_err(|e| failed(e.to_string()))?;
+    m.memory_mut().trace().listen(Listen::EXTFRAG);
+    let player = m.spawn(Box::new(Player::new(steps)), Placement::Cpu(0));
+    let mut events = [0; 3];
+    let mut all = Vec::new();
+    loop {
+        let now = m.now();
+        let stop = m.run(now + LOOK_NS, Some(player)).map_err(|e| failed(e.to_string()))?;
+        count(&mut m, &mut events);
+        if let Some(phase) = phase_of(&mut m, player) {
+            all.push(Counted { phase, counters: counters(&m, &events) });
+        }
+        if stop == kontig_sim::Stop::ProgramDone {
+            return Ok(all);
+        }
+        if m.now() > LONGEST_NS {
+            return Err(failed("is still on its way after ten minutes of its time".into()));
+        }
+    }
+}
+
+/// What is counted: by the machine and its engine, and of the tracepoint.
+fn counters(m: &Machine, events: &[u64; 3]) -> Counters {
+    let engine = VmStat::counted(m.memory());
+    let names = VmStat::of(m.memory());
+    let known = names.0.names().filter_map(|name| Some((name, m.counter(name).or_else(|| engine.get(name))?)));
+    let of_tracepoint = ["extfrag", "extfrag_small", "extfrag_pageblock"].into_iter().zip(*events);
+    known.chain(of_tracepoint).map(|(name, n)| (name.to_string(), n)).collect()
+}
+
+/// The phase at which the process rests, which then may go on.
+fn phase_of(m: &mut Machine, player: TaskId) -> Option<&'static str> {
+    let program: &mut dyn std::any::Any = m.program_mut(player)?;
+    let player: &mut Player = program.downcast_mut()?;
+    let phase = player.resting()?;
+    player.go_on();
+    Some(phase)
+}
+
+/// Adds events of fragmentation up: all, from smaller blocks, from those as large as a pageblock.
+fn count(m: &mut Machine, events: &mut [u64; 3]) {
+    for (_, event) in m.take_events(m.now()) {
+        if let Event::PageAllocExtfrag { fallback_order, .. } = event {
+            events[0] += 1;
+            events[if fallback_order < PAGEBLOCK_ORDER { 1 } else { 2 }] += 1;
+        }
+    }
+}
+
+/// The driver: single pages, one after another.
+#[derive(Clone)]
+struct Taker {
+    left: u64,
+}
+
+impl Program for Taker {
+    fn next(&mut self, _: &[Outcome], todo: &mut Batch) {
+        let some = self.left.min(256);
+        self.left -= some;
+        todo.extend((0..some).map(|_| Op::AllocPages { gfp: Gfp::KERNEL, order: Order::ZERO }));
+    }
+    fn progress(&self) -> f64 {
+        if self.left == 0 { 1.0 } else { 0.0 }
+    }
+}

@@ -1,0 +1,49 @@
+//! Patterns that real kernels are recorded with, played on the guest's machine.
+
+use kontig_lab::catalog;
+use kontig_lab::guest::{Booted, Counted, MACHINE, play};
+use kontig_program::pattern::{NAMED, phases};
+
+fn played(pattern: usize, profile: &str, seed: u64) -> Vec<Counted> {
+    let (machine, _) = catalog::machine(MACHINE).expect("it comes along");
+    // About what a kernel has for itself after boot.
+    let booted = Booted { zones: machine.spec().expect("a machine").zones, taken: 7000 };
+    let profile = catalog::profile(profile).expect("it comes along");
+    play(&machine, &booted, profile, NAMED[pattern].steps(seed)).expect("it is played")
+}
+
+fn counter(counted: &Counted, name: &str) -> u64 {
+    counted.counters.get(name).unwrap_or_else(|| panic!("{name} is counted"))
+}
+
+#[test]
+fn every_pattern_is_played_to_its_end_and_counted_at_each_phase() {
+    for (i, pattern) in NAMED.iter().enumerate() {
+        for profile in ["6.1", "7.2"] {
+            let counted = played(i, profile, 1);
+            let steps = pattern.steps(1);
+            assert!(counted.iter().map(|c| c.phase).eq(phases(&steps)), "{} on {profile}", pattern.name);
+            let [first, last] = [&counted[0], counted.last().expect("phases")];
+            assert_eq!(counter(first, "pgscan_kswapd"), 0, "{} on {profile}", pattern.name);
+            let scanned = counter(last, "pgscan_kswapd") + counter(last, "pgscan_direct");
+            assert!(scanned > 10_000, "{} on {profile} is under pressure: {scanned}", pattern.name);
+        }
+    }
+}
+
+#[test]
+fn the_same_steps_are_counted_the_same() {
+    let counters = || played(1, "6.1", 4).into_iter().map(|c| c.counters).collect::<Vec<_>>();
+    assert_eq!(counters(), counters());
+}
+
+#[test]
+fn what_was_swapped_out_and_is_touched_again_is_swapped_in() {
+    let counted = played(1, "6.1", 2);
+    let end = counted.last().expect("phases");
+    let (out, back) = (counter(end, "pswpout"), counter(end, "pswpin"));
+    // Of the 157,286 pages of the process as many have no room at any time, and each of them is touched again.
+    let managed: u64 = 480 << 8;
+    let no_room = 157_286 - managed;
+    assert!(out > no_room && back > no_room, "{out} out, {back} in, {no_room} have no room");
+}

@@ -1,0 +1,178 @@
+//! What a real kernel counted while a program of its own took the steps of a pattern, and how a simulated one compares.
+//!
+//! A recording of this kind is a reference, not a thing to replay: a kernel that has the machine to itself boots, lays out its
+//! memory and runs its daemons in its own time. The rule: the same pattern is recorded with several seeds, what is counted is
+//! compared as means, and both spreads are shown ([`compare`]).
+
+pub mod compare;
+
+use crate::error::BadRecording;
+use crate::recording::about::About;
+use crate::recording::files::Folder;
+use kontig_mm::types::PAGEBLOCK_PAGES;
+use kontig_mm::{ZoneSpec, ZoneType};
+use kontig_procfs::zoneinfo::Zone;
+use kontig_procfs::{Counters, VmStat, ZoneInfo};
+use kontig_program::pattern::{self, NAMED, Named};
+use std::path::Path;
+
+/// What an experiment's name begins with, before the pattern's.
+pub const PREFIX: &str = "guest-";
+/// The steps, as the guest had them, and the texts of all phases.
+const STEPS: &str = "steps.txt";
+const STATES: &str = "states.txt";
+
+/// A recording of a pattern.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// The kernel's series.
+    pub series: String,
+    /// The kernel's version.
+    pub version: String,
+    /// The pattern's name.
+    pub pattern: String,
+    /// The seed of its steps.
+    pub seed: u64,
+    /// What was counted, phase by phase.
+    pub states: Vec<State>,
+    /// The zones when counting began.
+    pub zones: Vec<BootedZone>,
+}
+
+/// What was counted up to the end of a phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The phase.
+    pub phase: String,
+    /// `/proc/vmstat`, and what a tracepoint was counted beside it ([`EXTFRAG`]).
+    pub counters: Counters,
+}
+
+/// Counters of `kmem:mm_page_alloc_extfrag`: all, those that took pages from a smaller block, and those from one as large as a
+/// pageblock.
+pub const EXTFRAG: [&str; 3] = ["extfrag", "extfrag_small", "extfrag_pageblock"];
+
+/// A zone as a kernel had it when counting began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootedZone {
+    /// Its extent.
+    pub spec: ZoneSpec,
+    /// Pages that were neither free nor on a list that reclaim works on: the kernel's own.
+    pub taken: u64,
+}
+
+impl Guest {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// If it is not there, is none of a pattern, or is damaged.
+    pub fn open(dir: &Path) -> Result<Guest, BadRecording> {
+        let folder = Folder::open(dir)?;
+        let about = About::read(&folder, &folder.name())?;
+        let wrong = |file: &str, reason: String| BadRecording::whole(folder.path(file), reason);
+        let pattern = about.experiment.strip_prefix(PREFIX).and_then(find);
+        let (Some(pattern), Some(seed)) = (pattern, about.seed) else {
+            let reason = format!("'{}' is no pattern's recording with a seed", about.experiment);
+            return Err(wrong("recording.toml", reason));
+        };
+        if folder.text(STEPS)? != pattern::text(&pattern.steps(seed)) {
+            let reason = format!("these are not the steps that pattern {} has now: record it anew", pattern.name);
+            return Err(wrong(STEPS, reason));
+        }
+        let text = folder.text(STATES)?;
+        let read = |phase: &str, kind: &str| {
+            section(&text, phase, kind).ok_or_else(|| wrong(STATES, format!("has no '== {phase} {kind}'")))
+        };
+        let bad = |e: kontig_procfs::BadText| BadRecording::whole(folder.path(STATES), e.to_string());
+        let mut states = Vec::new();
+        let mut zones = Vec::new();
+        for phase in pattern::phases(&pattern.steps(seed)) {
+            let at = |kind: &str| format!("{phase} {kind}");
+            let mut counters = VmStat::parse(&at("vmstat"), read(phase, "vmstat")?).map_err(bad)?.0;
+            match extfrag(read(phase, "extfrag")?) {
+                Some(events) => EXTFRAG.iter().zip(events).for_each(|(name, n)| counters.push(*name, n)),
+                None => return Err(wrong(STATES, format!("'== {}' has a line of another form", at("extfrag")))),
+            }
+            if states.is_empty() {
+                let info = ZoneInfo::parse(&at("zoneinfo"), read(phase, "zoneinfo")?).map_err(bad)?;
+                zones = info.zones.iter().filter_map(booted).collect();
+            }
+            states.push(State { phase: phase.into(), counters });
+        }
+        let (series, version, pattern) = (about.series, about.version, pattern.name.into());
+        Ok(Guest { series, version, pattern, seed, states, zones })
+    }
+}
+
+/// The pattern of a name.
+pub fn find(name: &str) -> Option<&'static Named> {
+    NAMED.iter().find(|pattern| pattern.name == name)
+}
+
+/// The text under a line `== PHASE KIND`.
+fn section<'a>(text: &'a str, phase: &str, kind: &str) -> Option<&'a str> {
+    let head = format!("== {phase} {kind}\n");
+    let from = if text.starts_with(&head) { 0 } else { text.find(&format!("\n{head}"))? + 1 } + head.len();
+    let rest = &text[from..];
+    Some(&rest[..rest.find("\n== ").map_or(rest.len(), |end| end + 1)])
+}
+
+/// Events of the tracepoint: all, from smaller blocks, from those as large as a pageblock.
+fn extfrag(text: &str) -> Option<[u64; 3]> {
+    let mut sum = [0; 3];
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, _, small, large] = words[..] else { return None };
+        let (small, large): (u64, u64) = (small.parse().ok()?, large.parse().ok()?);
+        sum = [sum[0] + small + large, sum[1] + small, sum[2] + large];
+    }
+    Some(sum)
+}
+
+/// A zone with memory; none of one without.
+fn booted(zone: &Zone) -> Option<BootedZone> {
+    let populated = zone.populated.as_ref()?;
+    let kind = [ZoneType::Dma, ZoneType::Dma32, ZoneType::Normal].into_iter().find(|t| t.name() == zone.at.zone)?;
+    let pages = |name: &str| zone.sizes.get(name).unwrap_or(0);
+    let listed: u64 = populated.counters.iter().filter(|(name, _)| is_list(name)).map(|(_, n)| n).sum();
+    // Free pages beside the lists of free blocks: those of the CPUs.
+    let on_cpus: u64 = populated.cpus.iter().filter_map(|cpu| cpu.lists.get("count")).sum();
+    // The engine's zones begin with a pageblock, the first of all with frame 0, which nobody has.
+    let first = populated.last.get("start_pfn").unwrap_or(0);
+    let start = (first / u64::from(PAGEBLOCK_PAGES)) * u64::from(PAGEBLOCK_PAGES);
+    let end = (first + pages("spanned")).next_multiple_of(u64::from(PAGEBLOCK_PAGES));
+    let spec = ZoneSpec {
+        node: 0,
+        kind,
+        start: u32::try_from(start).ok()?,
+        end: u32::try_from(end).ok()?,
+        present: pages("present"),
+        managed: pages("managed"),
+    };
+    Some(BootedZone { spec, taken: pages("managed").saturating_sub(zone.free + listed + on_cpus) })
+}
+
+/// Whether a zone's counter is the size of a list that reclaim works on.
+fn is_list(name: &str) -> bool {
+    matches!(name.strip_prefix("nr_zone_"), Some(rest) if rest.starts_with("inactive_") || rest.starts_with("active_") || rest == "unevictable")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_under_its_phase_and_kind() {
+        let text = "== start vmstat\na 1\n== start extfrag\nb\n== end vmstat\na 2\n";
+        assert_eq!(section(text, "start", "vmstat"), Some("a 1\n"));
+        assert_eq!(section(text, "start", "extfrag"), Some("b\n"));
+        assert_eq!(section(text, "end", "vmstat"), Some("a 2\n"));
+        assert_eq!(section(text, "end", "extfrag"), None);
+    }
+
+    #[test]
+    fn events_are_added_up_by_the_size_of_the_block() {
+        assert_eq!(extfrag("movable unmovable 8 7\nunmovable movable 0 4\n"), Some([19, 8, 11]));
+        assert_eq!(extfrag("movable unmovable 8\n"), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! A pattern's counters on a real kernel and in the laboratory: means and spreads over seeds, and whether they agree.
+//!
+//! Events (`pgscan_kswapd`) are counted from the first phase to the last. Levels (`nr_inactive_file`) are averaged over the
+//! phases' ends, the first aside, where nothing has happened yet. What nobody has counted is no zero: the row says who has not.
+
+use super::{EXTFRAG, State};
+
+/// A counter agrees if the laboratory's mean is within this share of the kernel's.
+pub const TOLERANCE: f64 = 0.15;
+/// Events of fragmentation agree within this factor.
+pub const EXTFRAG_FACTOR: f64 = 2.0;
+
+/// The counters that are compared, by what their names begin with.
+const COMPARED: [&str; 8] = ["pgscan", "pgsteal", "pgalloc", "workingset_", "pswp", "nr_", "thp_", "extfrag"];
+
+/// A counter over seeds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+/// Whether both agree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Within the tolerance.
+    Inside,
+    /// Not.
+    Outside,
+    /// One of them has not counted it.
+    Missing,
+}
+
+/// A counter on both sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// Its name.
+    pub counter: String,
+    /// On the kernel.
+    pub kernel: Spread,
+    /// In the laboratory, if it counts such a thing.
+    pub lab: Option<Spread>,
+}
+
+impl Row {
+    /// The laboratory's mean by the kernel's; none where the kernel has counted nothing.
+    pub fn ratio(&self) -> Option<f64> {
+        self.lab.filter(|_| self.kernel.mean > 0.0).map(|lab| lab.mean / self.kernel.mean)
+    }
+
+    /// Whether they agree.
+    pub fn verdict(&self) -> Verdict {
+        let Some(lab) = self.lab else { return Verdict::Missing };
+        let (least, most) = match EXTFRAG.contains(&self.counter.as_str()) {
+            true => (1.0 / EXTFRAG_FACTOR, EXTFRAG_FACTOR),
+            false => (1.0 - TOLERANCE, 1.0 + TOLERANCE),
+        };
+        let inside = match self.ratio() {
+            Some(ratio) => (least..=most).contains(&ratio),
+            None => lab.mean == 0.0,
+        };
+        if inside { Verdict::Inside } else { Verdict::Outside }
+    }
+}
+
+/// The rows of a pattern: its runs on a kernel, a seed each, and those in the laboratory, none if there are none. Counters that
+/// nobody has moved are left out.
+pub fn rows(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
+    let Some(names) = kernel.first().and_then(|run| run.first()).map(|state| state.counters.names()) else {
+        return Vec::new();
+    };
+    let wanted = names.filter(|name| COMPARED.iter().any(|prefix| name.starts_with(prefix)));
+    let row = |counter: &str| {
+        let lab = Spread::of(lab, counter);
+        Some(Row { counter: counter.into(), kernel: Spread::of(kernel, counter)?, lab })
+    };
+    wanted.filter_map(row).filter(|row| row.kernel.most > 0.0 || row.lab.is_some_and(|lab| lab.most > 0.0)).collect()
+}
+
+impl Spread {
+    /// Over runs; none if a run has not counted it, or there is no run.
+    fn of(runs: &[&[State]], counter: &str) -> Option<Spread> {
+        let values = runs.iter().map(|run| value(run, counter)).collect::<Option<Vec<f64>>>()?;
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let least = values.iter().copied().reduce(f64::min)?;
+        Some(Spread { mean, least, most: values.iter().copied().reduce(f64::max)? })
+    }
+}
+
+/// What a run has of a counter.
+fn value(run: &[State], counter: &str) -> Option<f64> {
+    let counts = run.iter().map(|state| state.counters.get(counter)).collect::<Option<Vec<u64>>>()?;
+    let (first, rest) = counts.split_first()?;
+    let last = rest.last()?;
+    Some(if is_level(counter) {
+        rest.iter().sum::<u64>() as f64 / rest.len() as f64
+    } else {
+        last.saturating_sub(*first) as f64
+    })
+}
+
+/// Whether a counter says how many there are, and not how many there have been.
+fn is_level(counter: &str) -> bool {
+    const EVENTS: [&str; 6] = [
+        "nr_vmscan_write",
+        "nr_vmscan_immediate_reclaim",
+        "nr_dirtied",
+        "nr_written",
+        "nr_throttled_written",
+        "nr_foll_pin_",
+    ];
+    counter == "workingset_nodes"
+        || counter.starts_with("nr_") && !EVENTS.iter().any(|event| counter.starts_with(event))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_procfs::Counters;
+
+    fn run(phases: &[&[(&str, u64)]]) -> Vec<State> {
+        let state = |counts: &&[(&str, u64)]| State {
+            phase: "p".into(),
+            counters: counts.iter().map(|(name, n)| (name.to_string(), *n)).collect::<Counters>(),
+        };
+        phases.iter().map(state).collect()
+    }
+
+    fn one(kernel: &[Vec<State>], lab: &[Vec<State>]) -> Row {
+        let [kernel, lab] = [kernel, lab].map(|runs| runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let rows = rows(&kernel, &lab);
+        assert_eq!(rows.len(), 1);
+        rows[0].clone()
+    }
+
+    #[test]
+    fn events_are_counted_from_the_first_phase_and_levels_are_averaged_over_the_others() {
+        let events = run(&[&[("pgscan_kswapd", 10)], &[("pgscan_kswapd", 50)], &[("pgscan_kswapd", 110)]]);
+        assert_eq!(one(&[events], &[]).kernel.mean, 100.0);
+        let level = run(&[&[("nr_free_pages", 900)], &[("nr_free_pages", 10)], &[("nr_free_pages", 30)]]);
+        assert_eq!(one(&[level], &[]).kernel.mean, 20.0);
+    }
+
+    #[test]
+    fn what_is_outside_is_said_to_be() {
+        let counted = |n| run(&[&[("pgsteal_direct", 0)], &[("pgsteal_direct", n)]]);
+        let row = one(&[counted(90), counted(110)], &[counted(114)]);
+        assert_eq!((row.kernel.least, row.kernel.most, row.verdict()), (90.0, 110.0, Verdict::Inside));
+        assert_eq!(one(&[counted(100)], &[counted(116)]).verdict(), Verdict::Outside);
+        assert_eq!(one(&[counted(0)], &[counted(1)]).verdict(), Verdict::Outside);
+        assert_eq!(one(&[counted(100)], &[]).verdict(), Verdict::Missing);
+        let events = |n| run(&[&[("extfrag", 0)], &[("extfrag", n)]]);
+        assert_eq!(one(&[events(10)], &[events(20)]).verdict(), Verdict::Inside);
+        assert_eq!(one(&[events(10)], &[events(4)]).verdict(), Verdict::Outside);
+    }
+
+    #[test]
+    fn what_the_laboratory_does_not_count_is_missing_and_no_zero() {
+        let kernel = run(&[&[("nr_mapped", 1)], &[("nr_mapped", 2)]]);
+        let lab = run(&[&[("nr_other", 1)], &[("nr_other", 2)]]);
+        assert_eq!(one(&[kernel], &[lab]).verdict(), Verdict::Missing);
+    }
+}

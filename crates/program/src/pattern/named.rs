@@ -1,0 +1,254 @@
+//! The patterns that real kernels are recorded with, for a machine of 512 MiB: files twice as large as memory, memory of a
+//! process a fifth larger, children of a process that fills half of it, and all of this together.
+
+use super::{Random, Step};
+use crate::SplitMix64;
+
+/// Pages of the machine's memory, as its maker counts them: 512 MiB.
+pub const MEMORY_PAGES: u32 = 512 << 8;
+/// Pages of its swap: 768 MiB.
+pub const SWAP_PAGES: u32 = 768 << 8;
+
+/// A pattern with a name.
+pub struct Named {
+    /// The name.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    steps: fn(&mut SplitMix64) -> Vec<Step>,
+}
+
+impl Named {
+    /// Its steps with this seed.
+    pub fn steps(&self, seed: u64) -> Vec<Step> {
+        (self.steps)(&mut SplitMix64::new(seed))
+    }
+}
+
+/// All of them.
+pub const NAMED: &[Named] = &[
+    Named {
+        name: "file",
+        what: "a file twice the memory is read in order, twice, at random, and beside a part that is read again and again",
+        steps: file,
+    },
+    Named {
+        name: "anon",
+        what: "a process writes to memory 1.2 times the machine's in order, twice, and at random",
+        steps: anon,
+    },
+    Named {
+        name: "fork",
+        what: "a process of 192 MiB has children that write to parts of it, and others that become another program",
+        steps: fork,
+    },
+    Named {
+        name: "mixed",
+        what: "a process reads a file, writes another, writes to memory of its own and to huge pages, and has children",
+        steps: mixed,
+    },
+];
+
+/// The generator's next number as the seed of a step.
+fn at_random(random: &mut SplitMix64, first: u32, pages: u32, count: u32) -> Random {
+    // Numbers are told apart well enough by 32 bits, and every reader of text takes them.
+    Random { first, pages, count, seed: random.next_u64() >> 32 }
+}
+
+const FILE_PAGES: u32 = 2 * MEMORY_PAGES;
+const FILE_RANDOM_READS: u32 = MEMORY_PAGES / 2;
+/// Pages read in each of so many rounds, and those between two rounds.
+const HOT_PAGES: u32 = MEMORY_PAGES / 8;
+const COLD_PAGES: u32 = MEMORY_PAGES / 4;
+const HOT_ROUNDS: u32 = 8;
+
+fn file(random: &mut SplitMix64) -> Vec<Step> {
+    let mut steps = vec![
+        Step::File(0, FILE_PAGES),
+        Step::Phase("start"),
+        Step::Read(0, 0, FILE_PAGES),
+        Step::Phase("in-order"),
+        Step::Read(0, 0, FILE_PAGES),
+        Step::Phase("again"),
+        Step::ReadRandom(0, at_random(random, 0, FILE_PAGES, FILE_RANDOM_READS)),
+        Step::Phase("at-random"),
+    ];
+    let hot = random.below(FILE_PAGES - HOT_PAGES);
+    for _ in 0..HOT_ROUNDS {
+        steps.push(Step::Read(0, hot, HOT_PAGES));
+        steps.push(Step::Read(0, random.below(FILE_PAGES - COLD_PAGES), COLD_PAGES));
+    }
+    steps.push(Step::Phase("hot-part"));
+    steps
+}
+
+const ANON_PAGES: u32 = MEMORY_PAGES / 5 * 6;
+const ANON_RANDOM: u32 = MEMORY_PAGES / 4;
+
+fn anon(random: &mut SplitMix64) -> Vec<Step> {
+    vec![
+        Step::Phase("start"),
+        Step::Map(0, ANON_PAGES),
+        Step::Touch(0, 0, ANON_PAGES),
+        Step::Phase("in-order"),
+        Step::Touch(0, 0, ANON_PAGES),
+        Step::Phase("again"),
+        Step::TouchRandom(0, at_random(random, 0, ANON_PAGES, ANON_RANDOM)),
+        Step::Phase("at-random"),
+        Step::Unmap(0),
+        Step::Phase("unmapped"),
+    ]
+}
+
+const PARENT_PAGES: u32 = MEMORY_PAGES / 8 * 3;
+/// Children that share the parent's memory: pages of it they write to, pages of their own, how long they live, how many there
+/// are and at once.
+const CHILD_WRITES: u32 = 4096;
+const CHILD_PAGES: u32 = 8192;
+/// Far longer than any of them works: as many live at once however fast the machine is.
+const CHILD_SLEEPS_US: u32 = 2_000_000;
+const CHILDREN: usize = 18;
+const CHILDREN_AT_ONCE: usize = 6;
+/// Children that become another program.
+const PROGRAM_PAGES: u32 = 4096;
+const PROGRAMS: usize = 24;
+const PROGRAMS_AT_ONCE: usize = 4;
+
+fn fork(random: &mut SplitMix64) -> Vec<Step> {
+    let mut steps =
+        vec![Step::Phase("start"), Step::Map(0, PARENT_PAGES), Step::Touch(0, 0, PARENT_PAGES), Step::Phase("parent")];
+    for child in 0..CHILDREN {
+        if child >= CHILDREN_AT_ONCE {
+            steps.push(Step::Wait);
+        }
+        steps.extend([
+            Step::Fork,
+            Step::TouchRandom(0, at_random(random, 0, PARENT_PAGES, CHILD_WRITES)),
+            Step::Map(1, CHILD_PAGES),
+            Step::Touch(1, 0, CHILD_PAGES),
+            Step::Sleep(CHILD_SLEEPS_US),
+            Step::End,
+            Step::TouchRandom(0, at_random(random, 0, PARENT_PAGES, CHILD_WRITES)),
+        ]);
+    }
+    steps.extend([Step::WaitAll, Step::Phase("children")]);
+    for program in 0..PROGRAMS {
+        if program >= PROGRAMS_AT_ONCE {
+            steps.push(Step::Wait);
+        }
+        steps.extend([
+            Step::Fork,
+            Step::Exec,
+            Step::Map(0, PROGRAM_PAGES),
+            Step::Touch(0, 0, PROGRAM_PAGES),
+            Step::Sleep(random.below(CHILD_SLEEPS_US)),
+            Step::End,
+        ]);
+    }
+    steps.extend([Step::WaitAll, Step::Phase("programs")]);
+    steps
+}
+
+const MIXED_FILE_PAGES: u32 = MEMORY_PAGES;
+const HEAP_PAGES: u32 = MEMORY_PAGES / 2;
+const HUGE_PAGES: u32 = MEMORY_PAGES / 8;
+const ROUNDS: u32 = 8;
+/// Pages read, written to and written in a round.
+const ROUND_READS: u32 = MEMORY_PAGES / 8;
+const ROUND_TOUCHES: u32 = 8192;
+const ROUND_WRITES: u32 = 4096;
+const ROUND_CHILD_SLEEPS_US: u32 = 200_000;
+
+fn mixed(random: &mut SplitMix64) -> Vec<Step> {
+    let mut steps = vec![
+        Step::File(0, MIXED_FILE_PAGES),
+        Step::Phase("start"),
+        Step::Map(0, HEAP_PAGES),
+        Step::Touch(0, 0, HEAP_PAGES),
+        Step::Map(1, HUGE_PAGES),
+        Step::AdviseHuge(1),
+        Step::Phase("heap"),
+    ];
+    for round in 0..ROUNDS {
+        steps.extend([
+            Step::Read(0, random.below(MIXED_FILE_PAGES - ROUND_READS), ROUND_READS),
+            Step::TouchRandom(0, at_random(random, 0, HEAP_PAGES, ROUND_TOUCHES)),
+            Step::Write(1, round * ROUND_WRITES, ROUND_WRITES),
+            Step::Touch(1, round * (HUGE_PAGES / ROUNDS), HUGE_PAGES / ROUNDS),
+            Step::Fork,
+            Step::TouchRandom(0, at_random(random, 0, HEAP_PAGES, CHILD_WRITES / 2)),
+            Step::Map(2, CHILD_PAGES / 4),
+            Step::Touch(2, 0, CHILD_PAGES / 4),
+            Step::Sleep(ROUND_CHILD_SLEEPS_US),
+            Step::End,
+        ]);
+    }
+    steps.extend([
+        Step::Fsync(1),
+        Step::WaitAll,
+        Step::Phase("rounds"),
+        Step::Unmap(1),
+        Step::Unmap(0),
+        Step::Phase("unmapped"),
+    ]);
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{phases, text};
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_the_same_for_the_same_seed_and_differs_for_another() {
+        for pattern in NAMED {
+            assert_eq!(pattern.steps(7), pattern.steps(7));
+            assert_ne!(pattern.steps(7), pattern.steps(8), "{}", pattern.name);
+        }
+    }
+
+    #[test]
+    fn counting_begins_before_anything_is_done_and_phases_have_names_of_their_own() {
+        for pattern in NAMED {
+            let steps = pattern.steps(1);
+            let done = steps.iter().find(|step| !matches!(step, Step::File(..)));
+            assert_eq!(done, Some(&Step::Phase("start")), "{}", pattern.name);
+            assert!(matches!(steps.last(), Some(Step::Phase(_))), "{}", pattern.name);
+            let mut names: Vec<_> = phases(&steps).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), phases(&steps).count(), "{}", pattern.name);
+        }
+    }
+
+    #[test]
+    fn every_child_ends_and_every_page_is_in_its_area() {
+        for pattern in NAMED {
+            let (mut depth, mut areas) = (0, [0; 16]);
+            for step in pattern.steps(3) {
+                match step {
+                    Step::Fork => depth += 1,
+                    Step::End => depth -= 1,
+                    Step::Map(area, pages) => areas[usize::from(area)] = pages,
+                    Step::Touch(area, first, pages) => assert!(first + pages <= areas[usize::from(area)]),
+                    Step::TouchRandom(area, r) => assert!(r.first + r.pages <= areas[usize::from(area)]),
+                    _ => {}
+                }
+                assert!(depth >= 0);
+            }
+            assert_eq!(depth, 0, "{}", pattern.name);
+        }
+    }
+
+    #[test]
+    fn what_is_in_swap_has_room_there() {
+        const { assert!(ANON_PAGES < SWAP_PAGES) };
+    }
+
+    #[test]
+    fn a_step_is_a_line() {
+        let steps =
+            [Step::File(0, 9), Step::ReadRandom(0, Random { first: 1, pages: 8, count: 3, seed: 5 }), Step::Fork];
+        assert_eq!(text(&steps), "file 0 9\nread-random 0 1 8 3 5\nfork\n");
+    }
+}
