@@ -8,6 +8,7 @@
 //! (`taskset -c 1 cargo bench …`) where other programs run.
 
 pub mod compaction;
+pub mod files;
 pub mod limit;
 pub mod meaning;
 pub mod measure;

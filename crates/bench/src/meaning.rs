@@ -63,6 +63,9 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ),
     ("Lb", "A page of a file used again: every second time it is moved to the pages in use."),
     ("Lc", "A page of a file a little larger than memory, used or read again: what has gone is remembered."),
+    ("C", "A page of a file that a simulated process reads and finds in memory."),
+    ("Ca", "A page read from a simulated disk, ahead of the reader, while an old one is reclaimed for it."),
+    ("Cb", "A page written to a file: dirtied, written back by the flusher, and reclaimed."),
 ];
 
 /// What a row means.

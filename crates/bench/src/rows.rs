@@ -5,7 +5,7 @@ use crate::rival::{self, Called};
 use crate::streams::{self, Stream, Visit};
 use crate::subject::{self, Contender};
 use crate::table::Row;
-use crate::{Options, compaction, metadata, reclaim, runs, simulator, soundness, switches, turns};
+use crate::{Options, compaction, files, metadata, reclaim, runs, simulator, soundness, switches, turns};
 
 /// Is told how the table comes along.
 pub trait Listener {
@@ -63,6 +63,7 @@ pub fn each(o: &Options, rivals: &[Contender<Called>], listener: &mut dyn Listen
     group(o, listener, &["F"], "fragmenting", |o| vec![simulator::fragmenting_row(o)]);
     group(o, listener, &["S", "M"], "compaction", compaction::rows);
     group(o, listener, &["L", "La", "Lb", "Lc"], "reclaim", reclaim::rows);
+    group(o, listener, &["C", "Ca", "Cb"], "files", files::rows);
     while let Some(&(_, peer)) = without.first() {
         let (of_peer, others) = without.into_iter().partition(|(_, p)| *p == peer);
         let of_peer: Vec<(&str, &str)> = of_peer;

@@ -19,8 +19,13 @@ macro_rules! data {
     };
 }
 
-const MACHINES: &[(&str, &str)] =
-    data!["machines/xeon-1t.toml", "machines/xeon-64g.toml", "machines/desktop-32g.toml", "machines/tiny-64m.toml",];
+const MACHINES: &[(&str, &str)] = data![
+    "machines/xeon-1t.toml",
+    "machines/xeon-64g.toml",
+    "machines/desktop-32g.toml",
+    "machines/desktop-8g.toml",
+    "machines/tiny-64m.toml",
+];
 const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugepage-latency.toml",
     "experiments/java-heap.toml",

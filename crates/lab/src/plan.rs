@@ -56,7 +56,8 @@ impl RunPlan {
         let spec = self.machine.spec().and_then(|spec| Memory::check_spec(&spec).map(|()| spec));
         let spec = spec.map_err(|e| AskedWrongly::Value(format!("machine {}: {e}", self.machine.name)))?;
         let pages = spec.zones.iter().map(|zone| zone.managed).sum();
-        let scenario = self.scenario.check().and_then(|()| self.scenario.fits(pages, spec.cpus));
+        let scenario =
+            self.scenario.check().and_then(|()| self.scenario.fits(pages, spec.cpus, &self.machine.file_pages()));
         scenario.map_err(|e| AskedWrongly::Value(format!("{} on machine {}: {e}", self.title(), self.machine.name)))?;
         let mut settings = self.variant.sysctl_texts().into_iter();
         settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))

@@ -65,7 +65,10 @@ impl Resolved {
         let fits = |machine: &MachineFile| {
             let spec = machine.spec().map_err(|reason| Wrong::at(&["machine"], reason))?;
             let pages = spec.zones.iter().map(|z| z.managed).sum();
-            self.experiment.workload.fits(pages, machine.cpus).map_err(|wrong| wrong.below(&["workload"]))
+            self.experiment
+                .workload
+                .fits(pages, machine.cpus, &machine.file_pages())
+                .map_err(|wrong| wrong.below(&["workload"]))
         };
         fits(&self.machine)?;
         let Some(machine) = &self.pace_machine else { return Ok(()) };

@@ -47,8 +47,15 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
     pub fn new(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, LabError> {
-        let machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
+        let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
             .with_threads_per_core(plan.machine.threads_per_core);
+        let failed = |reason: String| LabError::from(Failed::Run { run: plan.title(), reason });
+        machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
+        for (name, pages) in plan.scenario.files() {
+            if !machine.lay_file(name, pages) {
+                return Err(failed(format!("{name} has no room on its disk, or is there already")));
+            }
+        }
         let mut run = Running {
             plan,
             machine,

@@ -77,6 +77,7 @@ fn switches_with(sysctl: &Sysctl) -> Vec<String> {
 pub fn listing(sysctl: &Sysctl) -> String {
     let profiles = catalog::profiles();
     let range_of = |p: &Profile| match sysctl.range(p) {
+        _ if sysctl.words(p).is_some() => sysctl.words(p).into_iter().flatten().collect::<Vec<_>>().join("|"),
         (min, max) if min == max => format!("write {min}"),
         (min, u32::MAX) => format!("{min} or more"),
         (min, max) => format!("{min}..{max}"),
@@ -96,7 +97,7 @@ pub fn listing(sysctl: &Sysctl) -> String {
     let mut facts = Vec::new();
     if sysctl.is_setting() {
         facts.push(match sysctl.default_value() {
-            Some(n) => format!("default {n}"),
+            Some(n) => format!("default {}", sysctl.text_of(n)),
             None => "default: computed".into(),
         });
     }
@@ -157,7 +158,7 @@ mod tests {
                 assert!(ways > 0, "{message}");
             }
         }
-        assert_eq!(missing, 6, "defrag_mode in five profiles, proactiveness in one");
+        assert_eq!(missing, 7, "defrag_mode in five profiles, proactiveness and khugepaged's max_ptes_shared in one");
     }
 
     #[test]

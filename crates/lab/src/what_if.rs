@@ -163,7 +163,7 @@ fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Vec<S
 }
 
 fn is_default(sysctl: &Sysctl, value: &str) -> bool {
-    sysctl.default_value().is_some_and(|d| value.parse() == Ok(d))
+    sysctl.default_value().is_some_and(|d| value.trim() == sysctl.text_of(d))
 }
 
 /// Calls the variants after what they are; of those that are the same, the first stays.

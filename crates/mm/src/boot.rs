@@ -147,6 +147,7 @@ impl Memory {
             cpus: spec.cpus,
         };
         memory.shared.tunables.min_free_kbytes = memory.default_min_free_kbytes(spec.thp);
+        crate::sysctl::at_boot(&mut memory.shared.tunables, &memory.shared.profile);
         memory.shared.at_boot = memory.shared.tunables;
         memory.setup_watermarks();
         Ok(memory)

@@ -119,6 +119,12 @@ pub trait Owner {
     /// Moves the contents and mappings of `from`, with which the number `owner` is kept, to `to`.
     fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome;
 
+    /// Makes single pages of a folio that is isolated, and says what number to keep with each of them. False where that
+    /// is not possible now.
+    fn split(&mut self, _pfn: Pfn, _owner: u32, _numbers: &mut [u32]) -> bool {
+        false
+    }
+
     /// What reclaim finds in the page it has taken off the LRU; `owner` is the number kept with it.
     fn page_state(&mut self, _pfn: Pfn, _owner: u32) -> PageState {
         PageState { locked: true, ..PageState::default() }

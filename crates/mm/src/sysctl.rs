@@ -1,8 +1,14 @@
-//! The tunables under `/proc/sys/vm`, by the kernel's names and ranges (kernel-behaviour §7.8).
+//! The tunables under `/proc/sys/vm`, by the kernel's names and ranges (kernel-behaviour §7.8), and those of huge pages
+//! ([`thp`]).
 //!
 //! [`SYSCTLS`] is all there is to know about them: which kernels have one, what may be written, what that changes. Who
 //! writes, reads or lists them asks there. A machine also knows which of its settings made a difference: where a value
 //! decides something, the same is asked of the value boot had set ([`Memory::sysctl_mattered`]).
+
+mod thp;
+
+pub use thp::Khugepaged;
+pub(crate) use thp::at_boot;
 
 use crate::rules::{ProactiveScore, Profile};
 use crate::state::{Memory, SYSCTL_COUNT, Shared, Tunables, Watermarks};
@@ -36,6 +42,17 @@ pub enum SysctlError {
         /// The profile that does not have it.
         profile: String,
     },
+    /// Not one of the words it takes.
+    NoSuchWord {
+        /// The sysctl.
+        name: &'static str,
+        /// What was to be written.
+        value: String,
+        /// The profile, if other kernels have the word.
+        lacks: Option<String>,
+        /// What this kernel takes.
+        words: String,
+    },
     /// Not a number, or outside the range.
     Invalid {
         /// The sysctl.
@@ -54,6 +71,12 @@ impl fmt::Display for SysctlError {
         match self {
             SysctlError::Unknown { name } => write!(f, "unknown sysctl '{name}'"),
             SysctlError::Absent { name, profile } => write!(f, "{name}: profile '{profile}' does not have it"),
+            SysctlError::NoSuchWord { name, value, lacks: Some(profile), words } => {
+                write!(f, "{name}: profile '{profile}' does not have '{value}', only {words}")
+            }
+            SysctlError::NoSuchWord { name, value, lacks: None, words } => {
+                write!(f, "{name}: '{value}' is none of {words}")
+            }
             SysctlError::Invalid { name, value, min, max } if min == max => {
                 write!(f, "{name}: '{value}' is not {min}, all that can be written to it")
             }
@@ -71,7 +94,7 @@ impl core::error::Error for SysctlError {}
 
 /// A sysctl.
 pub struct Sysctl {
-    /// Its name, with `vm.`.
+    /// Its name, with `vm.` or `thp.`.
     pub name: &'static str,
     /// What it does, without its range and default.
     pub summary: &'static str,
@@ -79,7 +102,25 @@ pub struct Sysctl {
     setting: Option<Setting>,
     exists: fn(&Profile) -> bool,
     range: fn(&Profile) -> (u32, u32),
+    /// Where it takes words, not numbers: a value is the place of a word.
+    words: Option<Words>,
     effect: fn(&Profile, u32) -> SysctlEffect,
+}
+
+/// Words that a sysctl takes.
+struct Words {
+    /// Those of all kernels, in the kernel's order.
+    all: &'static [&'static str],
+    /// Whether a kernel has the word at this place.
+    has: fn(&Profile, u32) -> bool,
+}
+
+impl Words {
+    /// What a kernel takes.
+    fn of(&self, profile: &Profile) -> impl Iterator<Item = &'static str> {
+        let has = |(place, _): &(u32, &&str)| (self.has)(profile, *place);
+        (0..).zip(self.all).filter(has).map(|(_, word)| *word).collect::<Vec<_>>().into_iter()
+    }
 }
 
 /// A value that is kept.
@@ -113,6 +154,7 @@ static COMPACT_MEMORY: Sysctl = Sysctl {
     setting: None,
     exists: ALWAYS,
     range: |_| (1, 1),
+    words: None,
     effect: |_, _| SysctlEffect::CompactMemory,
 };
 
@@ -127,6 +169,7 @@ static COMPACT_UNEVICTABLE_ALLOWED: Sysctl = Sysctl {
     }),
     exists: ALWAYS,
     range: |_| (0, 1),
+    words: None,
     effect: NO_EFFECT,
 };
 
@@ -141,6 +184,7 @@ pub(crate) static COMPACTION_PROACTIVENESS: Sysctl = Sysctl {
     }),
     exists: |p| p.proactive.score != ProactiveScore::Off,
     range: |_| (0, 100),
+    words: None,
     effect: |p, n| match p.proactive.write_wakes && n > 0 {
         true => SysctlEffect::WakeKcompactd,
         false => SysctlEffect::None,
@@ -158,6 +202,7 @@ static DEFRAG_MODE: Sysctl = Sysctl {
     }),
     exists: |p| p.fallback.defrag_mode,
     range: |_| (0, 1),
+    words: None,
     effect: NO_EFFECT,
 };
 
@@ -172,6 +217,7 @@ pub(crate) static EXTFRAG_THRESHOLD: Sysctl = Sysctl {
     }),
     exists: ALWAYS,
     range: |_| (0, 1000),
+    words: None,
     effect: NO_EFFECT,
 };
 
@@ -186,6 +232,7 @@ static MIN_FREE_KBYTES: Sysctl = Sysctl {
     }),
     exists: ALWAYS,
     range: |_| (0, u32::MAX),
+    words: None,
     effect: NO_EFFECT,
 };
 
@@ -200,6 +247,7 @@ pub(crate) static SWAPPINESS: Sysctl = Sysctl {
     }),
     exists: ALWAYS,
     range: |p| (0, p.reclaim.swappiness_max),
+    words: None,
     effect: NO_EFFECT,
 };
 
@@ -214,6 +262,7 @@ pub(crate) static WATERMARK_BOOST_FACTOR: Sysctl = Sysctl {
     }),
     exists: ALWAYS,
     range: |_| (0, u32::MAX),
+    words: None,
     effect: NO_EFFECT,
 };
 
@@ -228,6 +277,7 @@ static WATERMARK_SCALE_FACTOR: Sysctl = Sysctl {
     }),
     exists: ALWAYS,
     range: |p| (1, p.watermark.scale_factor_max),
+    words: None,
     effect: NO_EFFECT,
 };
 
@@ -242,6 +292,15 @@ pub static SYSCTLS: [&Sysctl; SYSCTL_COUNT] = [
     &SWAPPINESS,
     &WATERMARK_BOOST_FACTOR,
     &WATERMARK_SCALE_FACTOR,
+    &thp::DEFRAG,
+    &thp::ENABLED,
+    &thp::KHUGEPAGED_ALLOC_SLEEP,
+    &thp::KHUGEPAGED_DEFRAG,
+    &thp::KHUGEPAGED_MAX_PTES_NONE,
+    &thp::KHUGEPAGED_MAX_PTES_SHARED,
+    &thp::KHUGEPAGED_MAX_PTES_SWAP,
+    &thp::KHUGEPAGED_PAGES_TO_SCAN,
+    &thp::KHUGEPAGED_SCAN_SLEEP,
 ];
 
 impl Sysctl {
@@ -251,9 +310,9 @@ impl Sysctl {
         SYSCTLS.iter().copied().find(|s| s.short_name() == short)
     }
 
-    /// Its name without `vm.`: that of its file.
+    /// Its name without `vm.`.
     pub fn short_name(&self) -> &'static str {
-        &self.name["vm.".len()..]
+        self.name.strip_prefix("vm.").unwrap_or(self.name)
     }
 
     /// Its place in [`SYSCTLS`].
@@ -269,6 +328,17 @@ impl Sysctl {
     /// The smallest and the largest value a kernel takes.
     pub fn range(&self, profile: &Profile) -> (u32, u32) {
         (self.range)(profile)
+    }
+
+    /// The words that a kernel takes, where it takes words.
+    pub fn words(&self, profile: &Profile) -> Option<impl Iterator<Item = &'static str>> {
+        self.words.as_ref().map(|words| words.of(profile))
+    }
+
+    /// A value as it is read.
+    pub fn text_of(&self, value: u32) -> String {
+        let word = self.words.as_ref().and_then(|words| words.all.get(value as usize));
+        word.map_or_else(|| value.to_string(), |word| word.to_string())
     }
 
     /// Whether a write is kept, as opposed to one that only starts something.
@@ -288,6 +358,15 @@ impl Sysctl {
     pub fn parse(&self, profile: &Profile, text: &str) -> Result<u32, SysctlError> {
         if !self.exists(profile) {
             return Err(SysctlError::Absent { name: self.name, profile: profile.name.clone() });
+        }
+        if let Some(words) = &self.words {
+            let place = words.all.iter().position(|word| *word == text.trim()).map(|place| place as u32);
+            return place.filter(|place| (words.has)(profile, *place)).ok_or_else(|| SysctlError::NoSuchWord {
+                name: self.name,
+                value: text.to_string(),
+                lacks: place.map(|_| profile.name.clone()),
+                words: words.of(profile).collect::<Vec<_>>().join(", "),
+            });
         }
         let (min, max) = self.range(profile);
         let number = text.trim().parse::<u32>().ok().filter(|n| (min..=max).contains(n));

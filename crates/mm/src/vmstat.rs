@@ -123,6 +123,16 @@ events! {
     ThpFaultAlloc = "thp_fault_alloc";
     /// Page faults that wanted a huge page and got a small one.
     ThpFaultFallback = "thp_fault_fallback";
+    /// Huge pages that khugepaged was given.
+    ThpCollapseAlloc = "thp_collapse_alloc";
+    /// Huge pages that khugepaged did not get.
+    ThpCollapseAllocFailed = "thp_collapse_alloc_failed";
+    /// Ranges of which too much is missing for khugepaged.
+    ThpScanExceedNonePte = "thp_scan_exceed_none_pte";
+    /// Ranges of which too much is in swap.
+    ThpScanExceedSwapPte = "thp_scan_exceed_swap_pte";
+    /// Ranges of which others have too much, too.
+    ThpScanExceedSharePte = "thp_scan_exceed_share_pte";
     /// Huge mappings split into small ones.
     ThpSplitPmd = "thp_split_pmd";
     /// Huge pages split into small ones.

@@ -28,7 +28,8 @@ pub fn files(m: &Memory) -> Vec<(String, String)> {
         ("extfrag/unusable_index".into(), UnusableIndex::of(m).to_string()),
         ("extfrag/extfrag_index".into(), ExtfragIndex::of(m).to_string()),
     ];
-    let sysctl = |s: &&Sysctl| Some((format!("sys/vm/{}", s.short_name()), format!("{}\n", m.sysctl_read(s)?)));
+    let sysctl =
+        |s: &&Sysctl| Some((format!("sys/vm/{}", s.name.strip_prefix("vm.")?), format!("{}\n", m.sysctl_read(s)?)));
     files.extend(SYSCTLS.iter().filter_map(sysctl));
     files
 }

@@ -181,6 +181,15 @@ pub enum Op {
         /// Whether it is made where it is not there.
         create: bool,
     },
+    /// Map pages of an open file, to be read; gives [`Value::Region`](crate::Value::Region). The file may be closed after it.
+    MmapFile {
+        /// The file.
+        file: OpenFile,
+        /// The first page.
+        first: u32,
+        /// How many.
+        pages: u32,
+    },
     /// Read pages of an open file, as far as it has them; gives [`Value::Pages`](crate::Value::Pages), those read.
     Read {
         /// The file.

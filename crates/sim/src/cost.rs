@@ -144,6 +144,8 @@ costs! {
         write_back;
         /// Putting a page that was just allocated into the page cache, and making it ready when it has been read.
         cache_page;
+        /// Mapping a page of a file, one of those around a fault.
+        map_page;
         /// A write fault on a page that was shared and is no longer.
         reuse_page;
         /// Copying a page to one just faulted in, on top of the fault, in place of clearing it.

@@ -11,11 +11,12 @@ use crate::oom::OomKill;
 use crate::pages::Pages;
 use crate::process::family::Family;
 use crate::queue::Queues;
+use crate::thread::khugepaged::Khugepaged;
 use crate::timer::Timers;
 use crate::wait::{Daemons, Wait};
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
-use kontig_mm::{AllocSlow, Memory, Step, Work};
+use kontig_mm::{AllocSlow, Memory, Step, VmEvent, Work};
 
 /// Memory, processes' pages, costs, wait queues, timers and barriers: what all tasks share.
 #[derive(Clone)]
@@ -28,6 +29,7 @@ pub(crate) struct Kernel {
     pub(crate) timers: Timers,
     pub(crate) barriers: Barriers,
     pub(crate) daemons: Daemons,
+    pub(crate) khugepaged: Khugepaged,
     /// When each zone's lock is free again.
     lock_free_at: Vec<u64>,
     /// Processes that were killed for want of memory.
@@ -58,6 +60,7 @@ impl Kernel {
             timers: Timers::default(),
             barriers: Barriers::default(),
             daemons: Daemons::default(),
+            khugepaged: Khugepaged::default(),
             lock_free_at,
             oom_kills: Vec::new(),
             failed: None,
@@ -88,6 +91,9 @@ impl Kernel {
             self.charge_work(now);
         }
         self.run_swap_errands();
+        let splits = std::mem::take(&mut self.pages.splits);
+        self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
+        self.mem.vmstat_mut().add(VmEvent::ThpSplitPage, splits);
         if self.pages.devices.has_plugged() {
             self.unplug(*now);
         }

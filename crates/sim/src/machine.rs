@@ -1,7 +1,7 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
 use crate::cost::{CostModel, ns};
-use crate::file::{Counts as FileCounts, Files, Frames, Waiters};
+use crate::file::{Counts as FileCounts, Files, Frames, SlabInfo, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
 use crate::object::TABLE_PAGES;
@@ -13,6 +13,7 @@ use crate::swap::{Swap, Swapping};
 use crate::task::{Body, State, Task, TaskId};
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
+use crate::thread::khugepaged::{KhugepagedCounts, KhugepagedThread};
 use crate::thread::kswapd::KswapdThread;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
@@ -73,6 +74,14 @@ impl Machine {
             rests.iter().for_each(|(_, rest)| machine.kernel.queues.open(*rest));
             machine.kernel.daemons.add_node(rests[0], rests[1]);
         }
+        if machine.kernel.mem.lru().is_ordered() {
+            machine.kernel.khugepaged.queue = Some(machine.kernel.queues.add());
+            let last = machine.schedule.cpus() - 1;
+            // It gives way to all others.
+            let khugepaged = Body::Khugepaged(KhugepagedThread::new());
+            let khugepaged = machine.add(khugepaged, Affinity::Any, Nice::MOST, last, State::Runnable);
+            machine.schedule.begin_new(khugepaged.0, 0);
+        }
         machine
     }
 
@@ -100,6 +109,7 @@ impl Machine {
         let Kernel { mem, pages, queues, .. } = &mut self.kernel;
         assert!(mem.lru().is_ordered(), "a machine with disks reclaims memory");
         pages.frames = Frames::new(mem.zones().iter().map(|zone| zone.end.index()).max().unwrap_or(0));
+        pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
         pages.waiters = Waiters::new(queues);
         pages.files = Some(Files::new(mem, disks.iter().map(|disk| (disk.files.clone(), queues.add())).collect()));
         for disk in disks {
@@ -111,7 +121,6 @@ impl Machine {
                 let area = Swap::new(first, blocks, pages.devices.device(number).is_flash(), mem.nr_cpus());
                 mem.set_swap(area.space());
                 pages.swap = Some(Swapping::new(area, number));
-                pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
             }
             let last = self.schedule.cpus() - 1;
             self.start(Body::Flusher(FlusherThread::new(number)), Affinity::Any, last);
@@ -119,7 +128,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it.
+    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it, or has a file of
+    /// that name.
     pub fn lay_file(&mut self, name: FileName, pages: u32) -> bool {
         self.kernel.pages.files.as_mut().is_some_and(|files| files.lay(name, pages))
     }
@@ -127,6 +137,11 @@ impl Machine {
     /// What is counted of files and swap.
     pub fn file_counts(&self) -> FileCounts {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
+    }
+
+    /// The slab caches of its files; none of a machine without disks.
+    pub fn slabs(&self) -> Vec<SlabInfo> {
+        self.kernel.pages.files.iter().flat_map(|files| files.slabs.info()).collect()
     }
 
     /// Whether a page of a file is in memory.
@@ -221,6 +236,10 @@ impl Machine {
     /// Processes that were killed for want of memory, in that order.
     pub fn oom_kills(&self) -> &[OomKill] {
         &self.kernel.oom_kills
+    }
+    /// What khugepaged has done.
+    pub fn khugepaged(&self) -> KhugepagedCounts {
+        self.kernel.khugepaged.counts
     }
     /// Turns that tasks have had.
     pub fn turns(&self) -> u64 {

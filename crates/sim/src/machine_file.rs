@@ -2,6 +2,7 @@
 
 use crate::cost::Costs;
 use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
+use crate::file;
 use kontig_mm::state::{Frames, List};
 use kontig_mm::{MachineSpec, ZoneSpec, ZoneType};
 use kontig_program::parse_size;
@@ -106,6 +107,12 @@ impl MachineFile {
         self.disks().map(|_| ())
     }
 
+    /// How many pages of files each disk has room for; none of disks that cannot be.
+    pub fn file_pages(&self) -> Vec<u32> {
+        let disks = self.disks().unwrap_or_default();
+        disks.iter().map(|disk| disk.files.end - disk.files.start).collect()
+    }
+
     /// The disks, each with the blocks that files have and those that swap has.
     pub(crate) fn disks(&self) -> Result<Vec<Disk>, WrongEntry> {
         let mut disks = Vec::with_capacity(self.disk.len());
@@ -152,12 +159,13 @@ impl MachineFile {
         }
     }
 
-    /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, and page tables
-    /// with an entry for every page.
+    /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, page tables
+    /// with an entry for every page, and with disks what the page cache and the order of the LRU take.
     pub fn host_bytes(&self) -> Result<u64, String> {
         let frames: u64 = self.spec()?.zones.iter().map(|z| u64::from(z.end - z.start)).sum();
         let of_engine = (Frames::BYTES_PER_FRAME + List::BYTES_PER_BLOCK) as u64;
-        Ok(frames * (of_engine + crate::BYTES_PER_PAGE) + (64 << 20))
+        let of_files = if self.disk.is_empty() { 0 } else { file::BYTES_PER_FRAME as u64 };
+        Ok(frames * (of_engine + of_files + crate::BYTES_PER_PAGE) + (64 << 20))
     }
 }
 

@@ -37,12 +37,6 @@ impl Order {
         (self.first != NIL).then_some(self.first)
     }
 
-    /// The one after this, which is in it.
-    pub(crate) fn after(&self, thing: u32) -> Option<u32> {
-        let after = self.links[thing as usize].after;
-        (after != NIL).then_some(after)
-    }
-
     /// Whether it is in it.
     pub(crate) fn has(&self, thing: u32) -> bool {
         self.links.get(thing as usize).is_some_and(|link| link.is_in)
@@ -108,7 +102,10 @@ mod tests {
                     prop_assert_eq!(order.remove(thing), was_in);
                     model.retain(|other| *other != thing);
                 }
-                let all: Vec<u32> = std::iter::successors(order.first(), |thing| order.after(*thing)).collect();
+                let all: Vec<u32> = std::iter::successors(order.first(), |thing| {
+                    Some(order.links[*thing as usize].after).filter(|after| *after != NIL)
+                })
+                .collect();
                 prop_assert_eq!((all, order.len()), (model.clone(), model.len() as u64));
                 prop_assert!((0..9).all(|thing| order.has(thing) == model.contains(&thing)));
             }

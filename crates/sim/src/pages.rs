@@ -46,6 +46,8 @@ pub(crate) struct Pages {
     pub(crate) waiters: Waiters,
     pub(crate) devices: Devices,
     pub(crate) swap: Option<Swapping>,
+    /// Huge pages that reclaim has split and nobody has counted.
+    pub(crate) splits: u64,
     /// A disk that took no more writes: who reclaims is to wait for it.
     pub(crate) full: Option<u8>,
     /// Reclaim has met dirty pages that nobody writes.
@@ -70,14 +72,24 @@ impl Pages {
 
     /// Adds a process with a copy of each mapping of another, of which no page is mapped yet; its number.
     pub(crate) fn fork(&mut self, parent: u32) -> u32 {
-        self.spaces.fork(&mut self.objects, parent)
+        let child = self.spaces.fork(&mut self.objects, parent);
+        if let Some(files) = &mut self.files {
+            self.spaces.files_of(child).for_each(|inode| files.inodes[inode].pin());
+        }
+        child
     }
 
-    /// Takes away a mapping of which no page is mapped any more.
-    pub(crate) fn remove_mapping(&mut self, mapping: MappingId) {
+    /// Takes away a mapping of which no page is mapped any more; the file that is to be given up by that.
+    pub(crate) fn remove_mapping(&mut self, mapping: MappingId) -> Option<u32> {
+        let inode = self.spaces.mapping(mapping).file().map(|file| file.inode);
         if let Some(object) = self.spaces.unmap_object(&mut self.objects, mapping) {
             self.objects.remove(object);
+            if let Some(inode) = inode {
+                self.files().inodes[inode].object = None;
+            }
         }
+        let inode = inode?;
+        self.files().unpin(inode)
     }
 
     /// Has a child's mapping map what its parent's has in a page's table, which has a page of its own in both. How many
@@ -127,6 +139,7 @@ impl Pages {
     pub(crate) fn has_errands(&self) -> bool {
         self.devices.has_plugged()
             || self.flushers_wanted
+            || self.splits > 0
             || self.files.as_ref().is_some_and(Files::has_gone)
             || self.swap.as_ref().is_some_and(Swapping::has_errands)
     }
@@ -159,21 +172,30 @@ impl Owner for Pages {
     #[inline]
     fn migrate(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
         if self.frames.flags(from).any(Flags::FILE) {
-            let Pages { files, frames, .. } = self;
-            return files.as_mut().map_or(MigrateOutcome::Failed, |files| files.migrate(frames, from, to, number));
+            return self.migrate_file(from, to, number);
         }
         self.migrate_anon(from, to, number)
     }
 
+    fn split(&mut self, pfn: Pfn, number: u32, numbers: &mut [u32]) -> bool {
+        if self.frames.flags(pfn) != Flags::default() {
+            return false;
+        }
+        self.split_huge(pfn, number);
+        (number..).zip(numbers).for_each(|(number, of)| *of = number);
+        self.splits += 1;
+        true
+    }
+
     fn page_state(&mut self, pfn: Pfn, _number: u32) -> PageState {
-        if self.frames.flags(pfn).any(Flags::FILE) { self.frames.state(pfn) } else { self.anon_state(pfn) }
+        if self.frames.flags(pfn).any(Flags::FILE) { self.file_state(pfn) } else { self.anon_state(pfn) }
     }
 
     fn references(&mut self, pfn: Pfn, number: u32) -> References {
-        if self.frames.flags(pfn).any(Flags::FILE) {
-            return References::default();
+        match self.frames.flags(pfn).any(Flags::FILE) {
+            true => self.file_references(pfn, number),
+            false => self.anon_references(pfn, number),
         }
-        self.anon_references(pfn, number)
     }
 
     fn add_to_swap(&mut self, m: &mut Memory, pfn: Pfn, _number: u32) -> bool {
@@ -185,7 +207,10 @@ impl Owner for Pages {
     }
 
     fn unmap(&mut self, pfn: Pfn, number: u32) -> bool {
-        self.unmap_anon(pfn, number)
+        match self.frames.flags(pfn).any(Flags::FILE) {
+            true => self.unmap_file_page(pfn, number),
+            false => self.unmap_anon(pfn, number),
+        }
     }
 
     fn release(&mut self, pfn: Pfn, _number: u32) -> bool {
@@ -207,6 +232,7 @@ impl Owner for Pages {
     fn removed(&mut self, pfn: Pfn, number: u32, shadow: Option<Shadow>) {
         if self.frames.flags(pfn).any(Flags::FILE) {
             self.frames.reset(pfn, Flags::default());
+            self.mapcounts.reset(pfn);
             self.files().remove_page(number, shadow);
         } else {
             self.anon_removed(pfn, shadow);

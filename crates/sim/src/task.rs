@@ -6,6 +6,7 @@ use crate::kernel::Kernel;
 use crate::process::Process;
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
+use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::wait::Wait;
 use kontig_mm::{Daemon, Step};
@@ -47,6 +48,7 @@ pub(crate) enum Body {
     Kswapd(KswapdThread),
     Kcompactd(KcompactdThread),
     Flusher(FlusherThread),
+    Khugepaged(KhugepagedThread),
     Process(Process),
     /// Steps given by a test, and the daemon the task stands for.
     #[cfg(test)]
@@ -63,7 +65,7 @@ impl Body {
         match self {
             Body::Kswapd(thread) => Some(thread.daemon()),
             Body::Kcompactd(thread) => Some(thread.daemon()),
-            Body::Flusher(_) | Body::Process(_) => None,
+            Body::Flusher(_) | Body::Khugepaged(_) | Body::Process(_) => None,
             #[cfg(test)]
             Body::Steps(daemon, _) => *daemon,
         }
@@ -87,6 +89,7 @@ impl Body {
             Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c))),
             Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
             Body::Flusher(thread) => Ok(thread.turn(k, c)),
+            Body::Khugepaged(thread) => Ok(thread.turn(k, c)),
             Body::Process(process) => process.turn(k, c),
             #[cfg(test)]
             Body::Steps(_, steps) => Ok((steps.borrow_mut())(k, c)),

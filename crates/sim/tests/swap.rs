@@ -140,6 +140,23 @@ fn a_page_that_was_not_used_goes_first() {
 }
 
 #[test]
+fn a_huge_page_is_split_before_it_goes_to_swap() {
+    let mut p = Prompt::new(machine_with_swap(32, "6.1", ssd(), "256 MiB"), 1);
+    let r = p.mmap(0, 32 * 512 * 6 / 5);
+    p.call(0, Op::AdviseHuge(r)).unwrap();
+    for _ in 0..2 {
+        p.call(0, Op::Touch(r)).unwrap();
+        p.m.memory_mut().lru_add_drain_all();
+        p.m.memory().check().unwrap();
+    }
+    let splits = event(&p.m, VmEvent::ThpSplitPage);
+    assert!(splits > 0 && p.m.file_counts().swapped_out >= splits, "{splits} splits");
+    assert_eq!(p.m.oom_kills(), &[]);
+    p.call(0, Op::Munmap(r)).unwrap();
+    settle(&mut p.m);
+}
+
+#[test]
 fn where_swap_is_full_too_somebody_is_killed() {
     let mut p = Prompt::new(machine_with_swap(16, "6.1", ssd(), "32 MiB"), 1);
     let touch = |pages| vec![Op::Mmap { pages }, Op::Touch(Region { mapping: 0, first: 0, pages }), Op::Exit];

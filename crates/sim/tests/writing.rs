@@ -106,10 +106,14 @@ fn drop_caches_drops_what_is_clean_and_not_in_use() {
     assert_eq!(m.file_counts().file_pages, 1600, "dirty pages stay");
     run(&mut m, 0, ops(vec![Op::Sync]));
     let before = kernel_pages(&m);
+    let objects = |m: &Machine| m.slabs().iter().map(|slab| slab.objects).collect::<Vec<_>>();
+    // Inodes, dentries, nodes, buffer heads, open files.
+    assert_eq!(objects(&m), [400, 400, 400, 1600, 0]);
     drop_caches(&mut m, "2");
     assert_eq!(m.file_counts().file_pages, 1600);
+    assert_eq!(objects(&m), [400, 0, 400, 1600, 0], "an inode stays with its pages");
     drop_caches(&mut m, "3");
-    assert_eq!(m.file_counts().file_pages, 0);
+    assert_eq!((m.file_counts().file_pages, objects(&m)), (0, vec![0; 5]));
     // 400 inodes of 14 a slab of 4 pages, 400 dentries of 21 a page, nodes, buffer heads: some slabs of each stay.
     assert!(before - kernel_pages(&m) > 100, "{before} {}", kernel_pages(&m));
     run(&mut m, 0, with_file(FileName::new(0, 7), |file, n| (n == 0).then_some(Op::Read { file, first: 0, pages: 4 })));

@@ -4,7 +4,7 @@
 //! them by name, so a new benchmark needs no change there.
 
 use crate::latencies::Latencies;
-use kontig_program::{Ending, Program, Reading};
+use kontig_program::{Ending, FileName, Program, Reading};
 use std::any::Any;
 
 /// What a program is told when its phase begins.
@@ -55,6 +55,16 @@ pub trait Benchmark: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Files that lie on the machine's disks before anything runs, with their length in pages.
+    fn files(&self) -> Vec<(FileName, u32)> {
+        Vec::new()
+    }
+
+    /// The last of the machine's disks that it has files on, if it has any.
+    fn last_disk(&self) -> Option<u8> {
+        None
+    }
+
     /// Whether its programs depend on their seed.
     fn is_random(&self) -> bool {
         false
@@ -71,6 +81,8 @@ pub(crate) trait AnyBenchmark: Send + Sync {
     fn program(&self, start: &Start) -> Result<Box<dyn Program>, String>;
     fn measured(&self, copies: &[&dyn Program]) -> Measured;
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String>;
+    fn files(&self) -> Vec<(FileName, u32)>;
+    fn last_disk(&self) -> Option<u8>;
     fn is_random(&self) -> bool;
     fn is_endless(&self) -> bool;
 }
@@ -88,6 +100,12 @@ impl<B: Benchmark> AnyBenchmark for B {
     }
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
         Benchmark::fits(self, pages, copies)
+    }
+    fn files(&self) -> Vec<(FileName, u32)> {
+        Benchmark::files(self)
+    }
+    fn last_disk(&self) -> Option<u8> {
+        Benchmark::last_disk(self)
     }
     fn is_random(&self) -> bool {
         Benchmark::is_random(self)

@@ -6,6 +6,7 @@ use crate::fragmenter::Fragment;
 use crate::heap::Heap;
 use crate::hugealloc::HugeAlloc;
 use crate::scenario::Task;
+use crate::steps::Steps;
 use crate::unmovable::FragmentUnmovable;
 use crate::watch::Watch;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub enum Kind {
     Watch(Watch),
     /// A process replaces its memory, a stretch at a time.
     Churn(Churn),
+    /// A process that does what the file says, with files and memory.
+    Steps(Steps),
 }
 
 impl Kind {
@@ -52,6 +55,7 @@ impl Kind {
             Kind::Compact(b) => Task::new(b),
             Kind::Watch(b) => Task::new(b),
             Kind::Churn(b) => Task::new(b),
+            Kind::Steps(b) => Task::new(b),
         })
     }
 }

@@ -15,6 +15,7 @@ pub mod heap;
 pub mod hugealloc;
 pub mod latencies;
 pub mod scenario;
+pub mod steps;
 pub mod unmovable;
 pub mod watch;
 

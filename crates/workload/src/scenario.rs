@@ -11,7 +11,7 @@
 use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start};
 use crate::wrong::Wrong;
 use kontig_program::figure::named;
-use kontig_program::{Batch, MEASURE, Outcome, Placement, Program, SplitMix64, TOTAL};
+use kontig_program::{Batch, FileName, MEASURE, Outcome, Placement, Program, SplitMix64, TOTAL};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -272,11 +272,17 @@ impl Scenario {
         }
     }
 
-    /// Whether it can be run on a machine with so many pages and CPUs.
+    /// Files that lie on the machine's disks before anything runs, with their length in pages.
+    pub fn files(&self) -> impl Iterator<Item = (FileName, u32)> {
+        self.phases.iter().flat_map(|phase| &phase.tasks).flat_map(|task| task.benchmark.files())
+    }
+
+    /// Whether it can be run on a machine with so many pages and CPUs, and disks with so many pages for files.
     ///
     /// # Errors
     /// What does not fit.
-    pub fn fits(&self, pages: u64, cpus: usize) -> Result<(), Wrong> {
+    pub fn fits(&self, pages: u64, cpus: usize, disks: &[u32]) -> Result<(), Wrong> {
+        let mut left = disks.to_vec();
         let phases = self.phases.iter().enumerate();
         for (p, t, task) in
             phases.flat_map(|(p, phase)| phase.tasks.iter().enumerate().map(move |(t, task)| (p, t, task)))
@@ -290,6 +296,21 @@ impl Scenario {
             }
             let copies = task.placements.len() as u64;
             task.benchmark.fits(pages, copies).map_err(|reason| of_phase(task.in_run(t, reason)))?;
+            if let Some(last) = task.benchmark.last_disk().filter(|disk| usize::from(*disk) >= disks.len()) {
+                let reason =
+                    format!("steps = files on disk {last}, and the machine has {}: {GIVE_A_DISK}", disks.len());
+                return Err(of_phase(task.in_run(t, reason)));
+            }
+            for (name, length) in task.benchmark.files() {
+                let room = &mut left[usize::from(name.disk())];
+                let Some(rest) = room.checked_sub(length) else {
+                    let [is, has] = [length, *room].map(|pages| pages / 256);
+                    let reason =
+                        format!("there = {name} is {is} MiB, and its disk has room for {has} MiB: take a larger one");
+                    return Err(of_phase(task.in_run(t, reason)));
+                };
+                *room = rest;
+            }
         }
         Ok(())
     }
@@ -305,6 +326,9 @@ impl Scenario {
         if number == 0 { run } else { SplitMix64::new(SplitMix64::new(run).next_u64() ^ number).next_u64() }
     }
 }
+
+/// What to do where a disk is not there.
+const GIVE_A_DISK: &str = "choose a machine with disks, or give it a [[disk]]";
 
 #[cfg(test)]
 mod tests {
@@ -367,8 +391,8 @@ mod tests {
     #[test]
     fn tasks_run_on_cpus_that_the_machine_has() {
         let scenario = Scenario { phases: vec![measuring(vec![Task::new(Compact {}).on([0, 3])])] };
-        assert_eq!(scenario.fits(512, 4), Ok(()));
-        let wrong = scenario.fits(512, 2).unwrap_err();
+        assert_eq!(scenario.fits(512, 4, &[]), Ok(()));
+        let wrong = scenario.fits(512, 2, &[]).unwrap_err();
         assert!(wrong.reason.starts_with("cpus = [3]: the machine has CPUs 0 to 1: choose"), "{wrong}");
         assert_eq!(wrong.way, ["phase", "0", "task", "0", "cpus"]);
         let said = refused(vec![measuring(vec![Task::new(Compact {}).on([1, 0, 1])])]);
@@ -378,13 +402,30 @@ mod tests {
     #[test]
     fn the_copies_of_a_process_together_fit_the_machines_memory() {
         let behind = Scenario { phases: vec![measuring(vec![churn().on([0, 1])]).lasting(1)] };
-        assert_eq!(behind.fits(512, 2), Ok(()));
-        let wrong = behind.fits(511, 2).unwrap_err();
+        assert_eq!(behind.fits(512, 2, &[]), Ok(()));
+        let wrong = behind.fits(511, 2, &[]).unwrap_err();
         assert_eq!(
             wrong.reason,
             "size = \"1 MiB\" in 2 copies: the machine has 1 MiB: choose less, or another machine"
         );
         assert_eq!(wrong.way, ["phase", "0", "task", "0", "run", "size"]);
+    }
+
+    #[test]
+    fn files_lie_on_disks_that_the_machine_has_and_that_are_large_enough() {
+        let text = "there = [{ file = 1, size = '8 MiB' }]\nsteps = [{ do = 'read', file = 1 }]";
+        let steps: crate::steps::Steps = toml::from_str(text).expect("well-formed");
+        let scenario = Scenario { phases: vec![measuring(vec![Task::new(steps)])] };
+        assert_eq!(scenario.fits(512, 1, &[2048]), Ok(()));
+        let none = scenario.fits(512, 1, &[]).unwrap_err();
+        assert!(none.reason.starts_with("steps = files on disk 0, and the machine has 0: choose a machine"), "{none}");
+        assert_eq!(none.way, ["phase", "0", "task", "0", "run", "steps"]);
+        let large = scenario.fits(512, 1, &[1024]).unwrap_err();
+        assert_eq!(
+            large.reason,
+            "there = file 1 of disk 0 is 8 MiB, and its disk has room for 4 MiB: take a larger one"
+        );
+        assert_eq!(large.way, ["phase", "0", "task", "0", "run", "there"]);
     }
 
     #[test]

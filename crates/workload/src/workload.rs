@@ -243,8 +243,8 @@ impl Workload {
     ///
     /// # Errors
     /// What does not fit.
-    pub fn fits(&self, pages: u64, cpus: usize) -> Result<(), Wrong> {
-        self.scenario().fits(pages, cpus).map_err(|wrong| self.in_file(wrong))
+    pub fn fits(&self, pages: u64, cpus: usize, disks: &[u32]) -> Result<(), Wrong> {
+        self.scenario().fits(pages, cpus, disks).map_err(|wrong| self.in_file(wrong))
     }
 
     /// What is wrong with the scenario, by the keys of the file: the short form has a key for each phase, and a task

@@ -10,7 +10,7 @@ use crate::event::{Event, Listen};
 use crate::gfp::Gfp;
 use crate::host::{Owner, PageState, Turn, WriteOut};
 use crate::lru::{Shadow, ToFree};
-use crate::state::{Backing, Memory, NodeStat, PageFlags};
+use crate::state::{Backing, FrameKind, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, NodeId, Order, Pfn};
 use crate::vmstat::VmEvent;
 
@@ -46,6 +46,9 @@ enum Use {
     Activate,
 }
 
+/// Pages of the largest that is split: a huge page.
+const MOST_PAGES: usize = 1 << 9;
+
 /// What becomes of a page.
 enum Fate {
     Free,
@@ -53,6 +56,8 @@ enum Fate {
     Activate,
     /// It cannot be evicted, which nobody had told the LRU.
     Cull,
+    /// It has become single pages, which are next.
+    Split,
 }
 
 impl Memory {
@@ -91,6 +96,7 @@ impl Memory {
                     stat.activate[flags.backing().index()] += pages;
                 }
                 Fate::Cull => self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::UNEVICTABLE),
+                Fate::Split => continue,
                 Fate::Keep => {}
             }
             kept[nr_kept] = pfn;
@@ -165,8 +171,10 @@ impl Memory {
             if !sc.gfp.has(Gfp::IO) || page.pinned {
                 return Fate::Keep;
             }
-            // A large page would be split first.
-            if order > Order::ZERO || !owner.add_to_swap(self, pfn, number) {
+            if order > Order::ZERO {
+                return if self.split_to_reclaim(owner, pfn, order, sc) { Fate::Split } else { Fate::Activate };
+            }
+            if !owner.add_to_swap(self, pfn, number) {
                 return Fate::Activate;
             }
             page = owner.page_state(pfn, number);
@@ -195,6 +203,29 @@ impl Memory {
             return Fate::Activate;
         }
         self.remove_mapping(owner, pfn, number, page, pages)
+    }
+
+    /// Splits a large page, which is isolated. The kernel goes on with its pages at once; here they are put where they are
+    /// next to be taken.
+    fn split_to_reclaim<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, order: Order, sc: &ScanControl) -> bool {
+        let mut numbers = [0; MOST_PAGES];
+        let numbers = &mut numbers[..order.pages() as usize];
+        if self.lru.swap.free == 0 || !owner.split(pfn, self.frames.owner(pfn, order), numbers) {
+            return false;
+        }
+        self.no_longer_isolated(pfn, order);
+        if order.is_whole_pageblock() {
+            self.mark_huge(pfn, order, false);
+        }
+        let flags = self.lru.flags(pfn);
+        self.frames.split_allocated(pfn, order);
+        for (page, number) in (0..order.pages()).map(|i| pfn.plus(i)).zip(numbers) {
+            self.frames.set(page, FrameKind::Lru, Order::ZERO);
+            self.frames.set_owner(page, Order::ZERO, *number);
+            self.lru.set_flags(page, flags);
+            self.link(sc.cpu, page, Order::ZERO, true);
+        }
+        true
     }
 
     /// Counts a page of a file that is dirty or being written.

@@ -14,6 +14,7 @@ mod compaction;
 mod fallback;
 mod faults;
 mod highatomic;
+mod huge_pages;
 mod kswapd;
 mod lru;
 mod pcp;
@@ -30,6 +31,7 @@ pub use compaction::{CompactionRules, FastFind, Migration, Targets};
 pub use fallback::{Fallback, FallbackRules};
 pub use faults::FaultRules;
 pub use highatomic::{HighAtomicLimit, HighAtomicRules};
+pub use huge_pages::{HugePageRules, HugeRequests};
 pub use kswapd::{KswapdRules, Preemption};
 pub use lru::LruRules;
 pub use pcp::{PcpLists, PcpRules};
@@ -91,6 +93,7 @@ profile! {
     lru: LruRules,
     reclaim: ReclaimRules,
     faults: FaultRules,
+    huge_pages: HugePageRules,
     kswapd: KswapdRules,
     compaction: CompactionRules,
     proactive: ProactiveRules,

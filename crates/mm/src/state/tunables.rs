@@ -1,5 +1,8 @@
 //! The values of the sysctls. What may be written to them, and what follows, is in [`crate::sysctl`].
 
+use crate::huge_page::HugeDefrag;
+use crate::sysctl::Khugepaged;
+
 /// The values in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tunables {
@@ -19,6 +22,12 @@ pub struct Tunables {
     pub swappiness: u32,
     /// `vm.compact_unevictable_allowed`: whether mlocked pages may be migrated.
     pub compact_unevictable_allowed: bool,
+    /// `thp.enabled`: 0 is always, 1 madvise, 2 never.
+    pub thp_enabled: u32,
+    /// `thp.defrag`.
+    pub thp_defrag: HugeDefrag,
+    /// `thp.khugepaged`.
+    pub khugepaged: Khugepaged,
 }
 
 impl Default for Tunables {
@@ -32,9 +41,12 @@ impl Default for Tunables {
             defrag_mode: false,
             swappiness: 60,
             compact_unevictable_allowed: true,
+            thp_enabled: 1,
+            thp_defrag: HugeDefrag::Madvise,
+            khugepaged: Khugepaged::default(),
         }
     }
 }
 
 /// How many there are.
-pub(crate) const SYSCTL_COUNT: usize = 9;
+pub(crate) const SYSCTL_COUNT: usize = 18;

@@ -44,8 +44,6 @@ pub(crate) struct Device {
     mechanism: Mechanism,
     /// Writes that wait or are taken, as requests.
     writes: u32,
-    /// Blocks read and written so far.
-    moved: [u64; 2],
     /// The latest time it was told: a task's turn may end a little after another's begins.
     now: u64,
 }
@@ -79,14 +77,8 @@ impl Device {
             mechanism,
             parameters,
             writes: 0,
-            moved: [0; 2],
             now: 0,
         }
-    }
-
-    /// Blocks it has.
-    pub(crate) fn blocks(&self) -> u32 {
-        self.parameters.blocks
     }
 
     /// Whether a place on it costs as much as any other: no seeks.
@@ -98,11 +90,6 @@ impl Device {
     /// rest is kept for readers (`dd_limit_depth`).
     pub(crate) fn takes_writes(&self) -> bool {
         self.writes < self.parameters.host_requests() * 3 / 4
-    }
-
-    /// Blocks read and written so far.
-    pub(crate) fn moved(&self) -> [u64; 2] {
-        self.moved
     }
 
     /// Asks for these at this time, all before the device takes the first: what is adjacent among them is merged.
@@ -129,7 +116,6 @@ impl Device {
             let taken = self.taken.remove(through);
             let request = self.waiting.request(taken.request);
             self.writes -= u32::from(request.write);
-            self.moved[usize::from(request.write)] += u64::from(request.blocks);
             done.extend_from_slice(&request.bios);
             self.waiting.finish(taken.request);
             self.now = self.now.max(at);

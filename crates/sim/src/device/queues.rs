@@ -79,11 +79,6 @@ impl Devices {
         &self.all[usize::from(device)].device
     }
 
-    /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Device> {
-        self.all.iter().map(|queued| &queued.device)
-    }
-
     /// Where somebody waits who may write more once the device has done some.
     pub(crate) fn room(&self, device: u8) -> QueueId {
         self.all[usize::from(device)].room

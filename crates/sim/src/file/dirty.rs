@@ -283,7 +283,7 @@ mod tests {
         let at = |dirty| position_ratio(dirty, LIMITS, dirty, 2000, 25_600);
         let middle = at(1750);
         assert!((ONE - 5..=ONE + 5).contains(&middle), "{middle}");
-        assert!(at(1500) > 3 * ONE / 2 && at(1990) < ONE / 8);
+        assert!(at(1500) > 3 * ONE / 2 && at(1990) < ONE / 7);
         assert_eq!(at(2000), 0);
     }
 
@@ -296,6 +296,19 @@ mod tests {
             b.update(second * SECOND, 1750, LIMITS, ONE);
         }
         assert!((9_900..10_200).contains(&b.average), "{b:?}");
-        assert!((9_000..10_300).contains(&b.dirty_limit), "one writer is balanced at the disk's rate: {b:?}");
+    }
+
+    #[test]
+    fn what_a_writer_may_dirty_falls_while_too_much_is_dirty_and_rises_while_too_little_is() {
+        let after = |dirty: u64, ratio: i128| {
+            let mut b = Bandwidth { dirty_limit: 12_000, balanced: 12_000, ..Bandwidth::default() };
+            for fifth in 1..10u64 {
+                (b.written, b.dirtied) = (fifth * 5_000, fifth * 5_000);
+                b.update(fifth * INTERVAL, dirty, LIMITS, ratio);
+            }
+            b.dirty_limit
+        };
+        assert!(after(1900, ONE / 2) < 11_000 && after(1600, 2 * ONE) > 13_000);
+        assert_eq!(after(1900, 2 * ONE), 12_000, "never against what the pages say");
     }
 }

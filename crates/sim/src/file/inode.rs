@@ -8,6 +8,7 @@ use super::readahead::Readahead;
 use super::slab::{Cache, Object};
 use super::space::{Extent, Extents};
 use super::tree::Tree;
+use crate::object::ObjectId;
 use kontig_mm::{CpuId, Memory};
 use kontig_program::FileName;
 
@@ -28,10 +29,12 @@ pub(crate) struct Inode {
     /// The objects it has in memory while it is known there.
     inode: Option<Object>,
     dentry: Option<Object>,
-    /// How often it is open.
+    /// How often it is open or mapped.
     opens: u32,
     /// Whether it has been used since it was last looked at on the list of unused ones.
     used: bool,
+    /// While it is mapped: the object that says by whom.
+    pub(crate) object: Option<ObjectId>,
     /// Whether it still has its name.
     pub(crate) linked: bool,
 }
@@ -94,6 +97,7 @@ impl Files {
             dentry: None,
             opens: 0,
             used: false,
+            object: None,
             linked: true,
         });
         let before = self.names.insert(name, number);
@@ -104,7 +108,7 @@ impl Files {
     /// Lays a file of so many pages on its disk, as if it had been there for long. False if it has no room.
     pub(crate) fn lay(&mut self, name: FileName, pages: u32) -> bool {
         let Some(space) = self.disks.get(usize::from(name.disk())) else { return false };
-        if space.free_blocks() < pages {
+        if space.free_blocks() < pages || self.names.contains_key(&name) {
             return false;
         }
         let number = self.make(name);
@@ -169,6 +173,11 @@ impl Files {
             self.opens[*moved].place = place;
         }
         self.slabs.free(m, cpu, Cache::Open, object);
+        self.unpin(inode)
+    }
+
+    /// A file has been closed, or is mapped no longer; its number, if it is to be given up.
+    pub(crate) fn unpin(&mut self, inode: u32) -> Option<u32> {
         self.inodes[inode].opens -= 1;
         self.unused(inode);
         let i = &self.inodes[inode];
@@ -259,10 +268,5 @@ impl Files {
         for Extent { block, blocks, .. } in self.inodes[inode].extents.cut(length) {
             self.disks[disk].give_back(block, blocks);
         }
-    }
-
-    /// Blocks that are free on a disk.
-    pub(crate) fn free_blocks(&self, disk: u8) -> u32 {
-        self.disks[usize::from(disk)].free_blocks()
     }
 }

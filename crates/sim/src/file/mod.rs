@@ -10,6 +10,7 @@ mod cache;
 mod dirty;
 mod frames;
 mod inode;
+pub(crate) mod mapped;
 pub(crate) mod read_in;
 mod readahead;
 mod reclaim;
@@ -23,6 +24,8 @@ pub(crate) use cache::Waiters;
 pub(crate) use dirty::Limits;
 pub(crate) use frames::{Flags, Frames};
 pub(crate) use inode::{Inode, OBJECTS, Open};
+pub(crate) use readahead::Readahead;
+pub use slab::SlabInfo;
 pub(crate) use slab::{Cache, Slabs};
 pub(crate) use writeback::{Halt, Pass};
 
@@ -168,6 +171,11 @@ impl Files {
         self.gone.drain(..).map(|(cache, object)| self.slabs.free(m, cpu, cache, object)).sum()
     }
 }
+
+/// Host bytes for each frame of a machine with disks: its flags and word, its count of page table entries, its place in
+/// the LRU, and a place in a tree with as much again for shadows.
+pub(crate) const BYTES_PER_FRAME: usize =
+    Frames::BYTES_PER_FRAME + 2 + kontig_mm::state::Lru::BYTES_PER_FRAME + 2 * tree::Node::BYTES_PER_PAGE;
 
 /// The node of a frame.
 pub(crate) fn node_of(m: &Memory, pfn: Pfn) -> NodeId {

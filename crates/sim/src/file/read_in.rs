@@ -55,6 +55,11 @@ impl ReadIn {
         ReadIn { inode, pages, mark: None, locked: 0, gfp, stage: Stage::Next }
     }
 
+    /// Whether somebody cannot go on without what is read.
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.gfp.has(Gfp::NORETRY)
+    }
+
     /// A step; done when all is asked for, or there was no memory for more of it.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         loop {
@@ -159,6 +164,7 @@ impl Kernel {
     pub(crate) fn add_to_cache(&mut self, c: &mut Context, inode: u32, index: u32, pfn: Pfn, room: &mut Room) {
         let (number, shadow) = self.pages.files().add_page(inode, index, pfn, room.objects());
         self.pages.frames.reset(pfn, Flags::FILE);
+        self.pages.mapcounts.unmapped(pfn);
         let flags = match shadow {
             Some(shadow) => self.mem.workingset_refault(c.cpu, pfn, PageFlags::FILE, shadow),
             None => PageFlags::FILE,

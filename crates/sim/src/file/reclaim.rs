@@ -7,38 +7,13 @@
 
 use super::slab::Object;
 use super::{Cache, Files, Flags, Frames};
-use kontig_mm::{CpuId, Memory, MigrateOutcome, NodeId, PageState, Pfn, Shrinker, Shrunk};
+use kontig_mm::{CpuId, Memory, NodeId, Pfn, Shrinker, Shrunk};
 
 /// The shrinkers in the order in which they are asked.
 const SHADOWS: usize = 0;
 const SUPER_BLOCK: usize = 1;
 
-impl Frames {
-    /// What reclaim finds in a page of a file that no page table maps.
-    pub(crate) fn state(&self, pfn: Pfn) -> PageState {
-        let flags = self.flags(pfn);
-        PageState {
-            locked: flags.any(Flags::LOCKED),
-            dirty: flags.any(Flags::DIRTY),
-            writeback: flags.any(Flags::WRITEBACK),
-            private: flags.any(Flags::PRIVATE),
-            swap_cache: flags.any(Flags::SWAP_CACHE),
-            ..PageState::default()
-        }
-    }
-}
-
 impl Files {
-    /// A page moves to another frame, unless it is being read or written.
-    pub(crate) fn migrate(&mut self, frames: &mut Frames, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
-        if frames.flags(from).any(Flags::LOCKED | Flags::WRITEBACK) {
-            return MigrateOutcome::Busy;
-        }
-        self.page_moved(number, to);
-        frames.moved(from, to);
-        MigrateOutcome::Moved
-    }
-
     /// Drops the buffer head of a page, which is clean.
     pub(crate) fn drop_buffers(&mut self, frames: &mut Frames, pfn: Pfn) {
         if frames.clear(pfn, Flags::PRIVATE) {

@@ -36,6 +36,9 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Host bytes for each of its pages.
+    pub(crate) const BYTES_PER_PAGE: usize = size_of::<Node>().div_ceil(PAGES as usize);
+
     const UNUSED: Node = Node {
         inode: NIL,
         at: 0,

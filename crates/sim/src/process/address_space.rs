@@ -5,6 +5,7 @@
 //! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
 
 use super::page_table::{Mark, PageTables};
+use crate::file::Readahead;
 use crate::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::pages::UserPage;
 use crate::slots::Slots;
@@ -51,6 +52,17 @@ pub(crate) struct Mapping {
     entries: PageTables,
     tables: Vec<Table>,
     swap_window: Window,
+    /// What it maps, if that is a file.
+    file: Option<FileMap>,
+}
+
+/// A part of a file that is mapped, to be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileMap {
+    pub(crate) inode: u32,
+    /// The page of the file that is the mapping's first.
+    pub(crate) first: u32,
+    pub(crate) readahead: Readahead,
 }
 
 /// What the entry of a page holds.
@@ -160,6 +172,19 @@ impl Mapping {
         self.entries.mark(page, Mark::Elsewhere, false);
         self.entries.mark(page, Mark::Protected, !may_write);
     }
+    /// What it maps, if that is a file.
+    #[inline(always)]
+    pub(crate) fn file(&self) -> Option<&FileMap> {
+        self.file.as_ref()
+    }
+    /// The same, to be changed.
+    pub(crate) fn file_mut(&mut self) -> &mut FileMap {
+        self.file.as_mut().expect("it maps a file")
+    }
+    /// Whether a page was used.
+    pub(crate) fn is_accessed(&self, page: u32) -> bool {
+        self.entries.is(page, Mark::Accessed)
+    }
     /// What is read with a page that is brought back from swap.
     pub(crate) fn swap_window(&mut self) -> &mut Window {
         &mut self.swap_window
@@ -191,6 +216,10 @@ impl Mapping {
     #[inline(always)]
     pub(crate) fn is_protected(&self, page: u32) -> bool {
         self.entries.is(page, Mark::Protected)
+    }
+    /// Whether a page was used.
+    pub(crate) fn is_young(&self, page: u32) -> bool {
+        self.entries.is(page, Mark::Accessed)
     }
     /// The page may be written to.
     pub(crate) fn unprotect(&mut self, page: u32) {
@@ -229,10 +258,14 @@ impl Mapping {
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
         self.entries.is_empty(page) && self.table(page).huge().is_none()
     }
-    /// Whether a fault at `page` may take a huge page: advised, its whole range in the mapping, no table there yet.
-    pub(crate) fn wants_huge(&self, page: u32) -> bool {
+    /// Whether the program has asked for huge pages.
+    pub(crate) fn is_advised_huge(&self) -> bool {
+        self.huge
+    }
+    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, no table there yet.
+    pub(crate) fn has_room_for_huge(&self, page: u32) -> bool {
         let start = page & !(TABLE_PAGES - 1);
-        self.huge && self.table(page).page().is_none() && start + TABLE_PAGES <= self.pages
+        self.table(page).page().is_none() && start + TABLE_PAGES <= self.pages
     }
     /// `madvise(MADV_HUGEPAGE)`.
     pub(crate) fn advise_huge(&mut self) {
@@ -300,10 +333,10 @@ impl AddressSpaces {
         let child = self.spaces.add(AddressSpace::default());
         for id in mappings.iter_mut() {
             let m = &self.mappings[id.0];
-            let (object, pages, region, huge) = (m.object, m.pages, m.region, m.huge);
+            let (object, pages, region, huge, file) = (m.object, m.pages, m.region, m.huge, m.file);
             *id = self.add_mapping(objects, child, object, pages);
             let copy = self.mapping(*id);
-            (copy.region, copy.huge) = (region, huge);
+            (copy.region, copy.huge, copy.file) = (region, huge, file);
         }
         self.spaces[child].mappings = mappings;
         child
@@ -361,6 +394,57 @@ impl AddressSpaces {
         Region { mapping: region, first: 0, pages }
     }
 
+    /// Maps a part of a file for a process; who maps the file is kept with the object.
+    pub(crate) fn map_file(
+        &mut self,
+        objects: &mut Objects,
+        process: u32,
+        object: ObjectId,
+        pages: u32,
+        file: FileMap,
+    ) -> Region {
+        let region = self.map_object(objects, process, object, pages);
+        let id = self.spaces[process].mappings[region.mapping];
+        self.mapping(id).file = Some(file);
+        region
+    }
+
+    /// Whether a region of a process is of a file, which cannot be written to.
+    #[inline(always)]
+    pub(crate) fn maps_file(&self, process: u32, r: Region) -> bool {
+        self.peek(process, r).is_some_and(|m| m.file.is_some())
+    }
+
+    /// The files that a process maps, each as often as it does.
+    pub(crate) fn files_of(&self, process: u32) -> impl Iterator<Item = u32> {
+        self.spaces[process].mappings.iter().filter_map(|id| self.mappings[id.0].file.map(|file| file.inode))
+    }
+
+    /// The entry of a mapping that maps this page of a file to this frame, as a page of the mapping.
+    fn maps(&self, mapping: u32, index: u32, pfn: Pfn) -> Option<u32> {
+        let m = &self.mappings[mapping];
+        let page = index.checked_sub(m.file?.first).filter(|page| *page < m.pages)?;
+        (m.pte(page) == Some(pfn)).then_some(page)
+    }
+
+    /// Whether a page of a file was used through a mapping, in which it is unused from now on.
+    pub(crate) fn take_young(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
+        self.maps(mapping, index, pfn).is_some_and(|page| self.test_and_clear_young(mapping, page, pfn))
+    }
+
+    /// If a mapping maps a page of a file, it does so no longer; whether another CPU has to be told.
+    pub(crate) fn unmap_page(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
+        let Some(page) = self.maps(mapping, index, pfn) else { return false };
+        let m = &mut self.mappings[mapping];
+        m.clear_pte(page);
+        self.spaces[m.process].running
+    }
+
+    /// If a mapping maps a page of a file, the page is in another frame from now on; whether another CPU has to be told.
+    pub(crate) fn page_moved(&mut self, mapping: u32, index: u32, from: Pfn, to: Pfn) -> bool {
+        self.maps(mapping, index, from).is_some_and(|page| self.moved(mapping, page, from, to))
+    }
+
     fn add_mapping(&mut self, objects: &mut Objects, process: u32, object: ObjectId, pages: u32) -> MappingId {
         let tables = pages.div_ceil(TABLE_PAGES) as usize;
         let mut entries = PageTables::new(pages);
@@ -378,6 +462,7 @@ impl AddressSpaces {
             entries,
             tables: vec![Table::default(); tables],
             swap_window: Window::default(),
+            file: None,
         }));
         self.mapping(id).place = objects.map(object, id.0);
         id
@@ -392,6 +477,11 @@ impl AddressSpaces {
             self.mapping(MappingId(moved)).place = m.place;
         }
         objects.mappings(m.object).is_empty().then_some(m.object)
+    }
+
+    /// The process of a mapping.
+    pub(crate) fn process_of(&self, mapping: MappingId) -> u32 {
+        self.mappings[mapping.0].process
     }
 
     /// The stretch that a region is, if `process` has all of it.

@@ -1,4 +1,4 @@
-//! Page faults: a page table for the range, a huge page where one is advised, else a small page.
+//! Page faults: a page table for the range, a huge page where one is wanted, else a small page.
 //!
 //! What the per-CPU lists serve is done at once. A fault whose allocation takes the slow path is a [`Fault`], a value
 //! with a step. A huge page is first tried on this node and lightly; then on any node, with what the advice allows;
@@ -8,6 +8,7 @@ use super::address_space::{At, Span};
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
+use crate::file::mapped::FileFault;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
 use crate::oom::{Blame, JIFFY_NS};
@@ -24,9 +25,9 @@ pub(super) enum For {
     /// A page for a copy of one that others have, too.
     Copy,
     /// The first attempt at a huge page: this node, lightly.
-    HugeLocal,
-    /// The second: any node, with what the advice allows.
-    HugeAny,
+    HugeLocal(Gfp),
+    /// The second: any node, with what administrators and the advice allow.
+    HugeAny(Gfp),
     /// A huge page for a copy of one that others have, too.
     HugeCopy,
 }
@@ -36,13 +37,13 @@ impl For {
         match self {
             For::Table => Gfp::KERNEL,
             For::Small | For::Copy => Gfp::HIGHUSER_MOVABLE,
-            For::HugeLocal => Gfp::TRANSHUGE | Gfp::THISNODE | Gfp::NORETRY,
-            For::HugeAny | For::HugeCopy => Gfp::TRANSHUGE,
+            For::HugeLocal(gfp) | For::HugeAny(gfp) => gfp,
+            For::HugeCopy => Gfp::TRANSHUGE,
         }
     }
 
     fn is_huge(self) -> bool {
-        matches!(self, For::HugeLocal | For::HugeAny | For::HugeCopy)
+        matches!(self, For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopy)
     }
 
     fn order(self) -> Order {
@@ -62,6 +63,8 @@ enum Stage {
     Allocating(For, Box<AllocSlow>),
     /// The page is in swap.
     Swap(Box<SwapIn>),
+    /// The page is of a file.
+    File(Box<FileFault>),
     /// The page is there, or the process is to go without; the next one to touch.
     Mapped(u32),
 }
@@ -78,6 +81,11 @@ impl Fault {
         Fault { at, stage: Stage::Swap(Box::new(SwapIn::new(at, writes))) }
     }
 
+    /// A fault on a page of a file that is not in memory.
+    pub(crate) fn file(at: At) -> Fault {
+        Fault { at, stage: Stage::File(Box::new(FileFault::new(at))) }
+    }
+
     /// Whether nothing is lost if it is never gone on with.
     pub(crate) fn may_end(&self) -> bool {
         matches!(self.stage, Stage::Mapped(_))
@@ -92,8 +100,13 @@ impl Fault {
         let (what, slow) = match &mut self.stage {
             Stage::Allocating(what, slow) => (*what, slow),
             Stage::Mapped(next) => return Ok(Step::Done(*next)),
-            Stage::Swap(swap_in) => {
-                return Ok(match swap_in.step(k, c) {
+            Stage::Swap(_) | Stage::File(_) => {
+                let step = match &mut self.stage {
+                    Stage::Swap(swap_in) => swap_in.step(k, c),
+                    Stage::File(file) => file.step(k, c),
+                    Stage::Allocating(..) | Stage::Mapped(_) => unreachable!("it was looked at"),
+                };
+                return Ok(match step {
                     Step::Working => Step::Working,
                     Step::Wait(wait) => Step::Wait(wait),
                     Step::Done(Ok(())) => Step::Done(self.at.page),
@@ -115,8 +128,11 @@ impl Fault {
             }
             Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
             Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
-            Step::Done(Err(AllocFailure::Failed)) if what == For::HugeLocal => {
-                *self = Fault::start(k, c, For::HugeAny, self.at);
+            Step::Done(Err(AllocFailure::Failed))
+                if matches!(what, For::HugeLocal(_)) && k.second_request(self.at).is_some() =>
+            {
+                let gfp = k.second_request(self.at).expect("it has just been asked for");
+                *self = Fault::start(k, c, For::HugeAny(gfp), self.at);
                 Step::Working
             }
             Step::Done(Err(AllocFailure::Failed)) if what == For::HugeCopy => {
@@ -124,7 +140,7 @@ impl Fault {
                 self.stage = Stage::Mapped(self.at.page);
                 Step::Working
             }
-            Step::Done(Err(AllocFailure::Failed)) if what == For::HugeAny => {
+            Step::Done(Err(AllocFailure::Failed)) if matches!(what, For::HugeLocal(_) | For::HugeAny(_)) => {
                 k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
                 // The page table is there already; this fault takes a small page.
                 match k.mem.alloc(c.request(For::Small.gfp(), Order::ZERO)) {
@@ -153,7 +169,9 @@ impl Kernel {
     /// The first fault in a 2 MiB range: its page table, and a huge page if one is wanted. If it was quick, the page
     /// has to be looked at again.
     pub(crate) fn fault_table(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
-        let huge = writes && self.pages.spaces.mapping(at.mapping).wants_huge(at.page);
+        let m = self.pages.spaces.mapping(at.mapping);
+        let advised = m.is_advised_huge();
+        let huge = writes && m.has_room_for_huge(at.page) && self.mem.wants_huge(advised);
         match self.mem.alloc(c.request(For::Table.gfp(), Order::ZERO)) {
             Ok(pfn) => {
                 c.now += ns(self.costs.kernel_alloc);
@@ -164,13 +182,22 @@ impl Kernel {
         if !huge {
             return Ok(());
         }
-        match self.mem.alloc(c.request(For::HugeLocal.gfp(), HUGE)) {
+        let process = self.pages.spaces.process_of(at.mapping);
+        self.khugepaged_enter(process);
+        let local = For::HugeLocal(self.mem.huge_requests(advised).0);
+        match self.mem.alloc(c.request(local.gfp(), HUGE)) {
             Ok(pfn) => {
-                self.finish_fault(c, For::HugeLocal, at, pfn);
+                self.finish_fault(c, local, at, pfn);
                 Ok(())
             }
-            Err(_) => Err(Fault::start(self, c, For::HugeLocal, at)),
+            Err(_) => Err(Fault::start(self, c, local, at)),
         }
+    }
+
+    /// What a fault asks for that got no huge page of its own node.
+    fn second_request(&mut self, at: At) -> Option<Gfp> {
+        let advised = self.pages.spaces.mapping(at.mapping).is_advised_huge();
+        self.mem.huge_requests(advised).1
     }
 
     /// A fault that takes a small page, and those that follow it up to `end` as far as they are as quick. The next
@@ -258,7 +285,7 @@ impl Kernel {
             }
             For::Copy => self.finish_copy(c, at, pfn),
             For::HugeCopy => self.finish_huge_copy(c, at, pfn),
-            For::HugeLocal | For::HugeAny => {
+            For::HugeLocal(_) | For::HugeAny(_) => {
                 self.map_huge(c.cpu, at, pfn);
                 let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
                 c.now += ns(self.costs.fault_huge + self.costs.clear_huge + prepare);

@@ -109,6 +109,7 @@ impl Swap {
     }
 
     /// A slot whose page is not in memory: what is remembered of the page.
+    #[cfg(test)]
     pub(crate) fn shadow(&self, slot: Slot) -> Option<Shadow> {
         self.cache[slot.index()].shadow()
     }

@@ -37,6 +37,10 @@ impl Kernel {
     #[inline(never)]
     fn leaves_swap(&mut self, pfn: Pfn) -> bool {
         let flags = self.pages.frames.flags(pfn);
+        if flags.any(Flags::FILE) {
+            self.pages.mapcounts.unmapped(pfn);
+            return false;
+        }
         if flags.any(Flags::SWAP_CACHE) && (flags.any(Flags::LOCKED) || !self.pages.free_swap_of(pfn)) {
             self.pages.mapcounts.unmapped(pfn);
             return false;

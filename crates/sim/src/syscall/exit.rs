@@ -69,6 +69,7 @@ impl Exit {
             self.file = Truncate::close(k, c, open);
         }
         free_upper(k, c, self.process);
+        k.khugepaged_exit(self.process);
         let (gone, queue) = k.family.end(self.process);
         for process in gone {
             k.pages.spaces.remove_process(process);

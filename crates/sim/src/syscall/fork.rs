@@ -90,6 +90,9 @@ impl Fork {
         }
         if let Some(program) = self.program.take() {
             k.family.add_child(self.parent, child, program);
+            if k.khugepaged.processes.contains(&self.parent) {
+                k.khugepaged_enter(child);
+            }
         }
         // The child is to have its first turn.
         c.horizon = c.now;

@@ -28,6 +28,10 @@ pub(crate) struct AdviseHuge {
 impl AdviseHuge {
     pub(crate) fn run(&self, k: &mut Kernel) -> Value {
         k.pages.spaces.mapping(self.region.mapping).advise_huge();
+        if k.mem.wants_huge(true) {
+            let process = k.pages.spaces.process_of(self.region.mapping);
+            k.khugepaged_enter(process);
+        }
         Value::Unit
     }
 }

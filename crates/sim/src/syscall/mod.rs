@@ -49,6 +49,8 @@ pub(crate) enum Syscall {
     Sync(sync::Sync),
     Truncate(truncate::Truncate),
     Close(u32),
+    /// A file has been mapped.
+    Mapped(Region),
     /// What was asked for is done.
     Nothing,
     Compute(compute::Compute),
@@ -87,6 +89,12 @@ impl Syscall {
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
             Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),
+            Op::MmapFile { file, first, pages } => {
+                let inode = opened(file)?;
+                let region = k.pages.mmap_file(process, inode, first, pages);
+                Syscall::Mapped(region.ok_or_else(|| SimError::bad_address(&op))?)
+            }
+            Op::Touch(region) if k.pages.spaces.maps_file(process, region) => return Err(SimError::bad_address(&op)),
             Op::Touch(region) => Syscall::Touch(touch::Touch::new(own(region)?, true)),
             Op::Load(region) => Syscall::Touch(touch::Touch::new(own(region)?, false)),
             Op::Munmap(region) => Syscall::Munmap(munmap::Munmap::new(own(region)?)),
@@ -169,6 +177,7 @@ impl Syscall {
                 }
                 None => Step::Done(Value::Unit),
             }),
+            Syscall::Mapped(region) => Ok(Step::Done(Value::Region(*region))),
             Syscall::Nothing => Ok(Step::Done(Value::Unit)),
             Syscall::Compute(call) => Ok(call.step()),
             Syscall::Barrier(call) => call.step(k),

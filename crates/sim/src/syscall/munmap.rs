@@ -2,11 +2,12 @@
 //!
 //! A part may be used again, as if it were mapped anew. All of it at once takes the mapping away.
 
+use super::truncate::Truncate;
 use crate::context::Context;
 use crate::cost::ns;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::process::address_space::{MappingId, Span};
+use crate::process::address_space::{Entry, MappingId, Span};
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{Order, Pfn, Step};
@@ -19,15 +20,20 @@ pub(crate) struct Munmap {
     /// The next page to unmap.
     page: u32,
     begun: bool,
+    /// The file that nobody has any more without this mapping.
+    gives_up: Option<Truncate>,
 }
 
 impl Munmap {
     pub(crate) fn new(region: Span) -> Munmap {
-        Munmap { region, page: region.first, begun: false }
+        Munmap { region, page: region.first, begun: false, gives_up: None }
     }
 
     /// Unmaps the pages of one page table after the other.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
+        if let Some(gives_up) = &mut self.gives_up {
+            return gives_up.step(k, c);
+        }
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
         let unmap_ns = ns(k.costs.unmap);
         if !std::mem::replace(&mut self.begun, true) && k.mem.profile().faults.drains_before_unmapping {
@@ -47,7 +53,11 @@ impl Munmap {
                         continue;
                     }
                     let entry = m.entry(page);
+                    let used = m.file().is_some() && m.is_accessed(page);
                     m.clear_pte(page);
+                    if let (Entry::Frame(pfn), true) = (entry, used) {
+                        k.mem.mark_accessed(c.cpu, pfn);
+                    }
                     k.zap(c.cpu, entry);
                     c.now += unmap_ns;
                     k.charge(&mut c.now);
@@ -56,8 +66,13 @@ impl Munmap {
             free_empty_table(k, c, mapping, self.page);
             self.page = table_end;
         }
-        if self.region.pages == k.pages.spaces.mapping(mapping).pages() {
-            k.pages.remove_mapping(mapping);
+        if self.region.pages == k.pages.spaces.mapping(mapping).pages()
+            && let Some(inode) = k.pages.remove_mapping(mapping)
+        {
+            let mut gives_up = Truncate::give_up(inode);
+            let step = gives_up.step(k, c);
+            self.gives_up = Some(gives_up);
+            return step;
         }
         Step::Done(Value::Unit)
     }

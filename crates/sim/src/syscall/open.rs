@@ -9,7 +9,7 @@ use crate::file::{Cache, OBJECTS};
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
 use crate::wait::Wait;
-use kontig_mm::Step;
+use kontig_mm::{AllocFailure, Step};
 use kontig_program::{FileName, OpenFile, Value};
 
 /// Opens a file.
@@ -55,7 +55,12 @@ impl Open {
             match room.step(k, c) {
                 Step::Working => return Ok(Step::Working),
                 Step::Wait(wait) => return Ok(Step::Wait(wait)),
-                Step::Done(Err(_)) => {
+                Step::Done(Err(AllocFailure::Failed)) => {
+                    // It was killed for want of memory.
+                    k.pages.files().unpin(self.inode);
+                    return Ok(Step::Done(Value::Unit));
+                }
+                Step::Done(Err(AllocFailure::OutOfMemory)) => {
                     return Err(SimError::OutOfMemory { what: "the kernel's own object for a file".into() });
                 }
                 Step::Done(Ok(())) => {}

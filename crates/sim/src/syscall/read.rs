@@ -41,6 +41,10 @@ impl Read {
                 match reading.step(k, c) {
                     Step::Working => return Ok(Step::Working),
                     Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                    // One that was killed for want of memory ends.
+                    Step::Done(Err(AllocFailure::Failed)) if reading.is_needed() => {
+                        return Ok(Step::Done(Value::Pages(u64::from(self.next - self.first))));
+                    }
                     // What was to be read ahead need not be.
                     Step::Done(Ok(()) | Err(AllocFailure::Failed)) => self.reading = None,
                     Step::Done(Err(AllocFailure::OutOfMemory)) => {

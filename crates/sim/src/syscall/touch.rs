@@ -83,6 +83,10 @@ impl Touch {
                 c.now += touch_ns;
                 c.user_ns += touch_ns;
                 page = next;
+            } else if m.is_none(page) && m.file().is_some() {
+                if !k.fault_file(c, at) {
+                    return Err(Fault::file(at));
+                }
             } else if m.is_none(page) {
                 page = if self.writes { k.fault_small(c, at, end)? } else { k.fault_zero(c, at) };
             } else if !m.has_marks() {

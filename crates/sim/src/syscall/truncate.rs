@@ -41,7 +41,8 @@ impl Truncate {
         Ok(is_closed.then(|| Truncate::give_up(inode)))
     }
 
-    fn give_up(inode: u32) -> Truncate {
+    /// Nobody has the file any more, and it has no name.
+    pub(crate) fn give_up(inode: u32) -> Truncate {
         Truncate { inode, length: 0, next: 0, gives_up: true, begun: false }
     }
 
@@ -69,6 +70,10 @@ impl Truncate {
             if k.pages.frames.flags(pfn).any(Flags::LOCKED | Flags::WRITEBACK) {
                 return Step::Wait(k.wait_for_page(pfn));
             }
+            if k.pages.mapcounts.is_mapped(pfn) {
+                let number = k.mem.frames().owner(pfn, Order::ZERO);
+                k.pages.unmap_file_page(pfn, number);
+            }
             k.forget_dirty(self.inode, index, pfn);
             k.drop_page(c, pfn);
         }
@@ -88,7 +93,8 @@ impl Kernel {
     fn drop_page(&mut self, c: &mut Context, pfn: Pfn) {
         let number = self.mem.frames().owner(pfn, Order::ZERO);
         let Kernel { mem, pages, .. } = self;
-        let crate::pages::Pages { files, frames, .. } = pages;
+        let crate::pages::Pages { files, frames, mapcounts, .. } = pages;
+        mapcounts.reset(pfn);
         let files = files.as_mut().expect("it is a page of a file");
         files.drop_buffers(frames, pfn);
         frames.reset(pfn, Flags::default());
@@ -136,7 +142,7 @@ impl DropCaches {
             self.index = index + 1;
             if k.pages.frames.flags(pfn).any(Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY) {
                 k.mem.deactivate_file(c.cpu, pfn, true);
-            } else {
+            } else if !k.pages.mapcounts.is_mapped(pfn) {
                 k.drop_page(c, pfn);
             }
         }

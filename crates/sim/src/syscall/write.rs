@@ -80,7 +80,7 @@ impl Write {
                 Stage::Page(allocation) => match allocation.step(k, c) {
                     Step::Working => return Ok(Step::Working),
                     Step::Wait(wait) => return Ok(Step::Wait(wait)),
-                    Step::Done(Err(failure)) => return Err(self.no_memory(failure)),
+                    Step::Done(Err(failure)) => return self.no_memory(failure),
                     Step::Done(Ok(pfn)) => {
                         let missing = k.pages.files().missing(self.inode, self.next);
                         self.stage = Stage::Node(pfn, Room::of(Cache::Node, missing));
@@ -102,7 +102,9 @@ impl Write {
                         k.charge(&mut c.now);
                     }
                     self.stage = Stage::Look;
-                    got.map_err(|failure| self.no_memory(failure))?;
+                    if let Err(failure) = got {
+                        return self.no_memory(failure);
+                    }
                 }
                 Stage::Buffers(room) => {
                     let got = match room.step(k, c) {
@@ -113,7 +115,9 @@ impl Write {
                     // The page may be another by now: it is looked at again, and its slab has room.
                     room.give_back(k, c);
                     self.stage = Stage::Look;
-                    got.map_err(|failure| self.no_memory(failure))?;
+                    if let Err(failure) = got {
+                        return self.no_memory(failure);
+                    }
                 }
             }
         }
@@ -147,7 +151,13 @@ impl Write {
         Ok((balance.pause > 0).then_some(balance.pause))
     }
 
-    fn no_memory(&self, _: AllocFailure) -> SimError {
-        SimError::OutOfMemory { what: format!("page {} of a file that is written", self.next) }
+    /// One that was killed for want of memory ends.
+    fn no_memory(&self, failure: AllocFailure) -> Result<Step<Value, Wait>, SimError> {
+        match failure {
+            AllocFailure::Failed => Ok(Step::Done(Value::Pages(0))),
+            AllocFailure::OutOfMemory => {
+                Err(SimError::OutOfMemory { what: format!("page {} of a file that is written", self.next) })
+            }
+        }
     }
 }

@@ -2,4 +2,5 @@
 
 pub(crate) mod flusher;
 pub(crate) mod kcompactd;
+pub(crate) mod khugepaged;
 pub(crate) mod kswapd;

@@ -1,0 +1,139 @@
+//! What administrators say of huge pages: `/sys/kernel/mm/transparent_hugepage`, by the names of its files.
+//!
+//! What a fault asks for by them: [`crate::huge_page`]. khugepaged is a host's. Source: kernel-behaviour §3.8, §6.
+
+use super::{ALWAYS, Decides, NO_EFFECT, Setting, Sysctl, Words};
+use crate::gfp::Gfp;
+use crate::huge_page::HugeDefrag;
+use crate::state::{Memory, Tunables};
+
+/// `enabled`: for whom there are huge pages.
+const EVERYBODY: u32 = 0;
+const NOBODY: u32 = 2;
+
+pub(super) static ENABLED: Sysctl = Sysctl {
+    name: "thp.enabled",
+    summary: "whose memory may be of huge pages",
+    setting: Some(Setting {
+        get: |t| t.thp_enabled,
+        set: |t, n| t.thp_enabled = n,
+        computed: false,
+        decides: Decides::WhatIsAsked,
+    }),
+    exists: ALWAYS,
+    range: |_| (0, 2),
+    words: Some(Words { all: &["always", "madvise", "never"], has: |_, _| true }),
+    effect: NO_EFFECT,
+};
+
+pub(super) static DEFRAG: Sysctl = Sysctl {
+    name: "thp.defrag",
+    summary: "how much a fault that wants a huge page may do for one",
+    setting: Some(Setting {
+        get: |t| t.thp_defrag as u32,
+        set: |t, n| t.thp_defrag = HugeDefrag::ALL[n as usize],
+        computed: true,
+        decides: Decides::WhatIsAsked,
+    }),
+    exists: ALWAYS,
+    range: |_| (0, 4),
+    words: Some(Words {
+        all: &["always", "defer", "defer+madvise", "madvise", "never"],
+        has: |profile, n| HugeDefrag::ALL[n as usize].exists(profile),
+    }),
+    effect: NO_EFFECT,
+};
+
+macro_rules! khugepaged {
+    ($($SYSCTL:ident = $name:literal, $field:ident, $min:literal..$max:expr, $exists:expr, $summary:literal;)*) => {
+        $(pub(super) static $SYSCTL: Sysctl = Sysctl {
+            name: concat!("thp.khugepaged.", $name),
+            summary: $summary,
+            setting: Some(Setting {
+                get: |t| t.khugepaged.$field,
+                set: |t, n| t.khugepaged.$field = n,
+                computed: false,
+                decides: Decides::Everything,
+            }),
+            exists: $exists,
+            range: |_| ($min, $max),
+            words: None,
+            effect: NO_EFFECT,
+        };)*
+    };
+}
+
+khugepaged! {
+    KHUGEPAGED_ALLOC_SLEEP = "alloc_sleep_millisecs", alloc_sleep_millisecs, 0..u32::MAX, ALWAYS,
+        "how long khugepaged sleeps when there is no huge page";
+    KHUGEPAGED_DEFRAG = "defrag", defrag, 0..1, ALWAYS, "whether khugepaged reclaims and compacts for a huge page";
+    KHUGEPAGED_MAX_PTES_NONE = "max_ptes_none", max_ptes_none, 0..511, ALWAYS,
+        "pages that may be missing where khugepaged makes a huge page";
+    KHUGEPAGED_MAX_PTES_SHARED = "max_ptes_shared", max_ptes_shared, 0..511, |p| p.faults.splits_shared_huge,
+        "pages that others may have, too, where khugepaged makes a huge page";
+    KHUGEPAGED_MAX_PTES_SWAP = "max_ptes_swap", max_ptes_swap, 0..511, ALWAYS,
+        "pages that may be in swap where khugepaged makes a huge page";
+    KHUGEPAGED_PAGES_TO_SCAN = "pages_to_scan", pages_to_scan, 1..u32::MAX, ALWAYS,
+        "pages that khugepaged looks at before it sleeps";
+    KHUGEPAGED_SCAN_SLEEP = "scan_sleep_millisecs", scan_sleep_millisecs, 0..u32::MAX, ALWAYS,
+        "how long khugepaged sleeps";
+}
+
+/// What is set for khugepaged, by the names of its files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Khugepaged {
+    /// How long it sleeps when there is no huge page.
+    pub alloc_sleep_millisecs: u32,
+    /// Whether it reclaims and compacts for one: 0 or 1.
+    pub defrag: u32,
+    /// Pages that may be missing in a range.
+    pub max_ptes_none: u32,
+    /// Pages that others may have, too.
+    pub max_ptes_shared: u32,
+    /// Pages that may be in swap.
+    pub max_ptes_swap: u32,
+    /// Pages it looks at before it sleeps.
+    pub pages_to_scan: u32,
+    /// How long it sleeps then.
+    pub scan_sleep_millisecs: u32,
+}
+
+impl Default for Khugepaged {
+    fn default() -> Khugepaged {
+        Khugepaged {
+            alloc_sleep_millisecs: 60_000,
+            defrag: 1,
+            max_ptes_none: 511,
+            max_ptes_shared: 256,
+            max_ptes_swap: 64,
+            pages_to_scan: 4096,
+            scan_sleep_millisecs: 10_000,
+        }
+    }
+}
+
+impl Memory {
+    /// Whether a program's memory may be of huge pages; `advised`: it has asked for them.
+    pub fn wants_huge(&mut self, advised: bool) -> bool {
+        self.shared.decide(&ENABLED, |enabled| enabled == EVERYBODY || enabled != NOBODY && advised)
+    }
+
+    /// What a fault that wants a huge page asks for first, and then if that fails.
+    pub fn huge_requests(&mut self, advised: bool) -> (Gfp, Option<Gfp>) {
+        let requests = {
+            let profile = &self.shared.profile;
+            HugeDefrag::ALL.map(|defrag| defrag.requests(profile, advised))
+        };
+        self.shared.decide(&DEFRAG, |n| requests[n as usize])
+    }
+
+    /// What khugepaged asks for.
+    pub fn khugepaged_request(&self) -> Gfp {
+        if self.tunables().khugepaged.defrag == 1 { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT }
+    }
+}
+
+/// What boot sets that the profile decides.
+pub(crate) fn at_boot(tunables: &mut Tunables, profile: &crate::rules::Profile) {
+    tunables.thp_defrag = HugeDefrag::default_of(profile);
+}

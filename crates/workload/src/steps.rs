@@ -1,0 +1,424 @@
+//! Steps: a process that does what a file says, one thing after the other, as often as it says.
+//!
+//! ```toml
+//! [[phase.task]]
+//! run = { kind = "steps", there = [{ file = 1, size = "16 GiB" }], repeat = 5, steps = [
+//!     { do = "copy", file = 1, to = 2, piece = "2 MiB", as = "cp" },
+//!     { do = "sync" },
+//!     { do = "unlink", file = 2 },
+//! ] }
+//! ```
+//!
+//! Files have numbers, and lie on the machine's first disk unless `disk` says another. A file that a step reads from its begin to
+//! its end, or writes so, is opened before and closed after it, as `cat`, `dd` and `cp` do. What a step with a name (`as`)
+//! takes is measured.
+
+use crate::benchmark::{Benchmark, Measured, Start};
+use crate::heap::pages;
+use crate::limits::{LONGEST_S, within};
+use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
+use serde::{Deserialize, Serialize};
+
+/// What a process does.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Steps {
+    /// Files that lie on the disks before anything runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub there: Vec<There>,
+    /// How often all steps are done.
+    #[serde(default = "once")]
+    pub repeat: u32,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+const fn once() -> u32 {
+    1
+}
+
+/// A file that is on a disk before anything runs.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct There {
+    /// Its number.
+    pub file: u64,
+    /// The disk, counted from 0.
+    #[serde(default)]
+    pub disk: u8,
+    /// Its size.
+    pub size: String,
+}
+
+/// What is done in a step.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Do {
+    /// Read `file`: `size` of it, or all, in pieces of `piece`; at random places if `random`.
+    Read,
+    /// Write `size` to `file`, in pieces of `piece`; at random places if `random`.
+    Write,
+    /// Read `file` and write `to`, piece by piece.
+    Copy,
+    /// Have `file` written to its disk.
+    Fsync,
+    /// Have everything written.
+    Sync,
+    /// Take the name of `file` away.
+    Unlink,
+    /// Write 3 to `vm.drop_caches`.
+    DropCaches,
+    /// Map `size` and write to all of it.
+    Fill,
+    /// Write to all of what was filled last again.
+    Touch,
+    /// Unmap what was filled last.
+    Free,
+    /// Do nothing for `ms`.
+    Sleep,
+}
+
+/// A step.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// What is done.
+    #[serde(rename = "do")]
+    pub what: Do,
+    /// The file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<u64>,
+    /// The file that is written when one is copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
+    /// The disk of the file, or of the copy.
+    #[serde(default)]
+    pub disk: u8,
+    /// How much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// How much at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub piece: Option<String>,
+    /// Whether pieces are taken at random.
+    #[serde(default)]
+    pub random: bool,
+    /// Milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ms: Option<f64>,
+    /// What its figure is called.
+    #[serde(rename = "as", default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// A step that can be done.
+#[derive(Clone)]
+struct Ready {
+    what: Do,
+    file: FileName,
+    to: FileName,
+    /// Pages in all, and at a time.
+    pages: u32,
+    piece: u32,
+    random: bool,
+    sleep_ns: u64,
+    name: Option<String>,
+}
+
+impl Step {
+    /// # Errors
+    /// What it lacks, or has and cannot use.
+    fn ready(&self, i: usize, there: &[There]) -> Result<Ready, String> {
+        let at = |reason: String| format!("steps = step {}: {reason}", i + 1);
+        let lacks = |key: &str, example: &str| at(format!("{:?} needs {key}: {key} = {example}", self.what));
+        let needs_file =
+            matches!(self.what, Do::Read | Do::Write | Do::Copy | Do::Fsync | Do::Unlink) && self.file.is_none();
+        if needs_file {
+            return Err(lacks("file", "1"));
+        }
+        let number = self.file.unwrap_or(0);
+        let laid = there.iter().find(|laid| laid.file == number && (laid.disk == self.disk || self.what == Do::Copy));
+        let file = FileName::new(laid.map_or(self.disk, |laid| laid.disk), number);
+        let size = self.size.as_ref().or_else(|| laid.map(|laid| &laid.size));
+        let is_sized = matches!(self.what, Do::Read | Do::Write | Do::Copy | Do::Fill);
+        let pages = match size {
+            Some(size) if is_sized => pages("size", size).map_err(&at)?,
+            None if is_sized => return Err(lacks("size", "\"1 GiB\"")),
+            _ => 0,
+        };
+        let piece = crate::heap::pages("piece", self.piece.as_deref().unwrap_or("128 KiB")).map_err(&at)?;
+        if self.what == Do::Copy && self.to.is_none() {
+            return Err(lacks("to", "2"));
+        }
+        let ms = match (self.what, self.ms) {
+            (Do::Sleep, None) => return Err(lacks("ms", "10")),
+            (_, ms) => ms.unwrap_or(0.0),
+        };
+        within("ms", ms, LONGEST_S * 1000.0).map_err(&at)?;
+        Ok(Ready {
+            what: self.what,
+            file,
+            to: FileName::new(self.disk, self.to.unwrap_or(0)),
+            pages,
+            piece: piece.min(pages.max(1)),
+            random: self.random,
+            sleep_ns: (ms * 1e6) as u64,
+            name: self.name.clone(),
+        })
+    }
+}
+
+impl Benchmark for Steps {
+    type Program = Stepper;
+
+    fn program(&self, start: &Start) -> Result<Stepper, String> {
+        let steps: Vec<Ready> =
+            self.steps.iter().enumerate().map(|(i, step)| step.ready(i, &self.there)).collect::<Result<_, _>>()?;
+        if steps.is_empty() || self.repeat == 0 {
+            return Err("steps = []: there is nothing to do".into());
+        }
+        self.laid()?;
+        Ok(Stepper {
+            took: vec![(0, 0); steps.len()],
+            steps,
+            repeat: self.repeat,
+            round: 0,
+            step: 0,
+            begun: None,
+            at: 0,
+            open: [None; 2],
+            memory: Vec::new(),
+            random: SplitMix64::new(start.seed),
+        })
+    }
+
+    fn measured(&self, copies: &[&Stepper]) -> Measured {
+        let of_step = |(i, step): (usize, &Step)| {
+            let name = step.name.as_ref()?;
+            let (ns, times) =
+                copies.iter().fold((0, 0), |(ns, times), copy| (ns + copy.took[i].0, times + copy.took[i].1));
+            let mean = (times > 0).then(|| ns as f64 / times as f64 / 1e9);
+            Some(Figure::new(name.clone(), "s").lower().read_or(mean, "it was not done"))
+        };
+        Measured { figures: self.steps.iter().enumerate().filter_map(of_step).collect(), ..Measured::default() }
+    }
+
+    fn files(&self) -> Vec<(FileName, u32)> {
+        self.laid().unwrap_or_default()
+    }
+
+    fn last_disk(&self) -> Option<u8> {
+        let of_steps = self.steps.iter().filter(|step| step.file.is_some()).map(|step| step.disk);
+        of_steps.chain(self.there.iter().map(|there| there.disk)).max()
+    }
+
+    fn is_random(&self) -> bool {
+        self.steps.iter().any(|step| step.random)
+    }
+}
+
+impl Steps {
+    fn laid(&self) -> Result<Vec<(FileName, u32)>, String> {
+        let of = |there: &There| Ok((FileName::new(there.disk, there.file), pages("size", &there.size)?));
+        self.there.iter().map(of).collect::<Result<_, String>>().map_err(|reason| format!("there = {reason}"))
+    }
+}
+
+/// The process.
+#[derive(Clone)]
+pub struct Stepper {
+    steps: Vec<Ready>,
+    repeat: u32,
+    round: u32,
+    step: usize,
+    /// When the step began.
+    begun: Option<u64>,
+    /// Pages of the step that are handed over.
+    at: u32,
+    /// The files it has open: what it reads or writes, and the copy.
+    open: [Option<OpenFile>; 2],
+    /// What it has filled.
+    memory: Vec<Region>,
+    random: SplitMix64,
+    /// What each step has taken in all, ns, and how often it was done.
+    took: Vec<(u64, u64)>,
+}
+
+/// Pieces that are handed over at a time.
+const AT_ONCE: u32 = 16;
+
+impl Stepper {
+    /// Hands over what is next in a step; nothing when it is done.
+    fn hand_over(&mut self, last: Value, todo: &mut Batch) {
+        let step = self.steps[self.step].clone();
+        let is_first = self.at == 0;
+        match step.what {
+            Do::Read | Do::Write | Do::Copy => self.hand_over_pieces(&step, last, todo),
+            Do::Fsync => match (self.open[0].take(), last) {
+                (None, Value::File(file)) => {
+                    self.open[0] = Some(file);
+                    todo.extend([Op::Fsync(file), Op::Close(file)]);
+                }
+                (None, _) => todo.push(Op::Open { name: step.file, create: false }),
+                (Some(_), _) => {}
+            },
+            Do::Fill => match last {
+                Value::Region(region) if !is_first => {
+                    self.memory.push(region);
+                    todo.push(Op::Touch(region));
+                }
+                _ if is_first => {
+                    self.at = 1;
+                    todo.push(Op::Mmap { pages: step.pages });
+                }
+                _ => {}
+            },
+            _ if !is_first => {}
+            what => {
+                self.at = 1;
+                match what {
+                    Do::Sync => todo.push(Op::Sync),
+                    Do::Unlink => todo.push(Op::Unlink(step.file)),
+                    Do::DropCaches => todo.push(Op::Sysctl { name: "vm.drop_caches".into(), value: "3".into() }),
+                    Do::Touch => todo.extend(self.memory.last().map(|region| Op::Touch(*region))),
+                    Do::Free => todo.extend(self.memory.pop().map(Op::Munmap)),
+                    _ => todo.push(Op::Sleep(step.sleep_ns)),
+                }
+            }
+        }
+    }
+
+    fn hand_over_pieces(&mut self, step: &Ready, last: Value, todo: &mut Batch) {
+        if let Value::File(file) = last {
+            let place = usize::from(self.open[0].is_some());
+            self.open[place] = Some(file);
+        }
+        let Some(file) = self.open[0] else {
+            return todo.push(Op::Open { name: step.file, create: step.what == Do::Write });
+        };
+        let to = match (step.what, self.open[1]) {
+            (Do::Copy, None) => return todo.push(Op::Open { name: step.to, create: true }),
+            (_, to) => to,
+        };
+        for _ in 0..AT_ONCE {
+            if self.at >= step.pages {
+                break;
+            }
+            let pages = step.piece.min(step.pages - self.at);
+            let first = match step.random {
+                true => self.random.below(step.pages.div_ceil(step.piece)) * step.piece,
+                false => self.at,
+            };
+            let pages = pages.min(step.pages - first);
+            self.at += pages;
+            if step.what != Do::Write {
+                todo.push(Op::Read { file, first, pages });
+            }
+            if let Some(file) = to.or((step.what == Do::Write).then_some(file)) {
+                todo.push(Op::Write { file, first, pages });
+            }
+        }
+        if self.at >= step.pages {
+            todo.extend(self.open.iter_mut().filter_map(Option::take).map(Op::Close));
+            // What comes back when these are done is not asked again.
+            self.at = u32::MAX;
+        }
+    }
+}
+
+impl Program for Stepper {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let (now, mut last) = done.last().map_or((0, Value::Unit), |last| (last.end_ns, last.value));
+        while self.round < self.repeat {
+            let begun = *self.begun.get_or_insert(now);
+            if self.at != u32::MAX {
+                self.hand_over(last, todo);
+            }
+            if !todo.is_empty() {
+                return;
+            }
+            let took = &mut self.took[self.step];
+            *took = (took.0 + now - begun, took.1 + 1);
+            (self.begun, self.at, self.open, last) = (None, 0, [None; 2], Value::Unit);
+            self.step += 1;
+            if self.step == self.steps.len() {
+                (self.step, self.round) = (0, self.round + 1);
+            }
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        let steps = self.steps.len() as f64;
+        (f64::from(self.round) + self.step as f64 / steps) / f64::from(self.repeat)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(text: &str) -> Steps {
+        toml::from_str(text).expect("well-formed")
+    }
+
+    /// What a process is told to do, where everything it opens is its first or second file.
+    fn all(text: &str) -> Vec<Op> {
+        let mut program = steps(text).program(&Start::default()).expect("it can be done");
+        let (mut todo, mut ops, mut value, mut opened) = (Batch::new(), Vec::new(), Value::Unit, 0);
+        loop {
+            program.next(&[Outcome { value, ..Outcome::at_start(0) }], &mut todo);
+            if todo.is_empty() {
+                return ops;
+            }
+            while let Some(op) = todo.pop() {
+                value = match &op {
+                    Op::Open { .. } => {
+                        opened += 1;
+                        Value::File(OpenFile::new(opened))
+                    }
+                    Op::Mmap { pages } => Value::Region(Region { mapping: 0, first: 0, pages: *pages }),
+                    Op::Read { pages, .. } | Op::Write { pages, .. } => Value::Pages(u64::from(*pages)),
+                    _ => Value::Unit,
+                };
+                ops.push(op);
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_reads_and_writes_piece_by_piece() {
+        let text = "there = [{ file = 1, size = '12 KiB', disk = 1 }]
+            steps = [{ do = 'copy', file = 1, to = 2, piece = '8 KiB' }, { do = 'sync' }]";
+        let [one, two] = [1, 2].map(OpenFile::new);
+        let ops = [
+            Op::Open { name: FileName::new(1, 1), create: false },
+            Op::Open { name: FileName::new(0, 2), create: true },
+            Op::Read { file: one, first: 0, pages: 2 },
+            Op::Write { file: two, first: 0, pages: 2 },
+            Op::Read { file: one, first: 2, pages: 1 },
+            Op::Write { file: two, first: 2, pages: 1 },
+            Op::Close(one),
+            Op::Close(two),
+            Op::Sync,
+        ];
+        assert_eq!(all(text), ops);
+        assert_eq!(steps(text).files(), [(FileName::new(1, 1), 3)]);
+    }
+
+    #[test]
+    fn memory_is_filled_touched_and_given_back_as_often_as_the_file_says() {
+        let text = "repeat = 2\nsteps = [{ do = 'fill', size = '1 MiB' }, { do = 'sleep', ms = 2 }, { do = 'free' }]";
+        let region = Region { mapping: 0, first: 0, pages: 256 };
+        let once = [Op::Mmap { pages: 256 }, Op::Touch(region), Op::Sleep(2_000_000), Op::Munmap(region)];
+        assert_eq!(all(text), [once.clone(), once].concat());
+    }
+
+    #[test]
+    fn what_a_step_lacks_is_said() {
+        let refused = |text: &str| steps(text).program(&Start::default()).err().expect("refused");
+        assert_eq!(refused("steps = [{ do = 'sync' }, { do = 'read' }]"), "steps = step 2: Read needs file: file = 1");
+        let no_size = refused("steps = [{ do = 'write', file = 3 }]");
+        assert_eq!(no_size, "steps = step 1: Write needs size: size = \"1 GiB\"");
+        assert!(refused("steps = []").ends_with("there is nothing to do"));
+    }
+}
