@@ -77,7 +77,10 @@ impl Machine {
         if machine.kernel.mem.lru().is_ordered() {
             machine.kernel.khugepaged.queue = Some(machine.kernel.queues.add());
             let last = machine.schedule.cpus() - 1;
-            machine.start(Body::Khugepaged(KhugepagedThread::new()), Affinity::Any, last);
+            // It gives way to all others.
+            let khugepaged = Body::Khugepaged(KhugepagedThread::new());
+            let khugepaged = machine.add(khugepaged, Affinity::Any, Nice::MOST, last, State::Runnable);
+            machine.schedule.begin_new(khugepaged.0, 0);
         }
         machine
     }

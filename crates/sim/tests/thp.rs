@@ -105,12 +105,10 @@ fn a_mode_that_is_none_is_refused_with_those_there_are() {
 }
 
 /// A process with a range of small pages, of which `touched` are there, and huge pages for everybody from then on.
-fn small(profile: &str, touched: &[std::ops::Range<u32>]) -> (Prompt, Region) {
+fn small(profile: &str, touched: std::ops::Range<u32>) -> (Prompt, Region) {
     let mut p = Prompt::new(ordered_machine(2, 16, linux(profile)), 1);
     let r = p.mmap(0, 512);
-    for range in touched {
-        p.call(0, Op::Touch(part(r, range.start, range.len() as u32))).unwrap();
-    }
+    p.call(0, Op::Touch(part(r, touched.start, touched.len() as u32))).unwrap();
     p.m.memory_mut().lru_add_drain_all();
     for (name, value) in [("thp.enabled", "always"), ("thp.khugepaged.scan_sleep_millisecs", "100")] {
         p.m.memory_mut().sysctl_write(name, value).unwrap();
@@ -129,7 +127,7 @@ fn scan(p: &mut Prompt, r: Region) -> u64 {
 #[test]
 fn khugepaged_makes_a_huge_page_of_small_ones_and_pays_for_it() {
     for profile in ["5.10", "6.1", "7.2"] {
-        let (mut p, r) = small(profile, &[0..300]);
+        let (mut p, r) = small(profile, 0..300);
         let (free, kernel) = (free_pages(&p.m), kernel_pages(&p.m));
         assert_eq!(scan(&mut p, r), 1);
         assert_eq!(event(&p.m, VmEvent::ThpCollapseAlloc), 1);
@@ -144,10 +142,10 @@ fn khugepaged_makes_a_huge_page_of_small_ones_and_pays_for_it() {
 
 #[test]
 fn khugepaged_leaves_alone_what_is_too_empty_or_was_never_used() {
-    let (mut p, r) = small("6.1", &[0..300]);
+    let (mut p, r) = small("6.1", 0..300);
     p.m.memory_mut().sysctl_write("thp.khugepaged.max_ptes_none", "100").unwrap();
     assert_eq!((scan(&mut p, r), event(&p.m, VmEvent::ThpScanExceedNonePte) > 0), (0, true));
-    let (mut p, r) = small("6.1", &[]);
+    let (mut p, r) = small("6.1", 0..0);
     p.call(0, Op::Load(r)).unwrap();
     assert_eq!(scan(&mut p, r), 0, "nothing but zeros");
 }
@@ -155,7 +153,7 @@ fn khugepaged_leaves_alone_what_is_too_empty_or_was_never_used() {
 #[test]
 fn khugepaged_copies_what_others_have_too_and_leaves_theirs() {
     for (shared, collapsed) in [(200, 1), (300, 0)] {
-        let (mut p, r) = small("6.1", &[0..512]);
+        let (mut p, r) = small("6.1", 0..512);
         let (child, process) = p.fork(0);
         // The child's own pages from here on; the parent is alone with its own.
         p.call(child, Op::Touch(part(r, shared, 512 - shared))).unwrap();
@@ -172,7 +170,7 @@ fn khugepaged_copies_what_others_have_too_and_leaves_theirs() {
 
 #[test]
 fn without_a_huge_page_khugepaged_sleeps_for_long() {
-    let (mut p, r) = small("6.1", &[0..512]);
+    let (mut p, r) = small("6.1", 0..512);
     run(&mut p.m, 1, allocator(kontig_program::Gfp::KERNEL.without(kontig_program::Gfp::RECLAIM), HUGE, 13, 0));
     take_huge(&mut p.m);
     p.m.memory_mut().sysctl_write("thp.khugepaged.defrag", "0").unwrap();

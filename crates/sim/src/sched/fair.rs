@@ -27,6 +27,9 @@ impl Nice {
     /// What tasks are that nobody has made otherwise.
     pub(crate) const ZERO: Nice = Nice(0);
 
+    /// As nice as can be.
+    pub(crate) const MOST: Nice = Nice(19);
+
     /// The nearest there is.
     #[cfg(test)]
     pub(crate) fn new(nice: i8) -> Nice {
@@ -105,7 +108,7 @@ mod tests {
             let ratio = f64::from(Nice::new(nice).weight()) / f64::from(Nice::new(nice + 1).weight());
             assert!((1.19..1.29).contains(&ratio), "{nice}: {ratio}");
         }
-        assert_eq!((Nice::ZERO.weight(), Nice::new(100).weight()), (NICE_0, 15));
+        assert_eq!((Nice::ZERO.weight(), Nice::MOST.weight(), Nice::new(100).weight()), (NICE_0, 15, 15));
     }
 
     #[test]
