@@ -3,29 +3,8 @@
 //! They are those of the kernels whose texts are known, and those that older kernels had and published tables are made
 //! of. Whether the simulated machine counts one shows in its runs.
 
-/// Counters of kernels before 5.10: reclaim by zone (until 4.8), and what was dropped or renamed later.
-const OLDER: &[&str] = &[
-    "allocstall",
-    "kswapd_skip_congestion_wait",
-    "pgrescued",
-    "pgscan_direct_dma",
-    "pgscan_direct_dma32",
-    "pgscan_direct_movable",
-    "pgscan_direct_normal",
-    "pgscan_kswapd_dma",
-    "pgscan_kswapd_dma32",
-    "pgscan_kswapd_movable",
-    "pgscan_kswapd_normal",
-    "pgsteal_direct_dma",
-    "pgsteal_direct_dma32",
-    "pgsteal_direct_movable",
-    "pgsteal_direct_normal",
-    "pgsteal_kswapd_dma",
-    "pgsteal_kswapd_dma32",
-    "pgsteal_kswapd_movable",
-    "pgsteal_kswapd_normal",
-    "thp_split",
-];
+/// Counters that were dropped or renamed before the oldest kernel whose text is known.
+const OLDER: &[&str] = &["kswapd_skip_congestion_wait", "pgrescued", "thp_split"];
 
 /// Whether any kernel has a counter of this name.
 pub(crate) fn is_known(name: &str) -> bool {

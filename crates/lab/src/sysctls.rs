@@ -159,8 +159,8 @@ mod tests {
             }
         }
         assert_eq!(
-            missing, 13,
-            "defrag_mode in seven profiles, proactiveness in three, the boost in two, the scale factor in one"
+            missing, 16,
+            "defrag_mode in seven profiles, proactiveness and khugepaged's max_ptes_shared in three, the boost in two, the scale factor in one"
         );
     }
 

@@ -103,7 +103,7 @@ mod tests {
                     .any(|of| name.strip_prefix(of).is_some_and(|zone| zone.starts_with('_') && zone != "_throttle"))
             };
             let not_in_4_6 = |name: &str| {
-                let starts = ["allocstall_", "pgskip_", "pglazyfree", "compact_daemon_"];
+                let starts = ["oom_kill", "allocstall_", "pgskip_", "pglazyfree", "compact_daemon_"];
                 let ends = ["_anon", "_file", "pgrefill", "pgsteal_kswapd", "pgscan_kswapd", "_direct"];
                 let has = ["compact_daemon_wake", "pglazyfreed"].contains(&name);
                 !has && (starts.iter().any(|s| name.starts_with(s)) || ends.iter().any(|e| name.ends_with(e)))
