@@ -42,7 +42,7 @@ impl Limits {
         };
         let free: u64 = m.zones().iter().map(|zone| zone.nr_free_pages()).sum();
         let reserves: u64 = m.zones().iter().map(reserved).sum();
-        let of_files = |list| m.nodes().iter().map(|node| m.lru().of_node(node.id).size(list)).sum::<u64>();
+        let of_files = |list| m.lru().vecs().iter().map(|vec| vec.size(list)).sum::<u64>();
         let dirtyable =
             free.saturating_sub(reserves) + of_files(LruList::InactiveFile) + of_files(LruList::ActiveFile) + 1;
         Limits { background: dirtyable * BACKGROUND / 100, limit: dirtyable * LIMIT / 100 }
