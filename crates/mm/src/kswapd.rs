@@ -3,7 +3,7 @@
 //! A balance run goes through the priorities of reclaim until some zone is balanced. A run for a large block falls back
 //! to single pages when it has freed enough for compaction to work with; kcompactd is then woken for the block. After
 //! sixteen runs that reclaimed nothing the node is given up as hopeless. Up to 4.7 it goes zone by zone instead
-//! ([`by_zone`]). Source: kernel-behaviour §4.4.
+//! (`by_zone`). Source: kernel-behaviour §4.4.
 
 mod by_zone;
 

@@ -1,5 +1,5 @@
 //! The tunables under `/proc/sys/vm`, by the kernel's names and ranges (kernel-behaviour §7.8), and those of huge pages
-//! ([`thp`]).
+//! (`thp`).
 //!
 //! [`SYSCTLS`] is all there is to know about them: which kernels have one, what may be written, what that changes. Who
 //! writes, reads or lists them asks there. A machine also knows which of its settings made a difference: where a value
