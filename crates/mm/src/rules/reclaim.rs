@@ -100,7 +100,7 @@ mechanism! {
         pub throttles_for_exhausted_zones: bool,
         /// Where a zone has nothing to reclaim, its free pages are taken for it, so that a request that fails is tried
         /// again and again.
-        #[rule(since = "6.13, 5.10.y+, gone by 7.2", section = "3.5")]
+        #[rule(since = "5.10.y+, gone by 7.2", section = "3.5")]
         pub free_counts_as_reclaimable: bool,
         /// Reclaim without success goes through all memory control groups once more, which counts a second
         /// `allocstall`.
