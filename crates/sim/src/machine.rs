@@ -194,7 +194,7 @@ impl Machine {
         };
         let id = self.start(body, affinity, cpu);
         self.kernel.family.add(number);
-        self.kernel.family.set_task(number, id);
+        self.kernel.family.threads(number).set_task(0, id);
         id
     }
 

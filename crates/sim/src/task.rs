@@ -72,7 +72,7 @@ impl Body {
     }
 
     /// Another task has taken its CPU.
-    pub(crate) fn leave_cpu(&self, k: &mut Kernel) {
+    pub(crate) fn leave_cpu(&mut self, k: &mut Kernel) {
         if let Body::Process(process) = self {
             process.leave_cpu(k);
         }

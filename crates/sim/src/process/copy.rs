@@ -81,6 +81,8 @@ impl Kernel {
         if let Some(old) = old {
             fault_ns += ns(self.costs.copy_page);
             self.put_page(c.cpu, old);
+            let process = self.pages.spaces.process_of(at.mapping);
+            self.flush_tlb(process, &mut c.now);
         }
         c.now += fault_ns + ns(self.costs.touch);
         c.user_ns += ns(self.costs.touch);
