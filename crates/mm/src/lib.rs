@@ -98,6 +98,7 @@ pub mod types;
 pub mod vmstat;
 pub mod watermark;
 pub mod work;
+pub mod zonelist;
 
 mod allocate;
 mod batch;
@@ -111,6 +112,7 @@ mod highatomic;
 mod host;
 mod huge_page;
 mod lru;
+mod mempolicy;
 mod owned;
 mod pcp;
 mod prefetch;
@@ -118,6 +120,7 @@ mod reclaim;
 mod request;
 mod runs;
 mod slow_path;
+
 mod split;
 #[cfg(test)]
 mod testing;
@@ -131,11 +134,12 @@ pub use huge_page::HugeDefrag;
 pub use lru::Shadow;
 pub use prefetch::prefetch;
 pub use reclaim::ReclaimStat;
+pub use mempolicy::MemPolicy;
 pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};
 pub use state::{Backing, LruList, Memory, Node, NodeStat, PageFlags, PerCpuPages, SwapSpace, Zone};
 pub use step::{Daemon, DaemonStep, Step, Wait};
-pub use types::{CpuId, LruvecId, MigrateType, NodeId, Order, Pfn, ZoneId, ZoneType};
+pub use types::{CpuId, LruvecId, MigrateType, NodeId, NodeSet, Order, Pfn, ZoneId, ZoneType};
 pub use vmstat::{VmEvent, Vmstat};
 pub use work::Work;
