@@ -3,14 +3,14 @@
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::state::{
-    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, Lruvec, MAX_FRAMES, Memory, Node, NumaCounts, Pageblocks,
-    PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
+    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, Lruvec, MAX_FRAMES, Memory, Node, NumaCounts,
+    Pageblocks, PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
 };
 use crate::step::Wakes;
-use crate::zonelist::{LOCAL_DISTANCE, REMOTE_DISTANCE};
 use crate::types::{CpuId, LruvecId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
+use crate::zonelist::{LOCAL_DISTANCE, REMOTE_DISTANCE};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -162,7 +162,8 @@ mod tests {
         // Local, and of another node by choice.
         nodes(&mut m, user, MemPolicy::Local, 3);
         nodes(&mut m, user, MemPolicy::Preferred(NodeId::new(2)), 5);
-        let sum = |m: &Memory| counts(m).iter().map(|c| (c.hit(), c.miss, c.foreign, c.local(), c.other)).collect::<Vec<_>>();
+        let sum =
+            |m: &Memory| counts(m).iter().map(|c| (c.hit(), c.miss, c.foreign, c.local(), c.other)).collect::<Vec<_>>();
         assert_eq!(sum(&m), [(0, 0, 0, 0, 0), (3, 0, 0, 3, 0), (5, 0, 0, 0, 5)]);
         // Of another one for want of pages: a miss there, and foreign to the one that was preferred.
         let given = nodes(&mut m, user, MemPolicy::Bind(set(&[1])), 100_000).len() as u64;

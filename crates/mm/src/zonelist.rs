@@ -101,7 +101,9 @@ pub fn check_distances(distances: &[Vec<u8>], nodes: usize) -> Result<(), String
                 return Err(format!("node {from} is {far} from itself: a node is {LOCAL_DISTANCE} from itself"));
             }
             if from != to && *far <= LOCAL_DISTANCE {
-                return Err(format!("node {to} is {far} from node {from}: another node is further than {LOCAL_DISTANCE}"));
+                return Err(format!(
+                    "node {to} is {far} from node {from}: another node is further than {LOCAL_DISTANCE}"
+                ));
             }
         }
     }
@@ -136,7 +138,10 @@ mod tests {
     fn nodes_equally_far_apart_come_in_a_ring() {
         for profile in ["5.6", "6.1"] {
             let m = nodes(4, 8, linux(profile));
-            assert_eq!([0, 1, 2, 3].map(|node| order(&m, node)), [[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2]]);
+            assert_eq!(
+                [0, 1, 2, 3].map(|node| order(&m, node)),
+                [[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2]]
+            );
         }
     }
 
