@@ -112,6 +112,11 @@ impl AllocSlow {
         }
     }
 
+    /// The request.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// Takes all steps at once; what they wait for, `owner` lets happen.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! A process that has ended stays a zombie until its parent waits for it, or has ended itself. It ends with the last of
 //! its threads ([`super::threads`]).
 
+use super::mempolicy::TaskPolicy;
 use super::threads::Threads;
 use crate::queue::QueueId;
 use crate::sched::CpuTime;
@@ -67,18 +68,27 @@ impl Family {
         self.members[place] = Member { queue, threads, born: self.born, ..Member::default() };
     }
 
-    /// A child of a process, and what it runs.
-    pub(crate) fn add_child(&mut self, parent: u32, child: u32, program: Box<dyn Program>) {
+    /// A child of a process, which this thread of it has forked, and what it runs.
+    pub(crate) fn add_child(&mut self, (parent, forker): (u32, u32), child: u32, program: Box<dyn Program>) {
         self.add(child);
+        let TaskPolicy { policy, .. } = self.policy(parent, forker);
         let member = self.member(child);
         (member.parent, member.forked) = (Some(parent), true);
+        member.threads.set_policy(0, TaskPolicy { policy, turn: 0 });
         self.member(parent).children.push(child);
         self.births.push(Birth { process: child, thread: 0, program, pages: Vec::new() });
     }
 
-    /// A thread of a process, what it runs, and its kernel pages; its number.
-    pub(crate) fn add_thread(&mut self, process: u32, program: Box<dyn Program>, pages: Vec<Pfn>) -> u32 {
+    /// A thread of a process, made by another, what it runs, and its kernel pages; its number.
+    pub(crate) fn add_thread(
+        &mut self,
+        (process, maker): (u32, u32),
+        program: Box<dyn Program>,
+        pages: Vec<Pfn>,
+    ) -> u32 {
+        let TaskPolicy { policy, .. } = self.policy(process, maker);
         let thread = self.threads(process).add();
+        self.set_policy(process, thread, TaskPolicy { policy, turn: 0 });
         self.births.push(Birth { process, thread, program, pages });
         thread
     }
@@ -90,6 +100,22 @@ impl Family {
     /// The threads of a process.
     pub(crate) fn threads(&mut self, process: u32) -> &mut Threads {
         &mut self.member(process).threads
+    }
+
+    /// Where a thread's memory is to be.
+    #[inline(always)]
+    pub(crate) fn policy(&self, process: u32, thread: u32) -> TaskPolicy {
+        self.members[process as usize].threads.policy(thread)
+    }
+
+    /// The same of all threads of a process that have not ended.
+    pub(crate) fn policies(&self, process: u32) -> impl Iterator<Item = TaskPolicy> {
+        self.members[process as usize].threads.policies()
+    }
+
+    /// Says where a thread's memory is to be.
+    pub(crate) fn set_policy(&mut self, process: u32, thread: u32, policy: TaskPolicy) {
+        self.threads(process).set_policy(thread, policy);
     }
 
     /// Whether a thread has to end before its next operation.

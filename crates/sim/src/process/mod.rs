@@ -5,6 +5,7 @@ mod ahead;
 mod copy;
 pub(crate) mod family;
 pub(crate) mod fault;
+pub(crate) mod mempolicy;
 pub(crate) mod mmap_lock;
 mod page_table;
 pub(crate) mod threads;
@@ -20,7 +21,7 @@ use crate::syscall::exit::Exit;
 use crate::syscall::{Begun, Syscall};
 use crate::task::TaskId;
 use crate::wait::Wait;
-use kontig_mm::{Order, Pfn, Step};
+use kontig_mm::{MemPolicy, Order, Pfn, Step};
 use kontig_program::{Batch, Outcome, Program, Value};
 
 /// The number of a process. Every program is a process; a driver is one that maps nothing.
@@ -129,7 +130,11 @@ impl Process {
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         // Its own pages it moves without interrupting another CPU, if no other thread is on one.
         self.set_on_cpu(k, false);
+        c.policy = k.family.policy(self.id, self.thread);
         let step = self.run(k, c)?;
+        if let (MemPolicy::Interleave(_), Step::Working | Step::Wait(_)) = (c.policy.policy, &step) {
+            k.family.set_policy(self.id, self.thread, c.policy);
+        }
         self.set_on_cpu(k, matches!(step, Step::Working | Step::Wait(Wait::Compute(_))));
         Ok(step)
     }

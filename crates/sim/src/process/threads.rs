@@ -3,6 +3,7 @@
 //! The first thread's number is 0. One that has ended stays until it is joined; what it has run is given back then. A
 //! process ends when the last of its threads does: `exit` in one, or a kill, has all others end as soon as they can.
 
+use super::mempolicy::TaskPolicy;
 use crate::queue::QueueId;
 use crate::task::TaskId;
 use kontig_program::Program;
@@ -15,6 +16,7 @@ struct Thread {
     /// Another thread has ended the process, or runs another program in it.
     must_end: bool,
     ended: bool,
+    policy: TaskPolicy,
     /// What it has run, once it has ended and until it is joined.
     program: Option<Box<dyn Program>>,
 }
@@ -66,6 +68,22 @@ impl Threads {
     /// The tasks of those that have not ended.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {
         self.threads.iter().filter(|thread| !thread.ended).filter_map(|thread| thread.task)
+    }
+
+    /// Where a thread's memory is to be.
+    #[inline(always)]
+    pub(crate) fn policy(&self, thread: u32) -> TaskPolicy {
+        self.threads[thread as usize].policy
+    }
+
+    /// The same of all that have not ended.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = TaskPolicy> {
+        self.threads.iter().filter(|thread| !thread.ended).map(|thread| thread.policy)
+    }
+
+    /// Says so.
+    pub(crate) fn set_policy(&mut self, thread: u32, policy: TaskPolicy) {
+        self.threads[thread as usize].policy = policy;
     }
 
     /// Whether a thread has to end.

@@ -21,6 +21,8 @@ use kontig_program::{Process, Program, Value};
 #[derive(Clone)]
 pub(crate) struct Fork {
     parent: ProcessId,
+    /// Which of its threads.
+    thread: u32,
     /// The parent's memory map.
     hold: Hold,
     /// What the child is to run, until it has it.
@@ -35,9 +37,10 @@ pub(crate) struct Fork {
 }
 
 impl Fork {
-    pub(crate) fn new(parent: ProcessId, program: Box<dyn Program>) -> Fork {
+    pub(crate) fn new(parent: ProcessId, thread: u32, program: Box<dyn Program>) -> Fork {
         Fork {
             parent,
+            thread,
             hold: Hold::new(parent, Mode::Write),
             program: Some(program),
             child: None,
@@ -99,7 +102,7 @@ impl Fork {
         k.flush_tlb(self.parent, &mut c.now);
         self.hold.give_back(k);
         if let Some(program) = self.program.take() {
-            k.family.add_child(self.parent, child, program);
+            k.family.add_child((self.parent, self.thread), child, program);
             if k.khugepaged.processes.contains(&self.parent) {
                 k.khugepaged_enter(child);
             }

@@ -10,6 +10,7 @@ pub(crate) mod exit;
 mod fork;
 mod free_pages;
 mod meminfo;
+mod mempolicy;
 mod mincore;
 mod mmap;
 mod munmap;
@@ -38,6 +39,8 @@ use kontig_program::{Op, OpenFile, Program, Region, Value};
 pub(crate) enum Syscall {
     Mmap(mmap::Mmap),
     AdviseHuge(mmap::AdviseHuge),
+    SetMempolicy(mempolicy::SetMempolicy),
+    Mbind(mempolicy::Mbind),
     Touch(touch::Touch),
     Munmap(munmap::Munmap),
     AllocPages(alloc_pages::AllocPages),
@@ -97,6 +100,15 @@ impl Syscall {
                 own(region)?;
                 Syscall::AdviseHuge(mmap::AdviseHuge::new(process, region))
             }
+            Op::SetMempolicy(policy) => {
+                let policy = translate::policy(policy, &k.mem, &op)?.unwrap_or_default();
+                Syscall::SetMempolicy(mempolicy::SetMempolicy { process, thread, policy })
+            }
+            Op::Mbind { region, policy } => {
+                let policy = translate::policy(policy, &k.mem, &op)?;
+                own(region)?;
+                Syscall::Mbind(mempolicy::Mbind::new(process, region, policy))
+            }
             Op::MmapFile { file, first, pages } => {
                 let inode = opened(file)?;
                 Syscall::Mmap(mmap::Mmap::file(process, (file, inode), first, pages))
@@ -138,7 +150,7 @@ impl Syscall {
             Op::Sync => Syscall::Sync(sync::Sync::new()),
             Op::Truncate { file, pages } => Syscall::Truncate(truncate::Truncate::new(opened(file)?, pages)),
             Op::Unlink(name) => truncate::Truncate::unlink(k, name)?.map_or(Syscall::Nothing, Syscall::Truncate),
-            Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, program))),
+            Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, thread, program))),
             Op::Wait(child) => Syscall::Wait(wait_child::WaitChild::new(k, process, Some(child), &op)?),
             Op::WaitAny => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?),
             Op::Kill(process) => Syscall::Kill(wait_child::Kill { process: process.get() }),
@@ -175,6 +187,8 @@ impl Syscall {
         match self {
             Syscall::Mmap(call) => call.step(k),
             Syscall::AdviseHuge(call) => call.step(k),
+            Syscall::SetMempolicy(call) => Ok(Step::Done(call.run(k, c))),
+            Syscall::Mbind(call) => call.step(k),
             Syscall::Touch(call) => call.step(k, c),
             Syscall::Munmap(call) => call.step(k, c),
             Syscall::AllocPages(call) => call.step(k, c),

@@ -50,7 +50,7 @@ impl Spawn {
             return Ok(self.give_up(k, c));
         }
         let program = self.program.take().expect("it is made once");
-        let thread = k.family.add_thread(self.process, program, std::mem::take(&mut self.pages));
+        let thread = k.family.add_thread((self.process, self.thread), program, std::mem::take(&mut self.pages));
         c.now += ns(k.costs.fork);
         // The thread is to have its first turn.
         c.horizon = c.now;
