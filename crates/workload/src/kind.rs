@@ -2,8 +2,10 @@
 
 use crate::churn::Churn;
 use crate::compact::Compact;
+use crate::fio::Fio;
 use crate::fragmenter::Fragment;
 use crate::heap::Heap;
+use crate::huge_faults::HugeFaults;
 use crate::hugealloc::HugeAlloc;
 use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
@@ -36,6 +38,10 @@ pub enum Kind {
     Steps(Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
+    /// A job of fio writes many small files or reads them at random.
+    Fio(Fio),
+    /// A process touches memory, huge page by huge page.
+    HugeFaults(HugeFaults),
 }
 
 impl Kind {
@@ -60,6 +66,8 @@ impl Kind {
             Kind::Churn(b) => Task::new(b),
             Kind::Steps(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
+            Kind::Fio(b) => Task::new(b),
+            Kind::HugeFaults(b) => Task::new(b),
         })
     }
 }

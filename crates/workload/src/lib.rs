@@ -10,8 +10,10 @@
 
 pub mod churn;
 pub mod compact;
+pub mod fio;
 pub mod fragmenter;
 pub mod heap;
+pub mod huge_faults;
 pub mod hugealloc;
 pub mod latencies;
 pub mod pattern;
