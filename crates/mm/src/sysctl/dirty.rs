@@ -1,19 +1,19 @@
 //! How much of memory may be dirty, and for how long: `vm.dirty_*`.
 //!
-//! A limit is a part of the memory that could be dirty or a number of bytes: who sets one sets the other to 0. Writing back is a
+//! A limit is a part of the memory that could be dirty or a number of bytes: where one is set, the other reads 0. Writing back is a
 //! host's. Source: `mm/page-writeback.c` of 6.1.
 
 use super::{ALWAYS, Decides, NO_EFFECT, Setting, Sysctl};
 use crate::types::PAGE_SIZE;
 
 macro_rules! dirty {
-    ($($SYSCTL:ident = $name:literal, $min:expr, $max:expr, $get:expr, $set:expr, $summary:literal;)*) => {
+    ($($SYSCTL:ident = $name:literal, $max:expr, $get:expr, $set:expr, $summary:literal;)*) => {
         $(pub(super) static $SYSCTL: Sysctl = Sysctl {
             name: concat!("vm.dirty_", $name),
             summary: $summary,
             setting: Some(Setting { get: $get, set: $set, computed: false, decides: Decides::Everything }),
             exists: ALWAYS,
-            range: |_| ($min, $max),
+            range: |_| (0, $max),
             words: None,
             effect: NO_EFFECT,
         };)*
@@ -21,41 +21,40 @@ macro_rules! dirty {
 }
 
 dirty! {
-    BACKGROUND_BYTES = "background_bytes", 0, u32::MAX, |t| t.dirty.background.bytes(), |t, n| t.dirty.background = Limit::Bytes(n),
-        "dirty bytes above which they are written in the background, in place of a ratio";
-    BACKGROUND_RATIO = "background_ratio", 0, 100, |t| t.dirty.background.ratio(), |t, n| t.dirty.background = Limit::Ratio(n),
+    BACKGROUND_BYTES = "background_bytes", u32::MAX, |t| t.dirty.background.bytes, |t, n| t.dirty.background.bytes = n,
+        "dirty bytes above which they are written in the background; 0 where the ratio says";
+    BACKGROUND_RATIO = "background_ratio", 100, |t| t.dirty.background.ratio(), |t, n| t.dirty.background = Limit::of_ratio(n),
         "per cent of the memory that could be dirty above which dirty pages are written in the background";
-    BYTES = "bytes", 2 * PAGE_SIZE as u32, u32::MAX, |t| t.dirty.limit.bytes(), |t, n| t.dirty.limit = Limit::Bytes(n),
-        "bytes that may be dirty, in place of a ratio";
-    EXPIRE = "expire_centisecs", 0, u32::MAX, |t| t.dirty.expire_centisecs, |t, n| t.dirty.expire_centisecs = n,
+    BYTES = "bytes", u32::MAX, |t| t.dirty.limit.bytes, |t, n| t.dirty.limit.bytes = n,
+        "bytes that may be dirty; 0 where the ratio says";
+    EXPIRE = "expire_centisecs", u32::MAX, |t| t.dirty.expire_centisecs, |t, n| t.dirty.expire_centisecs = n,
         "after how long what is dirty is written";
-    RATIO = "ratio", 0, 100, |t| t.dirty.limit.ratio(), |t, n| t.dirty.limit = Limit::Ratio(n),
+    RATIO = "ratio", 100, |t| t.dirty.limit.ratio(), |t, n| t.dirty.limit = Limit::of_ratio(n),
         "per cent of the memory that could be dirty that may be";
-    WRITEBACK = "writeback_centisecs", 0, u32::MAX, |t| t.dirty.writeback_centisecs, |t, n| t.dirty.writeback_centisecs = n,
+    WRITEBACK = "writeback_centisecs", u32::MAX, |t| t.dirty.writeback_centisecs, |t, n| t.dirty.writeback_centisecs = n,
         "how often it is looked for what has been dirty for long; 0 for never";
 }
 
 /// A limit of dirty memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Limit {
-    /// Per cent of the memory that could be dirty.
-    Ratio(u32),
-    /// So many bytes.
-    Bytes(u32),
+pub struct Limit {
+    /// Per cent of the memory that could be dirty, as long as no bytes are set.
+    ratio: u32,
+    bytes: u32,
 }
 
 impl Limit {
-    const fn ratio(self) -> u32 {
-        if let Limit::Ratio(n) = self { n } else { 0 }
+    const fn of_ratio(ratio: u32) -> Limit {
+        Limit { ratio, bytes: 0 }
     }
-    const fn bytes(self) -> u32 {
-        if let Limit::Bytes(n) = self { n } else { 0 }
+    const fn ratio(self) -> u32 {
+        if self.bytes == 0 { self.ratio } else { 0 }
     }
     /// The limit in pages where so many could be dirty.
     pub fn pages(self, dirtyable: u64) -> u64 {
-        match self {
-            Limit::Ratio(per_cent) => dirtyable * u64::from(per_cent) / 100,
-            Limit::Bytes(bytes) => u64::from(bytes).div_ceil(PAGE_SIZE),
+        match self.bytes {
+            0 => dirtyable * u64::from(self.ratio) / 100,
+            bytes => u64::from(bytes).div_ceil(PAGE_SIZE),
         }
     }
 }
@@ -76,8 +75,8 @@ pub struct Dirty {
 impl Default for Dirty {
     fn default() -> Dirty {
         Dirty {
-            background: Limit::Ratio(10),
-            limit: Limit::Ratio(20),
+            background: Limit::of_ratio(10),
+            limit: Limit::of_ratio(20),
             writeback_centisecs: 500,
             expire_centisecs: 3000,
         }
@@ -99,6 +98,6 @@ mod tests {
         assert_eq!(read(&m), [Some(8193), Some(0)]);
         m.sysctl_write("vm.dirty_ratio", "40").expect("valid");
         assert_eq!(read(&m), [Some(0), Some(40)]);
-        assert!(m.sysctl_write("dirty_bytes", "4096").is_err() && m.sysctl_write("dirty_ratio", "101").is_err());
+        assert!(m.sysctl_write("dirty_ratio", "101").is_err());
     }
 }
