@@ -5,6 +5,7 @@
 //! then the fault falls back to a small page.
 
 use super::address_space::{At, Span};
+use crate::allocation::Slow;
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
@@ -15,7 +16,7 @@ use crate::oom::{Blame, JIFFY_NS};
 use crate::swap::fault::SwapIn;
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
-use kontig_mm::{AllocFailure, AllocSlow, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
+use kontig_mm::{AllocFailure, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
 
 /// What a fault allocates.
 #[derive(Clone, Copy, PartialEq)]
@@ -60,7 +61,7 @@ pub(crate) struct Fault {
 
 #[derive(Clone)]
 enum Stage {
-    Allocating(For, Box<AllocSlow>),
+    Allocating(For, Slow),
     /// The page is in swap.
     Swap(Box<SwapIn>),
     /// The page is of a file.
@@ -72,8 +73,8 @@ enum Stage {
 impl Fault {
     pub(super) fn start(k: &mut Kernel, c: &mut Context, what: For, at: At) -> Fault {
         k.charge(&mut c.now);
-        let slow = AllocSlow::new(&k.mem, c.request(what.gfp(), what.order()));
-        Fault { at, stage: Stage::Allocating(what, Box::new(slow)) }
+        let slow = Slow::new(k, c, c.request(what.gfp(), what.order()));
+        Fault { at, stage: Stage::Allocating(what, slow) }
     }
 
     /// A fault on a page that is in swap.
@@ -118,15 +119,9 @@ impl Fault {
                 });
             }
         };
-        let budget = k.budget(c);
-        let step = slow.step(&mut k.mem, &mut k.pages, budget);
-        k.charge(&mut c.now);
-        Ok(match step {
-            Step::Working => {
-                k.walk_on(c, slow);
-                k.wait_for_room(Step::Working)
-            }
-            Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
+        Ok(match slow.step(k, c) {
+            Step::Working => Step::Working,
+            Step::Wait(wait) => Step::Wait(wait),
             Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
             Step::Done(Err(AllocFailure::Failed))
                 if matches!(what, For::HugeLocal(_)) && k.second_request(self.at).is_some() =>
