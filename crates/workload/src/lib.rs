@@ -25,6 +25,7 @@ mod kind;
 mod limits;
 pub mod mmap_latency;
 mod named;
+mod room;
 mod workload;
 mod wrong;
 
@@ -32,6 +33,7 @@ pub use benchmark::{Benchmark, Measured, Start};
 pub use kind::Kind;
 pub use limits::{LONGEST_PAUSE_US, within};
 pub use named::WORKLOADS;
+pub use room::Room;
 pub use scenario::{End, Phase, Scenario, Started, Task};
-pub use workload::{PhaseEntry, TaskEntry, Workload};
+pub use workload::{MemoryEntry, PhaseEntry, TaskEntry, Workload};
 pub use wrong::Wrong;
