@@ -5,9 +5,11 @@ use crate::compact::Compact;
 use crate::fragmenter::Fragment;
 use crate::heap::Heap;
 use crate::hugealloc::HugeAlloc;
+use crate::kbuild::Kbuild;
 use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
 use crate::steps::Steps;
+use crate::thp_bursts::ThpBursts;
 use crate::unmovable::FragmentUnmovable;
 use crate::watch::Watch;
 use serde::{Deserialize, Serialize};
@@ -36,6 +38,10 @@ pub enum Kind {
     Steps(Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
+    /// A kernel is built.
+    Kbuild(Kbuild),
+    /// A process takes and gives back huge pages in bursts.
+    ThpBursts(ThpBursts),
 }
 
 impl Kind {
@@ -60,6 +66,8 @@ impl Kind {
             Kind::Churn(b) => Task::new(b),
             Kind::Steps(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
+            Kind::Kbuild(b) => Task::new(b),
+            Kind::ThpBursts(b) => Task::new(b),
         })
     }
 }

@@ -13,10 +13,12 @@ pub mod compact;
 pub mod fragmenter;
 pub mod heap;
 pub mod hugealloc;
+pub mod kbuild;
 pub mod latencies;
 pub mod pattern;
 pub mod scenario;
 pub mod steps;
+pub mod thp_bursts;
 pub mod unmovable;
 pub mod watch;
 
@@ -25,6 +27,7 @@ mod kind;
 mod limits;
 pub mod mmap_latency;
 mod named;
+mod process_script;
 mod workload;
 mod wrong;
 
