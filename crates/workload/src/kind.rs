@@ -2,7 +2,9 @@
 
 use crate::churn::Churn;
 use crate::compact::Compact;
+use crate::forking_store::ForkingStore;
 use crate::fragmenter::Fragment;
+use crate::guests::Guests;
 use crate::heap::Heap;
 use crate::hugealloc::HugeAlloc;
 use crate::kbuild::Kbuild;
@@ -12,6 +14,7 @@ use crate::steps::Steps;
 use crate::thp_bursts::ThpBursts;
 use crate::unmovable::FragmentUnmovable;
 use crate::watch::Watch;
+use crate::young_generation::YoungGeneration;
 use serde::{Deserialize, Serialize};
 
 /// A kind of work, with its parameters.
@@ -42,6 +45,12 @@ pub enum Kind {
     Kbuild(Kbuild),
     /// A process takes and gives back huge pages in bursts.
     ThpBursts(ThpBursts),
+    /// A store forks to save itself.
+    ForkingStore(ForkingStore),
+    /// A Java process allocates through its young generation.
+    YoungGeneration(YoungGeneration),
+    /// Virtual machines come and go.
+    Guests(Guests),
 }
 
 impl Kind {
@@ -68,6 +77,9 @@ impl Kind {
             Kind::MmapLatency(b) => Task::new(b),
             Kind::Kbuild(b) => Task::new(b),
             Kind::ThpBursts(b) => Task::new(b),
+            Kind::ForkingStore(b) => Task::new(b),
+            Kind::YoungGeneration(b) => Task::new(b),
+            Kind::Guests(b) => Task::new(b),
         })
     }
 }

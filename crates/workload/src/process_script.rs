@@ -24,6 +24,10 @@ pub(crate) enum Act {
     },
     /// Map so many pages of its own.
     Heap(u32),
+    /// Ask for huge pages for them.
+    Advise,
+    /// Do nothing for so long.
+    Sleep(u64),
     /// Compute for so long, with so many pages of the heap in use from then on.
     Work {
         /// Pages.
@@ -103,6 +107,8 @@ impl Script {
                 todo.extend(self.heap.filter(|_| used > 0).map(|heap| Op::Touch(Region { pages: used, ..heap })));
                 todo.push(Op::Compute(*ns));
             }
+            (Act::Advise, _) => todo.extend(self.heap.map(Op::AdviseHuge)),
+            (Act::Sleep(ns), _) => todo.push(Op::Sleep(*ns)),
             (Act::Unlink(file), _) => todo.push(Op::Unlink(*file)),
             (Act::Fork(script), _) => todo.push(Op::Fork(Box::new(script.clone()))),
             (Act::Wait, _) => todo.push(Op::WaitAny),
