@@ -10,6 +10,7 @@ use crate::files::write_file;
 use crate::mmtests::{self, Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
 use crate::plan::RunPlan;
+use crate::pressure::Pressure;
 use crate::round::{Before, Measurements, OfPhase};
 use crate::sampler::Sampler;
 use kontig_mm::Listen;
@@ -298,6 +299,7 @@ impl Running<'_> {
             tasks,
             lock_wait_ns: m.lock_wait_ns(),
             proactive_runs: node_runs(m).sum(),
+            pressure: (!self.plan.machine.disk.is_empty()).then(|| Pressure::of(m)),
         }
     }
 
