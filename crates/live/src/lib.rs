@@ -7,7 +7,11 @@
 //! All files are found below [`Roots`], so that a recorded tree is read as the host itself is.
 
 pub mod error;
+pub mod host;
 pub mod roots;
+pub mod status;
 
 pub use error::{ReadError, Unread};
+pub use host::Host;
 pub use roots::Roots;
+pub use status::Status;

@@ -12,7 +12,7 @@
 //! | [`zoneinfo`] | `/proc/zoneinfo` |
 //! | [`vmstat`] | `/proc/vmstat` |
 //! | [`meminfo`] | `/proc/meminfo` |
-//! | [`node_meminfo`] | `/sys/devices/system/node/nodeN/meminfo` |
+//! | [`node_meminfo`] | `/sys/devices/system/node/nodeN/meminfo` (parsed only) |
 //! | [`slabinfo`] | `/proc/slabinfo` |
 //! | [`smaps`] | `/proc/PID/smaps` (parsed only) |
 //! | [`process_status`] | `/proc/PID/status` (parsed only) |

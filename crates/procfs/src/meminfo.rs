@@ -38,7 +38,9 @@ impl MemInfo {
     /// # Errors
     /// The first line that is not a name and a value.
     pub fn parse(file: &str, text: &str) -> Result<MemInfo, BadText> {
-        Ok(MemInfo { fields: Lines::of(file, text)?.map(|line| field(&line, line.text)).collect::<Result<_, BadText>>()? })
+        Ok(MemInfo {
+            fields: Lines::of(file, text)?.map(|line| field(&line, line.text)).collect::<Result<_, BadText>>()?,
+        })
     }
 
     /// A field in KiB, if the kernel lists it.

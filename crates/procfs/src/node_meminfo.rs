@@ -1,11 +1,10 @@
 //! `/sys/devices/system/node/nodeN/meminfo`: [`crate::meminfo`] of one node; every line begins with `Node N`.
 //!
-//! Values end in column 24 behind the node, numbers of huge pages in column 22.
+//! The file is parsed only: kernels do not agree on its columns.
 
 use crate::error::BadText;
 use crate::lines::Lines;
-use crate::meminfo::{self, Field, MemInfo, Value};
-use std::fmt;
+use crate::meminfo::{self, MemInfo};
 
 /// The file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,14 +36,20 @@ impl NodeMemInfo {
     }
 }
 
-impl fmt::Display for NodeMemInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.info.fields.iter().try_for_each(|Field { name, value }| {
-            let (node, label) = (self.node, format!("{name}:"));
-            match value {
-                Value::Kb(kb) => writeln!(f, "Node {node} {label:<16}{kb:>8} kB"),
-                Value::Pages(pages) => writeln!(f, "Node {node} {label:<17}{pages:>5}"),
-            }
-        })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_of_the_same_node() {
+        let text = "Node 1 MemTotal:         504000 kB\nNode 1 HugePages_Total:     4\n";
+        let info = NodeMemInfo::parse("meminfo", text).expect("well-formed");
+        assert_eq!(
+            (info.node, info.info.kb("MemTotal"), info.info.pages("HugePages_Total")),
+            (1, Some(504_000), Some(4))
+        );
+        let bad = |text: &str| NodeMemInfo::parse("meminfo", text).expect_err(text).to_string();
+        assert_eq!(bad(&text.replace("Node 1 Huge", "Node 0 Huge")), "meminfo: line 2: a line of another node");
+        assert!(bad("MemTotal: 504000 kB\n").starts_with("meminfo: line 1: "));
     }
 }

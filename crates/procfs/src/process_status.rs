@@ -20,7 +20,9 @@ impl ProcessStatus {
     pub fn parse(file: &str, text: &str) -> Result<ProcessStatus, BadText> {
         let mut fields = Vec::new();
         for line in Lines::of(file, text)? {
-            let Some((name, value)) = line.text.split_once(':') else { return Err(line.expected("a name and a value")) };
+            let Some((name, value)) = line.text.split_once(':') else {
+                return Err(line.expected("a name and a value"));
+            };
             fields.push((name.to_string(), value.trim().to_string()));
         }
         Ok(ProcessStatus { fields })
