@@ -54,6 +54,7 @@ impl<'a> Prepared<'a> {
         let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
             .with_threads_per_core(plan.machine.threads_per_core);
         let failed = |reason: String| LabError::from(Failed::Run { run: plan.title(), reason });
+        machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         for (name, pages) in plan.scenario.files() {
             if !machine.lay_file(name, pages) {

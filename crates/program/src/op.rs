@@ -1,6 +1,7 @@
 //! Operations: a process's system calls and memory accesses, and what a kernel driver does with blocks of pages.
 
 use crate::gfp::Gfp;
+use crate::mempolicy::MemPolicy;
 use crate::program::Program;
 use std::fmt;
 
@@ -124,6 +125,15 @@ pub enum Op {
     },
     /// `madvise(MADV_HUGEPAGE)` on the region.
     AdviseHuge(Region),
+    /// `set_mempolicy`: memory that the process comes to have is there, and that of its children.
+    SetMempolicy(MemPolicy),
+    /// `mbind`: pages of the region that come to be are there.
+    Mbind {
+        /// The region.
+        region: Region,
+        /// Where.
+        policy: MemPolicy,
+    },
     /// Write to every page of the range once, in address order.
     Touch(Region),
     /// Read every page of the range once, in address order.

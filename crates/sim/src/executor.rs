@@ -11,6 +11,7 @@ use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
 use crate::process::Process;
 use crate::process::family::Birth;
+use crate::process::mempolicy::TaskPolicy;
 use crate::sched::{Then, Turn};
 use crate::task::{Body, State, TaskId};
 use crate::timer::Event;
@@ -98,7 +99,9 @@ impl Machine {
         self.kernel.pages.cpu = cpu;
         let task = &mut self.tasks[id.index()];
         let timed_out = task.state == State::TimedOut;
-        let mut c = Context { cpu, node, now: turn.start, horizon, until, timed_out, process: None, user_ns: 0 };
+        let policy = TaskPolicy::default();
+        let mut c =
+            Context { cpu, node, now: turn.start, horizon, until, timed_out, policy, process: None, user_ns: 0 };
         let result = task.body.turn(&mut self.kernel, &mut c);
         let step = *result.as_ref().unwrap_or(&Step::Done(()));
         let then;

@@ -16,7 +16,7 @@ mechanism! {
         #[rule(since = "by 7.2", section = "4.7")]
         pub frees_swap_at_once: bool,
         /// Before pages of a process are unmapped, this CPU's batches are put on the LRU.
-        #[rule(since = "up to 6.12, gone by 7.2", section = "4.7")]
+        #[rule(since = "up to 6.12, gone by 6.14", section = "4.7")]
         pub drains_before_unmapping: bool,
         /// A huge page that several processes share is split when one of them writes to it, which then copies a small page.
         /// Before, the huge page was copied.

@@ -11,8 +11,9 @@ use crate::pages::UserPage;
 use crate::slots::Slots;
 use crate::swap::Slot;
 use crate::swap::readahead::Window;
-use kontig_mm::Pfn;
+use kontig_mm::{MemPolicy, Pfn};
 use kontig_program::Region;
+use std::ops::Range;
 
 /// Host bytes for each page that is mapped, at most: an entry of its own, and a bit.
 pub const BYTES_PER_PAGE: u64 = 5;
@@ -54,6 +55,8 @@ pub(crate) struct Mapping {
     swap_window: Window,
     /// What it maps, if that is a file.
     file: Option<FileMap>,
+    /// Where its memory is to be, of ranges that do not have it as their process; of two on a page the later one holds.
+    policies: Vec<(Range<u32>, Option<MemPolicy>)>,
 }
 
 /// A part of a file that is mapped, to be read.
@@ -258,6 +261,22 @@ impl Mapping {
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
         self.entries.is_empty(page) && self.table(page).huge().is_none()
     }
+    /// Where memory of a page is to be, if not as its process has it.
+    #[inline(always)]
+    pub(crate) fn policy(&self, page: u32) -> Option<MemPolicy> {
+        let of_page = |(range, policy): &(Range<u32>, _)| range.contains(&page).then_some(*policy);
+        if self.policies.is_empty() { None } else { self.policies.iter().rev().find_map(of_page)? }
+    }
+    /// Whether any of its pages may have a policy of their own.
+    #[inline(always)]
+    pub(crate) fn has_policies(&self) -> bool {
+        !self.policies.is_empty()
+    }
+    /// Memory of these pages is to be there, or where their process has it.
+    pub(crate) fn bind(&mut self, pages: Range<u32>, policy: Option<MemPolicy>) {
+        self.policies.retain(|(range, _)| range.start < pages.start || pages.end < range.end);
+        self.policies.push((pages, policy));
+    }
     /// Whether the program has asked for huge pages.
     pub(crate) fn is_advised_huge(&self) -> bool {
         self.huge
@@ -334,9 +353,10 @@ impl AddressSpaces {
         for id in mappings.iter_mut() {
             let m = &self.mappings[id.0];
             let (object, pages, region, huge, file) = (m.object, m.pages, m.region, m.huge, m.file);
+            let policies = m.policies.clone();
             *id = self.add_mapping(objects, child, object, pages);
             let copy = self.mapping(*id);
-            (copy.region, copy.huge, copy.file) = (region, huge, file);
+            (copy.region, copy.huge, copy.file, copy.policies) = (region, huge, file, policies);
         }
         self.spaces[child].mappings = mappings;
         child
@@ -463,6 +483,7 @@ impl AddressSpaces {
             tables: vec![Table::default(); tables],
             swap_window: Window::default(),
             file: None,
+            policies: Vec::new(),
         }));
         self.mapping(id).place = objects.map(object, id.0);
         id

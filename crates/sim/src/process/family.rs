@@ -2,6 +2,7 @@
 //!
 //! A process that has ended stays a zombie until its parent waits for it, or has ended itself.
 
+use super::mempolicy::TaskPolicy;
 use crate::queue::QueueId;
 use crate::task::TaskId;
 use kontig_program::Program;
@@ -22,6 +23,7 @@ struct Member {
     /// It was killed for want of memory.
     oom: bool,
     ended: bool,
+    policy: TaskPolicy,
 }
 
 /// A child whose task has to be made.
@@ -58,14 +60,27 @@ impl Family {
     /// A child of a process, and what it runs.
     pub(crate) fn add_child(&mut self, parent: u32, child: u32, program: Box<dyn Program>) {
         self.add(child);
+        let policy = self.policy(parent).policy;
         let member = self.member(child);
         (member.parent, member.forked) = (Some(parent), true);
+        member.policy = TaskPolicy { policy, turn: 0 };
         self.member(parent).children.push(child);
         self.births.push(Birth { process: child, program });
     }
 
     fn member(&mut self, process: u32) -> &mut Member {
         &mut self.members[process as usize]
+    }
+
+    /// Where a process's memory is to be.
+    #[inline(always)]
+    pub(crate) fn policy(&self, process: u32) -> TaskPolicy {
+        self.members[process as usize].policy
+    }
+
+    /// Says so.
+    pub(crate) fn set_policy(&mut self, process: u32, policy: TaskPolicy) {
+        self.member(process).policy = policy;
     }
 
     /// The process's task.

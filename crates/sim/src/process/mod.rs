@@ -5,6 +5,7 @@ mod ahead;
 mod copy;
 pub(crate) mod family;
 pub(crate) mod fault;
+pub(crate) mod mempolicy;
 mod page_table;
 
 pub(crate) use address_space::AddressSpaces;
@@ -17,7 +18,7 @@ use crate::syscall::exit::Exit;
 use crate::syscall::{Begun, Syscall};
 use crate::task::TaskId;
 use crate::wait::Wait;
-use kontig_mm::Step;
+use kontig_mm::{MemPolicy, Step};
 use kontig_program::{Batch, Outcome, Program, Value};
 
 /// The number of a process. Every program is a process; a driver is one that maps nothing.
@@ -77,6 +78,11 @@ impl Process {
         Process { root: Some(root), ..Process::new(id, program, now) }
     }
 
+    /// Its number.
+    pub(crate) fn id(&self) -> ProcessId {
+        self.id
+    }
+
     /// The task by whose descendants it was forked.
     pub(crate) fn root(&self) -> Option<TaskId> {
         self.root
@@ -99,7 +105,11 @@ impl Process {
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         // Its own pages it moves without interrupting another CPU.
         k.pages.spaces.set_running(self.id, false);
+        c.policy = k.family.policy(self.id);
         let step = self.run(k, c)?;
+        if let MemPolicy::Interleave(_) = c.policy.policy {
+            k.family.set_policy(self.id, c.policy);
+        }
         k.pages.spaces.set_running(self.id, matches!(step, Step::Working | Step::Wait(Wait::Compute(_))));
         Ok(step)
     }

@@ -10,6 +10,7 @@ pub(crate) mod exit;
 mod fork;
 mod free_pages;
 mod meminfo;
+mod mempolicy;
 mod mmap;
 mod munmap;
 mod open;
@@ -35,6 +36,8 @@ use kontig_program::{Op, OpenFile, Program, Region, Value};
 pub(crate) enum Syscall {
     Mmap(mmap::Mmap),
     AdviseHuge(mmap::AdviseHuge),
+    SetMempolicy(mempolicy::SetMempolicy),
+    Mbind(mempolicy::Mbind),
     Touch(touch::Touch),
     Munmap(munmap::Munmap),
     AllocPages(alloc_pages::AllocPages),
@@ -89,6 +92,14 @@ impl Syscall {
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
             Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),
+            Op::SetMempolicy(policy) => {
+                let policy = translate::policy(policy, &k.mem, &op)?.unwrap_or_default();
+                Syscall::SetMempolicy(mempolicy::SetMempolicy { process, policy })
+            }
+            Op::Mbind { region, policy } => {
+                let policy = translate::policy(policy, &k.mem, &op)?;
+                Syscall::Mbind(mempolicy::Mbind { region: own(region)?, policy })
+            }
             Op::MmapFile { file, first, pages } => {
                 let inode = opened(file)?;
                 let region = k.pages.mmap_file(process, inode, first, pages);
@@ -157,6 +168,8 @@ impl Syscall {
         match self {
             Syscall::Mmap(call) => call.run(k).map(Step::Done),
             Syscall::AdviseHuge(call) => Ok(Step::Done(call.run(k))),
+            Syscall::SetMempolicy(call) => Ok(Step::Done(call.run(k, c))),
+            Syscall::Mbind(call) => Ok(Step::Done(call.run(k))),
             Syscall::Touch(call) => call.step(k, c),
             Syscall::Munmap(call) => Ok(call.step(k, c)),
             Syscall::AllocPages(call) => call.step(k, c),

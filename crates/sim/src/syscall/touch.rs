@@ -79,7 +79,7 @@ impl Touch {
                 }
                 m.table_mut(page).set_accessed();
                 let next = ((page | (TABLE_PAGES - 1)) + 1).min(end);
-                let touch_ns = ns(k.costs.touch) * u64::from(next - page);
+                let touch_ns = ns(k.costs.touch) * u64::from(next - page) + k.far_touch(c, pfn, next - page);
                 c.now += touch_ns;
                 c.user_ns += touch_ns;
                 page = next;
