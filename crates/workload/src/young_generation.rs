@@ -58,7 +58,8 @@ impl Benchmark for YoungGeneration {
         if survivors > all - eden {
             return Err(format!("survivors = {}: they have no room beside eden", self.survivors));
         }
-        if !(self.mib_s > 0.0) || self.collections == 0 {
+        within("mib_s", self.mib_s, 1e9)?;
+        if self.mib_s == 0.0 || self.collections == 0 {
             return Err(format!("mib_s = {}, collections = {}: more than nothing", self.mib_s, self.collections));
         }
         Ok(Mutator {
