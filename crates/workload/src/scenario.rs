@@ -92,6 +92,9 @@ impl Program for Started {
             self.program.next(done, todo);
         }
     }
+    fn joined(&mut self, thread: Box<dyn Program>) {
+        self.program.joined(thread);
+    }
     fn progress(&self) -> f64 {
         self.program.progress()
     }
