@@ -167,7 +167,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Marks the first `pages` of a zone as reserved for good: firmware, kernel image, memmap. Whole pageblocks keep
+    /// Marks frames as reserved for good: firmware, kernel image, memmap. Whole pageblocks keep
     /// one tag.
     pub(crate) fn reserve_start(&mut self, start: Pfn, pages: u32) {
         let end = start.plus(pages);

@@ -85,6 +85,7 @@ extern crate alloc;
 pub mod check;
 pub mod compact;
 pub mod event;
+pub mod found;
 pub mod gfp;
 pub mod index;
 pub mod kcompactd;

@@ -95,6 +95,15 @@ impl Fault {
         matches!(self.stage, Stage::Mapped(_))
     }
 
+    /// Whether what it waits for is a page that is being read.
+    pub(crate) fn waits_for_page(&self) -> bool {
+        match &self.stage {
+            Stage::Swap(swap_in) => swap_in.waits_for_page(),
+            Stage::File(file) => file.waits_for_page(),
+            Stage::Allocating(..) | Stage::Mapped(_) => false,
+        }
+    }
+
     fn no_memory(&self) -> SimError {
         SimError::OutOfMemory { what: format!("a fault on page {} of a process", self.at.page) }
     }
@@ -291,10 +300,25 @@ impl Kernel {
         self.mem.set_owner(pfn, HUGE, mapping.number(at.page & !(TABLE_PAGES - 1)));
     }
 
-    /// Puts a faulted page in place; the next page to touch.
+    /// Whether another thread has filled the place that a page is for.
+    fn is_taken(&mut self, what: For, at: At) -> bool {
+        let m = self.pages.spaces.mapping(at.mapping);
+        let table = m.table(at.page);
+        match what {
+            For::Table => table.page().is_some(),
+            For::Small => table.huge().is_some() || !m.is_none(at.page),
+            For::HugeLocal(_) | For::HugeAny(_) => !m.is_range_empty(at.page),
+            // These look at what is there now.
+            For::Copy | For::HugeCopy => false,
+        }
+    }
+
+    /// Puts a faulted page in place; the next page to touch. One whose place another thread has filled while memory was
+    /// looked for is given back.
     fn finish_fault(&mut self, c: &mut Context, what: For, at: At, pfn: Pfn) -> u32 {
         let mut next = at.page;
         match what {
+            _ if self.is_taken(what, at) => self.mem.free(c.cpu, pfn, what.order()),
             For::Table => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
             For::Small => {
                 self.map_small(c.cpu, at, pfn);

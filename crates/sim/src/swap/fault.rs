@@ -43,6 +43,11 @@ impl SwapIn {
         SwapIn { at, writes, stage: Stage::Look }
     }
 
+    /// Whether what it waits for is a page that is being read.
+    pub(crate) fn waits_for_page(&self) -> bool {
+        matches!(self.stage, Stage::Look)
+    }
+
     /// A step; done when the page has to be looked at again, mapped or because things have changed.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         loop {
