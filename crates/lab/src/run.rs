@@ -54,6 +54,7 @@ impl<'a> Prepared<'a> {
         let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
             .with_threads_per_core(plan.machine.threads_per_core);
         let failed = |reason: String| LabError::from(Failed::Run { run: plan.title(), reason });
+        machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         for (name, pages) in plan.scenario.files() {
             if !machine.lay_file(name, pages) {
@@ -201,6 +202,9 @@ impl Running<'_> {
                 let program = task.start(&Start { free_pages, seed, ..Start::default() });
                 let program = program.map_err(|e| LabError::Asked(AskedWrongly::Value(e)))?;
                 let id = self.machine.spawn(Box::new(program), placement);
+                self.machine
+                    .set_mempolicy(id, task.memory)
+                    .map_err(|e| LabError::Asked(AskedWrongly::Value(e.to_string())))?;
                 copies.push(id);
                 self.programs.push(Spawned { id, task: called(task) });
             }

@@ -3,13 +3,14 @@
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::state::{
-    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, Lruvec, MAX_FRAMES, Memory, Node, Pageblocks,
-    PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
+    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, Lruvec, MAX_FRAMES, Memory, Node, NumaCounts,
+    Pageblocks, PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
 };
 use crate::step::Wakes;
 use crate::types::{CpuId, LruvecId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
+use crate::zonelist::{LOCAL_DISTANCE, REMOTE_DISTANCE};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -45,6 +46,45 @@ pub struct MachineSpec {
     pub lru: bool,
 }
 
+/// What is wrong with a specification.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WrongSpec {
+    /// The zone it is of, if it is of one.
+    pub zone: Option<usize>,
+    /// A line.
+    pub reason: String,
+}
+
+impl MachineSpec {
+    /// Whether there can be this zone, beside those before it.
+    fn check_zone(&self, i: usize) -> Result<(), String> {
+        let z = &self.zones[i];
+        if z.node > 63 {
+            return Err(format!("nodes are numbered 0 to 63, not {}", z.node));
+        }
+        let at = format!("node {} zone {}", z.node, z.kind.name());
+        let aligned = |pfn: u32| pfn.is_multiple_of(PAGEBLOCK_PAGES);
+        if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
+            return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
+        }
+        let same_node = |other: &&ZoneSpec| other.node == z.node && other.start < z.start;
+        if let Some(other) = self.zones.iter().find(|o| same_node(o) && o.kind >= z.kind) {
+            return Err(format!("{at}: lies above zone {} of the same node", other.kind.name()));
+        }
+        if self.zones[..i].last().is_some_and(|before| z.start < before.end) {
+            return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
+        }
+        if z.end > MAX_FRAMES {
+            return Err(format!("{at}: ends at pfn {}: a machine has at most 8 TiB, pfn {MAX_FRAMES}", z.end));
+        }
+        let spanned = u64::from(z.end - z.start);
+        if z.managed > z.present || z.present > spanned {
+            return Err(format!("{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold", z.managed, z.present));
+        }
+        Ok(())
+    }
+}
+
 impl Memory {
     /// A machine with all its memory free, as after boot: every pageblock movable, the free lists in
     /// the order that boot leaves them in, all watermarks computed.
@@ -68,52 +108,24 @@ impl Memory {
     ///
     /// # Errors
     /// Says in one line what is wrong with the specification.
-    pub fn check_spec(spec: &MachineSpec) -> Result<(), String> {
+    pub fn check_spec(spec: &MachineSpec) -> Result<(), WrongSpec> {
+        let wrong = |reason: String| Err(WrongSpec { zone: None, reason });
         if spec.cpus == 0 || spec.cpus > usize::from(u16::MAX) {
-            return Err(format!("a machine has 1 to 65535 CPUs, not {}", spec.cpus));
+            return wrong(format!("a machine has 1 to 65535 CPUs, not {}", spec.cpus));
         }
         if spec.zones.is_empty() {
-            return Err("a machine has at least one zone".into());
+            return wrong("a machine has at least one zone".into());
         }
         // Sets of zones and of nodes are the bits of a word.
         if spec.zones.len() > 64 {
-            return Err(format!("a machine has at most 64 zones, not {}", spec.zones.len()));
+            return wrong(format!("a machine has at most 64 zones, not {}", spec.zones.len()));
         }
-        if let Some(z) = spec.zones.iter().find(|z| z.node > 63) {
-            return Err(format!("nodes are numbered 0 to 63, not {}", z.node));
-        }
-        let mut last_end = 0;
-        for z in &spec.zones {
-            let at = format!("node {} zone {}", z.node, z.kind.name());
-            let aligned = |pfn: u32| pfn.is_multiple_of(PAGEBLOCK_PAGES);
-            if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
-                return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
-            }
-            let same_node = |other: &&ZoneSpec| other.node == z.node && other.start < z.start;
-            if let Some(other) = spec.zones.iter().find(|o| same_node(o) && o.kind >= z.kind) {
-                return Err(format!("{at}: lies above zone {} of the same node", other.kind.name()));
-            }
-            if z.start < last_end {
-                return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
-            }
-            if z.end > MAX_FRAMES {
-                return Err(format!("{at}: ends at pfn {}: a machine has at most 8 TiB, pfn {MAX_FRAMES}", z.end));
-            }
-            let spanned = u64::from(z.end - z.start);
-            if z.managed > z.present || z.present > spanned {
-                return Err(format!(
-                    "{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold",
-                    z.managed, z.present
-                ));
-            }
-            last_end = z.end;
-        }
-        Ok(())
+        (0..spec.zones.len()).try_for_each(|i| spec.check_zone(i).map_err(|reason| WrongSpec { zone: Some(i), reason }))
     }
 
     /// A machine whose frames are in nobody's hands yet: neither free nor allocated nor reserved.
     pub(crate) fn empty(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
-        Memory::check_spec(spec)?;
+        Memory::check_spec(spec).map_err(|wrong| wrong.reason)?;
         let nr_nodes = spec.zones.iter().map(|z| z.node).max().map_or(0, |n| n + 1);
         let frames = spec.zones.iter().map(|z| z.end).max().unwrap_or(0);
         let frames = Frames::new(frames);
@@ -147,6 +159,7 @@ impl Memory {
             wakes: Wakes::default(),
             cpus: spec.cpus,
         };
+        memory.build_zonelists();
         memory.shared.tunables.min_free_kbytes = memory.default_min_free_kbytes(spec.thp);
         crate::sysctl::at_boot(&mut memory.shared.tunables, &memory.shared.profile);
         memory.shared.at_boot = memory.shared.tunables;
@@ -154,7 +167,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Marks the first `pages` of a zone as reserved for good: firmware, kernel image, memmap. Whole pageblocks keep
+    /// Marks frames as reserved for good: firmware, kernel image, memmap. Whole pageblocks keep
     /// one tag.
     pub(crate) fn reserve_start(&mut self, start: Pfn, pages: u32) {
         let end = start.plus(pages);
@@ -214,6 +227,7 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize, lists_per_zone: bool) -> Zo
         pages_scanned: 0,
         nr_isolated: 0,
         lru: Stats::new(cpus),
+        numa: NumaCounts::default(),
         alloc_batch: Stats::new(cpus),
         fair_depleted: false,
         free_pages: 0,
@@ -231,18 +245,10 @@ pub(crate) fn new_lruvecs(nodes: &[Node], zones: &[Zone], cpus: usize, per_zone:
     nodes.iter().map(|node| Lruvec::new(node.id, node.zones.clone(), cpus)).collect()
 }
 
+/// A node without a list of zones, as far from every other as the kernel takes them to be where firmware says nothing.
 fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
     let id = NodeId::new(n);
     let own: Vec<ZoneId> = zones.iter().filter(|z| z.node == id).map(|z| z.id).collect();
-    // Local node first, then the others in ring order; within a node the highest zone first (§1.5).
-    let zonelist = (0..nr_nodes)
-        .map(|i| NodeId::new((n + i) % nr_nodes))
-        .flat_map(|node| {
-            let mut of_node: Vec<&Zone> = zones.iter().filter(|z| z.node == node && z.managed > 0).collect();
-            of_node.sort_by_key(|z| core::cmp::Reverse(z.kind));
-            of_node.into_iter().map(|z| z.id)
-        })
-        .collect();
     Node {
         id,
         present: zones.iter().filter(|z| z.node == id).map(|z| z.present).sum(),
@@ -251,6 +257,7 @@ fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
         kswapd: KswapdState::default(),
         kcompactd: KcompactdState::default(),
         deferred: Vec::new(),
-        zonelist,
+        distances: (0..nr_nodes).map(|other| if other == n { LOCAL_DISTANCE } else { REMOTE_DISTANCE }).collect(),
+        zonelist: Vec::new(),
     }
 }

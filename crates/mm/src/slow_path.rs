@@ -115,6 +115,11 @@ impl AllocSlow {
         }
     }
 
+    /// The request.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// Takes all steps at once; what they wait for, `owner` lets happen.
     ///
     /// # Errors
@@ -133,11 +138,6 @@ impl AllocSlow {
     /// be emptied: who counts on an end has to look at this (§3.5.1, §4.8.1).
     pub fn rounds(&self) -> u32 {
         self.rounds
-    }
-
-    /// What is asked for.
-    pub fn request(&self) -> &Request {
-        &self.request
     }
 
     fn can_direct_reclaim(&self) -> bool {

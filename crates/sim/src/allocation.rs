@@ -11,6 +11,7 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::oom::{Blame, JIFFY_NS};
+use crate::process::address_space::At;
 use crate::wait::Wait;
 use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step};
 
@@ -19,19 +20,29 @@ use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step};
 pub(crate) struct Allocation {
     gfp: Gfp,
     order: Order,
+    /// What it is for, if that is a page of a process's.
+    at: Option<At>,
     /// Once the fast path has failed.
     slow: Option<Slow>,
 }
 
 impl Allocation {
     pub(crate) fn new(gfp: Gfp, order: Order) -> Allocation {
-        Allocation { gfp, order, slow: None }
+        Allocation { gfp, order, at: None, slow: None }
+    }
+
+    /// The same, for a page of a process's.
+    pub(crate) fn at(self, at: At) -> Allocation {
+        Allocation { at: Some(at), ..self }
     }
 
     /// A step; the block, or that there is none. When it is done the same value allocates the next block.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let Some(slow) = &mut self.slow else {
-            let request = c.request(self.gfp, self.order);
+            let request = match self.at {
+                Some(at) => k.request_at(c, at, self.gfp, self.order),
+                None => k.request(c, self.gfp, self.order),
+            };
             let got = k.mem.alloc(request);
             c.now += ns(k.costs.kernel_alloc);
             k.charge(&mut c.now);
@@ -44,7 +55,7 @@ impl Allocation {
             };
         };
         match slow.step(k, c) {
-            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c) {
+            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
                 Blame::Another => {
                     self.slow = None;
                     Step::Wait(Wait::Time(JIFFY_NS))
@@ -78,6 +89,11 @@ impl Slow {
         Slow { path: Box::new(AllocSlow::new(&k.mem, request)), began: c.now }
     }
 
+    /// What is asked for.
+    pub(crate) fn request(&self) -> &Request {
+        self.path.request()
+    }
+
     /// A step. Where the request has no end the machine stops.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let budget = k.budget(c);
@@ -85,7 +101,7 @@ impl Slow {
         k.charge(&mut c.now);
         match step {
             Step::Working if self.path.rounds() >= ENDLESS_ROUNDS && c.now - self.began >= ENDLESS_NS => {
-                let Request { order, gfp, .. } = *self.path.request();
+                let Request { order, gfp, .. } = *self.request();
                 let (rounds, seconds) = (self.path.rounds(), (c.now - self.began) / 1_000_000_000);
                 k.failed = Some(SimError::EndlessRequest { order, gfp, rounds, seconds });
                 Step::Wait(Wait::Time(JIFFY_NS))
