@@ -85,6 +85,7 @@ extern crate alloc;
 pub mod check;
 pub mod compact;
 pub mod event;
+pub mod found;
 pub mod gfp;
 pub mod index;
 pub mod kcompactd;
@@ -126,7 +127,7 @@ mod split;
 mod testing;
 
 pub use allocate::{NoPage, PageSource};
-pub use boot::{MachineSpec, ZoneSpec};
+pub use boot::{MachineSpec, WrongSpec, ZoneSpec};
 pub use event::{Event, Listen};
 pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use host::{MigrateOutcome, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};

@@ -136,7 +136,7 @@ impl Machine {
         let root = forks.root().unwrap_or(parent);
         for birth in std::mem::take(&mut self.kernel.family.births) {
             let (process, thread) = (birth.process, birth.thread);
-            let body = Body::Process(Process::born(birth, self.now, root));
+            let body = Body::Process(Box::new(Process::born(birth, self.now, root)));
             let id = self.start(body, self.schedule.affinity_of(parent.0), self.schedule.cpu_of(parent.0));
             self.kernel.family.threads(process).set_task(thread, id);
         }

@@ -212,7 +212,7 @@ impl Machine {
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
         let number = self.kernel.pages.spaces.add_process();
-        let body = Body::Process(Process::new(number, program, self.now));
+        let body = Body::Process(Box::new(Process::new(number, program, self.now)));
         let (affinity, cpu) = match placement {
             Placement::Cpu(cpu) => {
                 let cpu = cpu.min(self.schedule.cpus() - 1);

@@ -49,7 +49,7 @@ pub(crate) enum Body {
     Kcompactd(KcompactdThread),
     Flusher(FlusherThread),
     Khugepaged(KhugepagedThread),
-    Process(Process),
+    Process(Box<Process>),
     /// Steps given by a test, and the daemon the task stands for.
     #[cfg(test)]
     Steps(Option<Daemon>, Steps),

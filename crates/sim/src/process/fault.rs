@@ -5,6 +5,7 @@
 //! then the fault falls back to a small page.
 
 use super::address_space::{At, Span};
+use crate::allocation::Slow;
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
@@ -16,8 +17,7 @@ use crate::swap::fault::SwapIn;
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{
-    AllocFailure, AllocSlow, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent,
-    Work,
+    AllocFailure, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent, Work,
 };
 
 /// What a fault allocates.
@@ -63,7 +63,7 @@ pub(crate) struct Fault {
 
 #[derive(Clone)]
 enum Stage {
-    Allocating(For, Box<AllocSlow>),
+    Allocating(For, Slow),
     /// The page is in swap.
     Swap(Box<SwapIn>),
     /// The page is of a file.
@@ -76,8 +76,7 @@ impl Fault {
     pub(super) fn start(k: &mut Kernel, c: &mut Context, what: For, at: At) -> Fault {
         k.charge(&mut c.now);
         let request = k.fault_request(c, what, at);
-        let slow = AllocSlow::new(&k.mem, request);
-        Fault { at, stage: Stage::Allocating(what, Box::new(slow)) }
+        Fault { at, stage: Stage::Allocating(what, Slow::new(k, c, request)) }
     }
 
     /// A fault on a page that is in swap.
@@ -131,15 +130,9 @@ impl Fault {
                 });
             }
         };
-        let budget = k.budget(c);
-        let step = slow.step(&mut k.mem, &mut k.pages, budget);
-        k.charge(&mut c.now);
-        Ok(match step {
-            Step::Working => {
-                k.walk_on(c, slow);
-                k.wait_for_room(Step::Working)
-            }
-            Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
+        Ok(match slow.step(k, c) {
+            Step::Working => Step::Working,
+            Step::Wait(wait) => Step::Wait(wait),
             Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
             Step::Done(Err(AllocFailure::Failed))
                 if matches!(what, For::HugeLocal(_)) && k.second_request(self.at).is_some() =>
