@@ -59,7 +59,7 @@ pub enum Do {
     Read,
     /// Write `size` to `file`, in pieces of `piece`; at random places if `random`.
     Write,
-    /// Read `file` and write `to`, piece by piece.
+    /// Read `file` and write `to`, which is cut off first, piece by piece.
     Copy,
     /// Have `file` written to its disk.
     Fsync,
@@ -350,6 +350,10 @@ impl Stepper {
             (Do::Copy, None) => return todo.push(Op::Open { name: step.to, create: true }),
             (_, to) => to,
         };
+        if let Some(file) = to.filter(|_| self.at == 0) {
+            // What was there before goes when the copy begins, as with cp's O_TRUNC.
+            todo.push(Op::Truncate { file, pages: 0 });
+        }
         for _ in 0..AT_ONCE {
             if self.at >= step.pages {
                 break;
@@ -442,13 +446,14 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_reads_and_writes_piece_by_piece() {
+    fn a_copy_takes_the_place_of_what_was_there_and_reads_and_writes_piece_by_piece() {
         let text = "there = [{ file = 1, size = '12 KiB', disk = 1 }]
             steps = [{ do = 'copy', file = 1, to = 2, piece = '8 KiB' }, { do = 'sync' }]";
         let [one, two] = [1, 2].map(OpenFile::new);
         let ops = [
             Op::Open { name: FileName::new(1, 1), create: false },
             Op::Open { name: FileName::new(0, 2), create: true },
+            Op::Truncate { file: two, pages: 0 },
             Op::Read { file: one, first: 0, pages: 2 },
             Op::Write { file: two, first: 0, pages: 2 },
             Op::Read { file: one, first: 2, pages: 1 },
