@@ -35,7 +35,7 @@ impl Munmap {
             return gives_up.step(k, c);
         }
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
-        let unmap_ns = ns(k.costs.unmap);
+        let (unmap_ns, entry_ns) = (ns(k.costs.unmap), ns(k.costs.map_page));
         if !std::mem::replace(&mut self.begun, true) && k.mem.profile().faults.drains_before_unmapping {
             k.mem.lru_add_drain(c.cpu);
         }
@@ -58,8 +58,7 @@ impl Munmap {
                     if let (Entry::Frame(pfn), true) = (entry, used) {
                         k.mem.mark_accessed(c.cpu, pfn);
                     }
-                    k.zap(c.cpu, entry);
-                    c.now += unmap_ns;
+                    c.now += if k.zap(c.cpu, entry) { unmap_ns } else { entry_ns };
                     k.charge(&mut c.now);
                 }
             }
