@@ -15,7 +15,8 @@ use std::path::PathBuf;
         kontig run hugealloc --machine xeon-64g --profile 6.1 --set vm.compaction_proactiveness=60\n                                                    \
         what if?\n  \
         kontig profile diff 6.1 7.2                       what changed between two kernels, rule by rule\n\n\
-        Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs."
+        Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result \
+        differs; 5 more privilege is needed."
 )]
 pub struct Cli {
     /// What to do.
@@ -26,6 +27,9 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Say what this host's memory is like: huge pages at hand, fragmentation, stalls, settings
+    #[command(after_help = crate::live::status::HELP)]
+    Status(crate::live::status::StatusArgs),
     /// Run published experiments and hold the results against what was published
     #[command(after_help = "Examples:\n  \
         kontig reproduce hugepage-latency\n  \
@@ -38,6 +42,7 @@ pub enum Command {
         kontig run hugepage-latency --machine xeon-64g --set vm.compaction_proactiveness=80\n  \
         kontig run hugealloc --machine xeon-64g --profile 7.2 --give-up-after 100 --repetitions 5\n  \
         kontig run hugepage-latency --machine xeon-64g --profile 7.2\n  \
+        kontig run kbuild+hugealloc --machine box-2g --profile 6.12,7.2 --set vm.defrag_mode=0,1\n  \
         kontig run watch --machine tiny-64m --profile 5.6 --switch proactive-compaction --html watch.html\n\n\
         'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls.")]
     Run(RunArgs),
@@ -137,14 +142,15 @@ pub struct RunArgs {
     /// A workload, an experiment, or an experiment file
     #[arg(value_name = "WORKLOAD|EXPERIMENT")]
     pub what: String,
-    /// Machine, by name or file (default: the experiment's; desktop-32g for a workload)
+    /// Machine, by name or file (default: the experiment's; for a workload desktop-32g, or box-2g for builds)
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
     /// Kernel generation, by name or file (default: the experiment's variants; 6.1 for a workload). What it has already
-    /// of an experiment's switches is left out, and variants that are then the same run once
-    #[arg(long, value_name = "NAME|FILE")]
-    pub profile: Option<String>,
-    /// A sysctl to set, such as vm.compaction_proactiveness=60
+    /// of an experiment's switches is left out, and variants that are then the same run once. Several: 6.12,7.2
+    #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]
+    pub profile: Vec<String>,
+    /// A sysctl to set, such as vm.compaction_proactiveness=60; with several values, such as vm.defrag_mode=0,1, each is
+    /// a variant of its own
     #[arg(long = "set", value_name = "SYSCTL=VALUE")]
     pub set: Vec<String>,
     /// A seed's patch to apply

@@ -25,6 +25,7 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/xeon-64g.toml",
     "machines/desktop-32g.toml",
     "machines/desktop-8g.toml",
+    "machines/box-2g.toml",
     "machines/tiny-64m.toml",
     "machines/guest-512m.toml",
 ];
@@ -262,6 +263,16 @@ mod tests {
                 assert_eq!(t.variants.len(), e.variant.len(), "{}", e.id);
             }
         }
+    }
+
+    #[test]
+    fn the_box_of_2_gib_has_the_watermarks_that_were_published_of_it() {
+        use kontig_mm::{Memory, Wmark};
+        let spec = machine("box-2g").unwrap().0.spec().unwrap();
+        let memory = Memory::new(&spec, profile("6.12").unwrap()).unwrap();
+        let [_, dma32] = memory.zones() else { panic!("it has two zones") };
+        let marks = [Wmark::Min, Wmark::Low, Wmark::High].map(|mark| dma32.wmark(mark));
+        assert_eq!((dma32.managed, marks), (431_617, [11_164, 13_955, 16_746]));
     }
 
     #[test]

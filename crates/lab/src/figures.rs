@@ -2,6 +2,7 @@
 //!
 //! A figure is of the window it names: a phase's is what was counted between the phase's begin and end.
 
+use crate::pressure::Pressure;
 use kontig_mm::{Daemon, NodeId};
 use kontig_program::figure::PERCENTILES;
 use kontig_results::{Figure, Histogram, Merge, Phase, Reading, TOTAL, TaskTime};
@@ -19,6 +20,8 @@ pub(crate) struct Counters {
     pub(crate) tasks: BTreeMap<(String, bool), TaskTime>,
     pub(crate) lock_wait_ns: u64,
     pub(crate) proactive_runs: u64,
+    /// Of a machine with disks.
+    pub(crate) pressure: Option<Pressure>,
 }
 
 impl Counters {
@@ -35,6 +38,7 @@ impl Counters {
             tasks: self.tasks.iter().map(since).collect(),
             lock_wait_ns: self.lock_wait_ns - earlier.lock_wait_ns,
             proactive_runs: self.proactive_runs - earlier.proactive_runs,
+            pressure: self.pressure.map(|now| now.since(earlier.pressure.unwrap_or_default())),
         }
     }
 
@@ -67,7 +71,7 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// As it is kept, its tasks by name.
     pub(crate) fn kept(self) -> Phase {
-        let Counters { threads, tasks, lock_wait_ns, proactive_runs } = self.counted;
+        let Counters { threads, tasks, lock_wait_ns, proactive_runs, pressure: _ } = self.counted;
         let threads = threads.into_iter().map(|(t, system_ns)| (t.to_string(), TaskTime { user_ns: 0, system_ns }));
         let mut cpu: BTreeMap<String, TaskTime> = BTreeMap::new();
         for (name, time) in threads.chain(tasks.into_iter().map(|((name, _), time)| (name, time))) {
@@ -108,6 +112,22 @@ pub(crate) fn distribution_figures(h: &Histogram, of: &Latencies) -> Vec<Reading
     figures
 }
 
+/// The time of each of several tasks side by side, where all of them have names to tell it by.
+fn by_task(phases: &[Stretch]) -> Vec<Reading> {
+    let mut tasks: BTreeMap<&str, TaskTime> = BTreeMap::new();
+    for ((name, in_background), time) in phases.iter().flat_map(|p| &p.counted.tasks) {
+        if !in_background && (time.user_ns, time.system_ns) != (0, 0) {
+            add(tasks.entry(name).or_default(), *time);
+        }
+    }
+    if tasks.len() < 2 || tasks.contains_key(WORKLOAD) {
+        return Vec::new();
+    }
+    let of =
+        |name: &str, what: &'static str, ns: u64| Figure::new(what, "s").lower().of_task(name).read(ns as f64 / 1e9);
+    tasks.iter().flat_map(|(name, t)| [of(name, "user", t.user_ns), of(name, "system", t.system_ns)]).collect()
+}
+
 /// Figures of each of these phases, and of all of a run's together if that is asked for.
 pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<Reading> {
     let mut figures = Vec::new();
@@ -138,8 +158,16 @@ pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<
             let time = |p: &Stretch| p.counted.of_tasks(true);
             Figure::new("background CPU time", "s").read(seconds(&|p| time(p).user_ns + time(p).system_ns))
         });
+        let by_task = by_task(of);
+        let pressed: Option<Vec<Pressure>> = of.iter().map(|p| p.counted.pressure).collect();
+        let pressure = pressed.into_iter().flat_map(|of| Pressure::figures(of.into_iter()));
         figures.extend(
-            of_phase.into_iter().chain(background).map(|r| Reading { figure: r.figure.of_phase(phase.clone()), ..r }),
+            of_phase
+                .into_iter()
+                .chain(background)
+                .chain(by_task)
+                .chain(pressure)
+                .map(|r| Reading { figure: r.figure.of_phase(phase.clone()), ..r }),
         );
     }
     figures

@@ -22,6 +22,7 @@ pub mod guest;
 pub mod mmtests;
 mod observe;
 pub mod plan;
+mod pressure;
 mod quantity;
 mod queue;
 mod remarks;

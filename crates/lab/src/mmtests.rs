@@ -81,9 +81,9 @@ impl Snapshot {
 /// `/proc/vmstat`, and behind it the sum of what kernels since 4.8 count zone by zone: MMTests gives all these one name,
 /// under which the last one counts.
 fn vmstat(m: &Machine) -> String {
-    let of_files = crate::round::file_events(m);
+    let others = crate::pressure::other_events(m);
     let of_memory = kontig_procfs::VmStat::of(m.memory());
-    let value = |name: &str| of_files.iter().find(|(known, _)| *known == name).map(|(_, n)| *n);
+    let value = |name: &str| others.iter().find(|(known, _)| *known == name).map(|(_, n)| *n);
     let vmstat = kontig_procfs::VmStat(of_memory.0.with(|name| value(name).or(of_memory.0.get(name)).unwrap_or(0)));
     let stalls: u64 = vmstat.0.iter().filter(|(name, _)| name.starts_with("allocstall")).map(|(_, n)| n).sum();
     format!("{vmstat}allocstall {stalls}\n")

@@ -2,6 +2,7 @@
 
 use crate::figures::{distribution_figures, histogram};
 use crate::observe::machine_score;
+use crate::pressure::other_events;
 use kontig_results::{Ending, Histogram, Reading};
 use kontig_sim::Machine;
 use kontig_workload::Measured;
@@ -41,26 +42,14 @@ impl Measurements {
     }
 }
 
-/// What `/proc/vmstat` counts of files and swap, which the engine does not see. Two of them count KiB.
-pub(crate) fn file_events(m: &Machine) -> [(&'static str, u64); 5] {
-    let counts = m.file_counts();
-    [
-        ("pgmajfault", counts.major_faults),
-        ("pgpgin", 4 * counts.read_in),
-        ("pgpgout", 4 * counts.written_out),
-        ("pswpin", counts.swapped_in),
-        ("pswpout", counts.swapped_out),
-    ]
-}
-
 /// The machine when the measurement or a round of it began.
 #[derive(Clone)]
 pub(crate) struct Before {
     pub(crate) free_pages: u64,
     pub(crate) score: f64,
     vmstat: kontig_mm::Vmstat,
-    /// What its files and its swap count, of a machine that has them.
-    files: Option<[(&'static str, u64); 5]>,
+    /// What the engine's events do not have, of a machine with disks.
+    others: Option<[(&'static str, u64); 9]>,
     pub(crate) work: kontig_mm::Work,
 }
 
@@ -68,7 +57,7 @@ impl Before {
     /// This one.
     pub(crate) fn of(m: &Machine, has_disks: bool) -> Before {
         Before {
-            files: has_disks.then(|| file_events(m)),
+            others: has_disks.then(|| other_events(m)),
             free_pages: m.memory().nr_free_pages(),
             score: machine_score(m),
             vmstat: m.memory().vmstat().clone(),
@@ -80,8 +69,8 @@ impl Before {
     pub(crate) fn vmstat_until(&self, m: &Machine) -> BTreeMap<String, u64> {
         let events = m.memory().vmstat().iter();
         let of_memory = events.map(|(e, v)| (e.name().to_string(), v - self.vmstat.get(e)));
-        let before = self.files.iter().flatten();
-        let of_files = before.zip(file_events(m)).map(|((name, before), (_, now))| ((*name).to_owned(), now - before));
-        of_memory.chain(of_files).collect()
+        let before = self.others.iter().flatten();
+        let others = before.zip(other_events(m)).map(|((name, before), (_, now))| ((*name).to_owned(), now - before));
+        of_memory.chain(others).collect()
     }
 }

@@ -10,6 +10,7 @@ use crate::files::write_file;
 use crate::mmtests::{self, Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
 use crate::plan::RunPlan;
+use crate::pressure::Pressure;
 use crate::round::{Before, Measurements, OfPhase};
 use crate::sampler::Sampler;
 use kontig_mm::Listen;
@@ -53,6 +54,7 @@ impl<'a> Prepared<'a> {
         let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
             .with_threads_per_core(plan.machine.threads_per_core);
         let failed = |reason: String| LabError::from(Failed::Run { run: plan.title(), reason });
+        machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         for (name, pages) in plan.scenario.files() {
             if !machine.lay_file(name, pages) {
@@ -298,6 +300,7 @@ impl Running<'_> {
             tasks,
             lock_wait_ns: m.lock_wait_ns(),
             proactive_runs: node_runs(m).sum(),
+            pressure: (!self.plan.machine.disk.is_empty()).then(|| Pressure::of(m)),
         }
     }
 

@@ -135,7 +135,10 @@ mod tests {
     fn a_sysctl_the_profile_does_not_have_is_refused_for_that_reason_with_a_remedy_that_works() {
         let (v, p) = variant("6.1", &[]);
         let message = check(&v, &p, "vm.defrag_mode", "1").unwrap_err().to_string();
-        assert_eq!(message, "vm.defrag_mode: profile '6.1' does not have it; --profile 7.2 or 7.3 has it");
+        assert_eq!(
+            message,
+            "vm.defrag_mode: profile '6.1' does not have it; --profile 6.15-posted, 6.15, 7.2 or 7.3 has it"
+        );
         // Whatever is missing anywhere: each way named leads there, and some way is named.
         let mut missing = 0;
         for profile in catalog::profiles() {
@@ -159,8 +162,8 @@ mod tests {
             }
         }
         assert_eq!(
-            missing, 16,
-            "defrag_mode in seven profiles, proactiveness and khugepaged's max_ptes_shared in three, the boost in two, the scale factor in one"
+            missing, 17,
+            "defrag_mode in eight profiles, proactiveness and khugepaged's max_ptes_shared in three, the boost in two, the scale factor in one"
         );
     }
 
@@ -169,16 +172,17 @@ mod tests {
         let line = |name: &str| listing(Sysctl::find(name).unwrap());
         assert_eq!(
             line("vm.defrag_mode"),
-            "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profiles 7.2 and 7.3)"
+            "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profiles 6.15-posted, 6.15, 7.2 and 7.3, and switch defrag-mode)"
         );
         assert_eq!(
             line("vm.compaction_proactiveness"),
-            "0..100: how hard kcompactd works ahead of need (default 20; profiles 5.9, 5.10, 6.1, 6.12, 7.2 and 7.3, and switch \
-             proactive-compaction)"
+            "0..100: how hard kcompactd works ahead of need (default 20; profiles 5.9, 5.10, 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 \
+             and 7.3, and switch proactive-compaction)"
         );
         assert_eq!(
             line("vm.watermark_scale_factor"),
-            "1..1000 in 4.6, 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12, 7.2 and 7.3: 1/10,000 of a zone between watermarks (default 10; profiles 4.6, 5.6, 5.9, 5.10, 6.1, 6.12, 7.2 and 7.3)"
+            "1..1000 in 4.6, 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 and 7.3: 1/10,000 of a \
+             zone between watermarks (default 10; profiles 4.6, 5.6, 5.9, 5.10, 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 and 7.3)"
         );
         assert_eq!(line("vm.compact_memory"), "write 1: compact every zone completely");
     }

@@ -248,7 +248,11 @@ profile = "6.1"
 sysctls = {{ "vm.compaction_proactiveness" = 100 }}
 "#
     );
-    let experiment: Experiment = toml::from_str(&text).unwrap();
+    run_text(&text, seed)
+}
+
+fn run_text(text: &str, seed: u64) -> Outcome {
+    let experiment: Experiment = toml::from_str(text).unwrap();
     let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], seed, &Views::default()).unwrap();
     let (mut outcomes, error) = session.run(2, &|_| Ok(()));
     assert_eq!(error, None);
@@ -403,4 +407,48 @@ profile = "6.1"
     // A round is a pause of 5 ms and what is measured.
     assert!(longest > 0.0 && longest < 5000.0, "{longest} µs");
     assert!((200.0..=400.0).contains(&rounds) && rounds <= 2.0 / 0.005, "{rounds}");
+}
+
+const UNDER_PRESSURE: &str = r#"id = "pressed"
+summary = "x"
+assumptions = "x"
+machine = "guest-512m"
+
+[[workload.phase]]
+name = "write"
+measured = true
+
+[[workload.phase.task]]
+run = { kind = "steps", steps = [{ do = "write", file = 1, size = "600 MiB", piece = "1 MiB" }] }
+
+[[workload.phase]]
+name = "rest"
+measured = true
+
+[[workload.phase.task]]
+run = { kind = "steps", steps = [{ do = "sleep", ms = 1 }] }
+
+[[variant]]
+name = "a"
+profile = "6.1"
+"#;
+
+#[test]
+fn pressure_is_counted_phase_by_phase_as_vmstat_counts_it() {
+    let outcome = run_text(UNDER_PRESSURE, 1);
+    let of = |name, phase| values(row(&outcome.result, name, phase))[0].unwrap();
+    let vmstat = &outcome.runs[0].vmstat;
+    for name in ["pgscan_kswapd", "pswpout", "workingset_refault_file", "compact_stall"] {
+        assert_eq!(of(name, "write") + of(name, "rest"), vmstat[name] as f64, "{name}");
+        assert_eq!(of(name, TOTAL), vmstat[name] as f64, "{name}");
+    }
+    let stalls: u64 = vmstat.iter().filter(|(name, _)| name.starts_with("allocstall_")).map(|(_, n)| n).sum();
+    assert_eq!(of("allocstall", TOTAL), stalls as f64);
+    assert!(of("pgscan_kswapd", "write") > 30_000.0, "a file larger than memory was written");
+    assert!(of("pgscan_kswapd", "rest") < 100.0);
+}
+
+#[test]
+fn machines_without_disks_have_no_pressure_to_show() {
+    assert_eq!(of_phases(&small("random", 1, 30).result, "pgscan_kswapd"), [""; 0]);
 }

@@ -94,6 +94,7 @@ impl Memory {
             }
         }
         let pfn = self.locked(source.zone, r.cpu).pcp_pop(r.gfp.migratetype())?;
+        self.count_numa(source.zone, &r);
         self.account_alloc(source.zone, pfn, &r);
         Some(pfn)
     }
@@ -218,6 +219,7 @@ impl Memory {
             self.wakeup_kswapd(id, Gfp::NONE, Order::ZERO, highest);
         }
         let pfn = pfn?;
+        self.count_numa(id, r);
         self.account_alloc(id, pfn, r);
         if flags.any(AllocFlags::HIGHATOMIC) && !self.shared.profile.highatomic.bypasses_pcp {
             self.locked(id, r.cpu).reserve_highatomic(pfn, r.order);
@@ -238,6 +240,31 @@ impl Memory {
             zone.below_high = true;
         }
         flags.wmark.is_none_or(|mark| zone.watermark_fast(order, zone.wmark(mark), highest, flags, profile))
+    }
+
+    /// Counts a block of a zone, by the node that was preferred and the node of the CPU.
+    #[inline(always)]
+    fn count_numa(&mut self, zone: ZoneId, r: &Request) {
+        self.zones[zone].numa.given += 1;
+        if self.nodes.len() > 1 {
+            self.count_far(zone, r);
+        }
+    }
+
+    /// The same, where there is more than one node.
+    #[inline(never)]
+    fn count_far(&mut self, zone: ZoneId, r: &Request) {
+        let node = self.zones[zone].node;
+        if let Some(preferred) = self.preferred_zone(r)
+            && self.zones[preferred].node != node
+        {
+            self.zones[zone].numa.miss += 1;
+            self.zones[preferred].numa.foreign += 1;
+        }
+        let is_local = self.nodes[node].cpus.binary_search(&r.cpu).is_ok();
+        let numa = &mut self.zones[zone].numa;
+        numa.other += u64::from(!is_local);
+        numa.interleave += u64::from(r.interleaves() && r.node == node);
     }
 
     /// Tags and counts a block that has just been taken from the lists.

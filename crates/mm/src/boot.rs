@@ -3,13 +3,14 @@
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::state::{
-    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, Lruvec, MAX_FRAMES, Memory, Node, Pageblocks,
-    PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
+    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, Lruvec, MAX_FRAMES, Memory, Node, NumaCounts,
+    Pageblocks, PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
 };
 use crate::step::Wakes;
 use crate::types::{CpuId, LruvecId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
+use crate::zonelist::{LOCAL_DISTANCE, REMOTE_DISTANCE};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -175,6 +176,7 @@ impl Memory {
             wakes: Wakes::default(),
             cpus: spec.cpus,
         };
+        memory.build_zonelists();
         memory.shared.tunables.min_free_kbytes = memory.default_min_free_kbytes(spec.thp);
         crate::sysctl::at_boot(&mut memory.shared.tunables, &memory.shared.profile);
         memory.shared.at_boot = memory.shared.tunables;
@@ -182,7 +184,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Marks the first `pages` of a zone as reserved for good: firmware, kernel image, memmap. Whole pageblocks keep
+    /// Marks frames as reserved for good: firmware, kernel image, memmap. Whole pageblocks keep
     /// one tag.
     pub(crate) fn reserve_start(&mut self, start: Pfn, pages: u32) {
         let end = start.plus(pages);
@@ -247,6 +249,7 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize, lists_per_zone: bool) -> Zo
         pages_scanned: 0,
         nr_isolated: 0,
         lru: Stats::new(cpus),
+        numa: NumaCounts::default(),
         alloc_batch: Stats::new(cpus),
         fair_depleted: false,
         free_pages: 0,
@@ -264,18 +267,10 @@ pub(crate) fn new_lruvecs(nodes: &[Node], zones: &[Zone], cpus: usize, per_zone:
     nodes.iter().map(|node| Lruvec::new(node.id, node.zones.clone(), cpus)).collect()
 }
 
+/// A node without a list of zones, as far from every other as the kernel takes them to be where firmware says nothing.
 fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
     let id = NodeId::new(n);
     let own: Vec<ZoneId> = zones.iter().filter(|z| z.node == id).map(|z| z.id).collect();
-    // Local node first, then the others in ring order; within a node the highest zone first (§1.5).
-    let zonelist = (0..nr_nodes)
-        .map(|i| NodeId::new((n + i) % nr_nodes))
-        .flat_map(|node| {
-            let mut of_node: Vec<&Zone> = zones.iter().filter(|z| z.node == node && z.managed > 0).collect();
-            of_node.sort_by_key(|z| core::cmp::Reverse(z.kind));
-            of_node.into_iter().map(|z| z.id)
-        })
-        .collect();
     Node {
         id,
         present: zones.iter().filter(|z| z.node == id).map(|z| z.present).sum(),
@@ -284,7 +279,8 @@ fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
         kswapd: KswapdState::default(),
         kcompactd: KcompactdState::default(),
         deferred: Vec::new(),
-        zonelist,
+        distances: (0..nr_nodes).map(|other| if other == n { LOCAL_DISTANCE } else { REMOTE_DISTANCE }).collect(),
+        zonelist: Vec::new(),
     }
 }
 

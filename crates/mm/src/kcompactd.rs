@@ -4,6 +4,8 @@
 //! a second has passed and the node's fragmentation score is too high. Source: seed 000; kernel-behaviour §5.9, §5.10,
 //! §5.14.
 
+mod pageblocks;
+
 use crate::compact::proactive::whole_zone_control;
 use crate::compact::{CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
@@ -55,17 +57,12 @@ impl Memory {
     fn kcompactd_node_suitable(&mut self, node: NodeId) -> bool {
         let k = self.nodes[node].kcompactd;
         let highest = k.highest.unwrap_or(ZoneType::Device);
-        let flags = self.kcompactd_flags();
+        let flags = self.kcompactd_flags(false);
         (0..self.nodes[node].zones.len()).any(|i| {
             let zone = self.nodes[node].zones[i];
             self.zones[zone].kind <= highest
                 && self.compaction_suitable(zone, Some(k.max_order), flags, highest, true) == CompactResult::Continue
         })
-    }
-
-    /// The mark kcompactd works for.
-    fn kcompactd_flags(&self) -> AllocFlags {
-        AllocFlags::mark(if self.shared.tunables.defrag_mode { Wmark::High } else { Wmark::Min })
     }
 }
 
@@ -233,7 +230,7 @@ fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: C
         return None;
     }
     let own = m.zones[zone].kind;
-    let flags = m.kcompactd_flags();
+    let flags = m.kcompactd_flags(true);
     if m.compaction_suitable(zone, Some(order), flags, own, true) != CompactResult::Continue {
         return None;
     }

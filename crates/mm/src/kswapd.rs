@@ -12,6 +12,7 @@ use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::Owner;
 use crate::reclaim::node::ShrinkNode;
 use crate::reclaim::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};
+use crate::rules::BalancedIn;
 use crate::state::{KswapdState, Memory};
 use crate::step::{Daemon, DaemonStep, Step, Wait};
 use crate::types::{CLUSTER_MAX, CpuId, NodeId, Order, PAGEBLOCK_ORDER, ZoneId, ZoneType};
@@ -54,12 +55,18 @@ impl Memory {
         self.wakes.add(Daemon::Kswapd(node));
     }
 
-    /// Whether some zone of the node has `order` pages to spare above its high mark; in defrag_mode, where a block is
-    /// asked for, only whole free pageblocks count.
+    /// Whether some zone of the node has `order` pages to spare above its high mark. In defrag_mode the profile says whether
+    /// only whole free pageblocks count.
     pub(crate) fn pgdat_balanced(&mut self, node: NodeId, order: Order, highest: ZoneType) -> bool {
         let profile = &self.shared.profile;
         let plain = AllocFlags::mark(Wmark::High);
-        let in_blocks = self.shared.tunables.defrag_mode && order > Order::ZERO;
+        let rules = &profile.kswapd;
+        let counts_blocks = match rules.balanced_in {
+            BalancedIn::Pages => false,
+            BalancedIn::Blocks => true,
+            BalancedIn::BlocksForBlocks => order > Order::ZERO,
+        };
+        let in_blocks = self.shared.tunables.defrag_mode && counts_blocks;
         let mut managed = self.nodes[node]
             .zones
             .iter()
@@ -68,7 +75,11 @@ impl Memory {
             .peekable();
         managed.peek().is_none()
             || managed.any(|z| {
-                let free = if in_blocks { z.free_pages_in_blocks() } else { z.free_pages_snapshot() };
+                let free = match () {
+                    () if in_blocks => z.free_pages_in_blocks(),
+                    () if rules.balance_may_drift => z.free_pages,
+                    () => z.free_pages_snapshot(),
+                };
                 z.watermark_ok(order, z.wmark(Wmark::High), highest, plain, free, profile)
             })
     }
@@ -351,5 +362,41 @@ impl Kswapd {
             (vec.congested, vec.dirty, vec.writeback) = (false, false, false);
         }
         balanced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{linux, with_single_pages};
+
+    const ZONE: ZoneId = ZoneId::new(0);
+
+    /// Whether the node is balanced for single pages and for a pageblock, if its free pages meet the high mark as single pages
+    /// alone.
+    fn balanced(profile: &str, defrag_mode: bool) -> [bool; 2] {
+        let mut m = with_single_pages(16, 4, linux(profile));
+        m.shared.tunables.defrag_mode = defrag_mode;
+        m.zones[ZONE].watermarks.high = 1000;
+        [Order::ZERO, PAGEBLOCK_ORDER].map(|order| m.pgdat_balanced(NodeId::new(0), order, ZoneType::Normal))
+    }
+
+    #[test]
+    fn as_posted_kswapd_in_defrag_mode_is_not_done_before_there_are_pageblocks_and_since_it_hands_over() {
+        assert_eq!(balanced("6.15-posted", false), [true, false]);
+        assert_eq!(balanced("6.15-posted", true), [false, false]);
+        assert_eq!(balanced("6.15", true), [true, false]);
+    }
+
+    #[test]
+    fn as_posted_what_cpus_have_not_folded_in_blurs_the_balance() {
+        for (profile, balanced) in [("6.14", false), ("6.15-posted", true), ("6.15", false)] {
+            let mut m = with_single_pages(16, 4, linux(profile));
+            let zone = &mut m.zones[ZONE];
+            (zone.watermarks.high, zone.percpu_drift_mark) = (1000, 2000);
+            // 30 pages were taken, and the CPU has not said so yet.
+            zone.pcps[CpuId::new(1)].free_diff -= 30;
+            assert_eq!(m.pgdat_balanced(NodeId::new(0), Order::ZERO, ZoneType::Normal), balanced, "{profile}");
+        }
     }
 }

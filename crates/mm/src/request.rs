@@ -1,13 +1,13 @@
 //! Who asks for how much memory, of what kind and on which CPU, and the zones the request may use.
 //!
 //! A request may use the zones of its node's list, nearest node first and highest zone first, up to the highest zone
-//! its flags allow, and with `__GFP_THISNODE` those of its own node only. [`Memory::next_zone`] is the only walk over
+//! its flags allow, of the nodes it may use: all of them, its own with `__GFP_THISNODE`, those of a policy that binds it. [`Memory::next_zone`] is the only walk over
 //! them: the fast path, the slow path and direct compaction all take their zones from it.
 //! Source: kernel-behaviour §3.3, §3.4.
 
 use crate::gfp::Gfp;
 use crate::state::{Memory, Zone};
-use crate::types::{CpuId, NodeId, Order, ZoneId};
+use crate::types::{CpuId, NodeId, NodeSet, Order, ZoneId};
 
 /// A request for one block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,13 +20,38 @@ pub struct Request {
     pub gfp: Gfp,
     /// The order of the block.
     pub order: Order,
+    /// The nodes it may use.
+    nodes: NodeSet,
+    /// A policy that goes round the nodes had come to its node.
+    interleaves: bool,
 }
 
 impl Request {
     /// A request that runs on `cpu` and prefers `node`.
     #[inline(always)]
     pub const fn new(cpu: CpuId, node: NodeId, gfp: Gfp, order: Order) -> Request {
-        Request { cpu, node, gfp, order }
+        let nodes = if gfp.has(Gfp::THISNODE) { NodeSet::only(node) } else { NodeSet::ALL };
+        Request { cpu, node, gfp, order, nodes, interleaves: false }
+    }
+
+    /// The same, of these nodes alone.
+    pub const fn within(self, nodes: NodeSet) -> Request {
+        Request { nodes: self.nodes.and(nodes), ..self }
+    }
+
+    /// The same, by a policy that goes round the nodes.
+    pub(crate) const fn interleaved(self) -> Request {
+        Request { interleaves: true, ..self }
+    }
+
+    /// Whether a policy that goes round the nodes had come to its node.
+    pub(crate) const fn interleaves(&self) -> bool {
+        self.interleaves
+    }
+
+    /// The nodes it may use.
+    pub const fn nodes(&self) -> NodeSet {
+        self.nodes
     }
 
     /// Whether it is an atomic request of high order, which the HIGHATOMIC reserve is for (since 6.3).
@@ -41,7 +66,7 @@ impl Request {
     /// Whether it may use the zone.
     #[inline(always)]
     pub(crate) fn may_use(&self, zone: &Zone) -> bool {
-        zone.kind <= self.gfp.highest_zone() && (!self.gfp.has(Gfp::THISNODE) || zone.node == self.node)
+        zone.kind <= self.gfp.highest_zone() && self.nodes.has(zone.node)
     }
 }
 

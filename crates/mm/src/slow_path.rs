@@ -112,6 +112,11 @@ impl AllocSlow {
         }
     }
 
+    /// The request.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// Takes all steps at once; what they wait for, `owner` lets happen.
     ///
     /// # Errors
@@ -294,7 +299,10 @@ impl AllocSlow {
             if self.is_for_pageblocks(m) {
                 (self.no_progress_loops, self.compaction_retries) = (0, 0);
             }
-            self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
+            self.flags = match m.shared.profile.slow_path.breaks_up_at_last {
+                true => self.flags.without(AllocFlags::NOFRAGMENT),
+                false => AllocFlags::mark(Wmark::Min).with(AllocFlags::NOFRAGMENT),
+            };
             self.state = State::Retry;
             return Step::Working;
         }
@@ -305,11 +313,11 @@ impl AllocSlow {
     }
 
     fn wake_all_kswapds<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
-        if !self.request.gfp.has(Gfp::KSWAPD_RECLAIM) {
+        if !self.flags.any(AllocFlags::KSWAPD) {
             return;
         }
-        let order =
-            if m.shared.tunables.defrag_mode { self.request.order.max(PAGEBLOCK_ORDER) } else { self.request.order };
+        let for_pageblocks = m.shared.tunables.defrag_mode && m.shared.profile.slow_path.asks_for_pageblocks;
+        let order = if for_pageblocks { self.request.order.max(PAGEBLOCK_ORDER) } else { self.request.order };
         // A node's zones follow each other in the list: its kswapd is asked once, for the first of them.
         let (mut at, mut asked) = (0, None);
         let per_zone = m.shared.profile.lru.lists_per_zone;
@@ -474,6 +482,25 @@ mod tests {
         };
         assert_eq!(got("4.4-kcompactd"), (false, false));
         assert!(got("4.6").0, "above the min mark there is enough");
+    }
+
+    /// A machine in defrag_mode with nothing free but single pages of movable pageblocks.
+    fn without_pageblocks(profile: &str) -> Memory {
+        let mut m = with_single_pages(16, 2, linux(profile));
+        m.shared.tunables.defrag_mode = true;
+        m
+    }
+
+    #[test]
+    fn since_6_15_kswapd_is_asked_for_a_pageblock_in_defrag_mode() {
+        for (profile, asks) in [("6.14", 0), ("6.15-posted", 9)] {
+            let mut m = without_pageblocks(profile);
+            let zone = &mut m.zones[ZoneId::new(0)];
+            zone.watermarks.high = zone.managed;
+            let request = Request::new(CpuId::new(0), NodeId::default(), Gfp::KSWAPD_RECLAIM, Order::ZERO);
+            let _ = AllocSlow::new(&m, request).finish(&mut m, &mut Nobody);
+            assert_eq!(m.nodes[NodeId::default()].kswapd.asked().0, Order::new(asks), "{profile}");
+        }
     }
 
     #[test]

@@ -299,6 +299,49 @@ impl NodeId {
     }
 }
 
+/// A set of nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NodeSet(u64);
+
+impl NodeSet {
+    /// Every node a machine can have.
+    pub const ALL: NodeSet = NodeSet(u64::MAX);
+
+    /// One node alone.
+    #[inline(always)]
+    pub const fn only(node: NodeId) -> NodeSet {
+        NodeSet(1 << node.0)
+    }
+    /// Whether the node is one of them.
+    #[inline(always)]
+    pub const fn has(self, node: NodeId) -> bool {
+        self.0 >> node.0 & 1 != 0
+    }
+    /// Those that are in both sets.
+    #[inline(always)]
+    pub const fn and(self, other: NodeSet) -> NodeSet {
+        NodeSet(self.0 & other.0)
+    }
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    /// How many there are.
+    pub const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+    /// The nodes, lowest first.
+    pub fn iter(self) -> impl Iterator<Item = NodeId> {
+        (0..64).map(NodeId).filter(move |node| self.has(*node))
+    }
+}
+
+impl FromIterator<NodeId> for NodeSet {
+    fn from_iter<T: IntoIterator<Item = NodeId>>(nodes: T) -> NodeSet {
+        nodes.into_iter().fold(NodeSet::default(), |set, node| NodeSet(set.0 | 1 << node.0))
+    }
+}
+
 /// A set of LRU lists of the machine: of a node or of a zone, as the kernel has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct LruvecId(u8);

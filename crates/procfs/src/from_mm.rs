@@ -3,8 +3,7 @@
 //! The rule: each number comes from the state at that moment, and the fields are those of the profile's kernel, in its
 //! order ([`format`]). What the engine does not have (slab, swap devices, which pages are dirty) is listed and 0. Where it
 //! keeps no order of the LRU, user memory counts as *inactive* anonymous memory: since 5.9 a faulted page starts on that
-//! list, and without reclaim nothing activates it (the recordings show 127,139 user pages inactive, none active). The `numa_*` counters read 0, as on a kernel with
-//! `vm.numa_stat` off. Source: kernel-behaviour §7.1–7.5.
+//! list, and without reclaim nothing activates it (the recordings show 127,139 user pages inactive, none active). Source: kernel-behaviour §7.1–7.5.
 
 mod format;
 mod items;
@@ -45,14 +44,14 @@ impl BuddyInfo {
 impl UnusableIndex {
     /// The indices of a machine.
     pub fn of(m: &Memory) -> UnusableIndex {
-        UnusableIndex { zones: indices(m, |z, order| z.contig_info(order).unusable_index(order) as i64) }
+        UnusableIndex { zones: indices(m, |z, order| z.contig_info(order).unusable_index() as i64) }
     }
 }
 
 impl ExtfragIndex {
     /// The indices of a machine.
     pub fn of(m: &Memory) -> ExtfragIndex {
-        ExtfragIndex { zones: indices(m, |z, order| z.contig_info(order).fragmentation_index(order)) }
+        ExtfragIndex { zones: indices(m, |z, order| z.contig_info(order).fragmentation_index()) }
     }
 }
 

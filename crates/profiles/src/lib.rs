@@ -32,6 +32,9 @@ const FILES: &[(&str, &str)] = data![
     "profiles/linux-5.10.toml",
     "profiles/linux-6.1.toml",
     "profiles/linux-6.12.toml",
+    "profiles/linux-6.14.toml",
+    "profiles/linux-6.15-posted.toml",
+    "profiles/linux-6.15.toml",
     "profiles/linux-7.2.toml",
     "profiles/linux-7.3.toml",
 ];

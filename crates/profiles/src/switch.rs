@@ -82,16 +82,56 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_switch_fits_some_profile_and_then_is_there_already() {
-        for (name, switch) in switches() {
-            let fitting: Vec<Profile> = crate::all().filter(|p| switch.fit(p) == Fit::Fits).collect();
-            assert!(!fitting.is_empty(), "{name}");
-            for profile in fitting {
-                let thrown = switch.throw(&profile).expect("it fits");
-                assert_eq!(switch.fit(&thrown), Fit::Already, "{name} over {}", profile.name);
-                assert_eq!(switch.throw(&thrown), None);
+    fn every_switch_fits_some_profile_or_what_others_make_of_it_and_then_is_there_already() {
+        let mut profiles: Vec<Profile> = crate::all().collect();
+        let mut left = switches();
+        loop {
+            let (fitting, rest) = left.into_iter().partition(|(_, s)| profiles.iter().any(|p| s.fit(p) == Fit::Fits));
+            left = rest;
+            let fitting: BTreeMap<String, Switch> = fitting;
+            if fitting.is_empty() {
+                break;
+            }
+            for (name, switch) in fitting {
+                for profile in profiles.clone() {
+                    let Some(thrown) = switch.throw(&profile) else { continue };
+                    assert_eq!(switch.fit(&thrown), Fit::Already, "{name} over {}", profile.name);
+                    assert_eq!(switch.throw(&thrown), None);
+                    profiles.push(thrown);
+                }
             }
         }
+        assert_eq!(left.keys().collect::<Vec<_>>(), Vec::<&String>::new(), "these fit nothing");
+    }
+
+    /// A profile's rules with some switches thrown, one after the other.
+    fn with(profile: &str, names: &[&str]) -> toml::Table {
+        let known = switches();
+        let thrown = names.iter().fold(crate::linux(profile), |p, name| {
+            known[*name].throw(&p).unwrap_or_else(|| panic!("{name} fits what is there by then"))
+        });
+        rules(&thrown)
+    }
+
+    fn rules(profile: &Profile) -> toml::Table {
+        as_table(profile).into_iter().filter(|(_, value)| value.is_table()).collect()
+    }
+
+    #[test]
+    fn the_patches_of_seed_001_make_6_14_what_was_posted_and_the_fixes_what_was_released() {
+        let patches = [
+            "suitability-by-mark",
+            "traced-captures",
+            "defrag-mode",
+            "defrag-mode-pageblocks",
+            "defrag-mode-watermarks",
+        ];
+        let mut posted = with("6.14", &patches);
+        // 6.15's own, and none of the seed's.
+        posted["proactive"]["half_leeway"] = true.into();
+        assert_eq!(posted, rules(&crate::linux("6.15-posted")));
+        let fixes = ["defrag-mode-mark", "defrag-mode-retry", "defrag-mode-exact-balance", "defrag-mode-handoff"];
+        assert_eq!(with("6.15-posted", &fixes), rules(&crate::linux("6.15")));
     }
 
     #[test]

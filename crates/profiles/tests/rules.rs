@@ -91,8 +91,12 @@ fn a_profile_is_of_the_kernel_it_starts_from_whatever_it_is_called() {
 ///
 /// `5.8`: from 5.8 on. `by 7.2`: in 7.2 and, perhaps, before. `up to 5.8`, `5.9–5.14`: both ends included. `6.1.y`: in
 /// 6.1's stable releases, `5.10.y+` in those of 5.10 and of every later series. `not 7.2`, `gone by 7.2` (and since):
-/// whatever else is said.
-fn holds(kernels: &str, of: (u32, u32)) -> Option<bool> {
+/// whatever else is said. `6.15-posted`: of the profile of that name alone, `not 6.15-posted`: of any but that. `none`: of no
+/// kernel.
+fn holds(kernels: &str, name: &str) -> Option<bool> {
+    // 4.4-kcompactd is a 4.4.
+    let (major, minor) = name.split('-').next().and_then(|v| v.split_once('.')).expect("a version");
+    let of: (u32, u32) = (major.parse().expect("a number"), minor.parse().expect("a number"));
     let version = |text: &str| -> (u32, u32) {
         let (major, minor) = text.split_once('.').unwrap_or_else(|| panic!("'{kernels}' holds no version"));
         (major.parse().expect("a number"), minor.parse().unwrap_or_else(|_| panic!("'{kernels}': '{text}'")))
@@ -101,9 +105,13 @@ fn holds(kernels: &str, of: (u32, u32)) -> Option<bool> {
     let mut some = false;
     for term in kernels.split(", ") {
         if let Some(not) = term.strip_prefix("not ") {
-            if version(not) == of {
+            if not == name || !not.contains('-') && version(not) == of {
                 return Some(false);
             }
+        } else if term.contains('-') {
+            some |= term == name;
+        } else if term == "none" {
+            some = false;
         } else if let Some(gone) = term.strip_prefix("gone by ") {
             if version(gone) <= of {
                 return Some(false);
@@ -128,7 +136,7 @@ fn holds(kernels: &str, of: (u32, u32)) -> Option<bool> {
 
 #[test]
 fn kernels_are_read_as_they_are_written() {
-    let of = |kernels| [(5, 9), (5, 10), (6, 1), (7, 2)].map(|kernel| holds(kernels, kernel));
+    let of = |kernels| ["5.9", "5.10", "6.1-posted", "7.2"].map(|kernel| holds(kernels, kernel));
     let [yes, no] = [Some(true), Some(false)];
     assert_eq!(of("5.10"), [no, yes, yes, yes]);
     assert_eq!(of("by 6.1"), [None, None, yes, yes]);
@@ -137,6 +145,9 @@ fn kernels_are_read_as_they_are_written() {
     assert_eq!(of("6.12, 5.10.y"), [no, yes, no, yes]);
     assert_eq!(of("6.13, 5.10.y+, not 7.2"), [no, yes, yes, no]);
     assert_eq!(of("by 5.10, gone by 6.1"), [None, yes, no, no]);
+    assert_eq!(of("6.1-posted"), [no, no, yes, no]);
+    assert_eq!(of("5.10, not 6.1-posted"), [no, yes, no, yes]);
+    assert_eq!(of("none"), [no; 4]);
 }
 
 #[test]
@@ -144,17 +155,13 @@ fn profiles_do_what_their_kernels_are_said_to_do() {
     let mut wrong = Vec::new();
     for name in kontig_profiles::names() {
         let profile = kontig_profiles::linux(name);
-        // 4.4-kcompactd is a 4.4.
-        let version = name.split('-').next().expect("a version");
-        let (major, minor) = version.split_once('.').expect("a version");
-        let kernel = (major.parse().expect("a number"), minor.parse().expect("a number"));
         for (rule, setting) in profile.settings() {
             let (kernels, does) = match setting {
                 Setting::Switch(on) => (rule.since, on),
                 Setting::Variant(variant) => (variant.since, true),
                 Setting::Number(_) => continue,
             };
-            if !kernels.is_empty() && holds(kernels, kernel).is_some_and(|said| said != does) {
+            if !kernels.is_empty() && holds(kernels, name).is_some_and(|said| said != does) {
                 wrong.push(format!("{name}: {}.{} = {}: {kernels}", rule.mechanism, rule.name, setting.shown()));
             }
         }

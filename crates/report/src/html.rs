@@ -365,7 +365,11 @@ fn phases(out: &mut String, e: &ExperimentResult, layout: &Layout<'_>) {
         }
         out.push_str("</tbody>");
     }
-    out.push_str("</table></div></div>");
+    out.push_str("</table></div>");
+    if let Some(nothing) = layout.nothing() {
+        let _ = write!(out, "<p class=\"hint\">{}</p>", escape(&nothing));
+    }
+    out.push_str("</div>");
 }
 
 /// A variant's name on one line behind its colour.

@@ -151,6 +151,8 @@ pub(crate) struct Layout<'a> {
     pub(crate) phases: Vec<&'a str>,
     /// Figures with a row for some or all phases, in the order of `phases`.
     pub(crate) by_phase: Vec<Vec<Option<&'a Row>>>,
+    /// The names of those that were 0 in every phase of every variant, which are told together instead.
+    pub(crate) nothing: Vec<&'a str>,
 }
 
 impl<'a> Layout<'a> {
@@ -166,12 +168,23 @@ impl<'a> Layout<'a> {
         // The last phase has most figures, in their order; those it does not have follow.
         let (of_last, others): (Vec<&Row>, Vec<&Row>) =
             of_phases.iter().partition(|row| phases.last() == Some(&row.phase.as_str()));
-        let by_phase = in_order(of_last.iter().chain(&others).map(|row| row.name.as_str()))
+        let rows_of = in_order(of_last.iter().chain(&others).map(|row| row.name.as_str()))
             .into_iter()
-            .map(|name| phases.iter().map(|phase| of_phase(name, phase)).collect())
-            .collect();
-        Layout { single, phases, by_phase }
+            .map(|name| phases.iter().map(|phase| of_phase(name, phase)).collect::<Vec<_>>());
+        let (nothing, by_phase): (Vec<_>, Vec<_>) = rows_of.partition(|rows| rows.iter().all(|row| is_nothing(*row)));
+        let nothing = nothing.iter().filter_map(|rows| Some(rows.iter().flatten().next()?.name.as_str())).collect();
+        Layout { single, phases, by_phase, nothing }
     }
+
+    /// Which figures were 0 throughout, as a line.
+    pub(crate) fn nothing(&self) -> Option<String> {
+        (!self.nothing.is_empty()).then(|| format!("0 in every phase: {}", self.nothing.join(", ")))
+    }
+}
+
+/// Whether every variant has measured 0. A figure that is missing is not 0.
+fn is_nothing(row: Option<&Row>) -> bool {
+    row.is_some_and(|row| row.measured.iter().all(|m| m.as_ref().is_some_and(|m| m.low == 0.0 && m.high == 0.0)))
 }
 
 /// Each once, in order of appearance.

@@ -65,6 +65,9 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
         out.push_str(&wrapped(&format!("by phase of the run; {}", standing::phase_of_singles(&layout)), width));
         out.push_str(&fitted(width, |form, width| paint.phases(&layout, form, width)));
         out.push('\n');
+        if let Some(nothing) = layout.nothing() {
+            out.push_str(&wrapped(&plain(&nothing), width));
+        }
     }
     for (variants, text) in standing::remarks(e) {
         let letters: Vec<String> = variants.iter().map(|&v| letter(v)).collect();

@@ -212,3 +212,20 @@ fn steps_caveats_and_rounds_are_said_under_the_table() {
     assert_eq!(both, Some("hugepage-latency, 2 cases together: direction 4/6 rows agree; headline 8/8 within 2×"));
     assert_eq!(together(&[&e]), None);
 }
+
+#[test]
+fn figures_that_are_0_in_every_phase_are_told_together() {
+    let base = common::repeated();
+    let of = |name: &str, phase: &str, values: [Option<f64>; 2]| Row {
+        name: name.into(),
+        phase: phase.to_owned(),
+        measured: values.map(|value| value.map(common::once)).to_vec(),
+        pairs: vec![],
+        ..base.rows[0].clone()
+    };
+    let both = |name, values| [of(name, "early", values), of(name, "late", values)];
+    let rows = [both("idle", [Some(0.0); 2]), both("partly", [Some(0.0), Some(1.0)]), both("gone", [Some(0.0), None])];
+    let text = render(&ExperimentResult { rows: rows.concat(), ..base }, None, false);
+    assert!(text.contains("\n0 in every phase: idle\n"), "what is missing is not 0:\n{text}");
+    assert!(!text.contains(" idle, ") && text.contains(" partly, ") && text.contains(" gone, "), "{text}");
+}

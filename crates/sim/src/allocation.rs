@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::cost::ns;
 use crate::kernel::Kernel;
 use crate::oom::{Blame, JIFFY_NS};
+use crate::process::address_space::At;
 use crate::wait::Wait;
 use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Step};
 
@@ -14,19 +15,29 @@ use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Step};
 pub(crate) struct Allocation {
     gfp: Gfp,
     order: Order,
+    /// What it is for, if that is a page of a process's.
+    at: Option<At>,
     /// Once the fast path has failed.
     slow: Option<Box<AllocSlow>>,
 }
 
 impl Allocation {
     pub(crate) fn new(gfp: Gfp, order: Order) -> Allocation {
-        Allocation { gfp, order, slow: None }
+        Allocation { gfp, order, at: None, slow: None }
+    }
+
+    /// The same, for a page of a process's.
+    pub(crate) fn at(self, at: At) -> Allocation {
+        Allocation { at: Some(at), ..self }
     }
 
     /// A step; the block, or that there is none. When it is done the same value allocates the next block.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let Some(slow) = &mut self.slow else {
-            let request = c.request(self.gfp, self.order);
+            let request = match self.at {
+                Some(at) => k.request_at(c, at, self.gfp, self.order),
+                None => k.request(c, self.gfp, self.order),
+            };
             let got = k.mem.alloc(request);
             c.now += ns(k.costs.kernel_alloc);
             k.charge(&mut c.now);
@@ -47,7 +58,7 @@ impl Allocation {
                 k.wait_for_room(Step::Working)
             }
             Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
-            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c) {
+            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
                 Blame::Another => {
                     self.slow = None;
                     Step::Wait(Wait::Time(JIFFY_NS))

@@ -1,5 +1,6 @@
 //! A turn as its task sees it: where it runs, what time it is, and when the turn has to end.
 
+use crate::process::mempolicy::TaskPolicy;
 use kontig_mm::{CpuId, Gfp, NodeId, Order, Request};
 
 /// Where a turn runs, and until when.
@@ -16,6 +17,8 @@ pub(crate) struct Context {
     pub(crate) until: u64,
     /// Whether the task waited and its time has come before anybody woke it.
     pub(crate) timed_out: bool,
+    /// Where the task's memory is to be.
+    pub(crate) policy: TaskPolicy,
     /// The process whose turn it is.
     pub(crate) process: Option<u32>,
     /// Of the time since the turn began, the task's own code, ns.

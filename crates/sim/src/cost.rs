@@ -21,7 +21,7 @@ pub struct Cost {
 
 impl Cost {
     /// Whole picoseconds: sums of integers are the same on every machine.
-    fn ps(&self) -> u64 {
+    pub(crate) fn ps(&self) -> u64 {
         (self.ns * 1000.0).round() as u64
     }
 }

@@ -24,6 +24,11 @@ pub enum SimError {
         /// What it asked for.
         op: String,
     },
+    /// No node that a policy names has memory.
+    NoSuchNode {
+        /// What was asked for.
+        op: String,
+    },
     /// There is no file of this name.
     NoSuchFile {
         /// The name.
@@ -71,6 +76,9 @@ impl fmt::Display for SimError {
                 write!(f, "the workload's tasks do not agree on how many a barrier is for, at least one: {op}")
             }
             SimError::NoSuchProcess { op } => write!(f, "the workload waits for a child it does not have: {op}"),
+            SimError::NoSuchNode { op } => {
+                write!(f, "the workload wants memory of nodes that the machine has no memory on: {op}")
+            }
             SimError::NoSuchFile { name } => {
                 write!(f, "the workload opens {name}, which is not there: create it first")
             }

@@ -7,6 +7,7 @@ use crate::barrier::Barriers;
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
 use crate::error::SimError;
+use crate::numa::FarCosts;
 use crate::oom::OomKill;
 use crate::pages::Pages;
 use crate::process::family::Family;
@@ -25,6 +26,8 @@ pub(crate) struct Kernel {
     pub(crate) pages: Pages,
     pub(crate) family: Family,
     pub(crate) costs: CostModel,
+    /// What memory of other nodes costs more, where the machine says so.
+    pub(crate) far: Option<FarCosts>,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
     pub(crate) barriers: Barriers,
@@ -56,6 +59,7 @@ impl Kernel {
             pages,
             family: Family::default(),
             costs,
+            far: None,
             queues: Queues::default(),
             timers: Timers::default(),
             barriers: Barriers::default(),

@@ -1,13 +1,16 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
 use crate::cost::{CostModel, ns};
+use crate::error::SimError;
 use crate::file::{Counts as FileCounts, Files, Frames, SlabInfo, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
+use crate::numa::FarCosts;
 use crate::object::TABLE_PAGES;
 use crate::oom::OomKill;
 use crate::pages::{Place, UserPage};
 use crate::process::Process;
+use crate::process::mempolicy::TaskPolicy;
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
 use crate::swap::{Swap, Swapping};
 use crate::task::{Body, State, Task, TaskId};
@@ -15,6 +18,7 @@ use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::khugepaged::{KhugepagedCounts, KhugepagedThread};
 use crate::thread::kswapd::KswapdThread;
+use crate::translate;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
@@ -92,6 +96,30 @@ impl Machine {
     pub fn with_threads_per_core(mut self, threads: usize) -> Machine {
         self.schedule.set_topology(topology(&self.kernel.mem, threads));
         self
+    }
+
+    /// Gives the machine's nodes the distances of its file, and memory of other nodes its costs.
+    ///
+    /// # Errors
+    /// Which distance cannot be, and where.
+    pub fn attach_nodes(&mut self, file: &MachineFile) -> Result<(), WrongEntry> {
+        let Some(numa) = &file.numa else { return Ok(()) };
+        let wrong = |reason| WrongEntry { way: vec!["numa".into(), "distances".into()], reason };
+        self.kernel.mem.set_distances(&numa.distances).map_err(wrong)?;
+        self.kernel.far = Some(FarCosts::new(numa));
+        Ok(())
+    }
+
+    /// Has memory of a program, that was started and has not run, be there, as `numactl` does.
+    ///
+    /// # Errors
+    /// If no node that the policy names has memory.
+    pub fn set_mempolicy(&mut self, id: TaskId, policy: kontig_program::MemPolicy) -> Result<(), SimError> {
+        let Body::Process(process) = &self.tasks[id.index()].body else { return Ok(()) };
+        let op = kontig_program::Op::SetMempolicy(policy);
+        let policy = translate::policy(policy, &self.kernel.mem, &op)?.unwrap_or_default();
+        self.kernel.family.set_policy(process.id(), 0, TaskPolicy { policy, turn: 0 });
+        Ok(())
     }
 
     /// Gives the machine the disks of its file, and its swap. A machine without any is left as it is.
@@ -184,7 +212,7 @@ impl Machine {
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
         let number = self.kernel.pages.spaces.add_process();
-        let body = Body::Process(Process::new(number, program, self.now));
+        let body = Body::Process(Box::new(Process::new(number, program, self.now)));
         let (affinity, cpu) = match placement {
             Placement::Cpu(cpu) => {
                 let cpu = cpu.min(self.schedule.cpus() - 1);
@@ -194,7 +222,7 @@ impl Machine {
         };
         let id = self.start(body, affinity, cpu);
         self.kernel.family.add(number);
-        self.kernel.family.set_task(number, id);
+        self.kernel.family.threads(number).set_task(0, id);
         id
     }
 

@@ -3,6 +3,7 @@
 use crate::cost::Costs;
 use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
 use crate::file;
+use crate::numa::NumaEntry;
 use kontig_mm::state::{Frames, List};
 use kontig_mm::{MachineSpec, ZoneSpec, ZoneType};
 use kontig_program::parse_size;
@@ -28,6 +29,10 @@ pub struct MachineFile {
     pub notes: String,
     /// The zones, ascending.
     pub zone: Vec<ZoneEntry>,
+    /// How far its nodes are from each other. Where nothing is said each is at distance 20 from each, as the kernel takes it,
+    /// and memory of another node costs no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa: Option<NumaEntry>,
     /// The disks. A machine with any has files and reclaims memory; one without keeps no order of its pages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disk: Vec<DiskEntry>,

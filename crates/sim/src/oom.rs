@@ -8,7 +8,7 @@
 use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
-use kontig_mm::VmEvent;
+use kontig_mm::{MemPolicy, NodeSet, VmEvent};
 use kontig_program::Process;
 
 /// A tick of the timer, where `HZ` is 250: what Debian's kernels have.
@@ -39,10 +39,11 @@ pub struct OomKill {
 }
 
 impl Kernel {
-    /// A request that may not fail found nothing more to reclaim.
+    /// A request that may not fail found nothing more to reclaim on the nodes it may use. Who is bound to others is not
+    /// killed for that.
     #[cold]
     #[inline(never)]
-    pub(crate) fn out_of_memory(&mut self, c: &Context) -> Blame {
+    pub(crate) fn out_of_memory(&mut self, c: &Context, nodes: NodeSet) -> Blame {
         if c.process.is_some_and(|asker| self.family.is_killed(asker)) {
             return Blame::Asker;
         }
@@ -50,9 +51,15 @@ impl Kernel {
         if alive.iter().any(|process| self.family.is_oom_victim(*process)) {
             return Blame::Another;
         }
+        let may_have_some = |process: &u32| {
+            self.family.policies(*process).any(|of_thread| match of_thread.policy {
+                MemPolicy::Bind(bound) => !bound.and(nodes).is_empty(),
+                _ => true,
+            })
+        };
         // A process without memory, such as a driver, is as little to blame as a thread of the kernel.
         let badness = |process: &u32| self.pages.spaces.size(*process).badness();
-        let Some(victim) = alive.into_iter().filter(|process| badness(process) > 0).max_by_key(badness) else {
+        let Some(victim) = alive.into_iter().filter(|p| may_have_some(p) && badness(p) > 0).max_by_key(badness) else {
             return Blame::Nobody;
         };
         let size = self.pages.spaces.size(victim);

@@ -1,7 +1,7 @@
 //! A program's plain values as the engine's types, and back. Nowhere else are the two vocabularies side by side.
 
 use crate::error::SimError;
-use kontig_mm::{Gfp, Order, Pfn};
+use kontig_mm::{Gfp, MemPolicy, Memory, NodeId, NodeSet, Order, Pfn};
 use kontig_program as program;
 
 /// The engine's flag for each of [`program::Gfp::FLAGS`].
@@ -35,6 +35,31 @@ pub(crate) fn gfp(flags: program::Gfp) -> Gfp {
 /// `None` for an order above the largest of the buddy lists, of which there is no block.
 pub(crate) fn order(order: program::Order) -> Option<Order> {
     (order.get() <= kontig_mm::types::MAX_ORDER.get()).then(|| Order::new(order.get()))
+}
+
+/// A policy; `None` for that of the process, or of the kernel. Nodes without memory are left out of a set.
+///
+/// # Errors
+/// If no node that it names has memory.
+pub(crate) fn policy(
+    policy: program::MemPolicy,
+    mem: &Memory,
+    op: &program::Op,
+) -> Result<Option<MemPolicy>, SimError> {
+    let there = |nodes: program::Nodes| {
+        let named: NodeSet = nodes.iter().map(|node| NodeId::new(usize::from(node))).collect();
+        let nodes = named.and(mem.nodes_with_memory());
+        if nodes.is_empty() { Err(SimError::NoSuchNode { op: format!("{op:?}") }) } else { Ok(nodes) }
+    };
+    Ok(match policy {
+        program::MemPolicy::Default => None,
+        program::MemPolicy::Local => Some(MemPolicy::Local),
+        program::MemPolicy::Preferred(node) => {
+            there(program::Nodes::new([node]))?.iter().next().map(MemPolicy::Preferred)
+        }
+        program::MemPolicy::Bind(nodes) => Some(MemPolicy::Bind(there(nodes)?)),
+        program::MemPolicy::Interleave(nodes) => Some(MemPolicy::Interleave(there(nodes)?)),
+    })
 }
 
 pub(crate) fn frame(pfn: Pfn) -> program::Frame {

@@ -8,6 +8,7 @@ use kontig_sim::{Machine, SimError, UserPage};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::collections::BTreeMap;
+use support::family::{Family, Has, act};
 use support::*;
 
 /// Kernel pages of a process that was forked, without its page tables: of its stack, what describes it, and its upper
@@ -18,22 +19,10 @@ fn prompt(blocks: u32) -> Prompt {
     Prompt::new(machine(2, blocks, linux("6.1")), 1)
 }
 
-fn free_pages(m: &Machine) -> u64 {
-    m.memory().zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).sum()
-}
-
 /// The frame a process has a page in.
 fn frame(m: &Machine, process: u32, r: Region, page: u32) -> Option<u32> {
     let at = UserPage { process, mapping: r.mapping, page };
     user_pages(m).get(&at).map(|(pfn, _)| pfn.get())
-}
-
-/// What happens to a child's program that is to do this.
-fn child_of(p: &mut Prompt, list: Vec<Op>) -> kontig_program::Process {
-    match p.call(0, Op::Fork(ops(list))).expect("a child").value {
-        Value::Child(child) => child,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -113,12 +102,12 @@ fn an_exit_gives_everything_back_and_the_parent_is_told() {
     let r = p.mmap(0, 1100);
     p.call(0, Op::Touch(r)).unwrap();
     let before = free_pages(&p.m);
-    let child = child_of(&mut p, vec![Op::Mmap { pages: 700 }, Op::Touch(part(r, 300, 600)), Op::Exit, Op::Touch(r)]);
+    let child = fork(&mut p, ops(vec![Op::Mmap { pages: 700 }, Op::Touch(part(r, 300, 600)), Op::Exit, Op::Touch(r)]));
     let ended = p.call(0, Op::Wait(child)).unwrap();
     assert_eq!(ended.value, Value::Ended { process: child, killed: false });
     assert_eq!((free_pages(&p.m), p.m.rss(child)), (before, None));
     // One that hands over nothing more exits, too, and has the number of the one that is gone.
-    assert_eq!(child_of(&mut p, Vec::new()), child);
+    assert_eq!(fork(&mut p, ops(Vec::new())), child);
     assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: child, killed: false });
     let none = p.call(0, Op::WaitAny);
     assert!(matches!(none, Err(SimError::NoSuchProcess { .. })), "{none:?}");
@@ -145,7 +134,7 @@ fn exec_drops_all_memory_and_goes_on_with_another_program() {
     p.call(0, Op::Touch(r)).unwrap();
     let before = free_pages(&p.m);
     let next = ops(vec![Op::Mmap { pages: 40 }, Op::Touch(part(r, 0, 40)), Op::Sleep(SECOND)]);
-    let child = child_of(&mut p, vec![Op::Touch(part(r, 0, 10)), Op::Exec(next), Op::Touch(r)]);
+    let child = fork(&mut p, ops(vec![Op::Touch(part(r, 0, 10)), Op::Exec(next), Op::Touch(r)]));
     pass(&mut p.m, 10 * MS);
     assert_eq!(p.m.rss(child), Some(40));
     assert_eq!(before - free_pages(&p.m), OF_PROCESS + 40 + 1);
@@ -161,7 +150,7 @@ fn a_killed_process_ends_wherever_it_is() {
     let fates =
         [vec![Op::Sleep(SECOND)], vec![Op::Touch(r)], vec![Op::Fork(ops(vec![Op::Sleep(SECOND)])), Op::WaitAny]];
     for list in fates {
-        let child = child_of(&mut p, list);
+        let child = fork(&mut p, ops(list));
         pass(&mut p.m, MS);
         let killed = p.call(0, Op::Kill(child)).unwrap();
         let ended = p.call(0, Op::Wait(child)).unwrap();
@@ -213,40 +202,6 @@ fn a_huge_page_that_is_shared_is_copied_up_to_5_7_and_split_from_5_8_on() {
     }
 }
 
-/// What one of the processes does with one of its pages.
-#[derive(Clone, Debug)]
-enum Act {
-    Fork { who: usize },
-    Touch { who: usize, first: u32, pages: u32 },
-    Load { who: usize, first: u32, pages: u32 },
-    Munmap { who: usize, first: u32, pages: u32 },
-    Exit { who: usize },
-    Compact,
-}
-
-const PAGES: u32 = 1100;
-
-fn act() -> impl Strategy<Value = Act> {
-    let range = || (0..PAGES, 1..400u32).prop_map(|(first, pages)| (first, pages.min(PAGES - first)));
-    prop_oneof![
-        3 => (0..4usize).prop_map(|who| Act::Fork { who }),
-        6 => (0..4usize, range()).prop_map(|(who, (first, pages))| Act::Touch { who, first, pages }),
-        2 => (0..4usize, range()).prop_map(|(who, (first, pages))| Act::Load { who, first, pages }),
-        3 => (0..4usize, range()).prop_map(|(who, (first, pages))| Act::Munmap { who, first, pages }),
-        1 => (1..4usize).prop_map(|who| Act::Exit { who }),
-        1 => Just(Act::Compact),
-    ]
-}
-
-/// What a process has as a page, in the plain model.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Has {
-    Nothing,
-    Zeros,
-    /// Contents of this number: those with the same share a page.
-    Contents(u64),
-}
-
 proptest! {
     #![proptest_config(Config {
         cases: 60,
@@ -257,69 +212,30 @@ proptest! {
 
     #[test]
     fn two_processes_have_one_frame_exactly_where_neither_has_written_since_the_fork(
-        acts in proptest::collection::vec(act(), 1..40),
+        acts in proptest::collection::vec(act(1100, 400), 1..40),
         ordered: bool,
     ) {
         let m = if ordered { ordered_machine } else { machine };
         let mut p = Prompt::new(m(2, 48, linux("6.1")), 1);
-        let r = p.mmap(0, PAGES);
-        let mut all: Vec<(usize, u32, Vec<Has>)> = vec![(0, 0, vec![Has::Nothing; PAGES as usize])];
-        let mut contents = 0;
+        let mut family = Family::new(&mut p, 1100);
         for act in acts {
-            match act {
-                Act::Fork { who } if who < all.len() && all.len() < 4 => {
-                    let (child, process) = p.fork(all[who].0);
-                    let has = all[who].2.clone();
-                    all.push((child, process.get(), has));
-                }
-                Act::Touch { who, first, pages } if who < all.len() => {
-                    p.call(all[who].0, Op::Touch(part(r, first, pages))).unwrap();
-                    for page in first as usize..(first + pages) as usize {
-                        let has = all[who].2[page];
-                        let shares = all.iter().filter(|(.., of)| of[page] == has).count() > 1;
-                        if shares || !matches!(has, Has::Contents(_)) {
-                            contents += 1;
-                            all[who].2[page] = Has::Contents(contents);
-                        }
-                    }
-                }
-                Act::Load { who, first, pages } if who < all.len() => {
-                    p.call(all[who].0, Op::Load(part(r, first, pages))).unwrap();
-                    let read = &mut all[who].2[first as usize..(first + pages) as usize];
-                    read.iter_mut().filter(|has| **has == Has::Nothing).for_each(|has| *has = Has::Zeros);
-                }
-                Act::Munmap { who, first, pages } if who < all.len() => {
-                    p.call(all[who].0, Op::Munmap(part(r, first, pages))).unwrap();
-                    all[who].2[first as usize..(first + pages) as usize].fill(Has::Nothing);
-                }
-                Act::Exit { who } if who < all.len() => {
-                    p.last_call(all[who].0, Op::Exit);
-                    all.remove(who);
-                }
-                Act::Compact => {
-                    p.call(0, Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() }).unwrap();
-                }
-                _ => {}
-            }
+            family.act(&mut p, &act);
             // Pages in batches would not be seen.
             p.m.memory_mut().lru_add_drain_all();
             p.m.memory().check().unwrap();
             let seen = user_pages(&p.m);
             let mut of_frame = BTreeMap::new();
-            for (_, process, has) in &all {
-                let mut rss = 0;
-                for (page, has) in has.iter().enumerate() {
-                    let at = UserPage { process: *process, mapping: r.mapping, page: page as u32 };
-                    let pfn = seen.get(&at).map(|(pfn, _)| *pfn);
-                    if let Has::Contents(number) = has {
-                        rss += 1;
-                        let pfn = pfn.expect("it is mapped");
-                        prop_assert_eq!(*of_frame.entry(*number).or_insert(pfn), pfn, "{:?} is shared", at);
-                    } else {
-                        prop_assert_eq!(pfn, None, "{:?} is not mapped", at);
-                    }
+            for (at, has) in family.pages() {
+                let pfn = seen.get(&at).map(|(pfn, _)| *pfn);
+                if let Has::Contents(number) = has {
+                    let pfn = pfn.expect("it is mapped");
+                    prop_assert_eq!(*of_frame.entry(number).or_insert(pfn), pfn, "{:?} is shared", at);
+                } else {
+                    prop_assert_eq!(pfn, None, "{:?} is not mapped", at);
                 }
-                prop_assert_eq!(p.m.rss(kontig_program::Process::new(*process)), Some(rss));
+            }
+            for (process, rss) in family.rss() {
+                prop_assert_eq!(p.m.rss(process), Some(rss));
             }
             let frames: std::collections::BTreeSet<_> = of_frame.values().collect();
             prop_assert_eq!(frames.len(), of_frame.len(), "what is not shared has frames of its own");

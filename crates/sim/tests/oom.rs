@@ -3,16 +3,12 @@
 mod support;
 
 use kontig_mm::VmEvent;
-use kontig_program::{Op, Process, Region, Value};
-use kontig_sim::{Machine, SimError};
+use kontig_program::{Op, Region, Value};
+use kontig_sim::SimError;
 use support::*;
 
 /// Room for about 7,900 pages.
 const BLOCKS: u32 = 16;
-
-fn free_pages(m: &Machine) -> u64 {
-    m.memory().zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).sum()
-}
 
 fn all(pages: u32) -> Region {
     Region { mapping: 0, first: 0, pages }
@@ -21,13 +17,6 @@ fn all(pages: u32) -> Region {
 /// Maps and touches so many pages, and sleeps for a minute.
 fn hog(pages: u32) -> Box<Script> {
     ops(vec![Op::Mmap { pages }, Op::Touch(all(pages)), Op::Sleep(60 * SECOND)])
-}
-
-fn fork(p: &mut Prompt, program: Box<Script>) -> Process {
-    match p.call(0, Op::Fork(program)).expect("a child").value {
-        Value::Child(child) => child,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]

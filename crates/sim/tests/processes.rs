@@ -13,10 +13,6 @@ fn prompt(blocks: u32) -> Prompt {
     Prompt::new(machine(2, blocks, linux("6.1")), 2)
 }
 
-fn free_pages(m: &Machine) -> u64 {
-    m.memory().zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).sum()
-}
-
 #[test]
 fn a_touched_page_takes_one_page_and_one_page_table_for_each_2_mib() {
     let mut p = prompt(16);

@@ -5,46 +5,13 @@ mod support;
 use kontig_mm::{LruList, MachineSpec, Memory, VmEvent};
 use kontig_program::{Op, Process, Region, Value};
 use kontig_sim::machine_file::SwapEntry;
-use kontig_sim::{CostModel, DiskEntry, DiskKind, Machine, MachineFile, Place, UserPage};
+use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile, Place, UserPage};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::collections::BTreeMap;
+use support::disk::{hdd, ssd};
+use support::family::{Family, Has, act};
 use support::*;
-
-fn ssd() -> DiskEntry {
-    DiskEntry {
-        name: "sda".into(),
-        kind: DiskKind::Ssd,
-        size: "1 GiB".into(),
-        queue_depth: 32,
-        nr_requests: None,
-        read_mb_s: 400.0,
-        write_mb_s: 400.0,
-        read_us: Some(100.0),
-        write_us: Some(100.0),
-        read_iops: Some(90_000.0),
-        write_iops: Some(90_000.0),
-        rpm: None,
-        seek_ms: None,
-        track_ms: None,
-        source: "a test".into(),
-    }
-}
-
-fn hdd() -> DiskEntry {
-    let seeks = (Some(7200.0), Some(8.5), Some(1.0));
-    DiskEntry {
-        kind: DiskKind::Hdd,
-        read_us: None,
-        write_us: None,
-        read_iops: None,
-        write_iops: None,
-        rpm: seeks.0,
-        seek_ms: seeks.1,
-        track_ms: seeks.2,
-        ..ssd()
-    }
-}
 
 /// So many pageblocks of memory, and so much swap on a disk.
 fn machine_with_swap(blocks: u32, profile: &str, disk: DiskEntry, size: &str) -> Machine {
@@ -53,10 +20,6 @@ fn machine_with_swap(blocks: u32, profile: &str, disk: DiskEntry, size: &str) ->
     let swap = Some(SwapEntry { disk: disk.name.clone(), size: size.into() });
     m.attach_disks(&MachineFile { disk: vec![disk], swap, ..xeon() }).expect("a disk that can be");
     m
-}
-
-fn free_pages(m: &Machine) -> u64 {
-    m.memory().zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).sum()
 }
 
 /// Waits until nothing is written any more, and checks.
@@ -161,51 +124,11 @@ fn a_huge_page_is_split_before_it_goes_to_swap() {
 fn where_swap_is_full_too_somebody_is_killed() {
     let mut p = Prompt::new(machine_with_swap(16, "6.1", ssd(), "32 MiB"), 1);
     let touch = |pages| vec![Op::Mmap { pages }, Op::Touch(Region { mapping: 0, first: 0, pages }), Op::Exit];
-    let fork = |p: &mut Prompt, pages| match p.call(0, Op::Fork(ops(touch(pages)))).unwrap().value {
-        Value::Child(child) => child,
-        other => panic!("{other:?}"),
-    };
-    let fits = fork(&mut p, 8500);
+    let fits = fork(&mut p, ops(touch(8500)));
     assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: fits, killed: false });
-    let greedy = fork(&mut p, 20_000);
+    let greedy = fork(&mut p, ops(touch(20_000)));
     assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: greedy, killed: true });
     settle(&mut p.m);
-}
-
-/// What one of the processes does.
-#[derive(Clone, Debug)]
-enum Act {
-    Fork { who: usize },
-    Touch { who: usize, first: u32, pages: u32 },
-    Load { who: usize, first: u32, pages: u32 },
-    Munmap { who: usize, first: u32, pages: u32 },
-    Exit { who: usize },
-    Pause,
-    Compact,
-}
-
-const PAGES: u32 = 1700;
-
-fn act() -> impl Strategy<Value = Act> {
-    let range = || (0..PAGES, 1..900u32).prop_map(|(first, pages)| (first, pages.min(PAGES - first)));
-    prop_oneof![
-        3 => (0..4usize).prop_map(|who| Act::Fork { who }),
-        8 => (0..4usize, range()).prop_map(|(who, (first, pages))| Act::Touch { who, first, pages }),
-        4 => (0..4usize, range()).prop_map(|(who, (first, pages))| Act::Load { who, first, pages }),
-        3 => (0..4usize, range()).prop_map(|(who, (first, pages))| Act::Munmap { who, first, pages }),
-        1 => (1..4usize).prop_map(|who| Act::Exit { who }),
-        1 => Just(Act::Pause),
-        1 => Just(Act::Compact),
-    ]
-}
-
-/// What a process has as a page, in the plain model.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Has {
-    Nothing,
-    Zeros,
-    /// Contents of this number: those with the same share a page.
-    Contents(u64),
 }
 
 proptest! {
@@ -218,7 +141,7 @@ proptest! {
 
     #[test]
     fn pages_are_where_they_should_be_and_shared_by_those_who_should_however_they_are_swapped(
-        acts in proptest::collection::vec(act(), 1..40),
+        acts in proptest::collection::vec(act(1700, 900), 1..40),
         profile in prop_oneof![Just("5.10"), Just("6.1"), Just("7.2")],
         on_flash: bool,
     ) {
@@ -226,66 +149,25 @@ proptest! {
         let m = machine_with_swap(4, profile, if on_flash { ssd() } else { hdd() }, "64 MiB");
         let total = m.memory().swap_space().total;
         let mut p = Prompt::new(m, 1);
-        let r = p.mmap(0, PAGES);
-        let mut all: Vec<(usize, u32, Vec<Has>)> = vec![(0, 0, vec![Has::Nothing; PAGES as usize])];
-        let mut contents = 0;
+        let mut family = Family::new(&mut p, 1700);
         for act in acts {
-            match act {
-                Act::Fork { who } if who < all.len() && all.len() < 4 => {
-                    let (child, process) = p.fork(all[who].0);
-                    let has = all[who].2.clone();
-                    all.push((child, process.get(), has));
-                }
-                Act::Touch { who, first, pages } if who < all.len() => {
-                    p.call(all[who].0, Op::Touch(part(r, first, pages))).unwrap();
-                    for page in first as usize..(first + pages) as usize {
-                        let has = all[who].2[page];
-                        let shares = all.iter().filter(|(.., of)| of[page] == has).count() > 1;
-                        if shares || !matches!(has, Has::Contents(_)) {
-                            contents += 1;
-                            all[who].2[page] = Has::Contents(contents);
-                        }
-                    }
-                }
-                Act::Load { who, first, pages } if who < all.len() => {
-                    p.call(all[who].0, Op::Load(part(r, first, pages))).unwrap();
-                    let read = &mut all[who].2[first as usize..(first + pages) as usize];
-                    read.iter_mut().filter(|has| **has == Has::Nothing).for_each(|has| *has = Has::Zeros);
-                }
-                Act::Munmap { who, first, pages } if who < all.len() => {
-                    p.call(all[who].0, Op::Munmap(part(r, first, pages))).unwrap();
-                    all[who].2[first as usize..(first + pages) as usize].fill(Has::Nothing);
-                }
-                Act::Exit { who } if who < all.len() => {
-                    p.last_call(all[who].0, Op::Exit);
-                    pass(&mut p.m, 100 * MS);
-                    all.remove(who);
-                }
-                Act::Pause => pass(&mut p.m, 50 * MS),
-                Act::Compact => {
-                    p.call(0, Op::Sysctl { name: "vm.compact_memory".into(), value: "1".into() }).unwrap();
-                }
-                _ => {}
-            }
+            family.act(&mut p, &act);
             p.m.memory().check().unwrap();
             let mut of_place = BTreeMap::new();
             let mut of_contents = BTreeMap::new();
-            for (_, process, has) in &all {
-                for (page, has) in has.iter().enumerate() {
-                    let at = UserPage { process: *process, mapping: r.mapping, page: page as u32 };
-                    let place = p.m.place_of(at);
-                    if let Has::Contents(number) = has {
-                        let place = place.expect("it is somewhere");
-                        prop_assert_eq!(*of_contents.entry(*number).or_insert(place), place, "{:?} is shared", at);
-                        prop_assert_eq!(*of_place.entry(place).or_insert(*number), *number, "{:?} is in {:?}", at, place);
-                    } else {
-                        prop_assert_eq!(place, None, "{:?} is nowhere", at);
-                    }
+            for (at, has) in family.pages() {
+                let place = p.m.place_of(at);
+                if let Has::Contents(number) = has {
+                    let place = place.expect("it is somewhere");
+                    prop_assert_eq!(*of_contents.entry(number).or_insert(place), place, "{:?} is shared", at);
+                    prop_assert_eq!(*of_place.entry(place).or_insert(number), number, "{:?} is in {:?}", at, place);
+                } else {
+                    prop_assert_eq!(place, None, "{:?} is nowhere", at);
                 }
             }
         }
-        for (who, ..) in all {
-            p.call(who, Op::Munmap(r)).unwrap();
+        for task in family.tasks() {
+            p.call(task, Op::Munmap(family.region)).unwrap();
         }
         settle(&mut p.m);
         let vec = p.m.memory().lru().of_node(p.m.memory().nodes()[0].id);

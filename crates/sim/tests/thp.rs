@@ -7,10 +7,6 @@ use kontig_program::{Op, Region};
 use kontig_sim::Machine;
 use support::*;
 
-fn free_pages(m: &Machine) -> u64 {
-    m.memory().zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).sum()
-}
-
 /// A machine without a free huge page, in which compaction can make many, and a process that does what it is told.
 fn fragmented(profile: &str, settings: &[(&str, &str)]) -> Prompt {
     let mut m = machine(2, 48, linux(profile));

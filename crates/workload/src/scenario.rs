@@ -13,6 +13,7 @@ use crate::wrong::Wrong;
 use kontig_program::figure::named;
 use kontig_program::{Batch, FileName, MEASURE, Outcome, Placement, Program, SplitMix64, TOTAL};
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What runs on a machine, from its start to the end of the run.
@@ -90,6 +91,9 @@ impl Program for Started {
         if !self.stopped {
             self.program.next(done, todo);
         }
+    }
+    fn joined(&mut self, thread: Box<dyn Program>) {
+        self.program.joined(thread);
     }
     fn progress(&self) -> f64 {
         self.program.progress()
@@ -300,9 +304,12 @@ impl Scenario {
         }
     }
 
-    /// Files that lie on the machine's disks before anything runs, with their length in pages.
+    /// Files that lie on the machine's disks before anything runs, with their length in pages: each once, though several
+    /// tasks may use it.
     pub fn files(&self) -> impl Iterator<Item = (FileName, u32)> {
-        self.phases.iter().flat_map(|phase| &phase.tasks).flat_map(|task| task.benchmark.files())
+        let mut named = BTreeSet::new();
+        let all = self.phases.iter().flat_map(|phase| &phase.tasks).flat_map(|task| task.benchmark.files());
+        all.filter(move |file| named.insert(*file))
     }
 
     /// Whether it can be run on a machine with so many pages and CPUs, and disks with so many pages for files.
@@ -310,7 +317,7 @@ impl Scenario {
     /// # Errors
     /// What does not fit.
     pub fn fits(&self, pages: u64, cpus: usize, disks: &[u32]) -> Result<(), Wrong> {
-        let mut left = disks.to_vec();
+        let (mut left, mut laid) = (disks.to_vec(), BTreeSet::new());
         let phases = self.phases.iter().enumerate();
         for (p, t, task) in
             phases.flat_map(|(p, phase)| phase.tasks.iter().enumerate().map(move |(t, task)| (p, t, task)))
@@ -329,7 +336,7 @@ impl Scenario {
                     format!("steps = files on disk {last}, and the machine has {}: {GIVE_A_DISK}", disks.len());
                 return Err(of_phase(task.in_run(t, reason)));
             }
-            for (name, length) in task.benchmark.files() {
+            for (name, length) in task.benchmark.files().into_iter().filter(|file| laid.insert(*file)) {
                 let room = &mut left[usize::from(name.disk())];
                 let Some(rest) = room.checked_sub(length) else {
                     let [is, has] = [length, *room].map(|pages| pages / 256);

@@ -40,7 +40,7 @@ pub(crate) struct DirectCompact {
 
 /// The order compaction makes for a request: in defrag_mode a request that is not movable gets a pageblock of its own.
 pub(crate) fn compact_order(request: &Request, flags: AllocFlags, profile: &Profile) -> Order {
-    let own_block = profile.fallback.defrag_mode
+    let own_block = profile.slow_path.makes_pageblocks
         && flags.any(AllocFlags::NOFRAGMENT)
         && request.gfp.migratetype() != MigrateType::Movable;
     if own_block { request.order.max(PAGEBLOCK_ORDER) } else { request.order }

@@ -64,10 +64,8 @@ impl CompactRun {
             Some(order) if m.shared.profile.compaction.ends_by_low_mark && !self.is_above_low_mark(m, order) => {
                 CompactResult::Continue
             }
-            // In defrag_mode kcompactd goes on until the high mark is met by whole pageblocks.
-            Some(order) if m.shared.tunables.defrag_mode && !self.cc.direct => {
-                let (mark, flags, highest) = (z.wmark(Wmark::High), self.cc.alloc_flags, self.cc.highest);
-                let enough = z.watermark_ok(order, mark, highest, flags, z.free_pages_in_blocks(), &m.shared.profile);
+            Some(order) if !self.cc.direct && m.kcompactd_makes_pageblocks() => {
+                let enough = m.has_pageblocks_enough(self.zone, order, self.cc.alloc_flags, self.cc.highest);
                 if enough { CompactResult::Success } else { CompactResult::Continue }
             }
             Some(order) => {

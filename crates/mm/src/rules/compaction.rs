@@ -162,7 +162,7 @@ mechanism! {
         #[rule(since = "by 6.12", section = "5.9")]
         pub captures_movable: bool,
         /// A capture across types is traced as `mm_page_alloc_extfrag`.
-        #[rule(since = "by 7.2", section = "5.9")]
+        #[rule(since = "6.15", section = "5.9")]
         pub traces_capture: bool,
         /// How the pages of a batch are moved.
         #[rule(section = "5.11")]

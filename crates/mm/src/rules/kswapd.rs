@@ -6,11 +6,27 @@ variants! {
     /// When a daemon gets the CPU of the task that has woken it, for hosts on which the two share one.
     pub enum Preemption {
         /// Where the task offers it: no sooner than its request waits, and else when it is done.
-        #[since("up to 6.12")]
+        #[since("up to 6.15")]
         Voluntary,
         /// At once, if the daemon is of a real-time class, as kswapd is made for recordings.
         #[since("by 7.2")]
         Immediate,
+    }
+}
+
+variants! {
+    /// What is free where it is asked whether a node is balanced, in defrag_mode.
+    pub enum BalancedIn {
+        /// Every free page.
+        #[since("up to 6.14")]
+        Pages,
+        /// Whole free pageblocks, of whatever order the question is: kswapd goes on reclaiming until it has made them.
+        #[since("6.15-posted")]
+        Blocks,
+        /// Whole free pageblocks where a block is asked for. Once kswapd goes on for single pages every free page counts, so that
+        /// it sleeps and hands over to kcompactd.
+        #[since("6.15, not 6.15-posted")]
+        BlocksForBlocks,
     }
 }
 
@@ -29,6 +45,12 @@ mechanism! {
         /// Only where the node is balanced does reclaim take back that it is hopeless.
         #[rule(since = "by 7.2", section = "4.4")]
         pub hopeless_until_balanced: bool,
+        /// What is free where it is asked whether a node is balanced, in defrag_mode.
+        #[rule(section = "4.4")]
+        pub balanced_in: BalancedIn,
+        /// The free pages that it is asked with lack what CPUs have not folded in, close to the marks, too.
+        #[rule(since = "6.15-posted", section = "4.4")]
+        pub balance_may_drift: bool,
         /// When a daemon gets the CPU of the task that has woken it.
         #[rule(section = "3.5")]
         pub preemption: Preemption,

@@ -80,7 +80,7 @@ mechanism! {
         #[rule(since = "7.3", section = "4.2")]
         pub costs_from_counters: bool,
         /// Pages of zones that do not help that are passed over at most, in one go; then they are taken like others.
-        #[rule(since = "none up to 6.12, 32768 by 7.2", section = "4.2")]
+        #[rule(since = "none up to 6.12, 32768 by 6.14", section = "4.2")]
         pub passed_over_max: u32,
         /// Pages of files are written by kswapd when it meets them a second time and nobody has queued them for writing.
         #[rule(since = "up to 6.15", section = "4.3")]

@@ -43,8 +43,19 @@ mechanism! {
         #[rule(since = "up to 4.5", section = "3.6")]
         pub thisnode_fails_without_reclaim: bool,
         /// A costly NORETRY request bound to one node fails after one compaction and never reclaims.
-        #[rule(since = "6.19, 5.10.y+", section = "0.3")]
+        #[rule(since = "6.19, 5.10.y+, not 6.14, not 6.15", section = "0.3")]
         pub thisnode_noretry_never_reclaims: bool,
+        /// In defrag_mode kswapd is asked for a whole pageblock, however small the request is.
+        #[rule(since = "6.15", section = "4.8")]
+        pub asks_for_pageblocks: bool,
+        /// In defrag_mode direct reclaim and direct compaction make a whole pageblock for a request that is not movable, however
+        /// small it is.
+        #[rule(since = "by 7.2", section = "3.5.1")]
+        pub makes_pageblocks: bool,
+        /// In defrag_mode a request that neither reclaim nor compaction has helped may break pageblocks up, and tries once more;
+        /// as first posted it tried for ever, and woke kswapd no more.
+        #[rule(since = "6.15, not 6.15-posted", section = "4.8.1")]
+        pub breaks_up_at_last: bool,
         /// In defrag_mode, a request that has whole pageblocks made for it compacts again whatever its size, does not when
         /// compaction was skipped, counts no reclaim as progress, and counts anew once it may break pageblocks up.
         #[rule(since = "7.3", section = "3.5.1")]

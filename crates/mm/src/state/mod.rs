@@ -33,7 +33,7 @@ pub use pageblock::Pageblocks;
 pub use pcp_lists::{AutoTuning, PerCpuPages};
 pub use tag::{FrameKind, Tag};
 pub use tunables::Tunables;
-pub use zone::Zone;
+pub use zone::{NumaCounts, Zone};
 
 pub(crate) use list::{MAX_FRAMES, NIL, Walk};
 pub(crate) use locked::Locked;

@@ -20,6 +20,8 @@ pub struct Node {
     pub kcompactd: KcompactdState,
     /// Objects that shrinkers were to scan and did not yet, by shrinker.
     pub(crate) deferred: Vec<u64>,
+    /// How far each node is, itself included, as firmware says (SLIT): 10 is itself, 20 takes twice as long.
+    pub distances: Vec<u8>,
     /// All zones a request starting here may use, in order of preference.
     pub(crate) zonelist: Vec<ZoneId>,
 }

@@ -3,6 +3,32 @@
 use super::{List, LruList, PerCpuPages, Stats, Table, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, LruvecId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneType};
 
+/// How many blocks a zone gave, and to whom (`numa_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NumaCounts {
+    /// Blocks it gave.
+    pub(crate) given: u64,
+    /// Of these, to requests that preferred another node (`numa_miss`).
+    pub miss: u64,
+    /// Blocks that requests which preferred this zone got of another node (`numa_foreign`).
+    pub foreign: u64,
+    /// Blocks it gave to those whose policy goes round the nodes and had come to this one (`numa_interleave`).
+    pub interleave: u64,
+    /// Of the blocks it gave, to CPUs of other nodes (`numa_other`).
+    pub other: u64,
+}
+
+impl NumaCounts {
+    /// Blocks it gave to requests that preferred its node (`numa_hit`).
+    pub const fn hit(&self) -> u64 {
+        self.given - self.miss
+    }
+    /// Blocks it gave to CPUs of its node (`numa_local`).
+    pub const fn local(&self) -> u64 {
+        self.given - self.other
+    }
+}
+
 /// A populated zone.
 #[derive(Clone)]
 pub struct Zone {
@@ -52,6 +78,8 @@ pub struct Zone {
     pub nr_isolated: u64,
     /// Pages on each LRU list.
     pub(crate) lru: Stats<{ LruList::COUNT }>,
+    /// For whom it gave blocks.
+    pub(crate) numa: NumaCounts,
     /// Pages that the zone has still to give before those that go round look at the next one.
     pub(crate) alloc_batch: Stats<1>,
     /// It has given them all.
@@ -93,6 +121,11 @@ impl Zone {
     /// Pages on one LRU list, exact.
     pub fn nr_listed(&self, list: LruList) -> u64 {
         u64::try_from(self.lru.exact(list.index())).expect("a list never has fewer than no pages")
+    }
+
+    /// How many blocks it gave, and to whom.
+    pub fn numa(&self) -> NumaCounts {
+        self.numa
     }
 
     /// Free blocks of `order`, of every type (not those on per-CPU lists).

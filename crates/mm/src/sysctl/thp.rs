@@ -38,7 +38,13 @@ pub(super) static DEFRAG: Sysctl = Sysctl {
     exists: ALWAYS,
     range: |_| (0, 4),
     words: Some(Words {
-        all: &["always", "defer", "defer+madvise", "madvise", "never"],
+        all: &[
+            HugeDefrag::Always.name(),
+            HugeDefrag::Defer.name(),
+            HugeDefrag::DeferMadvise.name(),
+            HugeDefrag::Madvise.name(),
+            HugeDefrag::Never.name(),
+        ],
         has: |profile, n| HugeDefrag::ALL[n as usize].exists(profile),
     }),
     effect: NO_EFFECT,

@@ -10,6 +10,9 @@ use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{Backing, CpuId, LruList, Memory, Node, NodeStat, Pfn, Zone};
 use std::collections::BTreeSet;
 
+/// What a zone counts of the blocks it gave.
+const NUMA: [&str; 6] = ["numa_hit", "numa_miss", "numa_foreign", "numa_interleave", "numa_local", "numa_other"];
+
 /// What is counted of a zone, or of some together.
 #[derive(Default)]
 pub(super) struct ZoneItems {
@@ -19,6 +22,8 @@ pub(super) struct ZoneItems {
     isolated: u64,
     scanned: u64,
     alloc_batch: u64,
+    /// Blocks given, by whether their node was preferred, foreign, by turns, and whether it was the CPU's.
+    numa: [u64; NUMA.len()],
     /// Huge pages that processes and files have.
     huge: [u64; Backing::ALL.len()],
 }
@@ -35,6 +40,8 @@ impl ZoneItems {
             sum.isolated += z.nr_isolated;
             sum.scanned += z.pages_scanned;
             sum.alloc_batch += z.nr_alloc_batch();
+            let numa = z.numa();
+            add(&mut sum.numa, [numa.hit(), numa.miss, numa.foreign, numa.interleave, numa.local(), numa.other]);
             add(&mut sum.huge, user_huge_pages(m, z));
         }
         sum
@@ -48,7 +55,10 @@ impl ZoneItems {
             "nr_pages_scanned" => self.scanned,
             "nr_alloc_batch" => self.alloc_batch,
             "nr_free_pages_blocks" => self.free_in_blocks.max(0) as u64,
-            _ => self.listed[list(name.strip_prefix("nr_zone_")?)?.index()],
+            _ => match NUMA.iter().position(|numa| *numa == name) {
+                Some(at) => self.numa[at],
+                None => self.listed[list(name.strip_prefix("nr_zone_")?)?.index()],
+            },
         })
     }
 }

@@ -51,7 +51,8 @@ impl Kernel {
             self.charge(&mut c.now);
             return Ok(());
         }
-        match self.mem.alloc(c.request(For::Copy.gfp(), Order::ZERO)) {
+        let request = self.fault_request(c, For::Copy, at);
+        match self.mem.alloc(request) {
             Ok(pfn) => {
                 self.finish_copy(c, at, pfn);
                 self.charge(&mut c.now);
@@ -81,9 +82,12 @@ impl Kernel {
         if let Some(old) = old {
             fault_ns += ns(self.costs.copy_page);
             self.put_page(c.cpu, old);
+            let process = self.pages.spaces.process_of(at.mapping);
+            self.flush_tlb(process, &mut c.now);
         }
-        c.now += fault_ns + ns(self.costs.touch);
-        c.user_ns += ns(self.costs.touch);
+        let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
+        c.now += fault_ns + self.far_pages(c, pfn, 1) + touch_ns;
+        c.user_ns += touch_ns;
     }
 
     /// A write fault on a huge page that is protected. If it was quick, the page has to be looked at again.
@@ -98,7 +102,8 @@ impl Kernel {
             self.split_huge(c.cpu, pfn);
             return Ok(());
         }
-        match self.mem.alloc(c.request(For::HugeCopy.gfp(), HUGE)) {
+        let request = self.fault_request(c, For::HugeCopy, at);
+        match self.mem.alloc(request) {
             Ok(new) => {
                 self.finish_huge_copy(c, at, new);
                 self.charge(&mut c.now);
@@ -128,7 +133,7 @@ impl Kernel {
             self.mem.free(c.cpu, old, HUGE);
         }
         let copy = (self.costs.prepare_page + self.costs.copy_page) * u64::from(TABLE_PAGES);
-        c.now += ns(self.costs.fault_huge + self.costs.clear_huge + copy);
+        c.now += ns(self.costs.fault_huge + self.costs.clear_huge + copy) + self.far_pages(c, pfn, TABLE_PAGES);
     }
 
     /// There is no huge page to copy a protected one to: the copies will be of small pages.

@@ -15,7 +15,10 @@ use crate::oom::{Blame, JIFFY_NS};
 use crate::swap::fault::SwapIn;
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
-use kontig_mm::{AllocFailure, AllocSlow, CpuId, Gfp, Listen, Order, PageFlags, PageSource, Pfn, Step, VmEvent, Work};
+use kontig_mm::{
+    AllocFailure, AllocSlow, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent,
+    Work,
+};
 
 /// What a fault allocates.
 #[derive(Clone, Copy, PartialEq)]
@@ -46,7 +49,7 @@ impl For {
         matches!(self, For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopy)
     }
 
-    fn order(self) -> Order {
+    pub(super) fn order(self) -> Order {
         if self.is_huge() { HUGE } else { Order::ZERO }
     }
 }
@@ -72,7 +75,8 @@ enum Stage {
 impl Fault {
     pub(super) fn start(k: &mut Kernel, c: &mut Context, what: For, at: At) -> Fault {
         k.charge(&mut c.now);
-        let slow = AllocSlow::new(&k.mem, c.request(what.gfp(), what.order()));
+        let request = k.fault_request(c, what, at);
+        let slow = AllocSlow::new(&k.mem, request);
         Fault { at, stage: Stage::Allocating(what, Box::new(slow)) }
     }
 
@@ -89,6 +93,15 @@ impl Fault {
     /// Whether nothing is lost if it is never gone on with.
     pub(crate) fn may_end(&self) -> bool {
         matches!(self.stage, Stage::Mapped(_))
+    }
+
+    /// Whether what it waits for is a page that is being read.
+    pub(crate) fn waits_for_page(&self) -> bool {
+        match &self.stage {
+            Stage::Swap(swap_in) => swap_in.waits_for_page(),
+            Stage::File(file) => file.waits_for_page(),
+            Stage::Allocating(..) | Stage::Mapped(_) => false,
+        }
     }
 
     fn no_memory(&self) -> SimError {
@@ -143,13 +156,14 @@ impl Fault {
             Step::Done(Err(AllocFailure::Failed)) if matches!(what, For::HugeLocal(_) | For::HugeAny(_)) => {
                 k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
                 // The page table is there already; this fault takes a small page.
-                match k.mem.alloc(c.request(For::Small.gfp(), Order::ZERO)) {
+                let request = k.fault_request(c, For::Small, self.at);
+                match k.mem.alloc(request) {
                     Ok(pfn) => self.stage = Stage::Mapped(k.finish_fault(c, For::Small, self.at, pfn)),
                     Err(_) => *self = Fault::start(k, c, For::Small, self.at),
                 }
                 Step::Working
             }
-            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c) {
+            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
                 Blame::Another => {
                     *self = Fault::start(k, c, what, self.at);
                     Step::Wait(Wait::Time(JIFFY_NS))
@@ -172,7 +186,8 @@ impl Kernel {
         let m = self.pages.spaces.mapping(at.mapping);
         let advised = m.is_advised_huge();
         let huge = writes && m.has_room_for_huge(at.page) && self.mem.wants_huge(advised);
-        match self.mem.alloc(c.request(For::Table.gfp(), Order::ZERO)) {
+        let request = self.fault_request(c, For::Table, at);
+        match self.mem.alloc(request) {
             Ok(pfn) => {
                 c.now += ns(self.costs.kernel_alloc);
                 self.finish_fault(c, For::Table, at, pfn);
@@ -184,13 +199,14 @@ impl Kernel {
         }
         let process = self.pages.spaces.process_of(at.mapping);
         self.khugepaged_enter(process);
-        let local = For::HugeLocal(self.mem.huge_requests(advised).0);
-        match self.mem.alloc(c.request(local.gfp(), HUGE)) {
+        let first = self.first_huge_request(c, at, advised);
+        let request = self.fault_request(c, first, at);
+        match self.mem.alloc(request) {
             Ok(pfn) => {
-                self.finish_fault(c, local, at, pfn);
+                self.finish_fault(c, first, at, pfn);
                 Ok(())
             }
-            Err(_) => Err(Fault::start(self, c, local, at)),
+            Err(_) => Err(Fault::start(self, c, first, at)),
         }
     }
 
@@ -204,33 +220,45 @@ impl Kernel {
     /// page to touch.
     #[inline(always)]
     pub(crate) fn fault_small(&mut self, c: &mut Context, at: At, end: u32) -> Result<u32, Fault> {
-        let Ok((pfn, source)) = self.mem.alloc_from(c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO)) else {
+        let request = self.request_at(c, at, For::Small.gfp(), Order::ZERO);
+        let Ok((pfn, source)) = self.mem.alloc_from(request) else {
             return Err(Fault::start(self, c, For::Small, at));
         };
-        let touch_ns = ns(self.costs.touch);
+        let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
+        let fault_ns = ns(self.costs.fault) + self.far_pages(c, pfn, 1) + touch_ns;
         self.map_small(c.cpu, at, pfn);
-        c.now += ns(self.costs.fault) + touch_ns;
+        c.now += fault_ns;
         c.user_ns += touch_ns;
         self.charge(&mut c.now);
         let rest = Span { mapping: at.mapping, first: at.page + 1, pages: end - (at.page + 1) };
-        Ok(self.fault_run(c, rest, source))
+        let goes_round = matches!(self.policy_at(c, at), MemPolicy::Interleave(_));
+        if goes_round || self.pages.spaces.mapping(at.mapping).has_policies() {
+            return Ok(rest.first);
+        }
+        Ok(self.fault_run(c, rest, request, source, (fault_ns, touch_ns)))
     }
 
-    /// Faults in the pages that follow one that came from `source`, one by one as [`Kernel::fault_small`] would, while
-    /// they are of the same page table, not there, and this CPU's list has pages. The next page to touch.
+    /// Faults in the pages that follow one that came from `source` by this request, one by one as [`Kernel::fault_small`]
+    /// would, while they are of the same page table, not there, and this CPU's list has pages. Each takes as long, and as
+    /// much of it as the program's own time. The next page to touch.
     ///
     /// Nothing is charged on the way, so that no event would get its own time: while somebody listens to these
     /// allocations there are no runs, and every page is a fault of its own, with the same result.
     #[inline(always)]
-    fn fault_run(&mut self, c: &mut Context, r: Span, mut source: PageSource) -> u32 {
+    fn fault_run(
+        &mut self,
+        c: &mut Context,
+        r: Span,
+        request: Request,
+        mut source: PageSource,
+        (fault_ns, touch_ns): (u64, u64),
+    ) -> u32 {
         if self.mem.trace().listens_to(Listen::KMEM) {
             return r.first;
         }
         let end = (r.first.next_multiple_of(TABLE_PAGES)).min(r.first + r.pages);
         let walk = Work { zones_tried: source.zones_tried, ..Work::default() };
-        let touch_ns = ns(self.costs.touch);
-        let fault_ns = ns(self.costs.fault) + touch_ns + self.costs.work_ns(&walk);
-        let request = c.request(Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+        let fault_ns = fault_ns + self.costs.work_ns(&walk);
         let mut page = r.first;
         while page < end && !self.must_yield(c) && self.pages.spaces.mapping(r.mapping).is_none(page) {
             let Some(pfn) = self.mem.alloc_again(request, &mut source) else { break };
@@ -272,15 +300,31 @@ impl Kernel {
         self.mem.set_owner(pfn, HUGE, mapping.number(at.page & !(TABLE_PAGES - 1)));
     }
 
-    /// Puts a faulted page in place; the next page to touch.
+    /// Whether another thread has filled the place that a page is for.
+    fn is_taken(&mut self, what: For, at: At) -> bool {
+        let m = self.pages.spaces.mapping(at.mapping);
+        let table = m.table(at.page);
+        match what {
+            For::Table => table.page().is_some(),
+            For::Small => table.huge().is_some() || !m.is_none(at.page),
+            For::HugeLocal(_) | For::HugeAny(_) => !m.is_range_empty(at.page),
+            // These look at what is there now.
+            For::Copy | For::HugeCopy => false,
+        }
+    }
+
+    /// Puts a faulted page in place; the next page to touch. One whose place another thread has filled while memory was
+    /// looked for is given back.
     fn finish_fault(&mut self, c: &mut Context, what: For, at: At, pfn: Pfn) -> u32 {
         let mut next = at.page;
         match what {
+            _ if self.is_taken(what, at) => self.mem.free(c.cpu, pfn, what.order()),
             For::Table => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
             For::Small => {
                 self.map_small(c.cpu, at, pfn);
-                c.now += ns(self.costs.fault) + ns(self.costs.touch);
-                c.user_ns += ns(self.costs.touch);
+                let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
+                c.now += ns(self.costs.fault) + self.far_pages(c, pfn, 1) + touch_ns;
+                c.user_ns += touch_ns;
                 next += 1;
             }
             For::Copy => self.finish_copy(c, at, pfn),
@@ -289,6 +333,7 @@ impl Kernel {
                 self.map_huge(c.cpu, at, pfn);
                 let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
                 c.now += ns(self.costs.fault_huge + self.costs.clear_huge + prepare);
+                c.now += self.far_pages(c, pfn, TABLE_PAGES);
             }
         }
         self.charge(&mut c.now);

@@ -43,6 +43,11 @@ impl SwapIn {
         SwapIn { at, writes, stage: Stage::Look }
     }
 
+    /// Whether what it waits for is a page that is being read.
+    pub(crate) fn waits_for_page(&self) -> bool {
+        matches!(self.stage, Stage::Look)
+    }
+
     /// A step; done when the page has to be looked at again, mapped or because things have changed.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         loop {
@@ -62,7 +67,7 @@ impl SwapIn {
                         None => {
                             k.pages.files().counts.major_faults += 1;
                             let slots = k.swap_window(self.at, slot);
-                            let allocation = Allocation::new(Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+                            let allocation = Allocation::new(Gfp::HIGHUSER_MOVABLE, Order::ZERO).at(self.at);
                             self.stage = Stage::Read { wanted: slot, slots, allocation };
                         }
                     }
@@ -185,8 +190,9 @@ impl Kernel {
         let number = m.number(at.page);
         self.mem.set_owner(pfn, Order::ZERO, number);
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-        c.now += ns(self.costs.reuse_page) + ns(self.costs.touch);
-        c.user_ns += ns(self.costs.touch);
+        let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
+        c.now += ns(self.costs.reuse_page) + touch_ns;
+        c.user_ns += touch_ns;
         self.charge(&mut c.now);
     }
 }

@@ -93,7 +93,7 @@ impl Read {
             if !again {
                 k.mem.mark_accessed(c.cpu, pfn);
             }
-            c.now += page_ns;
+            c.now += page_ns + k.far_pages(c, pfn, 1);
             (self.next, self.missed) = (index + 1, false);
         }
         k.charge(&mut c.now);

@@ -131,7 +131,7 @@ impl Write {
         let length = &mut files.inodes[self.inode].length;
         *length = (*length).max(index + 1);
         k.dirty_page(self.inode, index, pfn, c.now)?;
-        c.now += ns(k.costs.write_page);
+        c.now += ns(k.costs.write_page) + k.far_pages(c, pfn, 1);
         self.next += 1;
         if was_dirty {
             return Ok(None);

@@ -30,7 +30,23 @@ pub fn ssd() -> DiskEntry {
     }
 }
 
-/// Machine `cpus` with so many pageblocks of memory, and a disk.
+/// A disk that turns 7200 times a minute.
+pub fn hdd() -> DiskEntry {
+    let seeks = (Some(7200.0), Some(8.5), Some(1.0));
+    DiskEntry {
+        kind: DiskKind::Hdd,
+        read_us: None,
+        write_us: None,
+        read_iops: None,
+        write_iops: None,
+        rpm: seeks.0,
+        seek_ms: seeks.1,
+        track_ms: seeks.2,
+        ..ssd()
+    }
+}
+
+/// A machine of so many CPUs and pageblocks of memory, with a disk.
 pub fn machine_with_disk(cpus: usize, blocks: u32, profile: &str) -> Machine {
     machine_with(cpus, blocks, profile, ssd())
 }

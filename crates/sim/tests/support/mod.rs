@@ -2,6 +2,7 @@
 #![allow(dead_code)] // every test file uses its part
 
 pub mod disk;
+pub mod family;
 
 use kontig_mm::rules::ProactiveScore;
 use kontig_mm::state::FrameKind;
@@ -127,6 +128,19 @@ pub fn run(m: &mut Machine, cpu: usize, program: Box<Script>) -> TaskId {
 /// Runs the machine until a program is done.
 pub fn finish(m: &mut Machine, id: TaskId) {
     assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone));
+}
+
+/// Free pages, those on per-CPU lists included.
+pub fn free_pages(m: &Machine) -> u64 {
+    m.memory().zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).sum()
+}
+
+/// Forks the process at the prompt's first task; the child runs this program.
+pub fn fork(p: &mut Prompt, program: Box<Script>) -> Process {
+    match p.call(0, Op::Fork(program)).expect("a child").value {
+        Value::Child(child) => child,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Runs for so long.
@@ -326,6 +340,15 @@ impl Prompt {
             Value::Child(process) => (self.who.len() - 1, process),
             other => panic!("{other:?} is not a child"),
         }
+    }
+
+    /// Has a process make a thread that does what it is told, too: who that is.
+    pub fn spawn(&mut self, who: usize) -> usize {
+        let inbox = Arc::<Mutex<Inbox>>::default();
+        self.who.push(Arc::clone(&inbox));
+        let made = self.call(who, Op::Spawn(Box::new(Obedient(inbox)))).expect("a thread").value;
+        assert!(matches!(made, Value::Thread(_)), "{made:?} is not a thread");
+        self.who.len() - 1
     }
 
     /// Has a process do something after which it is no longer there to say how it went.

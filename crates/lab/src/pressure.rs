@@ -1,0 +1,87 @@
+//! What pressure on memory came to: events of `/proc/vmstat` that say who got huge pages, who waited, what was reclaimed
+//! and what came back. Machines with disks have them phase by phase, under the kernel's names.
+
+use kontig_mm::NodeStat;
+use kontig_results::{Better, Figure, Reading};
+use kontig_sim::Machine;
+
+/// What `/proc/vmstat` counts and the engine's events do not: what happens to files and swap, and what a node counts of
+/// its lists. `pgpgin` and `pgpgout` count KiB.
+pub(crate) fn other_events(m: &Machine) -> [(&'static str, u64); 9] {
+    let counts = m.file_counts();
+    let of_nodes = |stat: NodeStat| (stat.name(), m.memory().lru().vecs().iter().map(|vec| vec.stat(stat)).sum());
+    [
+        ("pgmajfault", counts.major_faults),
+        ("pgpgin", 4 * counts.read_in),
+        ("pgpgout", 4 * counts.written_out),
+        ("pswpin", counts.swapped_in),
+        ("pswpout", counts.swapped_out),
+        of_nodes(NodeStat::WorkingsetRefaultAnon),
+        of_nodes(NodeStat::WorkingsetRefaultFile),
+        of_nodes(NodeStat::VmscanWrite),
+        of_nodes(NodeStat::VmscanImmediate),
+    ]
+}
+
+/// An event that is shown of every phase.
+struct Shown {
+    name: &'static str,
+    unit: &'static str,
+    better: Better,
+}
+
+const fn fewer(name: &'static str, unit: &'static str) -> Shown {
+    Shown { name, unit, better: Better::Lower }
+}
+
+/// Those that are shown, in their order. `allocstall` is what kernels since 4.8 count zone by zone.
+const SHOWN: [Shown; 12] = [
+    Shown { name: "thp_fault_alloc", unit: "huge pages", better: Better::Higher },
+    fewer("thp_fault_fallback", "faults"),
+    fewer(ALLOCSTALL, "stalls"),
+    fewer("compact_stall", "stalls"),
+    Shown { name: "compact_success", unit: "stalls", better: Better::Higher },
+    fewer("pgmigrate_success", "pages"),
+    fewer("pgscan_kswapd", "pages"),
+    fewer("pgscan_direct", "pages"),
+    fewer("pswpin", "pages"),
+    fewer("pswpout", "pages"),
+    fewer("workingset_refault_file", "pages"),
+    fewer("oom_kill", "processes"),
+];
+
+const ALLOCSTALL: &str = "allocstall";
+
+/// How often each event that is shown has happened, since the machine's start or in a phase.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Pressure([u64; SHOWN.len()]);
+
+impl Pressure {
+    /// Since the machine's start.
+    pub(crate) fn of(m: &Machine) -> Pressure {
+        let mut counted = Pressure::default();
+        let of_memory = m.memory().vmstat().iter().map(|(event, n)| (event.name(), n));
+        for (name, n) in of_memory.chain(other_events(m)) {
+            let name = if name.starts_with(ALLOCSTALL) { ALLOCSTALL } else { name };
+            if let Some(at) = SHOWN.iter().position(|shown| shown.name == name) {
+                counted.0[at] += n;
+            }
+        }
+        counted
+    }
+
+    /// Since `earlier`.
+    pub(crate) fn since(self, earlier: Pressure) -> Pressure {
+        Pressure(std::array::from_fn(|at| self.0[at] - earlier.0[at]))
+    }
+
+    /// As figures, those of several phases together.
+    pub(crate) fn figures(of: impl Iterator<Item = Pressure>) -> impl Iterator<Item = Reading> {
+        let mut sum = [0; SHOWN.len()];
+        of.for_each(|p| (0..SHOWN.len()).for_each(|at| sum[at] += p.0[at]));
+        SHOWN
+            .iter()
+            .zip(sum)
+            .map(|(shown, n)| Figure { better: shown.better, ..Figure::new(shown.name, shown.unit) }.read(n as f64))
+    }
+}

@@ -1,0 +1,315 @@
+//! Whether needs will be met: now, after compacting, after dropping clean cache, or not at all; by running the engine's
+//! own compaction on a snapshot of the host, as a write to `/proc/sys/vm/compact_memory` would run the kernel's.
+//!
+//! The run ends when the needs are met. What it counts until then is the prediction: pages to be moved, and seconds by
+//! the costs of [`COSTS`]. A prediction is as good as what is known; [`Confidence`] says what was not.
+
+use crate::frame::State;
+use crate::need::{Ladder, Need};
+use crate::obstacles::Obstacles;
+use crate::snapshot::Snapshot;
+use crate::supply::Supply;
+use kontig_mm::kcompactd::NodeSweep;
+use kontig_mm::{CpuId, Memory, MigrateOutcome, NodeId, Owner, Pfn, Profile, Step, Work};
+use serde::Serialize;
+
+/// Schema of a check's JSON.
+pub const SCHEMA: &str = "kontig.check/1";
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The blocks are there.
+    Met,
+    /// Compaction makes them.
+    ByCompaction,
+    /// They are there once clean cache is dropped, and compaction has run where that is not enough.
+    ByDroppingCache,
+    /// Neither makes them.
+    NotReachable,
+    /// It cannot be told on this host.
+    Unknown,
+}
+
+impl Verdict {
+    /// The exit code of `kontig check`, which means the same for `kontig prepare`.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Verdict::Met => 0,
+            Verdict::ByCompaction => 4,
+            Verdict::NotReachable => 6,
+            Verdict::ByDroppingCache => 7,
+            Verdict::Unknown => 8,
+        }
+    }
+}
+
+/// What it takes, predicted.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Prediction {
+    /// Nodes that are compacted.
+    pub nodes: Vec<u32>,
+    /// Pages that are moved.
+    pub pages_moved: u64,
+    /// Seconds that takes.
+    pub seconds: f64,
+    /// Bytes of clean cache that are dropped first.
+    pub dropped_bytes: u64,
+    /// Blocks of each need that are there then.
+    pub blocks: Vec<Option<u64>>,
+}
+
+/// How far a prediction can be relied on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Confidence {
+    /// `high`, `medium` or `low`.
+    pub level: &'static str,
+    /// Why it is not high.
+    pub because: Vec<String>,
+}
+
+/// One rung of each ladder, and what came of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Check {
+    /// The schema's name and version.
+    pub schema: &'static str,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// The needs, of each ladder the rung that was chosen.
+    pub needs: Vec<Asked>,
+    /// What it takes; nothing where the needs are met or cannot be.
+    pub prediction: Option<Prediction>,
+    /// What most that was tried would give, where nothing is enough.
+    pub at_most: Option<Prediction>,
+    /// What stands in the way, for each need; empty where that is not known.
+    pub obstacles: Vec<Obstacles>,
+    /// The kernel and the profile whose rules stand for it.
+    pub kernel: String,
+    /// The profile.
+    pub profile: String,
+    /// How far it can be relied on.
+    pub confidence: Option<Confidence>,
+    /// Why it is unknown.
+    pub unknown: Option<String>,
+}
+
+/// A need and what is there of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Asked {
+    /// As it was asked for.
+    pub need: String,
+    /// Blocks needed.
+    pub needed: u64,
+    /// Blocks that are there; `None` where that is not known.
+    pub now: Option<u64>,
+}
+
+/// Nanoseconds of what a compaction does.
+pub struct Costs {
+    /// A page moved: unmapped, copied, mapped again.
+    pub moved: f64,
+    /// A frame looked at by either scanner.
+    pub scanned: f64,
+}
+
+/// As measured with `kontig prepare` on a virtual machine of two CPUs (Xeon, 2.9 GHz) with Linux 6.18.
+pub const COSTS: Costs = Costs { moved: 2000.0, scanned: 28.0 };
+
+/// Pageblocks visited between two looks at whether the needs are met.
+const BUDGET: u64 = 64;
+
+/// Everybody's pages move, as the host does not say whose do not.
+struct Willing;
+
+impl Owner for Willing {
+    fn may_isolate(&mut self, _: Pfn) -> bool {
+        true
+    }
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+        MigrateOutcome::Moved
+    }
+}
+
+/// One rung of each ladder: all ways to choose, the dearest first.
+pub fn choices(ladders: &[Ladder]) -> Vec<Vec<Need>> {
+    ladders.iter().fold(vec![Vec::new()], |choices, ladder| {
+        let with = |chosen: &Vec<Need>, need: &Need| chosen.iter().chain([need]).copied().collect();
+        choices.iter().flat_map(|chosen| ladder.iter().map(move |need| with(chosen, need))).collect()
+    })
+}
+
+impl Check {
+    /// What anybody may know: whether the needs are met by what `/proc/buddyinfo` says.
+    pub fn of_supply(supply: &Supply, ladders: &[Ladder], page_size: u64, kernel: &str, why: &str) -> Check {
+        let choices = choices(ladders);
+        let met = choices.iter().find(|needs| supply.meets(needs));
+        let mut check = Check::new(met.unwrap_or(&choices[0]), supply, page_size, kernel, "");
+        if met.is_some() {
+            check.verdict = Verdict::Met;
+        } else {
+            check.unknown = Some(why.into());
+        }
+        check
+    }
+
+    /// Of a snapshot, by the rules of `profile`; `progress` is told how far it has come, from 0 to 1.
+    pub fn of_snapshot(
+        snapshot: &Snapshot,
+        profile: &Profile,
+        ladders: &[Ladder],
+        mut progress: impl FnMut(f64),
+    ) -> Check {
+        let choices = choices(ladders);
+        let orders: Vec<u32> = ladders.iter().flatten().map(|need| need.order).collect();
+        let (kernel, page_size) = (&snapshot.host.kernel, snapshot.host.page_size);
+        let now = Supply::of_snapshot(snapshot, &orders);
+        let new = |needs: &[Need]| {
+            let mut check = Check::new(needs, &now, page_size, kernel, &profile.name);
+            check.confidence = Some(confidence(snapshot, profile));
+            check.obstacles = needs.iter().map(|need| Obstacles::of(snapshot, need)).collect();
+            check
+        };
+        if let Some(needs) = choices.iter().find(|needs| now.meets(needs)) {
+            return Check { verdict: Verdict::Met, ..new(needs) };
+        }
+        let memory = match snapshot.machine(profile, false) {
+            Ok(memory) => memory,
+            Err(why) => return Check { unknown: Some(why), ..new(&choices[0]) },
+        };
+        let ways = [(Verdict::ByCompaction, false), (Verdict::ByDroppingCache, true)];
+        let tries = (ways.len() * choices.len()) as f64;
+        let mut most = None;
+        for (way, (verdict, drop)) in ways.into_iter().enumerate() {
+            for (i, needs) in choices.iter().enumerate() {
+                let done = (way * choices.len() + i) as f64 / tries;
+                let tried = attempt(snapshot, memory.clone(), needs, drop, |part| progress(done + part / tries));
+                if tried.met {
+                    return Check { verdict, prediction: Some(tried.prediction), ..new(needs) };
+                }
+                most = Some(tried.prediction);
+            }
+        }
+        let last = choices.last().map_or(&[][..], Vec::as_slice);
+        Check { verdict: Verdict::NotReachable, at_most: most, ..new(last) }
+    }
+
+    fn new(needs: &[Need], supply: &Supply, page_size: u64, kernel: &str, profile: &str) -> Check {
+        let asked = |(need, now): (&Need, Option<u64>)| Asked { need: need.text(page_size), needed: need.count, now };
+        Check {
+            schema: SCHEMA,
+            verdict: Verdict::Unknown,
+            needs: needs.iter().zip(supply.obtainable(needs)).map(asked).collect(),
+            prediction: None,
+            at_most: None,
+            obstacles: Vec::new(),
+            kernel: kernel.into(),
+            profile: profile.into(),
+            confidence: None,
+            unknown: None,
+        }
+    }
+}
+
+/// What came of trying one way.
+struct Tried {
+    met: bool,
+    prediction: Prediction,
+}
+
+/// Drops what is to be dropped, then compacts the nodes in question until the needs are met.
+fn attempt(
+    snapshot: &Snapshot,
+    mut memory: Memory,
+    needs: &[Need],
+    drop: bool,
+    mut progress: impl FnMut(f64),
+) -> Tried {
+    let orders: Vec<u32> = needs.iter().map(|need| need.order).collect();
+    let dropped = if drop { drop_clean_cache(snapshot, &mut memory) } else { 0 };
+    let mut prediction = Prediction {
+        nodes: Vec::new(),
+        pages_moved: 0,
+        seconds: 0.0,
+        dropped_bytes: dropped * snapshot.host.page_size,
+        blocks: Vec::new(),
+    };
+    let mut work = Work::default();
+    let mut nodes: Vec<u32> = snapshot.zones.iter().map(|z| z.node).collect();
+    nodes.dedup();
+    nodes.retain(|node| needs.iter().any(|need| need.node.is_none_or(|n| n == *node)));
+    let mut supply = Supply::of_memory(&memory, &snapshot.zones, &orders);
+    for (i, node) in nodes.iter().enumerate() {
+        if supply.meets(needs) {
+            break;
+        }
+        prediction.nodes.push(*node);
+        let mut sweep = NodeSweep::new(NodeId::new(*node as usize), CpuId::new(0), false);
+        let blocks = (snapshot.nr_frames() / snapshot.pages_per_block()).max(1) as u64;
+        let mut visited = 0;
+        while sweep.step(&mut memory, &mut Willing, BUDGET) == Step::Working {
+            visited += BUDGET;
+            let part = (visited as f64 / blocks as f64).min(1.0);
+            progress((i as f64 + part) / nodes.len() as f64);
+            supply = Supply::of_memory(&memory, &snapshot.zones, &orders);
+            if supply.meets(needs) {
+                break;
+            }
+        }
+        work.add(&memory.take_work());
+    }
+    supply = Supply::of_memory(&memory, &snapshot.zones, &orders);
+    prediction.pages_moved = work.migrated;
+    prediction.seconds =
+        (work.migrated as f64 * COSTS.moved + (work.migrate_scanned + work.free_scanned) as f64 * COSTS.scanned) / 1e9;
+    prediction.blocks = supply.obtainable(needs);
+    Tried { met: supply.meets(needs), prediction }
+}
+
+/// Frees the clean pages of files that nobody maps, as a write of 1 to `drop_caches` does; returns how many.
+fn drop_clean_cache(snapshot: &Snapshot, memory: &mut Memory) -> u64 {
+    let mut dropped = 0;
+    for zone in snapshot.zones.iter().filter(|z| z.managed > 0) {
+        for piece in snapshot.pieces(zone.frames()).filter(|p| p.state == State::FileClean) {
+            let Some(order) = crate::snapshot::engine_order(piece.pages) else { continue };
+            memory.free(CpuId::new(0), Pfn::new(piece.pfn as u32), order);
+            dropped += piece.pages as u64;
+        }
+    }
+    (0..snapshot.host.cpus.max(1)).for_each(|cpu| memory.drain_cpu(CpuId::new(cpu)));
+    memory.take_work();
+    dropped
+}
+
+/// From which share of free memory on, inferred and listed blocks agree.
+const AGREES: f64 = 0.98;
+
+fn confidence(snapshot: &Snapshot, profile: &Profile) -> Confidence {
+    let mut because = Vec::new();
+    let host = &snapshot.host;
+    let agreement = snapshot.agreement();
+    if agreement < AGREES {
+        let differs = (1.0 - agreement) * 100.0;
+        because.push(format!("{differs:.0} % of the free memory was elsewhere by the time it was counted"));
+    }
+    let unknown = snapshot.zones.iter().map(|z| snapshot.census(z.frames())[State::Unknown as usize]).sum::<u64>();
+    let managed: u64 = snapshot.zones.iter().map(|z| z.managed).sum();
+    if unknown * 100 > managed {
+        because.push(format!("{unknown} pages are of unknown use, and taken for immovable"));
+    }
+    match host.pinned {
+        Some(0) => {}
+        Some(n) => because
+            .push(format!("{n} pages are pinned for I/O: which ones is not shown, so they are taken for movable")),
+        None => because.push("this kernel does not say how many pages are pinned".into()),
+    }
+    if !host.kernel.starts_with(&profile.name) {
+        because.push(format!("the rules of {} stand for those of {}", profile.name, host.kernel));
+    }
+    let level = match because.len() {
+        0 => "high",
+        1 | 2 if agreement >= AGREES => "medium",
+        _ => "low",
+    };
+    Confidence { level, because }
+}

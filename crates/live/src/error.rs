@@ -1,0 +1,110 @@
+//! Why a file of the host was not read, in one line: missing, not permitted and not understood are told apart.
+
+use kontig_procfs::BadText;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file of the host that was not read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why not.
+    pub why: Unread,
+}
+
+/// Why a file was not read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unread {
+    /// There is none: this kernel has no such file, or the process has ended.
+    Missing,
+    /// It is there, but not for this user.
+    NoPermission,
+    /// It was read, but holds something else than this file does on any kernel.
+    Malformed {
+        /// The line, from 1; 0 where the file has no lines.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The kernel gave another error.
+    Failed(String),
+}
+
+impl ReadError {
+    /// What the kernel answered about a file.
+    pub fn io(path: &Path, error: &io::Error) -> ReadError {
+        let why = match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Unread::Missing,
+            io::ErrorKind::PermissionDenied => Unread::NoPermission,
+            io::ErrorKind::InvalidData => Unread::Malformed { line: 0, reason: "this is no text".into() },
+            _ if error.raw_os_error() == Some(NO_SUCH_PROCESS) => Unread::Missing,
+            _ => Unread::Failed(error.to_string()),
+        };
+        ReadError { path: path.into(), why }
+    }
+
+    /// A file whose contents are not what they should be; `line` is 0 where it has no lines.
+    pub fn malformed(path: &Path, line: usize, reason: impl Into<String>) -> ReadError {
+        ReadError { path: path.into(), why: Unread::Malformed { line, reason: reason.into() } }
+    }
+
+    /// Whether the file is not there.
+    pub fn is_missing(&self) -> bool {
+        self.why == Unread::Missing
+    }
+
+    /// Whether another user could read the file.
+    pub fn is_permission(&self) -> bool {
+        self.why == Unread::NoPermission
+    }
+}
+
+/// ESRCH: a process's files, when it has ended.
+const NO_SUCH_PROCESS: i32 = 3;
+
+impl From<BadText> for ReadError {
+    fn from(bad: BadText) -> ReadError {
+        ReadError::malformed(Path::new(&bad.file), bad.line, bad.reason)
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.why {
+            Unread::Missing => write!(f, "{path}: there is no such file"),
+            Unread::NoPermission => write!(f, "{path}: no permission to read it: run this as root"),
+            Unread::Malformed { line: 0, reason } => write!(f, "{path}: {reason}"),
+            Unread::Malformed { line, reason } => write!(f, "{path}: line {line}: {reason}"),
+            Unread::Failed(reason) => write!(f, "{path}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_not_permitted_and_not_understood_are_told_apart() {
+        let path = Path::new("/proc/buddyinfo");
+        let said = |kind| ReadError::io(path, &io::Error::from(kind)).to_string();
+        assert_eq!(said(io::ErrorKind::NotFound), "/proc/buddyinfo: there is no such file");
+        assert_eq!(
+            said(io::ErrorKind::PermissionDenied),
+            "/proc/buddyinfo: no permission to read it: run this as root"
+        );
+        let bad = BadText { file: "/proc/buddyinfo".into(), line: 3, reason: "'x' is not a number".into() };
+        assert_eq!(ReadError::from(bad).to_string(), "/proc/buddyinfo: line 3: 'x' is not a number");
+    }
+
+    #[test]
+    fn the_files_of_a_process_that_has_ended_are_missing() {
+        let ended = io::Error::from_raw_os_error(NO_SUCH_PROCESS);
+        assert!(ReadError::io(Path::new("/proc/7/smaps"), &ended).is_missing());
+    }
+}

@@ -1,0 +1,101 @@
+//! A snapshot as a machine of the engine: every frame in the engine's hands as it was in the kernel's.
+//!
+//! Users' pages can be moved; nobody's pins are known. What the kernel uses stays where it is. Pages that lay on CPUs'
+//! lists are freed to such lists again, those of a pageblock to one CPU's. The number that the engine keeps with a page is the
+//! frame on which it was found, so that after all moves it is still known what it is.
+
+use crate::frame::State;
+use crate::snapshot::{FoundZone, Snapshot, engine_order};
+use kontig_mm::found::{Found, FoundMarks, Use};
+use kontig_mm::state::Watermarks;
+use kontig_mm::sysctl::Sysctl;
+use kontig_mm::types::{MAX_ORDER, PAGE_SIZE, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
+use kontig_mm::{CpuId, MachineSpec, Memory, Order, PageFlags, Pfn, Profile, ZoneSpec, ZoneType};
+
+/// Sysctls whose effect the zones' marks are, which are the host's own.
+const IN_THE_MARKS: [&str; 2] = ["min_free_kbytes", "watermark_scale_factor"];
+
+impl Snapshot {
+    /// The machine, by the rules of `profile`; with `lru`, it keeps users' pages in an order, which is the addresses'.
+    ///
+    /// # Errors
+    /// In one line, why the engine cannot be this host.
+    pub fn machine(&self, profile: &Profile, lru: bool) -> Result<Memory, String> {
+        self.suits()?;
+        let zones: Vec<&FoundZone> = self.zones.iter().filter(|z| z.managed > 0).collect();
+        let specs: Vec<ZoneSpec> = zones.iter().map(|z| spec(z)).collect::<Result<_, _>>()?;
+        let marks: Vec<FoundMarks> = zones.iter().map(|z| marks(z)).collect();
+        let types: Vec<_> =
+            (0..self.nr_frames().div_ceil(self.pages_per_block())).map(|b| self.block_type(b)).collect();
+        let cpus = self.host.cpus.max(1);
+        let spec = MachineSpec { cpus, zones: specs, thp: false, lru };
+        let blocks = zones.iter().flat_map(|z| self.pieces(z.frames())).filter_map(|piece| {
+            let order = engine_order(piece.pages)?;
+            let used = match piece.state {
+                State::Hole | State::NotManaged | State::Reserved | State::Offline => return None,
+                State::Free => Use::Free,
+                // Freed again below.
+                State::Cached => Use::Kernel,
+                state if state.is_movable() => Use::Lru(flags(state, lru), piece.pfn as u32),
+                _ => Use::Kernel,
+            };
+            Some(Found { pfn: Pfn::new(piece.pfn as u32), order, used })
+        });
+        let mut memory = Memory::as_found(&spec, profile.clone(), &types, &marks, blocks)?;
+        for (name, value) in &self.host.sysctls {
+            let known = Sysctl::find(name).is_some_and(|s| s.exists(profile)) && !IN_THE_MARKS.contains(&name.as_str());
+            // A value that the rules of this kernel do not allow decides nothing in them.
+            let _ = known.then(|| memory.sysctl_write(name, value));
+        }
+        for zone in zones {
+            for pfn in zone.frames().filter(|pfn| self.frame(*pfn).state() == State::Cached) {
+                let cpu = CpuId::new(pfn / self.pages_per_block() % cpus);
+                memory.free(cpu, Pfn::new(pfn as u32), Order::ZERO);
+            }
+        }
+        memory.take_work();
+        let _ = memory.take_wakes().count();
+        Ok(memory)
+    }
+
+    /// Whether the engine can be this host.
+    fn suits(&self) -> Result<(), String> {
+        let host = &self.host;
+        if host.page_size != PAGE_SIZE || host.block_order != PAGEBLOCK_ORDER.get() {
+            return Err(format!(
+                "the engine has pages of 4 KiB and pageblocks of order 9, this host pages of {} KiB and pageblocks of order {}",
+                host.page_size / 1024,
+                host.block_order
+            ));
+        }
+        match self.max_order() == usize::from(MAX_ORDER.get()) {
+            true => Ok(()),
+            false => Err(format!("the engine has free blocks up to order 10, this host up to {}", self.max_order())),
+        }
+    }
+}
+
+fn spec(zone: &FoundZone) -> Result<ZoneSpec, String> {
+    let kind = ZoneType::ALL.into_iter().find(|k| k.name() == zone.name);
+    let kind = kind.ok_or_else(|| format!("the engine has no zone '{}'", zone.name))?;
+    let pages = u64::from(PAGEBLOCK_PAGES);
+    let (start, end) = (zone.start / pages * pages, (zone.start + zone.spanned).next_multiple_of(pages));
+    let fits = |pfn: u64| u32::try_from(pfn).map_err(|_| format!("{}: ends beyond 16 TiB", zone.title()));
+    let (start, end) = (fits(start)?, fits(end)?);
+    Ok(ZoneSpec { node: zone.node as usize, kind, start, end, present: zone.present, managed: zone.managed })
+}
+
+fn marks(zone: &FoundZone) -> FoundMarks {
+    let [min, low, high, promo] = zone.marks;
+    FoundMarks { marks: Watermarks { min, low, high, promo }, boost: zone.boost }
+}
+
+/// On which list a page is. A machine that keeps no order has only one.
+fn flags(state: State, lru: bool) -> PageFlags {
+    match state {
+        _ if !lru => PageFlags::ANON,
+        State::Locked => PageFlags::UNEVICTABLE,
+        State::FileClean | State::FileDirty | State::FileMapped => PageFlags::FILE,
+        _ => PageFlags::ANON,
+    }
+}

@@ -1,0 +1,117 @@
+//! What keeps blocks from becoming free: the frames that nobody can move, by what they are used for.
+
+use crate::frame::State;
+use crate::need::Need;
+use crate::snapshot::Snapshot;
+use serde::Serialize;
+
+/// The aligned blocks of one order, by what stands in their way.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Obstacles {
+    /// The order.
+    pub order: u32,
+    /// Blocks of memory the allocator was given, in whole.
+    pub blocks: u64,
+    /// Free as they are.
+    pub free: u64,
+    /// Hold users' pages, which can be moved, and nothing that cannot.
+    pub movable: u64,
+    /// Hold something that cannot be moved.
+    pub blocked: u64,
+    /// Of those, the ones with at most eight such pages.
+    pub blocked_by_few: u64,
+    /// What it is, the commonest first.
+    pub kinds: Vec<Obstacle>,
+}
+
+/// One kind of pages that cannot be moved.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Obstacle {
+    /// What they are used for.
+    pub kind: &'static str,
+    /// Blocks that hold some of them.
+    pub blocks: u64,
+    /// Blocks that hold nothing else that cannot be moved.
+    pub alone: u64,
+    /// Pages in all those blocks.
+    pub pages: u64,
+}
+
+/// Blocks with so many obstacles or fewer are nearly free of them.
+const FEW: u64 = 8;
+
+impl Obstacles {
+    /// Those of a snapshot for the blocks of a need.
+    pub fn of(snapshot: &Snapshot, need: &Need) -> Obstacles {
+        let pages = 1usize << need.order;
+        let mut found = Obstacles {
+            order: need.order,
+            blocks: 0,
+            free: 0,
+            movable: 0,
+            blocked: 0,
+            blocked_by_few: 0,
+            kinds: Vec::new(),
+        };
+        let mut kinds = [(0u64, 0u64, 0u64); State::ALL.len()];
+        for zone in snapshot.zones.iter().filter(|z| need.node.is_none_or(|n| n == z.node)) {
+            let frames = zone.frames();
+            let mut at = frames.start.next_multiple_of(pages);
+            while at + pages <= frames.end {
+                let census = snapshot.census(at..at + pages);
+                at += pages;
+                let of = |state: State| census[state as usize];
+                // Where there is nothing else, there is no memory to be had.
+                if of(State::Hole) + of(State::NotManaged) + of(State::Reserved) + of(State::Offline) == pages as u64 {
+                    continue;
+                }
+                let obstacles: u64 = State::ALL.iter().filter(|s| s.is_obstacle()).map(|s| of(*s)).sum();
+                found.blocks += 1;
+                match obstacles {
+                    0 if of(State::Free) == pages as u64 => found.free += 1,
+                    0 => found.movable += 1,
+                    _ => {
+                        found.blocked += 1;
+                        found.blocked_by_few += u64::from(obstacles <= FEW);
+                    }
+                }
+                for state in State::ALL.iter().filter(|s| s.is_obstacle() && of(**s) > 0) {
+                    let (blocks, alone, pages) = &mut kinds[*state as usize];
+                    *blocks += 1;
+                    *alone += u64::from(of(*state) == obstacles);
+                    *pages += of(*state);
+                }
+            }
+        }
+        let with_some = State::ALL.iter().zip(kinds).filter(|(_, (blocks, ..))| *blocks > 0);
+        found.kinds = with_some
+            .map(|(state, (blocks, alone, pages))| Obstacle { kind: state.words(), blocks, alone, pages })
+            .collect();
+        found.kinds.sort_by_key(|kind| std::cmp::Reverse(kind.blocks));
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_told_apart_by_what_stands_in_their_way() {
+        let text = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.18","page_size":4096,"block_order":2,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":24,"present":24,"managed":20,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,2],"blocks":null}]}
+0 M r4
+4 M F4
+8 M a1 F3
+c M s1 a3
+10 M s1 t1 F2
+14 M s4
+"#;
+        let snapshot = Snapshot::parse(text).expect("a snapshot");
+        let need = Need { count: 1, order: 2, node: None, unmovable: false };
+        let found = Obstacles::of(&snapshot, &need);
+        assert_eq!((found.blocks, found.free, found.movable, found.blocked, found.blocked_by_few), (5, 1, 1, 3, 3));
+        let slab = Obstacle { kind: "slab", blocks: 3, alone: 2, pages: 6 };
+        let tables = Obstacle { kind: "page tables", blocks: 1, alone: 0, pages: 1 };
+        assert_eq!(found.kinds, [slab, tables]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Where the host's files are found: `/proc` and `/sys`, or other directories that hold the same (`--path.procfs`,
+//! `--path.sysfs`, as node_exporter has them): a container's view of its host, or a recorded tree.
+
+use crate::error::ReadError;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// The two directories under which everything is read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Roots {
+    /// What `/proc` is.
+    pub procfs: PathBuf,
+    /// What `/sys` is.
+    pub sysfs: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Roots {
+        Roots { procfs: "/proc".into(), sysfs: "/sys".into() }
+    }
+}
+
+impl Roots {
+    /// Whether these are the host's own, so that what is written there acts on this very host.
+    pub fn are_the_hosts(&self) -> bool {
+        *self == Roots::default()
+    }
+
+    /// The path of a file below `/proc`, as `sys/vm/compact_memory`.
+    pub fn proc(&self, file: impl AsRef<Path>) -> PathBuf {
+        self.procfs.join(file)
+    }
+
+    /// The path of a file below `/sys`, as `kernel/mm/transparent_hugepage/enabled`.
+    pub fn sys(&self, file: impl AsRef<Path>) -> PathBuf {
+        self.sysfs.join(file)
+    }
+
+    /// The text of a file below `/proc`.
+    ///
+    /// # Errors
+    /// If it is missing, not permitted, or no text.
+    pub fn read_proc(&self, file: impl AsRef<Path>) -> Result<String, ReadError> {
+        read(&self.proc(file))
+    }
+
+    /// The text of a file below `/sys`.
+    ///
+    /// # Errors
+    /// If it is missing, not permitted, or no text.
+    pub fn read_sys(&self, file: impl AsRef<Path>) -> Result<String, ReadError> {
+        read(&self.sys(file))
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// If it is missing, not permitted, or no text.
+pub fn read(path: &Path) -> Result<String, ReadError> {
+    fs::read_to_string(path).map_err(|e| ReadError::io(path, &e))
+}
+
+/// A file to be read in parts: those with a binary word for each frame or page are large.
+///
+/// # Errors
+/// If it is missing or not permitted.
+pub fn open(path: &Path) -> Result<File, ReadError> {
+    File::open(path).map_err(|e| ReadError::io(path, &e))
+}
+
+/// The names in a directory, in order.
+///
+/// # Errors
+/// If it is missing or not permitted.
+pub fn names(path: &Path) -> Result<Vec<String>, ReadError> {
+    let entries = fs::read_dir(path).map_err(|e| ReadError::io(path, &e))?;
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.map(|e| e.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = entries.map(name).collect::<Result<_, _>>().map_err(|e| ReadError::io(path, &e))?;
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_tree_is_read_as_the_host_is() {
+        let tree = tempfile::tempdir().expect("a directory");
+        fs::create_dir_all(tree.path().join("proc/sys/vm")).expect("made");
+        fs::write(tree.path().join("proc/sys/vm/min_free_kbytes"), "67584\n").expect("written");
+        let roots = Roots { procfs: tree.path().join("proc"), sysfs: tree.path().join("sys") };
+        assert_eq!(roots.read_proc("sys/vm/min_free_kbytes"), Ok("67584\n".into()));
+        assert!(roots.read_proc("sys/vm/defrag_mode").is_err_and(|e| e.is_missing()));
+        assert_eq!(names(&roots.proc("sys")), Ok(vec!["vm".into()]));
+        assert!(!roots.are_the_hosts() && Roots::default().are_the_hosts());
+    }
+
+    #[test]
+    fn what_is_no_text_is_malformed_and_not_missing() {
+        let tree = tempfile::tempdir().expect("a directory");
+        let file = tree.path().join("vmstat");
+        fs::write(&file, [0xff, 0xfe]).expect("written");
+        let error = read(&file).expect_err("no text");
+        assert_eq!(error, ReadError::malformed(&file, 0, "this is no text"));
+    }
+}

@@ -1,0 +1,235 @@
+//! A snapshot: what every frame of a host is used for at one moment.
+//!
+//! What the kernel says is kept apart from what is inferred. Said: each frame's flags, the zones' sizes and marks, how
+//! many free blocks of each order and how many pageblocks of each type there are. Inferred ([`infer`]): which frames
+//! without a flag lie on CPUs' lists or were never given to the allocator, which type a pageblock has, where one free
+//! block ends and the next begins, and that lists are in the order of addresses. [`Snapshot::agreement`] says how well the inferred
+//! agrees with what is said elsewhere.
+//!
+//! A snapshot holds states and counts. It names no process, no file and no address of a program.
+
+mod infer;
+pub(crate) mod take;
+mod text;
+
+pub use text::BadSnapshot;
+
+use crate::frame::State;
+use kontig_mm::{MigrateType, Order};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// A host at one moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Snapshot {
+    /// What concerns the host as a whole.
+    pub host: Host,
+    /// Its zones with memory, by address.
+    pub zones: Vec<FoundZone>,
+    /// A byte a frame, from frame 0 on: see [`Frame`].
+    frames: Vec<Frame>,
+    /// The pageblocks' types, inferred.
+    types: Vec<MigrateType>,
+}
+
+/// What concerns the host as a whole.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// The kernel's release, as `6.18.44-fc`.
+    pub kernel: String,
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// The order of a pageblock.
+    pub block_order: u8,
+    /// CPUs that are on.
+    pub cpus: usize,
+    /// Pages that somebody has pinned for I/O, of all nodes; which ones is not shown. `None` where the kernel does not say.
+    pub pinned: Option<u64>,
+    /// Sysctls of `vm` that decide something in the engine, and their values.
+    pub sysctls: Vec<(String, String)>,
+}
+
+/// A zone with memory.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FoundZone {
+    /// Its node.
+    pub node: u32,
+    /// Its name, as the kernel prints it.
+    pub name: String,
+    /// First frame.
+    pub start: u64,
+    /// Frames from the first to the last.
+    pub spanned: u64,
+    /// Frames that are memory.
+    pub present: u64,
+    /// Frames the allocator was given.
+    pub managed: u64,
+    /// Marks, without boost: min, low, high, promo.
+    pub marks: [u64; 4],
+    /// What is added to the marks.
+    pub boost: u64,
+    /// Pages kept from the kernel's requests and from users' that could go to a higher zone.
+    pub protection: [u64; 2],
+    /// Free pages on the CPUs' lists.
+    pub cached: u64,
+    /// Free blocks of each order, as `/proc/buddyinfo` has them.
+    pub free: Vec<u64>,
+    /// Pageblocks of each type: unmovable, movable, reclaimable, highatomic. `None` where the kernel did not say.
+    pub blocks: Option<[u64; MigrateType::COUNT]>,
+}
+
+impl FoundZone {
+    /// Its frames.
+    pub fn frames(&self) -> Range<usize> {
+        self.start as usize..(self.start + self.spanned) as usize
+    }
+
+    /// As the kernel names it.
+    pub fn title(&self) -> String {
+        format!("node {} zone {}", self.node, self.name)
+    }
+}
+
+/// A frame: its state, and whether it continues the block before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame(u8);
+
+const TAIL: u8 = 0x80;
+
+impl Frame {
+    /// The first of a block.
+    pub const fn head(state: State) -> Frame {
+        Frame(state as u8)
+    }
+    /// Any other of a block.
+    pub const fn tail(state: State) -> Frame {
+        Frame(state as u8 | TAIL)
+    }
+    /// What it is used for.
+    pub fn state(self) -> State {
+        State::ALL[usize::from(self.0 & !TAIL)]
+    }
+    /// Whether it continues the block before it.
+    pub const fn is_tail(self) -> bool {
+        self.0 & TAIL != 0
+    }
+}
+
+/// A run of frames that belong together: a free block, a compound page, or single frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Its first frame.
+    pub pfn: usize,
+    /// Its frames.
+    pub pages: usize,
+    /// What it is used for.
+    pub state: State,
+}
+
+impl Snapshot {
+    /// The frame with this number.
+    pub fn frame(&self, pfn: usize) -> Frame {
+        self.frames.get(pfn).copied().unwrap_or(Frame::head(State::Hole))
+    }
+
+    /// How many frames it has, from frame 0 on.
+    pub fn nr_frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Pages of a pageblock.
+    pub fn pages_per_block(&self) -> usize {
+        1 << self.host.block_order
+    }
+
+    /// The type of the pageblock of this number, inferred.
+    pub fn block_type(&self, block: usize) -> MigrateType {
+        self.types.get(block).copied().unwrap_or(MigrateType::Movable)
+    }
+
+    /// The largest order of free lists.
+    pub fn max_order(&self) -> usize {
+        self.zones.iter().map(|z| z.free.len()).max().unwrap_or(1).saturating_sub(1)
+    }
+
+    /// Frames of each state in a range, in the order of [`State::ALL`].
+    pub fn census(&self, frames: Range<usize>) -> [u64; State::ALL.len()] {
+        let mut census = [0; State::ALL.len()];
+        for frame in &self.frames[frames.start.min(self.frames.len())..frames.end.min(self.frames.len())] {
+            census[frame.state() as usize] += 1;
+        }
+        census
+    }
+
+    /// The pieces of a range of frames, by address.
+    pub fn pieces(&self, frames: Range<usize>) -> impl Iterator<Item = Piece> + '_ {
+        let mut at = frames.start;
+        let end = frames.end.min(self.frames.len());
+        std::iter::from_fn(move || {
+            let pfn = (at < end).then_some(at)?;
+            let first = self.frames[pfn];
+            let state = first.state();
+            // Whole free blocks are found by arithmetic, compound pages by their tails.
+            let continues = |f: &Frame| f.is_tail() && f.state() == state;
+            let pages = 1 + self.frames[pfn + 1..end].iter().take_while(|f| continues(f)).count();
+            at = pfn + pages;
+            Some(Piece { pfn, pages, state })
+        })
+    }
+
+    /// Free blocks of each order in a zone, as they are inferred.
+    pub fn free_blocks(&self, zone: &FoundZone) -> Vec<u64> {
+        let mut blocks = vec![0; zone.free.len()];
+        for piece in self.pieces(zone.frames()).filter(|p| p.state == State::Free) {
+            if let Some(n) = blocks.get_mut(piece.pages.ilog2() as usize) {
+                *n += 1;
+            }
+        }
+        blocks
+    }
+
+    /// How much of the free memory is inferred to lie in blocks of the orders that `/proc/buddyinfo` says, from 0 to 1.
+    /// The host went on between the two, so that it is hardly ever 1.
+    pub fn agreement(&self) -> f64 {
+        let (mut differ, mut free) = (0, 0);
+        for zone in &self.zones {
+            for (order, (a, b)) in self.free_blocks(zone).iter().zip(&zone.free).enumerate() {
+                differ += a.abs_diff(*b) << order;
+                free += b << order;
+            }
+        }
+        // A block that is elsewhere is missing in one order and too many in another.
+        1.0 - (differ as f64 / 2.0 / (free as f64).max(1.0)).min(1.0)
+    }
+
+    /// Blocks of `order` that are free as they are, naturally aligned: also of orders above those of free lists.
+    pub fn free_spans(&self, zone: &FoundZone, order: u32) -> u64 {
+        self.count_spans(zone, order, |f| f.state() == State::Free)
+    }
+
+    /// Naturally aligned blocks of `order` whose frames all satisfy `wanted`.
+    pub fn count_spans(&self, zone: &FoundZone, order: u32, wanted: impl Fn(Frame) -> bool) -> u64 {
+        let frames = zone.frames();
+        let Some(pages) = 1usize.checked_shl(order) else { return 0 };
+        let (mut at, mut spans) = (frames.start.next_multiple_of(pages), 0);
+        while at + pages <= frames.end {
+            spans += u64::from(self.frames[at..at + pages].iter().all(|f| wanted(*f)));
+            at += pages;
+        }
+        spans
+    }
+}
+
+/// Pages of the largest block that may start at `pfn`, has at most `room` pages and at most `max_order`.
+pub fn largest_block(pfn: usize, room: usize, max_order: usize) -> usize {
+    let aligned = if pfn == 0 { max_order } else { (pfn.trailing_zeros() as usize).min(max_order) };
+    1 << aligned.min(room.ilog2() as usize)
+}
+
+/// An order of the engine's, if it has it.
+pub fn engine_order(pages: usize) -> Option<Order> {
+    let order = pages.ilog2() as u8;
+    (pages.is_power_of_two() && order <= kontig_mm::types::MAX_ORDER.get()).then(|| Order::new(order))
+}

@@ -1,0 +1,149 @@
+//! Taking a snapshot of a host: its files read in one go, the frames' flags first of all, since they take longest.
+
+use super::{FoundZone, Frame, Host, Snapshot, infer};
+use crate::error::ReadError;
+use crate::frame::{State, is_tail};
+use crate::iomem::IoMem;
+use crate::page_words::PageWords;
+use crate::roots::Roots;
+use kontig_mm::MigrateType;
+use kontig_mm::sysctl::SYSCTLS;
+use kontig_procfs::zoneinfo::Zone;
+use kontig_procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneInfo};
+
+impl Snapshot {
+    /// Looks at every frame of the host. `page_size` is that of its kernel.
+    ///
+    /// # Errors
+    /// The first file that cannot be read: `/proc/kpageflags` needs root.
+    pub fn take(roots: &Roots, page_size: u64) -> Result<Snapshot, ReadError> {
+        let zone_info = parse(roots, "zoneinfo", ZoneInfo::parse)?;
+        let mut frames = read_frames(roots, nr_frames(&zone_info))?;
+        let io = IoMem::read(roots)?;
+        let buddy = parse(roots, "buddyinfo", BuddyInfo::parse)?;
+        let page_types = parse(roots, "pagetypeinfo", PageTypeInfo::parse).ok();
+        let vmstat = parse(roots, "vmstat", VmStat::parse)?;
+
+        let zones = found_zones(&zone_info, &buddy, page_types.as_ref());
+        let block_order = page_types.and_then(|p| p.nodes.first().map(|n| n.block_order)).unwrap_or(9) as u8;
+        let pages_per_block = 1usize << block_order;
+        infer::compound_pages(&mut frames, usize::from(block_order));
+        infer::holes(&mut frames, io.frames(page_size));
+        let mut types = vec![MigrateType::Movable; frames.len().div_ceil(pages_per_block)];
+        for zone in &zones {
+            infer::not_managed(&mut frames, zone, pages_per_block);
+            infer::cached(&mut frames, zone, pages_per_block);
+            infer::free_blocks(&mut frames, zone);
+            infer::types(&mut types, &frames, zone, pages_per_block);
+        }
+        let cpus = zone_info.zones.iter().filter_map(|z| z.populated.as_ref()).map(|p| p.cpus.len()).max();
+        let pinned = match (vmstat.get("nr_foll_pin_acquired"), vmstat.get("nr_foll_pin_released")) {
+            (Some(acquired), Some(released)) => Some(acquired.saturating_sub(released)),
+            _ => None,
+        };
+        let host = Host {
+            kernel: roots.read_proc("sys/kernel/osrelease")?.trim().into(),
+            page_size,
+            block_order,
+            cpus: cpus.unwrap_or(1),
+            pinned,
+            sysctls: sysctls(roots),
+        };
+        Ok(Snapshot { host, zones, frames, types })
+    }
+}
+
+/// The zones with memory, by address.
+pub(crate) fn found_zones(zones: &ZoneInfo, buddy: &BuddyInfo, types: Option<&PageTypeInfo>) -> Vec<FoundZone> {
+    let populated = zones.zones.iter().filter(|z| z.sizes.get("present").is_some_and(|pages| pages > 0));
+    let mut found: Vec<FoundZone> = populated.map(|z| found_zone(z, zones, buddy, types)).collect();
+    found.sort_by_key(|z| z.start);
+    found
+}
+
+/// One more than the last frame of any zone.
+fn nr_frames(zones: &ZoneInfo) -> u64 {
+    let end = |z: &Zone| z.populated.as_ref()?.last.get("start_pfn")?.checked_add(z.sizes.get("spanned")?);
+    zones.zones.iter().filter_map(end).max().unwrap_or(0)
+}
+
+pub(crate) fn parse<T>(
+    roots: &Roots,
+    file: &str,
+    parser: impl Fn(&str, &str) -> Result<T, kontig_procfs::BadText>,
+) -> Result<T, ReadError> {
+    let path = roots.proc(file);
+    Ok(parser(&path.display().to_string(), &roots.read_proc(file)?)?)
+}
+
+/// Every frame's state; a tail has its head's.
+fn read_frames(roots: &Roots, nr_frames: u64) -> Result<Vec<Frame>, ReadError> {
+    let path = roots.proc("kpageflags");
+    let mut words = PageWords::open(&path)?;
+    let mut frames = Vec::with_capacity(nr_frames as usize);
+    let mut head = None;
+    words.read(0, nr_frames, |_, words| {
+        for &flags in words {
+            let own = State::of(flags);
+            let frame = match head {
+                Some(state) if is_tail(flags) => Frame::tail(state),
+                _ if is_tail(flags) => Frame::head(own),
+                _ => {
+                    // What has no tail is a head of nothing; a free frame's tails are inferred.
+                    head = (own != State::Free && own != State::Unknown).then_some(own);
+                    Frame::head(own)
+                }
+            };
+            frames.push(frame);
+        }
+    })?;
+    if frames.is_empty() {
+        return Err(ReadError::malformed(&path, 0, "it has no word for any frame"));
+    }
+    // The kernel's last frames may lie beyond the last section it has words for.
+    frames.resize(nr_frames as usize, Frame::head(State::Hole));
+    Ok(frames)
+}
+
+fn found_zone(zone: &Zone, zones: &ZoneInfo, buddy: &BuddyInfo, page_types: Option<&PageTypeInfo>) -> FoundZone {
+    let size = |name| zone.sizes.get(name).unwrap_or(0);
+    let boost = size("boost");
+    // The marks that the file shows include the boost.
+    let marks = ["min", "low", "high", "promo"].map(|name| size(name).saturating_sub(boost));
+    let free = buddy.zones.iter().find(|z| z.at == zone.at).map(|z| z.of_order.clone());
+    let cpus = zone.populated.iter().flat_map(|p| &p.cpus);
+    let blocks = page_types.and_then(|types| {
+        let table =
+            types.nodes.iter().flat_map(|n| &n.blocks).find(|t| t.zones.iter().any(|(at, _)| *at == zone.at))?;
+        let (_, counts) = table.zones.iter().find(|(at, _)| *at == zone.at)?;
+        let of = |t: MigrateType| table.types.iter().position(|name| name == t.name()).map_or(0, |i| counts[i]);
+        Some(MigrateType::ALL.map(of))
+    });
+    FoundZone {
+        node: zone.at.node,
+        name: zone.at.zone.clone(),
+        start: zone.populated.as_ref().and_then(|p| p.last.get("start_pfn")).unwrap_or(0),
+        spanned: size("spanned"),
+        present: size("present"),
+        managed: size("managed"),
+        marks,
+        boost,
+        protection: ["Normal", "Movable"].map(|highest| protection(zone, zones, highest)),
+        cached: cpus.filter_map(|set| set.lists.get("count")).sum(),
+        free: free.unwrap_or_else(|| vec![0; kontig_mm::types::NR_ORDERS]),
+        blocks,
+    }
+}
+
+/// What the zone keeps from requests that may go up to the zone of this name.
+fn protection(zone: &Zone, zones: &ZoneInfo, highest: &str) -> u64 {
+    let mut of_node = zones.zones.iter().filter(|z| z.at.node == zone.at.node);
+    let place = of_node.position(|z| z.at.zone == highest);
+    place.and_then(|i| zone.protection.get(i)).or(zone.protection.last()).copied().unwrap_or(0)
+}
+
+/// The sysctls the engine knows, as far as this kernel has them. What cannot be read decides nothing here.
+fn sysctls(roots: &Roots) -> Vec<(String, String)> {
+    let of = |name: &str| Some((name.to_string(), roots.read_proc(format!("sys/vm/{name}")).ok()?.trim().to_string()));
+    SYSCTLS.iter().filter(|s| s.is_setting()).filter_map(|s| of(s.short_name())).collect()
+}

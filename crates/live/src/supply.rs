@@ -1,0 +1,206 @@
+//! How many blocks can be had at once: without reclaim, without compaction, and without waking anybody.
+//!
+//! The rule is the allocator's own: a block of order o comes from a free block of that order or of a larger one, which it
+//! splits; and a zone gives none if its free pages would fall below the low mark and what it keeps from requests of this
+//! kind. Higher zones are asked first, larger needs before smaller ones. Blocks above the largest order of the free lists have to be found by
+//! address, which takes a look at every frame.
+
+use crate::need::Need;
+use crate::snapshot::{FoundZone, Snapshot};
+use kontig_mm::state::FrameKind;
+use kontig_mm::types::MAX_ORDER;
+use kontig_mm::{Memory, Order, Pfn};
+use std::collections::BTreeMap;
+
+/// A zone's free memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct ZoneSupply {
+    node: u32,
+    /// Free blocks of each order.
+    free: Vec<u64>,
+    /// Pages above the low mark, for the kernel's requests and for users'.
+    spare: [u64; 2],
+    /// Aligned free blocks above the largest order, by order.
+    spans: BTreeMap<u32, u64>,
+}
+
+/// All free memory, as far as it is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Supply {
+    /// Lowest zones first.
+    zones: Vec<ZoneSupply>,
+}
+
+impl Supply {
+    /// Of a host, by what anybody may read: nothing is known of blocks above the largest order.
+    pub fn of_zones(zones: &[FoundZone]) -> Supply {
+        Supply { zones: zones.iter().map(|z| zone_supply(z, z.free.clone(), BTreeMap::new())).collect() }
+    }
+
+    /// Of a snapshot, for needs of these orders.
+    pub fn of_snapshot(snapshot: &Snapshot, orders: &[u32]) -> Supply {
+        let large = orders.iter().filter(|o| **o as usize > snapshot.max_order());
+        let zone = |z: &FoundZone| {
+            let spans = large.clone().map(|o| (*o, snapshot.free_spans(z, *o))).collect();
+            zone_supply(z, z.free.clone(), spans)
+        };
+        Supply { zones: snapshot.zones.iter().map(zone).collect() }
+    }
+
+    /// Of the engine's machine of these zones.
+    pub fn of_memory(memory: &Memory, zones: &[FoundZone], orders: &[u32]) -> Supply {
+        let large = orders.iter().filter(|o| **o > u32::from(MAX_ORDER.get()));
+        let managed = zones.iter().filter(|z| z.managed > 0).zip(memory.zones());
+        let zone = |(found, z): (&FoundZone, &kontig_mm::Zone)| {
+            let free = Order::all().map(|o| z.nr_free(o)).collect();
+            let spans = large.clone().map(|o| (*o, free_spans(memory, z, *o))).collect();
+            zone_supply(found, free, spans)
+        };
+        Supply { zones: managed.map(zone).collect() }
+    }
+
+    /// How many blocks of each need can be had, all of them together; `None` where that is not known.
+    pub fn obtainable(&self, needs: &[Need]) -> Vec<Option<u64>> {
+        let mut left = self.clone();
+        let mut in_turn: Vec<usize> = (0..needs.len()).collect();
+        // Who may take from anywhere waits for those who may not.
+        in_turn.sort_by_key(|i| (std::cmp::Reverse(needs[*i].order), needs[*i].node.is_none()));
+        let mut found = vec![None; needs.len()];
+        for i in in_turn {
+            found[i] = left.take(&needs[i]);
+        }
+        found
+    }
+
+    /// Whether all needs are met.
+    pub fn meets(&self, needs: &[Need]) -> bool {
+        let enough = |(need, found): (&Need, Option<u64>)| found.is_some_and(|n| n >= need.count);
+        needs.iter().zip(self.obtainable(needs)).all(enough)
+    }
+
+    /// Takes the blocks of a need out, and says how many there were.
+    fn take(&mut self, need: &Need) -> Option<u64> {
+        let mut wanted = need.count;
+        for zone in self.zones.iter_mut().rev().filter(|z| need.node.is_none_or(|n| n == z.node)) {
+            wanted -= zone.take(need, wanted)?;
+        }
+        Some(need.count - wanted)
+    }
+}
+
+impl ZoneSupply {
+    fn take(&mut self, need: &Need, wanted: u64) -> Option<u64> {
+        let class = usize::from(!need.unmovable);
+        let order = need.order as usize;
+        let room = self.spare[class] >> need.order;
+        let max_order = self.free.len() - 1;
+        let taken = match order > max_order {
+            true => {
+                let taken = wanted.min(room).min(*self.spans.get(&need.order)?);
+                let parts = (taken << (order - max_order)).min(self.free[max_order]);
+                self.free[max_order] -= parts;
+                self.spans.iter_mut().for_each(|(o, n)| *n -= (*n).min(taken << need.order >> o));
+                taken
+            }
+            false => self.split_off(order, wanted.min(room)),
+        };
+        let pages = taken << need.order;
+        self.spare.iter_mut().for_each(|spare| *spare = spare.saturating_sub(pages));
+        Some(taken)
+    }
+
+    /// Takes blocks of an order the free lists have, the smallest that fit first.
+    fn split_off(&mut self, order: usize, wanted: u64) -> u64 {
+        let mut left = wanted;
+        for from in order..self.free.len() {
+            let of_each = 1 << (from - order);
+            let whole = self.free[from].min(left / of_each);
+            self.free[from] -= whole;
+            left -= whole * of_each;
+            if left > 0 && self.free[from] > 0 {
+                // One more is split, and leaves smaller ones.
+                self.free[from] -= 1;
+                let rest = of_each - left;
+                (order..from).for_each(|o| self.free[o] += rest >> (o - order) & 1);
+                left = 0;
+            }
+        }
+        wanted - left
+    }
+}
+
+fn zone_supply(zone: &FoundZone, free: Vec<u64>, spans: BTreeMap<u32, u64>) -> ZoneSupply {
+    let pages: u64 = free.iter().enumerate().map(|(order, n)| n << order).sum();
+    let kept = zone.marks[1] + zone.boost;
+    let spare = zone.protection.map(|protection| pages.saturating_sub(kept + protection));
+    ZoneSupply { node: zone.node, free, spare, spans }
+}
+
+/// Naturally aligned blocks of an order above the largest that consist of free blocks.
+fn free_spans(memory: &Memory, zone: &kontig_mm::Zone, order: u32) -> u64 {
+    let pages = 1u64 << order;
+    let is_free = |pfn: u64| {
+        let tag = memory.frames().tag(Pfn::new(pfn as u32));
+        matches!(tag.kind(), FrameKind::Buddy(_)) && tag.order() == MAX_ORDER
+    };
+    let first = u64::from(zone.start.get()).next_multiple_of(pages);
+    let last = u64::from(zone.end.get());
+    let starts = (first..).step_by(pages as usize).take_while(|start| start + pages <= last);
+    starts.filter(|start| (*start..start + pages).step_by(1 << MAX_ORDER.get()).all(is_free)).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(free: [u64; 4], low: u64) -> FoundZone {
+        FoundZone {
+            node: 0,
+            name: "Normal".into(),
+            start: 0,
+            spanned: 1024,
+            present: 1024,
+            managed: 1024,
+            marks: [0, low, 0, 0],
+            boost: 0,
+            protection: [0, 0],
+            cached: 0,
+            free: free.into(),
+            blocks: None,
+        }
+    }
+
+    fn need(count: u64, order: u32) -> Need {
+        Need { count, order, node: None, unmovable: false }
+    }
+
+    #[test]
+    fn larger_blocks_are_split_and_what_they_leave_is_used() {
+        let supply = Supply::of_zones(&[zone([0, 1, 0, 2], 0)]);
+        assert_eq!(supply.obtainable(&[need(9, 1)]), [Some(9)]);
+        assert_eq!(supply.obtainable(&[need(10, 1)]), [Some(9)]);
+        assert_eq!(supply.obtainable(&[need(6, 1), need(1, 3)]), [Some(5), Some(1)]);
+        assert_eq!(supply.obtainable(&[need(3, 1), need(1, 2), need(1, 3)]), [Some(3), Some(1), Some(1)]);
+        assert!(supply.meets(&[need(9, 1)]) && !supply.meets(&[need(10, 1)]));
+    }
+
+    #[test]
+    fn a_zone_keeps_what_its_low_mark_says() {
+        let supply = Supply::of_zones(&[zone([0, 0, 0, 4], 9)]);
+        assert_eq!(supply.obtainable(&[need(4, 3)]), [Some(2)]);
+    }
+
+    #[test]
+    fn another_nodes_blocks_do_not_count() {
+        let other = FoundZone { node: 1, ..zone([0, 0, 0, 3], 0) };
+        let supply = Supply::of_zones(&[zone([0, 0, 0, 2], 0), other]);
+        assert_eq!(supply.obtainable(&[Need { node: Some(1), ..need(9, 3) }]), [Some(3)]);
+        assert_eq!(supply.obtainable(&[need(9, 3)]), [Some(5)]);
+    }
+
+    #[test]
+    fn without_a_look_at_the_frames_nothing_is_known_of_the_largest_blocks() {
+        let supply = Supply::of_zones(&[zone([0, 0, 0, 4], 0)]);
+        assert_eq!(supply.obtainable(&[need(1, 5)]), [None]);
+    }
+}
