@@ -117,23 +117,22 @@ pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
     let print = |made: Result<Made, RecordError>| {
         bar.suspend(|| made.map_err(told).and_then(|made| crate::print(&summary(&made))))
     };
-    let made_again = |ready: &Ready<'_>, plan: &Plan, out: &Path| -> Result<Ending, LabError> {
+    let differs = |ready: &Ready<'_>, plan: &Plan, out: &Path| -> Result<bool, LabError> {
         let differing = ready.again(plan, out, &control).map_err(told)?;
         let (folder, said) = match &differing {
             None => (out.display(), "a second boot has given the same bytes".to_string()),
             Some(file) => (out.display(), format!("a second boot has given another {file}")),
         };
         bar.suspend(|| crate::print(&format!("{folder}: {said}\n")))?;
-        Ok(if differing.is_some() { Ending::Different } else { Ending::Done })
+        Ok(differing.is_some())
     };
     let done = match &plans[..] {
         several if a.again => Ready::new(&kernel, &control).map_err(told).and_then(|ready| {
-            several.iter().try_fold(Ending::Done, |ending, (plan, out)| {
-                Ok(match made_again(&ready, plan, out)? {
-                    Ending::Done => ending,
-                    Ending::Different => Ending::Different,
-                })
-            })
+            let mut any = false;
+            for (plan, out) in several {
+                any |= differs(&ready, plan, out)?;
+            }
+            Ok(if any { Ending::Different } else { Ending::Done })
         }),
         [(plan, out)] => print(kontig_recorder::record(plan, &kernel, out, &control)).map(|()| Ending::Done),
         // Of several, those that are there already are left as they are: whoever was interrupted goes on.
