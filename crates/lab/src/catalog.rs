@@ -155,19 +155,8 @@ fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
 /// A machine by name or file, with the text it came from.
 pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
     let (m, source) = find("machine", MACHINES, name, parse_machine, |m| &m.name)?;
-    m.check_disks().map_err(|wrong| source.wrong(Wrong { way: wrong.way, reason: wrong.reason }))?;
-    check_machine(&m).map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
+    m.check().map_err(|wrong| source.wrong(Wrong { way: wrong.way, reason: wrong.reason }))?;
     Ok((m, source.text))
-}
-
-/// Whether a machine can be made and its costs be added up.
-pub(crate) fn check_machine(m: &MachineFile) -> Result<(), String> {
-    /// A second: sums of costs are picoseconds in 64 bits.
-    const MOST_NS: f64 = 1e9;
-    if let Some((name, cost)) = m.costs.iter().find(|(_, c)| !(0.0..=MOST_NS).contains(&c.ns)) {
-        return Err(format!("cost {name} = {} ns is not from 0 to {MOST_NS}", cost.ns));
-    }
-    kontig_mm::Memory::check_spec(&m.spec()?)
 }
 
 /// All machines.

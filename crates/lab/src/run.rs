@@ -202,6 +202,9 @@ impl Running<'_> {
                 let program = task.start(&Start { free_pages, seed, ..Start::default() });
                 let program = program.map_err(|e| LabError::Asked(AskedWrongly::Value(e)))?;
                 let id = self.machine.spawn(Box::new(program), placement);
+                self.machine
+                    .set_mempolicy(id, task.memory)
+                    .map_err(|e| LabError::Asked(AskedWrongly::Value(e.to_string())))?;
                 copies.push(id);
                 self.programs.push(Spawned { id, task: called(task) });
             }

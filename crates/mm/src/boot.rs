@@ -56,6 +56,45 @@ pub struct InUse {
     pub frames: Vec<Range<u32>>,
 }
 
+/// What is wrong with a specification.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WrongSpec {
+    /// The zone it is of, if it is of one.
+    pub zone: Option<usize>,
+    /// A line.
+    pub reason: String,
+}
+
+impl MachineSpec {
+    /// Whether there can be this zone, beside those before it.
+    fn check_zone(&self, i: usize) -> Result<(), String> {
+        let z = &self.zones[i];
+        if z.node > 63 {
+            return Err(format!("nodes are numbered 0 to 63, not {}", z.node));
+        }
+        let at = format!("node {} zone {}", z.node, z.kind.name());
+        let aligned = |pfn: u32| pfn.is_multiple_of(PAGEBLOCK_PAGES);
+        if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
+            return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
+        }
+        let same_node = |other: &&ZoneSpec| other.node == z.node && other.start < z.start;
+        if let Some(other) = self.zones.iter().find(|o| same_node(o) && o.kind >= z.kind) {
+            return Err(format!("{at}: lies above zone {} of the same node", other.kind.name()));
+        }
+        if self.zones[..i].last().is_some_and(|before| z.start < before.end) {
+            return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
+        }
+        if z.end > MAX_FRAMES {
+            return Err(format!("{at}: ends at pfn {}: a machine has at most 8 TiB, pfn {MAX_FRAMES}", z.end));
+        }
+        let spanned = u64::from(z.end - z.start);
+        if z.managed > z.present || z.present > spanned {
+            return Err(format!("{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold", z.managed, z.present));
+        }
+        Ok(())
+    }
+}
+
 impl Memory {
     /// A machine with all its memory free, as after boot: every pageblock movable, the free lists in
     /// the order that boot leaves them in, all watermarks computed.
@@ -97,52 +136,24 @@ impl Memory {
     ///
     /// # Errors
     /// Says in one line what is wrong with the specification.
-    pub fn check_spec(spec: &MachineSpec) -> Result<(), String> {
+    pub fn check_spec(spec: &MachineSpec) -> Result<(), WrongSpec> {
+        let wrong = |reason: String| Err(WrongSpec { zone: None, reason });
         if spec.cpus == 0 || spec.cpus > usize::from(u16::MAX) {
-            return Err(format!("a machine has 1 to 65535 CPUs, not {}", spec.cpus));
+            return wrong(format!("a machine has 1 to 65535 CPUs, not {}", spec.cpus));
         }
         if spec.zones.is_empty() {
-            return Err("a machine has at least one zone".into());
+            return wrong("a machine has at least one zone".into());
         }
         // Sets of zones and of nodes are the bits of a word.
         if spec.zones.len() > 64 {
-            return Err(format!("a machine has at most 64 zones, not {}", spec.zones.len()));
+            return wrong(format!("a machine has at most 64 zones, not {}", spec.zones.len()));
         }
-        if let Some(z) = spec.zones.iter().find(|z| z.node > 63) {
-            return Err(format!("nodes are numbered 0 to 63, not {}", z.node));
-        }
-        let mut last_end = 0;
-        for z in &spec.zones {
-            let at = format!("node {} zone {}", z.node, z.kind.name());
-            let aligned = |pfn: u32| pfn.is_multiple_of(PAGEBLOCK_PAGES);
-            if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
-                return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
-            }
-            let same_node = |other: &&ZoneSpec| other.node == z.node && other.start < z.start;
-            if let Some(other) = spec.zones.iter().find(|o| same_node(o) && o.kind >= z.kind) {
-                return Err(format!("{at}: lies above zone {} of the same node", other.kind.name()));
-            }
-            if z.start < last_end {
-                return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
-            }
-            if z.end > MAX_FRAMES {
-                return Err(format!("{at}: ends at pfn {}: a machine has at most 8 TiB, pfn {MAX_FRAMES}", z.end));
-            }
-            let spanned = u64::from(z.end - z.start);
-            if z.managed > z.present || z.present > spanned {
-                return Err(format!(
-                    "{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold",
-                    z.managed, z.present
-                ));
-            }
-            last_end = z.end;
-        }
-        Ok(())
+        (0..spec.zones.len()).try_for_each(|i| spec.check_zone(i).map_err(|reason| WrongSpec { zone: Some(i), reason }))
     }
 
     /// A machine whose frames are in nobody's hands yet: neither free nor allocated nor reserved.
     pub(crate) fn empty(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
-        Memory::check_spec(spec)?;
+        Memory::check_spec(spec).map_err(|wrong| wrong.reason)?;
         let nr_nodes = spec.zones.iter().map(|z| z.node).max().map_or(0, |n| n + 1);
         let frames = spec.zones.iter().map(|z| z.end).max().unwrap_or(0);
         let frames = Frames::new(frames);

@@ -19,7 +19,18 @@ pub struct Cost {
     pub source: String,
 }
 
+/// A second: sums of costs are picoseconds in 64 bits.
+const MOST_NS: f64 = 1e9;
+
 impl Cost {
+    /// Whether a thing of this name can cost that.
+    pub(crate) fn check(&self, name: &str) -> Result<(), String> {
+        if (0.0..=MOST_NS).contains(&self.ns) {
+            return Ok(());
+        }
+        Err(format!("cost {name} = {} ns is not from 0 to {MOST_NS}", self.ns))
+    }
+
     /// Whole picoseconds: sums of integers are the same on every machine.
     pub(crate) fn ps(&self) -> u64 {
         (self.ns * 1000.0).round() as u64

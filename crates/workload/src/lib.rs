@@ -31,6 +31,7 @@ mod limits;
 pub mod mmap_latency;
 mod named;
 mod process_script;
+mod room;
 mod workload;
 mod wrong;
 
@@ -38,6 +39,7 @@ pub use benchmark::{Benchmark, Measured, Start};
 pub use kind::Kind;
 pub use limits::{LONGEST_PAUSE_US, within};
 pub use named::{Named, WORKLOADS};
+pub use room::Room;
 pub use scenario::{End, Phase, Scenario, Started, Task};
-pub use workload::{PhaseEntry, TaskEntry, Workload};
+pub use workload::{MemoryEntry, PhaseEntry, TaskEntry, Workload};
 pub use wrong::Wrong;
