@@ -27,11 +27,14 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/desktop-8g.toml",
     "machines/tiny-64m.toml",
     "machines/guest-512m.toml",
+    "machines/haswell-2s-64g.toml",
 ];
 const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugepage-latency.toml",
     "experiments/java-heap.toml",
     "experiments/stutter.toml",
+    "experiments/thpscale.toml",
+    "experiments/usemem.toml",
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
 ];
@@ -39,6 +42,8 @@ const TARGETS: &[(&str, &str)] = data![
     "experiments/targets/hugepage-latency.toml",
     "experiments/targets/java-heap.toml",
     "experiments/targets/stutter.toml",
+    "experiments/targets/thpscale.toml",
+    "experiments/targets/usemem.toml",
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",
 ];

@@ -8,7 +8,9 @@ use crate::hugealloc::HugeAlloc;
 use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
 use crate::steps::Steps;
+use crate::thpscale::Thpscale;
 use crate::unmovable::FragmentUnmovable;
+use crate::usemem::Usemem;
 use crate::watch::Watch;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +38,10 @@ pub enum Kind {
     Steps(Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
+    /// Processes go over memory and a file with more and more threads.
+    Usemem(Usemem),
+    /// Threads fault in huge pages where half of each is free.
+    Thpscale(Thpscale),
 }
 
 impl Kind {
@@ -60,6 +66,8 @@ impl Kind {
             Kind::Churn(b) => Task::new(b),
             Kind::Steps(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
+            Kind::Usemem(b) => Task::new(b),
+            Kind::Thpscale(b) => Task::new(b),
         })
     }
 }

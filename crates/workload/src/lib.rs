@@ -17,7 +17,9 @@ pub mod latencies;
 pub mod pattern;
 pub mod scenario;
 pub mod steps;
+pub mod thpscale;
 pub mod unmovable;
+pub mod usemem;
 pub mod watch;
 
 mod benchmark;
