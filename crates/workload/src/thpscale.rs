@@ -3,21 +3,20 @@
 //!
 //! Each thread maps its share of the memory and fills it, and unmaps the first half of every 2 MiB. It maps half as much again,
 //! to be faulted in later, and a quarter as much of a file, which it reads page by page. When all threads have come so far they
-//! fault the second mapping in, 2 MiB at a time: a byte is written; `mincore` of the page 64 further on says whether a huge page
-//! came; the rest is written. That is done with each number of threads, after the page cache was dropped. Source: `thpscale.c` of
+//! fault the second mapping in ([`crate::huge_faults`]). That is done with each number of threads, after the page cache was dropped. Source: `thpscale.c` of
 //! MMTests (2016), which has the share rounded up to 2 MiB and 6 MiB more, and faults in as much as the unrounded share's half.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::heap::{all_fit, pages};
+use crate::huge_faults::FaultLoop;
 use crate::latencies::Latencies;
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Region, Thread, Value};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 
-/// Pages of a huge page, those of it that are unmapped, and the one that is asked about.
+/// Pages of a huge page, and those of it that are unmapped.
 const HUGE: u32 = 512;
 const HOLE: u32 = 256;
-const ASKED_ABOUT: u32 = 64;
 /// What a share is rounded up by: 8 MiB less a byte, down to 2 MiB.
 const ROUND_UP: u32 = 4 * HUGE - 1;
 
@@ -158,9 +157,7 @@ impl Program for Driver {
                 stage: Stage::Begin,
                 filled: None,
                 fresh: None,
-                next: 0,
-                base: self.took[self.next].0.clone(),
-                huge: self.took[self.next].1.clone(),
+                took: self.took[self.next].clone(),
             }))
         };
         todo.extend((0..threads).map(thread));
@@ -169,9 +166,10 @@ impl Program for Driver {
     fn joined(&mut self, thread: Box<dyn Program>) {
         let thread: Box<dyn Any> = thread;
         if let Ok(faulter) = thread.downcast::<Faulter>() {
-            let (base, huge) = &mut self.took[self.next];
-            add(base, &faulter.base);
-            add(huge, &faulter.huge);
+            let Stage::End(faults) = &faulter.stage else { return };
+            let ((base, huge), (more_base, more_huge)) = (&mut self.took[self.next], faults.took());
+            add(base, more_base);
+            add(huge, more_huge);
         }
     }
 
@@ -201,27 +199,25 @@ struct Faulter {
     /// What it has filled, and what it faults in at last.
     filled: Option<Region>,
     fresh: Option<Region>,
-    /// The huge page that is next.
-    next: u32,
-    base: Latencies,
-    huge: Latencies,
+    /// As what it records base and huge faults; nothing is recorded yet.
+    took: (Latencies, Latencies),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Stage {
     Begin,
     Fill,
     Fresh,
     Read,
     Wait,
-    Faults(Region),
-    End,
+    Faults(FaultLoop),
+    End(FaultLoop),
 }
 
 impl Program for Faulter {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
-        let (Some(first), Some(last)) = (done.first(), done.last()) else { return };
-        match (self.stage, last.value) {
+        let Some(last) = done.last() else { return };
+        match (&mut self.stage, last.value) {
             (Stage::Begin, _) => {
                 self.stage = Stage::Fill;
                 todo.push(Op::Mmap { pages: self.pages });
@@ -249,36 +245,24 @@ impl Program for Faulter {
             }
             (Stage::Wait, _) => {
                 let Some(fresh) = self.fresh else { return };
-                self.stage = Stage::Faults(fresh);
-                self.fault_in(fresh, todo);
+                let mut faults = FaultLoop::over(fresh, self.chunks * HUGE, self.took.clone());
+                faults.next(done, todo);
+                self.stage = Stage::Faults(faults);
             }
-            (Stage::Faults(fresh), _) => {
-                if let [_, Outcome { value: Value::Pages(there), .. }, _] = done {
-                    let class = if *there > 0 { &mut self.huge } else { &mut self.base };
-                    class.record(last.end_ns - first.start_ns);
+            (Stage::Faults(faults), _) => {
+                faults.next(done, todo);
+                if todo.is_empty() {
+                    self.stage = Stage::End(faults.clone());
+                    let all = [self.filled, self.fresh, Some(self.of_file)];
+                    todo.extend(all.into_iter().flatten().map(Op::Munmap));
                 }
-                self.fault_in(fresh, todo);
             }
             _ => {}
         }
     }
 
     fn progress(&self) -> f64 {
-        f64::from(self.next) / f64::from(self.chunks.max(1))
-    }
-}
-
-impl Faulter {
-    /// The next huge page; with none left, all memory is given back.
-    fn fault_in(&mut self, fresh: Region, todo: &mut Batch) {
-        if self.next == self.chunks {
-            self.stage = Stage::End;
-            let all = [self.filled, self.fresh, Some(self.of_file)];
-            return todo.extend(all.into_iter().flatten().map(Op::Munmap));
-        }
-        let of = |first, pages| Region { first: fresh.first + self.next * HUGE + first, pages, ..fresh };
-        todo.extend([Op::Touch(of(0, 1)), Op::Mincore(of(ASKED_ABOUT, 1)), Op::Touch(of(0, HUGE))]);
-        self.next += 1;
+        0.0
     }
 }
 

@@ -78,7 +78,7 @@ fn thpscale_counts_every_huge_page_it_faults_in_as_huge_or_not() {
         };
         assert_eq!(faults("fault-base-1") + faults("fault-huge-1"), 38, "{profile}: half of 152 MiB");
         assert_eq!(faults("fault-base-3") + faults("fault-huge-3"), 3 * 12, "{profile}");
-        assert!(m.memory().vmstat().get(VmEvent::ThpFaultAlloc) > before);
+        assert!(m.memory().vmstat().get(VmEvent::ThpFaultAlloc) > before, "{profile}");
         let users: u64 = m.memory().zones().iter().map(|zone| zone.nr_lru()).sum();
         assert!(users <= 152 * 256, "{profile}: {users} pages of the file");
     }
