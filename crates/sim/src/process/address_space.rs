@@ -166,6 +166,7 @@ impl Mapping {
         self.entries.get(page).filter(|_| !self.entries.is(page, Mark::Elsewhere))
     }
     /// What a page's entry holds, of those that map single pages.
+    #[inline(always)]
     pub(crate) fn entry(&self, page: u32) -> Entry {
         match self.entries.get(page) {
             None => Entry::None,
@@ -187,10 +188,6 @@ impl Mapping {
     /// The same, to be changed.
     pub(crate) fn file_mut(&mut self) -> &mut FileMap {
         self.file.as_mut().expect("it maps a file")
-    }
-    /// Whether a page was used.
-    pub(crate) fn is_accessed(&self, page: u32) -> bool {
-        self.entries.is(page, Mark::Accessed)
     }
     /// What is read with a page that is brought back from swap.
     pub(crate) fn swap_window(&mut self) -> &mut Window {
@@ -252,14 +249,13 @@ impl Mapping {
     /// A page was used, and written to.
     #[inline(always)]
     pub(crate) fn used(&mut self, page: u32, written: bool) {
-        self.entries.mark(page, Mark::Accessed, true);
-        if written {
-            self.entries.mark(page, Mark::Dirty, true);
-        }
+        self.entries.used(page, written);
     }
+    /// Unmaps a page, if it is mapped singly: what its entry held, and whether it was used.
     #[inline(always)]
-    pub(crate) fn clear_pte(&mut self, page: u32) {
-        self.entries.unmap(page);
+    pub(crate) fn take(&mut self, page: u32) -> Option<(Entry, bool)> {
+        let taken = self.entries.take(page)?;
+        Some((if taken.is_elsewhere { elsewhere(taken.at) } else { Entry::Frame(taken.at) }, taken.was_accessed))
     }
     /// Whether nothing of a page's 2 MiB range is mapped.
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
@@ -493,7 +489,7 @@ impl AddressSpaces {
     pub(crate) fn unmap_page(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
         let Some(page) = self.maps(mapping, index, pfn) else { return false };
         let m = &mut self.mappings[mapping];
-        m.clear_pte(page);
+        m.take(page);
         self.spaces[m.process].running > 0
     }
 

@@ -30,6 +30,15 @@ pub(crate) enum Mark {
     Elsewhere,
 }
 
+/// What an entry held that maps nothing any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// The frame, unless it is elsewhere.
+    pub(crate) at: Pfn,
+    pub(crate) is_elsewhere: bool,
+    pub(crate) was_accessed: bool,
+}
+
 /// The marks of 32 pages, a word each.
 type Marks = [u32; 4];
 
@@ -342,12 +351,21 @@ impl PageTables {
         self.set(page, to);
     }
 
-    /// Unmaps a page that is mapped.
+    /// Marks a page as used, and written to, where marks are kept.
     #[inline(always)]
-    pub(crate) fn unmap(&mut self, page: u32) {
-        debug_assert!(self.get(page).is_some());
+    pub(crate) fn used(&mut self, page: u32, written: bool) {
+        if let Some(marks) = self.marks.get_mut(page as usize / 32) {
+            marks[Mark::Accessed as usize] |= 1 << (page % 32);
+            marks[Mark::Dirty as usize] |= u32::from(written) << (page % 32);
+        }
+    }
+
+    /// Unmaps a page, if it is mapped: what its entry held, and what was said of it.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, page: u32) -> Option<Taken> {
         let (table, at) = Self::at(page);
         let (table, mapped, full) = self.table(table);
+        let at_entry = table.get(at, mapped, full)?;
         match &mut table.form {
             Form::Full(number) => full.set(*number, at, 0),
             Form::Linear { .. } | Form::Packed(_) => mapped[at as usize / 32] &= !(1 << (at % 32)),
@@ -359,9 +377,16 @@ impl PageTables {
             }
             *table = Table::EMPTY;
         }
+        let mut taken = Taken { at: Pfn::new(at_entry), is_elsewhere: false, was_accessed: false };
         if let Some(marks) = self.marks.get_mut(page as usize / 32) {
-            marks.iter_mut().for_each(|word| *word &= !(1 << (page % 32)));
+            let bit = 1 << (page % 32);
+            taken.is_elsewhere = marks[Mark::Elsewhere as usize] & bit != 0;
+            taken.was_accessed = marks[Mark::Accessed as usize] & bit != 0;
+            for word in marks {
+                *word &= !bit;
+            }
         }
+        Some(taken)
     }
 
     /// Asks for what says where a page's entry is; the page may be none of the mapping's.
@@ -430,9 +455,8 @@ mod tests {
                     }
                     Do::Unmap { first, pages } => {
                         for page in first..(first + pages).min(PAGES) {
-                            if plain.remove(&page).is_some() {
-                                tables.unmap(page);
-                            }
+                            let taken = tables.take(page).map(|taken| taken.at.get());
+                            prop_assert_eq!(taken, plain.remove(&page));
                         }
                     }
                     Do::Move { page, to } => {
