@@ -10,10 +10,12 @@
 
 pub mod churn;
 pub mod compact;
+pub mod fio;
 pub mod forking_store;
 pub mod fragmenter;
 pub mod guests;
 pub mod heap;
+pub mod huge_faults;
 pub mod hugealloc;
 pub mod kbuild;
 pub mod latencies;
