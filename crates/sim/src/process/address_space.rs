@@ -281,10 +281,10 @@ impl Mapping {
     pub(crate) fn is_advised_huge(&self) -> bool {
         self.huge
     }
-    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, no table there yet.
+    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, and nothing of it is mapped.
     pub(crate) fn has_room_for_huge(&self, page: u32) -> bool {
         let start = page & !(TABLE_PAGES - 1);
-        self.table(page).page().is_none() && start + TABLE_PAGES <= self.pages
+        start + TABLE_PAGES <= self.pages && self.is_range_empty(page)
     }
     /// `madvise(MADV_HUGEPAGE)`.
     pub(crate) fn advise_huge(&mut self) {
