@@ -23,7 +23,7 @@ pub struct ExplainArgs {
     /// Judge by rules of your own instead of those that come along
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Say which rules do not hold here, too
+    /// Say which conditions hold, and which rules do not hold here, too
     #[arg(long)]
     all: bool,
     /// Print one JSON document (schema kontig.explain/1)
@@ -88,7 +88,7 @@ fn text(e: &Explanation, all: bool, width: usize) -> String {
         if !of_this.is_empty() {
             text += &format!("\n{title}\n");
         }
-        text += &of_this.iter().map(|f| finding(f, width)).collect::<Vec<_>>().join("\n");
+        text += &of_this.iter().map(|f| finding(f, all, width)).collect::<Vec<_>>().join("\n");
     }
     if e.findings.is_empty() {
         text += "\nNothing was found.\n";
@@ -110,14 +110,14 @@ fn text(e: &Explanation, all: bool, width: usize) -> String {
     text
 }
 
-fn finding(f: &Finding, width: usize) -> String {
+fn finding(f: &Finding, all: bool, width: usize) -> String {
     let mut text = wrap("  ", &f.title, 2, width);
     text += &wrap("    ", &f.reason, 4, width);
     let lines = [
         ("do", Some(&f.r#do)),
         ("undo", f.undo.as_ref()),
         ("cost", f.cost.as_ref()),
-        ("because", Some(&f.because.join("; "))),
+        ("because", Some(&f.because.join("; ")).filter(|_| all)),
         ("kernels", Some(&format!("{}, see {}", f.kernels, f.source))),
     ]
     .map(|(name, line)| {
