@@ -166,6 +166,7 @@ impl Mapping {
         self.entries.get(page).filter(|_| !self.entries.is(page, Mark::Elsewhere))
     }
     /// What a page's entry holds, of those that map single pages.
+    #[inline(always)]
     pub(crate) fn entry(&self, page: u32) -> Entry {
         match self.entries.get(page) {
             None => Entry::None,
@@ -187,10 +188,6 @@ impl Mapping {
     /// The same, to be changed.
     pub(crate) fn file_mut(&mut self) -> &mut FileMap {
         self.file.as_mut().expect("it maps a file")
-    }
-    /// Whether a page was used.
-    pub(crate) fn is_accessed(&self, page: u32) -> bool {
-        self.entries.is(page, Mark::Accessed)
     }
     /// What is read with a page that is brought back from swap.
     pub(crate) fn swap_window(&mut self) -> &mut Window {
@@ -247,14 +244,13 @@ impl Mapping {
     /// A page was used, and written to.
     #[inline(always)]
     pub(crate) fn used(&mut self, page: u32, written: bool) {
-        self.entries.mark(page, Mark::Accessed, true);
-        if written {
-            self.entries.mark(page, Mark::Dirty, true);
-        }
+        self.entries.used(page, written);
     }
+    /// Unmaps a page, if it is mapped singly: what its entry held, and whether it was used.
     #[inline(always)]
-    pub(crate) fn clear_pte(&mut self, page: u32) {
-        self.entries.unmap(page);
+    pub(crate) fn take(&mut self, page: u32) -> Option<(Entry, bool)> {
+        let taken = self.entries.take(page)?;
+        Some((if taken.is_elsewhere { elsewhere(taken.at) } else { Entry::Frame(taken.at) }, taken.was_accessed))
     }
     /// Whether nothing of a page's 2 MiB range is mapped.
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
@@ -280,10 +276,10 @@ impl Mapping {
     pub(crate) fn is_advised_huge(&self) -> bool {
         self.huge
     }
-    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, no table there yet.
+    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, and nothing of it is mapped.
     pub(crate) fn has_room_for_huge(&self, page: u32) -> bool {
         let start = page & !(TABLE_PAGES - 1);
-        self.table(page).page().is_none() && start + TABLE_PAGES <= self.pages
+        start + TABLE_PAGES <= self.pages && self.is_range_empty(page)
     }
     /// `madvise(MADV_HUGEPAGE)`.
     pub(crate) fn advise_huge(&mut self) {
@@ -488,7 +484,7 @@ impl AddressSpaces {
     pub(crate) fn unmap_page(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
         let Some(page) = self.maps(mapping, index, pfn) else { return false };
         let m = &mut self.mappings[mapping];
-        m.clear_pte(page);
+        m.take(page);
         self.spaces[m.process].running > 0
     }
 
