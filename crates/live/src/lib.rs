@@ -6,6 +6,7 @@
 //!
 //! All files are found below [`Roots`], so that a recorded tree is read as the host itself is.
 
+pub mod age;
 pub mod check;
 pub mod error;
 pub mod frame;
@@ -14,6 +15,7 @@ pub mod machine;
 pub mod need;
 pub mod obstacles;
 pub mod page_words;
+pub mod prepare;
 pub mod roots;
 pub mod snapshot;
 pub mod supply;
