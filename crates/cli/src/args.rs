@@ -15,7 +15,8 @@ use std::path::PathBuf;
         kontig run hugealloc --machine xeon-64g --profile 6.1 --set vm.compaction_proactiveness=60\n                                                    \
         what if?\n  \
         kontig profile diff 6.1 7.2                       what changed between two kernels, rule by rule\n\n\
-        Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs."
+        Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result \
+        differs; 5 more privilege is needed."
 )]
 pub struct Cli {
     /// What to do.
@@ -26,6 +27,9 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Say what this host's memory is like: huge pages at hand, fragmentation, stalls, settings
+    #[command(after_help = crate::live::status::HELP)]
+    Status(crate::live::status::StatusArgs),
     /// Run published experiments and hold the results against what was published
     #[command(after_help = "Examples:\n  \
         kontig reproduce hugepage-latency\n  \

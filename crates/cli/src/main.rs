@@ -1,12 +1,14 @@
 //! `kontig`: the command line.
 //!
-//! Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs.
+//! Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs; 5 more
+//! privilege is needed.
 //! Results go to standard output, everything else to standard error.
 
 mod args;
 mod bench;
 mod interrupt;
 mod list;
+mod live;
 mod oracle;
 mod profile;
 mod progress;
@@ -29,6 +31,8 @@ enum Ending {
     Done,
     /// With a recording that the engine does not reproduce, or a result that a rerun does not.
     Different,
+    /// Not allowed to read what it needs, which it has said.
+    Unpermitted,
 }
 
 fn main() -> ExitCode {
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Different) => ExitCode::from(3),
+        Ok(Ending::Unpermitted) => ExitCode::from(5),
         Err(e) => {
             say(&e.to_string());
             ExitCode::from(e.exit_code())
@@ -55,6 +60,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Rerun(a) => return reproduce::rerun(&a),
         Command::Profile(c) => profile::profile(&c),
         Command::Bench(a) => bench::bench(&a),
+        Command::Status(a) => return live::status::status(&a),
         Command::List { json } => list::list(json),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -2,7 +2,12 @@
 
 /// Columns to fill: the terminal's, as far as lines stay readable.
 pub fn width() -> usize {
-    terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(w, _)| usize::from(w.0)).clamp(60, 100)
+    columns().unwrap_or(80).clamp(60, 100)
+}
+
+/// The terminal's columns; none where there is no terminal.
+pub fn columns() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0))
 }
 
 /// A text after a head that stays as it is, in lines of at most `width` columns, those after the first indented; a longer

@@ -3,11 +3,15 @@
 //! Source: kernel-behaviour §5.2, §5.10, and seed 000. Divisions truncate as the kernel's do.
 
 use crate::state::{Memory, Zone};
-use crate::types::{NR_ORDERS, NodeId, Order, PAGEBLOCK_ORDER};
+use crate::types::{NodeId, Order, PAGEBLOCK_ORDER};
 
 /// Free memory of a zone as an order sees it.
+///
+/// The order is any number, since a real kernel's free lists may have more orders than the engine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ContigInfo {
+    /// The order.
+    pub order: u32,
     /// Free pages on the lists.
     pub free_pages: u64,
     /// Free blocks, of any size.
@@ -18,13 +22,13 @@ pub struct ContigInfo {
 
 impl ContigInfo {
     /// From the number of free blocks of each order.
-    pub fn new(nr_free: &[u64; NR_ORDERS], order: Order) -> ContigInfo {
-        let mut info = ContigInfo { free_pages: 0, blocks: 0, suitable: 0 };
-        for (o, &n) in nr_free.iter().enumerate() {
+    pub fn new(nr_free: &[u64], order: u32) -> ContigInfo {
+        let mut info = ContigInfo { order, free_pages: 0, blocks: 0, suitable: 0 };
+        for (o, &n) in (0..).zip(nr_free) {
             info.blocks += n;
             info.free_pages += n << o;
-            if o >= order.index() {
-                info.suitable += n << (o - order.index());
+            if o >= order {
+                info.suitable += n << (o - order);
             }
         }
         info
@@ -32,45 +36,45 @@ impl ContigInfo {
 
     /// The fragmentation index, −1000 where a block is at hand: towards 0, memory is lacking; towards 1000, it is
     /// there but in pieces. (With very few blocks it can be slightly negative.)
-    pub fn fragmentation_index(&self, order: Order) -> i64 {
+    pub fn fragmentation_index(&self) -> i64 {
         if self.blocks == 0 {
             return 0;
         }
         if self.suitable > 0 {
             return -1000;
         }
-        let requested = self.free_pages * 1000 / u64::from(order.pages());
+        let requested = (self.free_pages * 1000) >> self.order;
         1000 - ((1000 + requested) / self.blocks) as i64
     }
 
     /// Share of free memory in blocks too small for the order, in the given units; `none` if nothing is free.
-    fn too_small(&self, order: Order, units: u64, none: u64) -> u64 {
+    fn too_small(&self, units: u64, none: u64) -> u64 {
         if self.free_pages == 0 {
             return none;
         }
-        (self.free_pages - (self.suitable << order.get())) * units / self.free_pages
+        (self.free_pages - (self.suitable << self.order)) * units / self.free_pages
     }
 
     /// The unusable free space index, 0 to 1000.
-    pub fn unusable_index(&self, order: Order) -> u64 {
-        self.too_small(order, 1000, 1000)
+    pub fn unusable_index(&self) -> u64 {
+        self.too_small(1000, 1000)
     }
 
     /// External fragmentation, 0 to 100: the score proactive compaction works on.
-    pub fn extfrag(&self, order: Order) -> u64 {
-        self.too_small(order, 100, 0)
+    pub fn extfrag(&self) -> u64 {
+        self.too_small(100, 0)
     }
 }
 
 impl Zone {
     /// Free memory as `order` sees it.
     pub fn contig_info(&self, order: Order) -> ContigInfo {
-        ContigInfo::new(&self.nr_free, order)
+        ContigInfo::new(&self.nr_free, u32::from(order.get()))
     }
 
     /// The fragmentation score of this zone alone, 0 to 100.
     pub fn fragmentation_score(&self) -> u64 {
-        self.contig_info(PAGEBLOCK_ORDER).extfrag(PAGEBLOCK_ORDER)
+        self.contig_info(PAGEBLOCK_ORDER).extfrag()
     }
 }
 
@@ -92,12 +96,6 @@ mod tests {
     //! The vectors of kernel-behaviour §10.3.
     use super::*;
 
-    fn info(n: &[u64], order: u8) -> ContigInfo {
-        let mut nr_free = [0; NR_ORDERS];
-        nr_free[..n.len()].copy_from_slice(n);
-        ContigInfo::new(&nr_free, Order::new(order))
-    }
-
     #[test]
     fn fragmentation_index_of_the_published_vectors() {
         // Free blocks by order; free pages; fragmentation index at orders 1, 4, 9; score and unusable index at 9.
@@ -114,12 +112,12 @@ mod tests {
         ];
         for &(n, free, index, score, unusable) in rows {
             for (order, want) in [1, 4, 9].into_iter().zip(index) {
-                let i = info(n, order);
+                let i = ContigInfo::new(n, order);
                 assert_eq!(i.free_pages, free, "{n:?}");
-                assert_eq!(i.fragmentation_index(Order::new(order)), want, "{n:?} order {order}");
+                assert_eq!(i.fragmentation_index(), want, "{n:?} order {order}");
             }
-            assert_eq!(info(n, 9).extfrag(Order::new(9)), score, "{n:?}");
-            assert_eq!(info(n, 9).unusable_index(Order::new(9)), unusable, "{n:?}");
+            assert_eq!(ContigInfo::new(n, 9).extfrag(), score, "{n:?}");
+            assert_eq!(ContigInfo::new(n, 9).unusable_index(), unusable, "{n:?}");
         }
     }
 }

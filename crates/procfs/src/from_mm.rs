@@ -44,14 +44,14 @@ impl BuddyInfo {
 impl UnusableIndex {
     /// The indices of a machine.
     pub fn of(m: &Memory) -> UnusableIndex {
-        UnusableIndex { zones: indices(m, |z, order| z.contig_info(order).unusable_index(order) as i64) }
+        UnusableIndex { zones: indices(m, |z, order| z.contig_info(order).unusable_index() as i64) }
     }
 }
 
 impl ExtfragIndex {
     /// The indices of a machine.
     pub fn of(m: &Memory) -> ExtfragIndex {
-        ExtfragIndex { zones: indices(m, |z, order| z.contig_info(order).fragmentation_index(order)) }
+        ExtfragIndex { zones: indices(m, |z, order| z.contig_info(order).fragmentation_index()) }
     }
 }
 

@@ -12,6 +12,10 @@
 //! | [`zoneinfo`] | `/proc/zoneinfo` |
 //! | [`vmstat`] | `/proc/vmstat` |
 //! | [`meminfo`] | `/proc/meminfo` |
+//! | [`node_meminfo`] | `/sys/devices/system/node/nodeN/meminfo` (parsed only) |
+//! | [`slabinfo`] | `/proc/slabinfo` |
+//! | [`smaps`] | `/proc/PID/smaps` (parsed only) |
+//! | [`process_status`] | `/proc/PID/status` (parsed only) |
 //! | [`pressure`] | `/proc/pressure/memory`, `cpu`, `io`, `irq` |
 //! | [`thp`] | `/sys/kernel/mm/transparent_hugepage/enabled`, `defrag`, `shmem_enabled` |
 //! | [`extfrag`] | `/sys/kernel/debug/extfrag/unusable_index`, `extfrag_index` |
@@ -27,8 +31,12 @@ pub mod extfrag;
 pub mod from_mm;
 mod lines;
 pub mod meminfo;
+pub mod node_meminfo;
 pub mod pagetypeinfo;
 pub mod pressure;
+pub mod process_status;
+pub mod slabinfo;
+pub mod smaps;
 pub mod thp;
 pub mod vmstat;
 pub mod zone_at;
@@ -39,8 +47,12 @@ pub use counters::Counters;
 pub use error::BadText;
 pub use extfrag::{ExtfragIndex, UnusableIndex};
 pub use meminfo::MemInfo;
+pub use node_meminfo::NodeMemInfo;
 pub use pagetypeinfo::PageTypeInfo;
 pub use pressure::Pressure;
+pub use process_status::ProcessStatus;
+pub use slabinfo::SlabInfo;
+pub use smaps::Smaps;
 pub use thp::Choice;
 pub use vmstat::VmStat;
 pub use zone_at::ZoneAt;

@@ -38,7 +38,9 @@ impl MemInfo {
     /// # Errors
     /// The first line that is not a name and a value.
     pub fn parse(file: &str, text: &str) -> Result<MemInfo, BadText> {
-        Ok(MemInfo { fields: Lines::of(file, text)?.map(|line| field(&line)).collect::<Result<_, BadText>>()? })
+        Ok(MemInfo {
+            fields: Lines::of(file, text)?.map(|line| field(&line, line.text)).collect::<Result<_, BadText>>()?,
+        })
     }
 
     /// A field in KiB, if the kernel lists it.
@@ -62,8 +64,9 @@ impl MemInfo {
     }
 }
 
-fn field(line: &Line<'_>) -> Result<Field, BadText> {
-    let Some((name, value)) = line.text.split_once(':').filter(|(name, _)| !name.is_empty()) else {
+/// A name and a value, which are a line or its end.
+pub(crate) fn field(line: &Line<'_>, text: &str) -> Result<Field, BadText> {
+    let Some((name, value)) = text.split_once(':').filter(|(name, _)| !name.is_empty()) else {
         return Err(line.expected("a name and a value"));
     };
     let value = match value.trim_start().split_once(' ') {

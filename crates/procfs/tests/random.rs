@@ -5,9 +5,11 @@ use kontig_procfs::extfrag::ZoneIndex;
 use kontig_procfs::meminfo::{Field, Value};
 use kontig_procfs::pagetypeinfo::{BlockTable, FreeOfType, Listed, NodeTypes};
 use kontig_procfs::pressure::{Average, Stall};
+use kontig_procfs::slabinfo::Cache;
 use kontig_procfs::zoneinfo::{PageSet, Populated, Zone};
 use kontig_procfs::{
-    BuddyInfo, Choice, Counters, ExtfragIndex, MemInfo, PageTypeInfo, Pressure, UnusableIndex, VmStat, ZoneAt, ZoneInfo,
+    BuddyInfo, Choice, Counters, ExtfragIndex, MemInfo, PageTypeInfo, Pressure, SlabInfo, Smaps, UnusableIndex, VmStat,
+    ZoneAt, ZoneInfo,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -86,6 +88,53 @@ fn pagetypeinfo() -> impl Strategy<Value = PageTypeInfo> {
     vec(node, 1..3).prop_map(|nodes| PageTypeInfo { nodes })
 }
 
+fn meminfo() -> impl Strategy<Value = MemInfo> {
+    vec(("[A-Z][A-Za-z0-9_()]{0,25}", number(), any::<bool>()), 1..50).prop_map(|fields| {
+        let field = |(name, n, kb)| Field { name, value: if kb { Value::Kb(n) } else { Value::Pages(n) } };
+        MemInfo { fields: fields.into_iter().map(field).collect() }
+    })
+}
+
+fn cache() -> impl Strategy<Value = Cache> {
+    let name = "[a-z:]([a-z0-9_() -]{0,24}[a-z)])?";
+    (name, [(); 5].map(|()| number()), [(); 6].map(|()| number()), "(globalstat [0-9]{1,4})?").prop_map(
+        |(name, [active_objects, objects, object_size, objects_per_slab, pages_per_slab], [a, b, c, d, e, f], rest)| {
+            Cache {
+                name,
+                active_objects,
+                objects,
+                object_size,
+                objects_per_slab,
+                pages_per_slab,
+                tunables: [a, b, c],
+                active_slabs: d,
+                slabs: e,
+                shared_available: f,
+                rest,
+            }
+        },
+    )
+}
+
+/// A host's smaps with a part replaced by something else.
+fn damaged_smaps() -> impl Strategy<Value = String> {
+    let text = include_str!("../../live/hosts/6.12.txt");
+    let smaps = text.split("=== ").find_map(|t| t.strip_prefix("/proc/self/smaps\n")).expect("a host's smaps");
+    (0..smaps.len(), 0..200usize, "[0-9a-fA-Z :\n-]{0,40}").prop_map(move |(at, len, instead)| {
+        let end = (at + len).min(smaps.len());
+        format!("{}{instead}{}", &smaps[..at], &smaps[end..])
+    })
+}
+
+proptest! {
+    #[test]
+    fn smaps_with_any_damage_is_read_or_refused_at_one_of_its_lines(text in damaged_smaps()) {
+        if let Err(e) = Smaps::parse("smaps", &text) {
+            prop_assert!((1..=text.lines().count().max(1)).contains(&e.line), "{e}");
+        }
+    }
+}
+
 fn indices() -> impl Strategy<Value = Vec<ZoneIndex>> {
     let index = prop_oneof![-1000..1001i64, any::<i32>().prop_map(i64::from)];
     (1..12usize).prop_flat_map(move |orders| {
@@ -116,9 +165,9 @@ survives! {
     pagetypeinfo_survives: PageTypeInfo, pagetypeinfo();
     zoneinfo_survives: ZoneInfo, zoneinfo();
     vmstat_survives: VmStat, counters(vec(word(), 1..50)).prop_map(VmStat);
-    meminfo_survives: MemInfo, vec(("[A-Z][A-Za-z0-9_()]{0,25}", number(), any::<bool>()), 1..50).prop_map(|fields| {
-        let field = |(name, n, kb)| Field { name, value: if kb { Value::Kb(n) } else { Value::Pages(n) } };
-        MemInfo { fields: fields.into_iter().map(field).collect() }
+    meminfo_survives: MemInfo, meminfo();
+    slabinfo_survives: SlabInfo, ("[0-9][.][0-9]( [(]statistics[)])?", vec(cache(), 0..8)).prop_map(|(version, caches)| {
+        SlabInfo { version, columns: "# name            <active_objs>".into(), caches }
     });
     pressure_survives: Pressure, vec((word(), vec((1..1000u32, 0..10_001u32), 1..5), number()), 1..3).prop_map(|stalls| {
         let stall = |(who, averages, total_us): (String, Vec<(u32, u32)>, u64)| Stall {

@@ -1,6 +1,6 @@
 //! Texts of real kernels: what a kernel wrote parses and prints back byte for byte, and is refused when cut short.
 
-use kontig_procfs::{BadText, BuddyInfo, Choice, MemInfo, PageTypeInfo, Pressure, VmStat, ZoneInfo};
+use kontig_procfs::{BadText, BuddyInfo, Choice, MemInfo, PageTypeInfo, Pressure, SlabInfo, VmStat, ZoneInfo};
 use lzma_rust2::XzReader;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -39,6 +39,28 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
     paths.sort();
     paths.into_iter().flat_map(|p| if p.is_dir() { files_below(&p) } else { vec![p] }).collect()
+}
+
+/// What the files are named that say all that a machine says of its memory, each text behind its path.
+const HOSTS: &str = "crates/live/hosts";
+
+/// The texts of whole hosts that have a printer.
+fn hosts() -> Vec<(String, Reprint, String)> {
+    let mut texts = Vec::new();
+    for file in files_below(&root().join(HOSTS)).iter().filter(|file| file.extension().is_some_and(|e| e == "txt")) {
+        let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        for (path, text) in text.split("=== /").filter_map(|t| t.split_once('\n')) {
+            let reprint: Reprint = match path.rsplit('/').next().and_then(reprint) {
+                _ if path.contains("/node/") && path.ends_with("/meminfo") => continue,
+                _ if path == "proc/slabinfo" => reprint!(SlabInfo),
+                // Others of these names hold a number: 0 or 1.
+                Some(reprint) if text.contains(' ') => reprint,
+                _ => continue,
+            };
+            texts.push((format!("{}: {path}", file.display()), reprint, text.to_string()));
+        }
+    }
+    texts
 }
 
 /// Every proc text that the recordings hold, and those of each kernel kept beside the crate's sources.
@@ -80,6 +102,21 @@ fn what_a_kernel_wrote_is_printed_back_byte_for_byte() {
     }
     for name in ["buddyinfo", "pagetypeinfo", "zoneinfo", "vmstat"] {
         assert!(seen.get(name).is_some_and(|n| *n > 4), "{name}: {seen:?}");
+    }
+}
+
+#[test]
+fn what_whole_hosts_wrote_is_printed_back_byte_for_byte() {
+    let texts = hosts();
+    for (file, reprint, text) in &texts {
+        let again = reprint(file, text).unwrap_or_else(|e| panic!("{e}"));
+        if let Some((n, (was, is))) = text.lines().zip(again.lines()).enumerate().find(|(_, (was, is))| was != is) {
+            panic!("{file}: line {}:\n  was {was:?}\n  is  {is:?}", n + 1);
+        }
+        assert_eq!(again, *text, "{file}");
+    }
+    for name in ["proc/slabinfo", "proc/vmstat", "node0/vmstat"] {
+        assert!(texts.iter().filter(|(file, ..)| file.ends_with(name)).count() >= 4, "{name}");
     }
 }
 

@@ -38,7 +38,7 @@ impl Memory {
         let mut result = self.suitable_by_watermarks(zone, o, flags, highest, there, free);
         let index_decides = o.is_costly() || self.shared.profile.compaction.index_decides_for_all;
         if result == CompactResult::Continue && index_decides {
-            let index = self.zones[zone].contig_info(o).fragmentation_index(o);
+            let index = self.zones[zone].contig_info(o).fragmentation_index();
             if self.shared.decide(&EXTFRAG_THRESHOLD, |t| (0..=i64::from(t)).contains(&index)) {
                 result = CompactResult::NotSuitableZone;
             }

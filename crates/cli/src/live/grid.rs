@@ -1,0 +1,80 @@
+//! A small table that fits: columns side by side where there is room, else a block of lines for each row.
+
+/// A table. The first column names the row.
+pub struct Grid {
+    /// The headings.
+    head: Vec<String>,
+    /// Which columns are texts; others are figures, and stand to the right.
+    texts: Vec<usize>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// An empty table; `texts` are the columns that hold no figures.
+    pub fn new<'a>(head: impl IntoIterator<Item = &'a str>, texts: &[usize]) -> Grid {
+        Grid { head: head.into_iter().map(str::to_string).collect(), texts: texts.to_vec(), rows: vec![] }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The table, with `indent` blanks before each line; `width` is none where lines may be as long as they like.
+    pub fn text(&self, indent: usize, width: Option<usize>) -> String {
+        let widths: Vec<usize> = (0..self.head.len()).map(|column| self.width(column)).collect();
+        let all = indent + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+        if width.is_some_and(|width| all > width) { self.stacked(indent) } else { self.beside(indent, &widths) }
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        std::iter::once(&self.head[column]).chain(cells).map(|text| text.chars().count()).max().unwrap_or(0)
+    }
+
+    fn beside(&self, indent: usize, widths: &[usize]) -> String {
+        let line = |cells: &Vec<String>| {
+            let mut text = " ".repeat(indent);
+            for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+                let gap = if column > 0 { "  " } else { "" };
+                text += &if self.texts.contains(&column) {
+                    format!("{gap}{cell:<width$}")
+                } else {
+                    format!("{gap}{cell:>width$}")
+                };
+            }
+            text.trim_end().to_string() + "\n"
+        };
+        let head = if self.head.iter().all(String::is_empty) { String::new() } else { line(&self.head) };
+        self.rows.iter().fold(head, |text, row| text + &line(row))
+    }
+
+    /// A row's name on a line, then a line for each of its cells, under their headings' names.
+    fn stacked(&self, indent: usize) -> String {
+        let names = self.head.iter().skip(1).map(|name| name.chars().count()).max().unwrap_or(0);
+        let mut text = String::new();
+        for row in &self.rows {
+            text += &format!("{}{}\n", " ".repeat(indent), row[0]);
+            for (name, cell) in self.head.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty()) {
+                text += &format!("{}{name:<names$}  {cell}\n", " ".repeat(indent + 2));
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Grid;
+
+    #[test]
+    fn what_does_not_fit_side_by_side_is_stacked() {
+        let mut grid = Grid::new(["zone", "free", "score"], &[0]);
+        grid.row(vec!["DMA".into(), "1 GiB".into(), "".into()]);
+        grid.row(vec!["Normal".into(), "12 GiB".into(), "7".into()]);
+        let beside = "zone      free  score\nDMA      1 GiB\nNormal  12 GiB      7\n";
+        assert_eq!((grid.text(0, None).as_str(), grid.text(0, Some(21)).as_str()), (beside, beside));
+        let stacked = " DMA\n   free   1 GiB\n Normal\n   free   12 GiB\n   score  7\n";
+        assert_eq!(grid.text(1, Some(21)), stacked);
+    }
+}

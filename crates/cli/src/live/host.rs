@@ -1,0 +1,30 @@
+//! Which host is read: this one, or another tree of the same files.
+
+use clap::Args;
+use kontig_lab::{AskedWrongly, LabError};
+use kontig_live::Roots;
+use std::path::PathBuf;
+
+/// Where the host's files are found, by the names that node_exporter has for it.
+#[derive(Args)]
+pub struct HostArgs {
+    /// Where procfs is mounted: in a container, the host's
+    #[arg(long = "path.procfs", value_name = "DIR", default_value = "/proc")]
+    procfs: PathBuf,
+    /// Where sysfs is mounted
+    #[arg(long = "path.sysfs", value_name = "DIR", default_value = "/sys")]
+    sysfs: PathBuf,
+}
+
+impl HostArgs {
+    /// The two directories, both of which have to be there.
+    pub fn roots(&self) -> Result<Roots, LabError> {
+        for (option, dir) in [("--path.procfs", &self.procfs), ("--path.sysfs", &self.sysfs)] {
+            if !dir.is_dir() {
+                let text = format!("{option}: {}: there is no such directory", dir.display());
+                return Err(AskedWrongly::Value(text).into());
+            }
+        }
+        Ok(Roots { procfs: self.procfs.clone(), sysfs: self.sysfs.clone() })
+    }
+}

@@ -1,0 +1,254 @@
+//! A status as text for people: the most important first, in a screen.
+
+use crate::live::grid::Grid;
+use crate::live::number::{count, percent, size, time};
+use crate::wrap::wrap;
+use kontig_live::status::purpose::Kind;
+use kontig_live::status::zone::Zone;
+use kontig_live::status::{Node, Status};
+
+/// What the text is written for.
+struct Page<'a> {
+    s: &'a Status,
+    /// Columns; none where lines may be as long as they like.
+    width: Option<usize>,
+}
+
+/// The whole text; with `orders`, every order of the free lists.
+pub fn text(s: &Status, orders: bool, width: Option<usize>) -> String {
+    let page = Page { s, width };
+    let mut parts = vec![page.heading(), page.blocks()];
+    if orders {
+        parts.push(page.orders());
+    }
+    parts.extend([page.purposes(), page.pageblocks(), page.pools(), page.events(), page.settings(), page.not_read()]);
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+fn none() -> String {
+    "–".into()
+}
+
+impl Page<'_> {
+    fn wrapped(&self, head: &str, text: &str, indent: usize) -> String {
+        wrap(head, text, indent, self.width.unwrap_or(100).min(100))
+    }
+
+    fn heading(&self) -> String {
+        let s = self.s;
+        let kernel = s.kernel.as_deref().unwrap_or("of unknown release");
+        let up = s.uptime_s.map_or(String::new(), |s| format!(", up {}", time(s)));
+        let concluded = if s.page_bytes_concluded { " (concluded from free memory)" } else { "" };
+        self.wrapped("", &format!("Linux {kernel}{up}, pages of {}{concluded}", size(s.page_bytes)), 0)
+    }
+
+    fn blocks(&self) -> String {
+        let s = self.s;
+        let block = size(s.order_bytes);
+        let title =
+            format!("Blocks of {block} (order {}) that requests get now, without compaction or reclaim", s.order);
+        let mut grid =
+            Grid::new(["node, zone", "managed", "free", "low mark", "at hand", "score", "unusable", "extfrag"], &[0]);
+        for node in &s.nodes {
+            for zone in &node.zones {
+                grid.row(self.zone(node, zone));
+            }
+            if node.zones.len() > 1 {
+                grid.row(vec![
+                    format!("{} all", node.node),
+                    size(node.managed_bytes),
+                    size(node.free_bytes),
+                    String::new(),
+                    node.at_hand.map_or_else(none, count),
+                    node.score.map_or_else(none, count),
+                ]);
+            }
+        }
+        let mut text = self.wrapped("", &title, 0) + &grid.text(2, self.width);
+        if s.nodes.iter().any(|node| node.at_hand.is_none()) {
+            let largest = s.nodes.iter().flat_map(|n| &n.zones).filter_map(|z| z.orders.last()).map(|o| o.bytes).max();
+            let said = format!(
+                "The free lists end at {}: the kernel makes larger blocks by emptying a range when asked for one.",
+                size(largest.unwrap_or(0))
+            );
+            text += &self.wrapped("  ", &said, 2);
+        }
+        if let Some((above, until)) = s.nodes.iter().find_map(|n| n.compacts_above.zip(n.compacts_until)) {
+            let said =
+                format!("The kernel compacts a node by itself when its score is above {above}, until it is {until}.");
+            text += &self.wrapped("  ", &said, 2);
+        } else if s.nodes.iter().any(|n| n.score.is_some()) {
+            text += &self.wrapped("  ", "The kernel does not compact by itself (vm.compaction_proactiveness).", 2);
+        }
+        text
+    }
+
+    fn zone(&self, node: &Node, zone: &Zone) -> Vec<String> {
+        vec![
+            format!("{} {}", node.node, zone.zone),
+            size(zone.managed_bytes),
+            size(zone.free_bytes),
+            size(zone.marks.low_bytes),
+            zone.at_hand.map_or_else(none, count),
+            zone.score.map_or_else(none, count),
+            percent(zone.unusable_index),
+            zone.extfrag_index.map_or_else(none, |index| format!("{index:.3}")),
+        ]
+    }
+
+    fn orders(&self) -> String {
+        let mut text = String::new();
+        for node in &self.s.nodes {
+            for zone in &node.zones {
+                text += &format!("Node {}, zone {}: every order\n", node.node, zone.zone);
+                let mut grid = Grid::new(["order", "size", "free blocks", "at hand", "unusable", "extfrag"], &[]);
+                for o in &zone.orders {
+                    grid.row(vec![
+                        o.order.to_string(),
+                        size(o.bytes),
+                        count(o.free_blocks),
+                        count(o.at_hand),
+                        percent(o.unusable_index),
+                        o.extfrag_index.map_or_else(none, |index| format!("{index:.3}")),
+                    ]);
+                }
+                text += &grid.text(2, self.width);
+            }
+        }
+        text
+    }
+
+    fn purposes(&self) -> String {
+        let nodes = &self.s.nodes;
+        let names: Vec<String> = nodes.iter().map(|node| format!("node {}", node.node)).collect();
+        let head = ["used for", "which"].into_iter().chain(names.iter().map(String::as_str));
+        let mut grid = Grid::new(head, &[0, 1]);
+        let mut kinds: Vec<(Kind, &str)> = Vec::new();
+        for purpose in nodes.iter().flat_map(|node| &node.purposes) {
+            if !kinds.iter().any(|(kind, _)| *kind == purpose.kind) {
+                kinds.push((purpose.kind, purpose.can.text()));
+            }
+        }
+        for (kind, can) in kinds {
+            let of = |node: &Node| node.purposes.iter().find(|p| p.kind == kind).map_or_else(none, |p| size(p.bytes));
+            grid.row([kind.text().to_string(), can.to_string()].into_iter().chain(nodes.iter().map(of)).collect());
+        }
+        format!("Memory, by the kernel's counters\n{}", grid.text(2, self.width))
+    }
+
+    fn pageblocks(&self) -> String {
+        let zones = || self.s.nodes.iter().flat_map(|node| node.zones.iter().map(move |zone| (node, zone)));
+        let mut types: Vec<&str> = Vec::new();
+        for blocks in zones().filter_map(|(_, zone)| zone.pageblocks.as_ref()).flatten() {
+            if blocks.blocks > 0 && !types.contains(&blocks.migratetype.as_str()) {
+                types.push(&blocks.migratetype);
+            }
+        }
+        if types.is_empty() {
+            return String::new();
+        }
+        let mut grid = Grid::new(std::iter::once("node, zone").chain(types.iter().copied()), &[0]);
+        for (node, zone) in zones() {
+            let Some(blocks) = &zone.pageblocks else { continue };
+            let of = |name: &&str| {
+                let found = blocks.iter().find(|b| b.migratetype == *name);
+                found.map_or_else(none, |b| count(b.blocks))
+            };
+            let name = format!("{} {}", node.node, zone.zone);
+            grid.row(std::iter::once(name).chain(types.iter().map(of)).collect());
+        }
+        self.wrapped("", "Pageblocks, by the type the kernel has given them", 0) + &grid.text(2, self.width)
+    }
+
+    fn pools(&self) -> String {
+        let in_use = |pool: &&kontig_live::status::Pool| {
+            pool.pages.is_some_and(|pages| pages > 0) || pool.overcommit.is_some_and(|pages| pages > 0)
+        };
+        let pools: Vec<_> = self.s.pools.iter().filter(in_use).collect();
+        if pools.is_empty() {
+            return String::new();
+        }
+        let mut grid = Grid::new(["pages of", "in the pool", "free", "promised", "more on demand"], &[0]);
+        let number = |n: Option<u64>| n.map_or_else(none, count);
+        for p in pools {
+            grid.row(vec![size(p.bytes), number(p.pages), number(p.free), number(p.reserved), number(p.overcommit)]);
+        }
+        format!("Pools of huge pages\n{}", grid.text(2, self.width))
+    }
+
+    fn events(&self) -> String {
+        let events = &self.s.events;
+        let interval = events.interval_s.map(|s| format!("in {}", time(s)));
+        let head = ["counter", "of", "since boot"].into_iter().chain(interval.as_deref());
+        let mut grid = Grid::new(head, &[0, 1]);
+        for (name, of) in EVENTS {
+            let Some(counter) = events.get(name) else { continue };
+            let of_interval = interval.is_some().then(|| counter.interval.map_or_else(none, count));
+            let cells = [name.to_string(), of.to_string(), count(counter.since_boot)];
+            grid.row(cells.into_iter().chain(of_interval).collect());
+        }
+        if let Some(p) = &events.pressure {
+            let of_interval = interval.is_some().then(|| p.some_interval_s.map_or_else(none, |s| format!("{s:.2}")));
+            let cells = ["pressure/memory", "seconds that a task waited"].map(str::to_string);
+            grid.row(cells.into_iter().chain([format!("{:.2}", p.some_s)]).chain(of_interval).collect());
+        }
+        format!("What has happened\n{}", grid.text(2, self.width))
+    }
+
+    fn settings(&self) -> String {
+        let mut text = String::from("Settings\n");
+        for (title, prefix) in [("vm", "vm."), ("transparent_hugepage", "transparent_hugepage/")] {
+            let of_this = self.s.settings.iter().filter_map(|s| Some((s.name.strip_prefix(prefix)?, &s.value)));
+            let (mut set, mut missing) = (String::new(), Vec::new());
+            for (name, value) in of_this {
+                match value {
+                    // Of sizes that nobody gets, there are many.
+                    Some(value) if name.starts_with("hugepages-") && value == "never" => {}
+                    Some(value) => set += &format!(" {name}={value}"),
+                    None => missing.push(name),
+                }
+            }
+            text += &self.wrapped("  ", &format!("{title}:{set}"), 4);
+            if !missing.is_empty() {
+                text += &self.wrapped("    ", &format!("this kernel has no {}", missing.join(", ")), 4);
+            }
+        }
+        text
+    }
+
+    fn not_read(&self) -> String {
+        let Some(first) = self.s.not_read.first() else { return String::new() };
+        let unpermitted = self.s.not_read.iter().filter(|f| f.why == "no permission").count();
+        let lines =
+            self.s.not_read.iter().take(SHOWN).map(|file| self.wrapped("  ", &file.text, 4)).collect::<String>();
+        let more = match self.s.not_read.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            n => format!("  and {n} more (--json has all)\n"),
+        };
+        let title = if unpermitted == self.s.not_read.len() && first.why == "no permission" {
+            "Root would see more"
+        } else {
+            "Not read"
+        };
+        format!("{title}\n{lines}{more}")
+    }
+}
+
+/// Files that were not read, of which so many are shown.
+const SHOWN: usize = 4;
+
+/// What is told of the counters.
+const EVENTS: [(&str, &str); 11] = [
+    ("compact_stall", "direct compactions"),
+    ("compact_fail", "direct compactions that failed"),
+    ("allocstall", "direct reclaims"),
+    ("compact_daemon_wake", "wake-ups of kcompactd"),
+    ("pgmigrate_success", "pages moved"),
+    ("pgmigrate_fail", "pages that could not be moved"),
+    ("thp_fault_alloc", "huge pages at first touch"),
+    ("thp_fault_fallback", "small pages instead of huge ones"),
+    ("thp_collapse_alloc", "huge pages by khugepaged"),
+    ("thp_split_page", "huge pages split"),
+    ("htlb_buddy_alloc_fail", "pages refused to pools"),
+];

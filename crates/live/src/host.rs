@@ -1,0 +1,195 @@
+//! Everything a host says of its memory in text, read once.
+//!
+//! The rule: each file is read by itself, and what becomes of it, its contents or why there are none, is kept. Reading
+//! never fails as a whole; who needs a file asks for it and says so if it is not there.
+
+pub mod page_size;
+pub mod pools;
+pub mod thp;
+
+use crate::error::ReadError;
+use crate::roots::{Roots, names};
+use kontig_procfs::{BadText, BuddyInfo, MemInfo, NodeMemInfo, PageTypeInfo, Pressure, SlabInfo, VmStat, ZoneInfo};
+use page_size::PageSize;
+use pools::Pool;
+use std::path::Path;
+use thp::Thp;
+
+/// What became of reading a file.
+pub type Reading<T> = Result<T, ReadError>;
+
+/// What a host says of its memory at one moment.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The kernel's release, such as `6.1.0-13-amd64`.
+    pub release: Reading<String>,
+    /// Seconds since boot.
+    pub uptime_s: Reading<f64>,
+    /// The size of a page.
+    pub page_size: Option<PageSize>,
+    /// Free blocks of each order.
+    pub buddyinfo: Reading<BuddyInfo>,
+    /// Free blocks and pageblocks by type: for root only.
+    pub pagetypeinfo: Reading<PageTypeInfo>,
+    /// Zones with their marks.
+    pub zoneinfo: Reading<ZoneInfo>,
+    /// Counters.
+    pub vmstat: Reading<VmStat>,
+    /// Memory by use.
+    pub meminfo: Reading<MemInfo>,
+    /// How long tasks were stalled for want of memory.
+    pub pressure: Reading<Pressure>,
+    /// Caches of small objects: for root only.
+    pub slabinfo: Reading<SlabInfo>,
+    /// The memory of each node.
+    pub nodes: Vec<Reading<NodeMemInfo>>,
+    /// Files below `/proc/sys/vm` that may be read, by name. Those that can only be written are not among them.
+    pub sysctls: Vec<(String, Reading<String>)>,
+    /// Transparent huge pages; missing where the kernel has none.
+    pub thp: Reading<Thp>,
+    /// Pools of huge pages, by size.
+    pub pools: Reading<Vec<Pool>>,
+}
+
+impl Host {
+    /// Reads all of it.
+    pub fn read(roots: &Roots) -> Host {
+        let meminfo = proc(roots, "meminfo", MemInfo::parse);
+        let vmstat = proc(roots, "vmstat", VmStat::parse);
+        Host {
+            release: roots.read_proc("sys/kernel/osrelease").map(|text| text.trim().to_string()),
+            uptime_s: uptime(roots),
+            page_size: page_size::of(roots, meminfo.as_ref().ok(), vmstat.as_ref().ok()),
+            buddyinfo: proc(roots, "buddyinfo", BuddyInfo::parse).and_then(|b| possible(roots, b)),
+            pagetypeinfo: proc(roots, "pagetypeinfo", PageTypeInfo::parse),
+            zoneinfo: proc(roots, "zoneinfo", ZoneInfo::parse),
+            vmstat,
+            meminfo,
+            pressure: proc(roots, "pressure/memory", Pressure::parse),
+            slabinfo: proc(roots, "slabinfo", SlabInfo::parse),
+            nodes: nodes(roots),
+            sysctls: sysctls(roots),
+            thp: thp::read(roots),
+            pools: pools::read(roots),
+        }
+    }
+
+    /// A sysctl below `vm` as the kernel prints it; none where it has no such one or does not let it be read.
+    pub fn sysctl(&self, name: &str) -> Option<&str> {
+        let (_, reading) = self.sysctls.iter().find(|(n, _)| n == name)?;
+        reading.as_deref().ok()
+    }
+
+    /// A sysctl that is one number.
+    pub fn sysctl_number(&self, name: &str) -> Option<u64> {
+        self.sysctl(name)?.parse().ok()
+    }
+
+    /// A counter of `/proc/vmstat`.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        self.vmstat.as_ref().ok()?.get(name)
+    }
+
+    /// The order of the huge page that a page table's middle level maps, which the kernel's own score is of.
+    pub fn huge_page_order(&self) -> Option<u32> {
+        let page = self.page_size?.bytes;
+        let thp = self.thp.as_ref().ok().and_then(|thp| thp.pmd_size);
+        let pool = || self.meminfo.as_ref().ok()?.kb("Hugepagesize").map(|kb| kb.saturating_mul(1024));
+        let bytes = thp.or_else(pool)?;
+        let pages = bytes / page;
+        (pages.is_power_of_two() && pages * page == bytes).then(|| pages.trailing_zeros())
+    }
+
+    /// Why files were not read, of those that every host has or that say more to root.
+    pub fn unread(&self) -> Vec<&ReadError> {
+        let nodes = self.nodes.iter().map(|n| n.as_ref().err());
+        let sysctls = self.sysctls.iter().map(|(_, reading)| reading.as_ref().err());
+        let files = [
+            self.release.as_ref().err(),
+            self.uptime_s.as_ref().err(),
+            self.buddyinfo.as_ref().err(),
+            self.pagetypeinfo.as_ref().err(),
+            self.zoneinfo.as_ref().err(),
+            self.vmstat.as_ref().err(),
+            self.meminfo.as_ref().err(),
+            self.pressure.as_ref().err(),
+            self.slabinfo.as_ref().err(),
+            self.thp.as_ref().err(),
+            self.pools.as_ref().err(),
+        ];
+        files.into_iter().chain(nodes).chain(sysctls).flatten().collect()
+    }
+}
+
+/// A file below `/proc`, parsed.
+pub(crate) fn proc<T>(roots: &Roots, file: &str, parse: impl Fn(&str, &str) -> Result<T, BadText>) -> Reading<T> {
+    parsed(&roots.proc(file), &roots.read_proc(file)?, parse)
+}
+
+/// A file below `/sys`, parsed.
+fn sys<T>(roots: &Roots, file: &str, parse: impl Fn(&str, &str) -> Result<T, BadText>) -> Reading<T> {
+    parsed(&roots.sys(file), &roots.read_sys(file)?, parse)
+}
+
+fn parsed<T>(path: &Path, text: &str, parse: impl Fn(&str, &str) -> Result<T, BadText>) -> Reading<T> {
+    Ok(parse(&path.display().to_string(), text)?)
+}
+
+/// A file below `/sys` that holds one number.
+fn sys_number(roots: &Roots, file: &str) -> Reading<u64> {
+    let text = roots.read_sys(file)?;
+    let path = roots.sys(file);
+    text.trim().parse().map_err(|_| ReadError::malformed(&path, 1, format!("'{}' is not a number", text.trim())))
+}
+
+fn uptime(roots: &Roots) -> Reading<f64> {
+    let text = roots.read_proc("uptime")?;
+    let seconds = text.split_whitespace().next().and_then(|word| word.parse().ok()).filter(|s: &f64| s.is_finite());
+    seconds.ok_or_else(|| ReadError::malformed(&roots.proc("uptime"), 1, "it does not begin with seconds"))
+}
+
+/// More free pages than any machine has are a mistake, and orders no machine has, too.
+fn possible(roots: &Roots, info: BuddyInfo) -> Reading<BuddyInfo> {
+    const MOST_ORDERS: usize = 40;
+    const MOST_PAGES: u64 = 1 << 48;
+    let pages = |of_order: &[u64]| {
+        (0..).zip(of_order).try_fold(0u64, |sum, (order, n)| {
+            n.checked_mul(1 << order).and_then(|pages| sum.checked_add(pages)).filter(|sum| *sum <= MOST_PAGES)
+        })
+    };
+    for (line, zone) in (1..).zip(&info.zones) {
+        if zone.of_order.len() > MOST_ORDERS || pages(&zone.of_order).is_none() {
+            let reason = "more free memory than a machine can have";
+            return Err(ReadError::malformed(&roots.proc("buddyinfo"), line, reason));
+        }
+    }
+    Ok(info)
+}
+
+const NODES: &str = "devices/system/node";
+
+fn nodes(roots: &Roots) -> Vec<Reading<NodeMemInfo>> {
+    let mut numbers: Vec<u32> = match names(&roots.sys(NODES)) {
+        Ok(names) => names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect(),
+        // A kernel without NUMA has no such directory.
+        Err(e) if e.is_missing() => return vec![],
+        Err(e) => return vec![Err(e)],
+    };
+    numbers.sort_unstable();
+    numbers.iter().map(|n| sys(roots, &format!("{NODES}/node{n}/meminfo"), NodeMemInfo::parse)).collect()
+}
+
+/// What is done by writing can not be read, whoever asks.
+const WRITE_ONLY: [&str; 3] = ["compact_memory", "drop_caches", "stat_refresh"];
+
+fn sysctls(roots: &Roots) -> Vec<(String, Reading<String>)> {
+    let names = match names(&roots.proc("sys/vm")) {
+        Ok(names) => names,
+        Err(e) => return vec![("".into(), Err(e))],
+    };
+    let read = |name: String| {
+        let value = roots.read_proc(format!("sys/vm/{name}")).map(|text| text.trim().to_string());
+        (name, value)
+    };
+    names.into_iter().filter(|name| !WRITE_ONLY.contains(&name.as_str())).map(read).collect()
+}

@@ -1,0 +1,62 @@
+//! The size of the host's pages.
+//!
+//! A process is told it by the kernel: `AT_PAGESZ` in `/proc/self/auxv`. Below other roots that file is often missing;
+//! then the size follows from two numbers of free memory, one in KiB and one in pages. They are read one after the
+//! other and differ a little, sizes by a factor of 4.
+
+use crate::roots::Roots;
+use kontig_procfs::{MemInfo, VmStat};
+
+/// A page's size, and how it is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageSize {
+    /// Bytes.
+    pub bytes: u64,
+    /// Whether it was concluded from the amount of free memory.
+    pub concluded: bool,
+}
+
+/// Sizes that Linux has pages of.
+const SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10];
+const AT_PAGESZ: u64 = 6;
+
+pub(super) fn of(roots: &Roots, meminfo: Option<&MemInfo>, vmstat: Option<&VmStat>) -> Option<PageSize> {
+    if let Some(bytes) = told(roots) {
+        return Some(PageSize { bytes, concluded: false });
+    }
+    let bytes = concluded(meminfo?.kb("MemFree")?, vmstat?.get("nr_free_pages")?)?;
+    Some(PageSize { bytes, concluded: true })
+}
+
+/// What the auxiliary vector says: pairs of words, of this machine's width and order of bytes.
+fn told(roots: &Roots) -> Option<u64> {
+    const WORD: usize = size_of::<usize>();
+    let vector = std::fs::read(roots.proc("self/auxv")).ok()?;
+    let word = |bytes: &[u8]| bytes.try_into().map(usize::from_ne_bytes).ok();
+    let mut pairs = vector.chunks_exact(2 * WORD).filter_map(|pair| Some((word(&pair[..WORD])?, word(&pair[WORD..])?)));
+    let (_, bytes) = pairs.find(|(key, _)| *key as u64 == AT_PAGESZ)?;
+    SIZES.into_iter().find(|size| *size == bytes as u64)
+}
+
+fn concluded(free_kb: u64, free_pages: u64) -> Option<u64> {
+    let bytes = u128::from(free_kb) * 1024;
+    // Nearer than a quarter: sizes are apart by factors of 2 and 4.
+    SIZES.into_iter().find(|size| {
+        let all = u128::from(*size) * u128::from(free_pages);
+        free_pages > 0 && bytes * 4 > all * 3 && bytes * 3 < all * 4
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_follows_from_free_memory_in_kib_and_in_pages() {
+        assert_eq!(concluded(4000, 1000), Some(4096));
+        assert_eq!(concluded(4100, 1000), Some(4096), "some was freed between the two");
+        assert_eq!(concluded(64_000, 1000), Some(65_536));
+        assert_eq!(concluded(16_300, 1000), Some(16_384));
+        assert_eq!((concluded(11_600, 1000), concluded(0, 0)), (None, None), "between two sizes, none is known");
+    }
+}

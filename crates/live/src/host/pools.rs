@@ -1,0 +1,42 @@
+//! Pools of huge pages that are set aside (hugetlb): `/sys/kernel/mm/hugepages`, and each node's part of them.
+
+use super::{NODES, Reading, thp};
+use crate::roots::{Roots, names};
+
+/// The pool of a size.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pool {
+    /// The size of a page, bytes.
+    pub bytes: u64,
+    /// Of the whole machine: `nr_hugepages`, `free_hugepages`, `resv_hugepages` …
+    pub all: Vec<(String, u64)>,
+    /// Of each node, with its number.
+    pub of_node: Vec<(u32, Vec<(String, u64)>)>,
+}
+
+const DIR: &str = "kernel/mm/hugepages";
+
+pub(super) fn read(roots: &Roots) -> Reading<Vec<Pool>> {
+    let all = names(&roots.sys(DIR))?;
+    let nodes = names(&roots.sys(NODES)).unwrap_or_default();
+    let mut pools: Vec<Pool> = all.iter().filter_map(|name| pool(roots, name, &nodes)).collect();
+    pools.sort_by_key(|pool| pool.bytes);
+    Ok(pools)
+}
+
+fn pool(roots: &Roots, name: &str, nodes: &[String]) -> Option<Pool> {
+    let bytes = size_of_directory(name)?;
+    let of_node = |node: &String| {
+        let number: u32 = node.strip_prefix("node")?.parse().ok()?;
+        Some((number, thp::numbers(roots, &format!("{NODES}/{node}/hugepages/{name}"))))
+    };
+    let mut of_node: Vec<_> = nodes.iter().filter_map(of_node).collect();
+    of_node.sort_by_key(|(number, _)| *number);
+    Some(Pool { bytes, all: thp::numbers(roots, &format!("{DIR}/{name}")), of_node })
+}
+
+/// The size that a directory's name says, as `hugepages-2048kB`.
+pub(super) fn size_of_directory(name: &str) -> Option<u64> {
+    let kb: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+    kb.checked_mul(1024)
+}

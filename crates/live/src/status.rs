@@ -1,0 +1,216 @@
+//! What a host's memory is like now, for an operator: `kontig status`.
+//!
+//! The rule: every number is read or follows from what was read, and says nothing where the host does not say
+//! (`null` in the JSON, never 0). Sizes are in bytes, shares between 0 and 1, counters have the kernel's names.
+//! [`Status`] is the JSON of `kontig status --json`; its fields' documentation is the schema's.
+
+pub mod events;
+pub mod purpose;
+pub mod settings;
+pub mod zone;
+
+use crate::error::{ReadError, Unread};
+use crate::host::Host;
+use events::Events;
+use purpose::Purpose;
+use serde::Serialize;
+use settings::Setting;
+use zone::{Zone, ZoneParts};
+
+/// Schema of [`Status`].
+pub const STATUS_SCHEMA: &str = "kontig.status/1";
+
+/// The answer of `kontig status`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Status {
+    /// [`STATUS_SCHEMA`].
+    pub schema: &'static str,
+    /// The kernel's release; null where it is not said.
+    pub kernel: Option<String>,
+    /// Seconds since boot.
+    pub uptime_s: Option<f64>,
+    /// The size of a page, bytes.
+    pub page_bytes: u64,
+    /// Whether that size was concluded from the amount of free memory, since the kernel did not tell it.
+    pub page_bytes_concluded: bool,
+    /// The order of the huge page that the kernel's score is of; null on a kernel without huge pages.
+    pub huge_page_order: Option<u32>,
+    /// The order that is asked about: `--order`, or that of the huge page.
+    pub order: u32,
+    /// Bytes of a block of that order.
+    pub order_bytes: u64,
+    /// The nodes with memory.
+    pub nodes: Vec<Node>,
+    /// Pools of huge pages that are set aside, and each size the kernel can make them of.
+    pub pools: Vec<Pool>,
+    /// What has happened since boot, and over the interval if one was waited for.
+    pub events: Events,
+    /// What is set, as read.
+    pub settings: Vec<Setting>,
+    /// Files that were not read, and why: with more privilege, or on another kernel, there is more to say.
+    pub not_read: Vec<NotRead>,
+}
+
+/// A node with memory.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Node {
+    /// Its number.
+    pub node: u32,
+    /// Memory that its zones hand out, bytes.
+    pub managed_bytes: u64,
+    /// Free memory on the free lists, bytes.
+    pub free_bytes: u64,
+    /// The kernel's fragmentation score, 0 to 100; null on a kernel without huge pages.
+    pub score: Option<u64>,
+    /// The score above which the kernel compacts by itself; null where it does not do so at all.
+    pub compacts_above: Option<u64>,
+    /// The score at which it stops.
+    pub compacts_until: Option<u64>,
+    /// Blocks of the order asked about that requests get now, without compaction or reclaim; null if the free lists
+    /// have no such order.
+    pub at_hand: Option<u64>,
+    /// What its memory is used for.
+    pub purposes: Vec<Purpose>,
+    /// Its zones with memory, lowest first.
+    pub zones: Vec<Zone>,
+}
+
+/// A pool of huge pages.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Pool {
+    /// The size of a page, bytes.
+    pub bytes: u64,
+    /// Pages in the pool.
+    pub pages: Option<u64>,
+    /// Pages of it that nobody has.
+    pub free: Option<u64>,
+    /// Free pages that are promised to mappings.
+    pub reserved: Option<u64>,
+    /// Pages beyond the pool that mappings may have, if they can be made when asked for.
+    pub overcommit: Option<u64>,
+}
+
+/// A file that was not read.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct NotRead {
+    /// Its path.
+    pub path: String,
+    /// `missing`, `no permission`, `malformed` or `failed`.
+    pub why: &'static str,
+    /// In words.
+    pub text: String,
+}
+
+impl Status {
+    /// What `host` is like, seen by blocks of `order` (the huge page's if none), and since `before` with the seconds
+    /// that lie between, if there was such a moment.
+    ///
+    /// # Errors
+    /// If free lists or zones were not read, or nothing tells the size of a page.
+    pub fn of(host: &Host, order: Option<u32>, before: Option<(&Host, f64)>) -> Result<Status, ReadError> {
+        let (buddy, zones) = (host.buddyinfo.as_ref().map_err(Clone::clone)?, host.zoneinfo.as_ref());
+        let zones = zones.map_err(Clone::clone)?;
+        let page = host.page_size.ok_or_else(|| {
+            ReadError::malformed("meminfo".as_ref(), 0, "it does not tell, with vmstat, how large a page is")
+        })?;
+        let huge_page_order = host.huge_page_order();
+        let order = order.or(huge_page_order).unwrap_or(0);
+        let parts =
+            ZoneParts { page_bytes: page.bytes, order, huge_page_order, types: host.pagetypeinfo.as_ref().ok() };
+        let mut nodes: Vec<Node> = Vec::new();
+        for at in buddy.zones.iter().map(|zone| zone.at.node) {
+            if nodes.iter().any(|node| node.node == at) {
+                continue;
+            }
+            let free = buddy.zones.iter().filter(|zone| zone.at.node == at);
+            let of_zone = |free| Some(parts.zone(free, zones.zone(at, &free_name(free))?));
+            let found: Vec<Zone> = free.filter_map(of_zone).collect();
+            nodes.push(node(host, at, page.bytes, found));
+        }
+        Ok(Status {
+            schema: STATUS_SCHEMA,
+            kernel: host.release.as_ref().ok().cloned(),
+            uptime_s: host.uptime_s.as_ref().ok().copied(),
+            page_bytes: page.bytes,
+            page_bytes_concluded: page.concluded,
+            huge_page_order,
+            order,
+            order_bytes: page.bytes << order,
+            nodes,
+            pools: pools(host),
+            events: Events::of(host, before),
+            settings: settings::of(host),
+            not_read: host.unread().into_iter().map(NotRead::from).collect(),
+        })
+    }
+}
+
+fn free_name(free: &kontig_procfs::buddyinfo::FreeBlocks) -> String {
+    free.at.zone.clone()
+}
+
+/// A node from its zones.
+fn node(host: &Host, number: u32, page_bytes: u64, zones: Vec<Zone>) -> Node {
+    let present: u64 = zones.iter().map(|z| z.present_bytes / page_bytes).sum();
+    // As the kernel works it out: each zone's own, by its share of the node, cut to a whole number.
+    let weighted = |z: &Zone| Some(z.score? * (z.present_bytes / page_bytes) / (present + 1));
+    let (compacts_above, compacts_until) = proactive(host.sysctl_number("compaction_proactiveness")).unzip();
+    Node {
+        node: number,
+        managed_bytes: zones.iter().map(|z| z.managed_bytes).sum(),
+        free_bytes: zones.iter().map(|z| z.free_bytes).sum(),
+        score: zones.iter().map(weighted).sum(),
+        compacts_above,
+        compacts_until,
+        at_hand: zones.iter().map(|z| z.at_hand).sum(),
+        purposes: purpose::of(host, number, page_bytes),
+        zones,
+    }
+}
+
+/// The scores at which proactive compaction begins and ends.
+fn proactive(proactiveness: Option<u64>) -> Option<(u64, u64)> {
+    let proactiveness = proactiveness.filter(|p| (1..=100).contains(p))?;
+    let until = 100 - proactiveness;
+    Some(((until + (until / 2).min(10)).min(100), until))
+}
+
+fn pools(host: &Host) -> Vec<Pool> {
+    let pools = host.pools.as_deref().unwrap_or_default();
+    let pool = |pool: &crate::host::pools::Pool| {
+        let number = |name: &str| pool.all.iter().find(|(n, _)| n == name).map(|(_, value)| *value);
+        Pool {
+            bytes: pool.bytes,
+            pages: number("nr_hugepages"),
+            free: number("free_hugepages"),
+            reserved: number("resv_hugepages"),
+            overcommit: number("nr_overcommit_hugepages"),
+        }
+    };
+    pools.iter().map(pool).collect()
+}
+
+impl From<&ReadError> for NotRead {
+    fn from(error: &ReadError) -> NotRead {
+        let why = match error.why {
+            Unread::Missing => "missing",
+            Unread::NoPermission => "no permission",
+            Unread::Malformed { .. } => "malformed",
+            Unread::Failed(_) => "failed",
+        };
+        NotRead { path: error.path.display().to_string(), why, text: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::proactive;
+
+    #[test]
+    fn proactive_compaction_begins_and_ends_at_the_scores_of_the_kernel() {
+        assert_eq!(proactive(Some(20)), Some((90, 80)));
+        assert_eq!(proactive(Some(90)), Some((15, 10)), "the leeway is at most half of the score it ends at");
+        assert_eq!(proactive(Some(100)), Some((0, 0)));
+        assert_eq!((proactive(Some(0)), proactive(None)), (None, None));
+    }
+}
