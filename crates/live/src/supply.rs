@@ -72,6 +72,11 @@ impl Supply {
         found
     }
 
+    /// The nodes that have memory.
+    pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.zones.iter().map(|z| z.node)
+    }
+
     /// Whether all needs are met.
     pub fn meets(&self, needs: &[Need]) -> bool {
         let enough = |(need, found): (&Need, Option<u64>)| found.is_some_and(|n| n >= need.count);

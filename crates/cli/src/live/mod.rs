@@ -1,8 +1,12 @@
 //! The commands about a real host: a file each, and what they share.
 
+pub mod age;
+pub mod check;
 pub mod grid;
 pub mod host;
 pub mod number;
+pub mod prepare;
+pub mod snapshot;
 pub mod status;
 
 use crate::Ending;

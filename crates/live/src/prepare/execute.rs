@@ -27,8 +27,8 @@ pub struct Orders<'a> {
     pub time: Duration,
     /// Somebody wants an end of it.
     pub stop: &'a AtomicBool,
-    /// Starts a process that writes 1 to a file.
-    pub writer: &'a dyn Fn(&Path) -> std::io::Result<Child>,
+    /// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
+    pub writer: &'a dyn Fn(&Path, bool) -> std::io::Result<Child>,
 }
 
 /// How often the free blocks are looked at.
@@ -115,8 +115,8 @@ fn carry_out(
     journal: &mut Journal,
 ) -> Result<bool, NotDone> {
     match step {
-        Step::Compact { path, .. } => write_and_watch(path, orders, began, || is_met(orders.roots, needs)),
-        Step::DropCaches { path } => write_and_watch(path, orders, began, || false),
+        Step::Compact { path, sync, .. } => compact(path, *sync, needs, orders, began),
+        Step::DropCaches { path } => write_and_watch(path, true, orders, began, || false),
         Step::Reserve { path, pages } => {
             let size = |path: &Path| roots::read(path).map_err(|e| NotDone(e.to_string()));
             let number =
@@ -132,10 +132,28 @@ fn carry_out(
     }
 }
 
+/// Compacts a node. What ends a pass early, pages that somebody is writing, is elsewhere in the next one: as long as passes
+/// move pages, and dirty ones can be written before, there is another.
+fn compact(path: &Path, sync: bool, needs: &[Need], orders: &Orders, began: Instant) -> Result<bool, NotDone> {
+    loop {
+        let before = counters(orders.roots).moved;
+        let early = write_and_watch(path, sync, orders, began, || is_met(orders.roots, needs))?;
+        if early || !sync || is_met(orders.roots, needs) || counters(orders.roots).moved <= before {
+            return Ok(early);
+        }
+    }
+}
+
 /// Has 1 written to a file, and ends that early if it is enough, time is over, or somebody wants an end of it.
-fn write_and_watch(path: &Path, orders: &Orders, began: Instant, enough: impl Fn() -> bool) -> Result<bool, NotDone> {
+fn write_and_watch(
+    path: &Path,
+    sync: bool,
+    orders: &Orders,
+    began: Instant,
+    enough: impl Fn() -> bool,
+) -> Result<bool, NotDone> {
     let failed = |e: std::io::Error| NotDone(format!("{}: {e}", path.display()));
-    let mut writer = Running((orders.writer)(path).map_err(failed)?);
+    let mut writer = Running((orders.writer)(path, sync).map_err(failed)?);
     loop {
         if let Some(status) = writer.0.try_wait().map_err(failed)? {
             let why = || NotDone(format!("{}: it could not be written", path.display()));
@@ -235,7 +253,7 @@ mod tests {
 
     fn run(roots: &Roots, needs: &[Need], steps: Vec<Step>, script: &str, time: Duration, stop: bool) -> Receipt {
         let stop = AtomicBool::new(stop);
-        let writer = |path: &Path| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
+        let writer = |path: &Path, _: bool| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
         let journal = roots.procfs.join("../journal");
         let orders = Orders { roots, journal: &journal, time, stop: &stop, writer: &writer };
         let receipt = execute(plan(roots, needs, steps), needs, &orders).expect("carried out");
@@ -244,7 +262,7 @@ mod tests {
     }
 
     fn compact(roots: &Roots) -> Vec<Step> {
-        vec![Step::Compact { node: 0, path: roots.proc("sys/vm/compact_memory") }]
+        vec![Step::Compact { node: 0, path: roots.proc("sys/vm/compact_memory"), sync: false }]
     }
 
     const LONG: Duration = Duration::from_secs(60);

@@ -13,3 +13,15 @@ mod receipt;
 
 pub use plan::{Allowed, Plan, Step};
 pub use receipt::{Cost, Done, Receipt, SCHEMA, Supplied};
+
+/// Asks a process to end (SIGTERM).
+pub fn terminate(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    // It may have ended by itself.
+    let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+}
+
+/// Has everything dirty written to disk, and waits for it.
+pub fn sync() {
+    rustix::fs::sync();
+}

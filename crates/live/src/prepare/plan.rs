@@ -25,6 +25,8 @@ pub enum Step {
         node: u32,
         /// Where 1 is written.
         path: PathBuf,
+        /// Dirty pages of files are written first.
+        sync: bool,
     },
     /// Drops clean pages of files that nobody maps.
     DropCaches {
@@ -55,7 +57,7 @@ impl Plan {
     /// The plan that follows from a check.
     pub fn of(check: Check, needs: &[Need], page_size: u64, roots: &Roots, allowed: Allowed) -> Plan {
         let prediction = check.prediction.as_ref();
-        let compact = || prediction.iter().flat_map(|p| &p.nodes).map(|node| compaction(roots, *node));
+        let compact = || prediction.iter().flat_map(|p| p.nodes.iter().map(|node| compaction(roots, *node, p.sync)));
         let mut steps: Vec<Step> = Vec::new();
         let mut lacks = None;
         match check.verdict {
@@ -81,10 +83,10 @@ impl Plan {
 }
 
 /// A node's compaction. A kernel for one node has the file of all nodes only.
-fn compaction(roots: &Roots, node: u32) -> Step {
+fn compaction(roots: &Roots, node: u32, sync: bool) -> Step {
     let of_node = roots.sys(format!("devices/system/node/node{node}/compact"));
     let path = if of_node.exists() { of_node } else { roots.proc("sys/vm/compact_memory") };
-    Step::Compact { node, path }
+    Step::Compact { node, path, sync }
 }
 
 fn reservation(roots: &Roots, need: &Need, page_size: u64) -> Step {
@@ -100,7 +102,10 @@ impl Step {
     /// In words.
     pub fn words(&self) -> String {
         match self {
-            Step::Compact { node, path } => format!("compact node {node}: write 1 to {}", path.display()),
+            Step::Compact { node, path, sync } => {
+                let first = if *sync { "write dirty pages to disk, then " } else { "" };
+                format!("{first}compact node {node}: write 1 to {}", path.display())
+            }
             Step::DropCaches { path } => format!("drop clean cache: write 1 to {}", path.display()),
             Step::Reserve { path, pages } => format!("reserve {pages} more huge pages in {}", path.display()),
         }
