@@ -51,6 +51,9 @@ pub enum Command {
         /// The file.
         path: PathBuf,
     },
+    /// Say what is wrong with this host's large blocks, why, and what to do about it
+    #[command(after_help = crate::live::explain::HELP)]
+    Explain(crate::live::explain::ExplainArgs),
     /// Run published experiments and hold the results against what was published
     #[command(after_help = "Examples:\n  \
         kontig reproduce hugepage-latency\n  \
@@ -63,6 +66,7 @@ pub enum Command {
         kontig run hugepage-latency --machine xeon-64g --set vm.compaction_proactiveness=80\n  \
         kontig run hugealloc --machine xeon-64g --profile 7.2 --give-up-after 100 --repetitions 5\n  \
         kontig run hugepage-latency --machine xeon-64g --profile 7.2\n  \
+        kontig run kbuild+hugealloc --machine box-2g --profile 6.12,7.2 --set vm.defrag_mode=0,1\n  \
         kontig run watch --machine tiny-64m --profile 5.6 --switch proactive-compaction --html watch.html\n\n\
         'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls.")]
     Run(RunArgs),
@@ -162,14 +166,15 @@ pub struct RunArgs {
     /// A workload, an experiment, or an experiment file
     #[arg(value_name = "WORKLOAD|EXPERIMENT")]
     pub what: String,
-    /// Machine, by name or file (default: the experiment's; desktop-32g for a workload)
+    /// Machine, by name or file (default: the experiment's; for a workload desktop-32g, or box-2g for builds)
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
     /// Kernel generation, by name or file (default: the experiment's variants; 6.1 for a workload). What it has already
-    /// of an experiment's switches is left out, and variants that are then the same run once
-    #[arg(long, value_name = "NAME|FILE")]
-    pub profile: Option<String>,
-    /// A sysctl to set, such as vm.compaction_proactiveness=60
+    /// of an experiment's switches is left out, and variants that are then the same run once. Several: 6.12,7.2
+    #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]
+    pub profile: Vec<String>,
+    /// A sysctl to set, such as vm.compaction_proactiveness=60; with several values, such as vm.defrag_mode=0,1, each is
+    /// a variant of its own
     #[arg(long = "set", value_name = "SYSCTL=VALUE")]
     pub set: Vec<String>,
     /// A seed's patch to apply

@@ -69,6 +69,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Snapshot(a) => return live::snapshot::snapshot(&a),
         Command::Age(a) => return live::age::age(&a),
         Command::WriteOne { path, sync } => return live::prepare::write_one(&path, sync),
+        Command::Explain(a) => return live::explain::explain(&a),
         Command::List { json } => list::list(json),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -12,7 +12,7 @@ use kontig_lab::what_if::{Changes, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_results::{REPRODUCE_SCHEMA, Reproduction, RunResult};
 use kontig_workload::fragmenter::Holes;
-use kontig_workload::{WORKLOADS, Workload};
+use kontig_workload::{Named, WORKLOADS, Workload};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -36,12 +36,12 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
 
 /// `kontig run`.
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
-    let (e, source) = match WORKLOADS.iter().find(|(name, ..)| *name == a.what) {
-        Some((name, summary, text)) => (of_workload(name, summary, text)?, None),
+    let (e, source) = match WORKLOADS.iter().find(|w| w.name == a.what) {
+        Some(named) => (of_workload(named)?, None),
         None => catalog::experiment(&a.what).map(|(e, source)| (e, Some(source))).map_err(|e| match e {
             LabError::Asked(AskedWrongly::Unknown { .. }) => match catalog::experiments() {
                 Ok(known) => {
-                    let known = known.iter().map(|e| e.id.as_str()).chain(WORKLOADS.iter().map(|w| w.0));
+                    let known = known.iter().map(|e| e.id.as_str()).chain(WORKLOADS.iter().map(|w| w.name));
                     catalog::unknown("workload or experiment", &a.what, known.collect::<Vec<_>>())
                 }
                 Err(e) => e,
@@ -51,7 +51,7 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     };
     let changes = Changes {
         machine: a.machine.clone(),
-        profile: a.profile.clone(),
+        profiles: a.profile.clone(),
         switches: a.switch.clone(),
         settings: a.set.iter().map(|s| assignment(s)).collect::<Result<_, _>>()?,
         give_up_after: a.give_up_after.map(std::num::NonZeroU32::get),
@@ -69,7 +69,8 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
 }
 
 /// A workload as an experiment of one variant.
-fn of_workload(name: &str, summary: &str, text: &str) -> Result<Experiment, LabError> {
+fn of_workload(named: &Named) -> Result<Experiment, LabError> {
+    let Named { name, summary, machine, text } = *named;
     let workload: Workload = toml::from_str(text).map_err(|e| AskedWrongly::Malformed {
         path: format!("workload {name}"),
         line: 1,
@@ -79,7 +80,7 @@ fn of_workload(name: &str, summary: &str, text: &str) -> Result<Experiment, LabE
         id: name.into(),
         summary: summary.into(),
         assumptions: String::new(),
-        machine: "desktop-32g".into(),
+        machine: machine.into(),
         target: None,
         repetitions: 1,
         workload,
@@ -96,9 +97,12 @@ fn of_workload(name: &str, summary: &str, text: &str) -> Result<Experiment, LabE
     })
 }
 
-fn assignment(text: &str) -> Result<(String, String), LabError> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
+fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {
+    let values = |values: &str| values.split(',').map(str::to_owned).collect::<Vec<_>>();
+    match text.split_once('=').map(|(name, text)| (name, values(text))) {
+        Some((name, values)) if !name.is_empty() && values.iter().all(|value| !value.is_empty()) => {
+            Ok((name.into(), values))
+        }
         _ => Err(AskedWrongly::Value(format!(
             "--set {text}: write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60"
         ))

@@ -69,7 +69,7 @@ fn pool(tree: &TempDir, kib: u64, pages: &str) -> std::path::PathBuf {
 
 /// Every second page of the lower half is a user's.
 fn fragmented(pfn: usize) -> u64 {
-    if pfn % 2 == 0 { ANON } else { FREE }
+    if pfn.is_multiple_of(2) { ANON } else { FREE }
 }
 
 fn run(tree: &TempDir, args: &[&str]) -> Assert {

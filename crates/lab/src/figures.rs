@@ -112,6 +112,22 @@ pub(crate) fn distribution_figures(h: &Histogram, of: &Latencies) -> Vec<Reading
     figures
 }
 
+/// The time of each of several tasks side by side, where all of them have names to tell it by.
+fn by_task(phases: &[Stretch]) -> Vec<Reading> {
+    let mut tasks: BTreeMap<&str, TaskTime> = BTreeMap::new();
+    for ((name, in_background), time) in phases.iter().flat_map(|p| &p.counted.tasks) {
+        if !in_background && (time.user_ns, time.system_ns) != (0, 0) {
+            add(tasks.entry(name).or_default(), *time);
+        }
+    }
+    if tasks.len() < 2 || tasks.contains_key(WORKLOAD) {
+        return Vec::new();
+    }
+    let of =
+        |name: &str, what: &'static str, ns: u64| Figure::new(what, "s").lower().of_task(name).read(ns as f64 / 1e9);
+    tasks.iter().flat_map(|(name, t)| [of(name, "user", t.user_ns), of(name, "system", t.system_ns)]).collect()
+}
+
 /// Figures of each of these phases, and of all of a run's together if that is asked for.
 pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<Reading> {
     let mut figures = Vec::new();
@@ -142,12 +158,14 @@ pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<
             let time = |p: &Stretch| p.counted.of_tasks(true);
             Figure::new("background CPU time", "s").read(seconds(&|p| time(p).user_ns + time(p).system_ns))
         });
+        let by_task = by_task(of);
         let pressed: Option<Vec<Pressure>> = of.iter().map(|p| p.counted.pressure).collect();
         let pressure = pressed.into_iter().flat_map(|of| Pressure::figures(of.into_iter()));
         figures.extend(
             of_phase
                 .into_iter()
                 .chain(background)
+                .chain(by_task)
                 .chain(pressure)
                 .map(|r| Reading { figure: r.figure.of_phase(phase.clone()), ..r }),
         );

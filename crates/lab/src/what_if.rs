@@ -20,12 +20,12 @@ use kontig_workload::fragmenter::Holes;
 pub struct Changes {
     /// Another machine, by name or file.
     pub machine: Option<String>,
-    /// Another kernel generation for every variant, by name or file.
-    pub profile: Option<String>,
+    /// Other kernel generations, by name or file: every variant runs on each of them.
+    pub profiles: Vec<String>,
     /// Patches on top, by name.
     pub switches: Vec<String>,
-    /// Sysctls with their values.
-    pub settings: Vec<(String, String)>,
+    /// Sysctls with their values: every variant runs with each of them.
+    pub settings: Vec<(String, Vec<String>)>,
     /// Failures in a row after which a driver gives up.
     pub give_up_after: Option<u32>,
     /// Which pages of a section are freed where memory is fragmented.
@@ -52,47 +52,16 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
         e.machine.clone_from(machine);
         e.case.iter_mut().for_each(|case| case.machine = None);
     }
-    let mut profiles = Vec::new();
-    for v in &mut e.variant {
-        if let Some(profile) = &changes.profile {
-            let old = v.clone();
-            v.profile.clone_from(profile);
-            leave_out_what_does_not_fit(v, &old, &mut notes)?;
-        }
-        for s in &changes.switches {
-            if !v.switches.contains(s) {
-                v.switches.push(s.clone());
-            }
-        }
-        profiles.push(catalog::profile_with(&v.profile, &v.switches)?);
-    }
-    for (sysctl, value) in &settings {
-        let takes = |p: &Profile| sysctl.exists(p);
-        let some = profiles.iter().any(takes);
-        for (v, p) in e.variant.iter_mut().zip(&profiles) {
-            if some && !takes(p) {
-                let to = &v.profile;
-                note(
-                    &mut notes,
-                    format!("{}={value} is not set for profile {to}, which does not have it", sysctl.name),
-                );
-                continue;
-            }
-            sysctls::check(v, p, sysctl.name, value)?;
-            // The experiment may have set it under its short name.
-            v.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
-            v.sysctls.insert(sysctl.name.into(), toml::Value::String(value.clone()));
-        }
+    e.variant = on_profiles(&e.variant, changes, &mut notes)?;
+    for (sysctl, values) in &settings {
+        e.variant = with_setting(&e.variant, sysctl, values, &mut notes)?;
         for case in &mut e.case {
             case.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
         }
-        if is_default(sysctl, value) {
-            note(&mut notes, format!("{}={value} is what boot sets anyway", sysctl.name));
-        }
     }
-    let kernel_changed = changes.profile.is_some() || !changes.switches.is_empty() || !settings.is_empty();
+    let kernel_changed = !changes.profiles.is_empty() || !changes.switches.is_empty() || !settings.is_empty();
     if kernel_changed {
-        rename_and_drop_same(&mut e, &profiles, &mut notes)?;
+        rename_and_drop_same(&mut e, &mut notes)?;
     }
     let workload_changed = change_workload(&mut e, changes)?;
     if workload_changed || kernel_changed || changes.machine.is_some() {
@@ -108,6 +77,66 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
     e.pace = None;
     e.validate().map_err(|wrong| AskedWrongly::Contradictory { path: e.id.clone(), reason: wrong.reason })?;
     Ok((e, notes))
+}
+
+/// The variants on each of the profiles asked for, or on their own, with the switches asked for.
+fn on_profiles(variants: &[Variant], changes: &Changes, notes: &mut Vec<String>) -> Result<Vec<Variant>, LabError> {
+    let mut all = Vec::new();
+    if changes.profiles.is_empty() {
+        all.extend_from_slice(variants);
+    }
+    for profile in &changes.profiles {
+        for old in variants {
+            let mut v = Variant { profile: profile.clone(), ..old.clone() };
+            leave_out_what_does_not_fit(&mut v, old, notes)?;
+            all.push(v);
+        }
+    }
+    for v in &mut all {
+        for s in &changes.switches {
+            if !v.switches.contains(s) {
+                v.switches.push(s.clone());
+            }
+        }
+        catalog::profile_with(&v.profile, &v.switches)?;
+    }
+    Ok(all)
+}
+
+/// The variants with a sysctl set to each of these values; those whose profile does not have it stay as they are.
+fn with_setting(
+    variants: &[Variant],
+    sysctl: &Sysctl,
+    values: &[String],
+    notes: &mut Vec<String>,
+) -> Result<Vec<Variant>, LabError> {
+    let profiles = variants.iter().map(|v| catalog::profile_with(&v.profile, &v.switches));
+    let profiles = profiles.collect::<Result<Vec<Profile>, _>>()?;
+    let some = profiles.iter().any(|p| sysctl.exists(p));
+    let mut all = Vec::new();
+    for (v, p) in variants.iter().zip(&profiles) {
+        if some && !sysctl.exists(p) {
+            let (name, to) = (sysctl.name, &v.profile);
+            let values = values.join(",");
+            note(notes, format!("{name}={values} is not set for profile {to}, which does not have it"));
+            all.push(v.clone());
+            continue;
+        }
+        for value in values {
+            sysctls::check(v, p, sysctl.name, value)?;
+            let mut v = v.clone();
+            // The experiment may have set it under its short name.
+            v.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
+            v.sysctls.insert(sysctl.name.into(), toml::Value::String(value.clone()));
+            all.push(v);
+        }
+    }
+    if let [value] = values
+        && is_default(sysctl, value)
+    {
+        note(notes, format!("{}={value} is what boot sets anyway", sysctl.name));
+    }
+    Ok(all)
 }
 
 /// Of cases that have become the same, the first stays.
@@ -150,17 +179,20 @@ fn note(notes: &mut Vec<String>, text: String) {
     }
 }
 
-/// The settings by their sysctls, each once.
-fn settings(asked: &[(String, String)]) -> Result<Vec<(&'static Sysctl, String)>, LabError> {
-    let mut settings: Vec<(&Sysctl, String)> = Vec::new();
-    for (name, value) in asked {
+/// The settings by their sysctls, each once, and each value of one once.
+fn settings(asked: &[(String, Vec<String>)]) -> Result<Vec<(&'static Sysctl, Vec<String>)>, LabError> {
+    let mut settings: Vec<(&Sysctl, Vec<String>)> = Vec::new();
+    for (name, values) in asked {
         let sysctl = sysctls::setting(name)?;
-        let value = value.trim();
+        let values: Vec<String> = values.iter().map(|value| value.trim().to_owned()).collect();
         if let Some((_, before)) = settings.iter().find(|(s, _)| s.name == sysctl.name) {
-            let reason = format!("{} is set twice, to '{before}' and to '{value}'", sysctl.name);
-            return Err(AskedWrongly::Value(reason).into());
+            let (name, before, after) = (sysctl.name, before.join(","), values.join(","));
+            return Err(AskedWrongly::Value(format!("{name} is set twice, to '{before}' and to '{after}'")).into());
         }
-        settings.push((sysctl, value.into()));
+        if let Some((_, twice)) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+            return Err(AskedWrongly::Value(format!("{} is to have the value {twice} twice", sysctl.name)).into());
+        }
+        settings.push((sysctl, values));
     }
     Ok(settings)
 }
@@ -197,10 +229,10 @@ fn is_default(sysctl: &Sysctl, value: &str) -> bool {
 }
 
 /// Calls the variants after what they are; of those that are the same, the first stays.
-fn rename_and_drop_same(e: &mut Experiment, profiles: &[Profile], notes: &mut Vec<String>) -> Result<(), LabError> {
+fn rename_and_drop_same(e: &mut Experiment, notes: &mut Vec<String>) -> Result<(), LabError> {
     let mut kept: Vec<(Variant, String)> = Vec::new();
-    for (v, p) in std::mem::take(&mut e.variant).into_iter().zip(profiles) {
-        let name = described(&v, p)?;
+    for v in std::mem::take(&mut e.variant) {
+        let name = described(&v, &catalog::profile_with(&v.profile, &v.switches)?)?;
         match kept.iter().find(|(k, _)| k.name == name && k.profile == v.profile) {
             Some((_, first)) => {
                 note(notes, format!("'{first}' and '{}' are both {name} now, which is run once", v.name));
@@ -235,9 +267,9 @@ mod tests {
     fn asked(name: &str, profile: &str, switches: &[&str], settings: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let e = catalog::experiment(name).unwrap().0;
         let changes = Changes {
-            profile: (!profile.is_empty()).then(|| profile.into()),
+            profiles: profile.split(',').filter(|name| !name.is_empty()).map(String::from).collect(),
             switches: switches.iter().map(|s| (*s).into()).collect(),
-            settings: settings.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
+            settings: settings.iter().map(|(n, v)| ((*n).into(), v.split(',').map(String::from).collect())).collect(),
             ..Changes::default()
         };
         let (e, notes) = what_if(e, &changes).unwrap_or_else(|e| panic!("{e}"));
@@ -276,12 +308,21 @@ mod tests {
     }
 
     #[test]
+    fn several_profiles_and_values_are_all_their_combinations_that_there_are() {
+        let (names, notes) = asked("compact-32g", "6.12,7.2", &[], &[("vm.defrag_mode", "0,1")]);
+        assert_eq!(names, ["6.12", "7.2", "7.2+defrag_mode=1"]);
+        assert!(notes.contains(&"vm.defrag_mode=0,1 is not set for profile 6.12, which does not have it".into()));
+        let (names, _) = asked("compact-32g", "6.1", &[], &[("vm.swappiness", "10,100"), ("extfrag_threshold", "400")]);
+        assert_eq!(names, ["6.1+swappiness=10+extfrag_threshold=400", "6.1+swappiness=100+extfrag_threshold=400"]);
+    }
+
+    #[test]
     fn what_was_asked_for_and_does_not_fit_is_refused() {
         let refused = |profile: &str, switches: &[&str], settings: &[(&str, &str)]| {
             let changes = Changes {
-                profile: Some(profile.into()),
+                profiles: vec![profile.into()],
                 switches: switches.iter().map(|s| (*s).into()).collect(),
-                settings: settings.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
+                settings: settings.iter().map(|(n, v)| ((*n).into(), vec![(*v).into()])).collect(),
                 ..Changes::default()
             };
             what_if(catalog::experiment("compact-32g").unwrap().0, &changes).unwrap_err().to_string()
@@ -292,6 +333,9 @@ mod tests {
         );
         let twice = refused("6.1", &[], &[("extfrag_threshold", "1"), ("vm.extfrag_threshold", "2")]);
         assert_eq!(twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
+        let settings = vec![("vm.swappiness".into(), vec!["1".into(), "1".into()])];
+        let twice = what_if(catalog::experiment("stutter").unwrap().0, &Changes { settings, ..Changes::default() });
+        assert_eq!(twice.unwrap_err().to_string(), "vm.swappiness is to have the value 1 twice");
     }
 
     #[test]
@@ -299,7 +343,7 @@ mod tests {
         let mut e = catalog::experiment("backoff").unwrap().0;
         let own = e.variant[0].sysctls.remove("vm.compaction_proactiveness").unwrap();
         e.variant[0].sysctls.insert("compaction_proactiveness".into(), own);
-        let settings = vec![("vm.compaction_proactiveness".into(), "60".into())];
+        let settings = vec![("vm.compaction_proactiveness".into(), vec!["60".into()])];
         let (e, _) = what_if(e, &Changes { settings, ..Changes::default() }).unwrap();
         assert_eq!(e.variant[0].sysctl_texts(), [("vm.compaction_proactiveness".into(), "60".into())]);
         assert_eq!(e.variant[0].name, "5.6+proactive-compaction+proactiveness=60");

@@ -41,7 +41,7 @@ impl Pattern {
     pub fn keeps(self, frame: u64, seed: u64) -> bool {
         match self {
             Pattern::EveryOther => frame.is_multiple_of(2),
-            Pattern::OnePerBlock => frame % 512 == mixed(frame / 512 ^ seed) % 512,
+            Pattern::OnePerBlock => frame % 512 == mixed((frame / 512) ^ seed) % 512,
             Pattern::Random => mixed(frame ^ seed).is_multiple_of(2),
             Pattern::Runs => (frame / 32).is_multiple_of(2),
             Pattern::FirstQuarter => frame % 512 < 128,

@@ -201,7 +201,9 @@ impl Check {
                 let done = (nr * choices.len() + i) as f64 / tries;
                 let tried = attempt(snapshot, memory.clone(), needs, way, |part| progress(done + part / tries));
                 if tried.met {
-                    return Check { verdict, prediction: Some(tried.prediction), ..new(needs) };
+                    let mut check = Check { verdict, prediction: Some(tried.prediction), ..new(needs) };
+                    check.confidence = check.confidence.map(|confidence| confidence.of_way(way));
+                    return check;
                 }
                 most = Some(tried.prediction);
             }
@@ -298,6 +300,18 @@ fn drop_clean_cache(snapshot: &Snapshot, memory: &mut Memory) -> u64 {
     (0..snapshot.host.cpus.max(1)).for_each(|cpu| memory.drain_cpu(CpuId::new(cpu)));
     memory.take_work();
     dropped
+}
+
+impl Confidence {
+    /// What a way adds to it.
+    fn of_way(mut self, way: Way) -> Confidence {
+        if way.sync {
+            self.level = "low";
+            self.because
+                .push("whoever goes on writing files ends passes early: there may be several, which move more".into());
+        }
+        self
+    }
 }
 
 /// From which share of free memory on, inferred and listed blocks agree.

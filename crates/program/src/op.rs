@@ -31,6 +31,21 @@ impl Process {
     }
 }
 
+/// A thread of a process, as numbered in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Thread(u32);
+
+impl Thread {
+    /// The thread with this number.
+    pub const fn new(number: u32) -> Thread {
+        Thread(number)
+    }
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 /// The first page frame of a driver's block, as the machine numbers it. A program keeps it to give it back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Frame(u64);
@@ -138,6 +153,8 @@ pub enum Op {
     Touch(Region),
     /// Read every page of the range once, in address order.
     Load(Region),
+    /// `mincore`: how many pages of the range are in memory; gives [`Value::Pages`](crate::Value::Pages).
+    Mincore(Region),
     /// Unmap the range. A part may be used again, as if it were mapped anew; all of a mapping at once takes it away.
     Munmap(Region),
     /// Make a process that shares all memory, copy-on-write, and runs this program; gives
@@ -146,12 +163,21 @@ pub enum Op {
     Fork(Box<dyn Program>),
     /// Drop all memory and run this program instead.
     Exec(Box<dyn Program>),
-    /// Give all memory back and be gone.
+    /// Give all memory back and be gone, with all threads.
     Exit,
+    /// Make a thread: it runs this program in the memory of the one who asks; gives
+    /// [`Value::Thread`](crate::Value::Thread). It ends when it hands over nothing more.
+    Spawn(Box<dyn Program>),
+    /// Wait until a thread has ended, whose program is then [given back](Program::joined); gives
+    /// [`Value::Joined`](crate::Value::Joined).
+    Join(Thread),
     /// Wait until this child has ended; gives [`Value::Ended`](crate::Value::Ended).
     Wait(Process),
     /// Wait until any child has ended; gives [`Value::Ended`](crate::Value::Ended).
     WaitAny,
+    /// `getrusage(RUSAGE_CHILDREN)`: the CPU time of children that were waited for, and of theirs; gives
+    /// [`Value::Times`](crate::Value::Times).
+    ChildTimes,
     /// `SIGKILL`: the process gives all memory back and is gone as soon as it can.
     Kill(Process),
     /// A kernel driver's allocation; gives [`Value::Block`](crate::Value::Block).

@@ -1,6 +1,6 @@
 //! Outcomes: what an operation gave, and when.
 
-use crate::op::{Frame, OpenFile, Process, Region};
+use crate::op::{Frame, OpenFile, Process, Region, Thread};
 
 /// What an operation gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +17,17 @@ pub enum Value {
     File(OpenFile),
     /// A process that was forked.
     Child(Process),
+    /// A thread that was made.
+    Thread(Thread),
+    /// A thread that has ended.
+    Joined(Thread),
+    /// Time on CPUs.
+    Times {
+        /// In programs' own code, ns.
+        user_ns: u64,
+        /// In the kernel, ns.
+        system_ns: u64,
+    },
     /// A child that has ended.
     Ended {
         /// Which.

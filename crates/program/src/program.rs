@@ -15,6 +15,11 @@ pub trait Program: Any + Send + BoxedClone {
     /// outcome, [`Outcome::at_start`], so there always is a last one.
     fn next(&mut self, done: &[Outcome], todo: &mut Batch);
 
+    /// It has joined a thread: what that has run, with all that it has measured.
+    fn joined(&mut self, thread: Box<dyn Program>) {
+        let _ = thread;
+    }
+
     /// The share of its work that is done or handed over, 0 to 1.
     fn progress(&self) -> f64;
 }

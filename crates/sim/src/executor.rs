@@ -10,7 +10,6 @@ use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
 use crate::process::Process;
-use crate::process::family::Birth;
 use crate::process::mempolicy::TaskPolicy;
 use crate::sched::{Then, Turn};
 use crate::task::{Body, State, TaskId};
@@ -127,7 +126,7 @@ impl Machine {
         self.kernel.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Makes tasks of the processes that a task has forked.
+    /// Makes tasks of the processes and threads that a task has made.
     #[inline]
     fn deliver_births(&mut self, parent: TaskId) {
         if self.kernel.family.births.is_empty() {
@@ -135,18 +134,20 @@ impl Machine {
         }
         let Body::Process(forks) = &self.tasks[parent.index()].body else { return };
         let root = forks.root().unwrap_or(parent);
-        for Birth { process, program } in std::mem::take(&mut self.kernel.family.births) {
-            let body = Body::Process(Process::forked(process, program, self.now, root));
+        for birth in std::mem::take(&mut self.kernel.family.births) {
+            let (process, thread) = (birth.process, birth.thread);
+            let body = Body::Process(Box::new(Process::born(birth, self.now, root)));
             let id = self.start(body, self.schedule.affinity_of(parent.0), self.schedule.cpu_of(parent.0));
-            self.kernel.family.set_task(process, id);
+            self.kernel.family.threads(process).set_task(thread, id);
         }
     }
 
-    /// A task that was forked is done: another may have its number. Its time is the task's by whose descendants it was
-    /// forked.
+    /// A task that another made is done: another may have its number. Its time is its process's, and the task's by whose
+    /// descendants it was made.
     fn retire(&mut self, id: TaskId) {
         let Body::Process(process) = &self.tasks[id.index()].body else { return };
         let Some(root) = process.root() else { return };
+        self.kernel.family.add_time(process.id(), self.schedule.time_of(id.0, self.now));
         self.schedule.bequeath(id.0, root.0);
         self.schedule.remove(id.0);
     }
@@ -202,9 +203,13 @@ impl Machine {
             }
         }
         for id in queues.take_woken() {
-            self.tasks[id.index()].state = State::Runnable;
-            self.schedule.wake_not(id.0);
-            timers.at(at, Event::Woken(id));
+            // One that was killed, too, is awake already.
+            let task = &mut self.tasks[id.index()];
+            if task.state == State::Queued {
+                task.state = State::Runnable;
+                self.schedule.wake_not(id.0);
+                timers.at(at, Event::Woken(id));
+            }
         }
     }
 }

@@ -118,7 +118,7 @@ impl Machine {
         let Body::Process(process) = &self.tasks[id.index()].body else { return Ok(()) };
         let op = kontig_program::Op::SetMempolicy(policy);
         let policy = translate::policy(policy, &self.kernel.mem, &op)?.unwrap_or_default();
-        self.kernel.family.set_policy(process.id(), TaskPolicy { policy, turn: 0 });
+        self.kernel.family.set_policy(process.id(), 0, TaskPolicy { policy, turn: 0 });
         Ok(())
     }
 
@@ -212,7 +212,7 @@ impl Machine {
     /// Starts a program now.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
         let number = self.kernel.pages.spaces.add_process();
-        let body = Body::Process(Process::new(number, program, self.now));
+        let body = Body::Process(Box::new(Process::new(number, program, self.now)));
         let (affinity, cpu) = match placement {
             Placement::Cpu(cpu) => {
                 let cpu = cpu.min(self.schedule.cpus() - 1);
@@ -222,7 +222,7 @@ impl Machine {
         };
         let id = self.start(body, affinity, cpu);
         self.kernel.family.add(number);
-        self.kernel.family.set_task(number, id);
+        self.kernel.family.threads(number).set_task(0, id);
         id
     }
 

@@ -51,9 +51,11 @@ impl Kernel {
         if alive.iter().any(|process| self.family.is_oom_victim(*process)) {
             return Blame::Another;
         }
-        let may_have_some = |process: &u32| match self.family.policy(*process).policy {
-            MemPolicy::Bind(bound) => !bound.and(nodes).is_empty(),
-            _ => true,
+        let may_have_some = |process: &u32| {
+            self.family.policies(*process).any(|of_thread| match of_thread.policy {
+                MemPolicy::Bind(bound) => !bound.and(nodes).is_empty(),
+                _ => true,
+            })
         };
         // A process without memory, such as a driver, is as little to blame as a thread of the kernel.
         let badness = |process: &u32| self.pages.spaces.size(*process).badness();

@@ -59,14 +59,12 @@ impl Queues {
     }
 
     /// Gives a queue back. Nobody may wait in it.
-    #[allow(dead_code)] // for locks and devices that come and go
     pub(crate) fn remove(&mut self, queue: QueueId) {
         assert!(self.is_empty(queue), "tasks that wait in a removed queue would never be woken");
         self.free.push(queue.0);
     }
 
     /// Whether nobody waits in it.
-    #[allow(dead_code)]
     pub(crate) fn is_empty(&self, queue: QueueId) -> bool {
         self.queues[queue.0 as usize].first == NONE
     }

@@ -49,7 +49,7 @@ pub(crate) enum Body {
     Kcompactd(KcompactdThread),
     Flusher(FlusherThread),
     Khugepaged(KhugepagedThread),
-    Process(Process),
+    Process(Box<Process>),
     /// Steps given by a test, and the daemon the task stands for.
     #[cfg(test)]
     Steps(Option<Daemon>, Steps),
@@ -72,7 +72,7 @@ impl Body {
     }
 
     /// Another task has taken its CPU.
-    pub(crate) fn leave_cpu(&self, k: &mut Kernel) {
+    pub(crate) fn leave_cpu(&mut self, k: &mut Kernel) {
         if let Body::Process(process) = self {
             process.leave_cpu(k);
         }

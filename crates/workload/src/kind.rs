@@ -2,14 +2,21 @@
 
 use crate::churn::Churn;
 use crate::compact::Compact;
+use crate::fio::Fio;
+use crate::forking_store::ForkingStore;
 use crate::fragmenter::Fragment;
+use crate::guests::Guests;
 use crate::heap::Heap;
+use crate::huge_faults::HugeFaults;
 use crate::hugealloc::HugeAlloc;
+use crate::kbuild::Kbuild;
 use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
 use crate::steps::Steps;
+use crate::thp_bursts::ThpBursts;
 use crate::unmovable::FragmentUnmovable;
 use crate::watch::Watch;
+use crate::young_generation::YoungGeneration;
 use serde::{Deserialize, Serialize};
 
 /// A kind of work, with its parameters.
@@ -36,6 +43,20 @@ pub enum Kind {
     Steps(Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
+    /// A job of fio writes many small files or reads them at random.
+    Fio(Fio),
+    /// A process touches memory, huge page by huge page.
+    HugeFaults(HugeFaults),
+    /// A kernel is built.
+    Kbuild(Kbuild),
+    /// A process takes and gives back huge pages in bursts.
+    ThpBursts(ThpBursts),
+    /// A store forks to save itself.
+    ForkingStore(ForkingStore),
+    /// A Java process allocates through its young generation.
+    YoungGeneration(YoungGeneration),
+    /// Virtual machines come and go.
+    Guests(Guests),
 }
 
 impl Kind {
@@ -60,6 +81,13 @@ impl Kind {
             Kind::Churn(b) => Task::new(b),
             Kind::Steps(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
+            Kind::Fio(b) => Task::new(b),
+            Kind::HugeFaults(b) => Task::new(b),
+            Kind::Kbuild(b) => Task::new(b),
+            Kind::ThpBursts(b) => Task::new(b),
+            Kind::ForkingStore(b) => Task::new(b),
+            Kind::YoungGeneration(b) => Task::new(b),
+            Kind::Guests(b) => Task::new(b),
         })
     }
 }

@@ -1,12 +1,12 @@
 //! `kontig age`: a part of a host's memory fragmented on purpose.
 
 use super::host::HostArgs;
-use super::number::{count, size};
 use super::snapshot::page_size;
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::age::{Aged, NotAged, Pattern};
+use kontig_live::number::{count, size};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

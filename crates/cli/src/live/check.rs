@@ -2,13 +2,13 @@
 
 use super::host::HostArgs;
 use super::not_read;
-use super::number::{count, size, time};
 use super::snapshot::page_size;
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::check::{Check, Prediction, Verdict};
 use kontig_live::need::{Ladder, Need, size as block_size};
+use kontig_live::number::{count, size, time};
 use kontig_live::obstacles::Obstacles;
 use kontig_live::prepare::execute::supply;
 use kontig_live::{ReadError, Roots, Snapshot};

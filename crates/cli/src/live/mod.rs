@@ -2,9 +2,9 @@
 
 pub mod age;
 pub mod check;
+pub mod explain;
 pub mod grid;
 pub mod host;
-pub mod number;
 pub mod prepare;
 pub mod snapshot;
 pub mod status;

@@ -3,13 +3,13 @@
 use super::check::{self, NeedArgs};
 use super::host::HostArgs;
 use super::not_read;
-use super::number::{count, size, time};
 use super::snapshot::page_size;
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::check::{Verdict, choices};
 use kontig_live::need::Need;
+use kontig_live::number::{count, size, time};
 use kontig_live::prepare::execute::{Orders, default_journal, execute};
 use kontig_live::prepare::{Allowed, Cost, Plan, Receipt};
 use std::os::unix::process::ExitStatusExt;

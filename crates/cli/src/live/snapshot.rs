@@ -2,12 +2,12 @@
 
 use super::host::HostArgs;
 use super::not_read;
-use super::number::{count, percent, size};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{Failed, LabError};
 use kontig_live::Snapshot;
 use kontig_live::frame::State;
+use kontig_live::number::{count, percent, size};
 use std::path::PathBuf;
 
 /// `kontig snapshot`.

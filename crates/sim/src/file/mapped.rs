@@ -144,6 +144,11 @@ impl FileFault {
         FileFault { at, missed: false, reading: None }
     }
 
+    /// Whether what it waits for is a page that is being read.
+    pub(crate) fn waits_for_page(&self) -> bool {
+        self.reading.is_none()
+    }
+
     /// A step; done when the page has to be looked at again.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         let Some(FileMap { inode, first, .. }) = k.pages.spaces.mapping(self.at.mapping).file().copied() else {

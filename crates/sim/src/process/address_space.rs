@@ -4,6 +4,7 @@
 //! engine keeps with a frame ([`crate::object`]).
 //! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
 
+use super::mmap_lock::{MappingLock, MmapLock};
 use super::page_table::{Mark, PageTables};
 use crate::file::Readahead;
 use crate::object::{ObjectId, Objects, TABLE_PAGES};
@@ -55,6 +56,9 @@ pub(crate) struct Mapping {
     swap_window: Window,
     /// What it maps, if that is a file.
     file: Option<FileMap>,
+    pub(crate) lock: MappingLock,
+    /// It is being taken away: nobody can use it any more.
+    leaving: bool,
     /// Where its memory is to be, of ranges that do not have it as their process; of two on a page the later one holds.
     policies: Vec<(Range<u32>, Option<MemPolicy>)>,
 }
@@ -162,6 +166,7 @@ impl Mapping {
         self.entries.get(page).filter(|_| !self.entries.is(page, Mark::Elsewhere))
     }
     /// What a page's entry holds, of those that map single pages.
+    #[inline(always)]
     pub(crate) fn entry(&self, page: u32) -> Entry {
         match self.entries.get(page) {
             None => Entry::None,
@@ -183,10 +188,6 @@ impl Mapping {
     /// The same, to be changed.
     pub(crate) fn file_mut(&mut self) -> &mut FileMap {
         self.file.as_mut().expect("it maps a file")
-    }
-    /// Whether a page was used.
-    pub(crate) fn is_accessed(&self, page: u32) -> bool {
-        self.entries.is(page, Mark::Accessed)
     }
     /// What is read with a page that is brought back from swap.
     pub(crate) fn swap_window(&mut self) -> &mut Window {
@@ -248,14 +249,13 @@ impl Mapping {
     /// A page was used, and written to.
     #[inline(always)]
     pub(crate) fn used(&mut self, page: u32, written: bool) {
-        self.entries.mark(page, Mark::Accessed, true);
-        if written {
-            self.entries.mark(page, Mark::Dirty, true);
-        }
+        self.entries.used(page, written);
     }
+    /// Unmaps a page, if it is mapped singly: what its entry held, and whether it was used.
     #[inline(always)]
-    pub(crate) fn clear_pte(&mut self, page: u32) {
-        self.entries.unmap(page);
+    pub(crate) fn take(&mut self, page: u32) -> Option<(Entry, bool)> {
+        let taken = self.entries.take(page)?;
+        Some((if taken.is_elsewhere { elsewhere(taken.at) } else { Entry::Frame(taken.at) }, taken.was_accessed))
     }
     /// Whether nothing of a page's 2 MiB range is mapped.
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
@@ -281,10 +281,10 @@ impl Mapping {
     pub(crate) fn is_advised_huge(&self) -> bool {
         self.huge
     }
-    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, no table there yet.
+    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, and nothing of it is mapped.
     pub(crate) fn has_room_for_huge(&self, page: u32) -> bool {
         let start = page & !(TABLE_PAGES - 1);
-        self.table(page).page().is_none() && start + TABLE_PAGES <= self.pages
+        start + TABLE_PAGES <= self.pages && self.is_range_empty(page)
     }
     /// `madvise(MADV_HUGEPAGE)`.
     pub(crate) fn advise_huge(&mut self) {
@@ -296,10 +296,11 @@ impl Mapping {
 #[derive(Clone, Default)]
 struct AddressSpace {
     mappings: Slots<MappingId>,
+    lock: MmapLock,
     /// Kernel pages of the tables above the page tables, of a process that was forked.
     upper: Vec<Pfn>,
-    /// Whether the process is on another CPU than the one whose turn it is, with its translations live there.
-    running: bool,
+    /// How many of its threads are on other CPUs than the one whose turn it is, with its translations live there.
+    running: u32,
 }
 
 /// What a process takes, in pages.
@@ -331,6 +332,8 @@ pub(crate) struct Unmapped {
 pub(crate) struct AddressSpaces {
     spaces: Slots<AddressSpace>,
     mappings: Slots<Mapping>,
+    /// Mappings that were taken away, of all processes.
+    left: u64,
     /// Whether every mapping keeps marks from the start: on machines that reclaim.
     keep_marks: bool,
 }
@@ -362,10 +365,34 @@ impl AddressSpaces {
         child
     }
 
-    /// The process is gone, and so are its mappings.
-    pub(crate) fn remove_process(&mut self, process: u32) {
+    /// The process is gone, and so are its mappings; the lock that it had.
+    pub(crate) fn remove_process(&mut self, process: u32) -> MmapLock {
         let space = self.spaces.remove(process);
         debug_assert!(space.mappings.iter().next().is_none() && space.upper.is_empty());
+        space.lock
+    }
+
+    /// The lock of a process's memory map.
+    #[inline(always)]
+    pub(crate) fn lock(&mut self, process: u32) -> &mut MmapLock {
+        &mut self.spaces.get_mut(process).expect("who asks is in it").lock
+    }
+
+    /// A mapping can be used by nobody any more.
+    pub(crate) fn leave(&mut self, mapping: MappingId) {
+        self.mapping(mapping).leaving = true;
+        self.left += 1;
+    }
+
+    /// How many mappings have left: a number that has changed says that one may be gone that was there.
+    #[inline(always)]
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Whether a mapping is being taken away.
+    pub(crate) fn is_leaving(&self, mapping: MappingId) -> bool {
+        self.mappings[mapping.0].leaving
     }
 
     /// The process's mapping whose number in the process is the first from `region` on.
@@ -399,11 +426,17 @@ impl AddressSpaces {
         self.mappings.both(a.0, b.0)
     }
 
-    /// Says whether a process is on another CPU than the one whose turn it is.
+    /// A thread of a process is on another CPU than the one whose turn it is from now on, or no longer.
     pub(crate) fn set_running(&mut self, process: u32, running: bool) {
         if let Some(space) = self.spaces.get_mut(process) {
-            space.running = running;
+            space.running = if running { space.running + 1 } else { space.running - 1 };
         }
+    }
+
+    /// Whether any thread of a process is on another CPU than the one whose turn it is.
+    #[inline(always)]
+    pub(crate) fn is_running(&self, process: u32) -> bool {
+        self.spaces[process].running > 0
     }
 
     /// Maps an object of so many pages for a process.
@@ -456,8 +489,8 @@ impl AddressSpaces {
     pub(crate) fn unmap_page(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
         let Some(page) = self.maps(mapping, index, pfn) else { return false };
         let m = &mut self.mappings[mapping];
-        m.clear_pte(page);
-        self.spaces[m.process].running
+        m.take(page);
+        self.spaces[m.process].running > 0
     }
 
     /// If a mapping maps a page of a file, the page is in another frame from now on; whether another CPU has to be told.
@@ -483,6 +516,8 @@ impl AddressSpaces {
             tables: vec![Table::default(); tables],
             swap_window: Window::default(),
             file: None,
+            lock: MappingLock::default(),
+            leaving: false,
             policies: Vec::new(),
         }));
         self.mapping(id).place = objects.map(object, id.0);
@@ -510,7 +545,11 @@ impl AddressSpaces {
     pub(crate) fn span(&self, process: u32, r: Region) -> Option<Span> {
         let mapping = *self.spaces[process].mappings.get(r.mapping)?;
         let m = &self.mappings[mapping.0];
-        (r.first.checked_add(r.pages)? <= m.pages).then_some(Span { mapping, first: r.first, pages: r.pages })
+        (!m.leaving && r.first.checked_add(r.pages)? <= m.pages).then_some(Span {
+            mapping,
+            first: r.first,
+            pages: r.pages,
+        })
     }
 
     /// The mapping that a region of a process names, if there is one.
@@ -562,7 +601,7 @@ impl AddressSpaces {
             return false;
         }
         m.entries.moved(page, to);
-        self.spaces[m.process].running
+        self.spaces[m.process].running > 0
     }
 
     /// Whether a page was used through a mapping, in which it is unused from now on.
@@ -592,7 +631,7 @@ impl AddressSpaces {
         m.entries.mark(page, Mark::Elsewhere, true);
         m.entries.mark(page, Mark::Accessed, false);
         m.entries.mark(page, Mark::Dirty, false);
-        Some(Unmapped { dirty, elsewhere: self.spaces[m.process].running })
+        Some(Unmapped { dirty, elsewhere: self.spaces[m.process].running > 0 })
     }
 
     /// If a mapping maps a huge page there, it maps its small pages from now on, as it was.

@@ -82,6 +82,8 @@ impl Kernel {
         if let Some(old) = old {
             fault_ns += ns(self.costs.copy_page);
             self.put_page(c.cpu, old);
+            let process = self.pages.spaces.process_of(at.mapping);
+            self.flush_tlb(process, &mut c.now);
         }
         let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
         c.now += fault_ns + self.far_pages(c, pfn, 1) + touch_ns;

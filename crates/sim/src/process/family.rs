@@ -1,10 +1,14 @@
 //! Who forked whom, who has ended, and who waits for that.
 //!
-//! A process that has ended stays a zombie until its parent waits for it, or has ended itself.
+//! A process that has ended stays a zombie until its parent waits for it, or has ended itself. It ends with the last of
+//! its threads ([`super::threads`]).
 
 use super::mempolicy::TaskPolicy;
+use super::threads::Threads;
 use crate::queue::QueueId;
+use crate::sched::CpuTime;
 use crate::task::TaskId;
+use kontig_mm::Pfn;
 use kontig_program::Program;
 
 /// What is known of a process beside its memory.
@@ -14,7 +18,7 @@ struct Member {
     forked: bool,
     /// Its children that have not been waited for, in the order they were forked.
     children: Vec<u32>,
-    task: Option<TaskId>,
+    threads: Threads,
     /// Where it waits for its children, once it has.
     queue: Option<QueueId>,
     /// When it was made, among all.
@@ -23,21 +27,27 @@ struct Member {
     /// It was killed for want of memory.
     oom: bool,
     ended: bool,
-    policy: TaskPolicy,
+    /// The time of its threads that are gone, and of its children that it has waited for.
+    time: CpuTime,
+    children_time: CpuTime,
 }
 
-/// A child whose task has to be made.
+/// A thread whose task has to be made.
 #[derive(Clone)]
 pub(crate) struct Birth {
     pub(crate) process: u32,
+    /// Its number in the process; the first thread's is 0.
+    pub(crate) thread: u32,
     pub(crate) program: Box<dyn Program>,
+    /// Kernel pages of its own, of one that is not the first.
+    pub(crate) pages: Vec<Pfn>,
 }
 
 /// All processes, by number.
 #[derive(Clone, Default)]
 pub(crate) struct Family {
     members: Vec<Member>,
-    /// Children that were forked and have no task yet.
+    /// Children that were forked, and threads, that have no task yet.
     pub(crate) births: Vec<Birth>,
     /// Tasks that were killed and not told so.
     pub(crate) kills: Vec<TaskId>,
@@ -52,59 +62,91 @@ impl Family {
         if self.members.len() <= place {
             self.members.resize_with(place + 1, Member::default);
         }
-        let queue = self.members[place].queue;
+        let Member { queue, mut threads, .. } = std::mem::take(&mut self.members[place]);
+        threads.begin();
         self.born += 1;
-        self.members[place] = Member { queue, born: self.born, ..Member::default() };
+        self.members[place] = Member { queue, threads, born: self.born, ..Member::default() };
     }
 
-    /// A child of a process, and what it runs.
-    pub(crate) fn add_child(&mut self, parent: u32, child: u32, program: Box<dyn Program>) {
+    /// A child of a process, which this thread of it has forked, and what it runs.
+    pub(crate) fn add_child(&mut self, (parent, forker): (u32, u32), child: u32, program: Box<dyn Program>) {
         self.add(child);
-        let policy = self.policy(parent).policy;
+        let TaskPolicy { policy, .. } = self.policy(parent, forker);
         let member = self.member(child);
         (member.parent, member.forked) = (Some(parent), true);
-        member.policy = TaskPolicy { policy, turn: 0 };
+        member.threads.set_policy(0, TaskPolicy { policy, turn: 0 });
         self.member(parent).children.push(child);
-        self.births.push(Birth { process: child, program });
+        self.births.push(Birth { process: child, thread: 0, program, pages: Vec::new() });
+    }
+
+    /// A thread of a process, made by another, what it runs, and its kernel pages; its number.
+    pub(crate) fn add_thread(
+        &mut self,
+        (process, maker): (u32, u32),
+        program: Box<dyn Program>,
+        pages: Vec<Pfn>,
+    ) -> u32 {
+        let TaskPolicy { policy, .. } = self.policy(process, maker);
+        let thread = self.threads(process).add();
+        self.set_policy(process, thread, TaskPolicy { policy, turn: 0 });
+        self.births.push(Birth { process, thread, program, pages });
+        thread
     }
 
     fn member(&mut self, process: u32) -> &mut Member {
         &mut self.members[process as usize]
     }
 
-    /// Where a process's memory is to be.
+    /// The threads of a process.
+    pub(crate) fn threads(&mut self, process: u32) -> &mut Threads {
+        &mut self.member(process).threads
+    }
+
+    /// Where a thread's memory is to be.
     #[inline(always)]
-    pub(crate) fn policy(&self, process: u32) -> TaskPolicy {
-        self.members[process as usize].policy
+    pub(crate) fn policy(&self, process: u32, thread: u32) -> TaskPolicy {
+        self.members[process as usize].threads.policy(thread)
     }
 
-    /// Says so.
-    pub(crate) fn set_policy(&mut self, process: u32, policy: TaskPolicy) {
-        self.member(process).policy = policy;
+    /// The same of all threads of a process that have not ended.
+    pub(crate) fn policies(&self, process: u32) -> impl Iterator<Item = TaskPolicy> {
+        self.members[process as usize].threads.policies()
     }
 
-    /// The process's task.
-    pub(crate) fn set_task(&mut self, process: u32, task: TaskId) {
-        self.member(process).task = Some(task);
+    /// Says where a thread's memory is to be.
+    pub(crate) fn set_policy(&mut self, process: u32, thread: u32, policy: TaskPolicy) {
+        self.threads(process).set_policy(thread, policy);
     }
 
-    /// Whether a process has to end before its next operation.
+    /// Whether a thread has to end before its next operation.
     #[inline(always)]
+    pub(crate) fn must_end(&self, process: u32, thread: u32) -> bool {
+        let m = &self.members[process as usize];
+        m.killed || m.threads.must_end(thread)
+    }
+
+    /// Whether a process was killed.
     pub(crate) fn is_killed(&self, process: u32) -> bool {
         self.members[process as usize].killed
     }
 
     /// Whether it is a process that has not ended.
     pub(crate) fn is_alive(&self, process: u32) -> bool {
-        self.members.get(process as usize).is_some_and(|m| !m.ended && m.task.is_some())
+        self.members.get(process as usize).is_some_and(|m| !m.ended && m.threads.have_begun())
     }
 
     /// Has a process end as soon as it can. False if there is no such process any more.
     pub(crate) fn kill(&mut self, process: u32) -> bool {
         let Some(m) = self.members.get_mut(process as usize).filter(|m| !m.ended) else { return false };
         m.killed = true;
-        self.kills.extend(m.task);
+        self.kills.extend(m.threads.tasks());
         true
+    }
+
+    /// Has all threads of a process but this one end as soon as they can.
+    pub(crate) fn end_others(&mut self, process: u32, thread: u32) {
+        let Family { members, kills, .. } = self;
+        members[process as usize].threads.end_others(thread, kills);
     }
 
     /// All that have not ended, oldest first.
@@ -134,7 +176,8 @@ impl Family {
     /// which its parent may wait.
     pub(crate) fn end(&mut self, process: u32) -> (Vec<u32>, Option<QueueId>) {
         let m = self.member(process);
-        (m.ended, m.task) = (true, None);
+        m.ended = true;
+        m.threads.clear();
         let (parent, children) = (m.parent, std::mem::take(&mut m.children));
         let mut gone = Vec::new();
         for child in children {
@@ -152,6 +195,16 @@ impl Family {
         }
     }
 
+    /// A thread of a process is gone, which was on CPUs for so long.
+    pub(crate) fn add_time(&mut self, process: u32, time: CpuTime) {
+        self.member(process).time.add(time);
+    }
+
+    /// The time of a process's children that it has waited for, and of those that they have.
+    pub(crate) fn children_time(&self, process: u32) -> CpuTime {
+        self.members[process as usize].children_time
+    }
+
     /// Whether a process is a child of another that has not been waited for.
     pub(crate) fn is_child(&self, parent: u32, child: u32) -> bool {
         self.members[parent as usize].children.contains(&child)
@@ -164,7 +217,11 @@ impl Family {
         let is_it = |c: &u32| self.members[*c as usize].ended && child.is_none_or(|child| child == *c);
         let place = children.iter().position(is_it)?;
         let child = self.member(parent).children.remove(place);
-        Some((child, self.member(child).killed))
+        let Member { time, children_time, killed, .. } = *self.member(child);
+        let of_children = &mut self.member(parent).children_time;
+        of_children.add(time);
+        of_children.add(children_time);
+        Some((child, killed))
     }
 
     /// Whether a process has children that it has not waited for.

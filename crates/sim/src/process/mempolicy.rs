@@ -1,7 +1,7 @@
 //! On which node a process's memory is to be: its policy, and those of parts of its mappings.
 //!
-//! What the kernel takes for a process, pages of files among it, follows the policy of the process (`set_mempolicy`), which
-//! its children inherit. A page of a mapping follows the policy that its place has (`mbind`), and else the process's.
+//! What the kernel takes for a thread, pages of files among it, follows the policy of the thread (`set_mempolicy`), which
+//! those that it makes inherit. A page of a mapping follows the policy that its place has (`mbind`), and else the thread's.
 //! Pages that are there already stay where they are. Source: `mm/mempolicy.c` of 5.10, 6.1 and 7.2.
 
 use super::address_space::At;
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::kernel::Kernel;
 use kontig_mm::{Gfp, MemPolicy, Order, Request};
 
-/// The policy of a process, and how far round the nodes it has come.
+/// The policy of a thread, and how far round the nodes it has come.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct TaskPolicy {
     pub(crate) policy: MemPolicy,
@@ -45,7 +45,7 @@ impl Kernel {
     pub(super) fn fault_request(&mut self, c: &mut Context, what: For, at: At) -> Request {
         let (gfp, order) = (what.gfp(), what.order());
         match what {
-            For::Table => self.request(c, gfp, order),
+            For::Table(_) => self.request(c, gfp, order),
             For::HugeLocal(_) => {
                 let node = self.policy_at(c, at).prefers(c.node, at.page >> order.get());
                 Request::new(c.cpu, node, gfp, order)

@@ -6,10 +6,13 @@ mod copy;
 pub(crate) mod family;
 pub(crate) mod fault;
 pub(crate) mod mempolicy;
+pub(crate) mod mmap_lock;
 mod page_table;
+pub(crate) mod threads;
 
 pub(crate) use address_space::AddressSpaces;
 
+use self::family::Birth;
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
@@ -18,7 +21,7 @@ use crate::syscall::exit::Exit;
 use crate::syscall::{Begun, Syscall};
 use crate::task::TaskId;
 use crate::wait::Wait;
-use kontig_mm::{MemPolicy, Step};
+use kontig_mm::{MemPolicy, Order, Pfn, Step};
 use kontig_program::{Batch, Outcome, Program, Value};
 
 /// The number of a process. Every program is a process; a driver is one that maps nothing.
@@ -33,10 +36,19 @@ pub(crate) const TASK_PAGES: usize = 3;
 /// each end of the address space.
 pub(crate) const UPPER_PAGES: usize = 6;
 
-/// A program, and how far it is.
+/// Of them, what describes a thread: its `task_struct`.
+pub(crate) const THREAD_PAGES: usize = 2;
+
+/// A thread of a process: a program, and how far it is.
 #[derive(Clone)]
 pub(crate) struct Process {
     id: ProcessId,
+    /// Its number in the process; the first thread's is 0.
+    thread: u32,
+    /// Kernel pages of its own, of one that is not the first.
+    pages: Vec<Pfn>,
+    /// It is on a CPU while another task has its turn.
+    on_cpu: bool,
     program: Box<dyn Program>,
     /// The operation it is in.
     current: Option<InProgress>,
@@ -47,9 +59,18 @@ pub(crate) struct Process {
     /// What it runs once it has dropped its memory.
     exec: Option<Box<dyn Program>>,
     /// It is about to be gone.
-    exit: Option<Exit>,
-    /// It was forked by descendants of this task, which has its time when it has ended.
+    leaving: Option<Leaving>,
+    /// It was made by descendants of this task, which has its time when it has ended.
     root: Option<TaskId>,
+}
+
+/// What is left to do for a thread that ends.
+#[derive(Clone)]
+enum Leaving {
+    /// Nothing: others go on.
+    Thread,
+    /// It was the last.
+    Process(Exit),
 }
 
 #[derive(Clone)]
@@ -63,34 +84,38 @@ impl Process {
     pub(crate) fn new(id: ProcessId, program: Box<dyn Program>, now: u64) -> Process {
         Process {
             id,
+            thread: 0,
+            pages: Vec::new(),
+            on_cpu: false,
             program,
             current: None,
             todo: Batch::new(),
             done: vec![Outcome::at_start(now)],
             exec: None,
-            exit: None,
+            leaving: None,
             root: None,
         }
     }
 
-    /// A process that was forked by descendants of the task `root`.
-    pub(crate) fn forked(id: ProcessId, program: Box<dyn Program>, now: u64, root: TaskId) -> Process {
-        Process { root: Some(root), ..Process::new(id, program, now) }
+    /// A thread that was made by descendants of the task `root`, the first of a new process or not.
+    pub(crate) fn born(birth: Birth, now: u64, root: TaskId) -> Process {
+        let Birth { process, thread, program, pages } = birth;
+        Process { thread, pages, root: Some(root), ..Process::new(process, program, now) }
     }
 
-    /// Its number.
+    /// The number of its process.
     pub(crate) fn id(&self) -> ProcessId {
         self.id
     }
 
-    /// The task by whose descendants it was forked.
+    /// The task by whose descendants it was made.
     pub(crate) fn root(&self) -> Option<TaskId> {
         self.root
     }
 
     /// Whether it can end where it is, when it is killed.
     pub(crate) fn may_end(&self) -> bool {
-        self.exit.is_none() && self.current.as_ref().is_none_or(|current| current.call.may_end())
+        self.leaving.is_none() && self.current.as_ref().is_none_or(|current| current.call.may_end())
     }
 
     pub(crate) fn program(&self) -> &dyn Program {
@@ -103,33 +128,67 @@ impl Process {
 
     /// A turn: operation after operation, until it waits for something or another task's turn has come.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
-        // Its own pages it moves without interrupting another CPU.
-        k.pages.spaces.set_running(self.id, false);
-        c.policy = k.family.policy(self.id);
+        // Its own pages it moves without interrupting another CPU, if no other thread is on one.
+        self.set_on_cpu(k, false);
+        c.policy = k.family.policy(self.id, self.thread);
         let step = self.run(k, c)?;
-        if let MemPolicy::Interleave(_) = c.policy.policy {
-            k.family.set_policy(self.id, c.policy);
+        if let (MemPolicy::Interleave(_), Step::Working | Step::Wait(_)) = (c.policy.policy, &step) {
+            k.family.set_policy(self.id, self.thread, c.policy);
         }
-        k.pages.spaces.set_running(self.id, matches!(step, Step::Working | Step::Wait(Wait::Compute(_))));
+        self.set_on_cpu(k, matches!(step, Step::Working | Step::Wait(Wait::Compute(_))));
         Ok(step)
     }
 
     /// Another task has taken its CPU.
-    pub(crate) fn leave_cpu(&self, k: &mut Kernel) {
-        k.pages.spaces.set_running(self.id, false);
+    pub(crate) fn leave_cpu(&mut self, k: &mut Kernel) {
+        self.set_on_cpu(k, false);
+    }
+
+    fn set_on_cpu(&mut self, k: &mut Kernel, on: bool) {
+        if std::mem::replace(&mut self.on_cpu, on) != on {
+            k.pages.spaces.set_running(self.id, on);
+        }
+    }
+
+    /// It ends: with it the process, if it is the last.
+    fn leave(&mut self, k: &mut Kernel, c: &mut Context) {
+        let is_last = k.family.threads(self.id).is_alone();
+        if is_last {
+            self.leaving = Some(Leaving::Process(Exit::new(self.id)));
+            return;
+        }
+        let program = (self.thread != 0).then(|| std::mem::replace(&mut self.program, Box::new(Ended)));
+        for queue in k.family.threads(self.id).end(self.thread, program) {
+            k.queues.wake_all(queue);
+        }
+        self.free_pages(k, c);
+        self.leaving = Some(Leaving::Thread);
+    }
+
+    fn free_pages(&mut self, k: &mut Kernel, c: &mut Context) {
+        for pfn in self.pages.drain(..) {
+            k.mem.free(c.cpu, pfn, Order::ZERO);
+        }
+        k.charge(&mut c.now);
     }
 
     fn run(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         c.process = Some(self.id);
         while !k.must_yield(c) {
-            if k.family.is_killed(self.id) && self.may_end() {
-                self.exit = Some(Exit::new(self.id));
+            if k.family.must_end(self.id, self.thread) && self.may_end() {
+                self.leave(k, c);
             }
-            if let Some(exit) = &mut self.exit {
-                match exit.step(k, c) {
+            match &mut self.leaving {
+                None => {}
+                Some(Leaving::Thread) => return Ok(Step::Done(())),
+                Some(Leaving::Process(exit)) => match exit.step(k, c) {
                     Step::Working => continue,
+                    Step::Done(()) => {
+                        self.free_pages(k, c);
+                        return Ok(Step::Done(()));
+                    }
                     step => return Ok(step),
-                }
+                },
             }
             let current = match &mut self.current {
                 Some(current) => current,
@@ -142,12 +201,12 @@ impl Process {
                         if self.root.is_none() {
                             return Ok(Step::Done(()));
                         }
-                        self.exit = Some(Exit::new(self.id));
+                        self.leave(k, c);
                         continue;
                     };
                     k.fetch_ahead(self.id, &self.todo);
                     let start_ns = c.now;
-                    match Syscall::begin(op, k, self.id)? {
+                    match Syscall::begin(op, k, self.id, self.thread)? {
                         Begun::Call(call) => {
                             c.now += ns(k.costs.syscall);
                             self.current.insert(InProgress { call, start_ns })
@@ -165,7 +224,8 @@ impl Process {
                         }
                         Begun::Exit => {
                             c.now += ns(k.costs.syscall);
-                            self.exit = Some(Exit::new(self.id));
+                            k.family.end_others(self.id, self.thread);
+                            self.leave(k, c);
                             continue;
                         }
                     }
@@ -175,6 +235,11 @@ impl Process {
                 Step::Working => {}
                 Step::Wait(wait) => return Ok(Step::Wait(wait)),
                 Step::Done(value) => {
+                    if let Value::Joined(thread) = value
+                        && let Some(program) = k.family.threads(self.id).take_program(thread.get())
+                    {
+                        self.program.joined(program);
+                    }
                     self.done.push(Outcome { value, start_ns: current.start_ns, end_ns: c.now });
                     self.current = None;
                     if let Some(program) = self.exec.take() {
@@ -186,5 +251,16 @@ impl Process {
             }
         }
         Ok(Step::Working)
+    }
+}
+
+/// In place of the program of a thread that has ended.
+#[derive(Clone)]
+struct Ended;
+
+impl Program for Ended {
+    fn next(&mut self, _: &[Outcome], _: &mut Batch) {}
+    fn progress(&self) -> f64 {
+        1.0
     }
 }

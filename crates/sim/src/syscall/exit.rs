@@ -1,10 +1,12 @@
 //! The end of an address space: `exit` gives back everything the process has, `exec` all but the process.
 
-use super::munmap::Munmap;
+use super::munmap::Zap;
 use super::truncate::Truncate;
 use crate::context::Context;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
+use crate::process::mmap_lock::Hold;
+use crate::rw_lock::Mode;
 use crate::wait::Wait;
 use kontig_mm::{Order, Step};
 
@@ -12,28 +14,74 @@ use kontig_mm::{Order, Step};
 #[derive(Clone)]
 pub(crate) struct UnmapAll {
     process: ProcessId,
-    current: Option<Munmap>,
+    hold: Hold,
+    current: Option<Zap>,
+    /// A file that is gone with a mapping of it.
+    gives_up: Option<Truncate>,
 }
 
 impl UnmapAll {
     pub(crate) fn new(process: ProcessId) -> UnmapAll {
-        UnmapAll { process, current: None }
+        UnmapAll { process, hold: Hold::new(process, Mode::Write), current: None, gives_up: None }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
+        // khugepaged may be at it.
+        if let Some(wait) = self.hold.take(k) {
+            return Step::Wait(wait);
+        }
         loop {
-            if let Some(current) = &mut self.current {
-                match current.step(k, c) {
-                    Step::Done(_) => self.current = None,
+            if let Some(gives_up) = &mut self.gives_up {
+                match gives_up.step(k, c) {
+                    Step::Done(_) => self.gives_up = None,
                     Step::Working => return Step::Working,
                     Step::Wait(wait) => return Step::Wait(wait),
                 }
             }
+            if let Some(current) = &mut self.current {
+                let Step::Done(gives_up) = current.step(k, c) else { return Step::Working };
+                self.current = None;
+                if gives_up.is_some() {
+                    self.gives_up = gives_up;
+                    continue;
+                }
+            }
             match k.pages.spaces.next_mapping(self.process, 0) {
-                Some((_, mapping)) => self.current = Some(Munmap::new(k.pages.spaces.whole(mapping))),
-                None => return Step::Done(()),
+                Some((_, mapping)) => self.current = Some(Zap::new(k.pages.spaces.whole(mapping))),
+                None => {
+                    self.hold.give_back(k);
+                    return Step::Done(());
+                }
             }
         }
+    }
+}
+
+/// A process that drops all memory to run another program: its other threads end first.
+#[derive(Clone)]
+pub(crate) struct Exec {
+    process: ProcessId,
+    thread: u32,
+    memory: Option<UnmapAll>,
+}
+
+impl Exec {
+    pub(crate) fn new(process: ProcessId, thread: u32) -> Exec {
+        Exec { process, thread, memory: None }
+    }
+
+    /// Whether it can end here.
+    pub(crate) fn may_end(&self) -> bool {
+        self.memory.is_none()
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
+        if self.memory.is_none() && !k.family.threads(self.process).is_alone() {
+            k.family.end_others(self.process, self.thread);
+            let Kernel { family, queues, .. } = k;
+            return Step::Wait(Wait::Queue(family.threads(self.process).alone(|| queues.add())));
+        }
+        self.memory.get_or_insert_with(|| UnmapAll::new(self.process)).step(k, c)
     }
 }
 
@@ -72,7 +120,7 @@ impl Exit {
         k.khugepaged_exit(self.process);
         let (gone, queue) = k.family.end(self.process);
         for process in gone {
-            k.pages.spaces.remove_process(process);
+            k.remove_process(process);
         }
         if let Some(queue) = queue {
             k.queues.wake_all(queue);

@@ -10,7 +10,9 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
+use crate::process::mmap_lock::Hold;
 use crate::process::{ProcessId, STACK_PAGES, TASK_PAGES, UPPER_PAGES};
+use crate::rw_lock::Mode;
 use crate::wait::Wait;
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 use kontig_program::{Process, Program, Value};
@@ -19,6 +21,10 @@ use kontig_program::{Process, Program, Value};
 #[derive(Clone)]
 pub(crate) struct Fork {
     parent: ProcessId,
+    /// Which of its threads.
+    thread: u32,
+    /// The parent's memory map.
+    hold: Hold,
     /// What the child is to run, until it has it.
     program: Option<Box<dyn Program>>,
     child: Option<ProcessId>,
@@ -31,9 +37,11 @@ pub(crate) struct Fork {
 }
 
 impl Fork {
-    pub(crate) fn new(parent: ProcessId, program: Box<dyn Program>) -> Fork {
+    pub(crate) fn new(parent: ProcessId, thread: u32, program: Box<dyn Program>) -> Fork {
         Fork {
             parent,
+            thread,
+            hold: Hold::new(parent, Mode::Write),
             program: Some(program),
             child: None,
             page: Allocation::new(Gfp::KERNEL, Order::ZERO),
@@ -46,20 +54,23 @@ impl Fork {
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         let child = match self.child {
             Some(child) => child,
-            None => self.begin(k, c),
+            None => match self.hold.take(k) {
+                Some(wait) => return Ok(Step::Wait(wait)),
+                None => self.begin(k, c),
+            },
         };
         if let Some(undo) = &mut self.undo {
             let step = undo.step(k, c);
             if step == Step::Done(()) {
                 exit::free_upper(k, c, child);
-                k.pages.spaces.remove_process(child);
+                k.remove_process(child);
             }
             return Ok(step.map(|()| Value::Unit));
         }
         while k.pages.spaces.upper(child).len() < STACK_PAGES + TASK_PAGES + UPPER_PAGES {
             match self.page.step(k, c) {
                 Step::Done(Ok(pfn)) => k.pages.spaces.upper(child).push(pfn),
-                Step::Done(Err(failure)) => return self.give_up(child, failure),
+                Step::Done(Err(failure)) => return self.give_up(k, child, failure),
                 Step::Working => return Ok(Step::Working),
                 Step::Wait(wait) => return Ok(Step::Wait(wait)),
             }
@@ -76,7 +87,7 @@ impl Fork {
                     }
                     let pfn = match self.page.step(k, c) {
                         Step::Done(Ok(pfn)) => pfn,
-                        Step::Done(Err(failure)) => return self.give_up(child, failure),
+                        Step::Done(Err(failure)) => return self.give_up(k, child, failure),
                         Step::Working => return Ok(Step::Working),
                         Step::Wait(wait) => return Ok(Step::Wait(wait)),
                     };
@@ -88,8 +99,10 @@ impl Fork {
             }
             (self.mapping, self.next) = (mapping + 1, 0);
         }
+        k.flush_tlb(self.parent, &mut c.now);
+        self.hold.give_back(k);
         if let Some(program) = self.program.take() {
-            k.family.add_child(self.parent, child, program);
+            k.family.add_child((self.parent, self.thread), child, program);
             if k.khugepaged.processes.contains(&self.parent) {
                 k.khugepaged_enter(child);
             }
@@ -100,9 +113,15 @@ impl Fork {
     }
 
     /// The parent is to go: there will be no child. Otherwise nothing can be done.
-    fn give_up(&mut self, child: ProcessId, failure: AllocFailure) -> Result<Step<Value, Wait>, SimError> {
+    fn give_up(
+        &mut self,
+        k: &mut Kernel,
+        child: ProcessId,
+        failure: AllocFailure,
+    ) -> Result<Step<Value, Wait>, SimError> {
         match failure {
             AllocFailure::Failed => {
+                self.hold.give_back(k);
                 self.undo = Some(UnmapAll::new(child));
                 Ok(Step::Working)
             }

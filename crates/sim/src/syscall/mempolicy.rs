@@ -1,39 +1,56 @@
 //! `set_mempolicy` and `mbind`: they note where memory is to be; what is there already stays.
 
 use crate::context::Context;
+use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
 use crate::process::address_space::Span;
 use crate::process::mempolicy::TaskPolicy;
-use kontig_mm::MemPolicy;
-use kontig_program::Value;
+use crate::process::mmap_lock::Hold;
+use crate::rw_lock::Mode;
+use crate::wait::Wait;
+use kontig_mm::{MemPolicy, Step};
+use kontig_program::{Region, Value};
 
 /// `set_mempolicy`.
 #[derive(Clone)]
 pub(crate) struct SetMempolicy {
     pub(crate) process: ProcessId,
+    pub(crate) thread: u32,
     pub(crate) policy: MemPolicy,
 }
 
 impl SetMempolicy {
     pub(crate) fn run(&self, k: &mut Kernel, c: &mut Context) -> Value {
         c.policy = TaskPolicy { policy: self.policy, turn: 0 };
-        k.family.set_policy(self.process, c.policy);
+        k.family.set_policy(self.process, self.thread, c.policy);
         Value::Unit
     }
 }
 
-/// `mbind`; without a policy the range has its process's again.
+/// `mbind`; without a policy the range has its thread's again.
 #[derive(Clone)]
 pub(crate) struct Mbind {
-    pub(crate) region: Span,
-    pub(crate) policy: Option<MemPolicy>,
+    process: ProcessId,
+    region: Region,
+    policy: Option<MemPolicy>,
+    hold: Hold,
 }
 
 impl Mbind {
-    pub(crate) fn run(&self, k: &mut Kernel) -> Value {
-        let Span { mapping, first, pages } = self.region;
+    pub(crate) fn new(process: ProcessId, region: Region, policy: Option<MemPolicy>) -> Mbind {
+        Mbind { process, region, policy, hold: Hold::new(process, Mode::Write) }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel) -> Result<Step<Value, Wait>, SimError> {
+        if let Some(wait) = self.hold.take(k) {
+            return Ok(Step::Wait(wait));
+        }
+        let Some(Span { mapping, first, pages }) = k.pages.spaces.span(self.process, self.region) else {
+            return Err(SimError::BadAddress { op: format!("mbind of {:?}", self.region) });
+        };
         k.pages.spaces.mapping(mapping).bind(first..first + pages, self.policy);
-        Value::Unit
+        self.hold.give_back(k);
+        Ok(Step::Done(Value::Unit))
     }
 }

@@ -1,37 +1,80 @@
-//! `mmap` of anonymous memory, and `madvise(MADV_HUGEPAGE)`: they note what is wanted; memory comes with the faults.
+//! `mmap`, and `madvise(MADV_HUGEPAGE)`: they note what is wanted; memory comes with the faults.
 
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
-use crate::process::address_space::Span;
-use kontig_program::Value;
+use crate::process::mmap_lock::Hold;
+use crate::rw_lock::Mode;
+use crate::wait::Wait;
+use kontig_mm::Step;
+use kontig_program::{Op, OpenFile, Region, Value};
 
 /// `mmap`.
 #[derive(Clone)]
 pub(crate) struct Mmap {
-    pub(crate) process: ProcessId,
-    pub(crate) pages: u32,
+    process: ProcessId,
+    what: What,
+    hold: Hold,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    /// So many pages of no file.
+    Anonymous { pages: u32 },
+    /// Pages of an open file, which is this inode.
+    File { file: OpenFile, inode: u32, first: u32, pages: u32 },
 }
 
 impl Mmap {
-    pub(crate) fn run(&self, k: &mut Kernel) -> Result<Value, SimError> {
-        k.pages.mmap(self.process, self.pages).map(Value::Region).ok_or(SimError::NoAddressSpace { pages: self.pages })
+    pub(crate) fn anonymous(process: ProcessId, pages: u32) -> Mmap {
+        Mmap { process, what: What::Anonymous { pages }, hold: Hold::new(process, Mode::Write) }
+    }
+
+    pub(crate) fn file(process: ProcessId, (file, inode): (OpenFile, u32), first: u32, pages: u32) -> Mmap {
+        let what = What::File { file, inode, first, pages };
+        Mmap { process, what, hold: Hold::new(process, Mode::Write) }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel) -> Result<Step<Value, Wait>, SimError> {
+        if let Some(wait) = self.hold.take(k) {
+            return Ok(Step::Wait(wait));
+        }
+        let region = match self.what {
+            What::Anonymous { pages } => k.pages.mmap(self.process, pages).ok_or(SimError::NoAddressSpace { pages })?,
+            What::File { file, inode, first, pages } => k
+                .pages
+                .mmap_file(self.process, inode, first, pages)
+                .ok_or_else(|| SimError::bad_address(&Op::MmapFile { file, first, pages }))?,
+        };
+        self.hold.give_back(k);
+        Ok(Step::Done(Value::Region(region)))
     }
 }
 
 /// `madvise(MADV_HUGEPAGE)`.
 #[derive(Clone)]
 pub(crate) struct AdviseHuge {
-    pub(crate) region: Span,
+    process: ProcessId,
+    region: Region,
+    hold: Hold,
 }
 
 impl AdviseHuge {
-    pub(crate) fn run(&self, k: &mut Kernel) -> Value {
-        k.pages.spaces.mapping(self.region.mapping).advise_huge();
-        if k.mem.wants_huge(true) {
-            let process = k.pages.spaces.process_of(self.region.mapping);
-            k.khugepaged_enter(process);
+    pub(crate) fn new(process: ProcessId, region: Region) -> AdviseHuge {
+        AdviseHuge { process, region, hold: Hold::new(process, Mode::Write) }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel) -> Result<Step<Value, Wait>, SimError> {
+        if let Some(wait) = self.hold.take(k) {
+            return Ok(Step::Wait(wait));
         }
-        Value::Unit
+        let span = k.pages.spaces.span(self.process, self.region);
+        let span = span.ok_or_else(|| SimError::bad_address(&Op::AdviseHuge(self.region)))?;
+        k.pages.spaces.mapping(span.mapping).advise_huge();
+        self.hold.give_back(k);
+        if k.mem.wants_huge(true) {
+            k.khugepaged_enter(self.process);
+        }
+        Ok(Step::Done(Value::Unit))
     }
 }

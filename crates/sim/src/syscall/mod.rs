@@ -11,10 +11,12 @@ mod fork;
 mod free_pages;
 mod meminfo;
 mod mempolicy;
+mod mincore;
 mod mmap;
 mod munmap;
 mod open;
 mod read;
+mod spawn;
 mod sync;
 mod sysctl;
 mod touch;
@@ -26,6 +28,7 @@ use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
+use crate::sched::CpuTime;
 use crate::translate;
 use crate::wait::Wait;
 use kontig_mm::Step;
@@ -52,16 +55,18 @@ pub(crate) enum Syscall {
     Sync(sync::Sync),
     Truncate(truncate::Truncate),
     Close(u32),
-    /// A file has been mapped.
-    Mapped(Region),
     /// What was asked for is done.
     Nothing,
     Compute(compute::Compute),
     Barrier(barrier::BarrierWait),
     Fork(Box<fork::Fork>),
-    UnmapAll(exit::UnmapAll),
+    Exec(exit::Exec),
     Wait(wait_child::WaitChild),
     Kill(wait_child::Kill),
+    ChildTimes(ProcessId),
+    Spawn(Box<spawn::Spawn>),
+    Join(spawn::Join),
+    Mincore(mincore::Mincore),
 }
 
 /// What begins with an operation.
@@ -83,32 +88,38 @@ impl Syscall {
     /// # Errors
     /// If it uses memory that is not the process's.
     #[inline]
-    pub(crate) fn begin(op: Op, k: &mut Kernel, process: ProcessId) -> Result<Begun, SimError> {
+    pub(crate) fn begin(op: Op, k: &mut Kernel, process: ProcessId, thread: u32) -> Result<Begun, SimError> {
         let own = |region: Region| k.pages.spaces.span(process, region).ok_or_else(|| SimError::bad_address(&op));
         let opened = |file: OpenFile| {
             let open = k.pages.files.as_ref().and_then(|files| files.opened(process, file.get()));
             open.map(|open| open.inode).ok_or_else(|| SimError::bad_address(&op))
         };
         Ok(Begun::Call(match op {
-            Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap { process, pages }),
-            Op::AdviseHuge(region) => Syscall::AdviseHuge(mmap::AdviseHuge { region: own(region)? }),
+            Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap::anonymous(process, pages)),
+            Op::AdviseHuge(region) => {
+                own(region)?;
+                Syscall::AdviseHuge(mmap::AdviseHuge::new(process, region))
+            }
             Op::SetMempolicy(policy) => {
                 let policy = translate::policy(policy, &k.mem, &op)?.unwrap_or_default();
-                Syscall::SetMempolicy(mempolicy::SetMempolicy { process, policy })
+                Syscall::SetMempolicy(mempolicy::SetMempolicy { process, thread, policy })
             }
             Op::Mbind { region, policy } => {
                 let policy = translate::policy(policy, &k.mem, &op)?;
-                Syscall::Mbind(mempolicy::Mbind { region: own(region)?, policy })
+                own(region)?;
+                Syscall::Mbind(mempolicy::Mbind::new(process, region, policy))
             }
             Op::MmapFile { file, first, pages } => {
                 let inode = opened(file)?;
-                let region = k.pages.mmap_file(process, inode, first, pages);
-                Syscall::Mapped(region.ok_or_else(|| SimError::bad_address(&op))?)
+                Syscall::Mmap(mmap::Mmap::file(process, (file, inode), first, pages))
             }
             Op::Touch(region) if k.pages.spaces.maps_file(process, region) => return Err(SimError::bad_address(&op)),
-            Op::Touch(region) => Syscall::Touch(touch::Touch::new(own(region)?, true)),
-            Op::Load(region) => Syscall::Touch(touch::Touch::new(own(region)?, false)),
-            Op::Munmap(region) => Syscall::Munmap(munmap::Munmap::new(own(region)?)),
+            Op::Touch(region) => Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), true)),
+            Op::Load(region) => Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), false)),
+            Op::Munmap(region) => {
+                own(region)?;
+                Syscall::Munmap(munmap::Munmap::new(process, region))
+            }
             Op::AllocPages { gfp, order } => {
                 Syscall::AllocPages(alloc_pages::AllocPages::new(translate::gfp(gfp), translate::order(order)))
             }
@@ -139,11 +150,18 @@ impl Syscall {
             Op::Sync => Syscall::Sync(sync::Sync::new()),
             Op::Truncate { file, pages } => Syscall::Truncate(truncate::Truncate::new(opened(file)?, pages)),
             Op::Unlink(name) => truncate::Truncate::unlink(k, name)?.map_or(Syscall::Nothing, Syscall::Truncate),
-            Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, program))),
+            Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, thread, program))),
             Op::Wait(child) => Syscall::Wait(wait_child::WaitChild::new(k, process, Some(child), &op)?),
             Op::WaitAny => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?),
             Op::Kill(process) => Syscall::Kill(wait_child::Kill { process: process.get() }),
-            Op::Exec(program) => return Ok(Begun::Exec(Syscall::UnmapAll(exit::UnmapAll::new(process)), program)),
+            Op::ChildTimes => Syscall::ChildTimes(process),
+            Op::Spawn(program) => Syscall::Spawn(Box::new(spawn::Spawn::new(process, thread, program))),
+            Op::Join(thread) => Syscall::Join(spawn::Join::new(process, thread)),
+            Op::Mincore(region) => {
+                own(region)?;
+                Syscall::Mincore(mincore::Mincore::new(process, region))
+            }
+            Op::Exec(program) => return Ok(Begun::Exec(Syscall::Exec(exit::Exec::new(process, thread)), program)),
             Op::Exit => return Ok(Begun::Exit),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
             Op::Compute(ns) => return Ok(Begun::Own(Syscall::Compute(compute::Compute::new(ns)))),
@@ -154,7 +172,8 @@ impl Syscall {
     pub(crate) fn may_end(&self) -> bool {
         match self {
             Syscall::Touch(call) => call.may_end(),
-            Syscall::Wait(_) | Syscall::Barrier(_) | Syscall::Compute(_) => true,
+            Syscall::Exec(call) => call.may_end(),
+            Syscall::Wait(_) | Syscall::Join(_) | Syscall::Barrier(_) | Syscall::Compute(_) => true,
             _ => false,
         }
     }
@@ -166,12 +185,12 @@ impl Syscall {
     #[inline]
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         match self {
-            Syscall::Mmap(call) => call.run(k).map(Step::Done),
-            Syscall::AdviseHuge(call) => Ok(Step::Done(call.run(k))),
+            Syscall::Mmap(call) => call.step(k),
+            Syscall::AdviseHuge(call) => call.step(k),
             Syscall::SetMempolicy(call) => Ok(Step::Done(call.run(k, c))),
-            Syscall::Mbind(call) => Ok(Step::Done(call.run(k))),
+            Syscall::Mbind(call) => call.step(k),
             Syscall::Touch(call) => call.step(k, c),
-            Syscall::Munmap(call) => Ok(call.step(k, c)),
+            Syscall::Munmap(call) => call.step(k, c),
             Syscall::AllocPages(call) => call.step(k, c),
             Syscall::SplitPages(call) => Ok(Step::Done(call.run(k))),
             Syscall::FreePages(call) => Ok(Step::Done(call.run(k, c))),
@@ -190,14 +209,20 @@ impl Syscall {
                 }
                 None => Step::Done(Value::Unit),
             }),
-            Syscall::Mapped(region) => Ok(Step::Done(Value::Region(*region))),
             Syscall::Nothing => Ok(Step::Done(Value::Unit)),
             Syscall::Compute(call) => Ok(call.step()),
             Syscall::Barrier(call) => call.step(k),
             Syscall::Fork(call) => call.step(k, c),
-            Syscall::UnmapAll(call) => Ok(call.step(k, c).map(|()| Value::Unit)),
+            Syscall::Exec(call) => Ok(call.step(k, c).map(|()| Value::Unit)),
             Syscall::Wait(call) => Ok(call.step(k)),
             Syscall::Kill(call) => Ok(Step::Done(call.run(k))),
+            Syscall::ChildTimes(process) => {
+                let CpuTime { user_ns, system_ns } = k.family.children_time(*process);
+                Ok(Step::Done(Value::Times { user_ns, system_ns }))
+            }
+            Syscall::Spawn(call) => call.step(k, c),
+            Syscall::Join(call) => call.step(k),
+            Syscall::Mincore(call) => call.step(k),
         }
     }
 }

@@ -1,41 +1,106 @@
 //! `munmap` of part or all of a mapping; a page table left empty is freed with its pages.
 //!
-//! A part may be used again, as if it were mapped anew. All of it at once takes the mapping away.
+//! A part may be used again, as if it were mapped anew. All of it at once takes the mapping away. Threads that fault wait for
+//! the memory map until it is, or by the profile's rule until the pages are given back.
 
 use super::truncate::Truncate;
 use crate::context::Context;
 use crate::cost::ns;
+use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
+use crate::process::ProcessId;
 use crate::process::address_space::{Entry, MappingId, Span};
+use crate::process::mmap_lock::Hold;
+use crate::rw_lock::Mode;
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{Order, Pfn, Step};
-use kontig_program::Value;
+use kontig_program::{Op, Region, Value};
+use std::convert::Infallible;
 
-/// A range being unmapped.
+/// A range that a process unmaps.
 #[derive(Clone)]
 pub(crate) struct Munmap {
+    process: ProcessId,
+    region: Region,
+    hold: Hold,
+    stage: Stage,
+}
+
+#[derive(Clone)]
+enum Stage {
+    /// The memory map has to be waited for.
+    Lock,
+    /// It is held; faults that have begun in the mapping have to be waited for.
+    Close(Span),
+    Zap(Zap),
+    /// The file that nobody has any more without this mapping.
+    GiveUp(Truncate),
+}
+
+impl Munmap {
+    pub(crate) fn new(process: ProcessId, region: Region) -> Munmap {
+        Munmap { process, region, hold: Hold::new(process, Mode::Write), stage: Stage::Lock }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        loop {
+            match &mut self.stage {
+                Stage::Lock => {
+                    if let Some(wait) = self.hold.take(k) {
+                        return Ok(Step::Wait(wait));
+                    }
+                    // Another thread may have unmapped it meanwhile.
+                    let span = k.pages.spaces.span(self.process, self.region);
+                    self.stage = Stage::Close(span.ok_or_else(|| SimError::bad_address(&Op::Munmap(self.region)))?);
+                }
+                Stage::Close(span) => {
+                    let span = *span;
+                    if let Some(wait) = k.close_mapping(self.process, span.mapping) {
+                        return Ok(Step::Wait(wait));
+                    }
+                    if span.pages == k.pages.spaces.mapping(span.mapping).pages() {
+                        k.pages.spaces.leave(span.mapping);
+                    } else {
+                        k.open_mapping(span.mapping);
+                    }
+                    self.hold.downgrade(k);
+                    self.stage = Stage::Zap(Zap::new(span));
+                }
+                Stage::Zap(zap) => {
+                    let Step::Done(gives_up) = zap.step(k, c) else { return Ok(Step::Working) };
+                    k.flush_tlb(self.process, &mut c.now);
+                    self.hold.give_back(k);
+                    match gives_up {
+                        Some(gives_up) => self.stage = Stage::GiveUp(gives_up),
+                        None => return Ok(Step::Done(Value::Unit)),
+                    }
+                }
+                Stage::GiveUp(gives_up) => return Ok(gives_up.step(k, c)),
+            }
+        }
+    }
+}
+
+/// A range whose pages are given back; nobody can fault in it.
+#[derive(Clone)]
+pub(super) struct Zap {
     region: Span,
     /// The next page to unmap.
     page: u32,
     begun: bool,
-    /// The file that nobody has any more without this mapping.
-    gives_up: Option<Truncate>,
 }
 
-impl Munmap {
-    pub(crate) fn new(region: Span) -> Munmap {
-        Munmap { region, page: region.first, begun: false, gives_up: None }
+impl Zap {
+    pub(super) fn new(region: Span) -> Zap {
+        Zap { region, page: region.first, begun: false }
     }
 
-    /// Unmaps the pages of one page table after the other.
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
-        if let Some(gives_up) = &mut self.gives_up {
-            return gives_up.step(k, c);
-        }
+    /// Unmaps the pages of one page table after the other; in the end, the file that nobody has any more.
+    pub(super) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Option<Truncate>, Infallible> {
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
-        let unmap_ns = ns(k.costs.unmap);
+        let (unmap_ns, entry_ns) = (ns(k.costs.unmap), ns(k.costs.map_page));
         if !std::mem::replace(&mut self.begun, true) && k.mem.profile().faults.drains_before_unmapping {
             k.mem.lru_add_drain(c.cpu);
         }
@@ -49,17 +114,11 @@ impl Munmap {
             } else {
                 for page in self.page..table_end {
                     let m = k.pages.spaces.mapping(mapping);
-                    if m.is_none(page) {
-                        continue;
-                    }
-                    let entry = m.entry(page);
-                    let used = m.file().is_some() && m.is_accessed(page);
-                    m.clear_pte(page);
-                    if let (Entry::Frame(pfn), true) = (entry, used) {
+                    let Some((entry, was_accessed)) = m.take(page) else { continue };
+                    if let (Entry::Frame(pfn), true) = (entry, was_accessed && m.file().is_some()) {
                         k.mem.mark_accessed(c.cpu, pfn);
                     }
-                    k.zap(c.cpu, entry);
-                    c.now += unmap_ns;
+                    c.now += if k.zap(c.cpu, entry) { unmap_ns } else { entry_ns };
                     k.charge(&mut c.now);
                 }
             }
@@ -69,12 +128,9 @@ impl Munmap {
         if self.region.pages == k.pages.spaces.mapping(mapping).pages()
             && let Some(inode) = k.pages.remove_mapping(mapping)
         {
-            let mut gives_up = Truncate::give_up(inode);
-            let step = gives_up.step(k, c);
-            self.gives_up = Some(gives_up);
-            return step;
+            return Step::Done(Some(Truncate::give_up(inode)));
         }
-        Step::Done(Value::Unit)
+        Step::Done(None)
     }
 }
 
@@ -93,7 +149,7 @@ fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Span, pfn: Pfn) {
     }
     k.split_huge(c.cpu, pfn);
     for page in part.first..part.first + part.pages {
-        k.pages.spaces.mapping(part.mapping).clear_pte(page);
+        k.pages.spaces.mapping(part.mapping).take(page);
         k.put_page(c.cpu, pfn.plus(page - start));
         c.now += ns(k.costs.unmap);
         k.charge(&mut c.now);

@@ -5,18 +5,25 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::process::address_space::{At, Entry, Span};
+use crate::process::ProcessId;
+use crate::process::address_space::{At, Entry, Mapping, Span};
 use crate::process::fault::Fault;
+use crate::process::mmap_lock::FaultLock;
 use crate::wait::Wait;
 use kontig_mm::Step;
-use kontig_program::Value;
+use kontig_program::{Op, Region, Value};
 
 /// A range being written to, or read.
 #[derive(Clone)]
 pub(crate) struct Touch {
-    region: Span,
+    process: ProcessId,
+    region: Region,
+    span: Span,
+    /// How many mappings had left when the range was last known to be there.
+    left: u64,
     writes: bool,
     next: Next,
+    lock: Lock,
 }
 
 #[derive(Clone)]
@@ -27,50 +34,147 @@ enum Next {
     Fault(Fault),
 }
 
+/// What it has of its memory map.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    Free,
+    /// It waits for it.
+    Waits,
+    Held(FaultLock),
+}
+
+/// Why touching pages does not go on.
+enum Stop {
+    /// A fault takes its time.
+    Fault(Fault),
+    /// This page cannot be faulted in before the memory map is open.
+    Barred(u32),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Stop {
+        Stop::Fault(fault)
+    }
+}
+
 impl Touch {
-    pub(crate) fn new(region: Span, writes: bool) -> Touch {
-        Touch { region, writes, next: Next::Page(region.first) }
+    pub(crate) fn new(k: &Kernel, process: ProcessId, (region, span): (Region, Span), writes: bool) -> Touch {
+        let left = k.pages.spaces.left();
+        Touch { process, region, span, left, writes, next: Next::Page(span.first), lock: Lock::Free }
     }
 
     /// Whether it can end here, of a process that is killed.
     pub(crate) fn may_end(&self) -> bool {
-        match &self.next {
+        let may = match &self.next {
             Next::Page(_) => true,
             Next::Fault(fault) => fault.may_end(),
-        }
+        };
+        may && self.lock == Lock::Free
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        if self.lock == Lock::Waits {
+            self.lock = Lock::Held(FaultLock::Map);
+        }
+        self.look_again(k)?;
         let page = match &mut self.next {
             Next::Page(page) => *page,
-            Next::Fault(fault) => match fault.step(k, c)? {
-                Step::Done(next) => next,
-                Step::Working => return Ok(Step::Working),
-                Step::Wait(wait) => return Ok(Step::Wait(wait)),
-            },
+            Next::Fault(fault) => {
+                if self.lock == Lock::Free && !fault.may_end() {
+                    // It has waited for a page without it.
+                    if k.is_barred(self.process, self.span.mapping) {
+                        return Ok(self.wait(k));
+                    }
+                    self.lock = Lock::Held(k.lock_fault(self.process, self.span.mapping));
+                }
+                match fault.step(k, c)? {
+                    Step::Done(next) => next,
+                    Step::Working => {
+                        if fault.may_end() {
+                            self.unlock(k);
+                        }
+                        return Ok(Step::Working);
+                    }
+                    Step::Wait(wait) => {
+                        if fault.waits_for_page() {
+                            self.unlock(k);
+                        }
+                        return Ok(Step::Wait(wait));
+                    }
+                }
+            }
         };
-        Ok(match self.touch(k, c, page) {
-            Ok(next) if next == self.region.first + self.region.pages => Step::Done(Value::Unit),
+        let stop = self.touch(k, c, page);
+        if !matches!(stop, Err(Stop::Fault(_))) {
+            self.unlock(k);
+        }
+        Ok(match stop {
+            Ok(next) if next == self.span.first + self.span.pages => Step::Done(Value::Unit),
             Ok(next) => {
                 self.next = Next::Page(next);
                 Step::Working
             }
-            Err(fault) => {
+            Err(Stop::Barred(page)) => {
+                self.next = Next::Page(page);
+                self.wait(k)
+            }
+            Err(Stop::Fault(fault)) => {
                 self.next = Next::Fault(fault);
+                if self.lock == Lock::Free {
+                    self.lock = Lock::Held(k.lock_fault(self.process, self.span.mapping));
+                }
                 Step::Working
             }
         })
     }
 
+    /// Another thread may have unmapped the range.
+    #[inline(always)]
+    fn look_again(&mut self, k: &mut Kernel) -> Result<(), SimError> {
+        let left = k.pages.spaces.left();
+        if self.left == left {
+            return Ok(());
+        }
+        self.left = left;
+        if k.pages.spaces.span(self.process, self.region).is_some_and(|span| span.mapping == self.span.mapping) {
+            return Ok(());
+        }
+        let op = if self.writes { Op::Touch(self.region) } else { Op::Load(self.region) };
+        Err(SimError::bad_address(&op))
+    }
+
+    fn wait(&mut self, k: &mut Kernel) -> Step<Value, Wait> {
+        match k.wait_to_fault(self.process) {
+            Some(wait) => {
+                self.lock = Lock::Waits;
+                Step::Wait(wait)
+            }
+            None => {
+                self.lock = Lock::Held(FaultLock::Map);
+                Step::Working
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn unlock(&mut self, k: &mut Kernel) {
+        if let Lock::Held(held) = std::mem::replace(&mut self.lock, Lock::Free) {
+            k.unlock_fault(self.process, self.span.mapping, held);
+        }
+    }
+
     /// Touches pages from `page` on; the next one when the turn has to end, or a fault that takes its time.
     #[inline(always)]
-    fn touch(&self, k: &mut Kernel, c: &mut Context, mut page: u32) -> Result<u32, Fault> {
-        let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
+    fn touch(&self, k: &mut Kernel, c: &mut Context, mut page: u32) -> Result<u32, Stop> {
+        let (mapping, end) = (self.span.mapping, self.span.first + self.span.pages);
+        let is_barred = self.lock == Lock::Free && k.is_barred(self.process, mapping);
         while page < end && !k.must_yield(c) {
             let m = k.pages.spaces.mapping(mapping);
             let table = m.table(page);
             let at = At { mapping, page };
-            if table.page().is_none() {
+            if is_barred && self.faults(m, page) {
+                return Err(Stop::Barred(page));
+            } else if table.page().is_none() {
                 k.fault_table(c, at, self.writes)?;
             } else if let Some(pfn) = table.huge() {
                 if self.writes && table.is_protected() {
@@ -85,14 +189,14 @@ impl Touch {
                 page = next;
             } else if m.is_none(page) && m.file().is_some() {
                 if !k.fault_file(c, at) {
-                    return Err(Fault::file(at));
+                    return Err(Fault::file(at).into());
                 }
             } else if m.is_none(page) {
                 page = if self.writes { k.fault_small(c, at, end)? } else { k.fault_zero(c, at) };
             } else if !m.has_marks() {
                 page += 1;
             } else if let Entry::Swap(_) = m.entry(page) {
-                return Err(Fault::swap(at, self.writes));
+                return Err(Fault::swap(at, self.writes).into());
             } else if self.writes && m.is_protected(page) {
                 k.fault_protected(c, at)?;
             } else {
@@ -101,5 +205,15 @@ impl Touch {
             }
         }
         Ok(page)
+    }
+
+    /// Whether touching a page faults.
+    fn faults(&self, m: &mut Mapping, page: u32) -> bool {
+        let table = m.table(page);
+        match (table.huge(), m.entry(page)) {
+            (Some(_), _) => self.writes && table.is_protected(),
+            (None, Entry::None | Entry::Swap(_)) => true,
+            (None, Entry::Frame(_) | Entry::Zero) => self.writes && m.is_protected(page),
+        }
     }
 }

@@ -26,7 +26,7 @@ impl WaitChild {
     pub(crate) fn step(&mut self, k: &mut Kernel) -> Step<Value, Wait> {
         match k.family.reap(self.process, self.child) {
             Some((child, killed)) => {
-                k.pages.spaces.remove_process(child);
+                k.remove_process(child);
                 Step::Done(Value::Ended { process: Process::new(child), killed })
             }
             None => {

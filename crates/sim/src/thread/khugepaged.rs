@@ -3,7 +3,8 @@
 //! It goes through the processes that may have huge pages, in the order in which they first could, and through their memory
 //! range by range; after `pages_to_scan` pages it sleeps. A range of which not too much is missing, in swap or shared, and
 //! something has been used, is collapsed: a huge page is allocated on the node that most of the range is on, what is in swap
-//! is read, and all is copied there. Without a huge page it sleeps for long, once, and then gives its round up.
+//! is read, and all is copied there. The process's memory map is held meanwhile as a fault holds it, and alone for the copy; the
+//! kernel's khugepaged waits for it, this one looks again after a tick. Without a huge page it sleeps for long, once, and then gives its round up.
 //! Machines that keep no order of their pages have none. Source: kernel-behaviour §6.2, `mm/khugepaged.c` of 6.1.
 
 use crate::allocation::Allocation;
@@ -12,8 +13,10 @@ use crate::cost::ns;
 use crate::file::{Flags, node_of};
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
+use crate::oom::JIFFY_NS;
 use crate::process::address_space::{At, Entry, MappingId};
 use crate::queue::QueueId;
+use crate::rw_lock::Mode;
 use crate::swap::fault::SwapIn;
 use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
@@ -100,8 +103,18 @@ struct Collapse {
 #[derive(Clone)]
 enum Stage {
     Allocate(Allocation),
-    /// The huge page is there; the page of the range that is looked for in swap next.
-    SwapIn(Pfn, u32, Option<Box<SwapIn>>),
+    /// The huge page is there, and what is in swap is read.
+    SwapIn {
+        pfn: Pfn,
+        next: u32,
+        reading: Option<Box<SwapIn>>,
+        is_held: bool,
+    },
+    /// All is there.
+    Collapse {
+        pfn: Pfn,
+        is_held: bool,
+    },
 }
 
 /// What is in a range.
@@ -184,15 +197,11 @@ impl KhugepagedThread {
         let range = self.next.unwrap_or(Range { process: first, region: 0, page: 0 });
         self.state = State::Scanning(round);
         let Some((range, mapping)) = existing(k, range) else {
-            // The process has no more, or is gone.
-            round.progress += 1;
-            let after = k.khugepaged.processes.iter().position(|process| *process == range.process);
-            let next = k.khugepaged.processes.get(after.map_or(usize::MAX, |place| place + 1));
-            self.next = next.map(|process| Range { process: *process, region: 0, page: 0 });
-            k.khugepaged.counts.full_scans += u64::from(self.next.is_none());
-            self.state = State::Scanning(round);
-            return None;
+            return self.next_process(k, round, range.process);
         };
+        if !k.is_map_open(range.process, Mode::Read) {
+            return self.next_process(k, round, range.process);
+        }
         round.progress += TABLE_PAGES;
         self.next = Some(Range { page: range.page + TABLE_PAGES, ..range });
         self.state = State::Scanning(round);
@@ -201,6 +210,17 @@ impl KhugepagedThread {
             let stage = Stage::Allocate(Allocation::new(gfp, HUGE));
             self.state = State::Collapsing(round, Box::new(Collapse { range, mapping, node, stage }));
         }
+        None
+    }
+
+    /// A process has no more, is gone, or is just being changed: the next one.
+    fn next_process(&mut self, k: &mut Kernel, mut round: Round, process: u32) -> Option<Wait> {
+        round.progress += 1;
+        let after = k.khugepaged.processes.iter().position(|other| *other == process);
+        let next = k.khugepaged.processes.get(after.map_or(usize::MAX, |place| place + 1));
+        self.next = next.map(|process| Range { process: *process, region: 0, page: 0 });
+        k.khugepaged.counts.full_scans += u64::from(self.next.is_none());
+        self.state = State::Scanning(round);
         None
     }
 }
@@ -217,7 +237,8 @@ fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
         }
         let m = k.pages.spaces.mapping(mapping);
         let (pages, advised) = (m.pages(), m.is_advised_huge());
-        if range.page + TABLE_PAGES <= pages && k.mem.wants_huge(advised) {
+        let is_there = range.page + TABLE_PAGES <= pages && !k.pages.spaces.is_leaving(mapping);
+        if is_there && k.mem.wants_huge(advised) {
             return Some((range, mapping));
         }
         range = Range { region: region + 1, page: 0, ..range };
@@ -243,39 +264,73 @@ impl Collapse {
                         return Step::Done(false);
                     };
                     k.mem.vmstat_mut().add(VmEvent::ThpCollapseAlloc, 1);
-                    self.stage = Stage::SwapIn(pfn, self.range.page, None);
+                    self.stage = Stage::SwapIn { pfn, next: self.range.page, reading: None, is_held: false };
                 }
-                Stage::SwapIn(pfn, page, swap_in) => {
-                    let pfn = *pfn;
-                    // The process may have changed while memory was looked for.
-                    let mapping = self.mapping;
-                    if existing(k, self.range) != Some((self.range, mapping)) {
-                        return give_back(k, c, pfn);
+                Stage::SwapIn { pfn, next, reading, is_held } => {
+                    let (process, mapping, pfn) = (self.range.process, self.mapping, *pfn);
+                    if !*is_held {
+                        // The process may have changed while memory was looked for.
+                        if existing(k, self.range) != Some((self.range, mapping)) {
+                            return give_back(k, c, pfn);
+                        }
+                        if !k.try_lock_map(process, Mode::Read) {
+                            return Step::Wait(Wait::Time(JIFFY_NS));
+                        }
+                        *is_held = true;
                     }
-                    if let Some(step) = swap_in {
-                        match step.step(k, c) {
+                    if let Some(swap_in) = reading {
+                        match swap_in.step(k, c) {
                             Step::Working => return Step::Working,
-                            Step::Wait(wait) => return Step::Wait(wait),
-                            Step::Done(Err(_)) => return give_back(k, c, pfn),
-                            Step::Done(Ok(())) => *swap_in = None,
+                            Step::Wait(wait) => {
+                                if swap_in.waits_for_page() {
+                                    k.unlock_map(process, Mode::Read);
+                                    *is_held = false;
+                                }
+                                return Step::Wait(wait);
+                            }
+                            Step::Done(Err(_)) => {
+                                k.unlock_map(process, Mode::Read);
+                                return give_back(k, c, pfn);
+                            }
+                            Step::Done(Ok(())) => *reading = None,
                         }
                     }
                     let m = k.pages.spaces.mapping(mapping);
                     let is_swapped = |page: &u32| matches!(m.entry(*page), Entry::Swap(_));
-                    match (*page..self.range.page + TABLE_PAGES).find(is_swapped) {
-                        Some(next) => {
-                            *page = next;
-                            *swap_in = Some(Box::new(SwapIn::new(At { mapping, page: next }, false)));
+                    match (*next..self.range.page + TABLE_PAGES).find(is_swapped) {
+                        Some(page) => {
+                            *next = page;
+                            *reading = Some(Box::new(SwapIn::new(At { mapping, page }, false)));
                         }
                         None => {
-                            k.mem.lru_add_drain_all();
-                            if k.collapsible(c, mapping, self.range.page, false).is_none() {
-                                return give_back(k, c, pfn);
-                            }
-                            k.collapse(c, mapping, self.range.page, pfn);
-                            return Step::Done(true);
+                            k.unlock_map(process, Mode::Read);
+                            self.stage = Stage::Collapse { pfn, is_held: false };
                         }
                     }
+                }
+                Stage::Collapse { pfn, is_held } => {
+                    let (process, mapping, pfn) = (self.range.process, self.mapping, *pfn);
+                    if !*is_held {
+                        if existing(k, self.range) != Some((self.range, mapping)) {
+                            return give_back(k, c, pfn);
+                        }
+                        if !k.try_lock_map(process, Mode::Write) {
+                            return Step::Wait(Wait::Time(JIFFY_NS));
+                        }
+                        *is_held = true;
+                    }
+                    if let Some(wait) = k.close_mapping(process, mapping) {
+                        return Step::Wait(wait);
+                    }
+                    k.mem.lru_add_drain_all();
+                    let may = k.collapsible(c, mapping, self.range.page, false).is_some();
+                    if may {
+                        k.collapse(c, mapping, self.range.page, pfn);
+                        k.flush_tlb(process, &mut c.now);
+                    }
+                    k.open_mapping(mapping);
+                    k.unlock_map(process, Mode::Write);
+                    return if may { Step::Done(true) } else { give_back(k, c, pfn) };
                 }
             }
         }
@@ -350,10 +405,7 @@ impl Kernel {
     fn collapse(&mut self, c: &mut Context, mapping: MappingId, first: u32, huge: Pfn) {
         let mut copied = 0;
         for page in first..first + TABLE_PAGES {
-            let m = self.pages.spaces.mapping(mapping);
-            let entry = m.entry(page);
-            if entry != Entry::None {
-                m.clear_pte(page);
+            if let Some((entry, _)) = self.pages.spaces.mapping(mapping).take(page) {
                 copied += u64::from(matches!(entry, Entry::Frame(_)));
                 self.zap(c.cpu, entry);
             }

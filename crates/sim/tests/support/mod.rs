@@ -342,6 +342,15 @@ impl Prompt {
         }
     }
 
+    /// Has a process make a thread that does what it is told, too: who that is.
+    pub fn spawn(&mut self, who: usize) -> usize {
+        let inbox = Arc::<Mutex<Inbox>>::default();
+        self.who.push(Arc::clone(&inbox));
+        let made = self.call(who, Op::Spawn(Box::new(Obedient(inbox)))).expect("a thread").value;
+        assert!(matches!(made, Value::Thread(_)), "{made:?} is not a thread");
+        self.who.len() - 1
+    }
+
     /// Has a process do something after which it is no longer there to say how it went.
     pub fn last_call(&mut self, who: usize, op: Op) {
         self.who[who].lock().expect("nobody panics with it").todo = Some(op);

@@ -1,0 +1,50 @@
+//! `mincore`: how many pages of a range are in memory, mapped or, of a file, in the page cache.
+
+use crate::error::SimError;
+use crate::kernel::Kernel;
+use crate::process::ProcessId;
+use crate::process::address_space::{Entry, FileMap, Span};
+use crate::process::mmap_lock::Hold;
+use crate::rw_lock::Mode;
+use crate::wait::Wait;
+use kontig_mm::Step;
+use kontig_program::{Op, Region, Value};
+
+/// A range being asked about.
+#[derive(Clone)]
+pub(crate) struct Mincore {
+    process: ProcessId,
+    region: Region,
+    hold: Hold,
+}
+
+impl Mincore {
+    pub(crate) fn new(process: ProcessId, region: Region) -> Mincore {
+        Mincore { process, region, hold: Hold::new(process, Mode::Read) }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel) -> Result<Step<Value, Wait>, SimError> {
+        if let Some(wait) = self.hold.take(k) {
+            return Ok(Step::Wait(wait));
+        }
+        let span = k.pages.spaces.span(self.process, self.region);
+        let there = in_memory(k, span.ok_or_else(|| SimError::bad_address(&Op::Mincore(self.region)))?);
+        self.hold.give_back(k);
+        Ok(Step::Done(Value::Pages(there)))
+    }
+}
+
+/// How many pages of a stretch are in memory.
+fn in_memory(k: &mut Kernel, Span { mapping, first, pages }: Span) -> u64 {
+    let (m, files) = (k.pages.spaces.mapping(mapping), k.pages.files.as_ref());
+    let is_cached = |page: u32| match (m.file(), files) {
+        (Some(FileMap { inode, first, .. }), Some(files)) => files.find(*inode, first + page).is_some(),
+        _ => false,
+    };
+    let is_there = |page: &u32| match m.entry(*page) {
+        Entry::Frame(_) | Entry::Zero => true,
+        Entry::Swap(_) => false,
+        Entry::None => m.table(*page).huge().is_some() || is_cached(*page),
+    };
+    (first..first + pages).filter(is_there).count() as u64
+}

@@ -1,0 +1,90 @@
+//! `clone` of a thread and `pthread_join`: a task more in the memory of the one who asks, and the wait for its end.
+
+use crate::allocation::Allocation;
+use crate::context::Context;
+use crate::cost::ns;
+use crate::error::SimError;
+use crate::kernel::Kernel;
+use crate::process::threads::Joined;
+use crate::process::{ProcessId, STACK_PAGES, THREAD_PAGES};
+use crate::wait::Wait;
+use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
+use kontig_program::{Op, Program, Thread, Value};
+
+/// A thread is made.
+#[derive(Clone)]
+pub(crate) struct Spawn {
+    process: ProcessId,
+    /// Who asks.
+    thread: u32,
+    /// What it is to run, until it has it.
+    program: Option<Box<dyn Program>>,
+    page: Allocation,
+    pages: Vec<Pfn>,
+}
+
+impl Spawn {
+    pub(crate) fn new(process: ProcessId, thread: u32, program: Box<dyn Program>) -> Spawn {
+        Spawn {
+            process,
+            thread,
+            program: Some(program),
+            page: Allocation::new(Gfp::KERNEL, Order::ZERO),
+            pages: Vec::with_capacity(STACK_PAGES + THREAD_PAGES),
+        }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        while self.pages.len() < STACK_PAGES + THREAD_PAGES {
+            match self.page.step(k, c) {
+                Step::Done(Ok(pfn)) => self.pages.push(pfn),
+                Step::Done(Err(AllocFailure::Failed)) => return Ok(self.give_up(k, c)),
+                Step::Done(Err(AllocFailure::OutOfMemory)) => {
+                    return Err(SimError::OutOfMemory { what: "a page of the kernel, for a thread".to_string() });
+                }
+                Step::Working => return Ok(Step::Working),
+                Step::Wait(wait) => return Ok(Step::Wait(wait)),
+            }
+        }
+        if k.family.must_end(self.process, self.thread) {
+            return Ok(self.give_up(k, c));
+        }
+        let program = self.program.take().expect("it is made once");
+        let thread = k.family.add_thread((self.process, self.thread), program, std::mem::take(&mut self.pages));
+        c.now += ns(k.costs.fork);
+        // The thread is to have its first turn.
+        c.horizon = c.now;
+        Ok(Step::Done(Value::Thread(Thread::new(thread))))
+    }
+
+    /// Who asks is to go: there will be no thread.
+    fn give_up(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
+        for pfn in self.pages.drain(..) {
+            k.mem.free(c.cpu, pfn, Order::ZERO);
+        }
+        k.charge(&mut c.now);
+        Step::Done(Value::Unit)
+    }
+}
+
+/// A thread waits for the end of another.
+#[derive(Clone)]
+pub(crate) struct Join {
+    process: ProcessId,
+    thread: Thread,
+}
+
+impl Join {
+    pub(crate) fn new(process: ProcessId, thread: Thread) -> Join {
+        Join { process, thread }
+    }
+
+    pub(crate) fn step(&mut self, k: &mut Kernel) -> Result<Step<Value, Wait>, SimError> {
+        let Kernel { family, queues, .. } = k;
+        match family.threads(self.process).join(self.thread.get(), || queues.add()) {
+            Joined::Ended => Ok(Step::Done(Value::Joined(self.thread))),
+            Joined::Wait(queue) => Ok(Step::Wait(Wait::Queue(queue))),
+            Joined::Nobody => Err(SimError::NoSuchProcess { op: format!("{:?}", Op::Join(self.thread)) }),
+        }
+    }
+}

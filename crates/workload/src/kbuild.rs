@@ -1,0 +1,326 @@
+//! A kernel build: `make -j`, which has a shell, a compiler, an assembler and what checks their result run for each source
+//! file, and the linker at the end.
+//!
+//! What matters to memory is all there: processes that live for half a second and build up tens of MiB of heap; page
+//! tables, stacks and slab objects for each of them; the compiler's program, shared by all that run; hundreds of headers
+//! read for every file; temporary files, objects, and a last process that reads them all. Sizes and times are those of
+//! programs that built a real kernel (`kbuild/measured.rs`). Left out are the subordinate makes and
+//! the directories' archives; `make` forks, where a newer one has a child borrow its memory until it executes.
+//!
+//! The sources lie on the first disk before anything runs. A build that follows another begins with `make clean`, which
+//! is not timed.
+
+mod measured;
+mod unit;
+
+use crate::benchmark::{Benchmark, Measured, Start};
+use crate::latencies::Latencies;
+use crate::process_script::Script;
+use kontig_program::{Batch, Figure, FileName, Op, Outcome, Program, SplitMix64, Value};
+use measured::{ALL_UNITS, HEADERS, MAKE_PAGES, PROGRAMS, SIZES};
+use serde::{Deserialize, Serialize};
+use unit::{Tree, linked};
+
+/// A kernel is built.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Kbuild {
+    /// Source files that are compiled: 2,886 are a whole kernel of `defconfig`, an eighth of them the default.
+    #[serde(default = "an_eighth")]
+    pub units: u32,
+    /// How many are compiled side by side (`make -j`).
+    pub jobs: u32,
+    /// The number of the source tree: builds beside each other have one each.
+    #[serde(default)]
+    pub tree: u8,
+}
+
+const fn an_eighth() -> u32 {
+    ALL_UNITS / 8
+}
+
+impl Benchmark for Kbuild {
+    type Program = Make;
+
+    fn program(&self, start: &Start) -> Result<Make, String> {
+        if !(1..=ALL_UNITS).contains(&self.units) {
+            return Err(format!("units = {}: from 1 to the {ALL_UNITS} source files of a kernel", self.units));
+        }
+        if self.jobs == 0 {
+            return Err("jobs = 0: at least one is compiled at a time".into());
+        }
+        Ok(Make {
+            tree: Tree(self.tree),
+            units: self.units,
+            jobs: self.jobs,
+            random: SplitMix64::new(start.seed),
+            stage: Stage::Map,
+            next: 0,
+            running: 0,
+            killed: 0,
+            began_ns: 0,
+            took: Latencies::new("build", "it was not ended"),
+        })
+    }
+
+    fn measured(&self, copies: &[&Make]) -> Measured {
+        let took = copies.iter().filter_map(|make| make.took.longest_ns).max();
+        let killed: u32 = copies.iter().map(|make| make.killed).sum();
+        let figures = vec![
+            Figure::new("build time", "s").lower().read_or(took.map(|ns| ns as f64 / 1e9), "it was not ended"),
+            Figure::new("processes killed for want of memory", "processes").lower().read(f64::from(killed)),
+        ];
+        Measured { figures, ..Measured::default() }
+    }
+
+    fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
+        let mean = SIZES.iter().map(|size| u64::from(size.heap_kib)).sum::<u64>() / SIZES.len() as u64 / 4;
+        let (needed, has) = (mean * u64::from(self.jobs) * copies, pages);
+        if needed <= has {
+            return Ok(());
+        }
+        let [needed, has] = [needed, has].map(|pages| pages / 256);
+        Err(format!(
+            "jobs = {}: as many compilers use {needed} MiB, and the machine has {has} MiB: choose less",
+            self.jobs
+        ))
+    }
+
+    fn files(&self) -> Vec<(FileName, u32)> {
+        let tree = Tree(self.tree);
+        let programs = PROGRAMS.iter().map(|program| (program.file(), program.file_pages()));
+        let headers = (0..HEADERS).map(|header| (tree.header(header), tree.header_pages(header)));
+        let sources = (0..self.units).map(|unit| (tree.source(unit), tree.size(unit).source_pages()));
+        programs.chain(headers).chain(sources).collect()
+    }
+
+    fn last_disk(&self) -> Option<u8> {
+        Some(0)
+    }
+
+    fn is_random(&self) -> bool {
+        true
+    }
+}
+
+/// How far `make` is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It begins.
+    Map,
+    /// What a build before this one has left goes.
+    Clean,
+    /// Units are compiled.
+    Compile,
+    /// The kernel is linked.
+    Link,
+    Done,
+}
+
+/// `make`.
+#[derive(Clone)]
+pub struct Make {
+    tree: Tree,
+    units: u32,
+    jobs: u32,
+    random: SplitMix64,
+    stage: Stage,
+    /// The unit that is next to be cleaned away or compiled.
+    next: u32,
+    running: u32,
+    killed: u32,
+    began_ns: u64,
+    took: Latencies,
+}
+
+/// Files removed in a batch.
+const AT_ONCE: u32 = 64;
+
+impl Make {
+    fn fork(&mut self, child: Script, todo: &mut Batch) {
+        self.running += 1;
+        todo.push(Op::Fork(Box::new(child)));
+    }
+
+    fn learn(&mut self, done: &[Outcome]) {
+        for outcome in done {
+            if let Value::Ended { killed, .. } = outcome.value {
+                self.running -= 1;
+                self.killed += u32::from(killed);
+            }
+        }
+    }
+
+    /// Some of what a build before this one has left goes. Of a process that was killed something may be missing: it is
+    /// opened first, which makes it.
+    fn clean(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let end = (self.next + AT_ONCE).min(self.units + 1);
+        let (tree, units) = (self.tree, self.units);
+        let names = (self.next..end).map(|i| if i < units { tree.object(i) } else { tree.kernel() });
+        let opened = done.iter().filter_map(|outcome| match outcome.value {
+            Value::File(file) => Some(Op::Close(file)),
+            _ => None,
+        });
+        todo.extend(opened);
+        if todo.is_empty() {
+            todo.extend(names.map(|name| Op::Open { name, create: true }));
+        } else {
+            todo.extend(names.map(Op::Unlink));
+            self.next = end;
+        }
+    }
+
+    /// As many are compiled as may be at once; when one is, the next begins.
+    fn compile(&mut self, todo: &mut Batch) {
+        while self.running < self.jobs && self.next < self.units {
+            let child = unit::compiled(self.tree, self.next, &mut self.random);
+            self.next += 1;
+            self.fork(child, todo);
+        }
+        if self.running > 0 {
+            todo.push(Op::WaitAny);
+        }
+    }
+}
+
+impl Program for Make {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        self.learn(done);
+        let Some(last) = done.last() else { return };
+        while todo.is_empty() {
+            match self.stage {
+                Stage::Map => {
+                    self.stage = Stage::Clean;
+                    todo.push(Op::Mmap { pages: MAKE_PAGES });
+                }
+                Stage::Clean => {
+                    if let Value::Region(region) = last.value {
+                        todo.push(Op::Touch(region));
+                    } else if self.next > self.units {
+                        (self.stage, self.next, self.began_ns) = (Stage::Compile, 0, last.end_ns);
+                    } else {
+                        self.clean(done, todo);
+                    }
+                }
+                Stage::Compile => {
+                    self.compile(todo);
+                    if todo.is_empty() {
+                        self.stage = Stage::Link;
+                        self.fork(linked(self.tree, self.units), todo);
+                        todo.push(Op::WaitAny);
+                    }
+                }
+                Stage::Link => {
+                    self.took.record(last.end_ns - self.began_ns);
+                    self.stage = Stage::Done;
+                    return;
+                }
+                Stage::Done => return,
+            }
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        match self.stage {
+            Stage::Map | Stage::Clean => 0.0,
+            Stage::Compile => f64::from(self.next) / f64::from(self.units) * 0.98,
+            Stage::Link => 0.98,
+            Stage::Done => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process_script::lived;
+    use std::collections::BTreeSet;
+
+    fn kbuild(units: u32, jobs: u32) -> Kbuild {
+        Kbuild { units, jobs, tree: 0 }
+    }
+
+    /// What `make` hands over, with children that live as long as it takes to start the next.
+    fn made(units: u32, jobs: u32) -> Vec<Op> {
+        lived(&mut kbuild(units, jobs).program(&Start::default()).expect("it can be read"))
+    }
+
+    #[test]
+    fn no_more_are_compiled_at_once_than_there_are_jobs_and_the_kernel_is_linked_alone() {
+        let (mut running, mut most, mut forked) = (0, 0, 0);
+        for op in made(5, 2) {
+            match op {
+                Op::Fork(_) => {
+                    (running, forked) = (running + 1, forked + 1);
+                    // The last one is the linker.
+                    assert!(forked < 6 || running == 1);
+                }
+                Op::WaitAny => running -= 1,
+                _ => {}
+            }
+            most = most.max(running);
+        }
+        assert_eq!((most, forked, running), (2, 6, 0));
+    }
+
+    #[test]
+    fn a_build_begins_by_removing_what_another_has_left() {
+        let ops = made(3, 1);
+        let first_fork = ops.iter().position(|op| matches!(op, Op::Fork(_))).expect("units are compiled");
+        let removed: Vec<&Op> = ops[..first_fork].iter().filter(|op| matches!(op, Op::Unlink(_))).collect();
+        let tree = Tree(0);
+        let expected = [tree.object(0), tree.object(1), tree.object(2), tree.kernel()].map(Op::Unlink);
+        assert_eq!(removed, expected.iter().collect::<Vec<_>>());
+    }
+
+    /// All that a process and those it starts hand over, as if one waited for the other.
+    fn with_children(program: &mut dyn Program) -> Vec<Op> {
+        let mut all = Vec::new();
+        for op in lived(program) {
+            match op {
+                Op::Fork(mut child) | Op::Exec(mut child) => all.extend(with_children(child.as_mut())),
+                op => all.push(op),
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_unit_takes_the_time_of_its_programs_and_leaves_an_object_and_nothing_temporary() {
+        let tree = Tree(0);
+        let ops = with_children(&mut unit::compiled(tree, 0, &mut SplitMix64::new(1)));
+        let compute: u64 = ops.iter().map(|op| if let Op::Compute(ns) = op { *ns } else { 0 }).sum();
+        // The compiler's 135 ms, and those of seven small programs.
+        assert_eq!(compute / 100_000, 1_350 + 134);
+        let created: BTreeSet<FileName> =
+            ops.iter().filter_map(|op| if let Op::Open { name, .. } = op { Some(*name) } else { None }).collect();
+        let removed = ops.iter().filter_map(|op| if let Op::Unlink(name) = op { Some(*name) } else { None });
+        let left: Vec<FileName> = created.difference(&removed.collect()).copied().collect();
+        let laid: BTreeSet<FileName> = kbuild(1, 1).files().into_iter().map(|(name, _)| name).collect();
+        let new: Vec<FileName> = left.into_iter().filter(|name| !laid.contains(name)).collect();
+        assert_eq!(new, [tree.object(0)]);
+    }
+
+    #[test]
+    fn units_are_of_all_sizes_in_any_sixteen_in_a_row() {
+        let kinds = |from: u32| (from..from + 16).map(|unit| Tree(0).size(unit).user_ms).collect::<BTreeSet<_>>();
+        assert_eq!((kinds(0).len(), kinds(0) == kinds(345)), (16, true));
+        let pages: u32 = (0..HEADERS).map(|header| Tree(0).header_pages(header)).sum();
+        assert_eq!(u64::from(pages), measured::HEADER_BYTES / 4096);
+    }
+
+    #[test]
+    fn trees_share_programs_and_nothing_else() {
+        let files = |tree| Kbuild { tree, ..kbuild(2, 1) }.files().into_iter().collect::<BTreeSet<_>>();
+        assert_eq!(files(0).intersection(&files(1)).count(), PROGRAMS.len());
+    }
+
+    #[test]
+    fn what_cannot_be_built_is_said() {
+        let refused = |of: Kbuild| of.program(&Start::default()).err().expect("refused");
+        assert!(refused(kbuild(2887, 1)).starts_with("units = 2887: from 1 to the 2886 source files"));
+        assert!(refused(kbuild(1, 0)).starts_with("jobs = 0: "));
+        let room = kbuild(1, 8).fits(256 * 256, 1).unwrap_err();
+        assert_eq!(room, "jobs = 8: as many compilers use 392 MiB, and the machine has 256 MiB: choose less");
+    }
+}

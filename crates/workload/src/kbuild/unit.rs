@@ -1,0 +1,116 @@
+//! The processes that make an object of a source file, and the one that links them all.
+
+use super::measured::{
+    AS, ASSEMBLY, CC1, COMMON_HEADERS, FIXDEP, GCC, HEADER_BYTES, HEADERS, LD, NM, OBJTOOL, RM, SH, SIZES, Size, Tool,
+};
+use crate::process_script::{Act, Script};
+use kontig_program::{FileName, SplitMix64};
+
+/// In how many steps a compiler comes to its full heap.
+const STEPS: u32 = 16;
+
+/// Pages of so many bytes.
+pub(super) const fn in_pages(bytes: u32) -> u32 {
+    bytes.div_ceil(4096)
+}
+
+/// A source tree, by number. Its files have numbers of their own.
+#[derive(Clone, Copy)]
+pub(super) struct Tree(pub(super) u8);
+
+impl Tree {
+    fn file(self, kind: u64, number: u32) -> FileName {
+        FileName::new(0, 1 << 40 | u64::from(self.0) << 32 | kind << 24 | u64::from(number))
+    }
+    pub(super) fn header(self, header: u32) -> FileName {
+        self.file(1, header)
+    }
+    pub(super) fn source(self, unit: u32) -> FileName {
+        self.file(2, unit)
+    }
+    fn assembly(self, unit: u32) -> FileName {
+        self.file(3, unit)
+    }
+    pub(super) fn object(self, unit: u32) -> FileName {
+        self.file(4, unit)
+    }
+    pub(super) fn kernel(self) -> FileName {
+        self.file(5, 0)
+    }
+    /// Headers are all as long as their mean, of 2.06 pages: two, and three of every sixteenth.
+    pub(super) fn header_pages(self, header: u32) -> u32 {
+        let at = |header: u32| u64::from(header) * HEADER_BYTES / u64::from(HEADERS) / 4096;
+        (at(header + 1) - at(header)) as u32
+    }
+    /// Large and small units lie among each other: every unit's place among the sixteenths is another than its neighbours'.
+    pub(super) fn size(self, unit: u32) -> &'static Size {
+        &SIZES[(unit * 7 % SIZES.len() as u32) as usize]
+    }
+}
+
+/// What a small program does that is done with its memory once.
+fn small(tool: &Tool, others: Vec<Act>) -> Script {
+    let begin = vec![Act::Text { file: tool.file(), pages: tool.mapped_pages() }, Act::Heap(tool.heap_pages())];
+    let work = Act::Work { pages: tool.heap_pages(), ns: u64::from(tool.user_us) * 1000 };
+    Script::new(begin.into_iter().chain([work]).chain(others).collect())
+}
+
+/// A child that runs another program, and the end of it.
+fn run(program: Script) -> [Act; 2] {
+    [Act::Fork(Script::new(vec![Act::Exec(program)])), Act::Wait]
+}
+
+/// The shell that compiles a unit, as the child of `make` becomes it.
+pub(super) fn compiled(tree: Tree, unit: u32, random: &mut SplitMix64) -> Script {
+    let size = tree.size(unit);
+    let (assembly, object) = (in_pages(size.object * ASSEMBLY), in_pages(size.object));
+    let read_object = || Act::Read(tree.object(unit), object);
+    let assembler = small(&AS, vec![Act::Read(tree.assembly(unit), assembly), Act::Write(tree.object(unit), object)]);
+    let driver = [run(compiler(tree, unit, size, random)).to_vec(), run(assembler).to_vec()].concat();
+    let driver = small(&GCC, [driver, vec![Act::Unlink(tree.assembly(unit))]].concat());
+    let checks = small(&OBJTOOL, vec![read_object(), Act::Write(tree.object(unit), object)]);
+    let programs = [driver, checks, small(&FIXDEP, vec![]), small(&NM, vec![read_object()]), small(&RM, vec![])];
+    Script::new(vec![Act::Exec(small(&SH, programs.into_iter().flat_map(run).collect()))])
+}
+
+/// `cc1`: it reads the source and what it includes while its heap grows, and writes the assembler's source.
+fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Script {
+    let heap = in_pages(size.heap_kib * 1024);
+    let mut acts = vec![
+        Act::Text { file: CC1.file(), pages: CC1.mapped_pages() },
+        Act::Heap(heap),
+        Act::Read(tree.source(unit), size.source_pages()),
+    ];
+    let all = u64::from(size.user_ms) * 1_000_000;
+    for step in 0..STEPS {
+        let of_step = size.headers * step / STEPS..size.headers * (step + 1) / STEPS;
+        for header in of_step {
+            // What comes first is common to all.
+            let header = match header < COMMON_HEADERS {
+                true => header,
+                false => COMMON_HEADERS + random.below(HEADERS - COMMON_HEADERS),
+            };
+            acts.push(Act::Read(tree.header(header), tree.header_pages(header)));
+        }
+        acts.push(Act::Work { pages: heap * (step + 1) / STEPS, ns: all / u64::from(STEPS) });
+    }
+    acts.push(Act::Write(tree.assembly(unit), in_pages(size.object * ASSEMBLY)));
+    Script::new(acts)
+}
+
+/// The linker: it has all objects in memory, and writes as much.
+pub(super) fn linked(tree: Tree, units: u32) -> Script {
+    let sizes: Vec<u32> = (0..units).map(|unit| in_pages(tree.size(unit).object)).collect();
+    let all: u32 = sizes.iter().sum();
+    let mut acts = vec![Act::Text { file: LD.file(), pages: LD.mapped_pages() }, Act::Heap(LD.heap_pages() + all)];
+    let mut read = 0;
+    for (unit, pages) in (0..units).zip(sizes) {
+        acts.push(Act::Read(tree.object(unit), pages));
+        read += pages;
+        if unit % 64 == 63 || unit + 1 == units {
+            acts.push(Act::Work { pages: LD.heap_pages() + read, ns: u64::from(LD.user_us) * 1000 });
+        }
+    }
+    acts.push(Act::Write(tree.kernel(), all));
+    Script::new(vec![Act::Exec(Script::new(acts))])
+}

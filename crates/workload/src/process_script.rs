@@ -1,0 +1,227 @@
+//! A process by what it does in its life, one act after the other: it maps its program and its heap, computes and grows,
+//! reads and writes files, starts others and waits for them.
+//!
+//! A process that grows has all it has in use: with every act of computing it looks at its program's pages and at its
+//! heap once more, as a compiler goes on walking over what it has built, so that reclaim finds them used.
+
+use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, Value};
+use std::sync::Arc;
+
+/// Pages of one read or write: 128 KiB, as a buffer of a C library's or a compiler's is at most.
+const CALL: u32 = 32;
+
+/// Something a process does.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// Be another program, without any of the memory.
+    Exec(Script),
+    /// Map a file of which so many pages are a program's in use.
+    Text {
+        /// The file.
+        file: FileName,
+        /// Pages it uses, from the first on.
+        pages: u32,
+    },
+    /// Map so many pages of its own.
+    Heap(u32),
+    /// Ask for huge pages for them.
+    Advise,
+    /// Do nothing for so long.
+    Sleep(u64),
+    /// Compute for so long, with so many pages of the heap in use from then on.
+    Work {
+        /// Pages.
+        pages: u32,
+        /// Time on a CPU.
+        ns: u64,
+    },
+    /// Read a file of so many pages from its begin to its end.
+    Read(FileName, u32),
+    /// Write so many pages to a file, which is made if it is not there.
+    Write(FileName, u32),
+    /// Take a file's name away.
+    Unlink(FileName),
+    /// Have a child live this life.
+    Fork(Script),
+    /// Until a child has ended.
+    Wait,
+}
+
+/// A life.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    acts: Arc<[Act]>,
+    at: usize,
+    text: Option<Region>,
+    heap: Option<Region>,
+    /// Pages of the heap in use.
+    used: u32,
+    open: Option<OpenFile>,
+    /// Whether the act has begun: what comes back next is for it.
+    begun: bool,
+}
+
+impl Script {
+    /// One that begins with the first of these acts.
+    pub(crate) fn new(acts: Vec<Act>) -> Script {
+        Script { acts: acts.into(), at: 0, text: None, heap: None, used: 0, open: None, begun: false }
+    }
+
+    /// Hands over an act's operations, or its first; whether that was all.
+    fn act(&mut self, act: &Act, last: Value, todo: &mut Batch) -> bool {
+        let begun = std::mem::replace(&mut self.begun, true);
+        match (act, last) {
+            (Act::Exec(script), _) => todo.push(Op::Exec(Box::new(script.clone()))),
+            (Act::Heap(pages), _) if !begun => {
+                todo.push(Op::Mmap { pages: *pages });
+                return false;
+            }
+            (Act::Heap(_), Value::Region(region)) => self.heap = Some(region),
+            // What a process was to write that was killed is empty.
+            (Act::Text { file, .. } | Act::Read(file, _) | Act::Write(file, _), _) if !begun => {
+                todo.push(Op::Open { name: *file, create: true });
+                return false;
+            }
+            (Act::Text { pages, .. }, Value::File(file)) => {
+                self.open = Some(file);
+                todo.push(Op::MmapFile { file, first: 0, pages: *pages });
+                return false;
+            }
+            (Act::Text { .. }, Value::Region(region)) => {
+                self.text = Some(region);
+                todo.push(Op::Load(region));
+                todo.extend(self.open.take().map(Op::Close));
+            }
+            (Act::Read(_, pages), Value::File(file)) => {
+                todo.extend(calls(*pages).map(|(first, pages)| Op::Read { file, first, pages }));
+                todo.push(Op::Close(file));
+            }
+            (Act::Write(_, pages), Value::File(file)) => {
+                todo.extend(calls(*pages).map(|(first, pages)| Op::Write { file, first, pages }));
+                todo.push(Op::Close(file));
+            }
+            (Act::Work { pages, ns }, _) => {
+                self.used = self.used.max(*pages);
+                todo.extend(self.text.map(Op::Load));
+                let used = self.used;
+                todo.extend(self.heap.filter(|_| used > 0).map(|heap| Op::Touch(Region { pages: used, ..heap })));
+                todo.push(Op::Compute(*ns));
+            }
+            (Act::Advise, _) => todo.extend(self.heap.map(Op::AdviseHuge)),
+            (Act::Sleep(ns), _) => todo.push(Op::Sleep(*ns)),
+            (Act::Unlink(file), _) => todo.push(Op::Unlink(*file)),
+            (Act::Fork(script), _) => todo.push(Op::Fork(Box::new(script.clone()))),
+            (Act::Wait, _) => todo.push(Op::WaitAny),
+            // What it asked for it did not get: it is about to be killed for want of memory.
+            (Act::Heap(_) | Act::Text { .. } | Act::Read(..) | Act::Write(..), _) => {}
+        }
+        true
+    }
+}
+
+/// A file of so many pages in calls: the first page and how many of each.
+fn calls(pages: u32) -> impl Iterator<Item = (u32, u32)> {
+    (0..pages).step_by(CALL as usize).map(move |first| (first, CALL.min(pages - first)))
+}
+
+impl Program for Script {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let mut last = done.last().map_or(Value::Unit, |last| last.value);
+        let acts = Arc::clone(&self.acts);
+        while todo.is_empty() {
+            let Some(act) = acts.get(self.at) else { return };
+            if self.act(act, last, todo) {
+                (self.at, self.begun, last) = (self.at + 1, false, Value::Unit);
+            }
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        self.at as f64 / self.acts.len().max(1) as f64
+    }
+}
+
+/// What a process hands over in its whole life, on a machine that gives it all it asks for.
+#[cfg(test)]
+pub(crate) fn lived(program: &mut dyn Program) -> Vec<Op> {
+    let (mut todo, mut ops, mut done) = (Batch::new(), Vec::new(), vec![Outcome::at_start(0)]);
+    let (mut files, mut now) = (0, 0);
+    loop {
+        program.next(&done, &mut todo);
+        done.clear();
+        while let Some(op) = todo.pop() {
+            let value = match &op {
+                Op::Mmap { pages } | Op::MmapFile { pages, .. } => {
+                    Value::Region(Region { mapping: 3, first: 0, pages: *pages })
+                }
+                Op::Open { .. } => {
+                    files += 1;
+                    Value::File(OpenFile::new(files))
+                }
+                Op::WaitAny => Value::Ended { process: kontig_program::Process::new(1), killed: false },
+                _ => Value::Unit,
+            };
+            now += 1;
+            done.push(Outcome { value, start_ns: now - 1, end_ns: now });
+            ops.push(op);
+        }
+        if done.is_empty() {
+            return ops;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: FileName = FileName::new(0, 4);
+
+    #[test]
+    fn a_file_is_opened_read_in_calls_and_closed() {
+        let open = OpenFile::new(1);
+        let expected = [
+            Op::Open { name: FILE, create: true },
+            Op::Read { file: open, first: 0, pages: 32 },
+            Op::Read { file: open, first: 32, pages: 8 },
+            Op::Close(open),
+        ];
+        assert_eq!(lived(&mut Script::new(vec![Act::Read(FILE, 40)])), expected);
+    }
+
+    #[test]
+    fn a_process_that_works_uses_its_program_and_all_of_its_heap_again() {
+        let acts = [
+            Act::Text { file: FILE, pages: 9 },
+            Act::Heap(100),
+            Act::Work { pages: 10, ns: 5 },
+            Act::Work { pages: 30, ns: 7 },
+        ];
+        let (open, region) = (OpenFile::new(1), |pages| Region { mapping: 3, first: 0, pages });
+        let expected = [
+            Op::Open { name: FILE, create: true },
+            Op::MmapFile { file: open, first: 0, pages: 9 },
+            Op::Load(region(9)),
+            Op::Close(open),
+            Op::Mmap { pages: 100 },
+            Op::Load(region(9)),
+            Op::Touch(region(10)),
+            Op::Compute(5),
+            Op::Load(region(9)),
+            Op::Touch(region(30)),
+            Op::Compute(7),
+        ];
+        assert_eq!(lived(&mut Script::new(acts.to_vec())), expected);
+    }
+
+    #[test]
+    fn what_is_not_given_is_not_used() {
+        let mut script = Script::new(vec![Act::Read(FILE, 40), Act::Unlink(FILE)]);
+        let mut todo = Batch::new();
+        script.next(&[Outcome::at_start(0)], &mut todo);
+        assert_eq!(todo.pop(), Some(Op::Open { name: FILE, create: true }));
+        // The process is to be killed: nothing was opened.
+        script.next(&[Outcome::at_start(1)], &mut todo);
+        assert_eq!(todo.pop(), Some(Op::Unlink(FILE)));
+    }
+}
