@@ -26,6 +26,7 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/desktop-32g.toml",
     "machines/desktop-8g.toml",
     "machines/box-2g.toml",
+    "machines/xeon-4g.toml",
     "machines/tiny-64m.toml",
     "machines/guest-512m.toml",
 ];
@@ -33,6 +34,10 @@ const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugepage-latency.toml",
     "experiments/java-heap.toml",
     "experiments/stutter.toml",
+    "experiments/hugealloc-kbuild.toml",
+    "experiments/hugealloc-kbuild-wmarks.toml",
+    "experiments/hugealloc-kbuild-handoff.toml",
+    "experiments/hugealloc-kbuild-vanillafix.toml",
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
 ];
@@ -40,6 +45,10 @@ const TARGETS: &[(&str, &str)] = data![
     "experiments/targets/hugepage-latency.toml",
     "experiments/targets/java-heap.toml",
     "experiments/targets/stutter.toml",
+    "experiments/targets/hugealloc-kbuild.toml",
+    "experiments/targets/hugealloc-kbuild-wmarks.toml",
+    "experiments/targets/hugealloc-kbuild-handoff.toml",
+    "experiments/targets/hugealloc-kbuild-vanillafix.toml",
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",
 ];

@@ -14,6 +14,7 @@ pub mod forking_store;
 pub mod fragmenter;
 pub mod guests;
 pub mod heap;
+pub mod highalloc;
 pub mod hugealloc;
 pub mod kbuild;
 pub mod latencies;
