@@ -340,21 +340,52 @@ fn a_target_that_does_not_fit_is_refused() {
 fn a_machine_that_cannot_be_is_refused() {
     let d = tmp();
     let dir = d.path();
-    let contradiction = |replace: &[(&str, &str)], says: &[&str]| {
+    // The tiny machine's zone begins in line 8, and has its keys in the lines after it.
+    let contradiction = |replace: &[(&str, &str)], line: u32, says: &str| {
         let m = machine(dir, replace);
-        let says = [&["kontig: ./machine.toml: "], says].concat();
-        refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &says);
+        let at = format!("kontig: ./machine.toml:{line}: ");
+        refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &[&at, says]);
     };
-    contradiction(&[("\"1 MiB\"", "\"65 MiB\"")], &["zone DMA32", "more is reserved than there is"]);
-    contradiction(&[("\"80 MiB\"", "\"8 MiB\"")], &["zone DMA32"]);
-    contradiction(&[("\"80 MiB\"", "\"17 MiB\"")], &["pageblocks"]);
-    contradiction(&[("\"80 MiB\"", "\"80 MB\"")], &["end = \"80 MB\" is not a size"]);
-    contradiction(&[("\"80 MiB\"", "\"17 TiB\"")], &["end = \"17 TiB\" is beyond 16 TiB"]);
-    contradiction(&[("DMA32", "HighMem")], &["DMA, DMA32 or Normal"]);
-    contradiction(&[("cpus = 2", "cpus = 0")], &["CPUs, not 0"]);
-    contradiction(&[("node = 0", "node = 64")], &["not 64"]);
-    let overlapping = "[[zone]]\nnode = 0\nkind = \"DMA\"\nstart = \"0\"\nend = \"18 MiB\"\nreserved = \"0\"\nsource = \"\"\n\n[[zone]]";
-    contradiction(&[("[[zone]]", overlapping)], &["node 0 zone DMA32", "inside the zone before it"]);
+    contradiction(&[("\"1 MiB\"", "\"65 MiB\"")], 13, "zone DMA32 of node 0: more is reserved than there is");
+    contradiction(&[("\"80 MiB\"", "\"8 MiB\"")], 13, "zone DMA32 of node 0: more is reserved than there is");
+    contradiction(&[("\"80 MiB\"", "\"17 MiB\"")], 8, "node 0 zone DMA32: pfns 4096 to 4352 are not whole pageblocks");
+    contradiction(&[("\"80 MiB\"", "\"80 MB\"")], 12, "end = \"80 MB\" is not a size");
+    contradiction(&[("\"80 MiB\"", "\"17 TiB\"")], 12, "end = \"17 TiB\" is beyond 16 TiB");
+    contradiction(&[("\"80 MiB\"", "\"8 GiB\"")], 12, "end = \"8 GiB\": such a zone ends at 4 GiB at the latest");
+    contradiction(&[("DMA32", "HighMem")], 10, "kind must be DMA, DMA32 or Normal");
+    contradiction(&[("cpus = 2", "cpus = 0")], 3, "CPUs, not 0");
+    contradiction(&[("cpus = 2", "cpus = 2\nthreads_per_core = 3")], 4, "no whole number of cores");
+    contradiction(&[("node = 0", "node = 64")], 8, "nodes are numbered 0 to 63, not 64");
+    let zone = |node: u32, start: &str, end: &str| {
+        let kind = if node == 0 { "DMA" } else { "Normal" };
+        format!(
+            "[[zone]]\nnode = {node}\nkind = \"{kind}\"\nstart = \"{start}\"\nend = \"{end}\"\nreserved = \"0\"\nsource = \"\"\n\n"
+        )
+    };
+    let overlapping = zone(0, "0", "16 MiB") + "[[zone]]";
+    contradiction(
+        &[("[[zone]]", &overlapping), ("\"16 MiB\"\nend = \"80", "\"8 MiB\"\nend = \"80")],
+        16,
+        "inside the zone before it",
+    );
+    let after = "source = \"chosen: 32 pageblocks\"\n";
+    let gap = format!("{after}\n{}", zone(2, "4 GiB", "4160 MiB"));
+    contradiction(&[(after, &gap)], 17, "without a gap: there is no zone of node 1");
+    let two = format!("{after}\n{}", zone(1, "4 GiB", "4160 MiB"));
+    let numa = |distances: &str, ns: &str| {
+        let cost = |ns: &str| format!("{{ ns = {ns}, source = \"a test\" }}");
+        let (touch, page) = (cost(ns), cost("100"));
+        format!("{two}[numa]\ndistances = {distances}\nsource = \"a test\"\ntouch = {touch}\npage = {page}\n")
+    };
+    for (distances, says) in [
+        ("[[10, 21]]", "there are distances of 1 nodes, and the machine has 2: a row for each"),
+        ("[[10, 21], [21]]", "node 1 has 1 distances, and the machine 2 nodes: one to each"),
+        ("[[10, 21], [21, 12]]", "node 1 is 12 from itself: a node is 10 from itself"),
+        ("[[10, 10], [21, 10]]", "node 1 is 10 from node 0: another node is further than 10"),
+    ] {
+        contradiction(&[(after, &numa(distances, "50"))], 25, says);
+    }
+    contradiction(&[(after, &numa("[[10, 21], [21, 10]]", "-1"))], 27, "cost touch = -1 ns is not from 0");
 
     let m = machine(dir, &[("\"xeon-1t\"", "\"nonexistent\"")]);
     refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &["machine 'nonexistent'", "xeon-1t"]);
@@ -363,7 +394,99 @@ fn a_machine_that_cannot_be_is_refused() {
         let (_, after) = costs.split_once(',').unwrap();
         let costs = format!("source = \"chosen: 32 pageblocks\"\n\n[costs]\nzones_tried = {{ ns = {wrong},{after}");
         let replace = [("costs = \"xeon-1t\"", ""), ("source = \"chosen: 32 pageblocks\"", costs.as_str())];
-        contradiction(&replace, &["cost zones_tried"]);
+        contradiction(&replace, 17, "cost zones_tried");
+    }
+}
+
+/// A disk and swap on it, as a machine file says it behind its zones.
+const DISK: &str = r#"source = "chosen: 32 pageblocks"
+
+[[disk]]
+name = "sda"
+kind = "ssd"
+size = "1 GiB"
+queue_depth = 32
+read_mb_s = 400
+write_mb_s = 400
+read_us = 100
+write_us = 100
+read_iops = 90000
+write_iops = 90000
+source = "a test"
+
+[swap]
+disk = "sda"
+size = "64 MiB"
+"#;
+
+/// A process that fills memory and writes a file beside one that lies there.
+const PRESSED: &str = r#"id = "pressed"
+summary = "Memory and a file"
+assumptions = "None."
+machine = "machine.toml"
+
+[[workload.phase]]
+name = "measure"
+measured = true
+
+[[workload.phase.task]]
+memory = { bind = [0] }
+
+[workload.phase.task.run]
+kind = "steps"
+there = [{ file = 1, size = "512 MiB" }]
+steps = [
+    { do = "fill", size = "16 MiB", as = "filling" },
+    { do = "write", file = 2, size = "64 MiB" },
+]
+
+[[variant]]
+name = "the one"
+profile = "4.6"
+sysctls = { "thp.defrag" = "defer" }
+"#;
+
+#[test]
+fn a_disk_that_cannot_be_is_refused_before_anything_runs() {
+    let d = tmp();
+    let source = "source = \"chosen: 32 pageblocks\"\n";
+    // The disk begins in line 16 of the file.
+    for (from, to, line, says) in [
+        ("read_mb_s = 400", "read_mb_s = 0", 21, "disk sda: read_mb_s = 0: a disk needs more"),
+        ("write_mb_s = 400", "write_mb_s = -1", 22, "disk sda: write_mb_s = -1: a disk needs more"),
+        ("disk = \"sda\"", "disk = \"sdb\"", 30, "swap on disk 'sdb', which is not there: there is sda"),
+        ("\"64 MiB\"", "\"2 GiB\"", 31, "swap of 2 GiB leaves no room for files on disk sda, of 1 GiB"),
+    ] {
+        let m = machine(d.path(), &[(source, &changed(DISK, &[(from, to)]))]);
+        let at = format!("kontig: ./machine.toml:{line}: ");
+        refused(d.path(), &["run", "watch", "--machine", &m], ASKED_WRONGLY, &[&at, says]);
+    }
+    let swap = "\n[swap]\ndisk = \"sda\"\nsize = \"1 GiB\"\n";
+    let m = machine(d.path(), &[(source, &format!("{source}{swap}"))]);
+    let says = ["./machine.toml:17: ", "swap on disk 'sda', which is not there: this machine has none"];
+    refused(d.path(), &["run", "watch", "--machine", &m], ASKED_WRONGLY, &says);
+}
+
+#[test]
+fn a_workload_that_cannot_fit_is_refused_before_anything_runs() {
+    let d = tmp();
+    machine(d.path(), &[("source = \"chosen: 32 pageblocks\"\n", DISK)]);
+    let file = write(d.path(), "pressed.toml", PRESSED);
+    kontig(d.path(), &["run", &file]).assert().success();
+    for (from, to, line, says) in [
+        // 63 MiB of memory and 64 of swap.
+        ("\"16 MiB\"", "\"128 MiB\"", 16, "step 1: 128 MiB are filled by then, and the machine has 127 MiB"),
+        ("\"512 MiB\"", "\"2 GiB\"", 15, "file 1 of disk 0 is 2048 MiB, and its disk has room for 960 MiB"),
+        ("\"64 MiB\"", "\"512 MiB\"", 16, "file 2 of disk 0 becomes 512 MiB, and its disk has room for 448 MiB"),
+        ("bind = [0]", "bind = [1]", 11, "memory is to be on node 1, and the machine has node 0 alone: choose one"),
+        ("bind = [0]", "bind = []", 11, "memory names no node: bind = [0]"),
+        ("\"defer\"", "\"defer+madvise\"", 24, "thp.defrag: profile '4.6' does not have 'defer+madvise', only "),
+        ("\"defer\"", "\"often\"", 24, "thp.defrag: 'often' is none of "),
+    ] {
+        let file = write(d.path(), "wrong.toml", &changed(PRESSED, &[(from, to)]));
+        let at = format!("kontig: ./wrong.toml:{line}: ");
+        refused(d.path(), &["run", &file, "--out", "kept"], ASKED_WRONGLY, &[&at, says]);
+        assert!(!d.path().join("kept").exists(), "nothing was begun");
     }
 }
 
@@ -391,7 +514,7 @@ fn a_machine_larger_than_the_host_says_what_it_needs() {
         return; // this host could do it
     }
     let d = tmp();
-    let m = machine(d.path(), &[("\"16 MiB\"", "\"0\""), ("\"80 MiB\"", "\"8191 GiB\"")]);
+    let m = machine(d.path(), &[("DMA32", "Normal"), ("\"16 MiB\"", "\"0\""), ("\"80 MiB\"", "\"8191 GiB\"")]);
     let begin = Instant::now();
     refused(
         d.path(),

@@ -25,6 +25,7 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/xeon-64g.toml",
     "machines/desktop-32g.toml",
     "machines/desktop-8g.toml",
+    "machines/skylake-1s.toml",
     "machines/box-2g.toml",
     "machines/xeon-4g.toml",
     "machines/tiny-64m.toml",
@@ -38,6 +39,7 @@ const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugealloc-kbuild-wmarks.toml",
     "experiments/hugealloc-kbuild-handoff.toml",
     "experiments/hugealloc-kbuild-vanillafix.toml",
+    "experiments/thpfioscale.toml",
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
 ];
@@ -49,6 +51,7 @@ const TARGETS: &[(&str, &str)] = data![
     "experiments/targets/hugealloc-kbuild-wmarks.toml",
     "experiments/targets/hugealloc-kbuild-handoff.toml",
     "experiments/targets/hugealloc-kbuild-vanillafix.toml",
+    "experiments/targets/thpfioscale.toml",
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",
 ];
@@ -150,33 +153,31 @@ pub fn profile_with(name: &str, switched: &[String]) -> Result<Profile, LabError
     })
 }
 
-/// Reads a machine file; `costs = "NAME"` stands for the costs of another.
+/// Reads a machine file. `costs = "NAME"` stands for the costs of another, and so does `like = "NAME"` among its own for those
+/// that it does not say.
 fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
     let mut table: toml::Table = source.parse()?;
-    let Some(toml::Value::String(of)) = table.get("costs") else { return source.parse() };
-    let of = if is_path(of) { source.beside(of) } else { of.clone() };
-    let costs = machine(&of).map_err(|e| source.wrong_name(&["costs"], e))?.0.costs;
-    let costs = toml::Value::try_from(costs).map_err(|e| source.wrong(Wrong::at(&["costs"], e.to_string())))?;
-    table.insert("costs".into(), costs);
+    let (own, of, way): (_, _, &[&str]) = match table.remove("costs") {
+        Some(toml::Value::String(of)) => (toml::Table::new(), of, &["costs"]),
+        Some(toml::Value::Table(mut own)) => match own.remove("like") {
+            Some(toml::Value::String(of)) => (own, of, &["costs", "like"]),
+            _ => return source.parse(),
+        },
+        _ => return source.parse(),
+    };
+    let of = if is_path(&of) { source.beside(&of) } else { of };
+    let costs = machine(&of).map_err(|e| source.wrong_name(way, e))?.0.costs;
+    let mut costs = toml::Table::try_from(costs).map_err(|e| source.wrong(Wrong::at(way, e.to_string())))?;
+    costs.extend(own);
+    table.insert("costs".into(), costs.into());
     table.try_into().map_err(|e| source.unreadable_as_asked(&e))
 }
 
 /// A machine by name or file, with the text it came from.
 pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
     let (m, source) = find("machine", MACHINES, name, parse_machine, |m| &m.name)?;
-    m.check_disks().map_err(|wrong| source.wrong(Wrong { way: wrong.way, reason: wrong.reason }))?;
-    check_machine(&m).map_err(|reason| AskedWrongly::Contradictory { path: source.path.clone(), reason })?;
+    m.check().map_err(|wrong| source.wrong(Wrong { way: wrong.way, reason: wrong.reason }))?;
     Ok((m, source.text))
-}
-
-/// Whether a machine can be made and its costs be added up.
-pub(crate) fn check_machine(m: &MachineFile) -> Result<(), String> {
-    /// A second: sums of costs are picoseconds in 64 bits.
-    const MOST_NS: f64 = 1e9;
-    if let Some((name, cost)) = m.costs.iter().find(|(_, c)| !(0.0..=MOST_NS).contains(&c.ns)) {
-        return Err(format!("cost {name} = {} ns is not from 0 to {MOST_NS}", cost.ns));
-    }
-    kontig_mm::Memory::check_spec(&m.spec()?)
 }
 
 /// All machines.
@@ -292,6 +293,29 @@ mod tests {
         assert!(message.contains("xeon-"), "{message}");
         let message = experiment("qqqqqqqqqqqqqqqqqqqqqq").unwrap_err().to_string();
         assert!(message.contains("known: "), "{message}");
+    }
+
+    #[test]
+    fn costs_like_anothers_are_its_but_for_those_that_are_said() {
+        let dir = std::env::temp_dir().join(format!("kontig-costs-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("m.toml");
+        let machine = |costs: &str| {
+            let tiny = MACHINES.iter().find(|(name, _)| name.contains("tiny")).expect("it comes along").1;
+            std::fs::write(&path, tiny.replace("tiny-64m", "mine").replace("costs = \"xeon-1t\"", costs)).unwrap();
+            super::machine(path.to_str().unwrap())
+        };
+        let (mine, _) = machine("costs = { like = \"xeon-1t\", syscall = { ns = 7, source = \"mine\" } }").unwrap();
+        let (like, _) = super::machine("xeon-1t").unwrap();
+        for ((name, mine), (_, like)) in mine.costs.iter().zip(like.costs.iter()) {
+            assert_eq!(mine.ns, if name == "syscall" { 7.0 } else { like.ns }, "{name}");
+        }
+        let said = machine("costs = { like = \"xeon-2t\" }").unwrap_err().to_string();
+        assert!(said.contains("m.toml:6: ") && said.contains("did you mean 'xeon-1t'"), "{said}");
+        let said =
+            machine("costs = { like = \"xeon-1t\", sycall = { ns = 7, source = \"mine\" } }").unwrap_err().to_string();
+        assert!(said.contains("m.toml:6: ") && said.contains("did you mean 'syscall'"), "{said}");
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
 use crate::mmtests::MmtestsRun;
+use crate::resolved::room;
 use crate::sysctls;
 use kontig_mm::{Memory, Profile};
 use kontig_sim::MachineFile;
@@ -62,11 +63,9 @@ impl RunPlan {
     /// If the machine cannot be, a sysctl is unknown, not in the profile or out of range, or the scenario contradicts
     /// itself or does not fit the machine.
     pub fn check(&self) -> Result<(), LabError> {
-        let spec = self.machine.spec().and_then(|spec| Memory::check_spec(&spec).map(|()| spec));
-        let spec = spec.map_err(|e| AskedWrongly::Value(format!("machine {}: {e}", self.machine.name)))?;
-        let pages = spec.zones.iter().map(|zone| zone.managed).sum();
-        let scenario =
-            self.scenario.check().and_then(|()| self.scenario.fits(pages, spec.cpus, &self.machine.file_pages()));
+        let machine = self.machine.check();
+        machine.map_err(|e| AskedWrongly::Value(format!("machine {}: {}", self.machine.name, e.reason)))?;
+        let scenario = self.scenario.check().and_then(|()| self.scenario.fits(&room(&self.machine)));
         scenario.map_err(|e| AskedWrongly::Value(format!("{} on machine {}: {e}", self.title(), self.machine.name)))?;
         let mut settings = self.variant.sysctl_texts().into_iter();
         settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))

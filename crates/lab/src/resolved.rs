@@ -11,13 +11,18 @@ use crate::sweep;
 use crate::target::{Target, TargetRow, is_of_case};
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
-use kontig_workload::Wrong;
+use kontig_workload::{Room, Wrong};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// What an experiment or a case of it is called.
 pub(crate) fn key(id: &str, case: &str) -> String {
     if case.is_empty() { id.into() } else { format!("{id}/{case}") }
+}
+
+/// What a machine has for a workload.
+pub(crate) fn room(machine: &MachineFile) -> Room {
+    Room { nodes: machine.node_pages(), swap: machine.swap_pages(), cpus: machine.cpus, disks: machine.file_pages() }
 }
 
 /// How to complain of an experiment: with the place in its file, if it is the user's.
@@ -144,12 +149,8 @@ impl Resolved {
     /// Whether the workload fits the machine.
     fn fits(&self) -> Result<(), Wrong> {
         let fits = |machine: &MachineFile| {
-            let spec = machine.spec().map_err(|reason| Wrong::at(&["machine"], reason))?;
-            let pages = spec.zones.iter().map(|z| z.managed).sum();
-            self.experiment
-                .workload
-                .fits(pages, machine.cpus, &machine.file_pages())
-                .map_err(|wrong| wrong.below(&["workload"]))
+            machine.check().map_err(|wrong| Wrong::at(&["machine"], wrong.reason))?;
+            self.experiment.workload.fits(&room(machine)).map_err(|wrong| wrong.below(&["workload"]))
         };
         fits(&self.machine)?;
         let Some(machine) = &self.pace_machine else { return Ok(()) };
@@ -165,7 +166,8 @@ impl Resolved {
         }
         self.profiles.iter().try_for_each(kontig_profiles::check)?;
         self.target.as_ref().map_or(Ok(()), Target::validate).and(self.check_target()).map_err(|wrong| wrong.reason)?;
-        [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten().try_for_each(catalog::check_machine)?;
+        let mut machines = [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten();
+        machines.try_for_each(MachineFile::check).map_err(|wrong| wrong.reason)?;
         self.fits().map_err(|wrong| wrong.reason)
     }
 

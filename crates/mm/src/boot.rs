@@ -14,6 +14,7 @@ use crate::zonelist::{LOCAL_DISTANCE, REMOTE_DISTANCE};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// A zone to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,54 @@ pub struct MachineSpec {
     pub lru: bool,
 }
 
+/// What of a machine's memory is not free and movable when it is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InUse {
+    /// Pageblocks of another type, by their first frame, in ascending order.
+    pub blocks: Vec<(u32, MigrateType)>,
+    /// Frames that the kernel has for itself, in ascending order.
+    pub frames: Vec<Range<u32>>,
+}
+
+/// What is wrong with a specification.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WrongSpec {
+    /// The zone it is of, if it is of one.
+    pub zone: Option<usize>,
+    /// A line.
+    pub reason: String,
+}
+
+impl MachineSpec {
+    /// Whether there can be this zone, beside those before it.
+    fn check_zone(&self, i: usize) -> Result<(), String> {
+        let z = &self.zones[i];
+        if z.node > 63 {
+            return Err(format!("nodes are numbered 0 to 63, not {}", z.node));
+        }
+        let at = format!("node {} zone {}", z.node, z.kind.name());
+        let aligned = |pfn: u32| pfn.is_multiple_of(PAGEBLOCK_PAGES);
+        if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
+            return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
+        }
+        let same_node = |other: &&ZoneSpec| other.node == z.node && other.start < z.start;
+        if let Some(other) = self.zones.iter().find(|o| same_node(o) && o.kind >= z.kind) {
+            return Err(format!("{at}: lies above zone {} of the same node", other.kind.name()));
+        }
+        if self.zones[..i].last().is_some_and(|before| z.start < before.end) {
+            return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
+        }
+        if z.end > MAX_FRAMES {
+            return Err(format!("{at}: ends at pfn {}: a machine has at most 8 TiB, pfn {MAX_FRAMES}", z.end));
+        }
+        let spanned = u64::from(z.end - z.start);
+        if z.managed > z.present || z.present > spanned {
+            return Err(format!("{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold", z.managed, z.present));
+        }
+        Ok(())
+    }
+}
+
 impl Memory {
     /// A machine with all its memory free, as after boot: every pageblock movable, the free lists in
     /// the order that boot leaves them in, all watermarks computed.
@@ -53,13 +102,31 @@ impl Memory {
     /// # Errors
     /// Says in one line what is wrong with the specification.
     pub fn new(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
+        Memory::in_use(spec, profile, &InUse::default())
+    }
+
+    /// The same with some of it in use.
+    ///
+    /// # Errors
+    /// Says in one line what is wrong with the specification.
+    pub fn in_use(spec: &MachineSpec, profile: Profile, used: &InUse) -> Result<Memory, String> {
         let mut memory = Memory::empty(spec, profile)?;
+        for (first, migratetype) in &used.blocks {
+            memory.blocks.set_migratetype(Pfn::new(*first).pageblock(), *migratetype);
+        }
         for z in memory.zones.ids() {
             let zone = &memory.zones[z];
             let (start, end) = (zone.start, zone.end);
             let reserved = zone.spanned() - zone.managed;
             memory.reserve_start(start, reserved as u32);
-            memory.free_range(z, start.plus(reserved as u32), end);
+            let mut at = start.plus(reserved as u32);
+            for frames in used.frames.iter().filter(|f| f.end > start.get() && f.start < end.get()) {
+                let first = at.max(Pfn::new(frames.start));
+                memory.free_range(z, at, first);
+                at = at.max(end.min(Pfn::new(frames.end)));
+                (first.get()..at.get()).for_each(|f| memory.frames.set(Pfn::new(f), FrameKind::Kernel, Order::ZERO));
+            }
+            memory.free_range(z, at, end);
         }
         memory.shared.work = Work::default();
         Ok(memory)
@@ -69,52 +136,24 @@ impl Memory {
     ///
     /// # Errors
     /// Says in one line what is wrong with the specification.
-    pub fn check_spec(spec: &MachineSpec) -> Result<(), String> {
+    pub fn check_spec(spec: &MachineSpec) -> Result<(), WrongSpec> {
+        let wrong = |reason: String| Err(WrongSpec { zone: None, reason });
         if spec.cpus == 0 || spec.cpus > usize::from(u16::MAX) {
-            return Err(format!("a machine has 1 to 65535 CPUs, not {}", spec.cpus));
+            return wrong(format!("a machine has 1 to 65535 CPUs, not {}", spec.cpus));
         }
         if spec.zones.is_empty() {
-            return Err("a machine has at least one zone".into());
+            return wrong("a machine has at least one zone".into());
         }
         // Sets of zones and of nodes are the bits of a word.
         if spec.zones.len() > 64 {
-            return Err(format!("a machine has at most 64 zones, not {}", spec.zones.len()));
+            return wrong(format!("a machine has at most 64 zones, not {}", spec.zones.len()));
         }
-        if let Some(z) = spec.zones.iter().find(|z| z.node > 63) {
-            return Err(format!("nodes are numbered 0 to 63, not {}", z.node));
-        }
-        let mut last_end = 0;
-        for z in &spec.zones {
-            let at = format!("node {} zone {}", z.node, z.kind.name());
-            let aligned = |pfn: u32| pfn.is_multiple_of(PAGEBLOCK_PAGES);
-            if !aligned(z.start) || !aligned(z.end) || z.start >= z.end {
-                return Err(format!("{at}: pfns {} to {} are not whole pageblocks of 512 pages", z.start, z.end));
-            }
-            let same_node = |other: &&ZoneSpec| other.node == z.node && other.start < z.start;
-            if let Some(other) = spec.zones.iter().find(|o| same_node(o) && o.kind >= z.kind) {
-                return Err(format!("{at}: lies above zone {} of the same node", other.kind.name()));
-            }
-            if z.start < last_end {
-                return Err(format!("{at}: starts at pfn {}, inside the zone before it", z.start));
-            }
-            if z.end > MAX_FRAMES {
-                return Err(format!("{at}: ends at pfn {}: a machine has at most 8 TiB, pfn {MAX_FRAMES}", z.end));
-            }
-            let spanned = u64::from(z.end - z.start);
-            if z.managed > z.present || z.present > spanned {
-                return Err(format!(
-                    "{at}: managed {} ≤ present {} ≤ spanned {spanned} must hold",
-                    z.managed, z.present
-                ));
-            }
-            last_end = z.end;
-        }
-        Ok(())
+        (0..spec.zones.len()).try_for_each(|i| spec.check_zone(i).map_err(|reason| WrongSpec { zone: Some(i), reason }))
     }
 
     /// A machine whose frames are in nobody's hands yet: neither free nor allocated nor reserved.
     pub(crate) fn empty(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
-        Memory::check_spec(spec)?;
+        Memory::check_spec(spec).map_err(|wrong| wrong.reason)?;
         let nr_nodes = spec.zones.iter().map(|z| z.node).max().map_or(0, |n| n + 1);
         let frames = spec.zones.iter().map(|z| z.end).max().unwrap_or(0);
         let frames = Frames::new(frames);
@@ -172,18 +211,23 @@ impl Memory {
         }
     }
 
-    /// Frees `[from, to)` in blocks as large as alignment allows, in ascending order.
+    /// Frees `[from, to)` in blocks as large as alignment and the types of pageblocks allow, in ascending order.
     fn free_range(&mut self, zone: ZoneId, from: Pfn, to: Pfn) {
         let to_tail = self.shared.profile.boot.frees_to_tail;
         let mut locked = self.locked(zone, CpuId::new(0));
         let mut at = from;
         while at < to {
+            let migratetype = locked.blocks.migratetype(at.pageblock());
+            let alike = |o: &Order| {
+                let last = at.plus(o.pages() - 1).pageblock();
+                (at.pageblock() + 1..=last).all(|b| locked.blocks.migratetype(b) == migratetype)
+            };
             let order = Order::all()
                 .rev()
-                .find(|o| at.is_aligned(*o) && at.get() + o.pages() <= to.get())
+                .find(|o| at.is_aligned(*o) && at.get() + o.pages() <= to.get() && alike(o))
                 .expect("order 0 always fits");
             locked.mod_free_pages(i64::from(order.pages()));
-            locked.add_to_free_list(at, order, MigrateType::Movable, to_tail);
+            locked.add_to_free_list(at, order, migratetype, to_tail);
             at = at.plus(order.pages());
         }
         locked.zone.free_pages = locked.zone.nr_free_pages_exact() as i64;
@@ -248,5 +292,27 @@ fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
         deferred: Vec::new(),
         distances: (0..nr_nodes).map(|other| if other == n { LOCAL_DISTANCE } else { REMOTE_DISTANCE }).collect(),
         zonelist: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::linux;
+
+    #[test]
+    fn what_is_in_use_is_not_free_and_blocks_have_the_types_they_are_said_to_have() {
+        let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 8192, present: 8192, managed: 8000 };
+        let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false, lru: true };
+        let used = InUse { blocks: vec![(1024, MigrateType::Unmovable)], frames: vec![1024..1100, 1101..1200] };
+        let m = Memory::in_use(&spec, linux("6.1"), &used).expect("a machine");
+        assert_eq!(m.nr_free_pages(), 8000 - 76 - 99);
+        let free = |order: usize, t: MigrateType| m.zones()[0].free_list(Order::new(order as u8), t).len();
+        // The page between, and the rest of its pageblock from 1200 on: 16, 64 and 256 pages.
+        let unmovable: Vec<_> = (0..NR_ORDERS).map(|order| free(order, MigrateType::Unmovable)).collect();
+        assert_eq!(unmovable, [1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0]);
+        // The other half of the 1024 pages is movable and cannot be joined with it.
+        assert_eq!(free(9, MigrateType::Movable), 2);
+        m.check().expect("a consistent machine");
     }
 }

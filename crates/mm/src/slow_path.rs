@@ -47,6 +47,8 @@ pub struct AllocSlow {
     compact_result: CompactResult,
     compaction_retries: u32,
     no_progress_loops: u32,
+    /// Rounds of reclaim and compaction it has begun.
+    rounds: u32,
     progress: bool,
     /// The loop's first round, which compacts without reclaiming (7.2).
     compact_first: bool,
@@ -105,6 +107,7 @@ impl AllocSlow {
             compact_result: CompactResult::Skipped,
             compaction_retries: 0,
             no_progress_loops: 0,
+            rounds: 0,
             progress: false,
             compact_first: false,
             looked_twice: false,
@@ -129,6 +132,12 @@ impl AllocSlow {
                 Step::Done(result) => return result,
             }
         }
+    }
+
+    /// Rounds of reclaim and compaction it has begun so far. Some kernels go on for ever in defrag_mode, where no pageblock can
+    /// be emptied: who counts on an end has to look at this (§3.5.1, §4.8.1).
+    pub fn rounds(&self) -> u32 {
+        self.rounds
     }
 
     fn can_direct_reclaim(&self) -> bool {
@@ -222,6 +231,7 @@ impl AllocSlow {
 
     /// kswapd again, the lists again, then reclaim; then compaction goes on.
     fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
+        self.rounds = self.rounds.saturating_add(1);
         if self.goes_in_rounds(m) {
             return self.enter_round(m, owner);
         }

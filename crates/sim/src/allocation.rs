@@ -1,14 +1,19 @@
 //! An allocation of the kernel's own, which may take the slow path: a value with a step.
 //!
 //! Where memory has run out it tries again once somebody has been killed. It fails if the asker itself is to go.
+//!
+//! A request of 7.2 that is not movable tries for ever, in defrag_mode, where no pageblock can be emptied: reclaim calls it progress
+//! that compaction could begin. So does any that finds nothing in 6.15 as it was posted. The kernel hangs there; the machine stops and
+//! says so.
 
 use crate::context::Context;
 use crate::cost::ns;
+use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::oom::{Blame, JIFFY_NS};
 use crate::process::address_space::At;
 use crate::wait::Wait;
-use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Step};
+use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step};
 
 /// An allocation in progress.
 #[derive(Clone)]
@@ -18,7 +23,7 @@ pub(crate) struct Allocation {
     /// What it is for, if that is a page of a process's.
     at: Option<At>,
     /// Once the fast path has failed.
-    slow: Option<Box<AllocSlow>>,
+    slow: Option<Slow>,
 }
 
 impl Allocation {
@@ -44,20 +49,12 @@ impl Allocation {
             return match got {
                 Ok(pfn) => Step::Done(Ok(pfn)),
                 Err(_) => {
-                    self.slow = Some(Box::new(AllocSlow::new(&k.mem, request)));
+                    self.slow = Some(Slow::new(k, c, request));
                     Step::Working
                 }
             };
         };
-        let budget = k.budget(c);
-        let step = slow.step(&mut k.mem, &mut k.pages, budget);
-        k.charge(&mut c.now);
-        match step {
-            Step::Working => {
-                k.walk_on(c, slow);
-                k.wait_for_room(Step::Working)
-            }
-            Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
+        match slow.step(k, c) {
             Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
                 Blame::Another => {
                     self.slow = None;
@@ -70,6 +67,51 @@ impl Allocation {
                 self.slow = None;
                 Step::Done(got)
             }
+            step => step,
+        }
+    }
+}
+
+/// A request has no end if it has gone so many rounds, and they took so long. What others do in that time could have helped it, and a
+/// round of a real kernel takes ten times as long as a round is charged with here.
+const ENDLESS_ROUNDS: u32 = 1_000_000;
+const ENDLESS_NS: u64 = 1_000_000_000;
+
+/// A request on the slow path, and when it began.
+#[derive(Clone)]
+pub(crate) struct Slow {
+    path: Box<AllocSlow>,
+    began: u64,
+}
+
+impl Slow {
+    pub(crate) fn new(k: &Kernel, c: &Context, request: Request) -> Slow {
+        Slow { path: Box::new(AllocSlow::new(&k.mem, request)), began: c.now }
+    }
+
+    /// What is asked for.
+    pub(crate) fn request(&self) -> &Request {
+        self.path.request()
+    }
+
+    /// A step. Where the request has no end the machine stops.
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
+        let budget = k.budget(c);
+        let step = self.path.step(&mut k.mem, &mut k.pages, budget);
+        k.charge(&mut c.now);
+        match step {
+            Step::Working if self.path.rounds() >= ENDLESS_ROUNDS && c.now - self.began >= ENDLESS_NS => {
+                let Request { order, gfp, .. } = *self.request();
+                let (rounds, seconds) = (self.path.rounds(), (c.now - self.began) / 1_000_000_000);
+                k.failed = Some(SimError::EndlessRequest { order, gfp, rounds, seconds });
+                Step::Wait(Wait::Time(JIFFY_NS))
+            }
+            Step::Working => {
+                k.walk_on(c, &mut self.path);
+                k.wait_for_room(Step::Working)
+            }
+            Step::Wait(wait) => Step::Wait(k.wait_for(wait)),
+            Step::Done(got) => Step::Done(got),
         }
     }
 }

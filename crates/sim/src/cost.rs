@@ -19,7 +19,18 @@ pub struct Cost {
     pub source: String,
 }
 
+/// A second: sums of costs are picoseconds in 64 bits.
+const MOST_NS: f64 = 1e9;
+
 impl Cost {
+    /// Whether a thing of this name can cost that.
+    pub(crate) fn check(&self, name: &str) -> Result<(), String> {
+        if (0.0..=MOST_NS).contains(&self.ns) {
+            return Ok(());
+        }
+        Err(format!("cost {name} = {} ns is not from 0 to {MOST_NS}", self.ns))
+    }
+
     /// Whole picoseconds: sums of integers are the same on every machine.
     pub(crate) fn ps(&self) -> u64 {
         (self.ns * 1000.0).round() as u64
@@ -144,7 +155,7 @@ costs! {
         write_back;
         /// Putting a page that was just allocated into the page cache, and making it ready when it has been read.
         cache_page;
-        /// Mapping a page of a file, one of those around a fault.
+        /// Mapping a page of a file, one of those around a fault; or unmapping a page that stays where it is.
         map_page;
         /// A write fault on a page that was shared and is no longer.
         reuse_page;

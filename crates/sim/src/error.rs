@@ -1,6 +1,7 @@
 //! What a machine cannot do for a program.
 
 use kontig_mm::sysctl::SysctlError;
+use kontig_mm::{Gfp, Order};
 use kontig_program::{FileName, Op};
 use std::fmt;
 
@@ -13,6 +14,17 @@ pub enum SimError {
     OutOfMemory {
         /// What got no memory.
         what: String,
+    },
+    /// A request tries again and again without end, as the kernel that is followed does.
+    EndlessRequest {
+        /// How large the block is that it asks for.
+        order: Order,
+        /// What else it says.
+        gfp: Gfp,
+        /// Rounds of reclaim and compaction so far.
+        rounds: u32,
+        /// And how long they took.
+        seconds: u64,
     },
     /// All that is mapped together is more than 16 TiB: no page of this mapping could have an owner.
     NoAddressSpace {
@@ -68,6 +80,15 @@ impl fmt::Display for SimError {
             SimError::Sysctl(e) => e.fmt(f),
             SimError::OutOfMemory { what } => {
                 write!(f, "the simulated machine is out of memory: {what} (ask for less)")
+            }
+            SimError::EndlessRequest { order, gfp, rounds, seconds } => {
+                let order = order.get();
+                write!(
+                    f,
+                    "a request of order {order} ({gfp}) has no end: {rounds} rounds in {seconds} s gave no page; in defrag_mode some \
+                     kernels try for ever where no pageblock can be emptied (ask for less, or take another --profile, or \
+                     --set vm.defrag_mode=0)"
+                )
             }
             SimError::NoAddressSpace { pages } => {
                 write!(f, "no room to map {pages} pages: all mappings of a machine together are at most 16 TiB")

@@ -5,7 +5,8 @@ use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
 use crate::file;
 use crate::numa::NumaEntry;
 use kontig_mm::state::{Frames, List};
-use kontig_mm::{MachineSpec, ZoneSpec, ZoneType};
+use kontig_mm::zonelist::check_distances;
+use kontig_mm::{MachineSpec, Memory, WrongSpec, ZoneSpec, ZoneType};
 use kontig_program::parse_size;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -93,22 +94,73 @@ impl MachineFile {
     /// # Errors
     /// Which entry is wrong, and why.
     pub fn spec(&self) -> Result<MachineSpec, String> {
-        let nodes = self.zone.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
-        let (cpus, threads) = (self.cpus, self.threads_per_core);
-        if threads == 0 || (threads > 1 && !cpus.is_multiple_of(nodes * threads)) {
-            return Err(format!(
-                "threads_per_core = {threads}: {cpus} CPUs on {nodes} nodes are no whole number of cores on each"
-            ));
-        }
-        let zones = self.zone.iter().map(ZoneEntry::spec).collect::<Result<_, _>>()?;
-        Ok(MachineSpec { cpus: self.cpus, zones, thp: self.thp, lru: !self.disk.is_empty() })
+        self.layout().map_err(|wrong| wrong.reason)
     }
 
-    /// Whether there can be such disks, and room for swap on the one it names.
+    /// Whether there can be such a machine: CPUs, zones, nodes, their distances, disks and swap.
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn check_disks(&self) -> Result<(), WrongEntry> {
+    pub fn check(&self) -> Result<(), WrongEntry> {
+        let spec = self.layout()?;
+        Memory::check_spec(&spec).map_err(|WrongSpec { zone, reason }| match zone {
+            Some(i) => wrong(&["zone", &i.to_string()], reason),
+            None => wrong(&["cpus"], reason),
+        })?;
+        for (name, cost) in self.costs.iter() {
+            cost.check(name).map_err(|reason| wrong(&["costs", name], reason))?;
+        }
+        self.check_nodes()?;
+        self.check_disks()
+    }
+
+    fn layout(&self) -> Result<MachineSpec, WrongEntry> {
+        let nodes = self.nodes();
+        let (cpus, threads) = (self.cpus, self.threads_per_core);
+        if threads == 0 || (threads > 1 && !cpus.is_multiple_of(nodes * threads)) {
+            let reason = format!(
+                "threads_per_core = {threads}: {cpus} CPUs on {nodes} nodes are no whole number of cores on each"
+            );
+            return Err(wrong(&["threads_per_core"], reason));
+        }
+        let zone = |(i, zone): (usize, &ZoneEntry)| {
+            zone.spec().map_err(|(key, reason)| wrong(&["zone", &i.to_string(), key], reason))
+        };
+        let zones = self.zone.iter().enumerate().map(zone).collect::<Result<_, _>>()?;
+        Ok(MachineSpec { cpus, zones, thp: self.thp, lru: !self.disk.is_empty() })
+    }
+
+    /// How many nodes there are.
+    fn nodes(&self) -> usize {
+        self.zone.iter().map(|zone| zone.node + 1).max().unwrap_or(1)
+    }
+
+    /// Pages of memory that each node has; none of a machine that cannot be.
+    pub fn node_pages(&self) -> Vec<u64> {
+        let mut nodes = vec![0; self.nodes()];
+        for zone in self.spec().map_or(Vec::new(), |spec| spec.zones) {
+            nodes[zone.node] += zone.managed;
+        }
+        nodes
+    }
+
+    fn check_nodes(&self) -> Result<(), WrongEntry> {
+        let nodes = self.nodes();
+        if let Some(gap) = (0..nodes).find(|node| self.zone.iter().all(|zone| zone.node != *node)) {
+            let beyond = self.zone.iter().position(|zone| zone.node > gap).unwrap_or(0).to_string();
+            let reason = format!("nodes are numbered from 0 without a gap: there is no zone of node {gap}");
+            return Err(wrong(&["zone", &beyond, "node"], reason));
+        }
+        let Some(numa) = &self.numa else { return Ok(()) };
+        check_distances(&numa.distances, nodes).map_err(|reason| wrong(&["numa", "distances"], reason))?;
+        for (key, cost) in [("touch", &numa.touch), ("page", &numa.page)] {
+            cost.check(key).map_err(|reason| wrong(&["numa", key], reason))?;
+        }
+        Ok(())
+    }
+
+    /// Whether there can be such disks, and room for swap on the one it names.
+    fn check_disks(&self) -> Result<(), WrongEntry> {
         self.disks().map(|_| ())
     }
 
@@ -164,6 +216,12 @@ impl MachineFile {
         }
     }
 
+    /// How many pages swap has room for; none of disks that cannot be.
+    pub fn swap_pages(&self) -> u64 {
+        let disks = self.disks().unwrap_or_default();
+        disks.iter().map(|disk| u64::from(disk.swap.end - disk.swap.start)).sum()
+    }
+
     /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, page tables
     /// with an entry for every page, and with disks what the page cache and the order of the LRU take.
     pub fn host_bytes(&self) -> Result<u64, String> {
@@ -184,24 +242,30 @@ fn wrong(way: &[&str], reason: String) -> WrongEntry {
 }
 
 impl ZoneEntry {
-    fn spec(&self) -> Result<ZoneSpec, String> {
+    /// # Errors
+    /// The key of what is wrong, and what it is.
+    fn spec(&self) -> Result<ZoneSpec, (&'static str, String)> {
         let at = format!("zone {} of node {}", self.kind, self.node);
-        let kind = match self.kind.as_str() {
-            "DMA" => ZoneType::Dma,
-            "DMA32" => ZoneType::Dma32,
-            "Normal" => ZoneType::Normal,
-            _ => return Err(format!("{at}: kind must be DMA, DMA32 or Normal")),
+        // Where on x86-64 the zone ends at the latest.
+        let (kind, most) = match self.kind.as_str() {
+            "DMA" => (ZoneType::Dma, Some(("16 MiB", 1 << 12))),
+            "DMA32" => (ZoneType::Dma32, Some(("4 GiB", 1 << 20))),
+            "Normal" => (ZoneType::Normal, None),
+            _ => return Err(("kind", format!("{at}: kind must be DMA, DMA32 or Normal"))),
         };
-        let pages = |what: &str, text: &str| -> Result<u32, String> {
-            let bytes =
-                parse_size(text).ok_or_else(|| format!("{at}: {what} = \"{text}\" is not a size such as \"4 GiB\""))?;
-            u32::try_from(bytes / 4096).map_err(|_| format!("{at}: {what} = \"{text}\" is beyond 16 TiB"))
+        let pages = |key: &'static str, text: &str| {
+            let bytes = parse_size(text)
+                .ok_or_else(|| (key, format!("{at}: {key} = \"{text}\" is not a size such as \"4 GiB\"")))?;
+            u32::try_from(bytes / 4096).map_err(|_| (key, format!("{at}: {key} = \"{text}\" is beyond 16 TiB")))
         };
         let (start, end) = (pages("start", &self.start)?, pages("end", &self.end)?);
+        if let Some((most, _)) = most.filter(|(_, most)| end > *most) {
+            return Err(("end", format!("{at}: end = \"{}\": such a zone ends at {most} at the latest", self.end)));
+        }
         let spanned = u64::from(end.saturating_sub(start));
         let managed = spanned
             .checked_sub(u64::from(pages("reserved", &self.reserved)?))
-            .ok_or_else(|| format!("{at}: more is reserved than there is"))?;
+            .ok_or_else(|| ("reserved", format!("{at}: more is reserved than there is")))?;
         Ok(ZoneSpec { node: self.node, kind, start, end, present: spanned, managed })
     }
 }

@@ -2,8 +2,8 @@
 
 mod support;
 
-use kontig_mm::VmEvent;
-use kontig_program::{Op, Region, Value};
+use kontig_mm::{Order, VmEvent};
+use kontig_program::{Gfp, Op, Region, Value};
 use kontig_sim::SimError;
 use support::*;
 
@@ -100,4 +100,33 @@ fn a_fork_that_is_killed_leaves_nothing_of_the_child() {
         }
     }
     assert!(in_fork > 0);
+}
+
+/// In defrag_mode, with every other page of the movable pageblocks free and the others nobody's to move, the kernel asks for pages
+/// of its own.
+fn asks_where_no_pageblock_can_be_emptied(profile: &str) -> Result<(), SimError> {
+    let mut m = machine_with(1, BLOCKS, linux(profile), &[("vm.defrag_mode", "1")]);
+    let movable = allocator(Gfp::HIGHUSER_MOVABLE.without(Gfp::RECLAIM), HUGE, usize::MAX, 0);
+    let id = m.spawn(movable, kontig_program::Placement::Cpu(0));
+    finish(&mut m, id);
+    let frees = blocks(log(&m, id)).into_iter().flat_map(|block| {
+        let page = move |at: u64| kontig_program::Frame::new(u64::from(block.get()) + at);
+        let split = Op::SplitPages { block: page(0), order: kontig_program::Order::HUGE };
+        let every_other = (0..512).step_by(2).map(move |at| Op::FreePages { first: page(at), pages: 1 });
+        std::iter::once(split).chain(every_other)
+    });
+    let asks = std::iter::repeat_n(alloc_pages(Gfp::KERNEL, Order::ZERO), 600);
+    let id = m.spawn(ops(frees.chain(asks).collect()), kontig_program::Placement::Cpu(0));
+    m.run(200 * SECOND, Some(id)).map(|_| ())
+}
+
+#[test]
+fn a_request_without_end_stops_the_machine_with_a_word() {
+    for profile in ["6.15-posted", "7.2"] {
+        let said = asks_where_no_pageblock_can_be_emptied(profile).expect_err("it has no end");
+        assert!(matches!(said, SimError::EndlessRequest { order: Order::ZERO, .. }), "{profile}: {said}");
+    }
+    for profile in ["6.15", "7.3"] {
+        assert_eq!(asks_where_no_pageblock_can_be_emptied(profile), Ok(()), "{profile}");
+    }
 }

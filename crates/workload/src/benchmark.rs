@@ -60,6 +60,11 @@ pub trait Benchmark: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Files that it writes, with the length in pages that each comes to have at least.
+    fn written(&self) -> Vec<(FileName, u32)> {
+        Vec::new()
+    }
+
     /// The last of the machine's disks that it has files on, if it has any.
     fn last_disk(&self) -> Option<u8> {
         None
@@ -82,6 +87,7 @@ pub(crate) trait AnyBenchmark: Send + Sync {
     fn measured(&self, copies: &[&dyn Program]) -> Measured;
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String>;
     fn files(&self) -> Vec<(FileName, u32)>;
+    fn written(&self) -> Vec<(FileName, u32)>;
     fn last_disk(&self) -> Option<u8>;
     fn is_random(&self) -> bool;
     fn is_endless(&self) -> bool;
@@ -103,6 +109,9 @@ impl<B: Benchmark> AnyBenchmark for B {
     }
     fn files(&self) -> Vec<(FileName, u32)> {
         Benchmark::files(self)
+    }
+    fn written(&self) -> Vec<(FileName, u32)> {
+        Benchmark::written(self)
     }
     fn last_disk(&self) -> Option<u8> {
         Benchmark::last_disk(self)

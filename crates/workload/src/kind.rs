@@ -2,11 +2,13 @@
 
 use crate::churn::Churn;
 use crate::compact::Compact;
+use crate::fio::Fio;
 use crate::forking_store::ForkingStore;
 use crate::fragmenter::Fragment;
 use crate::guests::Guests;
 use crate::heap::Heap;
 use crate::highalloc::HighAlloc;
+use crate::huge_faults::HugeFaults;
 use crate::hugealloc::HugeAlloc;
 use crate::kbuild::Kbuild;
 use crate::mmap_latency::MmapLatency;
@@ -42,6 +44,10 @@ pub enum Kind {
     Steps(Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
+    /// A job of fio writes many small files or reads them at random.
+    Fio(Fio),
+    /// A process touches memory, huge page by huge page.
+    HugeFaults(HugeFaults),
     /// A kernel is built.
     Kbuild(Kbuild),
     /// A process takes and gives back huge pages in bursts.
@@ -78,6 +84,8 @@ impl Kind {
             Kind::Churn(b) => Task::new(b),
             Kind::Steps(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
+            Kind::Fio(b) => Task::new(b),
+            Kind::HugeFaults(b) => Task::new(b),
             Kind::Kbuild(b) => Task::new(b),
             Kind::ThpBursts(b) => Task::new(b),
             Kind::ForkingStore(b) => Task::new(b),

@@ -10,11 +10,13 @@
 
 pub mod churn;
 pub mod compact;
+pub mod fio;
 pub mod forking_store;
 pub mod fragmenter;
 pub mod guests;
 pub mod heap;
 pub mod highalloc;
+pub mod huge_faults;
 pub mod hugealloc;
 pub mod kbuild;
 pub mod latencies;
@@ -32,6 +34,7 @@ mod limits;
 pub mod mmap_latency;
 mod named;
 mod process_script;
+mod room;
 mod workload;
 mod wrong;
 
@@ -39,6 +42,7 @@ pub use benchmark::{Benchmark, Measured, Start};
 pub use kind::Kind;
 pub use limits::{LONGEST_PAUSE_US, within};
 pub use named::{Named, WORKLOADS};
+pub use room::Room;
 pub use scenario::{End, Phase, Scenario, Started, Task};
-pub use workload::{PhaseEntry, TaskEntry, Workload};
+pub use workload::{MemoryEntry, PhaseEntry, TaskEntry, Workload};
 pub use wrong::Wrong;

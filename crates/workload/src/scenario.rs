@@ -9,9 +9,10 @@
 //! measurement's own name, [`MEASURE`].
 
 use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start};
+use crate::room::Room;
 use crate::wrong::Wrong;
 use kontig_program::figure::named;
-use kontig_program::{Batch, FileName, MEASURE, Outcome, Placement, Program, SplitMix64, TOTAL};
+use kontig_program::{Batch, FileName, MEASURE, MemPolicy, Outcome, Placement, Program, SplitMix64, TOTAL};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub struct Task {
     pub beside: bool,
     /// Where its copies run.
     pub placements: Vec<Placement>,
+    /// Where their memory is to be.
+    pub memory: MemPolicy,
     benchmark: Arc<dyn AnyBenchmark>,
 }
 
@@ -108,6 +111,7 @@ impl Task {
             background: false,
             beside: false,
             placements: vec![Placement::Cpu(0)],
+            memory: MemPolicy::Default,
             benchmark: Arc::new(benchmark),
         }
     }
@@ -312,12 +316,13 @@ impl Scenario {
         all.filter(move |file| named.insert(*file))
     }
 
-    /// Whether it can be run on a machine with so many pages and CPUs, and disks with so many pages for files.
+    /// Whether it can be run on a machine that has this.
     ///
     /// # Errors
     /// What does not fit.
-    pub fn fits(&self, pages: u64, cpus: usize, disks: &[u32]) -> Result<(), Wrong> {
-        let (mut left, mut laid) = (disks.to_vec(), BTreeSet::new());
+    pub fn fits(&self, room: &Room) -> Result<(), Wrong> {
+        let (cpus, disks) = (room.cpus, &room.disks);
+        let (mut left, mut laid) = (disks.clone(), BTreeSet::new());
         let phases = self.phases.iter().enumerate();
         for (p, t, task) in
             phases.flat_map(|(p, phase)| phase.tasks.iter().enumerate().map(move |(t, task)| (p, t, task)))
@@ -329,7 +334,9 @@ impl Scenario {
                 let reason = format!("cpus = [{cpu}]: the machine has CPUs 0 to {last}: {others}");
                 return Err(of_phase(Wrong::at(&["task", &t.to_string(), "cpus"], reason)));
             }
-            let copies = task.placements.len() as u64;
+            let no_node = |reason| of_phase(Wrong::at(&["task", &t.to_string(), "memory"], reason));
+            room.has_nodes(task.memory).map_err(no_node)?;
+            let (pages, copies) = (room.pages(task.memory), task.placements.len() as u64);
             task.benchmark.fits(pages, copies).map_err(|reason| of_phase(task.in_run(t, reason)))?;
             if let Some(last) = task.benchmark.last_disk().filter(|disk| usize::from(*disk) >= disks.len()) {
                 let reason =
@@ -345,6 +352,15 @@ impl Scenario {
                     return Err(of_phase(task.in_run(t, reason)));
                 };
                 *room = rest;
+            }
+            for (name, length) in task.benchmark.written() {
+                let has = left[usize::from(name.disk())];
+                if length > has {
+                    let [is, has] = [length, has].map(|pages| pages / 256);
+                    let reason =
+                        format!("steps = {name} becomes {is} MiB, and its disk has room for {has} MiB: write less");
+                    return Err(of_phase(task.in_run(t, reason)));
+                }
             }
         }
         Ok(())
@@ -423,11 +439,15 @@ mod tests {
         assert!(twice(task().named("a"), task().on([])).unwrap_err().reason.contains("no CPU"));
     }
 
+    fn room(pages: u64, cpus: usize, disks: &[u32]) -> Room {
+        Room { nodes: vec![pages], swap: 0, cpus, disks: disks.to_vec() }
+    }
+
     #[test]
     fn tasks_run_on_cpus_that_the_machine_has() {
         let scenario = Scenario { phases: vec![measuring(vec![Task::new(Compact {}).on([0, 3])])] };
-        assert_eq!(scenario.fits(512, 4, &[]), Ok(()));
-        let wrong = scenario.fits(512, 2, &[]).unwrap_err();
+        assert_eq!(scenario.fits(&room(512, 4, &[])), Ok(()));
+        let wrong = scenario.fits(&room(512, 2, &[])).unwrap_err();
         assert!(wrong.reason.starts_with("cpus = [3]: the machine has CPUs 0 to 1: choose"), "{wrong}");
         assert_eq!(wrong.way, ["phase", "0", "task", "0", "cpus"]);
         let said = refused(vec![measuring(vec![Task::new(Compact {}).on([1, 0, 1])])]);
@@ -437,8 +457,8 @@ mod tests {
     #[test]
     fn the_copies_of_a_process_together_fit_the_machines_memory() {
         let behind = Scenario { phases: vec![measuring(vec![churn().on([0, 1])]).lasting(1)] };
-        assert_eq!(behind.fits(512, 2, &[]), Ok(()));
-        let wrong = behind.fits(511, 2, &[]).unwrap_err();
+        assert_eq!(behind.fits(&room(512, 2, &[])), Ok(()));
+        let wrong = behind.fits(&room(511, 2, &[])).unwrap_err();
         assert_eq!(
             wrong.reason,
             "size = \"1 MiB\" in 2 copies: the machine has 1 MiB: choose less, or another machine"
@@ -451,11 +471,11 @@ mod tests {
         let text = "there = [{ file = 1, size = '8 MiB' }]\nsteps = [{ do = 'read', file = 1 }]";
         let steps: crate::steps::Steps = toml::from_str(text).expect("well-formed");
         let scenario = Scenario { phases: vec![measuring(vec![Task::new(steps)])] };
-        assert_eq!(scenario.fits(512, 1, &[2048]), Ok(()));
-        let none = scenario.fits(512, 1, &[]).unwrap_err();
+        assert_eq!(scenario.fits(&room(512, 1, &[2048])), Ok(()));
+        let none = scenario.fits(&room(512, 1, &[])).unwrap_err();
         assert!(none.reason.starts_with("steps = files on disk 0, and the machine has 0: choose a machine"), "{none}");
         assert_eq!(none.way, ["phase", "0", "task", "0", "run", "steps"]);
-        let large = scenario.fits(512, 1, &[1024]).unwrap_err();
+        let large = scenario.fits(&room(512, 1, &[1024])).unwrap_err();
         assert_eq!(
             large.reason,
             "there = file 1 of disk 0 is 8 MiB, and its disk has room for 4 MiB: take a larger one"

@@ -220,6 +220,43 @@ impl Benchmark for Steps {
         self.laid().unwrap_or_default()
     }
 
+    fn written(&self) -> Vec<(FileName, u32)> {
+        let laid = self.laid().unwrap_or_default();
+        let of_step = |(i, step): (usize, &Step)| {
+            let ready = step.ready(i, &self.there).ok()?;
+            match ready.what {
+                Do::Write => Some((ready.file, ready.pages)),
+                Do::Copy => Some((ready.to, ready.pages)),
+                _ => None,
+            }
+        };
+        // What lies there has its place already.
+        let is_new = |(name, pages): &(FileName, u32)| laid.iter().all(|(there, has)| there != name || has < pages);
+        self.steps.iter().enumerate().filter_map(of_step).filter(is_new).collect()
+    }
+
+    fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
+        let (mut held, mut stack) = (0, Vec::new());
+        for (i, step) in self.steps.iter().enumerate() {
+            match step.what {
+                Do::Fill => {
+                    let fills = u64::from(step.ready(i, &self.there)?.pages);
+                    held += fills;
+                    stack.push(fills);
+                }
+                Do::Free => held -= stack.pop().unwrap_or(0),
+                _ => {}
+            }
+            if held * copies > pages {
+                let [fills, has] = [held * copies, pages].map(|pages| pages / 256);
+                let copies = if copies == 1 { String::new() } else { format!(" in {copies} copies") };
+                let fills = format!("steps = step {}{copies}: {fills} MiB are filled by then", i + 1);
+                return Err(format!("{fills}, and the machine has {has} MiB: fill less, or choose another machine"));
+            }
+        }
+        Ok(())
+    }
+
     fn last_disk(&self) -> Option<u8> {
         let of_steps = self.steps.iter().filter(|step| step.file.is_some()).map(|step| step.disk);
         of_steps.chain(self.there.iter().map(|there| there.disk)).max()

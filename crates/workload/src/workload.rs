@@ -26,16 +26,18 @@
 //! run = { kind = "churn", size = "64 MiB" }
 //! ```
 //!
-//! In place of `cpus`, `copies = 4` starts four that are bound to no CPU.
+//! In place of `cpus`, `copies = 4` starts four that are bound to no CPU. `memory = { bind = [1] }` has a task's memory on
+//! node 1; there are `"local"`, `preferred = 1` and `interleave = [0, 1]`, too.
 //!
 //! What has a short form is written in it.
 
 use crate::fragmenter::Holes;
 use crate::kind::Kind;
 use crate::limits::{LONGEST_S, within};
+use crate::room::Room;
 use crate::scenario::{End, Phase, Scenario};
 use crate::wrong::Wrong;
-use kontig_program::MEASURE;
+use kontig_program::{MEASURE, MemPolicy, Nodes};
 use serde::{Deserialize, Serialize};
 
 /// A workload.
@@ -80,8 +82,37 @@ pub struct TaskEntry {
     /// Or how many copies it has, each where the machine's scheduler finds best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<usize>,
+    /// Where its memory is to be, as with `numactl`; without, on the node of the CPU that asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryEntry>,
     /// What it does.
     pub run: Kind,
+}
+
+/// Where a task's memory is to be: `memory = "local"`, or `memory = { bind = [0, 1] }`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryEntry {
+    /// On the node of the CPU that asks.
+    Local,
+    /// On this node, if it has any.
+    Preferred(u8),
+    /// On these nodes alone.
+    Bind(Vec<u8>),
+    /// On these by turns.
+    Interleave(Vec<u8>),
+}
+
+impl MemoryEntry {
+    fn policy(&self) -> MemPolicy {
+        let set = |nodes: &[u8]| Nodes::new(nodes.iter().copied());
+        match self {
+            MemoryEntry::Local => MemPolicy::Local,
+            MemoryEntry::Preferred(node) => MemPolicy::Preferred(*node),
+            MemoryEntry::Bind(nodes) => MemPolicy::Bind(set(nodes)),
+            MemoryEntry::Interleave(nodes) => MemPolicy::Interleave(set(nodes)),
+        }
+    }
 }
 
 /// The most copies a task can have.
@@ -155,7 +186,7 @@ impl From<Workload> for Written {
 impl TaskEntry {
     /// A task with nothing said of it but what it does.
     fn plain(run: Kind) -> TaskEntry {
-        TaskEntry { name: None, background: false, beside: false, cpus: None, copies: None, run }
+        TaskEntry { name: None, background: false, beside: false, cpus: None, copies: None, memory: None, run }
     }
 
     /// Whether it can be said where it runs.
@@ -177,7 +208,7 @@ impl PhaseEntry {
     fn only(&self) -> Option<&Kind> {
         match self.task.as_slice() {
             [one] if self.seconds.is_none() => {
-                let plain = one.name.is_none() && !one.background && one.copies.is_none();
+                let plain = one.name.is_none() && !one.background && one.copies.is_none() && one.memory.is_none();
                 (plain && one.cpus.as_deref().is_none_or(|cpus| cpus == [0])).then_some(&one.run)
             }
             _ => None,
@@ -192,6 +223,7 @@ impl PhaseEntry {
                 (None, Some(cpus)) => task = task.on(cpus.iter().copied()),
                 (None, None) => {}
             }
+            task.memory = entry.memory.as_ref().map_or(MemPolicy::Default, MemoryEntry::policy);
             task.name.clone_from(&entry.name);
             task.background = entry.background;
             task.beside = entry.beside;
@@ -243,12 +275,12 @@ impl Workload {
         self.scenario().check().map_err(|wrong| self.in_file(wrong))
     }
 
-    /// Whether it can be run on a machine with so many pages and CPUs.
+    /// Whether it can be run on a machine that has this.
     ///
     /// # Errors
     /// What does not fit.
-    pub fn fits(&self, pages: u64, cpus: usize, disks: &[u32]) -> Result<(), Wrong> {
-        self.scenario().fits(pages, cpus, disks).map_err(|wrong| self.in_file(wrong))
+    pub fn fits(&self, room: &Room) -> Result<(), Wrong> {
+        self.scenario().fits(room).map_err(|wrong| self.in_file(wrong))
     }
 
     /// What is wrong with the scenario, by the keys of the file: the short form has a key for each phase, and a task

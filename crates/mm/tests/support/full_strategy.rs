@@ -63,14 +63,13 @@ const CHANGES: &[Change] = &[
     Change::Writeback,
 ];
 
-/// Not `vm.defrag_mode`: with it 7.2 takes a zone in which compaction could work for progress, and where that can make no
-/// pageblock, as on a machine of few of them, it tries for ever.
 const SYSCTLS: &[(&str, &[&str])] = &[
     ("vm.swappiness", &["0", "1", "60", "100", "200"]),
     ("vm.min_free_kbytes", &["0", "64", "1024", "4096"]),
     ("vm.watermark_scale_factor", &["1", "10", "1000", "3000"]),
     ("vm.watermark_boost_factor", &["0", "15000", "100000"]),
     ("compact_unevictable_allowed", &["0", "1"]),
+    ("vm.defrag_mode", &["0", "1"]),
 ];
 
 fn sysctl() -> impl Strategy<Value = Do> {

@@ -100,7 +100,7 @@ impl Zap {
     /// Unmaps the pages of one page table after the other; in the end, the file that nobody has any more.
     pub(super) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Option<Truncate>, Infallible> {
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
-        let unmap_ns = ns(k.costs.unmap);
+        let (unmap_ns, entry_ns) = (ns(k.costs.unmap), ns(k.costs.map_page));
         if !std::mem::replace(&mut self.begun, true) && k.mem.profile().faults.drains_before_unmapping {
             k.mem.lru_add_drain(c.cpu);
         }
@@ -123,8 +123,7 @@ impl Zap {
                     if let (Entry::Frame(pfn), true) = (entry, used) {
                         k.mem.mark_accessed(c.cpu, pfn);
                     }
-                    k.zap(c.cpu, entry);
-                    c.now += unmap_ns;
+                    c.now += if k.zap(c.cpu, entry) { unmap_ns } else { entry_ns };
                     k.charge(&mut c.now);
                 }
             }
