@@ -30,6 +30,7 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/xeon-4g.toml",
     "machines/tiny-64m.toml",
     "machines/guest-512m.toml",
+    "machines/haswell-2s-64g.toml",
 ];
 const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugepage-latency.toml",
@@ -39,6 +40,8 @@ const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugealloc-kbuild-wmarks.toml",
     "experiments/hugealloc-kbuild-handoff.toml",
     "experiments/hugealloc-kbuild-vanillafix.toml",
+    "experiments/thpscale.toml",
+    "experiments/usemem.toml",
     "experiments/thpfioscale.toml",
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
@@ -51,6 +54,8 @@ const TARGETS: &[(&str, &str)] = data![
     "experiments/targets/hugealloc-kbuild-wmarks.toml",
     "experiments/targets/hugealloc-kbuild-handoff.toml",
     "experiments/targets/hugealloc-kbuild-vanillafix.toml",
+    "experiments/targets/thpscale.toml",
+    "experiments/targets/usemem.toml",
     "experiments/targets/thpfioscale.toml",
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",

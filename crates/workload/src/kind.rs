@@ -15,7 +15,9 @@ use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
 use crate::steps::Steps;
 use crate::thp_bursts::ThpBursts;
+use crate::thpscale::Thpscale;
 use crate::unmovable::FragmentUnmovable;
+use crate::usemem::Usemem;
 use crate::watch::Watch;
 use crate::young_generation::YoungGeneration;
 use serde::{Deserialize, Serialize};
@@ -44,6 +46,10 @@ pub enum Kind {
     Steps(Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
+    /// Processes go over memory and a file with more and more threads.
+    Usemem(Usemem),
+    /// Threads fault in huge pages where half of each is free.
+    Thpscale(Thpscale),
     /// A job of fio writes many small files or reads them at random.
     Fio(Fio),
     /// A process touches memory, huge page by huge page.
@@ -84,6 +90,8 @@ impl Kind {
             Kind::Churn(b) => Task::new(b),
             Kind::Steps(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
+            Kind::Usemem(b) => Task::new(b),
+            Kind::Thpscale(b) => Task::new(b),
             Kind::Fio(b) => Task::new(b),
             Kind::HugeFaults(b) => Task::new(b),
             Kind::Kbuild(b) => Task::new(b),

@@ -24,7 +24,9 @@ pub mod pattern;
 pub mod scenario;
 pub mod steps;
 pub mod thp_bursts;
+pub mod thpscale;
 pub mod unmovable;
+pub mod usemem;
 pub mod watch;
 pub mod young_generation;
 

@@ -1,8 +1,8 @@
 //! The commands about a real host: a file each, and what they share.
 
+pub mod explain;
 pub mod grid;
 pub mod host;
-pub mod number;
 pub mod status;
 
 use crate::Ending;
