@@ -30,6 +30,9 @@ pub enum Command {
     /// Say what this host's memory is like: huge pages at hand, fragmentation, stalls, settings
     #[command(after_help = crate::live::status::HELP)]
     Status(crate::live::status::StatusArgs),
+    /// Say what is wrong with this host's large blocks, why, and what to do about it
+    #[command(after_help = crate::live::explain::HELP)]
+    Explain(crate::live::explain::ExplainArgs),
     /// Run published experiments and hold the results against what was published
     #[command(after_help = "Examples:\n  \
         kontig reproduce hugepage-latency\n  \

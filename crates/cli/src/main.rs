@@ -61,6 +61,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Profile(c) => profile::profile(&c),
         Command::Bench(a) => bench::bench(&a),
         Command::Status(a) => return live::status::status(&a),
+        Command::Explain(a) => return live::explain::explain(&a),
         Command::List { json } => list::list(json),
         Command::Completions { shell } => {
             let mut text = Vec::new();

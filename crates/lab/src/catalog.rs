@@ -25,14 +25,24 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/xeon-64g.toml",
     "machines/desktop-32g.toml",
     "machines/desktop-8g.toml",
+    "machines/skylake-1s.toml",
     "machines/box-2g.toml",
+    "machines/xeon-4g.toml",
     "machines/tiny-64m.toml",
     "machines/guest-512m.toml",
+    "machines/haswell-2s-64g.toml",
 ];
 const EXPERIMENTS: &[(&str, &str)] = data![
     "experiments/hugepage-latency.toml",
     "experiments/java-heap.toml",
     "experiments/stutter.toml",
+    "experiments/hugealloc-kbuild.toml",
+    "experiments/hugealloc-kbuild-wmarks.toml",
+    "experiments/hugealloc-kbuild-handoff.toml",
+    "experiments/hugealloc-kbuild-vanillafix.toml",
+    "experiments/thpscale.toml",
+    "experiments/usemem.toml",
+    "experiments/thpfioscale.toml",
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
 ];
@@ -40,6 +50,13 @@ const TARGETS: &[(&str, &str)] = data![
     "experiments/targets/hugepage-latency.toml",
     "experiments/targets/java-heap.toml",
     "experiments/targets/stutter.toml",
+    "experiments/targets/hugealloc-kbuild.toml",
+    "experiments/targets/hugealloc-kbuild-wmarks.toml",
+    "experiments/targets/hugealloc-kbuild-handoff.toml",
+    "experiments/targets/hugealloc-kbuild-vanillafix.toml",
+    "experiments/targets/thpscale.toml",
+    "experiments/targets/usemem.toml",
+    "experiments/targets/thpfioscale.toml",
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",
 ];
@@ -141,14 +158,23 @@ pub fn profile_with(name: &str, switched: &[String]) -> Result<Profile, LabError
     })
 }
 
-/// Reads a machine file; `costs = "NAME"` stands for the costs of another.
+/// Reads a machine file. `costs = "NAME"` stands for the costs of another, and so does `like = "NAME"` among its own for those
+/// that it does not say.
 fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
     let mut table: toml::Table = source.parse()?;
-    let Some(toml::Value::String(of)) = table.get("costs") else { return source.parse() };
-    let of = if is_path(of) { source.beside(of) } else { of.clone() };
-    let costs = machine(&of).map_err(|e| source.wrong_name(&["costs"], e))?.0.costs;
-    let costs = toml::Value::try_from(costs).map_err(|e| source.wrong(Wrong::at(&["costs"], e.to_string())))?;
-    table.insert("costs".into(), costs);
+    let (own, of, way): (_, _, &[&str]) = match table.remove("costs") {
+        Some(toml::Value::String(of)) => (toml::Table::new(), of, &["costs"]),
+        Some(toml::Value::Table(mut own)) => match own.remove("like") {
+            Some(toml::Value::String(of)) => (own, of, &["costs", "like"]),
+            _ => return source.parse(),
+        },
+        _ => return source.parse(),
+    };
+    let of = if is_path(&of) { source.beside(&of) } else { of };
+    let costs = machine(&of).map_err(|e| source.wrong_name(way, e))?.0.costs;
+    let mut costs = toml::Table::try_from(costs).map_err(|e| source.wrong(Wrong::at(way, e.to_string())))?;
+    costs.extend(own);
+    table.insert("costs".into(), costs.into());
     table.try_into().map_err(|e| source.unreadable_as_asked(&e))
 }
 
@@ -272,6 +298,29 @@ mod tests {
         assert!(message.contains("xeon-"), "{message}");
         let message = experiment("qqqqqqqqqqqqqqqqqqqqqq").unwrap_err().to_string();
         assert!(message.contains("known: "), "{message}");
+    }
+
+    #[test]
+    fn costs_like_anothers_are_its_but_for_those_that_are_said() {
+        let dir = std::env::temp_dir().join(format!("kontig-costs-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("m.toml");
+        let machine = |costs: &str| {
+            let tiny = MACHINES.iter().find(|(name, _)| name.contains("tiny")).expect("it comes along").1;
+            std::fs::write(&path, tiny.replace("tiny-64m", "mine").replace("costs = \"xeon-1t\"", costs)).unwrap();
+            super::machine(path.to_str().unwrap())
+        };
+        let (mine, _) = machine("costs = { like = \"xeon-1t\", syscall = { ns = 7, source = \"mine\" } }").unwrap();
+        let (like, _) = super::machine("xeon-1t").unwrap();
+        for ((name, mine), (_, like)) in mine.costs.iter().zip(like.costs.iter()) {
+            assert_eq!(mine.ns, if name == "syscall" { 7.0 } else { like.ns }, "{name}");
+        }
+        let said = machine("costs = { like = \"xeon-2t\" }").unwrap_err().to_string();
+        assert!(said.contains("m.toml:6: ") && said.contains("did you mean 'xeon-1t'"), "{said}");
+        let said =
+            machine("costs = { like = \"xeon-1t\", sycall = { ns = 7, source = \"mine\" } }").unwrap_err().to_string();
+        assert!(said.contains("m.toml:6: ") && said.contains("did you mean 'syscall'"), "{said}");
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod experiment;
 mod figures;
 pub mod files;
 pub mod formula;
+mod fragmenting;
 mod gate;
 pub mod guest;
 pub mod mmtests;

@@ -17,7 +17,7 @@ use crate::files::check_directory;
 use kontig_results::Round;
 use kontig_sim::Machine;
 pub(crate) use logs::Times;
-pub(crate) use monitors::{EVENTS, Monitors};
+pub(crate) use monitors::Monitors;
 use std::path::{Path, PathBuf};
 
 /// Where a run's iterations go.

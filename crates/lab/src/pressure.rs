@@ -1,6 +1,7 @@
 //! What pressure on memory came to: events of `/proc/vmstat` that say who got huge pages, who waited, what was reclaimed
-//! and what came back. Machines with disks have them phase by phase, under the kernel's names.
+//! and what came back, and how often types were mixed in a pageblock. Machines with disks have them phase by phase, under the kernel's names.
 
+use crate::fragmenting::Fragmenting;
 use kontig_mm::NodeStat;
 use kontig_results::{Better, Figure, Reading};
 use kontig_sim::Machine;
@@ -35,7 +36,7 @@ const fn fewer(name: &'static str, unit: &'static str) -> Shown {
 }
 
 /// Those that are shown, in their order. `allocstall` is what kernels since 4.8 count zone by zone.
-const SHOWN: [Shown; 12] = [
+const SHOWN: [Shown; 16] = [
     Shown { name: "thp_fault_alloc", unit: "huge pages", better: Better::Higher },
     fewer("thp_fault_fallback", "faults"),
     fewer(ALLOCSTALL, "stalls"),
@@ -48,6 +49,10 @@ const SHOWN: [Shown; 12] = [
     fewer("pswpout", "pages"),
     fewer("workingset_refault_file", "pages"),
     fewer("oom_kill", "processes"),
+    fewer("extfrag events, order < 9", "events"),
+    fewer("extfrag events, unmovable", "events"),
+    fewer("extfrag events, movable", "events"),
+    fewer("extfrag events, reclaimable", "events"),
 ];
 
 const ALLOCSTALL: &str = "allocstall";
@@ -57,11 +62,11 @@ const ALLOCSTALL: &str = "allocstall";
 pub(crate) struct Pressure([u64; SHOWN.len()]);
 
 impl Pressure {
-    /// Since the machine's start.
-    pub(crate) fn of(m: &Machine) -> Pressure {
+    /// Since the machine's start; of fragmenting events those that were noted.
+    pub(crate) fn of(m: &Machine, fragmenting: Fragmenting) -> Pressure {
         let mut counted = Pressure::default();
         let of_memory = m.memory().vmstat().iter().map(|(event, n)| (event.name(), n));
-        for (name, n) in of_memory.chain(other_events(m)) {
+        for (name, n) in of_memory.chain(other_events(m)).chain(fragmenting.named()) {
             let name = if name.starts_with(ALLOCSTALL) { ALLOCSTALL } else { name };
             if let Some(at) = SHOWN.iter().position(|shown| shown.name == name) {
                 counted.0[at] += n;

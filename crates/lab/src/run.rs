@@ -7,7 +7,7 @@
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
 use crate::files::write_file;
-use crate::mmtests::{self, Iteration, Times};
+use crate::mmtests::{Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
 use crate::plan::RunPlan;
 use crate::pressure::Pressure;
@@ -144,10 +144,10 @@ impl Running<'_> {
             let iteration = self.plan.mmtests.as_ref().map(|_| Iteration::begin(&self.machine));
             let (first, phases) = (self.phases.len(), self.first_measured()..self.plan.scenario.phases.len());
             self.go_through(phases, (round, self.plan.rounds))?;
-            self.end_phase();
             if round + 1 == self.plan.rounds {
                 self.sampler.last_look(&mut self.machine, "end");
             }
+            self.end_phase();
             let measured = self.round(&of_round, first);
             if let (Some(of_run), Some(iteration)) = (&self.plan.mmtests, iteration) {
                 let times = self.times(first);
@@ -173,8 +173,10 @@ impl Running<'_> {
             self.phase(phase);
             if phase.measured && !self.sampler.is_measuring() {
                 let mut listen = Listen::COMPACTION.with(Listen::VMSCAN);
+                if self.plan.mmtests.is_some() || !self.plan.machine.disk.is_empty() {
+                    listen = listen.with(Listen::EXTFRAG);
+                }
                 if self.plan.mmtests.is_some() {
-                    listen = listen.with(mmtests::EVENTS);
                     self.sampler.monitors();
                 }
                 self.machine.memory_mut().trace().listen(listen);
@@ -303,7 +305,7 @@ impl Running<'_> {
             tasks,
             lock_wait_ns: m.lock_wait_ns(),
             proactive_runs: node_runs(m).sum(),
-            pressure: (!self.plan.machine.disk.is_empty()).then(|| Pressure::of(m)),
+            pressure: (!self.plan.machine.disk.is_empty()).then(|| Pressure::of(m, self.sampler.fragmenting())),
         }
     }
 

@@ -6,10 +6,12 @@
 //! leaves behind depends on them.
 
 use crate::event_log::EventLog;
+use crate::fragmenting::Fragmenting;
 use crate::mmtests::Monitors;
 use crate::observe::{cells, gib, machine_score, node_runs};
 use base64::Engine;
 use kontig_mm::Daemon;
+use kontig_mm::Event;
 use kontig_mm::VmEvent;
 use kontig_results::{Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
 use kontig_sim::Machine;
@@ -45,6 +47,7 @@ pub(crate) struct Sampler {
     map: Option<MemoryMap>,
     next_picture: f64,
     events: EventLog,
+    fragmenting: Fragmenting,
     /// What MMTests looks at, in a run that is written in its layout.
     monitors: Option<Monitors>,
     /// Whether the score's extremes and the gaps between proactive runs are those of the measurement already.
@@ -74,6 +77,7 @@ impl Sampler {
             map: pictures.then(MemoryMap::default),
             next_picture: 0.0,
             events: EventLog::new(),
+            fragmenting: Fragmenting::default(),
             monitors: None,
             measuring: false,
             score: (f64::MAX, f64::MIN),
@@ -140,11 +144,19 @@ impl Sampler {
 
     /// Takes the events that happened until then.
     fn events(&mut self, m: &mut Machine, until: u64) {
-        let events = m.take_events(until);
-        self.events.add(match &mut self.monitors {
-            Some(monitors) => monitors.note(events),
-            None => events,
-        });
+        let mut events = m.take_events(until);
+        self.fragmenting.note(&events);
+        if let Some(monitors) = &mut self.monitors {
+            monitors.note(&events);
+        }
+        // They are counted, and would crowd out all others.
+        events.retain(|(_, event)| !matches!(event, Event::PageAllocExtfrag { .. }));
+        self.events.add(events);
+    }
+
+    /// The fragmenting events so far.
+    pub(crate) fn fragmenting(&self) -> Fragmenting {
+        self.fragmenting
     }
 
     fn sample(&mut self, m: &Machine) {

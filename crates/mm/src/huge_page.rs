@@ -47,7 +47,9 @@ impl HugeDefrag {
         match self {
             HugeDefrag::Always | HugeDefrag::Madvise | HugeDefrag::Never => true,
             HugeDefrag::Defer => profile.huge_pages.requests != HugeRequests::OnceDirect,
-            HugeDefrag::DeferMadvise => profile.huge_pages.requests == HugeRequests::LocalThenAny,
+            HugeDefrag::DeferMadvise => {
+                matches!(profile.huge_pages.requests, HugeRequests::OnceAnyNode | HugeRequests::LocalThenAny)
+            }
         }
     }
 
@@ -66,8 +68,11 @@ impl HugeDefrag {
         };
         let local = light | Gfp::THISNODE | Gfp::NORETRY;
         let any = if advised { light } else { light | Gfp::NORETRY };
-        let tries_any = profile.huge_pages.requests == HugeRequests::LocalThenAny && direct;
-        (local, tries_any.then_some(any))
+        match profile.huge_pages.requests {
+            HugeRequests::LocalThenAny if direct => (local, Some(any)),
+            HugeRequests::OnceAnyNode if direct => (any, None),
+            _ => (local, None),
+        }
     }
 }
 
@@ -101,6 +106,14 @@ mod tests {
         let deferred = Gfp::TRANSHUGE_LIGHT | Gfp::KSWAPD_RECLAIM | ONCE;
         assert_eq!(asks("4.6", HugeDefrag::Defer, true), (deferred, None));
         assert!(!HugeDefrag::Defer.exists(&linux("4.4-kcompactd")) && !HugeDefrag::DeferMadvise.exists(&linux("4.6")));
+    }
+
+    #[test]
+    fn in_4_20_rc_there_is_one_try_and_it_is_local_where_it_may_not_reclaim() {
+        assert_eq!(asks("4.20", HugeDefrag::Madvise, true), (Gfp::TRANSHUGE, None));
+        assert_eq!(asks("4.20", HugeDefrag::Always, false), (Gfp::TRANSHUGE | Gfp::NORETRY, None));
+        assert_eq!(asks("4.20", HugeDefrag::Madvise, false), (Gfp::TRANSHUGE_LIGHT | ONCE, None));
+        assert!(HugeDefrag::DeferMadvise.exists(&linux("4.20")));
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! writes, reads or lists them asks there. A machine also knows which of its settings made a difference: where a value
 //! decides something, the same is asked of the value boot had set ([`Memory::sysctl_mattered`]).
 
+mod dirty;
 mod thp;
 
+pub use dirty::{Dirty, Limit};
 pub use thp::Khugepaged;
 pub(crate) use thp::at_boot;
 
@@ -287,6 +289,12 @@ pub static SYSCTLS: [&Sysctl; SYSCTL_COUNT] = [
     &COMPACT_UNEVICTABLE_ALLOWED,
     &COMPACTION_PROACTIVENESS,
     &DEFRAG_MODE,
+    &dirty::BACKGROUND_BYTES,
+    &dirty::BACKGROUND_RATIO,
+    &dirty::BYTES,
+    &dirty::EXPIRE,
+    &dirty::RATIO,
+    &dirty::WRITEBACK,
     &EXTFRAG_THRESHOLD,
     &MIN_FREE_KBYTES,
     &SWAPPINESS,

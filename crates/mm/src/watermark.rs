@@ -184,7 +184,8 @@ impl Memory {
     pub(crate) fn default_min_free_kbytes(&self, thp: bool) -> u32 {
         let managed: u64 = self.zones.iter().map(|z| z.managed).sum();
         let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), self.shared.profile.watermark.min_free_kbytes_cap);
-        let raised = if thp { thp_min_free_kbytes(self.zones.len() as u64, managed) } else { 0 };
+        let raises = thp && !self.shared.profile.boot.forgets_raised_min_free;
+        let raised = if raises { thp_min_free_kbytes(self.zones.len() as u64, managed) } else { 0 };
         plain.max(raised) as u32
     }
 }
@@ -198,6 +199,12 @@ mod tests {
 
     /// A machine whose zones have these managed pages: DMA, DMA32 and perhaps Normal.
     fn machine(managed: &[u64], thp: bool, cap: u32) -> Memory {
+        let mut profile = crate::testing::linux("6.1");
+        profile.watermark.min_free_kbytes_cap = cap;
+        machine_of(managed, thp, profile)
+    }
+
+    fn machine_of(managed: &[u64], thp: bool, profile: Profile) -> Memory {
         let starts = [0u32, 4096, 1 << 20];
         let zones: Vec<ZoneSpec> = managed
             .iter()
@@ -212,8 +219,6 @@ mod tests {
                 managed: m,
             })
             .collect();
-        let mut profile = crate::testing::linux("6.1");
-        profile.watermark.min_free_kbytes_cap = cap;
         Memory::new(&MachineSpec { cpus: 8, zones, thp, lru: false }, profile).expect("a valid machine")
     }
 
@@ -240,6 +245,16 @@ mod tests {
         let m = machine(&[3975, 740_000, 255_000], true, 262_144);
         assert_eq!(m.tunables().min_free_kbytes, 67584);
         assert_eq!(marks(&m), [(67, 83, 99, 115), (12515, 15643, 18771, 21899), (4312, 5390, 6468, 7546)]);
+    }
+
+    #[test]
+    fn from_4_1_to_4_6_the_kernels_own_figure_replaces_what_thp_has_raised() {
+        // 8 GiB, of which the patch that mends it gives both figures: 11,365 kB and 67,584 kB.
+        let kbytes = |profile| {
+            let managed = [3_975, 880_640, 1_133_300];
+            machine_of(&managed, true, crate::testing::linux(profile)).tunables().min_free_kbytes
+        };
+        assert_eq!(["4.4-kcompactd", "4.6", "5.6"].map(kbytes), [11_364, 11_364, 67_584]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ macro_rules! data {
 const FILES: &[(&str, &str)] = data![
     "profiles/linux-4.4-kcompactd.toml",
     "profiles/linux-4.6.toml",
+    "profiles/linux-4.20.toml",
     "profiles/linux-5.6.toml",
     "profiles/linux-5.9.toml",
     "profiles/linux-5.10.toml",

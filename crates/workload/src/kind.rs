@@ -2,17 +2,22 @@
 
 use crate::churn::Churn;
 use crate::compact::Compact;
+use crate::fio::Fio;
 use crate::forking_store::ForkingStore;
 use crate::fragmenter::Fragment;
 use crate::guests::Guests;
 use crate::heap::Heap;
+use crate::highalloc::HighAlloc;
+use crate::huge_faults::HugeFaults;
 use crate::hugealloc::HugeAlloc;
 use crate::kbuild::Kbuild;
 use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
 use crate::steps::Steps;
 use crate::thp_bursts::ThpBursts;
+use crate::thpscale::Thpscale;
 use crate::unmovable::FragmentUnmovable;
+use crate::usemem::Usemem;
 use crate::watch::Watch;
 use crate::young_generation::YoungGeneration;
 use serde::{Deserialize, Serialize};
@@ -41,6 +46,14 @@ pub enum Kind {
     Steps(Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
+    /// Processes go over memory and a file with more and more threads.
+    Usemem(Usemem),
+    /// Threads fault in huge pages where half of each is free.
+    Thpscale(Thpscale),
+    /// A job of fio writes many small files or reads them at random.
+    Fio(Fio),
+    /// A process touches memory, huge page by huge page.
+    HugeFaults(HugeFaults),
     /// A kernel is built.
     Kbuild(Kbuild),
     /// A process takes and gives back huge pages in bursts.
@@ -51,6 +64,8 @@ pub enum Kind {
     YoungGeneration(YoungGeneration),
     /// Virtual machines come and go.
     Guests(Guests),
+    /// A driver asks for huge pages at a fixed pace, pass after pass.
+    Highalloc(HighAlloc),
 }
 
 impl Kind {
@@ -75,11 +90,16 @@ impl Kind {
             Kind::Churn(b) => Task::new(b),
             Kind::Steps(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
+            Kind::Usemem(b) => Task::new(b),
+            Kind::Thpscale(b) => Task::new(b),
+            Kind::Fio(b) => Task::new(b),
+            Kind::HugeFaults(b) => Task::new(b),
             Kind::Kbuild(b) => Task::new(b),
             Kind::ThpBursts(b) => Task::new(b),
             Kind::ForkingStore(b) => Task::new(b),
             Kind::YoungGeneration(b) => Task::new(b),
             Kind::Guests(b) => Task::new(b),
+            Kind::Highalloc(b) => Task::new(b),
         })
     }
 }

@@ -10,10 +10,13 @@
 
 pub mod churn;
 pub mod compact;
+pub mod fio;
 pub mod forking_store;
 pub mod fragmenter;
 pub mod guests;
 pub mod heap;
+pub mod highalloc;
+pub mod huge_faults;
 pub mod hugealloc;
 pub mod kbuild;
 pub mod latencies;
@@ -21,7 +24,9 @@ pub mod pattern;
 pub mod scenario;
 pub mod steps;
 pub mod thp_bursts;
+pub mod thpscale;
 pub mod unmovable;
+pub mod usemem;
 pub mod watch;
 pub mod young_generation;
 

@@ -6,7 +6,7 @@
 use super::epoch;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use kontig_mm::{Event, Listen};
+use kontig_mm::Event;
 use kontig_sim::Machine;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -16,9 +16,6 @@ const INTERVAL_NS: u64 = 10_000_000_000;
 
 /// Text is compressed when so much of it has come together, bytes.
 const BLOCK: usize = 1 << 20;
-
-/// The events that a trace of MMTests' monitors has, beside those that are listened to anyway.
-pub(crate) const EVENTS: Listen = Listen::EXTFRAG;
 
 /// The monitors of an iteration.
 #[derive(Clone, Default)]
@@ -41,9 +38,9 @@ impl Monitors {
         self.buddyinfo.add(format_args!("time: {time}\n{}", kontig_procfs::BuddyInfo::of(m.memory())));
     }
 
-    /// Notes events; handed back are those that others listen to, too.
-    pub(crate) fn note(&mut self, events: Vec<(u64, Event)>) -> Vec<(u64, Event)> {
-        for (at, event) in &events {
+    /// Notes events.
+    pub(crate) fn note(&mut self, events: &[(u64, Event)]) {
+        for (at, event) in events {
             let (s, us) = (epoch(*at), at / 1000 % 1_000_000);
             let mut text = event.to_string();
             if let Event::PageAllocExtfrag { pfn, .. } = event {
@@ -52,9 +49,6 @@ impl Monitors {
             }
             self.trace.add(format_args!(" kontig-0 [000] .... {s}.{us:06}: {text}\n"));
         }
-        let mut events = events;
-        events.retain(|(_, event)| !matches!(event, Event::PageAllocExtfrag { .. }));
-        events
     }
 
     /// The monitors' files of an iteration that has ended, by their names; the next begins.

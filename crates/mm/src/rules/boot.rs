@@ -9,5 +9,9 @@ mechanism! {
         /// memory was.
         #[rule(since = "5.10", section = "0.3")]
         pub frees_to_tail: bool,
+        /// What `vm.min_free_kbytes` is by the size of memory is computed after huge pages have raised it, and replaces
+        /// that.
+        #[rule(since = "4.1–4.6", section = "1.3")]
+        pub forgets_raised_min_free: bool,
     }
 }

@@ -1,7 +1,7 @@
 //! The values of the sysctls. What may be written to them, and what follows, is in [`crate::sysctl`].
 
 use crate::huge_page::HugeDefrag;
-use crate::sysctl::Khugepaged;
+use crate::sysctl::{Dirty, Khugepaged};
 
 /// The values in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +22,8 @@ pub struct Tunables {
     pub swappiness: u32,
     /// `vm.compact_unevictable_allowed`: whether mlocked pages may be migrated.
     pub compact_unevictable_allowed: bool,
+    /// `vm.dirty_*`.
+    pub dirty: Dirty,
     /// `thp.enabled`: 0 is always, 1 madvise, 2 never.
     pub thp_enabled: u32,
     /// `thp.defrag`.
@@ -41,6 +43,7 @@ impl Default for Tunables {
             defrag_mode: false,
             swappiness: 60,
             compact_unevictable_allowed: true,
+            dirty: Dirty::default(),
             thp_enabled: 1,
             thp_defrag: HugeDefrag::Madvise,
             khugepaged: Khugepaged::default(),
@@ -49,4 +52,4 @@ impl Default for Tunables {
 }
 
 /// How many there are.
-pub(crate) const SYSCTL_COUNT: usize = 18;
+pub(crate) const SYSCTL_COUNT: usize = 24;

@@ -1,18 +1,15 @@
 //! Dirty pages: how many there may be, and how long a writer waits when there are too many.
 //!
-//! The limits are parts of the memory that could be dirty: what is free above the reserves, and the pages of files. Above a tenth
-//! the flusher writes in the background; half-way to a fifth writers begin to wait, each so long that all together write as
-//! much as the disk does. That rate is estimated from what was written and dirtied in the last 200 ms, and corrected by a curve
-//! that pulls the number of dirty pages to the middle between where waiting begins and the limit.
+//! The limits are parts of the memory that could be dirty: what is free above the reserves, and the pages of files; or so many
+//! bytes (`vm.dirty_*`). Above a tenth the flusher writes in the background; half-way to a fifth writers begin to wait, each so
+//! long that all together write as much as the disk does. That rate is estimated from what was written and dirtied in the last
+//! 200 ms, and corrected by a curve that pulls the number of dirty pages to the middle between where waiting begins and the limit.
 //! Source: `mm/page-writeback.c` of 6.1. A disk's share of the limit is its share of all disks' bandwidth, where the kernel has the
 //! pages each has written lately.
 
 use super::Files;
 use kontig_mm::{LruList, Memory, Wmark};
 
-/// `vm.dirty_background_ratio` and `vm.dirty_ratio`, per cent.
-const BACKGROUND: u64 = 10;
-const LIMIT: u64 = 20;
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 /// `BANDWIDTH_INTERVAL`.
@@ -45,7 +42,11 @@ impl Limits {
         let of_files = |list| m.lru().vecs().iter().map(|vec| vec.size(list)).sum::<u64>();
         let dirtyable =
             free.saturating_sub(reserves) + of_files(LruList::InactiveFile) + of_files(LruList::ActiveFile) + 1;
-        Limits { background: dirtyable * BACKGROUND / 100, limit: dirtyable * LIMIT / 100 }
+        let set = m.tunables().dirty;
+        let limit = set.limit.pages(dirtyable);
+        // What would never be reached is half of the limit.
+        let background = Some(set.background.pages(dirtyable)).filter(|background| *background < limit);
+        Limits { background: background.unwrap_or(limit / 2), limit }
     }
 
     /// Below this nobody waits.

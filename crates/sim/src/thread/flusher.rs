@@ -1,7 +1,7 @@
 //! A disk's flusher: writes dirty pages of its files in the background.
 //!
-//! It writes what somebody asked for (`sync`, reclaim that met dirty pages), what has been dirty for 30 seconds, which it
-//! looks for every 5, and, while more is dirty than the background limit, whatever there is. Files are written in the order
+//! It writes what somebody asked for (`sync`, reclaim that met dirty pages), what has been dirty for 30 seconds
+//! (`vm.dirty_expire_centisecs`), which it looks for every 5 (`vm.dirty_writeback_centisecs`), and, while more is dirty than the background limit, whatever there is. Files are written in the order
 //! in which they became dirty, a part of each at a time.
 //! Source: `fs/fs-writeback.c` of 6.1.
 
@@ -9,12 +9,10 @@ use crate::context::Context;
 use crate::file::{Halt, Limits, Pass};
 use crate::kernel::Kernel;
 use crate::wait::Wait;
-use kontig_mm::Step;
+use kontig_mm::{Memory, Step};
 
 const SECOND: u64 = 1_000_000_000;
-/// `vm.dirty_writeback_centisecs` and `vm.dirty_expire_centisecs`.
-const LOOKS_EVERY: u64 = 5 * SECOND;
-const OLD: u64 = 30 * SECOND;
+const CENTISECOND: u64 = SECOND / 100;
 /// `MIN_WRITEBACK_PAGES`.
 const LEAST: u64 = 1024;
 
@@ -37,6 +35,12 @@ struct Work {
     left: u64,
     /// Files that have been dirty since then, or longer.
     since: u64,
+}
+
+/// How often a flusher looks for what has been dirty for long, ns; `None` for never.
+fn looks_every(m: &Memory) -> Option<u64> {
+    let centisecs = u64::from(m.tunables().dirty.writeback_centisecs);
+    (centisecs > 0).then_some(centisecs * CENTISECOND)
 }
 
 /// A flusher as a task.
@@ -81,11 +85,12 @@ impl FlusherThread {
                     }
                 }
                 None => {
+                    let looks_every = looks_every(&k.mem);
                     let w = k.pages.files().writing(self.disk);
                     let queue = w.flusher;
-                    return Step::Wait(match w.queued.len() + w.taken.len() {
-                        0 => Wait::Queue(queue),
-                        _ => Wait::QueueAtMost(queue, LOOKS_EVERY),
+                    return Step::Wait(match looks_every {
+                        Some(ns) if w.queued.len() + w.taken.len() > 0 => Wait::QueueAtMost(queue, ns),
+                        _ => Wait::Queue(queue),
                     });
                 }
             }
@@ -94,6 +99,8 @@ impl FlusherThread {
 
     fn next_work(&mut self, k: &mut Kernel, now: u64) -> Option<Work> {
         let limits = Limits::now(&k.mem);
+        let old = u64::from(k.mem.tunables().dirty.expire_centisecs) * CENTISECOND;
+        let looks_every = looks_every(&k.mem);
         let files = k.pages.files();
         let dirty = files.counts.dirty;
         let w = files.writing(self.disk);
@@ -101,11 +108,11 @@ impl FlusherThread {
         if std::mem::take(&mut w.all_wanted) {
             return work(Why::All, now);
         }
-        if now >= self.looked_at + LOOKS_EVERY {
+        if looks_every.is_some_and(|ns| now >= self.looked_at + ns) {
             self.looked_at = now;
-            let since = now.saturating_sub(OLD);
+            let since = now.saturating_sub(old);
             let oldest = w.queued.first();
-            if now >= OLD && oldest.is_some_and(|inode| files.inodes[inode].dirty_since <= since) {
+            if now >= old && oldest.is_some_and(|inode| files.inodes[inode].dirty_since <= since) {
                 return work(Why::Old, since);
             }
         }

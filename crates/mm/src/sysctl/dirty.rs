@@ -1,0 +1,103 @@
+//! How much of memory may be dirty, and for how long: `vm.dirty_*`.
+//!
+//! A limit is a part of the memory that could be dirty or a number of bytes: where one is set, the other reads 0. Writing back is a
+//! host's. Source: `mm/page-writeback.c` of 6.1.
+
+use super::{ALWAYS, Decides, NO_EFFECT, Setting, Sysctl};
+use crate::types::PAGE_SIZE;
+
+macro_rules! dirty {
+    ($($SYSCTL:ident = $name:literal, $max:expr, $get:expr, $set:expr, $summary:literal;)*) => {
+        $(pub(super) static $SYSCTL: Sysctl = Sysctl {
+            name: concat!("vm.dirty_", $name),
+            summary: $summary,
+            setting: Some(Setting { get: $get, set: $set, computed: false, decides: Decides::Everything }),
+            exists: ALWAYS,
+            range: |_| (0, $max),
+            words: None,
+            effect: NO_EFFECT,
+        };)*
+    };
+}
+
+dirty! {
+    BACKGROUND_BYTES = "background_bytes", u32::MAX, |t| t.dirty.background.bytes, |t, n| t.dirty.background.bytes = n,
+        "dirty bytes above which they are written in the background; 0 where the ratio says";
+    BACKGROUND_RATIO = "background_ratio", 100, |t| t.dirty.background.ratio(), |t, n| t.dirty.background = Limit::of_ratio(n),
+        "per cent of the memory that could be dirty above which dirty pages are written in the background";
+    BYTES = "bytes", u32::MAX, |t| t.dirty.limit.bytes, |t, n| t.dirty.limit.bytes = n,
+        "bytes that may be dirty; 0 where the ratio says";
+    EXPIRE = "expire_centisecs", u32::MAX, |t| t.dirty.expire_centisecs, |t, n| t.dirty.expire_centisecs = n,
+        "after how long what is dirty is written";
+    RATIO = "ratio", 100, |t| t.dirty.limit.ratio(), |t, n| t.dirty.limit = Limit::of_ratio(n),
+        "per cent of the memory that could be dirty that may be";
+    WRITEBACK = "writeback_centisecs", u32::MAX, |t| t.dirty.writeback_centisecs, |t, n| t.dirty.writeback_centisecs = n,
+        "how often it is looked for what has been dirty for long; 0 for never";
+}
+
+/// A limit of dirty memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// Per cent of the memory that could be dirty, as long as no bytes are set.
+    ratio: u32,
+    bytes: u32,
+}
+
+impl Limit {
+    const fn of_ratio(ratio: u32) -> Limit {
+        Limit { ratio, bytes: 0 }
+    }
+    const fn ratio(self) -> u32 {
+        if self.bytes == 0 { self.ratio } else { 0 }
+    }
+    /// The limit in pages where so many could be dirty.
+    pub fn pages(self, dirtyable: u64) -> u64 {
+        match self.bytes {
+            0 => dirtyable * u64::from(self.ratio) / 100,
+            bytes => u64::from(bytes).div_ceil(PAGE_SIZE),
+        }
+    }
+}
+
+/// What is set of dirty pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dirty {
+    /// Above this they are written in the background.
+    pub background: Limit,
+    /// So many there may be.
+    pub limit: Limit,
+    /// How often it is looked for old ones; 0 for never.
+    pub writeback_centisecs: u32,
+    /// When they are old.
+    pub expire_centisecs: u32,
+}
+
+impl Default for Dirty {
+    fn default() -> Dirty {
+        Dirty {
+            background: Limit::of_ratio(10),
+            limit: Limit::of_ratio(20),
+            writeback_centisecs: 500,
+            expire_centisecs: 3000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::machine;
+
+    #[test]
+    fn bytes_take_the_place_of_a_ratio_and_a_ratio_that_of_bytes() {
+        let mut m = machine(4);
+        assert_eq!((m.tunables().dirty.limit.pages(1000), m.tunables().dirty.background.pages(1000)), (200, 100));
+        m.sysctl_write("dirty_bytes", "8193").expect("valid");
+        assert_eq!(m.tunables().dirty.limit.pages(1000), 3, "begun pages count");
+        let read = |m: &crate::Memory| [&BYTES, &RATIO].map(|sysctl| m.sysctl_read(sysctl));
+        assert_eq!(read(&m), [Some(8193), Some(0)]);
+        m.sysctl_write("vm.dirty_ratio", "40").expect("valid");
+        assert_eq!(read(&m), [Some(0), Some(40)]);
+        assert!(m.sysctl_write("dirty_ratio", "101").is_err());
+    }
+}

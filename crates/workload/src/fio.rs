@@ -1,0 +1,244 @@
+//! A job of fio: it writes many small files, all a little at a time, or reads them at random.
+//!
+//! While it writes, its turns go round its files: a block of the first, a block of the second, and so on, then the next block of
+//! each; a file is made when its turn first comes. While it reads, a file is drawn at random, its blocks are read in random
+//! order, each once, and the next is drawn. All files it has begun with stay open, so that their inodes and dentries stay, too.
+//! Source: fio's `create_on_open`, `file_service_type` (`roundrobin` by default, `random:16`) and `norandommap=0`; fio's advice to the
+//! kernel (`fadvise_hint`) is left out.
+
+use crate::benchmark::{Benchmark, Measured, Start};
+use crate::heap::pages;
+use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, SplitMix64, Value};
+use serde::{Deserialize, Serialize};
+
+/// What a job does with its files.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rw {
+    /// Makes them and writes them to their ends.
+    Write,
+    /// Reads them, until it is stopped.
+    Randread,
+}
+
+/// A job of fio.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Fio {
+    /// What it does.
+    pub rw: Rw,
+    /// The disk its files lie on.
+    #[serde(default)]
+    pub disk: u8,
+    /// The number of its first file.
+    #[serde(default)]
+    pub first_file: u64,
+    /// How many it has.
+    pub files: u32,
+    /// How large each is, such as `"64 KiB"`.
+    pub file_size: String,
+    /// How much is read or written at a time, such as `"4 KiB"`.
+    pub block: String,
+}
+
+impl Benchmark for Fio {
+    type Program = Job;
+
+    fn program(&self, start: &Start) -> Result<Job, String> {
+        let (length, block) = (pages("file_size", &self.file_size)?, pages("block", &self.block)?);
+        if !length.is_multiple_of(block) {
+            let (size, block) = (&self.file_size, &self.block);
+            return Err(format!("block = \"{block}\": a file of {size} is no whole number of them"));
+        }
+        if self.files == 0 {
+            return Err("files = 0: there is nothing to do".into());
+        }
+        Ok(Job {
+            rw: self.rw,
+            disk: self.disk,
+            first_file: self.first_file,
+            open: vec![None; self.files as usize],
+            blocks: length / block,
+            block,
+            at: 0,
+            current: None,
+            begun: 0,
+            random: SplitMix64::new(start.seed),
+        })
+    }
+
+    fn measured(&self, copies: &[&Job]) -> Measured {
+        let begun: u64 = copies.iter().map(|job| job.begun).sum();
+        Measured { figures: vec![Figure::new("blocks", "blocks").read(begun as f64)], ..Measured::default() }
+    }
+
+    fn fits(&self, _: u64, copies: u64) -> Result<(), String> {
+        if copies == 1 {
+            return Ok(());
+        }
+        Err(format!("files = {}: {copies} copies would share them: give each a task of its own", self.files))
+    }
+
+    fn last_disk(&self) -> Option<u8> {
+        Some(self.disk)
+    }
+
+    fn is_random(&self) -> bool {
+        self.rw == Rw::Randread
+    }
+
+    fn is_endless(&self) -> bool {
+        self.rw == Rw::Randread
+    }
+}
+
+/// The job.
+#[derive(Clone)]
+pub struct Job {
+    rw: Rw,
+    disk: u8,
+    first_file: u64,
+    /// Its files, those that it has begun with.
+    open: Vec<Option<OpenFile>>,
+    /// Blocks of a file, and pages of a block.
+    blocks: u32,
+    block: u32,
+    /// The next block to write, counted round by round.
+    at: u64,
+    /// The file being opened.
+    current: Option<u32>,
+    /// Blocks that were asked for.
+    begun: u64,
+    random: SplitMix64,
+}
+
+/// Blocks handed over at a time.
+const AT_ONCE: usize = 16;
+
+impl Job {
+    fn name(&self, file: u32) -> FileName {
+        FileName::new(self.disk, self.first_file + u64::from(file))
+    }
+
+    fn files(&self) -> u64 {
+        self.open.len() as u64
+    }
+
+    /// Blocks in the order of their turns, up to a file that is not open.
+    fn write(&mut self, todo: &mut Batch) {
+        while todo.len() < AT_ONCE && self.at < self.files() * u64::from(self.blocks) {
+            let (round, file) = ((self.at / self.files()) as u32, (self.at % self.files()) as u32);
+            let Some(opened) = self.open[file as usize] else {
+                self.current = Some(file);
+                todo.push(Op::Open { name: self.name(file), create: true });
+                return;
+            };
+            todo.push(Op::Write { file: opened, first: round * self.block, pages: self.block });
+            self.at += 1;
+            self.begun += 1;
+        }
+    }
+
+    /// All blocks of the file drawn, in random order; before, another is drawn and opened if it has to be.
+    fn read(&mut self, drawn: Option<u32>, todo: &mut Batch) {
+        let file = drawn.unwrap_or_else(|| self.random.below(self.open.len() as u32));
+        let Some(opened) = self.open[file as usize] else {
+            self.current = Some(file);
+            todo.push(Op::Open { name: self.name(file), create: false });
+            return;
+        };
+        let mut order: Vec<u32> = (0..self.blocks).collect();
+        for last in (1..self.blocks).rev() {
+            order.swap(last as usize, self.random.below(last + 1) as usize);
+        }
+        todo.extend(order.into_iter().map(|at| Op::Read { file: opened, first: at * self.block, pages: self.block }));
+        self.begun += u64::from(self.blocks);
+    }
+}
+
+impl Program for Job {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let opened = self.current.take();
+        if let (Some(file), Some(Outcome { value: Value::File(number), .. })) = (opened, done.last()) {
+            self.open[file as usize] = Some(*number);
+        }
+        match self.rw {
+            Rw::Write => self.write(todo),
+            Rw::Randread => self.read(opened, todo),
+        }
+    }
+
+    /// Of a job that reads, none: it has no end to come nearer to.
+    fn progress(&self) -> f64 {
+        match self.rw {
+            Rw::Write => self.at as f64 / (self.files() * u64::from(self.blocks)) as f64,
+            Rw::Randread => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(rw: Rw, files: u32) -> Job {
+        let fio = Fio { rw, disk: 1, first_file: 100, files, file_size: "16 KiB".into(), block: "8 KiB".into() };
+        fio.program(&Start::default()).expect("it can be read")
+    }
+
+    /// What the job asks for until it has nothing more, or so often, where each file opens under its own number.
+    fn asks(job: &mut Job, at_most: usize) -> Vec<Op> {
+        let (mut asked, mut last) = (Vec::new(), Outcome::at_start(0));
+        while asked.len() < at_most {
+            let mut todo = Batch::new();
+            job.next(&[last], &mut todo);
+            let batch: Vec<Op> = std::iter::from_fn(|| todo.pop()).collect();
+            last.value = match batch.last() {
+                None => break,
+                Some(Op::Open { name, .. }) => Value::File(OpenFile::new(name.number() as u32)),
+                Some(_) => Value::Unit,
+            };
+            asked.extend(batch);
+        }
+        asked
+    }
+
+    #[test]
+    fn blocks_are_written_round_by_round_to_files_made_when_their_turn_comes() {
+        let open = |number| Op::Open { name: FileName::new(1, number), create: true };
+        let write = |number, first| Op::Write { file: OpenFile::new(number), first, pages: 2 };
+        let mut writer = job(Rw::Write, 2);
+        let all = [open(100), write(100, 0), open(101), write(101, 0), write(100, 2), write(101, 2)];
+        assert_eq!(asks(&mut writer, usize::MAX), all);
+        assert_eq!(writer.progress(), 1.0);
+    }
+
+    #[test]
+    fn each_block_of_a_file_drawn_is_read_once_and_a_file_is_opened_once() {
+        let asked = asks(&mut job(Rw::Randread, 3), 300);
+        let opened = asked.iter().filter(|op| matches!(op, Op::Open { create: false, .. })).count();
+        assert_eq!(opened, 3);
+        let blocks: Vec<(u32, u32)> = asked
+            .iter()
+            .filter_map(|op| match op {
+                Op::Read { file, first, pages: 2 } => Some((file.get(), *first)),
+                _ => None,
+            })
+            .collect();
+        for pair in blocks.chunks_exact(2) {
+            assert!(pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1, "{pair:?}");
+        }
+        assert!(blocks.chunks_exact(2).any(|pair| pair[0].1 > pair[1].1), "in any order");
+    }
+
+    #[test]
+    fn a_job_that_cannot_be_says_what_is_wrong() {
+        let fio = |files, block: &str| {
+            let (file_size, block) = ("16 KiB".into(), block.into());
+            Fio { rw: Rw::Write, disk: 0, first_file: 0, files, file_size, block }.program(&Start::default()).err()
+        };
+        assert_eq!(fio(0, "4 KiB").as_deref(), Some("files = 0: there is nothing to do"));
+        let said = "block = \"12 KiB\": a file of 16 KiB is no whole number of them";
+        assert_eq!(fio(1, "12 KiB").as_deref(), Some(said));
+    }
+}
