@@ -21,3 +21,10 @@ pub fn not_read(command: &str, error: &ReadError) -> Result<Ending, LabError> {
     }
     Err(Failed::Run { run: command.into(), reason: error.to_string() }.into())
 }
+
+/// A document as JSON, its fields in the order of their type; with `line`, in one line.
+fn document(document: &impl serde::Serialize, line: bool) -> String {
+    let text = if line { serde_json::to_string(document) } else { serde_json::to_string_pretty(document) };
+    // Every field is a number, a text or a list of such, which can all be written.
+    text.unwrap_or_default() + "\n"
+}

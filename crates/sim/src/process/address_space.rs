@@ -211,11 +211,6 @@ impl Mapping {
         self.entries.mark(page, Mark::Elsewhere, false);
         self.entries.mark(page, Mark::Protected, false);
     }
-    /// Whether any page of the mapping may have a mark.
-    #[inline(always)]
-    pub(crate) fn has_marks(&self) -> bool {
-        self.entries.has_marks()
-    }
     /// Whether writing to a page faults, though it is there.
     #[inline(always)]
     pub(crate) fn is_protected(&self, page: u32) -> bool {

@@ -225,12 +225,6 @@ impl PageTables {
         }
     }
 
-    /// Whether marks are kept.
-    #[inline(always)]
-    pub(crate) fn has_marks(&self) -> bool {
-        !self.marks.is_empty()
-    }
-
     /// Whether an entry has a mark.
     #[inline(always)]
     pub(crate) fn is(&self, page: u32, mark: Mark) -> bool {
