@@ -124,6 +124,7 @@ fn every_field_of_the_json_is_on_the_page() {
         let tree = Tree::of(kernel);
         for args in [&["status", "--json"][..], &["status", "--json", "--pid", "4242"], &["explain", "--json"]] {
             let text = said(on(&tree, args));
+            assert!(text.starts_with("{\n  \"schema\": "), "{text}");
             let document: Value = serde_json::from_str(&text).expect("JSON");
             let mut fields = BTreeSet::new();
             names(&document, &mut fields);

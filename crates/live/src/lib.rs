@@ -6,6 +6,7 @@
 //!
 //! All files are found below [`Roots`], so that a recorded tree is read as the host itself is.
 
+pub mod age;
 pub mod check;
 pub mod error;
 pub mod explain;
@@ -17,6 +18,7 @@ pub mod need;
 pub mod number;
 pub mod obstacles;
 pub mod page_words;
+pub mod prepare;
 pub mod process;
 pub mod roots;
 pub mod snapshot;

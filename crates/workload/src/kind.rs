@@ -7,6 +7,7 @@ use crate::forking_store::ForkingStore;
 use crate::fragmenter::Fragment;
 use crate::guests::Guests;
 use crate::heap::Heap;
+use crate::highalloc::HighAlloc;
 use crate::huge_faults::HugeFaults;
 use crate::hugealloc::HugeAlloc;
 use crate::kbuild::Kbuild;
@@ -63,6 +64,8 @@ pub enum Kind {
     YoungGeneration(YoungGeneration),
     /// Virtual machines come and go.
     Guests(Guests),
+    /// A driver asks for huge pages at a fixed pace, pass after pass.
+    Highalloc(HighAlloc),
 }
 
 impl Kind {
@@ -96,6 +99,7 @@ impl Kind {
             Kind::ForkingStore(b) => Task::new(b),
             Kind::YoungGeneration(b) => Task::new(b),
             Kind::Guests(b) => Task::new(b),
+            Kind::Highalloc(b) => Task::new(b),
         })
     }
 }

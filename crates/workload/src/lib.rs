@@ -15,6 +15,7 @@ pub mod forking_store;
 pub mod fragmenter;
 pub mod guests;
 pub mod heap;
+pub mod highalloc;
 pub mod huge_faults;
 pub mod hugealloc;
 pub mod kbuild;

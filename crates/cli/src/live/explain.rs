@@ -68,8 +68,7 @@ pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
     let facts = HostFacts::of(&host, &status, since);
     let e = Explanation::of(&rules, &facts, status.kernel.as_deref(), since.map(|(_, seconds)| seconds));
     if a.json {
-        let document = serde_json::to_value(&e).unwrap_or_default();
-        crate::print(&format!("{document:#}\n"))?;
+        crate::print(&super::document(&e, false))?;
     } else {
         crate::print(&text(&e, a.all, crate::wrap::columns().unwrap_or(100).min(100)))?;
     }

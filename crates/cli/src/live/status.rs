@@ -110,9 +110,7 @@ impl StatusArgs {
     /// A document as JSON, or as text for as many columns as there are.
     fn page(&self, document: &impl Serialize, text: impl Fn(Option<usize>) -> String) -> String {
         if self.json {
-            // Every field is a number, a text or a list of such.
-            let value = serde_json::to_value(document).unwrap_or_default();
-            return if self.watch { format!("{value}\n") } else { format!("{value:#}\n") };
+            return super::document(document, self.watch);
         }
         let text = text(crate::wrap::columns());
         match (self.watch, std::io::stdout().is_terminal()) {

@@ -37,13 +37,11 @@ impl Tree {
     }
 
     /// What a file holds.
-
     pub fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.dir.path().join(path)).expect(path)
     }
 
     /// Removes a file or a directory.
-
     pub fn remove(&self, path: &str) {
         let path = self.dir.path().join(path);
         let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
