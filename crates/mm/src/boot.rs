@@ -299,6 +299,7 @@ fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
 mod tests {
     use super::*;
     use crate::testing::linux;
+    use alloc::vec;
 
     #[test]
     fn what_is_in_use_is_not_free_and_blocks_have_the_types_they_are_said_to_have() {

@@ -201,7 +201,7 @@ impl Kernel {
     fn fault_huge(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
         let m = self.pages.spaces.mapping(at.mapping);
         let advised = m.is_advised_huge();
-        if !writes || !m.has_room_for_huge(at.page) || !self.mem.wants_huge(advised) || !m.is_range_empty(at.page) {
+        if !writes || !m.has_room_for_huge(at.page) || !self.mem.wants_huge(advised) {
             return Ok(());
         }
         let process = self.pages.spaces.process_of(at.mapping);

@@ -165,7 +165,7 @@ impl Kernel {
         c.now += ns(self.costs.cache_page);
     }
 
-    /// Maps a page that is in the swap cache where its place stood.
+    /// Maps a page that is in the swap cache where its place stood; it is touched next.
     fn map_from_swap(&mut self, c: &mut Context, at: At, slot: Slot, pfn: Pfn, writes: bool) {
         let rules = self.mem.profile().faults;
         let was_ahead = self.pages.frames.clear(pfn, Flags::READAHEAD);
@@ -190,9 +190,7 @@ impl Kernel {
         let number = m.number(at.page);
         self.mem.set_owner(pfn, Order::ZERO, number);
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-        let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
-        c.now += ns(self.costs.reuse_page) + touch_ns;
-        c.user_ns += touch_ns;
+        c.now += ns(self.costs.reuse_page);
         self.charge(&mut c.now);
     }
 }

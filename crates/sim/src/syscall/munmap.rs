@@ -114,13 +114,8 @@ impl Zap {
             } else {
                 for page in self.page..table_end {
                     let m = k.pages.spaces.mapping(mapping);
-                    if m.is_none(page) {
-                        continue;
-                    }
-                    let entry = m.entry(page);
-                    let used = m.file().is_some() && m.is_accessed(page);
-                    m.clear_pte(page);
-                    if let (Entry::Frame(pfn), true) = (entry, used) {
+                    let Some((entry, was_accessed)) = m.take(page) else { continue };
+                    if let (Entry::Frame(pfn), true) = (entry, was_accessed && m.file().is_some()) {
                         k.mem.mark_accessed(c.cpu, pfn);
                     }
                     c.now += if k.zap(c.cpu, entry) { unmap_ns } else { entry_ns };
@@ -154,7 +149,7 @@ fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Span, pfn: Pfn) {
     }
     k.split_huge(c.cpu, pfn);
     for page in part.first..part.first + part.pages {
-        k.pages.spaces.mapping(part.mapping).clear_pte(page);
+        k.pages.spaces.mapping(part.mapping).take(page);
         k.put_page(c.cpu, pfn.plus(page - start));
         c.now += ns(k.costs.unmap);
         k.charge(&mut c.now);
