@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096UL
@@ -41,6 +42,8 @@ static int files[MOST_FILES];
 static char buffer[CALL * PAGE] __attribute__((aligned(PAGE)));
 static char report[64 * 1024];
 static const char *steps_file, *dir;
+/* When the steps after the last phase began: by the clock, and by the time on the CPU of this process alone. */
+static uint64_t since, cpu_since;
 
 static void die(const char *what)
 {
@@ -141,34 +144,55 @@ static void command(const char *line)
 	close(fd);
 }
 
+static void give(size_t len)
+{
+	int to = open("/proc/kontig/give", O_WRONLY);
+
+	if (to < 0 || write(to, report, len) != (ssize_t)len)
+		die("/proc/kontig/give");
+	close(to);
+}
+
 static void send(const char *phase, const char *what)
 {
 	char path[64];
-	int from, to = open("/proc/kontig/give", O_WRONLY);
+	int from;
 	size_t head = snprintf(report, sizeof(report), "%s.%s\n", phase, what), len = head;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%s", what);
 	from = open(path, O_RDONLY);
-	if (from < 0 || to < 0)
+	if (from < 0)
 		die(path);
 	while ((n = read(from, report + len, sizeof(report) - len)) > 0)
 		len += n;
-	if (n || len == head || write(to, report, len) != (ssize_t)len)
+	if (n || len == head)
 		die(path);
 	close(from);
-	close(to);
+	give(len);
+}
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000UL + t.tv_nsec;
 }
 
 static void phase(const char *name)
 {
 	static const char *const whats[] = { "vmstat", "zoneinfo", "buddyinfo", "pagetypeinfo", "meminfo" };
+	uint64_t ns = now(CLOCK_MONOTONIC) - since, cpu_ns = now(CLOCK_PROCESS_CPUTIME_ID) - cpu_since;
 	char line[64];
 
+	give(snprintf(report, sizeof(report), "%s.clock\nns %lu\ncpu_ns %lu\n", name, ns, cpu_ns));
 	for (size_t i = 0; i < sizeof(whats) / sizeof(*whats); i++)
 		send(name, whats[i]);
 	snprintf(line, sizeof(line), "extfrag %s", name);
 	command(line);
+	since = now(CLOCK_MONOTONIC);
+	cpu_since = now(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static void transfer(int fd, uint64_t first, uint64_t pages, bool out)
@@ -306,6 +330,8 @@ int main(int argc, char **argv)
 	steps_file = argv[2];
 	dir = argv[3];
 	read_steps();
+	since = now(CLOCK_MONOTONIC);
+	cpu_since = now(CLOCK_PROCESS_CPUTIME_ID);
 	if (!strcmp(argv[1], "prepare"))
 		prepare();
 	else

@@ -14,9 +14,9 @@ use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Program,
 use kontig_sim::{DiskEntry, DiskKind, Machine, MachineFile};
 use std::time::Instant;
 
-const FILE: FileName = FileName::new(0, 0);
+pub(crate) const FILE: FileName = FileName::new(0, 0);
 /// Pages read or written at a time.
-const PIECE: u32 = 32;
+pub(crate) const PIECE: u32 = 32;
 /// Pages of memory.
 const MEMORY: u32 = 1 << 18;
 
@@ -55,7 +55,7 @@ impl Program for Streamer {
 }
 
 /// A fast disk.
-fn disk() -> DiskEntry {
+pub(crate) fn disk() -> DiskEntry {
     DiskEntry {
         name: "nvme0n1".into(),
         kind: DiskKind::Nvme,

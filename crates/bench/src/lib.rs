@@ -12,6 +12,7 @@ pub mod files;
 pub mod limit;
 pub mod meaning;
 pub mod measure;
+pub mod memory;
 pub mod metadata;
 pub mod options;
 pub mod processes;

@@ -9,6 +9,12 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ),
     ("9b", "How much of it is there once every page is in use: multiply by the pages of your machine."),
     ("9c", "The most the first can be of a machine that reclaims: which page was used last has to be known."),
+    (
+        "9d",
+        "Host memory that a page of a simulated machine with files and swap takes in all, where processes have them: times \
+           its pages, what a run needs.",
+    ),
+    ("9e", "The same where the pages are of a file: the page cache's trees are in it."),
     ("1", "The cheapest request: a page allocated and freed again, as a driver does all the time."),
     ("2", "A page allocated among many, and freed in the opposite order: a program that starts and ends."),
     ("2a", "The first half of that: filling memory page by page."),
@@ -39,6 +45,7 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ),
     ("13a", "The same for 16 MiB in a row: programs that use memory in large pieces run this fast."),
     ("13b", "Random pages again, on a very large machine: the slowest an experiment gets."),
+    ("13c", "Random pages where the order of their use is kept, too: a page fault of a machine with files and swap."),
     (
         "U",
         "A page of a large region touched for the first time: how fast a simulated process fills memory. Beside it, the \
@@ -53,6 +60,9 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("T1", "A task that runs for a moment and sleeps: what a task costs, whatever it does."),
     ("T80", "The same with 80 tasks: what side by side adds to each turn."),
     ("T1000", "The same with 1,000 tasks."),
+    ("Ts", "A fault beside 1,000 tasks that sleep, and the same alone: who sleeps should cost nothing."),
+    ("W", "A CPU that goes from one task to the next at the end of a slice: what many tasks on few CPUs cost."),
+    ("Wa", "The same where one sleeps and another wakes, and finds its place among those that wait."),
     (
         "F",
         "A page filled and three of four freed again, as experiments begin. Times the pages of your machine: how long \
@@ -83,12 +93,17 @@ pub const MEANINGS: &[(&str, &str)] = &[
         "Ld",
         "A page moved to the end where reclaim takes it next, at random: what a page written out for reclaim takes.",
     ),
+    (
+        "Le",
+        "A page reclaimed by kswapd in clusters of 32, while others allocate: a step of reclaim takes 32 times that.",
+    ),
     ("C", "A page of a file that a simulated process reads and finds in memory."),
     ("Ca", "A page read from a simulated disk, ahead of the reader, while an old one is reclaimed for it."),
     ("Cb", "A page written to a file: dirtied, written back by the flusher, and reclaimed."),
     ("P", "A page that a small process touches between its fork and its end: what a build of many commands does."),
     ("Pa", "The same where the page is its parent's, and is copied."),
     ("Pb", "The same on a machine that keeps the order of its pages."),
+    ("Pc", "A process that does nothing: its fork, its end, and its parent's wait for it."),
 ];
 
 /// What a row means.

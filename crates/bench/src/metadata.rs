@@ -10,7 +10,7 @@ use kontig_mm::state::{Frames, Lru};
 const STRUCT_PAGE: f64 = 64.0;
 
 /// Bytes of this process in memory.
-fn in_memory() -> f64 {
+pub(crate) fn in_memory() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|n| n.parse::<f64>().ok()).unwrap_or(f64::NAN);
     pages * 4096.0

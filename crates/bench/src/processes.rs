@@ -44,6 +44,8 @@ impl Program for Child {
 struct Parent {
     /// Whether it has touched its memory itself.
     has_touched: bool,
+    /// Whether its children touch nothing.
+    children_are_idle: bool,
     region: Option<Region>,
     left: u32,
     started: Option<Instant>,
@@ -76,7 +78,7 @@ impl Program for Parent {
             (self.left, self.started) = (CHILDREN, Some(Instant::now()));
         }
         self.left -= 1;
-        todo.extend([Op::Fork(Box::new(Child { region, begun: false })), Op::WaitAny]);
+        todo.extend([Op::Fork(Box::new(Child { region, begun: self.children_are_idle })), Op::WaitAny]);
     }
 
     fn progress(&self) -> f64 {
@@ -84,18 +86,24 @@ impl Program for Parent {
     }
 }
 
-fn row(number: &'static str, what: &str, has_touched: bool, reclaims: bool, o: &Options) -> Row {
+/// Nanoseconds a page of the parent's children, or a child if they are idle, sample by sample.
+fn samples(has_touched: bool, children_are_idle: bool, reclaims: bool, o: &Options) -> Samples {
     let spec = MachineSpec { lru: reclaims, ..one_zone(1 << 18, 2) };
     let mut machine = Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), costs());
     let samples = Vec::new();
     // The first warms up.
     let wanted = o.repetitions() + 1;
-    let parent = Parent { has_touched, region: None, left: 0, started: None, samples, wanted };
+    let parent = Parent { has_touched, children_are_idle, region: None, left: 0, started: None, samples, wanted };
     let id = machine.spawn(Box::new(parent), Placement::Cpu(0));
     machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
     let program = machine.program(id).expect("it was started") as &dyn Any;
     let parent: &Parent = program.downcast_ref().expect("it is the parent");
-    let ours = Samples::new(parent.samples[1..].to_vec());
+    let of_child = if children_are_idle { f64::from(PAGES) } else { 1.0 };
+    Samples::new(parent.samples[1..].iter().map(|ns| ns * of_child).collect())
+}
+
+fn row(number: &'static str, what: &str, has_touched: bool, reclaims: bool, o: &Options) -> Row {
+    let ours = samples(has_touched, false, reclaims, o);
     Row {
         number,
         what: format!("simulator, {what} = {:.1} M fault+free/s", 1000.0 / ours.median()),
@@ -106,11 +114,25 @@ fn row(number: &'static str, what: &str, has_touched: bool, reclaims: bool, o: &
     }
 }
 
+/// A fork, the child's end, and its parent's waiting for it.
+fn fork_row(o: &Options) -> Row {
+    let ours = samples(false, true, true, o);
+    Row {
+        number: "Pc",
+        what: format!("simulator, fork, exit and wait = {:.2} M/s", 1000.0 / ours.median()),
+        unit: Unit::Ns,
+        ours,
+        peer: None,
+        target: None,
+    }
+}
+
 /// The rows.
 pub fn rows(o: &Options) -> Vec<Row> {
     vec![
         row("P", "fork, touch 4 MiB, exit", false, false, o),
         row("Pa", "the same of pages that are copied", true, false, o),
         row("Pb", "the same on a machine that reclaims", false, true, o),
+        fork_row(o),
     ]
 }

@@ -5,7 +5,9 @@ use crate::rival::{self, Called};
 use crate::streams::{self, Stream, Visit};
 use crate::subject::{self, Contender};
 use crate::table::Row;
-use crate::{Options, compaction, files, metadata, processes, reclaim, runs, simulator, soundness, switches, turns};
+use crate::{
+    Options, compaction, files, memory, metadata, processes, reclaim, runs, simulator, soundness, switches, turns,
+};
 
 /// Is told how the table comes along.
 pub trait Listener {
@@ -53,11 +55,12 @@ impl Visit for Streams<'_> {
 pub fn each(o: &Options, rivals: &[Contender<Called>], listener: &mut dyn Listener) {
     // First, while nothing else is in memory.
     group(o, listener, &["9", "9a", "9b", "9c"], "metadata", metadata::rows);
+    group(o, listener, &["9d", "9e"], "memory", memory::rows);
     let mut streams = Streams { options: o, rivals, listener, without: Vec::new() };
     streams::each(o, &mut streams);
     let mut without = streams.without;
     group(o, listener, &["11", "12"], "soundness", soundness::rows);
-    group(o, listener, &["13", "13a", "13b"], "simulator", simulator::event_rows);
+    group(o, listener, &["13", "13a", "13b", "13c"], "simulator", simulator::event_rows);
     group(o, listener, &["U", "Ua", "Ub"], "runs", runs::rows);
     group(o, listener, &["T1", "T80", "T1000", "Ts"], "turns", turns::rows);
     group(o, listener, &["W", "Wa"], "switches", switches::rows);
@@ -65,7 +68,7 @@ pub fn each(o: &Options, rivals: &[Contender<Called>], listener: &mut dyn Listen
     group(o, listener, &["S", "M"], "compaction", compaction::rows);
     group(o, listener, &["L", "La", "Lb", "Lc", "Ld", "Le"], "reclaim", reclaim::rows);
     group(o, listener, &["C", "Ca", "Cb"], "files", files::rows);
-    group(o, listener, &["P", "Pa", "Pb"], "processes", processes::rows);
+    group(o, listener, &["P", "Pa", "Pb", "Pc"], "processes", processes::rows);
     while let Some(&(_, peer)) = without.first() {
         let (of_peer, others) = without.into_iter().partition(|(_, p)| *p == peer);
         let of_peer: Vec<(&str, &str)> = of_peer;

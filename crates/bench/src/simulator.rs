@@ -6,8 +6,8 @@ use crate::options::{Options, size};
 use crate::random::Random;
 use crate::subject::one_zone;
 use crate::table::{Row, Target, Unit};
-use kontig_mm::Memory;
 use kontig_mm::state::Frames;
+use kontig_mm::{MachineSpec, Memory};
 use kontig_profiles::linux;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::BYTES_PER_PAGE;
@@ -168,8 +168,20 @@ pub(crate) fn machine(frames: u32) -> Machine {
     Machine::new(Memory::new(&one_zone(frames, 2), linux("6.1")).expect("a valid machine"), costs())
 }
 
-fn events(number: &'static str, frames: u32, stretches: bool, target: Option<Target>, o: &Options) -> Row {
-    let mut machine = machine(frames);
+/// The same, which keeps the order of its pages.
+fn reclaiming_machine(frames: u32) -> Machine {
+    let spec = MachineSpec { lru: true, ..one_zone(frames, 2) };
+    Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), costs())
+}
+
+fn events(
+    number: &'static str,
+    frames: u32,
+    (stretches, reclaims): (bool, bool),
+    target: Option<Target>,
+    o: &Options,
+) -> Row {
+    let mut machine = if reclaims { reclaiming_machine(frames) } else { machine(frames) };
     // Kernel pages for page tables, and what the watermarks keep, stay free of it.
     let pages = frames / 10 * 9;
     let program = Toucher::new(pages, stretches, o.repetitions());
@@ -179,7 +191,11 @@ fn events(number: &'static str, frames: u32, stretches: bool, target: Option<Tar
     let program: &Toucher = program.downcast_ref().expect("it is a toucher");
     let ours = Samples::new(program.ours[1..].to_vec());
     let millions = 1000.0 / ours.median();
-    let what = if stretches { "touch and unmap 16 MiB stretches" } else { "touch or unmap random single pages" };
+    let what = match (stretches, reclaims) {
+        (true, _) => "touch and unmap 16 MiB stretches",
+        (false, false) => "touch or unmap random single pages",
+        (false, true) => "the same on a machine that reclaims",
+    };
     Row {
         number,
         what: format!("simulator, {what}, {} = {millions:.1} M events/s", size(frames)),
@@ -193,10 +209,11 @@ fn events(number: &'static str, frames: u32, stretches: bool, target: Option<Tar
 /// The simulator's events.
 pub fn event_rows(o: &Options) -> Vec<Row> {
     vec![
-        // 8 and 5 million a second.
-        events("13", o.frames(64), false, o.target(Target::AtMost(125.0)), o),
-        events("13a", o.frames(64), true, None, o),
-        events("13b", o.frames(1024), false, o.target(Target::AtMost(200.0)), o),
+        // 8, 5 and 3 million a second.
+        events("13", o.frames(64), (false, false), o.target(Target::AtMost(125.0)), o),
+        events("13a", o.frames(64), (true, false), None, o),
+        events("13b", o.frames(1024), (false, false), o.target(Target::AtMost(200.0)), o),
+        events("13c", o.frames(64), (false, true), o.target(Target::AtMost(333.0)), o),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Rows C: what it takes to go from one task to another where more want a CPU than there are.
+//! Rows W: what it takes to go from one task to another where more want a CPU than there are.
 //!
 //! On 8 CPUs 128 tasks that are bound to none compute. Either each computes for long, so that a switch is the end of a
 //! slice; or it computes shortly and sleeps, so that a switch is a task that sleeps, one that wakes and finds its place

@@ -30,6 +30,30 @@ pub enum Command {
     /// Say what this host's memory is like: huge pages at hand, fragmentation, stalls, settings
     #[command(after_help = crate::live::status::HELP)]
     Status(crate::live::status::StatusArgs),
+    /// Say whether blocks will be there: now, after compacting, after dropping cache, or not at all, and why
+    #[command(after_help = crate::live::check::HELP)]
+    Check(crate::live::check::CheckArgs),
+    /// Make blocks available before something starts: a plan, or with --execute the deed
+    #[command(after_help = crate::live::prepare::HELP)]
+    Prepare(crate::live::prepare::PrepareArgs),
+    /// Keep what every frame of this host is used for, as a file
+    #[command(after_help = crate::live::snapshot::HELP)]
+    Snapshot(crate::live::snapshot::SnapshotArgs),
+    /// Fragment a part of this host's memory on purpose, and hold it so
+    #[command(after_help = crate::live::age::HELP)]
+    Age(crate::live::age::AgeArgs),
+    /// Write 1 to a file: what 'prepare' has a process of its own do, so that it can be ended
+    #[command(hide = true)]
+    WriteOne {
+        /// Write dirty pages to disk first.
+        #[arg(long)]
+        sync: bool,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Say what is wrong with this host's large blocks, why, and what to do about it
+    #[command(after_help = crate::live::explain::HELP)]
+    Explain(crate::live::explain::ExplainArgs),
     /// Run published experiments and hold the results against what was published
     #[command(after_help = "Examples:\n  \
         kontig reproduce hugepage-latency\n  \

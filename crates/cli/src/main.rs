@@ -1,7 +1,7 @@
 //! `kontig`: the command line.
 //!
 //! Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs; 5 more
-//! privilege is needed.
+//! privilege is needed; 4, 6, 7, 8 and 9 what is not met, and what would meet it (`kontig check`, `kontig prepare`).
 //! Results go to standard output, everything else to standard error.
 
 mod args;
@@ -33,6 +33,8 @@ enum Ending {
     Different,
     /// Not allowed to read what it needs, which it has said.
     Unpermitted,
+    /// With an exit code of the command's own.
+    Code(u8),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Different) => ExitCode::from(3),
         Ok(Ending::Unpermitted) => ExitCode::from(5),
+        Ok(Ending::Code(code)) => ExitCode::from(code),
         Err(e) => {
             say(&e.to_string());
             ExitCode::from(e.exit_code())
@@ -61,6 +64,12 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Profile(c) => profile::profile(&c),
         Command::Bench(a) => bench::bench(&a),
         Command::Status(a) => return live::status::status(&a),
+        Command::Check(a) => return live::check::check(&a),
+        Command::Prepare(a) => return live::prepare::prepare(&a),
+        Command::Snapshot(a) => return live::snapshot::snapshot(&a),
+        Command::Age(a) => return live::age::age(&a),
+        Command::WriteOne { path, sync } => return live::prepare::write_one(&path, sync),
+        Command::Explain(a) => return live::explain::explain(&a),
         Command::List { json } => list::list(json),
         Command::Completions { shell } => {
             let mut text = Vec::new();

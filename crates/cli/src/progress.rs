@@ -28,3 +28,10 @@ pub fn show(jobs: &[Job], done: &AtomicBool) {
     }
     let _ = all.clear();
 }
+
+/// A bar of a thousand steps; hidden where standard error is not a terminal.
+pub fn bar(what: &str) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{msg} {bar:24} {percent:>3}%").unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(1000).with_style(style).with_message(what.to_string())
+}

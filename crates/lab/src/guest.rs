@@ -1,35 +1,30 @@
 //! A pattern played in the laboratory on the machine that a real kernel was recorded on.
 //!
-//! The rule: the machine is the kernel's own. Its zones have the pages that the kernel managed when counting began, and as many of
-//! them are taken, by requests of a driver for single unmovable pages, as the kernel had taken for itself. Everything else, disks
-//! and swap and costs, is in the machine's file. What is counted is what the engine counts under the kernel's names: what it does
-//! not have is not there.
+//! The rule: the machine is the kernel's own. Its zones are as the kernel had them when counting began ([`boot`]), and what its first
+//! programs had is memory of a process that rests. Everything else, disks and swap and costs, is in the machine's file. What is
+//! counted is what the engine counts under the kernel's names: what it does not have is not there.
+
+pub mod boot;
 
 use crate::error::{AskedWrongly, Failed, LabError};
+use boot::Booted;
 use kontig_mm::event::{Event, Listen};
 use kontig_mm::types::PAGEBLOCK_ORDER;
-use kontig_mm::{MachineSpec, Memory, Profile, ZoneSpec};
+use kontig_mm::{MachineSpec, Memory, Profile};
 use kontig_procfs::{Counters, VmStat};
 use kontig_program::pattern::Step;
-use kontig_program::{Batch, Gfp, Op, Order, Outcome, Placement, Program};
+use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::{CostModel, Machine, MachineFile, TaskId};
 use kontig_workload::pattern::{Player, file_name};
 
 /// The machine's file.
 pub const MACHINE: &str = "guest-512m";
+/// ns until what was there before the pattern rests.
+const FIRST_NS: u64 = 1_000_000_000;
 /// ns between two looks at the process.
 const LOOK_NS: u64 = 1_000_000;
 /// Far longer than any pattern: 10 minutes of the machine's time.
 const LONGEST_NS: u64 = 600 * 1_000_000_000;
-
-/// The machine as a kernel had it when counting began.
-#[derive(Clone, Debug)]
-pub struct Booted {
-    /// Its zones.
-    pub zones: Vec<ZoneSpec>,
-    /// Pages that the kernel had for itself.
-    pub taken: u64,
-}
 
 /// What was counted up to the end of a phase.
 #[derive(Clone, Debug)]
@@ -38,6 +33,8 @@ pub struct Counted {
     pub phase: &'static str,
     /// The counters, by the kernel's names.
     pub counters: Counters,
+    /// ns since the phase before.
+    pub took_ns: u64,
 }
 
 /// Plays the steps on the machine, with the rules of the profile.
@@ -47,8 +44,8 @@ pub struct Counted {
 pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<Step>) -> Result<Vec<Counted>, LabError> {
     let asked = |reason: String| AskedWrongly::Contradictory { path: file.name.clone(), reason };
     let failed = |reason: String| LabError::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
-    let spec = MachineSpec { cpus: file.cpus, zones: booted.zones.clone(), thp: file.thp, lru: true };
-    let memory = Memory::new(&spec, profile).map_err(|e| asked(e.to_string()))?;
+    let spec = MachineSpec { cpus: file.cpus, zones: booted.specs(), thp: file.thp, lru: true };
+    let memory = Memory::in_use(&spec, profile, &booted.in_use()).map_err(|e| asked(e.to_string()))?;
     let mut m = Machine::new(memory, CostModel::new(&file.costs));
     m.attach_disks(file).map_err(|wrong| asked(wrong.reason))?;
     for step in &steps {
@@ -58,8 +55,8 @@ pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<St
             return Err(asked(format!("disk {} has no room for {pages} pages of a file", file.disk[0].name)).into());
         }
     }
-    let own = m.spawn(Box::new(Taker { left: booted.taken }), Placement::Cpu(0));
-    m.run(LONGEST_NS, Some(own)).map_err(|e| failed(e.to_string()))?;
+    m.spawn(Box::new(Resting::new(booted)), Placement::Cpu(0));
+    m.run(FIRST_NS, None).map_err(|e| failed(e.to_string()))?;
     m.memory_mut().trace().listen(Listen::EXTFRAG);
     let player = m.spawn(Box::new(Player::new(steps)), Placement::Cpu(0));
     let mut events = [0; 3];
@@ -68,8 +65,8 @@ pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<St
         let now = m.now();
         let stop = m.run(now + LOOK_NS, Some(player)).map_err(|e| failed(e.to_string()))?;
         count(&mut m, &mut events);
-        if let Some(phase) = phase_of(&mut m, player) {
-            all.push(Counted { phase, counters: counters(&m, &events) });
+        if let Some((phase, took_ns)) = phase_of(&mut m, player) {
+            all.push(Counted { phase, counters: counters(&m, &events), took_ns });
         }
         if stop == kontig_sim::Stop::ProgramDone {
             return Ok(all);
@@ -89,13 +86,13 @@ fn counters(m: &Machine, events: &[u64; 3]) -> Counters {
     known.chain(of_tracepoint).map(|(name, n)| (name.to_string(), n)).collect()
 }
 
-/// The phase at which the process rests, which then may go on.
-fn phase_of(m: &mut Machine, player: TaskId) -> Option<&'static str> {
+/// The phase at which the process rests, which then may go on, and how long it took.
+fn phase_of(m: &mut Machine, player: TaskId) -> Option<(&'static str, u64)> {
     let program: &mut dyn std::any::Any = m.program_mut(player)?;
     let player: &mut Player = program.downcast_mut()?;
     let phase = player.resting()?;
     player.go_on();
-    Some(phase)
+    Some((phase, player.took_ns()))
 }
 
 /// Adds events of fragmentation up: all, from smaller blocks, from those as large as a pageblock.
@@ -108,19 +105,47 @@ fn count(m: &mut Machine, events: &mut [u64; 3]) {
     }
 }
 
-/// The driver: single pages, one after another.
+/// A process that has memory and rests. What it has given back first is on its CPU's lists.
 #[derive(Clone)]
-struct Taker {
-    left: u64,
+struct Resting {
+    /// What it does, the last first.
+    todo: Vec<Doing>,
+    at: Option<Region>,
 }
 
-impl Program for Taker {
-    fn next(&mut self, _: &[Outcome], todo: &mut Batch) {
-        let some = self.left.min(256);
-        self.left -= some;
-        todo.extend((0..some).map(|_| Op::AllocPages { gfp: Gfp::KERNEL, order: Order::ZERO }));
+#[derive(Clone)]
+enum Doing {
+    Map(u32),
+    Touch,
+    Unmap,
+}
+
+impl Resting {
+    fn new(booted: &Booted) -> Resting {
+        let all = [Doing::Map(booted.anon), Doing::Touch, Doing::Map(booted.on_cpus), Doing::Touch, Doing::Unmap];
+        let todo = match (booted.anon, booted.on_cpus) {
+            (0, 0) => &all[..0],
+            (0, _) => &all[2..],
+            (_, 0) => &all[..2],
+            _ => &all,
+        };
+        Resting { todo: todo.iter().rev().cloned().collect(), at: None }
+    }
+}
+
+impl Program for Resting {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        if let Some(Value::Region(region)) = done.last().map(|outcome| outcome.value) {
+            self.at = Some(region);
+        }
+        todo.push(match (self.todo.pop(), self.at) {
+            (Some(Doing::Map(pages)), _) => Op::Mmap { pages },
+            (Some(Doing::Touch), Some(region)) => Op::Touch(region),
+            (Some(Doing::Unmap), Some(region)) => Op::Munmap(region),
+            _ => Op::Sleep(LONGEST_NS),
+        });
     }
     fn progress(&self) -> f64 {
-        if self.left == 0 { 1.0 } else { 0.0 }
+        0.0
     }
 }

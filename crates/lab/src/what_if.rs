@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(names, ["6.12", "7.2", "7.2+defrag_mode=1"]);
         assert!(notes.contains(&"vm.defrag_mode=0,1 is not set for profile 6.12, which does not have it".into()));
         let (names, _) = asked("compact-32g", "6.1", &[], &[("vm.swappiness", "10,100"), ("extfrag_threshold", "400")]);
-        assert_eq!(names, ["6.1+swappiness=10+extfrag_threshold=400", "6.1+swappiness=100+extfrag_threshold=400"]);
+        assert_eq!(names, ["6.1+extfrag_threshold=400+swappiness=10", "6.1+extfrag_threshold=400+swappiness=100"]);
     }
 
     #[test]

@@ -452,3 +452,23 @@ fn pressure_is_counted_phase_by_phase_as_vmstat_counts_it() {
 fn machines_without_disks_have_no_pressure_to_show() {
     assert_eq!(of_phases(&small("random", 1, 30).result, "pgscan_kswapd"), [""; 0]);
 }
+
+#[test]
+fn tasks_side_by_side_have_their_own_time_where_each_has_a_name() {
+    let named = |second: &str| {
+        let text = format!(
+            "id = 'two'\nsummary = 'x'\nassumptions = 'x'\nmachine = 'tiny-64m'\n\
+             [[workload.phase]]\nname = 'measure'\nmeasured = true\n\
+             [[workload.phase.task]]\nname = 'first'\nrun = {{ kind = 'heap', size = '4 MiB' }}\n\
+             [[workload.phase.task]]\n{second}\ncpus = [1]\nrun = {{ kind = 'heap', size = '8 MiB' }}\n\
+             [[variant]]\nname = 'a'\nprofile = '6.1'\n"
+        );
+        run_text(&text, 1)
+    };
+    let both = named("name = 'second'");
+    let of = |name: &str| values(row(&both.result, name, MEASURE))[0].unwrap();
+    assert!(of("second: user") > of("first: user") && of("first: system") > 0.0);
+    let sum = of("first: user") + of("second: user");
+    assert!((sum - of("user")).abs() < 1e-9, "{sum} s of {} s", of("user"));
+    assert!(of_phases(&named("").result, "first: user").is_empty(), "the other could not be told");
+}

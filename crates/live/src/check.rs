@@ -56,6 +56,8 @@ pub struct Prediction {
     pub seconds: f64,
     /// Bytes of clean cache that are dropped first.
     pub dropped_bytes: u64,
+    /// Dirty pages of files are written first, as large ones among them would end the compaction.
+    pub sync: bool,
     /// Blocks of each need that are there then.
     pub blocks: Vec<Option<u64>>,
 }
@@ -119,15 +121,25 @@ pub const COSTS: Costs = Costs { moved: 2000.0, scanned: 28.0 };
 /// Pageblocks visited between two looks at whether the needs are met.
 const BUDGET: u64 = 64;
 
-/// Everybody's pages move, as the host does not say whose do not.
-struct Willing;
+/// Everybody's pages move, as the host does not say whose do not. A large folio is split where no target of its size is found,
+/// but not while it is dirty: its buffers cannot be let go then. That ends a compaction of a whole node, from 6.9 on.
+struct Owners<'a> {
+    snapshot: &'a Snapshot,
+    /// What is dirty has been written.
+    synced: bool,
+}
 
-impl Owner for Willing {
+impl Owner for Owners<'_> {
     fn may_isolate(&mut self, _: Pfn) -> bool {
         true
     }
     fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
         MigrateOutcome::Moved
+    }
+    fn split(&mut self, _: Pfn, owner: u32, numbers: &mut [u32]) -> bool {
+        let dirty = self.snapshot.frame(owner as usize).state() == State::FileDirty;
+        numbers.iter_mut().zip(owner..).for_each(|(number, page)| *number = page);
+        self.synced || !dirty
     }
 }
 
@@ -177,15 +189,21 @@ impl Check {
             Ok(memory) => memory,
             Err(why) => return Check { unknown: Some(why), ..new(&choices[0]) },
         };
-        let ways = [(Verdict::ByCompaction, false), (Verdict::ByDroppingCache, true)];
+        let ways = [
+            (Verdict::ByCompaction, Way { sync: false, drop: false }),
+            (Verdict::ByCompaction, Way { sync: true, drop: false }),
+            (Verdict::ByDroppingCache, Way { sync: true, drop: true }),
+        ];
         let tries = (ways.len() * choices.len()) as f64;
         let mut most = None;
-        for (way, (verdict, drop)) in ways.into_iter().enumerate() {
+        for (nr, (verdict, way)) in ways.into_iter().enumerate() {
             for (i, needs) in choices.iter().enumerate() {
-                let done = (way * choices.len() + i) as f64 / tries;
-                let tried = attempt(snapshot, memory.clone(), needs, drop, |part| progress(done + part / tries));
+                let done = (nr * choices.len() + i) as f64 / tries;
+                let tried = attempt(snapshot, memory.clone(), needs, way, |part| progress(done + part / tries));
                 if tried.met {
-                    return Check { verdict, prediction: Some(tried.prediction), ..new(needs) };
+                    let mut check = Check { verdict, prediction: Some(tried.prediction), ..new(needs) };
+                    check.confidence = check.confidence.map(|confidence| confidence.of_way(way));
+                    return check;
                 }
                 most = Some(tried.prediction);
             }
@@ -211,6 +229,13 @@ impl Check {
     }
 }
 
+/// What is done before compacting, from the least harmful on.
+#[derive(Clone, Copy)]
+struct Way {
+    sync: bool,
+    drop: bool,
+}
+
 /// What came of trying one way.
 struct Tried {
     met: bool,
@@ -218,23 +243,19 @@ struct Tried {
 }
 
 /// Drops what is to be dropped, then compacts the nodes in question until the needs are met.
-fn attempt(
-    snapshot: &Snapshot,
-    mut memory: Memory,
-    needs: &[Need],
-    drop: bool,
-    mut progress: impl FnMut(f64),
-) -> Tried {
+fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mut progress: impl FnMut(f64)) -> Tried {
     let orders: Vec<u32> = needs.iter().map(|need| need.order).collect();
-    let dropped = if drop { drop_clean_cache(snapshot, &mut memory) } else { 0 };
+    let dropped = if way.drop { drop_clean_cache(snapshot, &mut memory) } else { 0 };
     let mut prediction = Prediction {
         nodes: Vec::new(),
         pages_moved: 0,
         seconds: 0.0,
         dropped_bytes: dropped * snapshot.host.page_size,
+        sync: way.sync,
         blocks: Vec::new(),
     };
     let mut work = Work::default();
+    let mut owners = Owners { snapshot, synced: way.sync };
     let mut nodes: Vec<u32> = snapshot.zones.iter().map(|z| z.node).collect();
     nodes.dedup();
     nodes.retain(|node| needs.iter().any(|need| need.node.is_none_or(|n| n == *node)));
@@ -247,7 +268,7 @@ fn attempt(
         let mut sweep = NodeSweep::new(NodeId::new(*node as usize), CpuId::new(0), false);
         let blocks = (snapshot.nr_frames() / snapshot.pages_per_block()).max(1) as u64;
         let mut visited = 0;
-        while sweep.step(&mut memory, &mut Willing, BUDGET) == Step::Working {
+        while sweep.step(&mut memory, &mut owners, BUDGET) == Step::Working {
             visited += BUDGET;
             let part = (visited as f64 / blocks as f64).min(1.0);
             progress((i as f64 + part) / nodes.len() as f64);
@@ -281,6 +302,18 @@ fn drop_clean_cache(snapshot: &Snapshot, memory: &mut Memory) -> u64 {
     dropped
 }
 
+impl Confidence {
+    /// What a way adds to it.
+    fn of_way(mut self, way: Way) -> Confidence {
+        if way.sync {
+            self.level = "low";
+            self.because
+                .push("whoever goes on writing files ends passes early: there may be several, which move more".into());
+        }
+        self
+    }
+}
+
 /// From which share of free memory on, inferred and listed blocks agree.
 const AGREES: f64 = 0.98;
 
@@ -312,4 +345,44 @@ fn confidence(snapshot: &Snapshot, profile: &Profile) -> Confidence {
         _ => "low",
     };
     Confidence { level, because }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 64 MiB: the lower half is what `lower` says block by block, in the upper half every second page is a user's.
+    fn host(lower: &str) -> Snapshot {
+        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":16384,"present":16384,"managed":16384,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0,0,0,0,0,0,0,0],"blocks":null}]}"#;
+        let upper = " a1 F1".repeat(256);
+        let text = format!("{header}\n0 M{} *16\n2000 M{upper} *16\n", lower.repeat(512 / 16));
+        Snapshot::parse(&text).expect("a snapshot")
+    }
+
+    fn check(snapshot: &Snapshot, need: &str) -> Check {
+        let ladder = Need::parse_ladder(need, 4096).expect("a need");
+        Check::of_snapshot(snapshot, &kontig_profiles::linux("6.12"), &[ladder], |_| {})
+    }
+
+    #[test]
+    fn users_pages_are_moved_until_the_needs_are_met_and_no_further() {
+        let few = check(&host(" a1 F15"), "4x2M");
+        let many = check(&host(" a1 F15"), "12x2M");
+        let moved = |check: &Check| check.prediction.as_ref().expect("it is reachable").pages_moved;
+        assert_eq!((few.verdict, many.verdict), (Verdict::ByCompaction, Verdict::ByCompaction));
+        assert!(0 < moved(&few) && moved(&few) < moved(&many), "{} {}", moved(&few), moved(&many));
+    }
+
+    #[test]
+    fn a_large_dirty_folio_without_a_target_of_its_size_ends_a_compaction_until_it_is_written() {
+        let prediction = |lower| check(&host(lower), "8x2M").prediction.expect("it is reachable");
+        assert!(!prediction(" f1^2 F12").sync && prediction(" d1^2 F12").sync);
+    }
+
+    #[test]
+    fn a_ladders_first_rung_that_can_be_had_is_chosen() {
+        let snapshot = host(" a1 F15");
+        assert_eq!(check(&snapshot, "1x1G|4x2M").needs[0].need, "4x2M");
+        assert_eq!(check(&snapshot, "1x1G").verdict, Verdict::NotReachable);
+    }
 }

@@ -6,22 +6,29 @@
 //!
 //! All files are found below [`Roots`], so that a recorded tree is read as the host itself is.
 
+pub mod age;
 pub mod check;
 pub mod error;
+pub mod explain;
 pub mod frame;
 pub mod host;
 pub mod iomem;
 pub mod machine;
 pub mod need;
+pub mod number;
 pub mod obstacles;
 pub mod page_words;
+pub mod prepare;
+pub mod process;
 pub mod roots;
 pub mod snapshot;
 pub mod status;
 pub mod supply;
 
 pub use error::{ReadError, Unread};
+pub use explain::Explanation;
 pub use host::Host;
+pub use process::Process;
 pub use roots::Roots;
 pub use snapshot::Snapshot;
 pub use status::Status;

@@ -92,7 +92,11 @@ pub fn size(bytes: u64) -> String {
     unit.map_or_else(|| bytes.to_string(), |(unit, letter)| format!("{}{letter}", bytes / unit))
 }
 
-fn order(size: &str, page_size: u64) -> Result<u32, String> {
+/// The order of a block that is written as `2M`, `1GiB` or `order13`, for pages of this many bytes.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn order(size: &str, page_size: u64) -> Result<u32, String> {
     if let Some(order) = size.strip_prefix("order") {
         let order: u32 = order.parse().map_err(|_| format!("'{size}' is no order"))?;
         let fits = page_size.checked_shl(order).is_some_and(|bytes| bytes <= MAX_BYTES && bytes >> order == page_size);

@@ -3,6 +3,7 @@
 
 use crate::error::ReadError;
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The two directories under which everything is read.
@@ -58,7 +59,10 @@ impl Roots {
 /// # Errors
 /// If it is missing, not permitted, or no text.
 pub fn read(path: &Path) -> Result<String, ReadError> {
-    fs::read_to_string(path).map_err(|e| ReadError::io(path, &e))
+    // The kernel does not say how long such a file is, and may make it anew for each part that is asked for.
+    let mut text = String::with_capacity(64 << 10);
+    let read = File::open(path).and_then(|mut file| file.read_to_string(&mut text));
+    read.map(|_| text).map_err(|e| ReadError::io(path, &e))
 }
 
 /// A file to be read in parts: those with a binary word for each frame or page are large.

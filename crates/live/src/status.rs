@@ -5,6 +5,7 @@
 //! [`Status`] is the JSON of `kontig status --json`; its fields' documentation is the schema's.
 
 pub mod events;
+pub mod frames;
 pub mod purpose;
 pub mod settings;
 pub mod zone;
@@ -12,6 +13,8 @@ pub mod zone;
 use crate::error::{ReadError, Unread};
 use crate::host::Host;
 use events::Events;
+use frames::Frames;
+use kontig_procfs::buddyinfo::FreeBlocks;
 use purpose::Purpose;
 use serde::Serialize;
 use settings::Setting;
@@ -43,6 +46,10 @@ pub struct Status {
     pub nodes: Vec<Node>,
     /// Pools of huge pages that are set aside, and each size the kernel can make them of.
     pub pools: Vec<Pool>,
+    /// The kernel's caches of objects that take the most memory, the largest first; null where they may not be read.
+    pub caches: Option<Vec<Cache>>,
+    /// What every frame is used for; null unless asked for.
+    pub frames: Option<Vec<Frames>>,
     /// What has happened since boot, and over the interval if one was waited for.
     pub events: Events,
     /// What is set, as read.
@@ -90,6 +97,17 @@ pub struct Pool {
     pub overcommit: Option<u64>,
 }
 
+/// A cache of the kernel's objects.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Cache {
+    /// Its name.
+    pub name: String,
+    /// Memory of all its slabs, bytes.
+    pub bytes: u64,
+    /// Memory of the objects in use, bytes.
+    pub used_bytes: u64,
+}
+
 /// A file that was not read.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NotRead {
@@ -123,7 +141,7 @@ impl Status {
                 continue;
             }
             let free = buddy.zones.iter().filter(|zone| zone.at.node == at);
-            let of_zone = |free| Some(parts.zone(free, zones.zone(at, &free_name(free))?));
+            let of_zone = |free: &FreeBlocks| Some(parts.zone(free, zones.zone(at, &free.at.zone)?));
             let found: Vec<Zone> = free.filter_map(of_zone).collect();
             nodes.push(node(host, at, page.bytes, found));
         }
@@ -138,15 +156,13 @@ impl Status {
             order_bytes: page.bytes << order,
             nodes,
             pools: pools(host),
+            caches: caches(host, page.bytes),
+            frames: None,
             events: Events::of(host, before),
             settings: settings::of(host),
             not_read: host.unread().into_iter().map(NotRead::from).collect(),
         })
     }
-}
-
-fn free_name(free: &kontig_procfs::buddyinfo::FreeBlocks) -> String {
-    free.at.zone.clone()
 }
 
 /// A node from its zones.
@@ -173,6 +189,22 @@ fn proactive(proactiveness: Option<u64>) -> Option<(u64, u64)> {
     let proactiveness = proactiveness.filter(|p| (1..=100).contains(p))?;
     let until = 100 - proactiveness;
     Some(((until + (until / 2).min(10)).min(100), until))
+}
+
+/// So many caches are told.
+const CACHES: usize = 8;
+
+fn caches(host: &Host, page_bytes: u64) -> Option<Vec<Cache>> {
+    let info = host.slabinfo.as_ref().ok()?;
+    let cache = |c: &kontig_procfs::slabinfo::Cache| Cache {
+        name: c.name.clone(),
+        bytes: c.pages().saturating_mul(page_bytes),
+        used_bytes: c.active_objects.saturating_mul(c.object_size),
+    };
+    let mut caches: Vec<Cache> = info.caches.iter().map(cache).collect();
+    caches.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+    caches.truncate(CACHES);
+    Some(caches)
 }
 
 fn pools(host: &Host) -> Vec<Pool> {

@@ -59,7 +59,7 @@ impl Supply {
         Supply { zones: managed.map(zone).collect() }
     }
 
-    /// How many blocks of each need can be had, all of them together; `None` where that is not known.
+    /// How many blocks of each need can be had, all needs together and no more than are needed; `None` where that is not known.
     pub fn obtainable(&self, needs: &[Need]) -> Vec<Option<u64>> {
         let mut left = self.clone();
         let mut in_turn: Vec<usize> = (0..needs.len()).collect();
@@ -70,6 +70,11 @@ impl Supply {
             found[i] = left.take(&needs[i]);
         }
         found
+    }
+
+    /// The nodes that have memory.
+    pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.zones.iter().map(|z| z.node)
     }
 
     /// Whether all needs are met.

@@ -14,6 +14,7 @@ use crate::zonelist::{LOCAL_DISTANCE, REMOTE_DISTANCE};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// A zone to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,15 @@ pub struct MachineSpec {
     /// Whether pages are kept in the order of their use, so that reclaim can find the oldest. A machine that has
     /// nothing to reclaim, only anonymous pages and no swap, does the same without, in half the memory.
     pub lru: bool,
+}
+
+/// What of a machine's memory is not free and movable when it is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InUse {
+    /// Pageblocks of another type, by their first frame, in ascending order.
+    pub blocks: Vec<(u32, MigrateType)>,
+    /// Frames that the kernel has for itself, in ascending order.
+    pub frames: Vec<Range<u32>>,
 }
 
 /// What is wrong with a specification.
@@ -92,13 +102,31 @@ impl Memory {
     /// # Errors
     /// Says in one line what is wrong with the specification.
     pub fn new(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
+        Memory::in_use(spec, profile, &InUse::default())
+    }
+
+    /// The same with some of it in use.
+    ///
+    /// # Errors
+    /// Says in one line what is wrong with the specification.
+    pub fn in_use(spec: &MachineSpec, profile: Profile, used: &InUse) -> Result<Memory, String> {
         let mut memory = Memory::empty(spec, profile)?;
+        for (first, migratetype) in &used.blocks {
+            memory.blocks.set_migratetype(Pfn::new(*first).pageblock(), *migratetype);
+        }
         for z in memory.zones.ids() {
             let zone = &memory.zones[z];
             let (start, end) = (zone.start, zone.end);
             let reserved = zone.spanned() - zone.managed;
             memory.reserve_start(start, reserved as u32);
-            memory.free_range(z, start.plus(reserved as u32), end);
+            let mut at = start.plus(reserved as u32);
+            for frames in used.frames.iter().filter(|f| f.end > start.get() && f.start < end.get()) {
+                let first = at.max(Pfn::new(frames.start));
+                memory.free_range(z, at, first);
+                at = at.max(end.min(Pfn::new(frames.end)));
+                (first.get()..at.get()).for_each(|f| memory.frames.set(Pfn::new(f), FrameKind::Kernel, Order::ZERO));
+            }
+            memory.free_range(z, at, end);
         }
         memory.shared.work = Work::default();
         Ok(memory)
@@ -183,18 +211,23 @@ impl Memory {
         }
     }
 
-    /// Frees `[from, to)` in blocks as large as alignment allows, in ascending order.
+    /// Frees `[from, to)` in blocks as large as alignment and the types of pageblocks allow, in ascending order.
     fn free_range(&mut self, zone: ZoneId, from: Pfn, to: Pfn) {
         let to_tail = self.shared.profile.boot.frees_to_tail;
         let mut locked = self.locked(zone, CpuId::new(0));
         let mut at = from;
         while at < to {
+            let migratetype = locked.blocks.migratetype(at.pageblock());
+            let alike = |o: &Order| {
+                let last = at.plus(o.pages() - 1).pageblock();
+                (at.pageblock() + 1..=last).all(|b| locked.blocks.migratetype(b) == migratetype)
+            };
             let order = Order::all()
                 .rev()
-                .find(|o| at.is_aligned(*o) && at.get() + o.pages() <= to.get())
+                .find(|o| at.is_aligned(*o) && at.get() + o.pages() <= to.get() && alike(o))
                 .expect("order 0 always fits");
             locked.mod_free_pages(i64::from(order.pages()));
-            locked.add_to_free_list(at, order, MigrateType::Movable, to_tail);
+            locked.add_to_free_list(at, order, migratetype, to_tail);
             at = at.plus(order.pages());
         }
         locked.zone.free_pages = locked.zone.nr_free_pages_exact() as i64;
@@ -259,5 +292,28 @@ fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
         deferred: Vec::new(),
         distances: (0..nr_nodes).map(|other| if other == n { LOCAL_DISTANCE } else { REMOTE_DISTANCE }).collect(),
         zonelist: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::linux;
+    use alloc::vec;
+
+    #[test]
+    fn what_is_in_use_is_not_free_and_blocks_have_the_types_they_are_said_to_have() {
+        let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 8192, present: 8192, managed: 8000 };
+        let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false, lru: true };
+        let used = InUse { blocks: vec![(1024, MigrateType::Unmovable)], frames: vec![1024..1100, 1101..1200] };
+        let m = Memory::in_use(&spec, linux("6.1"), &used).expect("a machine");
+        assert_eq!(m.nr_free_pages(), 8000 - 76 - 99);
+        let free = |order: usize, t: MigrateType| m.zones()[0].free_list(Order::new(order as u8), t).len();
+        // The page between, and the rest of its pageblock from 1200 on: 16, 64 and 256 pages.
+        let unmovable: Vec<_> = (0..NR_ORDERS).map(|order| free(order, MigrateType::Unmovable)).collect();
+        assert_eq!(unmovable, [1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0]);
+        // The other half of the 1024 pages is movable and cannot be joined with it.
+        assert_eq!(free(9, MigrateType::Movable), 2);
+        m.check().expect("a consistent machine");
     }
 }

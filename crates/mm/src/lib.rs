@@ -127,7 +127,7 @@ mod split;
 mod testing;
 
 pub use allocate::{NoPage, PageSource};
-pub use boot::{MachineSpec, WrongSpec, ZoneSpec};
+pub use boot::{InUse, MachineSpec, WrongSpec, ZoneSpec};
 pub use event::{Event, Listen};
 pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use host::{MigrateOutcome, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};

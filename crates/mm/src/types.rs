@@ -348,6 +348,7 @@ pub struct LruvecId(u8);
 
 impl LruvecId {
     /// Set number `i`.
+    #[inline(always)]
     pub const fn new(i: usize) -> Self {
         LruvecId(i as u8)
     }

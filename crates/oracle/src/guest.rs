@@ -9,10 +9,10 @@ pub mod compare;
 use crate::error::BadRecording;
 use crate::recording::about::About;
 use crate::recording::files::Folder;
-use kontig_mm::types::PAGEBLOCK_PAGES;
-use kontig_mm::{ZoneSpec, ZoneType};
+use kontig_mm::types::{NR_ORDERS, PAGEBLOCK_PAGES};
+use kontig_mm::{MigrateType, ZoneSpec, ZoneType};
 use kontig_procfs::zoneinfo::Zone;
-use kontig_procfs::{Counters, VmStat, ZoneInfo};
+use kontig_procfs::{Counters, PageTypeInfo, VmStat, ZoneInfo};
 use kontig_program::pattern::{self, NAMED, Named};
 use std::path::Path;
 
@@ -46,6 +46,8 @@ pub struct State {
     pub phase: String,
     /// `/proc/vmstat`, and what a tracepoint was counted beside it ([`EXTFRAG`]).
     pub counters: Counters,
+    /// ns since the phase before.
+    pub took_ns: u64,
 }
 
 /// Counters of `kmem:mm_page_alloc_extfrag`: all, those that took pages from a smaller block, and those from one as large as a
@@ -59,6 +61,12 @@ pub struct BootedZone {
     pub spec: ZoneSpec,
     /// Pages that were neither free nor on a list that reclaim works on: the kernel's own.
     pub taken: u64,
+    /// Pages without a file that were on such a list.
+    pub anon: u64,
+    /// Free pages on the lists of CPUs.
+    pub on_cpus: u64,
+    /// Its pageblocks that were not movable: their type, how many, and the free blocks of each order in them.
+    pub types: Vec<(MigrateType, u32, [u32; NR_ORDERS])>,
 }
 
 impl Guest {
@@ -95,9 +103,12 @@ impl Guest {
             }
             if states.is_empty() {
                 let info = ZoneInfo::parse(&at("zoneinfo"), read(phase, "zoneinfo")?).map_err(bad)?;
-                zones = info.zones.iter().filter_map(booted).collect();
+                let types = PageTypeInfo::parse(&at("pagetypeinfo"), read(phase, "pagetypeinfo")?).map_err(bad)?;
+                zones = info.zones.iter().filter_map(|zone| booted(zone, &types)).collect();
             }
-            states.push(State { phase: phase.into(), counters });
+            let took_ns = took(read(phase, "clock")?)
+                .ok_or_else(|| wrong(STATES, format!("'== {}' does not begin with a line 'ns N'", at("clock"))))?;
+            states.push(State { phase: phase.into(), counters, took_ns });
         }
         let (series, version, pattern) = (about.series, about.version, pattern.name.into());
         Ok(Guest { series, version, pattern, seed, states, zones })
@@ -117,6 +128,11 @@ fn section<'a>(text: &'a str, phase: &str, kind: &str) -> Option<&'a str> {
     Some(&rest[..rest.find("\n== ").map_or(rest.len(), |end| end + 1)])
 }
 
+/// What the clock says of a phase; the second line is the time that the process itself was on the CPU.
+fn took(text: &str) -> Option<u64> {
+    text.lines().next()?.strip_prefix("ns ")?.parse().ok()
+}
+
 /// Events of the tracepoint: all, from smaller blocks, from those as large as a pageblock.
 fn extfrag(text: &str) -> Option<[u64; 3]> {
     let mut sum = [0; 3];
@@ -130,11 +146,13 @@ fn extfrag(text: &str) -> Option<[u64; 3]> {
 }
 
 /// A zone with memory; none of one without.
-fn booted(zone: &Zone) -> Option<BootedZone> {
+fn booted(zone: &Zone, types: &PageTypeInfo) -> Option<BootedZone> {
     let populated = zone.populated.as_ref()?;
     let kind = [ZoneType::Dma, ZoneType::Dma32, ZoneType::Normal].into_iter().find(|t| t.name() == zone.at.zone)?;
     let pages = |name: &str| zone.sizes.get(name).unwrap_or(0);
-    let listed: u64 = populated.counters.iter().filter(|(name, _)| is_list(name)).map(|(_, n)| n).sum();
+    let sum =
+        |wanted: fn(&str) -> bool| populated.counters.iter().filter(|(name, _)| wanted(name)).map(|(_, n)| n).sum();
+    let listed: u64 = sum(is_list);
     // Free pages beside the lists of free blocks: those of the CPUs.
     let on_cpus: u64 = populated.cpus.iter().filter_map(|cpu| cpu.lists.get("count")).sum();
     // The engine's zones begin with a pageblock, the first of all with frame 0, which nobody has.
@@ -149,7 +167,28 @@ fn booted(zone: &Zone) -> Option<BootedZone> {
         present: pages("present"),
         managed: pages("managed"),
     };
-    Some(BootedZone { spec, taken: pages("managed").saturating_sub(zone.free + listed + on_cpus) })
+    let anon = sum(|name| is_list(name) && name.ends_with("_anon"));
+    let taken = pages("managed").saturating_sub(zone.free + listed + on_cpus);
+    let not_movable = [MigrateType::Unmovable, MigrateType::Reclaimable];
+    let types = not_movable.into_iter().filter_map(|t| Some((t, blocks_of(zone, types, t)?, free_of(zone, types, t)?)));
+    Some(BootedZone { spec, taken, anon, on_cpus, types: types.collect() })
+}
+
+/// A zone's pageblocks of a type.
+fn blocks_of(zone: &Zone, types: &PageTypeInfo, migratetype: MigrateType) -> Option<u32> {
+    types.nodes.iter().flat_map(|node| &node.blocks).find_map(|table| {
+        let column = table.types.iter().position(|name| name == migratetype.name())?;
+        let (_, blocks) = table.zones.iter().find(|(at, _)| *at == zone.at)?;
+        u32::try_from(blocks[column]).ok()
+    })
+}
+
+/// The free blocks of a type in a zone, by order.
+fn free_of(zone: &Zone, types: &PageTypeInfo, migratetype: MigrateType) -> Option<[u32; NR_ORDERS]> {
+    let mut rows = types.nodes.iter().flat_map(|node| &node.free);
+    let row = rows.find(|row| row.at == zone.at && row.migratetype == migratetype.name())?;
+    let free: Option<Vec<u32>> = row.of_order.iter().map(|listed| u32::try_from(listed.blocks).ok()).collect();
+    free?.try_into().ok()
 }
 
 /// Whether a zone's counter is the size of a list that reclaim works on.
@@ -168,6 +207,12 @@ mod tests {
         assert_eq!(section(text, "start", "extfrag"), Some("b\n"));
         assert_eq!(section(text, "end", "vmstat"), Some("a 2\n"));
         assert_eq!(section(text, "end", "extfrag"), None);
+    }
+
+    #[test]
+    fn a_phase_took_what_its_clock_says() {
+        assert_eq!(took("ns 12\ncpu_ns 10\n"), Some(12));
+        assert_eq!(took("cpu_ns 10\n"), None);
     }
 
     #[test]

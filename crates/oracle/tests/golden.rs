@@ -4,6 +4,7 @@
 //! Every folder under `oracle/golden` is replayed; a new folder is a new test. The engine's checker walks the whole
 //! machine on the way.
 
+use kontig_oracle::Recording;
 use kontig_oracle::replay::{Care, Compared};
 use kontig_oracle::verify::{Verdict, verify_with};
 use std::path::{Path, PathBuf};
@@ -139,4 +140,25 @@ fn linux_6_1_takes_the_same_pages_in_the_same_order_under_pressure() {
         let figures = (compared.operations, compared.lru_pages, compared.events);
         assert_eq!(figures, (operations, pages, events), "{name}");
     }
+}
+
+#[test]
+fn since_6_15_the_kernel_counts_the_pages_of_whole_free_pageblocks_as_the_engine_does() {
+    let mut states = 0;
+    for name in ["7.2", "7.3"].into_iter().flat_map(all_of) {
+        let rec = Recording::open(&golden().join(&name)).unwrap_or_else(|e| panic!("{e}"));
+        for part in rec.parts().unwrap_or_else(|e| panic!("{e}")) {
+            let file = part.before("snap");
+            let text = rec.text(&file).unwrap_or_else(|e| panic!("{e}"));
+            // The zone's second counter.
+            let counters = text.lines().find_map(|l| l.strip_prefix("VMSTAT ")).expect("a zone has counters");
+            let counted: i64 = counters.split(' ').nth(1).expect("it has two").parse().expect("a number");
+            let machine = rec.machine(part).unwrap_or_else(|e| panic!("{e}"));
+            // Normal, the last one where there are two.
+            let zone = machine.zones().last().expect("it has zones");
+            assert_eq!(zone.free_pages_in_blocks(), counted, "{name}/{file}");
+            states += 1;
+        }
+    }
+    assert!(states >= 35, "{states} states");
 }

@@ -6,11 +6,13 @@
 
 mod error;
 mod file;
+mod kernel;
 mod nearest;
 mod switch;
 
 pub use error::ProfileError;
 pub use file::{check, read};
+pub use kernel::of_kernel;
 pub use nearest::nearest;
 pub use switch::{Fit, Switch, switches};
 

@@ -29,6 +29,8 @@ pub enum Step {
     AdviseHuge(Area),
     /// Write to pages, in order: from this one on, so many.
     Touch(Area, u32, u32),
+    /// Read pages, in order: from this one on, so many.
+    Load(Area, u32, u32),
     /// Write to pages of a range at random.
     TouchRandom(Area, Random),
     /// Unmap it.
@@ -82,6 +84,7 @@ impl fmt::Display for Step {
             Step::Map(area, pages) => write!(f, "map {area} {pages}"),
             Step::AdviseHuge(area) => write!(f, "advise-huge {area}"),
             Step::Touch(area, first, pages) => write!(f, "touch {area} {first} {pages}"),
+            Step::Load(area, first, pages) => write!(f, "load {area} {first} {pages}"),
             Step::TouchRandom(area, random) => write!(f, "touch-random {area} {random}"),
             Step::Unmap(area) => write!(f, "unmap {area}"),
             Step::Read(file, first, pages) => write!(f, "read {file} {first} {pages}"),

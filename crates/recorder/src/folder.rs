@@ -117,6 +117,18 @@ pub(super) fn write(
     std::fs::rename(&unfinished.0, out).map_err(about_file(out, "give a finished recording this name"))
 }
 
+/// The first of these files that is not in the folder with the same bytes.
+pub(super) fn differing(out: &Path, files: &[(String, Vec<u8>)]) -> Result<Option<String>, RecordError> {
+    for (name, bytes) in files {
+        let path = out.join(format!("{name}.xz"));
+        let packed = std::fs::read(&path).map_err(about_file(&path, "read"))?;
+        if packed != pack(bytes).map_err(about_file(&path, "compress"))? {
+            return Ok(Some(name.clone()));
+        }
+    }
+    Ok(None)
+}
+
 fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut writer = XzWriter::new(Vec::new(), XzOptions::with_preset(PRESET))?;
     writer.write_all(bytes)?;
@@ -201,6 +213,18 @@ mod tests {
         let opened = kontig_oracle::Recording::open(&out).expect("a recording");
         assert_eq!((opened.about.version.as_str(), opened.about.seed), ("6.1.192", Some(1)));
         assert_eq!(std::fs::read_dir(dir.path().join("a")).expect("there").count(), 1);
+    }
+
+    #[test]
+    fn a_second_boot_is_compared_byte_by_byte() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (out, stop) = (dir.path().join("r"), AtomicBool::new(false));
+        let file = |text: &str| vec![("x.txt".to_string(), text.as_bytes().to_vec())];
+        write(&out, &about(), &file("hello"), &control(&stop)).expect("written");
+        assert_eq!(differing(&out, &file("hello")), Ok(None));
+        assert_eq!(differing(&out, &file("hallo")), Ok(Some("x.txt".into())));
+        let gone = differing(&dir.path().join("s"), &file("hello")).expect_err("not there").to_string();
+        assert!(gone.contains("x.txt.xz: cannot read"), "{gone}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ const STEPS: &str = "steps.txt";
 /// Everything that was sent, one text after the other.
 const STATES: &str = "states.txt";
 /// What is sent at each phase.
-const KINDS: [&str; 6] = ["vmstat", "zoneinfo", "buddyinfo", "pagetypeinfo", "meminfo", "extfrag"];
+const KINDS: [&str; 7] = ["clock", "vmstat", "zoneinfo", "buddyinfo", "pagetypeinfo", "meminfo", "extfrag"];
 /// The disk with the files, in MiB: room for the largest file and what the file system keeps of it.
 const FILES_MIB: u32 = 1280;
 /// A disk lies behind the memory of the kernel, from here on.
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(plan.folder_name(Series::V7_2), "7.2-guest-anon-seed3");
         let expected = plan.expected();
         assert_eq!(expected.len(), 5 * KINDS.len());
-        assert_eq!((expected[0].as_str(), expected[29].as_str()), ("start.vmstat", "unmapped.extfrag"));
+        assert_eq!((expected[0].as_str(), expected[34].as_str()), ("start.clock", "unmapped.extfrag"));
         assert!(plan.parameters().contains("MODULE=guest=1\n"), "{}", plan.parameters());
     }
 

@@ -135,6 +135,23 @@ impl Ready<'_> {
     pub fn record(&self, plan: &Plan, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
         let start = Instant::now();
         folder::check(out)?;
+        let files = self.boot(plan, control)?;
+        let about = folder::About::new(plan, self.kernel, &self.qemu);
+        folder::write(out, &about, &files, control)?;
+        let files = files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
+        Ok(Made { folder: out.to_path_buf(), kernel: self.kernel.release.clone(), files, took: start.elapsed() })
+    }
+
+    /// Boots once more for a recording that is there; the first of its files that has other bytes, if one has.
+    ///
+    /// # Errors
+    /// In one line: what is missing or went wrong, and where to look.
+    pub fn again(&self, plan: &Plan, out: &Path, control: &Control<'_>) -> Result<Option<String>, RecordError> {
+        folder::differing(out, &self.boot(plan, control)?)
+    }
+
+    /// The files of one boot.
+    fn boot(&self, plan: &Plan, control: &Control<'_>) -> Result<Vec<(String, Vec<u8>)>, RecordError> {
         let work = folder::Work::new()?;
         let machine = qemu::Machine {
             kernel: self.kernel.image.clone(),
@@ -149,11 +166,7 @@ impl Ready<'_> {
         let sent = run_to_the_end(&self.qemu, &machine, plan, control)?;
 
         control.at(Stage::Writing)?;
-        let about = folder::About::new(plan, self.kernel, &self.qemu);
-        let files = plan.files(sent.files)?;
-        folder::write(out, &about, &files, control)?;
-        let files = files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
-        Ok(Made { folder: out.to_path_buf(), kernel: self.kernel.release.clone(), files, took: start.elapsed() })
+        plan.files(sent.files)
     }
 }
 

@@ -155,7 +155,7 @@ costs! {
         write_back;
         /// Putting a page that was just allocated into the page cache, and making it ready when it has been read.
         cache_page;
-        /// Mapping a page of a file, one of those around a fault.
+        /// Mapping a page of a file, one of those around a fault; or unmapping a page that stays where it is.
         map_page;
         /// A write fault on a page that was shared and is no longer.
         reuse_page;

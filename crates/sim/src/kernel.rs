@@ -94,7 +94,8 @@ impl Kernel {
         if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
             self.charge_work(now);
         }
-        self.run_swap_errands();
+        // Handed to the disk by who reclaims, page by page.
+        *now += ns(self.run_swap_errands() * self.costs.write_back);
         let splits = std::mem::take(&mut self.pages.splits);
         self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
         self.mem.vmstat_mut().add(VmEvent::ThpSplitPage, splits);

@@ -107,6 +107,16 @@ impl Program for FaultLoop {
 }
 
 impl FaultLoop {
+    /// One that touches the first pages of memory that is mapped, and records what they take as these.
+    pub(crate) fn over(region: Region, pages: u32, (base, huge): (Latencies, Latencies)) -> FaultLoop {
+        FaultLoop { pages, advised: false, region: Some(region), next: 0, huge, base }
+    }
+
+    /// What base and huge faults have taken.
+    pub(crate) fn took(&self) -> (&Latencies, &Latencies) {
+        (&self.base, &self.huge)
+    }
+
     fn touch(&mut self, region: Region, todo: &mut Batch) {
         if self.next == self.pages {
             return;

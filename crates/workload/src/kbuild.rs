@@ -7,8 +7,8 @@
 //! programs that built a real kernel (`kbuild/measured.rs`). Left out are the subordinate makes and
 //! the directories' archives; `make` forks, where a newer one has a child borrow its memory until it executes.
 //!
-//! The sources lie on the first disk before anything runs. A build that follows another begins with `make clean`, which
-//! is not timed.
+//! The sources lie on the first disk before anything runs. A build of a part of a kernel takes up somewhere in the tree,
+//! another place each time. It begins with `make clean` of that part, which is not timed.
 
 mod measured;
 mod unit;
@@ -17,7 +17,7 @@ use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::process_script::Script;
 use kontig_program::{Batch, Figure, FileName, Op, Outcome, Program, SplitMix64, Value};
-use measured::{ALL_UNITS, HEADERS, MAKE_PAGES, PROGRAMS, SIZES};
+use measured::{ALL_UNITS, HEADERS, LINKS, MAKE_PAGES, PROGRAMS, SIZES};
 use serde::{Deserialize, Serialize};
 use unit::{Tree, linked};
 
@@ -49,11 +49,13 @@ impl Benchmark for Kbuild {
         if self.jobs == 0 {
             return Err("jobs = 0: at least one is compiled at a time".into());
         }
+        let mut random = SplitMix64::new(start.seed);
         Ok(Make {
             tree: Tree(self.tree),
+            first: if self.units == ALL_UNITS { 0 } else { random.below(ALL_UNITS) },
             units: self.units,
             jobs: self.jobs,
-            random: SplitMix64::new(start.seed),
+            random,
             stage: Stage::Map,
             next: 0,
             running: 0,
@@ -90,7 +92,7 @@ impl Benchmark for Kbuild {
         let tree = Tree(self.tree);
         let programs = PROGRAMS.iter().map(|program| (program.file(), program.file_pages()));
         let headers = (0..HEADERS).map(|header| (tree.header(header), tree.header_pages(header)));
-        let sources = (0..self.units).map(|unit| (tree.source(unit), tree.size(unit).source_pages()));
+        let sources = (0..ALL_UNITS).map(|unit| (tree.source(unit), tree.size(unit).source_pages()));
         programs.chain(headers).chain(sources).collect()
     }
 
@@ -121,6 +123,8 @@ enum Stage {
 #[derive(Clone)]
 pub struct Make {
     tree: Tree,
+    /// The first unit, and how many: behind the last of the tree comes its first.
+    first: u32,
     units: u32,
     jobs: u32,
     random: SplitMix64,
@@ -142,6 +146,11 @@ impl Make {
         todo.push(Op::Fork(Box::new(child)));
     }
 
+    /// The `i`th unit of the build.
+    fn unit(&self, i: u32) -> u32 {
+        (self.first + i) % ALL_UNITS
+    }
+
     fn learn(&mut self, done: &[Outcome]) {
         for outcome in done {
             if let Value::Ended { killed, .. } = outcome.value {
@@ -155,17 +164,21 @@ impl Make {
     /// opened first, which makes it.
     fn clean(&mut self, done: &[Outcome], todo: &mut Batch) {
         let end = (self.next + AT_ONCE).min(self.units + 1);
-        let (tree, units) = (self.tree, self.units);
-        let names = (self.next..end).map(|i| if i < units { tree.object(i) } else { tree.kernel() });
+        let object = |i: u32| self.tree.object(self.unit(i));
+        let names = (self.next..end).flat_map(|i| match i < self.units {
+            true => vec![object(i), self.tree.dependencies(self.unit(i))],
+            false => (0..LINKS).map(|pass| self.tree.kernel(pass)).collect(),
+        });
+        let names: Vec<FileName> = names.collect();
         let opened = done.iter().filter_map(|outcome| match outcome.value {
             Value::File(file) => Some(Op::Close(file)),
             _ => None,
         });
         todo.extend(opened);
         if todo.is_empty() {
-            todo.extend(names.map(|name| Op::Open { name, create: true }));
+            todo.extend(names.into_iter().map(|name| Op::Open { name, create: true }));
         } else {
-            todo.extend(names.map(Op::Unlink));
+            todo.extend(names.into_iter().map(Op::Unlink));
             self.next = end;
         }
     }
@@ -173,7 +186,7 @@ impl Make {
     /// As many are compiled as may be at once; when one is, the next begins.
     fn compile(&mut self, todo: &mut Batch) {
         while self.running < self.jobs && self.next < self.units {
-            let child = unit::compiled(self.tree, self.next, &mut self.random);
+            let child = unit::compiled(self.tree, self.unit(self.next), &mut self.random);
             self.next += 1;
             self.fork(child, todo);
         }
@@ -206,7 +219,8 @@ impl Program for Make {
                     self.compile(todo);
                     if todo.is_empty() {
                         self.stage = Stage::Link;
-                        self.fork(linked(self.tree, self.units), todo);
+                        let units: Vec<u32> = (0..self.units).map(|i| self.unit(i)).collect();
+                        self.fork(linked(self.tree, &units), todo);
                         todo.push(Op::WaitAny);
                     }
                 }
@@ -269,7 +283,13 @@ mod tests {
         let first_fork = ops.iter().position(|op| matches!(op, Op::Fork(_))).expect("units are compiled");
         let removed: Vec<&Op> = ops[..first_fork].iter().filter(|op| matches!(op, Op::Unlink(_))).collect();
         let tree = Tree(0);
-        let expected = [tree.object(0), tree.object(1), tree.object(2), tree.kernel()].map(Op::Unlink);
+        let make = kbuild(3, 1).program(&Start::default()).expect("it can be read");
+        let of_unit = |i: u32| [tree.object(make.unit(i)), tree.dependencies(make.unit(i))];
+        let expected = (0..3)
+            .flat_map(of_unit)
+            .chain((0..LINKS).map(|pass| tree.kernel(pass)))
+            .map(Op::Unlink)
+            .collect::<Vec<_>>();
         assert_eq!(removed, expected.iter().collect::<Vec<_>>());
     }
 
@@ -298,7 +318,7 @@ mod tests {
         let left: Vec<FileName> = created.difference(&removed.collect()).copied().collect();
         let laid: BTreeSet<FileName> = kbuild(1, 1).files().into_iter().map(|(name, _)| name).collect();
         let new: Vec<FileName> = left.into_iter().filter(|name| !laid.contains(name)).collect();
-        assert_eq!(new, [tree.object(0)]);
+        assert_eq!(new, [tree.object(0), tree.dependencies(0)]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::forking_store::ForkingStore;
 use crate::fragmenter::Fragment;
 use crate::guests::Guests;
 use crate::heap::Heap;
+use crate::highalloc::HighAlloc;
 use crate::huge_faults::HugeFaults;
 use crate::hugealloc::HugeAlloc;
 use crate::kbuild::Kbuild;
@@ -14,7 +15,9 @@ use crate::mmap_latency::MmapLatency;
 use crate::scenario::Task;
 use crate::steps::Steps;
 use crate::thp_bursts::ThpBursts;
+use crate::thpscale::Thpscale;
 use crate::unmovable::FragmentUnmovable;
+use crate::usemem::Usemem;
 use crate::watch::Watch;
 use crate::young_generation::YoungGeneration;
 use serde::{Deserialize, Serialize};
@@ -43,6 +46,10 @@ pub enum Kind {
     Steps(Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(MmapLatency),
+    /// Processes go over memory and a file with more and more threads.
+    Usemem(Usemem),
+    /// Threads fault in huge pages where half of each is free.
+    Thpscale(Thpscale),
     /// A job of fio writes many small files or reads them at random.
     Fio(Fio),
     /// A process touches memory, huge page by huge page.
@@ -57,6 +64,8 @@ pub enum Kind {
     YoungGeneration(YoungGeneration),
     /// Virtual machines come and go.
     Guests(Guests),
+    /// A driver asks for huge pages at a fixed pace, pass after pass.
+    Highalloc(HighAlloc),
 }
 
 impl Kind {
@@ -81,6 +90,8 @@ impl Kind {
             Kind::Churn(b) => Task::new(b),
             Kind::Steps(b) => Task::new(b),
             Kind::MmapLatency(b) => Task::new(b),
+            Kind::Usemem(b) => Task::new(b),
+            Kind::Thpscale(b) => Task::new(b),
             Kind::Fio(b) => Task::new(b),
             Kind::HugeFaults(b) => Task::new(b),
             Kind::Kbuild(b) => Task::new(b),
@@ -88,6 +99,7 @@ impl Kind {
             Kind::ForkingStore(b) => Task::new(b),
             Kind::YoungGeneration(b) => Task::new(b),
             Kind::Guests(b) => Task::new(b),
+            Kind::Highalloc(b) => Task::new(b),
         })
     }
 }

@@ -15,6 +15,7 @@ pub mod forking_store;
 pub mod fragmenter;
 pub mod guests;
 pub mod heap;
+pub mod highalloc;
 pub mod huge_faults;
 pub mod hugealloc;
 pub mod kbuild;
@@ -23,7 +24,9 @@ pub mod pattern;
 pub mod scenario;
 pub mod steps;
 pub mod thp_bursts;
+pub mod thpscale;
 pub mod unmovable;
+pub mod usemem;
 pub mod watch;
 pub mod young_generation;
 

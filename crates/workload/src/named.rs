@@ -54,7 +54,7 @@ pub const WORKLOADS: &[Named] = &[
         "fragment memory, then allocate huge pages on four CPUs while a process replaces its memory",
         BUSY,
     ),
-    on("kbuild", "box-2g", "build an eighth of a Linux kernel, eight files at a time", KBUILD),
+    on("kbuild", "box-2g", "build an eighth of a Linux kernel whose tree was just unpacked", KBUILD),
     on(
         "kbuild+hugealloc",
         "box-2g",
@@ -65,7 +65,109 @@ pub const WORKLOADS: &[Named] = &[
     on("java", "box-2g", "allocate through a Java heap's young generation beside a page cache that fills", JAVA),
     on("forking-store", "box-2g", "an in-memory store forks to save itself while it is written to", FORKING_STORE),
     on("guests", "box-2g", "virtual machines of several sizes come and go", GUESTS),
+    on(
+        "stress-highalloc",
+        "xeon-4g",
+        "take 95 % of memory as huge pages in three passes, two of them beside ten kernel builds",
+        STRESS_HIGHALLOC,
+    ),
 ];
+
+/// MMTests' stress-highalloc at its commit d15fa84b, as far as a scenario can say it: the builds are `make -j1` of ten trees (memory
+/// in MB / 400, and one), which have gone on for 300 s; passes 1 and 2 run beside them; after 180 s a file as large as memory is written, read and
+/// removed and caches are dropped before pass 3. The builds begin together, and stop where MMTests kills them; `vm.min_free_kbytes` stays.
+const STRESS_HIGHALLOC: &str = r#"
+[[phase]]
+name = "under load"
+measured = true
+
+[[phase.task]]
+name = "highalloc"
+run = { kind = "highalloc", gfp = "GFP_HIGHUSER_MOVABLE|__GFP_NOWARN", attempts = 1893, passes = 2, after_s = 300 }
+
+[[phase.task]]
+name = "build 0"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 0 }
+
+[[phase.task]]
+name = "build 1"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 1 }
+
+[[phase.task]]
+name = "build 2"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 2 }
+
+[[phase.task]]
+name = "build 3"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 3 }
+
+[[phase.task]]
+name = "build 4"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 4 }
+
+[[phase.task]]
+name = "build 5"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 5 }
+
+[[phase.task]]
+name = "build 6"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 6 }
+
+[[phase.task]]
+name = "build 7"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 7 }
+
+[[phase.task]]
+name = "build 8"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 8 }
+
+[[phase.task]]
+name = "build 9"
+beside = true
+copies = 1
+run = { kind = "kbuild", units = 2886, jobs = 1, tree = 9 }
+
+[[phase]]
+name = "rest"
+seconds = 180
+
+[[phase]]
+name = "empty"
+
+[[phase.task]]
+run = { kind = "steps", steps = [
+    { do = "write", file = 1, size = "4 GiB", piece = "1 MiB" },
+    { do = "read", file = 1, size = "4 GiB", piece = "1 MiB" },
+    { do = "unlink", file = 1 },
+    { do = "drop-caches" },
+] }
+
+[[phase]]
+name = "rested"
+measured = true
+
+[[phase.task]]
+name = "highalloc"
+run = { kind = "highalloc", gfp = "GFP_HIGHUSER_MOVABLE|__GFP_NOWARN", attempts = 1893 }
+"#;
 
 const FILE_SERVER: &str = r#"
 [[phase]]
@@ -132,6 +234,13 @@ run = { kind = "guests", sizes = ["128 MiB", "256 MiB", "512 MiB"], at_once = 4,
 
 const KBUILD: &str = r#"
 [[phase]]
+name = "unpack"
+
+[[phase.task]]
+copies = 1
+run = { kind = "steps", steps = [{ do = "write", file = 1, size = "1500 MiB", piece = "128 KiB" }, { do = "sync" }] }
+
+[[phase]]
 name = "measure"
 measured = true
 
@@ -142,18 +251,25 @@ run = { kind = "kbuild", jobs = 8 }
 
 const KBUILD_HUGEALLOC: &str = r#"
 [[phase]]
+name = "unpack"
+
+[[phase.task]]
+copies = 1
+run = { kind = "steps", steps = [{ do = "write", file = 1, size = "1500 MiB", piece = "128 KiB" }, { do = "sync" }] }
+
+[[phase]]
 name = "measure"
 measured = true
 
 [[phase.task]]
 name = "kbuild"
 copies = 1
-run = { kind = "kbuild", jobs = 8 }
+run = { kind = "kbuild", jobs = 16 }
 
 [[phase.task]]
 name = "hugealloc"
 copies = 1
-run = { kind = "thp-bursts", size = "128 MiB", bursts = 134, every_ms = 184 }
+run = { kind = "thp-bursts", size = "512 MiB", bursts = 33, every_ms = 735 }
 "#;
 
 const BUSY: &str = r#"

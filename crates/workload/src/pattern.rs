@@ -37,6 +37,14 @@ pub struct Player {
     killed: u32,
     /// The phase at which it rests.
     resting: Option<&'static str>,
+    /// A phase begins with its next step.
+    begins: bool,
+    /// When the last operation ended.
+    now_ns: u64,
+    /// When it went on after the phase before this one.
+    since_ns: u64,
+    /// How long the last phase took.
+    took_ns: u64,
 }
 
 #[derive(Clone)]
@@ -66,9 +74,17 @@ impl Player {
             children: 0,
             killed: 0,
             resting: None,
+            begins: true,
+            now_ns: 0,
+            since_ns: 0,
+            took_ns: 0,
         }
     }
 
+    /// ns from the phase before to the one at which it rests.
+    pub fn took_ns(&self) -> u64 {
+        self.took_ns
+    }
     /// The phase at which it waits to be let go on.
     pub fn resting(&self) -> Option<&'static str> {
         self.resting
@@ -105,6 +121,7 @@ impl Player {
                 self.killed += u32::from(killed);
             }
         }
+        self.now_ns = done.last().map_or(self.now_ns, |outcome| outcome.end_ns);
         let last = done.last().map(|outcome| outcome.value);
         match (std::mem::replace(&mut self.awaited, Awaited::Nothing), last) {
             (Awaited::Map(area), Some(Value::Region(region))) => self.areas[usize::from(area)] = Some(region),
@@ -164,6 +181,8 @@ impl Player {
         match step {
             Step::Phase(name) => {
                 self.resting = Some(name);
+                self.took_ns = self.now_ns - self.since_ns;
+                self.begins = true;
                 todo.push(Op::Sleep(REST_NS));
             }
             // It is there already, and the end is where a child stops.
@@ -174,6 +193,7 @@ impl Player {
             }
             Step::AdviseHuge(area) => todo.push(Op::AdviseHuge(self.whole(area))),
             Step::Touch(area, first, pages) => todo.push(Op::Touch(self.pages(area, first, pages))),
+            Step::Load(area, first, pages) => todo.push(Op::Load(self.pages(area, first, pages))),
             Step::TouchRandom(area, random) => {
                 let all = self.whole(area);
                 return self.some(random.count, todo, |within| {
@@ -223,6 +243,9 @@ impl Program for Player {
         self.learn(done);
         if self.resting.is_some() {
             return todo.push(Op::Sleep(REST_NS));
+        }
+        if std::mem::take(&mut self.begins) {
+            self.since_ns = self.now_ns;
         }
         while todo.is_empty() {
             let Some(step) = self.steps.get(self.at).copied() else { return };
@@ -303,6 +326,23 @@ mod tests {
         let is = |i: usize, word: &str| format!("{:?}", ops[i]).starts_with(word);
         assert!(is(0, "Fork") && is(1, "Fork") && is(2, "WaitAny") && is(3, "Sleep(2000)") && is(4, "WaitAny"));
         assert_eq!(ops.len(), 5);
+    }
+
+    #[test]
+    fn a_phase_takes_as_long_as_its_steps_without_the_rest() {
+        let steps = vec![Step::Phase("start"), Step::Sleep(1), Step::Sleep(2), Step::Phase("end")];
+        let (mut player, mut todo) = (Player::new(steps), Batch::new());
+        let mut ended = |player: &mut Player, start_ns, end_ns| {
+            player.next(&[Outcome { value: Value::Unit, start_ns, end_ns }], &mut todo);
+            while todo.pop().is_some() {}
+        };
+        ended(&mut player, 500, 500);
+        ended(&mut player, 500, 900);
+        player.go_on();
+        ended(&mut player, 900, 1300);
+        ended(&mut player, 1300, 1310);
+        ended(&mut player, 1310, 1330);
+        assert_eq!((player.resting(), player.took_ns()), (Some("end"), 30));
     }
 
     #[test]

@@ -352,7 +352,8 @@ fn smaller(kind: &mut Kind) {
     match kind {
         Kind::Heap(heap) => heap.size = "32 MiB".into(),
         Kind::Kbuild(build) => build.units = 2,
-        Kind::ThpBursts(bursts) => bursts.bursts = 2,
+        Kind::ThpBursts(bursts) => (bursts.bursts, bursts.size) = (2, "8 MiB".into()),
+        Kind::Highalloc(driver) => (driver.attempts, driver.after_s) = (3, 0.1),
         Kind::ForkingStore(store) => (store.size, store.requests) = ("4 MiB".into(), 100),
         Kind::YoungGeneration(heap) => heap.collections = 2,
         Kind::Guests(guests) => (guests.guests, guests.lives_s) = (5, 0.1),

@@ -1,8 +1,12 @@
 //! The commands about a real host: a file each, and what they share.
 
+pub mod age;
+pub mod check;
+pub mod explain;
 pub mod grid;
 pub mod host;
-pub mod number;
+pub mod prepare;
+pub mod snapshot;
 pub mod status;
 
 use crate::Ending;
@@ -16,4 +20,11 @@ pub fn not_read(command: &str, error: &ReadError) -> Result<Ending, LabError> {
         return Ok(Ending::Unpermitted);
     }
     Err(Failed::Run { run: command.into(), reason: error.to_string() }.into())
+}
+
+/// A document as JSON, its fields in the order of their type; with `line`, in one line.
+fn document(document: &impl serde::Serialize, line: bool) -> String {
+    let text = if line { serde_json::to_string(document) } else { serde_json::to_string_pretty(document) };
+    // Every field is a number, a text or a list of such, which can all be written.
+    text.unwrap_or_default() + "\n"
 }

@@ -1,11 +1,14 @@
 //! `kontig oracle guest`: what real kernels counted while a program took the steps of a pattern, beside what the laboratory counts
 //! when the same steps are taken on the same machine.
 
+mod page;
+
 use crate::Ending;
 use clap::Args;
-use kontig_lab::guest::{Booted, Counted, MACHINE, play};
-use kontig_lab::{AskedWrongly, LabError};
-use kontig_oracle::guest::compare::{Row, Spread, Verdict, rows};
+use kontig_lab::guest::boot::{Booted, BootedZone, OfType};
+use kontig_lab::guest::{Counted, MACHINE, play};
+use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_oracle::guest::compare::{Row, Spread, Verdict, rows, times};
 use kontig_oracle::guest::{Guest, State, find};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -15,11 +18,13 @@ pub const HELP: &str = "Examples:\n  \
     kontig oracle guest                                  every recording under oracle/guest/recorded\n  \
     kontig oracle guest --pattern anon --kernel 6.1\n  \
     kontig oracle guest --no-lab                         the kernels' side alone\n  \
+    kontig oracle guest --out docs/pressure.md           the page of the project, made anew\n  \
     kontig oracle record guest-anon --kernel 6.1 --seed 6 && kontig oracle guest recordings/6.1-guest-anon-seed6\n\n\
     Each recording's steps are taken in the laboratory too, on machine guest-512m with the zones the kernel had, under the \
     profile of the kernel's series. A row has the mean over the seeds and, in brackets, the least and the most. Events are \
     counted from the first phase to the last; levels (nr_*) are averaged over the phases' ends. 'inside' is within 15 % of the \
-    kernel's mean, for extfrag* within a factor of 2; '-' is what the laboratory does not count.\n\n\
+    kernel's mean, for extfrag* within a factor of 2; how long phases take is shown \
+    and not judged; '-' is what the laboratory does not count.\n\n\
     Exit codes: 0 done, whether inside or outside; 2 no such folder, or a malformed recording; 1 failed otherwise.";
 
 /// Where the project's are.
@@ -31,7 +36,7 @@ pub struct GuestArgs {
     /// Folders of recordings (default: all under oracle/guest/recorded)
     #[arg(value_name = "DIR")]
     recordings: Vec<PathBuf>,
-    /// Only this pattern: file, anon, fork or mixed
+    /// Only this pattern: file, anon, fork, mixed or costs
     #[arg(long, value_name = "NAME")]
     pattern: Option<String>,
     /// Only this kernel: 6.1 or 7.2
@@ -40,6 +45,9 @@ pub struct GuestArgs {
     /// Show what the kernels counted, and run nothing
     #[arg(long)]
     no_lab: bool,
+    /// Write the page of the project here, as Markdown, instead of showing tables
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    out: Option<PathBuf>,
     /// Print one JSON document (schema kontig.guest/1) instead of tables
     #[arg(long)]
     json: bool,
@@ -71,10 +79,16 @@ pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
         if !args.no_lab {
             group.lab = in_the_laboratory(&group.guests)?;
         }
-        match args.json {
-            true => documents.push(group.as_json()),
-            false => crate::print(&group.table())?,
+        if args.json {
+            documents.push(group.as_json());
+        } else if args.out.is_none() {
+            crate::print(&group.table())?;
         }
+    }
+    if let Some(out) = &args.out {
+        let failed = |e: std::io::Error| Failed::Write { path: out.display().to_string(), reason: e.to_string() };
+        std::fs::write(out, page::markdown(&groups)).map_err(failed)?;
+        return Ok(Ending::Done);
     }
     if args.json {
         crate::print(&format!(
@@ -129,11 +143,7 @@ fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
     for guest in guests {
         let Some(pattern) = find(&guest.pattern) else { continue };
         let profile = kontig_lab::catalog::profile(&guest.series)?;
-        let booted = Booted {
-            zones: guest.zones.iter().map(|zone| zone.spec.clone()).collect(),
-            taken: guest.zones.iter().map(|zone| zone.taken).sum(),
-        };
-        match play(&machine, &booted, profile, pattern.steps(guest.seed)) {
+        match play(&machine, &booted(guest), profile, pattern.steps(guest.seed)) {
             Ok(counted) => runs.push(counted.into_iter().map(state).collect()),
             // What one pattern cannot do is said in its table; the others go on.
             Err(e @ LabError::Failed(_)) => return Ok(Lab::Failed(e.to_string())),
@@ -143,18 +153,61 @@ fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
     Ok(Lab::Runs(runs))
 }
 
+/// The machine as the kernel had it when counting began.
+fn booted(guest: &Guest) -> Booted {
+    let zone = |zone: &kontig_oracle::guest::BootedZone| {
+        let of_type = |&(migratetype, blocks, free)| OfType { migratetype, blocks, free };
+        BootedZone { spec: zone.spec.clone(), taken: zone.taken, types: zone.types.iter().map(of_type).collect() }
+    };
+    let sum = |of: fn(&kontig_oracle::guest::BootedZone) -> u64| guest.zones.iter().map(of).sum::<u64>() as u32;
+    Booted {
+        zones: guest.zones.iter().map(zone).collect(),
+        anon: sum(|zone| zone.anon),
+        on_cpus: sum(|zone| zone.on_cpus),
+    }
+}
+
 fn state(counted: Counted) -> State {
-    State { phase: counted.phase.into(), counters: counted.counters }
+    State { phase: counted.phase.into(), counters: counted.counters, took_ns: counted.took_ns }
 }
 
 impl Group {
-    fn rows(&self) -> Vec<Row> {
-        let kernel: Vec<&[State]> = self.guests.iter().map(|guest| guest.states.as_slice()).collect();
-        let lab: Vec<&[State]> = match &self.lab {
+    /// Both sides: a run for each seed.
+    fn runs(&self) -> (Vec<&[State]>, Vec<&[State]>) {
+        let kernel = self.guests.iter().map(|guest| guest.states.as_slice()).collect();
+        let lab = match &self.lab {
             Lab::Runs(runs) => runs.iter().map(Vec::as_slice).collect(),
             Lab::NotAsked | Lab::Failed(_) => Vec::new(),
         };
+        (kernel, lab)
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let (kernel, lab) = self.runs();
         rows(&kernel, &lab)
+    }
+
+    fn times(&self) -> Vec<Row> {
+        let (kernel, lab) = self.runs();
+        times(&kernel, &lab)
+    }
+
+    /// What was counted up to each phase's end, as means over the seeds.
+    fn phases(&self) -> Vec<Value> {
+        let (kernel, lab) = self.runs();
+        let mean = |runs: &[&[State]], i: usize, name: &str| {
+            let counts = runs.iter().map(|run| run.get(i)?.counters.get(name)).collect::<Option<Vec<u64>>>()?;
+            (!counts.is_empty()).then(|| counts.iter().sum::<u64>() as f64 / counts.len() as f64)
+        };
+        let phase = |(i, state): (usize, &State)| {
+            let counters: serde_json::Map<String, Value> = state
+                .counters
+                .names()
+                .map(|name| (name.to_string(), json!([mean(&kernel, i, name), mean(&lab, i, name)])))
+                .collect();
+            json!({ "phase": state.phase, "kernel_and_laboratory": counters })
+        };
+        kernel[0].iter().enumerate().map(phase).collect()
     }
 
     fn seeds(&self) -> Vec<u64> {
@@ -185,6 +238,13 @@ impl Group {
                 format!("{:<32} {:>28} {lab:>28} {ratio:>7}  {verdict}", row.counter, in_words(row.kernel)).trim_end();
             out.push('\n');
         }
+        for row in self.times() {
+            let ms = |s: Spread| in_words(Spread { mean: s.mean / 1e6, least: s.least / 1e6, most: s.most / 1e6 });
+            let ratio = row.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}"));
+            let lab = row.lab.map_or("-".into(), ms);
+            let name = format!("ms of phase {}", row.counter);
+            out += &format!("{name:<32} {:>28} {lab:>28} {ratio:>7}\n", ms(row.kernel));
+        }
         let count = |verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
         let [inside, outside, missing] = [Verdict::Inside, Verdict::Outside, Verdict::Missing].map(count);
         out + &format!("{inside} inside, {outside} outside, {missing} not counted in the laboratory\n\n")
@@ -205,6 +265,14 @@ impl Group {
                 },
             })
         };
+        let time = |row: &Row| {
+            json!({
+                "phase": row.counter,
+                "kernel": spread(row.kernel),
+                "laboratory": row.lab.map(spread),
+                "ratio": row.ratio(),
+            })
+        };
         let missing = match &self.lab {
             Lab::NotAsked => Some("not asked"),
             Lab::Failed(why) => Some(why.as_str()),
@@ -217,6 +285,8 @@ impl Group {
             "seeds": self.seeds(),
             "laboratory_missing": missing,
             "rows": self.rows().iter().map(row).collect::<Vec<_>>(),
+            "phase_ns": self.times().iter().map(time).collect::<Vec<_>>(),
+            "phases": self.phases(),
         })
     }
 }

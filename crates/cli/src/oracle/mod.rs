@@ -31,7 +31,7 @@ pub enum OracleCommand {
 /// Carries out one of them.
 pub fn oracle(command: &OracleCommand) -> Result<Ending, LabError> {
     match command {
-        OracleCommand::Record(a) => record::record(a).map(|()| Ending::Done),
+        OracleCommand::Record(a) => record::record(a),
         OracleCommand::Verify(a) => verify::verify(a),
         OracleCommand::Fidelity(a) => fidelity::fidelity(a),
         OracleCommand::Guest(a) => guest::guest(a),

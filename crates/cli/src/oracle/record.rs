@@ -1,5 +1,6 @@
 //! `kontig oracle record`: a real kernel booted under emulation, and what its allocator did.
 
+use crate::Ending;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_lab::{AskedWrongly, Failed, LabError};
@@ -27,6 +28,7 @@ const HELP: &str = "Examples:
   kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/7.2 --set vm.defrag_mode=1
   kontig oracle record lru-file --seed 9 && kontig oracle verify recordings/6.1-lru-file
   kontig oracle record guest-anon --seeds 5 --out oracle/guest/recorded
+  kontig oracle record guest-anon --seeds 5 --out oracle/guest/recorded --again
   kontig oracle record trace mine.txt && kontig oracle verify recordings/6.1-mine
 
 A trace FILE is text, an operation a line ('#' starts a comment), or a recording's trace.bin, unpacked:
@@ -82,6 +84,9 @@ pub struct RecordArgs {
     /// guest-* only: record so many seeds, from --seed on; 'guest' is every pattern
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
+    /// Boot once more for a recording that is there already, and exit with 3 if a byte differs
+    #[arg(long)]
+    again: bool,
     /// Size of the requests of direct-* and kcompactd-order (default: 9)
     #[arg(long, value_name = "ORDER")]
     order: Option<u8>,
@@ -100,7 +105,7 @@ pub struct RecordArgs {
 }
 
 /// Runs `kontig oracle record`.
-pub fn record(a: &RecordArgs) -> Result<(), LabError> {
+pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
     let plans = plans(a)?;
     let kernel = Kernel::find(a.kernel, a.root.as_deref()).map_err(told)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -112,12 +117,29 @@ pub fn record(a: &RecordArgs) -> Result<(), LabError> {
     let print = |made: Result<Made, RecordError>| {
         bar.suspend(|| made.map_err(told).and_then(|made| crate::print(&summary(&made))))
     };
+    let differs = |ready: &Ready<'_>, plan: &Plan, out: &Path| -> Result<bool, LabError> {
+        let differing = ready.again(plan, out, &control).map_err(told)?;
+        let (folder, said) = match &differing {
+            None => (out.display(), "a second boot has given the same bytes".to_string()),
+            Some(file) => (out.display(), format!("a second boot has given another {file}")),
+        };
+        bar.suspend(|| crate::print(&format!("{folder}: {said}\n")))?;
+        Ok(differing.is_some())
+    };
     let done = match &plans[..] {
-        [(plan, out)] => print(kontig_recorder::record(plan, &kernel, out, &control)),
+        several if a.again => Ready::new(&kernel, &control).map_err(told).and_then(|ready| {
+            let mut any = false;
+            for (plan, out) in several {
+                any |= differs(&ready, plan, out)?;
+            }
+            Ok(if any { Ending::Different } else { Ending::Done })
+        }),
+        [(plan, out)] => print(kontig_recorder::record(plan, &kernel, out, &control)).map(|()| Ending::Done),
         // Of several, those that are there already are left as they are: whoever was interrupted goes on.
         several => Ready::new(&kernel, &control).map_err(told).and_then(|ready| {
             let mut missing = several.iter().filter(|(_, out)| !out.exists());
-            missing.try_for_each(|(plan, out)| print(ready.record(plan, out, &control)))
+            missing.try_for_each(|(plan, out)| print(ready.record(plan, out, &control)))?;
+            Ok(Ending::Done)
         }),
     };
     bar.finish_and_clear();
@@ -241,6 +263,7 @@ mod tests {
             seeds,
             order: None,
             events: false,
+            again: false,
             set: Vec::new(),
             out: None,
             root: None,
@@ -253,7 +276,7 @@ mod tests {
         let folders: Vec<String> = plans.iter().map(|(_, out)| out.display().to_string()).collect();
         assert_eq!(folders.len(), 2 * NAMED.len());
         assert_eq!(
-            (folders[0].as_str(), folders[7].as_str()),
+            (folders[0].as_str(), folders[8].as_str()),
             ("recordings/6.1-guest-file-seed3", "recordings/6.1-guest-mixed-seed4",)
         );
         for (experiment, seeds) in [("mixed", 2), ("guest-anon", 0)] {

@@ -4,7 +4,8 @@
 //! 2. Frames that the allocator was never given have no flag. A zone says how many there are (present less managed, less
 //!    those reserved at boot). They lie in long runs, so the longest runs without a flag are them, a pageblock at least.
 //! 3. A page on a CPU's list has no flag either. A zone says how many there are. They were freed among users' pages, so
-//!    the frames without a flag in the pageblocks with the fewest obstacles are them.
+//!    the frames without a flag in the pageblocks with the fewest obstacles are them; but not long runs of such frames,
+//!    which are buffers of the kernel's.
 //! 4. Free frames that touch form the largest aligned blocks: the allocator joins all buddies that are free.
 //! 5. The pageblocks with the most obstacles are those of types other than movable, as many as the kernel says there are.
 //!    Of those, the ones with the smallest share of slab are unmovable, the others reclaimable: what can be reclaimed in
@@ -60,7 +61,7 @@ pub(super) fn cached(frames: &mut [Frame], zone: &FoundZone, pages_per_block: us
     let mut blocks: Vec<(usize, usize)> = Vec::new();
     for start in (range.start / pages_per_block * pages_per_block..range.end).step_by(pages_per_block) {
         let own = start.max(range.start)..(start + pages_per_block).min(range.end);
-        let unknown = frames[own.clone()].iter().filter(|f| f.state() == State::Unknown).count();
+        let unknown = scattered(frames, own.clone()).count();
         let obstacles = frames[own].iter().filter(|f| f.state().is_obstacle()).count() - unknown;
         if unknown > 0 {
             blocks.push((obstacles, start));
@@ -69,14 +70,24 @@ pub(super) fn cached(frames: &mut [Frame], zone: &FoundZone, pages_per_block: us
     blocks.sort_unstable();
     for (_, start) in blocks {
         let own = start.max(range.start)..(start + pages_per_block).min(range.end);
-        for frame in frames[own].iter_mut().filter(|f| f.state() == State::Unknown) {
-            if left == 0 {
-                return;
-            }
-            *frame = Frame::head(State::Cached);
-            left -= 1;
-        }
+        let found: Vec<usize> = scattered(frames, own).take(left).collect();
+        left -= found.len();
+        found.into_iter().for_each(|pfn| frames[pfn] = Frame::head(State::Cached));
     }
+}
+
+/// From so many on, frames without a flag are a buffer: a CPU takes fewer at a time.
+const LONG_RUN: usize = 64;
+
+/// The frames of a range without a flag, long runs left out.
+fn scattered(frames: &[Frame], range: Range<usize>) -> impl Iterator<Item = usize> {
+    let mut at = range.start;
+    frames[range].chunk_by(|a, b| a.state() == b.state()).flat_map(move |run| {
+        let start = at;
+        at += run.len();
+        let wanted = run[0].state() == State::Unknown && run.len() < LONG_RUN;
+        if wanted { start..at } else { start..start }
+    })
 }
 
 /// Rule 4.

@@ -222,6 +222,11 @@ impl Snapshot {
     }
 }
 
+/// Bytes of a page of the host this runs on.
+pub fn host_page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
+
 /// Pages of the largest block that may start at `pfn`, has at most `room` pages and at most `max_order`.
 pub fn largest_block(pfn: usize, room: usize, max_order: usize) -> usize {
     let aligned = if pfn == 0 { max_order } else { (pfn.trailing_zeros() as usize).min(max_order) };

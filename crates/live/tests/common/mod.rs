@@ -1,4 +1,5 @@
 //! Recorded hosts as trees of files.
+#![allow(dead_code)] // each test file is a program of its own and uses a part
 
 use kontig_live::Roots;
 use std::path::Path;
@@ -17,7 +18,7 @@ pub struct Tree {
 impl Tree {
     /// A kernel's host. Its process `self` is found as 4242.
     pub fn of(kernel: &str) -> Tree {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts").join(format!("{kernel}.txt"));
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../live/hosts").join(format!("{kernel}.txt"));
         let texts = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let dir = tempfile::tempdir().expect("a directory");
         let roots = Roots { procfs: dir.path().join("proc"), sysfs: dir.path().join("sys") };
@@ -36,13 +37,11 @@ impl Tree {
     }
 
     /// What a file holds.
-    #[allow(dead_code)] // each test file is a program of its own and uses a part
     pub fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.dir.path().join(path)).expect(path)
     }
 
     /// Removes a file or a directory.
-    #[allow(dead_code)] // as above
     pub fn remove(&self, path: &str) {
         let path = self.dir.path().join(path);
         let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };

@@ -15,6 +15,10 @@ mechanism! {
         /// A page brought back from a synchronous swap device gives its place there up at once, and is dirty.
         #[rule(since = "by 7.2", section = "4.7")]
         pub frees_swap_at_once: bool,
+        /// A page that is written to when it is brought back, and was this process's alone, keeps its place in swap unless half
+        /// of that is used.
+        #[rule(since = "by 7.2, gone by 7.3", section = "4.7")]
+        pub keeps_place_of_own: bool,
         /// Before pages of a process are unmapped, this CPU's batches are put on the LRU.
         #[rule(since = "up to 6.12, gone by 6.14", section = "4.7")]
         pub drains_before_unmapping: bool,

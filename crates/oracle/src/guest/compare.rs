@@ -81,10 +81,26 @@ pub fn rows(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
     wanted.filter_map(row).filter(|row| row.kernel.most > 0.0 || row.lab.is_some_and(|lab| lab.most > 0.0)).collect()
 }
 
+/// How long each phase took, in ns, without the first, where counting begins. No more is known of time: it is not judged.
+pub fn times(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
+    let phases = kernel.first().map_or(1, |run| run.len());
+    let took = |runs: &[&[State]], i: usize| {
+        let values = runs.iter().map(|run| Some(run.get(i)?.took_ns as f64)).collect::<Option<Vec<f64>>>()?;
+        Spread::over(&values)
+    };
+    let row = |i: usize| Some(Row { counter: kernel[0][i].phase.clone(), kernel: took(kernel, i)?, lab: took(lab, i) });
+    (1..phases).filter_map(row).collect()
+}
+
 impl Spread {
     /// Over runs; none if a run has not counted it, or there is no run.
     fn of(runs: &[&[State]], counter: &str) -> Option<Spread> {
         let values = runs.iter().map(|run| value(run, counter)).collect::<Option<Vec<f64>>>()?;
+        Spread::over(&values)
+    }
+
+    /// None over nothing.
+    fn over(values: &[f64]) -> Option<Spread> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let least = values.iter().copied().reduce(f64::min)?;
         Some(Spread { mean, least, most: values.iter().copied().reduce(f64::max)? })
@@ -125,6 +141,7 @@ mod tests {
     fn run(phases: &[&[(&str, u64)]]) -> Vec<State> {
         let state = |counts: &&[(&str, u64)]| State {
             phase: "p".into(),
+            took_ns: 0,
             counters: counts.iter().map(|(name, n)| (name.to_string(), *n)).collect::<Counters>(),
         };
         phases.iter().map(state).collect()
@@ -156,6 +173,15 @@ mod tests {
         let events = |n| run(&[&[("extfrag", 0)], &[("extfrag", n)]]);
         assert_eq!(one(&[events(10)], &[events(20)]).verdict(), Verdict::Inside);
         assert_eq!(one(&[events(10)], &[events(4)]).verdict(), Verdict::Outside);
+    }
+
+    #[test]
+    fn phases_after_the_first_have_their_time() {
+        let mut run = run(&[&[], &[], &[]]);
+        (run[1].took_ns, run[2].took_ns) = (7, 9);
+        let rows = times(&[&run], &[]);
+        let took: Vec<f64> = rows.iter().map(|row| row.kernel.mean).collect();
+        assert_eq!((took, rows[0].lab), (vec![7.0, 9.0], None));
     }
 
     #[test]

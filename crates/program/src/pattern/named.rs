@@ -47,6 +47,11 @@ pub const NAMED: &[Named] = &[
         what: "a process reads a file, writes another, writes to memory of its own and to huge pages, and has children",
         steps: mixed,
     },
+    Named {
+        name: "costs",
+        what: "what kinds of work take where memory is plenty: faults, unmapping, reads and writes of files, forks",
+        steps: costs,
+    },
 ];
 
 /// The generator's next number as the seed of a step.
@@ -190,6 +195,66 @@ fn mixed(random: &mut SplitMix64) -> Vec<Step> {
         Step::Unmap(1),
         Step::Unmap(0),
         Step::Phase("unmapped"),
+    ]);
+    steps
+}
+
+/// Pages of memory and of files that a kind of work is done with: together they are far less than the machine has.
+const COSTS_PAGES: u32 = MEMORY_PAGES / 8;
+const COSTS_FILE_PAGES: u32 = MEMORY_PAGES / 16;
+/// Children without memory of their own, and of a parent with so many pages.
+const COSTS_FORKS: usize = 64;
+const COSTS_FORKS_OF_HEAP: usize = 16;
+
+fn costs(random: &mut SplitMix64) -> Vec<Step> {
+    let (pages, file) = (COSTS_PAGES, COSTS_FILE_PAGES);
+    let forks = |n: usize| (0..n).flat_map(|_| [Step::Fork, Step::End, Step::Wait]);
+    let mut steps = vec![
+        Step::File(0, file),
+        Step::Phase("start"),
+        Step::Map(0, pages),
+        Step::Touch(0, 0, pages),
+        Step::Phase("faults"),
+        Step::Touch(0, 0, pages),
+        Step::Phase("touches"),
+        Step::Unmap(0),
+        Step::Phase("unmap"),
+        Step::Map(0, pages),
+        Step::Load(0, 0, pages),
+        Step::Phase("zero-faults"),
+        Step::Unmap(0),
+        Step::Map(0, pages),
+        Step::AdviseHuge(0),
+        Step::Phase("huge-mapped"),
+        Step::Touch(0, 0, pages),
+        Step::Phase("huge-faults"),
+        Step::Unmap(0),
+        Step::Phase("huge-unmap"),
+        Step::Read(0, 0, file),
+        Step::Phase("read-in"),
+        Step::Read(0, 0, file),
+        Step::Phase("read"),
+        Step::ReadRandom(0, at_random(random, 0, file, file)),
+        Step::Phase("read-random"),
+        Step::Write(1, 0, file),
+        Step::Phase("write"),
+        Step::Write(1, 0, file),
+        Step::Phase("rewrite"),
+        Step::Fsync(1),
+        Step::Phase("fsync"),
+    ];
+    steps.extend(forks(COSTS_FORKS));
+    steps.extend([Step::Phase("forks"), Step::Map(0, pages), Step::Touch(0, 0, pages), Step::Phase("heap")]);
+    steps.extend(forks(COSTS_FORKS_OF_HEAP));
+    steps.extend([
+        Step::Phase("forks-of-heap"),
+        Step::Touch(0, 0, pages),
+        Step::Phase("reused"),
+        Step::Fork,
+        Step::Touch(0, 0, pages),
+        Step::End,
+        Step::Wait,
+        Step::Phase("copied"),
     ]);
     steps
 }

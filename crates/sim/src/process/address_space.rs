@@ -166,6 +166,7 @@ impl Mapping {
         self.entries.get(page).filter(|_| !self.entries.is(page, Mark::Elsewhere))
     }
     /// What a page's entry holds, of those that map single pages.
+    #[inline(always)]
     pub(crate) fn entry(&self, page: u32) -> Entry {
         match self.entries.get(page) {
             None => Entry::None,
@@ -188,10 +189,6 @@ impl Mapping {
     pub(crate) fn file_mut(&mut self) -> &mut FileMap {
         self.file.as_mut().expect("it maps a file")
     }
-    /// Whether a page was used.
-    pub(crate) fn is_accessed(&self, page: u32) -> bool {
-        self.entries.is(page, Mark::Accessed)
-    }
     /// What is read with a page that is brought back from swap.
     pub(crate) fn swap_window(&mut self) -> &mut Window {
         &mut self.swap_window
@@ -213,11 +210,6 @@ impl Mapping {
         self.entries.moved(page, pfn);
         self.entries.mark(page, Mark::Elsewhere, false);
         self.entries.mark(page, Mark::Protected, false);
-    }
-    /// Whether any page of the mapping may have a mark.
-    #[inline(always)]
-    pub(crate) fn has_marks(&self) -> bool {
-        self.entries.has_marks()
     }
     /// Whether writing to a page faults, though it is there.
     #[inline(always)]
@@ -252,14 +244,13 @@ impl Mapping {
     /// A page was used, and written to.
     #[inline(always)]
     pub(crate) fn used(&mut self, page: u32, written: bool) {
-        self.entries.mark(page, Mark::Accessed, true);
-        if written {
-            self.entries.mark(page, Mark::Dirty, true);
-        }
+        self.entries.used(page, written);
     }
+    /// Unmaps a page, if it is mapped singly: what its entry held, and whether it was used.
     #[inline(always)]
-    pub(crate) fn clear_pte(&mut self, page: u32) {
-        self.entries.unmap(page);
+    pub(crate) fn take(&mut self, page: u32) -> Option<(Entry, bool)> {
+        let taken = self.entries.take(page)?;
+        Some((if taken.is_elsewhere { elsewhere(taken.at) } else { Entry::Frame(taken.at) }, taken.was_accessed))
     }
     /// Whether nothing of a page's 2 MiB range is mapped.
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
@@ -285,10 +276,10 @@ impl Mapping {
     pub(crate) fn is_advised_huge(&self) -> bool {
         self.huge
     }
-    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, no table there yet.
+    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, and nothing of it is mapped.
     pub(crate) fn has_room_for_huge(&self, page: u32) -> bool {
         let start = page & !(TABLE_PAGES - 1);
-        self.table(page).page().is_none() && start + TABLE_PAGES <= self.pages
+        start + TABLE_PAGES <= self.pages && self.is_range_empty(page)
     }
     /// `madvise(MADV_HUGEPAGE)`.
     pub(crate) fn advise_huge(&mut self) {
@@ -493,7 +484,7 @@ impl AddressSpaces {
     pub(crate) fn unmap_page(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
         let Some(page) = self.maps(mapping, index, pfn) else { return false };
         let m = &mut self.mappings[mapping];
-        m.clear_pte(page);
+        m.take(page);
         self.spaces[m.process].running > 0
     }
 

@@ -62,7 +62,7 @@ impl Kernel {
         }
     }
 
-    /// The page for a copy is there. What was to be copied may have gone or moved while it was made.
+    /// The page for a copy is there, and is touched next. What was to be copied may have gone or moved while it was made.
     pub(crate) fn finish_copy(&mut self, c: &mut Context, at: At, pfn: Pfn) {
         let m = self.pages.spaces.mapping(at.mapping);
         let old = match m.entry(at.page) {
@@ -85,9 +85,7 @@ impl Kernel {
             let process = self.pages.spaces.process_of(at.mapping);
             self.flush_tlb(process, &mut c.now);
         }
-        let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
-        c.now += fault_ns + self.far_pages(c, pfn, 1) + touch_ns;
-        c.user_ns += touch_ns;
+        c.now += fault_ns + self.far_pages(c, pfn, 1);
     }
 
     /// A write fault on a huge page that is protected. If it was quick, the page has to be looked at again.

@@ -23,7 +23,8 @@ use kontig_mm::{
 /// What a fault allocates.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum For {
-    Table,
+    /// A page table, for a fault that writes, or not.
+    Table(bool),
     Small,
     /// A page for a copy of one that others have, too.
     Copy,
@@ -38,7 +39,7 @@ pub(super) enum For {
 impl For {
     pub(super) fn gfp(self) -> Gfp {
         match self {
-            For::Table => Gfp::KERNEL,
+            For::Table(_) => Gfp::KERNEL,
             For::Small | For::Copy => Gfp::HIGHUSER_MOVABLE,
             For::HugeLocal(gfp) | For::HugeAny(gfp) => gfp,
             For::HugeCopy => Gfp::TRANSHUGE,
@@ -133,7 +134,16 @@ impl Fault {
         Ok(match slow.step(k, c) {
             Step::Working => Step::Working,
             Step::Wait(wait) => Step::Wait(wait),
-            Step::Done(Ok(pfn)) => Step::Done(k.finish_fault(c, what, self.at, pfn)),
+            Step::Done(Ok(pfn)) => {
+                let next = k.finish_fault(c, what, self.at, pfn);
+                match what {
+                    For::Table(writes) if let Err(huge) = k.fault_huge(c, self.at, writes) => {
+                        *self = huge;
+                        Step::Working
+                    }
+                    _ => Step::Done(next),
+                }
+            }
             Step::Done(Err(AllocFailure::Failed))
                 if matches!(what, For::HugeLocal(_)) && k.second_request(self.at).is_some() =>
             {
@@ -176,18 +186,22 @@ impl Kernel {
     /// The first fault in a 2 MiB range: its page table, and a huge page if one is wanted. If it was quick, the page
     /// has to be looked at again.
     pub(crate) fn fault_table(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
-        let m = self.pages.spaces.mapping(at.mapping);
-        let advised = m.is_advised_huge();
-        let huge = writes && m.has_room_for_huge(at.page) && self.mem.wants_huge(advised);
-        let request = self.fault_request(c, For::Table, at);
+        let request = self.fault_request(c, For::Table(writes), at);
         match self.mem.alloc(request) {
             Ok(pfn) => {
                 c.now += ns(self.costs.kernel_alloc);
-                self.finish_fault(c, For::Table, at, pfn);
+                self.finish_fault(c, For::Table(writes), at, pfn);
             }
-            Err(_) => return Err(Fault::start(self, c, For::Table, at)),
+            Err(_) => return Err(Fault::start(self, c, For::Table(writes), at)),
         }
-        if !huge {
+        self.fault_huge(c, at, writes)
+    }
+
+    /// After the page table, however long it took, a huge page if one is wanted.
+    fn fault_huge(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
+        let m = self.pages.spaces.mapping(at.mapping);
+        let advised = m.is_advised_huge();
+        if !writes || !m.has_room_for_huge(at.page) || !self.mem.wants_huge(advised) {
             return Ok(());
         }
         let process = self.pages.spaces.process_of(at.mapping);
@@ -298,7 +312,7 @@ impl Kernel {
         let m = self.pages.spaces.mapping(at.mapping);
         let table = m.table(at.page);
         match what {
-            For::Table => table.page().is_some(),
+            For::Table(_) => table.page().is_some(),
             For::Small => table.huge().is_some() || !m.is_none(at.page),
             For::HugeLocal(_) | For::HugeAny(_) => !m.is_range_empty(at.page),
             // These look at what is there now.
@@ -312,7 +326,7 @@ impl Kernel {
         let mut next = at.page;
         match what {
             _ if self.is_taken(what, at) => self.mem.free(c.cpu, pfn, what.order()),
-            For::Table => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
+            For::Table(_) => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
             For::Small => {
                 self.map_small(c.cpu, at, pfn);
                 let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);

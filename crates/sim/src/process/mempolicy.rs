@@ -45,7 +45,7 @@ impl Kernel {
     pub(super) fn fault_request(&mut self, c: &mut Context, what: For, at: At) -> Request {
         let (gfp, order) = (what.gfp(), what.order());
         match what {
-            For::Table => self.request(c, gfp, order),
+            For::Table(_) => self.request(c, gfp, order),
             For::HugeLocal(_) => {
                 let node = self.policy_at(c, at).prefers(c.node, at.page >> order.get());
                 Request::new(c.cpu, node, gfp, order)

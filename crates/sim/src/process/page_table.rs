@@ -30,6 +30,15 @@ pub(crate) enum Mark {
     Elsewhere,
 }
 
+/// What an entry held that maps nothing any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// The frame, unless it is elsewhere.
+    pub(crate) at: Pfn,
+    pub(crate) is_elsewhere: bool,
+    pub(crate) was_accessed: bool,
+}
+
 /// The marks of 32 pages, a word each.
 type Marks = [u32; 4];
 
@@ -38,12 +47,33 @@ fn has(pages: &[u32], page: u32) -> bool {
     pages[page as usize / 32] >> (page % 32) & 1 != 0
 }
 
-/// How many of `pages` come before `page`.
+/// The pages of a bitmap.
+fn each(pages: &Pages) -> impl Iterator<Item = u32> {
+    (0..).step_by(32).zip(pages).flat_map(|(first, word)| {
+        let mut left = *word;
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(first + bit)
+        })
+    })
+}
+
+/// The entries of some pages: a bitmap of them, for each of its words how many entries come before it, and the frames.
+fn pack(pages: &Pages, frame: impl Fn(u32) -> u32) -> Box<[u32]> {
+    let mut so_far = 0;
+    let ranks = pages.map(|word| {
+        so_far += word.count_ones();
+        so_far - word.count_ones()
+    });
+    pages.iter().copied().chain(ranks).chain(each(pages).map(frame)).collect()
+}
+
+/// Where the frame of a page is among packed entries, which have it.
 #[inline(always)]
-fn before(pages: &[u32], page: u32) -> usize {
+fn place(entries: &[u32], page: u32) -> usize {
     let (word, bit) = (page as usize / 32, page % 32);
-    let whole: u32 = pages[..word].iter().map(|w| w.count_ones()).sum();
-    (whole + (pages[word] & ((1 << bit) - 1)).count_ones()) as usize
+    2 * WORDS + (entries[WORDS + word] + (entries[word] & ((1 << bit) - 1)).count_ones()) as usize
 }
 
 /// Where a table's entries are.
@@ -51,7 +81,7 @@ fn before(pages: &[u32], page: u32) -> usize {
 enum Form {
     /// Of the pages in the bitmap, page `i` is mapped to frame `base + i`, around the end of the numbers.
     Linear { base: u32 },
-    /// A bitmap of the pages that have an entry, whether still mapped or not, and then their frames.
+    /// The frames of the pages that have an entry, whether still mapped or not, by [`pack`].
     Packed(Box<[u32]>),
     /// Every page's frame + 1, or 0 if it is not mapped, in [`Full`]. The bitmap is not used.
     Full(u32),
@@ -66,19 +96,19 @@ struct Full {
     unused: Vec<u32>,
 }
 
-/// Tables whose entries are in one piece: 32 MiB.
+/// Tables whose entries are in one piece, unless the mapping has fewer: 32 MiB.
 const PIECE: usize = 1 << 14;
 
 impl Full {
-    /// Entries of which none is mapped.
-    fn add(&mut self) -> u32 {
+    /// Entries of which none is mapped, of a mapping with so many tables.
+    fn add(&mut self, tables: usize) -> u32 {
         if let Some(number) = self.unused.pop() {
             self.of(number).fill(0);
             return number;
         }
-        let whole = PIECE * TABLE_PAGES as usize;
-        if self.pieces.last().is_none_or(|piece| piece.len() == whole) {
-            self.pieces.push(Vec::with_capacity(whole));
+        if self.pieces.last().is_none_or(|piece| piece.len() == PIECE * TABLE_PAGES as usize) {
+            let left = tables - self.pieces.len() * PIECE;
+            self.pieces.push(Vec::with_capacity(left.min(PIECE) * TABLE_PAGES as usize));
         }
         let before = self.pieces.len() - 1;
         let piece = &mut self.pieces[before];
@@ -137,24 +167,21 @@ impl Table {
         match &self.form {
             Form::Full(number) => full.entry(*number, page).checked_sub(1),
             Form::Linear { base } => has(mapped, page).then(|| base.wrapping_add(page)),
-            Form::Packed(entries) => has(mapped, page).then(|| entries[WORDS + before(entries, page)]),
+            Form::Packed(entries) => has(mapped, page).then(|| entries[place(entries, page)]),
         }
     }
 
-    /// Maps a page, or maps it anew, where the bitmap is `mapped`.
+    /// Maps a page, or maps it anew, where the bitmap is `mapped`, of a mapping with so many tables.
     #[inline(always)]
-    fn set(&mut self, page: u32, frame: u32, mapped: &mut Pages, full: &mut Full) {
+    fn set(&mut self, page: u32, frame: u32, mapped: &mut Pages, full: &mut Full, tables: usize) {
         match &mut self.form {
             Form::Full(number) => return full.set(*number, page, frame + 1),
             Form::Linear { base } if self.mapped == 0 => *base = frame.wrapping_sub(page),
             Form::Linear { base } if base.wrapping_add(page) == frame => {}
-            Form::Packed(entries) if has(entries, page) => {
-                let at = WORDS + before(entries, page);
-                entries[at] = frame;
-            }
+            Form::Packed(entries) if has(entries, page) => entries[place(entries, page)] = frame,
             Form::Linear { .. } | Form::Packed(_) => {
-                self.spread(mapped, full, page);
-                return self.set(page, frame, mapped, full);
+                self.spread(mapped, full, page, tables);
+                return self.set(page, frame, mapped, full, tables);
             }
         }
         mapped[page as usize / 32] |= 1 << (page % 32);
@@ -163,18 +190,19 @@ impl Table {
     /// Gives the pages that are mapped, and `page`, entries of their own.
     #[cold]
     #[inline(never)]
-    fn spread(&mut self, mapped: &mut Pages, full: &mut Full, page: u32) {
-        let frame = |page| self.get(page, mapped, full);
-        self.form = if has(mapped, page) {
-            Form::Packed(mapped.iter().copied().chain((0..TABLE_PAGES).filter_map(frame)).collect())
-        } else {
-            let entries: [u32; TABLE_PAGES as usize] =
-                std::array::from_fn(|page| frame(page as u32).map_or(0, |frame| frame + 1));
-            let number = full.add();
-            full.of(number).copy_from_slice(&entries);
-            *mapped = [0; WORDS];
-            Form::Full(number)
-        };
+    fn spread(&mut self, mapped: &mut Pages, full: &mut Full, page: u32, tables: usize) {
+        if has(mapped, page) {
+            let frame = |page| self.get(page, mapped, full).expect("its bit says that it is mapped");
+            self.form = Form::Packed(pack(mapped, frame));
+            return;
+        }
+        let number = full.add(tables);
+        for page in each(mapped) {
+            let frame = self.get(page, mapped, full).expect("its bit says that it is mapped");
+            full.set(number, page, frame + 1);
+        }
+        *mapped = [0; WORDS];
+        self.form = Form::Full(number);
     }
 }
 
@@ -195,12 +223,6 @@ impl PageTables {
         if self.marks.is_empty() {
             self.marks = vec![[0; 4]; self.mapped.len()];
         }
-    }
-
-    /// Whether marks are kept.
-    #[inline(always)]
-    pub(crate) fn has_marks(&self) -> bool {
-        !self.marks.is_empty()
     }
 
     /// Whether an entry has a mark.
@@ -230,7 +252,7 @@ impl PageTables {
             Form::Linear { base } => Form::Linear { base: *base },
             Form::Packed(entries) => Form::Packed(entries.clone()),
             Form::Full(number) => {
-                let copy = self.full.add();
+                let copy = self.full.add(self.tables.len());
                 self.full.of(copy).copy_from_slice(from.full.of(*number));
                 Form::Full(copy)
             }
@@ -272,6 +294,15 @@ impl PageTables {
         (&mut self.tables[table], mapped, &mut self.full)
     }
 
+    /// Has a page's entry hold a frame.
+    #[inline(always)]
+    fn set(&mut self, page: u32, pfn: Pfn) -> &mut Table {
+        let (tables, (table, at)) = (self.tables.len(), Self::at(page));
+        let (table, mapped, full) = self.table(table);
+        table.set(at, pfn.get(), mapped, full, tables);
+        table
+    }
+
     /// Whether no page of the range is mapped singly.
     #[inline(always)]
     pub(crate) fn is_empty(&self, page: u32) -> bool {
@@ -304,27 +335,31 @@ impl PageTables {
     #[inline(always)]
     pub(crate) fn map(&mut self, page: u32, pfn: Pfn) {
         debug_assert!(self.get(page).is_none());
-        let (table, at) = Self::at(page);
-        let (table, mapped, full) = self.table(table);
-        table.set(at, pfn.get(), mapped, full);
-        table.mapped += 1;
+        self.set(page, pfn).mapped += 1;
     }
 
     /// Maps a page elsewhere.
     #[inline(always)]
     pub(crate) fn moved(&mut self, page: u32, to: Pfn) {
         debug_assert!(self.get(page).is_some());
-        let (table, at) = Self::at(page);
-        let (table, mapped, full) = self.table(table);
-        table.set(at, to.get(), mapped, full);
+        self.set(page, to);
     }
 
-    /// Unmaps a page that is mapped.
+    /// Marks a page as used, and written to, where marks are kept.
     #[inline(always)]
-    pub(crate) fn unmap(&mut self, page: u32) {
-        debug_assert!(self.get(page).is_some());
+    pub(crate) fn used(&mut self, page: u32, written: bool) {
+        if let Some(marks) = self.marks.get_mut(page as usize / 32) {
+            marks[Mark::Accessed as usize] |= 1 << (page % 32);
+            marks[Mark::Dirty as usize] |= u32::from(written) << (page % 32);
+        }
+    }
+
+    /// Unmaps a page, if it is mapped: what its entry held, and what was said of it.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, page: u32) -> Option<Taken> {
         let (table, at) = Self::at(page);
         let (table, mapped, full) = self.table(table);
+        let at_entry = table.get(at, mapped, full)?;
         match &mut table.form {
             Form::Full(number) => full.set(*number, at, 0),
             Form::Linear { .. } | Form::Packed(_) => mapped[at as usize / 32] &= !(1 << (at % 32)),
@@ -336,9 +371,16 @@ impl PageTables {
             }
             *table = Table::EMPTY;
         }
+        let mut taken = Taken { at: Pfn::new(at_entry), is_elsewhere: false, was_accessed: false };
         if let Some(marks) = self.marks.get_mut(page as usize / 32) {
-            marks.iter_mut().for_each(|word| *word &= !(1 << (page % 32)));
+            let bit = 1 << (page % 32);
+            taken.is_elsewhere = marks[Mark::Elsewhere as usize] & bit != 0;
+            taken.was_accessed = marks[Mark::Accessed as usize] & bit != 0;
+            for word in marks {
+                *word &= !bit;
+            }
         }
+        Some(taken)
     }
 
     /// Asks for what says where a page's entry is; the page may be none of the mapping's.
@@ -407,9 +449,8 @@ mod tests {
                     }
                     Do::Unmap { first, pages } => {
                         for page in first..(first + pages).min(PAGES) {
-                            if plain.remove(&page).is_some() {
-                                tables.unmap(page);
-                            }
+                            let taken = tables.take(page).map(|taken| taken.at.get());
+                            prop_assert_eq!(taken, plain.remove(&page));
                         }
                     }
                     Do::Move { page, to } => {

@@ -206,15 +206,17 @@ impl Pages {
 }
 
 impl Kernel {
-    /// Tells the engine what has become of swap.
-    pub(crate) fn run_swap_errands(&mut self) {
+    /// Tells the engine what has become of swap. How many pages are being written that were not before.
+    pub(crate) fn run_swap_errands(&mut self) -> u64 {
         let Kernel { mem, pages, .. } = self;
-        let Some(swap) = &mut pages.swap else { return };
+        let Some(swap) = &mut pages.swap else { return 0 };
         mem.set_swap(swap.area.space());
         swap.changed = false;
+        let begun = swap.begun.len() as u64;
         if let Some(files) = &mut pages.files {
             swap.begun.drain(..).for_each(|pfn| files.pending[node_of(mem, pfn).index()] += 1);
         }
+        begun
     }
 
     /// Pages from this place in swap on have been read, or written.
@@ -228,6 +230,7 @@ impl Kernel {
                 let node = node_of(&self.mem, pfn);
                 let files = self.pages.files();
                 files.counts.writeback -= 1;
+                files.counts.written += 1;
                 files.pending[node.index()] -= 1;
                 let dirty = self.pages.frames.flags(pfn).any(Flags::DIRTY);
                 self.mem.end_writeback(cpu, pfn, dirty);

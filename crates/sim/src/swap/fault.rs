@@ -165,13 +165,12 @@ impl Kernel {
         c.now += ns(self.costs.cache_page);
     }
 
-    /// Maps a page that is in the swap cache where its place stood.
+    /// Maps a page that is in the swap cache where its place stood; it is touched next.
     fn map_from_swap(&mut self, c: &mut Context, at: At, slot: Slot, pfn: Pfn, writes: bool) {
         let rules = self.mem.profile().faults;
-        if self.pages.frames.clear(pfn, Flags::READAHEAD) {
-            self.pages.spaces.mapping(at.mapping).swap_window().hits += 1;
-            self.pages.swap().window.hits += 1;
-        }
+        let was_ahead = self.pages.frames.clear(pfn, Flags::READAHEAD);
+        self.pages.spaces.mapping(at.mapping).swap_window().found(at.page, was_ahead);
+        self.pages.swap().window.hits += u32::from(was_ahead);
         if writes && rules.drains_before_writing && !self.mem.is_on_lru(pfn) {
             self.mem.lru_add_drain(c.cpu);
         }
@@ -179,7 +178,9 @@ impl Kernel {
         self.pages.mapcounts.map_again(pfn);
         let is_alone = self.pages.mapcounts.more(pfn) == 0 && self.pages.swap().area.users(slot) == 0;
         let space = self.pages.swap().area.space();
-        if is_alone && (writes || 2 * space.free < space.total) {
+        let own = !self.pages.spaces.mapping(at.mapping).is_protected(at.page);
+        let by_write = writes && !(rules.keeps_place_of_own && own);
+        if is_alone && (by_write || 2 * space.free < space.total) {
             self.pages.free_swap_of(pfn);
         }
         let may_write = is_alone && (writes || !rules.copies_held_pages);
@@ -189,9 +190,7 @@ impl Kernel {
         let number = m.number(at.page);
         self.mem.set_owner(pfn, Order::ZERO, number);
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-        let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
-        c.now += ns(self.costs.reuse_page) + touch_ns;
-        c.user_ns += touch_ns;
+        c.now += ns(self.costs.reuse_page);
         self.charge(&mut c.now);
     }
 }

@@ -29,6 +29,12 @@ impl Window {
         self.pages
     }
 
+    /// A page of the mapping was in the swap cache when it was wanted, perhaps because it was read ahead.
+    pub(crate) fn found(&mut self, page: u32, was_ahead: bool) {
+        self.last = page;
+        self.hits += u32::from(was_ahead);
+    }
+
     /// On a disk: the slots that are read, a run of a power of two around this one, which never has the header.
     pub(crate) fn slots(&mut self, slot: u32, of_area: u32) -> std::ops::Range<u32> {
         let hit = self.hits > 0;
@@ -90,5 +96,13 @@ mod tests {
         assert_eq!(w.around(500, 1000), 497..505);
         w.hits = 8;
         assert_eq!(w.around(998, 1000), 995..1000);
+    }
+
+    #[test]
+    fn on_flash_a_process_that_goes_through_what_was_read_ahead_goes_upwards() {
+        let mut w = Window { last: 99, pages: 8, hits: 8 };
+        assert_eq!(w.around(100, 1000), 100..108);
+        (101..108).for_each(|page| w.found(page, true));
+        assert_eq!(w.around(108, 1000), 108..116);
     }
 }

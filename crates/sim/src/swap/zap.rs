@@ -10,26 +10,30 @@ use crate::process::address_space::Entry;
 use kontig_mm::{CpuId, Order, Pfn};
 
 impl Kernel {
-    /// A page table entry that held this is gone.
+    /// A page table entry that held this is gone. Whether more is gone with it: a page, or a place in swap.
     #[inline(always)]
-    pub(crate) fn zap(&mut self, cpu: CpuId, entry: Entry) {
+    pub(crate) fn zap(&mut self, cpu: CpuId, entry: Entry) -> bool {
         match entry {
             Entry::Frame(pfn) => self.put_page(cpu, pfn),
-            Entry::Swap(slot) => self.put_slot(cpu, slot),
-            Entry::None | Entry::Zero => {}
+            Entry::Swap(slot) => {
+                self.put_slot(cpu, slot);
+                true
+            }
+            Entry::None | Entry::Zero => false,
         }
     }
 
-    /// One page table entry less maps this page.
+    /// One page table entry less maps this page. Whether it is free now.
     #[inline(always)]
-    pub(crate) fn put_page(&mut self, cpu: CpuId, pfn: Pfn) {
+    pub(crate) fn put_page(&mut self, cpu: CpuId, pfn: Pfn) -> bool {
         if !self.pages.mapcounts.drop_one(pfn) {
-            return;
+            return false;
         }
         if self.pages.frames.flags(pfn) != Flags::default() && !self.leaves_swap(pfn) {
-            return;
+            return false;
         }
         self.mem.free(cpu, pfn, Order::ZERO);
+        true
     }
 
     /// A page that nobody maps: whether it can go now.

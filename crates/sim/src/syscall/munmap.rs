@@ -100,7 +100,7 @@ impl Zap {
     /// Unmaps the pages of one page table after the other; in the end, the file that nobody has any more.
     pub(super) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Option<Truncate>, Infallible> {
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
-        let unmap_ns = ns(k.costs.unmap);
+        let (unmap_ns, entry_ns) = (ns(k.costs.unmap), ns(k.costs.map_page));
         if !std::mem::replace(&mut self.begun, true) && k.mem.profile().faults.drains_before_unmapping {
             k.mem.lru_add_drain(c.cpu);
         }
@@ -114,17 +114,11 @@ impl Zap {
             } else {
                 for page in self.page..table_end {
                     let m = k.pages.spaces.mapping(mapping);
-                    if m.is_none(page) {
-                        continue;
-                    }
-                    let entry = m.entry(page);
-                    let used = m.file().is_some() && m.is_accessed(page);
-                    m.clear_pte(page);
-                    if let (Entry::Frame(pfn), true) = (entry, used) {
+                    let Some((entry, was_accessed)) = m.take(page) else { continue };
+                    if let (Entry::Frame(pfn), true) = (entry, was_accessed && m.file().is_some()) {
                         k.mem.mark_accessed(c.cpu, pfn);
                     }
-                    k.zap(c.cpu, entry);
-                    c.now += unmap_ns;
+                    c.now += if k.zap(c.cpu, entry) { unmap_ns } else { entry_ns };
                     k.charge(&mut c.now);
                 }
             }
@@ -155,7 +149,7 @@ fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Span, pfn: Pfn) {
     }
     k.split_huge(c.cpu, pfn);
     for page in part.first..part.first + part.pages {
-        k.pages.spaces.mapping(part.mapping).clear_pte(page);
+        k.pages.spaces.mapping(part.mapping).take(page);
         k.put_page(c.cpu, pfn.plus(page - start));
         c.now += ns(k.costs.unmap);
         k.charge(&mut c.now);

@@ -193,18 +193,40 @@ impl Touch {
                 }
             } else if m.is_none(page) {
                 page = if self.writes { k.fault_small(c, at, end)? } else { k.fault_zero(c, at) };
-            } else if !m.has_marks() {
-                page += 1;
+            } else if !self.faults(m, page) {
+                page = self.touch_there(k, c, page, end);
             } else if let Entry::Swap(_) = m.entry(page) {
                 return Err(Fault::swap(at, self.writes).into());
-            } else if self.writes && m.is_protected(page) {
-                k.fault_protected(c, at)?;
             } else {
-                m.used(page, self.writes);
-                page += 1;
+                k.fault_protected(c, at)?;
             }
         }
         Ok(page)
+    }
+
+    /// Touches a small page that is there, and those that follow it in its page table as far as they are. Nothing is asked of
+    /// the kernel on the way, so it goes on to the end as with a huge page. The next page to touch.
+    #[inline(always)]
+    fn touch_there(&self, k: &mut Kernel, c: &mut Context, page: u32, end: u32) -> u32 {
+        let end = ((page | (TABLE_PAGES - 1)) + 1).min(end);
+        let (mut next, mut far_ns) = (page, 0);
+        loop {
+            if k.far.is_some()
+                && let Entry::Frame(pfn) = k.pages.spaces.mapping(self.span.mapping).entry(next)
+            {
+                far_ns += k.far_touch(c, pfn, 1);
+            }
+            let m = k.pages.spaces.mapping(self.span.mapping);
+            m.used(next, self.writes);
+            next += 1;
+            if next == end || self.faults(m, next) {
+                break;
+            }
+        }
+        let touch_ns = ns(k.costs.touch) * u64::from(next - page) + far_ns;
+        c.now += touch_ns;
+        c.user_ns += touch_ns;
+        next
     }
 
     /// Whether touching a page faults.

@@ -405,10 +405,7 @@ impl Kernel {
     fn collapse(&mut self, c: &mut Context, mapping: MappingId, first: u32, huge: Pfn) {
         let mut copied = 0;
         for page in first..first + TABLE_PAGES {
-            let m = self.pages.spaces.mapping(mapping);
-            let entry = m.entry(page);
-            if entry != Entry::None {
-                m.clear_pte(page);
+            if let Some((entry, _)) = self.pages.spaces.mapping(mapping).take(page) {
                 copied += u64::from(matches!(entry, Entry::Frame(_)));
                 self.zap(c.cpu, entry);
             }

@@ -1,13 +1,14 @@
 //! The processes that make an object of a source file, and the one that links them all.
 
 use super::measured::{
-    AS, ASSEMBLY, CC1, COMMON_HEADERS, FIXDEP, GCC, HEADER_BYTES, HEADERS, LD, NM, OBJTOOL, RM, SH, SIZES, Size, Tool,
+    AS, ASSEMBLY, CC1, COMMON_HEADERS, DEPENDENCY, FIXDEP, GCC, HEADER_BYTES, HEADERS, HEAP_PERCENT, LD,
+    LD_HEAP_PERCENT, LD_NS_A_PAGE, LINKS, NM, OBJTOOL, RM, SH, SIZES, Size, Tool,
 };
 use crate::process_script::{Act, Script};
 use kontig_program::{FileName, SplitMix64};
 
 /// In how many steps a compiler comes to its full heap.
-const STEPS: u32 = 16;
+const STEPS: u32 = HEAP_PERCENT.len() as u32;
 
 /// Pages of so many bytes.
 pub(super) const fn in_pages(bytes: u32) -> u32 {
@@ -34,8 +35,13 @@ impl Tree {
     pub(super) fn object(self, unit: u32) -> FileName {
         self.file(4, unit)
     }
-    pub(super) fn kernel(self) -> FileName {
-        self.file(5, 0)
+    /// What `fixdep` notes: the command and all that was included.
+    pub(super) fn dependencies(self, unit: u32) -> FileName {
+        self.file(6, unit)
+    }
+    /// What a pass of the linker writes.
+    pub(super) fn kernel(self, pass: u32) -> FileName {
+        self.file(5, pass)
     }
     /// Headers are all as long as their mean, of 2.06 pages: two, and three of every sixteenth.
     pub(super) fn header_pages(self, header: u32) -> u32 {
@@ -69,7 +75,8 @@ pub(super) fn compiled(tree: Tree, unit: u32, random: &mut SplitMix64) -> Script
     let driver = [run(compiler(tree, unit, size, random)).to_vec(), run(assembler).to_vec()].concat();
     let driver = small(&GCC, [driver, vec![Act::Unlink(tree.assembly(unit))]].concat());
     let checks = small(&OBJTOOL, vec![read_object(), Act::Write(tree.object(unit), object)]);
-    let programs = [driver, checks, small(&FIXDEP, vec![]), small(&NM, vec![read_object()]), small(&RM, vec![])];
+    let fixdep = small(&FIXDEP, vec![Act::Write(tree.dependencies(unit), size.headers * DEPENDENCY / 4096 + 1)]);
+    let programs = [driver, checks, fixdep, small(&NM, vec![read_object()]), small(&RM, vec![])];
     Script::new(vec![Act::Exec(small(&SH, programs.into_iter().flat_map(run).collect()))])
 }
 
@@ -92,25 +99,36 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Scri
             };
             acts.push(Act::Read(tree.header(header), tree.header_pages(header)));
         }
-        acts.push(Act::Work { pages: heap * (step + 1) / STEPS, ns: all / u64::from(STEPS) });
+        acts.push(Act::Work { pages: heap * HEAP_PERCENT[step as usize] / 100, ns: all / u64::from(STEPS) });
     }
     acts.push(Act::Write(tree.assembly(unit), in_pages(size.object * ASSEMBLY)));
     Script::new(acts)
 }
 
-/// The linker: it has all objects in memory, and writes as much.
-pub(super) fn linked(tree: Tree, units: u32) -> Script {
-    let sizes: Vec<u32> = (0..units).map(|unit| in_pages(tree.size(unit).object)).collect();
-    let all: u32 = sizes.iter().sum();
-    let mut acts = vec![Act::Text { file: LD.file(), pages: LD.mapped_pages() }, Act::Heap(LD.heap_pages() + all)];
+/// The kernel is linked: all objects into one, and that three times over, since the table of symbols is a part of the
+/// kernel and has the size it comes to.
+pub(super) fn linked(tree: Tree, units: &[u32]) -> Script {
+    let objects: Vec<(FileName, u32)> =
+        units.iter().map(|unit| (tree.object(*unit), in_pages(tree.size(*unit).object))).collect();
+    let all = objects.iter().map(|(_, pages)| pages).sum();
+    let whole = [(tree.kernel(0), all)];
+    let once = |pass| if pass == 0 { &objects[..] } else { &whole[..] };
+    let passes = (0..LINKS).flat_map(|pass| run(link(once(pass), (tree.kernel(pass), all))));
+    Script::new(vec![Act::Exec(small(&SH, passes.collect()))])
+}
+
+/// `ld`: it reads these files, comes to have some times as much in memory, and writes another.
+fn link(files: &[(FileName, u32)], (to, pages): (FileName, u32)) -> Script {
+    let heap = |read: u32| LD.heap_pages() + read * LD_HEAP_PERCENT / 100;
+    let all: u32 = files.iter().map(|(_, pages)| pages).sum();
+    let mut acts = vec![Act::Text { file: LD.file(), pages: LD.mapped_pages() }, Act::Heap(heap(all))];
     let mut read = 0;
-    for (unit, pages) in (0..units).zip(sizes) {
-        acts.push(Act::Read(tree.object(unit), pages));
-        read += pages;
-        if unit % 64 == 63 || unit + 1 == units {
-            acts.push(Act::Work { pages: LD.heap_pages() + read, ns: u64::from(LD.user_us) * 1000 });
-        }
+    for some in files.chunks(64) {
+        let of_some: u32 = some.iter().map(|(_, pages)| pages).sum();
+        read += of_some;
+        acts.extend(some.iter().map(|(file, pages)| Act::Read(*file, *pages)));
+        acts.push(Act::Work { pages: heap(read), ns: u64::from(of_some) * LD_NS_A_PAGE });
     }
-    acts.push(Act::Write(tree.kernel(), all));
-    Script::new(vec![Act::Exec(Script::new(acts))])
+    acts.push(Act::Write(to, pages));
+    Script::new(acts)
 }

@@ -1,8 +1,8 @@
 //! A status as text for people: the most important first, in a screen.
 
 use crate::live::grid::Grid;
-use crate::live::number::{count, percent, size, time};
 use crate::wrap::wrap;
+use kontig_live::number::{count, percent, size, time};
 use kontig_live::status::purpose::Kind;
 use kontig_live::status::zone::Zone;
 use kontig_live::status::{Node, Status};
@@ -21,7 +21,15 @@ pub fn text(s: &Status, orders: bool, width: Option<usize>) -> String {
     if orders {
         parts.push(page.orders());
     }
-    parts.extend([page.purposes(), page.pageblocks(), page.pools(), page.events(), page.settings(), page.not_read()]);
+    parts.extend([
+        page.purposes(),
+        page.pageblocks(),
+        page.frames(),
+        page.pools(),
+        page.events(),
+        page.settings(),
+        page.not_read(),
+    ]);
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -134,7 +142,46 @@ impl Page<'_> {
             let of = |node: &Node| node.purposes.iter().find(|p| p.kind == kind).map_or_else(none, |p| size(p.bytes));
             grid.row([kind.text().to_string(), can.to_string()].into_iter().chain(nodes.iter().map(of)).collect());
         }
-        format!("Memory, by the kernel's counters\n{}", grid.text(2, self.width))
+        let text = format!("Memory, by the kernel's counters\n{}", grid.text(2, self.width));
+        let largest = self.s.caches.iter().flatten().take(4).map(|c| format!("{} {}", c.name, size(c.bytes)));
+        let largest: Vec<String> = largest.collect();
+        if largest.is_empty() {
+            return text;
+        }
+        text + &self.wrapped("  ", &format!("largest of the kernel's objects: {}", largest.join(", ")), 4)
+    }
+
+    fn frames(&self) -> String {
+        let mut text = String::new();
+        for frames in self.s.frames.iter().flatten() {
+            let b = &frames.blocks;
+            let title = format!(
+                "Node {}, frame by frame: {} blocks of {}",
+                frames.node,
+                count(b.blocks),
+                size(self.s.order_bytes)
+            );
+            text += &self.wrapped("", &title, 0);
+            let mut grid = Grid::new(["blocks", "that"], &[1]);
+            for (blocks, that) in [
+                (b.free, "are free"),
+                (b.movable, "hold nothing that can not be moved"),
+                (b.blocked, "hold something that can not be moved"),
+                (b.blocked_by_few, "– of those, eight pages of it at most"),
+            ] {
+                grid.row(vec![count(blocks), that.into()]);
+            }
+            text += &grid.text(2, self.width);
+            let mut grid = Grid::new(["in the way", "blocks", "alone", "memory"], &[0]);
+            for kind in &b.kinds {
+                let memory = size(kind.pages.saturating_mul(self.s.page_bytes));
+                grid.row(vec![kind.kind.into(), count(kind.blocks), count(kind.alone), memory]);
+            }
+            if !b.kinds.is_empty() {
+                text += &grid.text(2, self.width);
+            }
+        }
+        text
     }
 
     fn pageblocks(&self) -> String {

@@ -1,0 +1,78 @@
+//! `kontig age`: a part of a host's memory fragmented on purpose.
+
+use super::host::HostArgs;
+use super::snapshot::page_size;
+use crate::Ending;
+use clap::Args;
+use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_live::age::{Aged, NotAged, Pattern};
+use kontig_live::number::{count, size};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// `kontig age`.
+#[derive(Args)]
+pub struct AgeArgs {
+    /// So much memory is taken, in GiB; part of it is given back at once
+    #[arg(long, value_name = "N", value_parser = gib)]
+    gib: u64,
+    /// Which pages are kept
+    #[arg(long, value_name = "PATTERN", default_value = "every-other", value_parser = Pattern::NAMED.map(|(name, _)| name))]
+    pattern: String,
+    /// Seed of the patterns that go by chance
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Hold it so many seconds (default: until Ctrl-C, or until the command is over)
+    #[arg(long, value_name = "SECONDS")]
+    hold: Option<u64>,
+    /// A command to run meanwhile
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "hold")]
+    command: Vec<String>,
+    /// Which host.
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// What --help says behind the options.
+pub const HELP: &str = "Examples:\n  \
+    kontig age --gib 4 --hold 60\n  \
+    kontig age --gib 4 --pattern random -- kontig check --need 6000x2M\n\n\
+    Only memory of its own is used, and all of it goes back at the end, however that comes.\n\n\
+    Exit codes: 0 done, or that of the command; 1 failed while running; 2 asked wrongly.";
+
+/// Runs `kontig age`.
+pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
+    let roots = a.host.roots()?;
+    let pattern = Pattern::NAMED.into_iter().find(|(name, _)| *name == a.pattern).map(|(_, pattern)| pattern);
+    let pattern = pattern.ok_or_else(|| AskedWrongly::Value(format!("--pattern: '{}' is none", a.pattern)))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = stop.clone();
+    crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
+    let aged = Aged::take(&roots, a.gib, pattern, a.seed, &stop).map_err(|e| match e {
+        NotAged::TooMuch { .. } => LabError::from(AskedWrongly::Value(e.to_string())),
+        e => Failed::Run { run: "age".into(), reason: e.to_string() }.into(),
+    })?;
+    let by = if aged.by_frame { "frame" } else { "address (frame numbers are root's to see)" };
+    let (kept, freed) = (size(aged.kept * page_size()), size(aged.freed * page_size()));
+    crate::say(&format!("{kept} held in {} pages, {freed} given back, chosen by {by}", count(aged.kept)));
+    if let Some((program, args)) = a.command.split_first() {
+        let status = std::process::Command::new(program).args(args).status();
+        let status = status.map_err(|e| Failed::Run { run: program.clone(), reason: e.to_string() })?;
+        return Ok(Ending::Code(super::prepare::exit_code(status)));
+    }
+    let began = Instant::now();
+    let over = || a.hold.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds));
+    while !stop.load(Ordering::Relaxed) && !over() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(Ending::Done)
+}
+
+fn gib(text: &str) -> Result<u64, String> {
+    let gib: f64 = text.parse().map_err(|_| format!("'{text}' is no number of GiB"))?;
+    if !(0.001..=65_536.0).contains(&gib) {
+        return Err("between 0.001 and 65536 GiB".into());
+    }
+    Ok((gib * (1u64 << 30) as f64) as u64)
+}

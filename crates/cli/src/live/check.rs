@@ -1,0 +1,238 @@
+//! `kontig check`: whether blocks will be there.
+
+use super::host::HostArgs;
+use super::not_read;
+use super::snapshot::page_size;
+use crate::Ending;
+use clap::Args;
+use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_live::check::{Check, Prediction, Verdict};
+use kontig_live::need::{Ladder, Need, size as block_size};
+use kontig_live::number::{count, size, time};
+use kontig_live::obstacles::Obstacles;
+use kontig_live::prepare::execute::supply;
+use kontig_live::{ReadError, Roots, Snapshot};
+use kontig_mm::Profile;
+use std::path::PathBuf;
+
+/// What is needed, and by which rules it is foretold.
+#[derive(Args)]
+pub struct NeedArgs {
+    /// Blocks that are needed: 2000x2M, 8x1G@0 (on node 0), 4xorder10:unmovable (for the kernel), or a ladder of which one
+    /// rung is enough, 2x1G|1024x2M. Several needs are to be met together
+    #[arg(long = "need", value_name = "NEED", required = true)]
+    pub needs: Vec<String>,
+    /// Whose rules foretell it (default: the newest profile that is not newer than the host's kernel)
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
+}
+
+/// `kontig check`.
+#[derive(Args)]
+pub struct CheckArgs {
+    /// What is needed.
+    #[command(flatten)]
+    need: NeedArgs,
+    /// Check a snapshot instead of this host
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// Print JSON (schema kontig.check/1)
+    #[arg(long)]
+    json: bool,
+    /// Which host.
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// What --help says behind the options.
+pub const HELP: &str = "Examples:\n  \
+    kontig check --need 2000x2M\n  \
+    kontig check --need 2x1G@0 --need 512x2M --json\n  \
+    kontig check --need '2x1G|1024x2M'\n\n\
+    What is foretold comes from the engine's own compaction, run on a snapshot of the host.\n\n\
+    Exit codes: 0 met now; 4 reachable by compaction; 7 reachable after dropping clean cache; 6 not reachable; 8 it cannot \
+    be told on this host; 5 more privilege is needed to tell (root); 1 failed while running; 2 asked wrongly.";
+
+/// Runs `kontig check`.
+pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
+    let found = match &a.snapshot {
+        Some(path) => {
+            let shown = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| AskedWrongly::Unreadable { path: shown.clone(), reason: e.to_string() })?;
+            let snapshot = Snapshot::parse(&text).map_err(|e| AskedWrongly::Malformed {
+                path: shown,
+                line: e.line,
+                reason: e.reason,
+            })?;
+            let ladders = a.need.ladders(snapshot.host.page_size)?;
+            on_nodes(&ladders, snapshot.zones.iter().map(|z| z.node))?;
+            let profile = a.need.profile(&snapshot.host.kernel)?;
+            Found { check: foretell(&snapshot, &profile, &ladders), unpermitted: None }
+        }
+        None => match of_host(&a.need, &a.host.roots()?)? {
+            Ok(found) => found,
+            Err(e) => return not_read("check", &e),
+        },
+    };
+    let json = || format!("{:#}\n", serde_json::to_value(&found.check).unwrap_or_default());
+    crate::print(&if a.json { json() } else { text(&found.check) })?;
+    Ok(found.ending())
+}
+
+/// What a check of a host has found.
+pub struct Found {
+    /// What.
+    pub check: Check,
+    /// Why the frames were not looked at, if they were not permitted to.
+    pub unpermitted: Option<ReadError>,
+}
+
+impl Found {
+    /// How the command ends.
+    pub fn ending(&self) -> Ending {
+        match &self.unpermitted {
+            Some(e) if self.check.verdict == Verdict::Unknown => {
+                crate::say(&e.to_string());
+                Ending::Unpermitted
+            }
+            _ => Ending::Code(self.check.verdict.exit_code()),
+        }
+    }
+}
+
+/// Checks a host: what anybody may read first, the frames where that is not enough.
+pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError>, LabError> {
+    let page_size = page_size();
+    let ladders = need.ladders(page_size)?;
+    let (supply, kernel) = match (supply(roots), roots.read_proc("sys/kernel/osrelease")) {
+        (Ok(supply), Ok(kernel)) => (supply, kernel.trim().to_string()),
+        (Err(e), _) | (_, Err(e)) => return Ok(Err(e)),
+    };
+    on_nodes(&ladders, supply.nodes())?;
+    let profile = need.profile(&kernel)?;
+    let quick = Check::of_supply(&supply, &ladders, page_size, &kernel, "the frames were not looked at");
+    if quick.verdict == Verdict::Met {
+        return Ok(Ok(Found { check: quick, unpermitted: None }));
+    }
+    Ok(match Snapshot::take(roots, page_size) {
+        Ok(snapshot) => Ok(Found { check: foretell(&snapshot, &profile, &ladders), unpermitted: None }),
+        Err(e) if e.is_permission() => Ok(Found { check: quick, unpermitted: Some(e) }),
+        Err(e) => Err(e),
+    })
+}
+
+/// A need on a node that is not there is a mistake.
+fn on_nodes(ladders: &[Ladder], nodes: impl Iterator<Item = u32>) -> Result<(), LabError> {
+    let nodes: Vec<u32> = nodes.collect();
+    let missing = ladders.iter().flatten().filter_map(|need| need.node).find(|node| !nodes.contains(node));
+    let known = || nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    missing.map_or(Ok(()), |node| {
+        Err(AskedWrongly::Value(format!("--need: node {node} has no memory; nodes with memory: {}", known())).into())
+    })
+}
+
+fn foretell(snapshot: &Snapshot, profile: &Profile, ladders: &[Ladder]) -> Check {
+    let bar = crate::progress::bar("looking ahead");
+    let check = Check::of_snapshot(snapshot, profile, ladders, |part| bar.set_position((part * 1000.0) as u64));
+    bar.finish_and_clear();
+    check
+}
+
+impl NeedArgs {
+    /// The needs, for pages of this many bytes.
+    pub fn ladders(&self, page_size: u64) -> Result<Vec<Ladder>, LabError> {
+        let parse = |text: &String| Need::parse_ladder(text, page_size).map_err(|e| AskedWrongly::Value(e).into());
+        self.needs.iter().map(parse).collect()
+    }
+
+    /// The profile for a kernel.
+    pub fn profile(&self, kernel: &str) -> Result<Profile, LabError> {
+        if let Some(name) = &self.profile {
+            return Ok(kontig_profiles::open(name)?);
+        }
+        let none = || {
+            let reason = format!("'{kernel}' is no kernel's release: choose rules with --profile");
+            Failed::Run { run: "check".into(), reason }.into()
+        };
+        kontig_profiles::of_kernel(kernel).ok_or_else(none)
+    }
+}
+
+/// A check as people read it.
+pub fn text(check: &Check) -> String {
+    let mut text = String::new();
+    for asked in &check.needs {
+        let now = asked
+            .now
+            .map_or("it is not known how many".into(), |n| if n >= asked.needed { "all".into() } else { count(n) });
+        text.push_str(&format!("{}: {now} of {} there now\n", asked.need, count(asked.needed)));
+    }
+    text.push_str(&format!("=> {}\n", verdict(check)));
+    if let Some(most) = &check.at_most {
+        let got: Vec<String> = most.blocks.iter().map(|n| n.map_or("?".into(), count)).collect();
+        let needed: Vec<String> = check.needs.iter().map(|asked| count(asked.needed)).collect();
+        text.push_str(&format!(
+            "   at most, after dropping {} of clean cache and compacting: {} of {}\n",
+            size(most.dropped_bytes),
+            got.join(" + "),
+            needed.join(" + ")
+        ));
+    }
+    if check.verdict != Verdict::Met {
+        check.obstacles.iter().for_each(|o| text.push_str(&obstacles(o)));
+    }
+    if let Some(confidence) = check.confidence.as_ref().filter(|_| check.verdict != Verdict::Met) {
+        let because =
+            if confidence.because.is_empty() { String::new() } else { format!(": {}", confidence.because.join("; ")) };
+        text.push_str(&format!("confidence {}{because}\n", confidence.level));
+    }
+    text
+}
+
+fn verdict(check: &Check) -> String {
+    match (check.verdict, &check.prediction) {
+        (Verdict::Met, _) => "met now".into(),
+        (Verdict::ByCompaction, Some(p)) => format!(
+            "reachable by compaction{}: {}",
+            if p.sync { " once dirty pages are written" } else { "" },
+            effort(p)
+        ),
+        (Verdict::ByDroppingCache, Some(p)) => {
+            format!("reachable after dropping {} of clean cache: {}", size(p.dropped_bytes), effort(p))
+        }
+        (Verdict::NotReachable, _) => "not reachable: neither compaction nor dropping cache makes these blocks".into(),
+        _ => format!("unknown: {}", check.unknown.as_deref().unwrap_or("the frames were not looked at")),
+    }
+}
+
+fn effort(p: &Prediction) -> String {
+    let nodes: Vec<String> = p.nodes.iter().map(u32::to_string).collect();
+    match nodes.is_empty() {
+        true => "nothing has to be moved".into(),
+        false => format!(
+            "{} pages ({}) to be moved on node {}, about {}",
+            count(p.pages_moved),
+            size(p.pages_moved * page_size()),
+            nodes.join(", "),
+            time(p.seconds)
+        ),
+    }
+}
+
+fn obstacles(o: &Obstacles) -> String {
+    let mut text = format!(
+        "   of {} blocks of {}: {} free, {} hold pages that can be moved, {} pages that cannot ({} of them 8 at most)\n",
+        count(o.blocks),
+        block_size(page_size() << o.order),
+        count(o.free),
+        count(o.movable),
+        count(o.blocked),
+        count(o.blocked_by_few)
+    );
+    for kind in &o.kinds {
+        let (blocks, alone, pages) = (count(kind.blocks), count(kind.alone), count(kind.pages));
+        text.push_str(&format!("      {}: in {blocks} blocks, alone in {alone}; {pages} pages\n", kind.kind));
+    }
+    text
+}

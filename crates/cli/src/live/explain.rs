@@ -1,0 +1,127 @@
+//! `kontig explain`: what is wrong with a host, why, and what to do about it.
+
+use super::host::HostArgs;
+use super::not_read;
+use crate::Ending;
+use crate::wrap::wrap;
+use clap::Args;
+use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_live::explain::facts::HostFacts;
+use kontig_live::explain::rule::{self, Severity};
+use kontig_live::explain::{Explanation, Finding};
+use kontig_live::number::time;
+use kontig_live::{Host, Status};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// `kontig explain`.
+#[derive(Args)]
+pub struct ExplainArgs {
+    /// Wait so many seconds, and take rates over them instead of since boot
+    #[arg(long, value_name = "SECONDS", value_parser = super::status::seconds)]
+    interval: Option<Duration>,
+    /// Judge by rules of your own instead of those that come along
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Say which conditions hold, and which rules do not hold here, too
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON document (schema kontig.explain/1)
+    #[arg(long)]
+    json: bool,
+    /// Which host.
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// What --help says behind the options.
+pub const HELP: &str = "Examples:\n  \
+    kontig explain\n  \
+    kontig explain --interval 60          by what happens in a minute\n  \
+    kontig explain --json --rules my.toml\n\n\
+    Nothing is changed: what to do, and what undoes it, is printed only.\n\
+    Exit codes: 0 done, whatever was found; 1 failed while running; 2 asked wrongly; 5 more privilege is needed.";
+
+/// Runs `kontig explain`.
+pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
+    let roots = a.host.roots()?;
+    let rules = match &a.rules {
+        None => rule::parse(rule::RULES).map_err(|reason| Failed::Run { run: "explain".into(), reason })?,
+        Some(file) => {
+            let path = file.display().to_string();
+            let text = std::fs::read_to_string(file);
+            let text = text.map_err(|e| AskedWrongly::Unreadable { path: path.clone(), reason: e.to_string() })?;
+            rule::parse(&text).map_err(|reason| AskedWrongly::Contradictory { path, reason })?
+        }
+    };
+    let before = a.interval.map(|interval| {
+        let (host, at) = (Host::read(&roots), Instant::now());
+        std::thread::sleep(interval);
+        (host, at)
+    });
+    let host = Host::read(&roots);
+    let since = before.as_ref().map(|(host, at)| (host, at.elapsed().as_secs_f64()));
+    let status = match Status::of(&host, None, since) {
+        Ok(status) => status,
+        Err(e) => return not_read("explain", &e),
+    };
+    let facts = HostFacts::of(&host, &status, since);
+    let e = Explanation::of(&rules, &facts, status.kernel.as_deref(), since.map(|(_, seconds)| seconds));
+    if a.json {
+        crate::print(&super::document(&e, false))?;
+    } else {
+        crate::print(&text(&e, a.all, crate::wrap::columns().unwrap_or(100).min(100)))?;
+    }
+    Ok(Ending::Done)
+}
+
+fn text(e: &Explanation, all: bool, width: usize) -> String {
+    let kernel = e.kernel.as_deref().unwrap_or("of unknown release");
+    let rates = e.interval_s.map_or("rates since boot".into(), |s| format!("rates over {}", time(s)));
+    let judged = e.findings.len() + e.fine.len();
+    let mut text = wrap("", &format!("Linux {kernel}: {judged} rules judged, {rates}"), 0, width);
+    for (severity, title) in
+        [(Severity::Act, "To be mended"), (Severity::Know, "To be known"), (Severity::Good, "As it should be")]
+    {
+        let of_this: Vec<&Finding> = e.findings.iter().filter(|f| f.severity == severity).collect();
+        if !of_this.is_empty() {
+            text += &format!("\n{title}\n");
+        }
+        text += &of_this.iter().map(|f| finding(f, all, width)).collect::<Vec<_>>().join("\n");
+    }
+    if e.findings.is_empty() {
+        text += "\nNothing was found.\n";
+    }
+    if !e.undecided.is_empty() {
+        text += "\nNot decided\n";
+        for rule in &e.undecided {
+            text += &wrap(&format!("  {}: ", rule.id), &format!("lacks {}", rule.lacks.join(", ")), 4, width);
+        }
+    }
+    if all {
+        for (title, rules) in [("Not so here", &e.fine), ("About other kernels", &e.other_kernels)] {
+            if !rules.is_empty() {
+                text += &format!("\n{title}\n");
+                text += &wrap("  ", &rules.join(", "), 2, width);
+            }
+        }
+    }
+    text
+}
+
+fn finding(f: &Finding, all: bool, width: usize) -> String {
+    let mut text = wrap("  ", &f.title, 2, width);
+    text += &wrap("    ", &f.reason, 4, width);
+    let lines = [
+        ("do", Some(&f.r#do)),
+        ("undo", f.undo.as_ref()),
+        ("cost", f.cost.as_ref()),
+        ("because", Some(&f.because.join("; ")).filter(|_| all)),
+        ("kernels", Some(&format!("{}, see {}", f.kernels, f.source))),
+    ]
+    .map(|(name, line)| {
+        line.map_or(String::new(), |line| wrap(&format!("    {:<9}", format!("{name}:")), line, 13, width))
+    });
+    text += &lines.concat();
+    text
+}

@@ -1,0 +1,213 @@
+//! `kontig prepare`: blocks made available before something starts.
+
+use super::check::{self, NeedArgs};
+use super::host::HostArgs;
+use super::not_read;
+use super::snapshot::page_size;
+use crate::Ending;
+use clap::Args;
+use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_live::check::{Verdict, choices};
+use kontig_live::need::Need;
+use kontig_live::number::{count, size, time};
+use kontig_live::prepare::execute::{Orders, default_journal, execute};
+use kontig_live::prepare::{Allowed, Cost, Plan, Receipt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// `kontig prepare`.
+#[derive(Args)]
+pub struct PrepareArgs {
+    /// What is needed.
+    #[command(flatten)]
+    need: NeedArgs,
+    /// Carry the plan out; without it, it is only shown
+    #[arg(long)]
+    execute: bool,
+    /// Clean cache may be dropped where compaction alone is not enough: what is read again has to be read from disk
+    #[arg(long)]
+    allow_drop_caches: bool,
+    /// Put the blocks into the pools of huge pages, where nobody else takes them. It stays so
+    #[arg(long)]
+    reserve: bool,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    time: u64,
+    /// Write the receipt (JSON, schema kontig.prepare/1) to a file
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// Print the receipt instead of a text
+    #[arg(long)]
+    json: bool,
+    /// Where it is kept what settings were, while they are changed
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// A command to run once the needs are met
+    #[arg(last = true, value_name = "COMMAND", requires = "execute")]
+    command: Vec<String>,
+    /// Which host.
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// What --help says behind the options.
+pub const HELP: &str = "Examples:\n  \
+    kontig prepare --need 2000x2M                     what would be done\n  \
+    kontig prepare --need 2000x2M --execute --receipt r.json\n  \
+    kontig prepare --need 2000x2M --execute --allow-drop-caches -- java -XX:+UseTransparentHugePages -jar x.jar\n  \
+    kontig prepare --need 512x2M@0 --reserve --execute\n\n\
+    Exit codes: 0 the needs are met; 4 compaction would meet them; 7 only dropping clean cache would; 6 nothing would; \
+    9 they were not met in the end, though foretold; 8 it cannot be told on this host; 5 more privilege is needed (root); \
+    1 failed while running; 2 asked wrongly. With a command that was run, its own.";
+
+/// Runs `kontig prepare`.
+pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
+    let roots = a.host.roots()?;
+    let found = match check::of_host(&a.need, &roots)? {
+        Ok(found) => found,
+        Err(e) => return not_read("prepare", &e),
+    };
+    let page_size = page_size();
+    let needs =
+        chosen(&a.need, &found.check.needs.iter().map(|asked| asked.need.as_str()).collect::<Vec<_>>(), page_size)?;
+    let allowed = Allowed { drop_caches: a.allow_drop_caches, reserve: a.reserve };
+    let verdict = found.check.verdict;
+    let plan = Plan::of(found.check.clone(), &needs, page_size, &roots, allowed);
+    if !a.execute || plan.lacks.is_some() {
+        let receipt = Receipt::planned(plan);
+        give(a, &receipt)?;
+        return Ok(found.ending());
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = stop.clone();
+    crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
+    let journal = a.journal.clone().unwrap_or_else(default_journal);
+    let program = std::env::current_exe().map_err(|e| failed("prepare", e.to_string()))?;
+    let writer = |path: &Path, sync: bool| {
+        let args = if sync { &["write-one", "--sync"][..] } else { &["write-one"] };
+        Command::new(&program).args(args).arg(path).stdin(Stdio::null()).spawn()
+    };
+    let time = Duration::from_secs(a.time);
+    let orders = Orders { roots: &roots, journal: &journal, time, stop: &stop, writer: &writer };
+    let receipt = execute(plan, &needs, &orders).map_err(|e| failed("prepare", e.to_string()))?;
+    give(a, &receipt)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
+    }
+    if !receipt.reached {
+        return Ok(Ending::Code(if verdict == Verdict::Met && !a.reserve { 0 } else { 9 }));
+    }
+    match a.command.split_first() {
+        Some((program, args)) => run(program, args, &roots),
+        None => Ok(Ending::Done),
+    }
+}
+
+/// The rungs that the check has chosen.
+fn chosen(need: &NeedArgs, texts: &[&str], page_size: u64) -> Result<Vec<Need>, LabError> {
+    let is_it = |needs: &Vec<Need>| needs.iter().map(|n| n.text(page_size)).eq(texts.iter().map(|t| t.to_string()));
+    let all = choices(&need.ladders(page_size)?);
+    all.into_iter().find(is_it).ok_or_else(|| failed("prepare", "no rung of the ladder was chosen".into()))
+}
+
+fn failed(run: &str, reason: String) -> LabError {
+    Failed::Run { run: run.into(), reason }.into()
+}
+
+/// Prints the receipt, and writes it where it is wanted.
+fn give(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
+    let json = format!("{:#}\n", serde_json::to_value(receipt).unwrap_or_default());
+    if let Some(path) = &a.receipt {
+        std::fs::write(path, &json)
+            .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?;
+    }
+    crate::print(&if a.json { json } else { text(receipt) })
+}
+
+fn text(r: &Receipt) -> String {
+    let mut text = check::text(&r.plan.check);
+    for setting in &r.recovered {
+        text.push_str(&format!("restored {}, as an earlier run was killed\n", setting.path.display()));
+    }
+    if !r.executed {
+        text.push_str(if r.plan.steps.is_empty() {
+            "nothing is to be done"
+        } else {
+            "plan (nothing was done; --execute does it):"
+        });
+        text.push('\n');
+        r.plan.steps.iter().for_each(|step| text.push_str(&format!("   {}\n", step.words())));
+        if let Some(lacks) = r.plan.lacks {
+            text.push_str(&format!("   {lacks}\n"));
+        }
+        return text;
+    }
+    for done in &r.done {
+        let early = if done.ended_early { ", ended as soon as it was enough" } else { "" };
+        let failed = done.failed.as_ref().map_or(String::new(), |why| format!(": FAILED: {why}"));
+        text.push_str(&format!("done: {}{early}: {}{failed}\n", done.step.words(), cost(&done.cost)));
+    }
+    if let Some(predicted) = &r.predicted {
+        text.push_str(&format!("foretold: {}; it took: {}\n", cost(predicted), cost(&r.real)));
+    }
+    for after in &r.after {
+        let blocks = after.blocks.map_or("?".into(), count);
+        text.push_str(&format!("{}: {blocks} of {} there now\n", after.need, count(after.needed)));
+    }
+    for setting in &r.restored {
+        text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
+    }
+    text.push_str(&format!("=> {}\n", if r.reached { "reached" } else { r.ended }));
+    text
+}
+
+fn cost(c: &Cost) -> String {
+    let dropped =
+        if c.dropped_bytes > 0 { format!(", {} of cache gone", size(c.dropped_bytes)) } else { String::new() };
+    format!("{} pages moved in {}{dropped}", count(c.pages_moved), time(c.seconds))
+}
+
+/// Runs the command, and says at its end what it got.
+fn run(program: &str, args: &[String], roots: &kontig_live::Roots) -> Result<Ending, LabError> {
+    let before = kontig_live::Host::read(roots);
+    let mut child = Command::new(program).args(args).spawn().map_err(|e| failed(program, e.to_string()))?;
+    let pid = child.id();
+    crate::interrupt::act(move || kontig_live::prepare::terminate(pid));
+    let status = child.wait().map_err(|e| failed(program, e.to_string()))?;
+    let after = kontig_live::Host::read(roots);
+    let got = |name: &str| {
+        Some(after.vmstat.as_ref().ok()?.get(name)?.saturating_sub(before.vmstat.as_ref().ok()?.get(name)?))
+    };
+    let show = |name: &str| got(name).map_or("?".into(), count);
+    crate::say(&format!(
+        "while {program} ran, on the whole host: {} huge pages given at the first touch, {} refused, {} requests waited for compaction",
+        show("thp_fault_alloc"),
+        show("thp_fault_fallback"),
+        show("compact_stall")
+    ));
+    Ok(Ending::Code(exit_code(status)))
+}
+
+/// The exit code a shell would have: 128 and the signal's number after a signal.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Writes 1 to a file, once dirty pages are on disk where that is wanted.
+pub fn write_one(path: &Path, sync: bool) -> Result<Ending, LabError> {
+    if sync {
+        kontig_live::prepare::sync();
+    }
+    let failed = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::PermissionDenied => "no permission to write it: run this as root".to_string(),
+        _ => e.to_string(),
+    };
+    std::fs::write(path, "1")
+        .map_err(|e| LabError::from(AskedWrongly::Value(format!("{}: {}", path.display(), failed(e)))))?;
+    Ok(Ending::Done)
+}

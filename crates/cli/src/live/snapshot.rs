@@ -1,0 +1,69 @@
+//! `kontig snapshot`: what every frame of a host is used for, as a file.
+
+use super::host::HostArgs;
+use super::not_read;
+use crate::Ending;
+use clap::Args;
+use kontig_lab::{Failed, LabError};
+use kontig_live::Snapshot;
+use kontig_live::frame::State;
+use kontig_live::number::{count, percent, size};
+use std::path::PathBuf;
+
+/// `kontig snapshot`.
+#[derive(Args)]
+pub struct SnapshotArgs {
+    /// Where it is written; without it, only what was found is printed
+    #[arg(value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Which host.
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// What --help says behind the options.
+pub const HELP: &str = "Examples:\n  \
+    kontig snapshot                       what is where, in figures\n  \
+    kontig snapshot host.snap             the same, and all of it in a file\n  \
+    kontig check --need 2000x2M --snapshot host.snap\n\n\
+    The file holds states and counts: no process, no file name, no address of a program.\n\n\
+    Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 5 more privilege is needed (root).";
+
+/// Runs `kontig snapshot`.
+pub fn snapshot(a: &SnapshotArgs) -> Result<Ending, LabError> {
+    let snapshot = match Snapshot::take(&a.host.roots()?, page_size()) {
+        Ok(snapshot) => snapshot,
+        Err(e) => return not_read("snapshot", &e),
+    };
+    if let Some(path) = &a.out {
+        std::fs::write(path, snapshot.to_text())
+            .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?;
+    }
+    crate::print(&text(&snapshot))?;
+    Ok(Ending::Done)
+}
+
+/// Bytes of a page of this host.
+pub fn page_size() -> u64 {
+    kontig_live::snapshot::host_page_size()
+}
+
+fn text(snapshot: &Snapshot) -> String {
+    let host = &snapshot.host;
+    let mut text = format!("Linux {}, {} CPUs, pages of {}\n", host.kernel, host.cpus, size(host.page_size));
+    for zone in &snapshot.zones {
+        let census = snapshot.census(zone.frames());
+        text.push_str(&format!("{}: {} managed\n", zone.title(), size(zone.managed * host.page_size)));
+        for (state, pages) in State::ALL.iter().zip(census).filter(|(_, pages)| *pages > 0) {
+            let inferred = matches!(state, State::Cached | State::NotManaged);
+            let mark = if inferred { "  (inferred)" } else { "" };
+            let size = size(pages * host.page_size);
+            text.push_str(&format!("  {:<36}{:>12} pages {size:>9}{mark}\n", state.words(), count(pages)));
+        }
+    }
+    text.push_str(&format!(
+        "Of the free memory, {} is inferred to lie in blocks of the sizes that the kernel lists.\n",
+        percent(snapshot.agreement())
+    ));
+    text
+}

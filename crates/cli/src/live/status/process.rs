@@ -1,0 +1,68 @@
+//! `kontig status --pid`: a process, mapping by mapping.
+
+use super::{StatusArgs, Text};
+use crate::live::grid::Grid;
+use crate::wrap::wrap;
+use kontig_lab::{AskedWrongly, LabError};
+use kontig_live::number::{percent, size};
+use kontig_live::process::{Files, Process};
+use kontig_live::{Host, Roots};
+
+/// What is printed of a process.
+pub(super) fn text(a: &StatusArgs, roots: &Roots, host: &Host, pid: u32) -> Result<Text, LabError> {
+    let files = match Files::read(roots, pid) {
+        Err(e) if e.is_missing() => {
+            return Err(AskedWrongly::Value(format!("--pid {pid}: there is no such process")).into());
+        }
+        Err(e) => return Ok(Err(e)),
+        Ok(files) => files,
+    };
+    let process = Process::of(host, pid, &files);
+    Ok(Ok(a.page(&process, |width| page(&process, width))))
+}
+
+/// So many mappings are shown.
+const SHOWN: usize = 12;
+
+fn page(p: &Process, width: Option<usize>) -> String {
+    let wrapped = |head: &str, text: &str, indent| wrap(head, text, indent, width.unwrap_or(100).min(100));
+    let name = p.name.as_deref().unwrap_or("a process without a name");
+    if p.mappings.is_empty() {
+        return wrapped("", &format!("{name} (pid {}) has no memory of its own: it belongs to the kernel", p.pid), 0);
+    }
+    let share = if p.resident_bytes == 0 { 0.0 } else { p.huge_bytes as f64 / p.resident_bytes as f64 };
+    let of = p.huge_page_bytes.map_or(String::new(), |bytes| format!(" of {}", size(bytes)));
+    let swapped = if p.swapped_bytes > 0 { format!(", {} swapped out", size(p.swapped_bytes)) } else { String::new() };
+    let head = format!(
+        "{name} (pid {}) has {} in memory{swapped}; {} of it ({}) in huge pages{of}",
+        p.pid,
+        size(p.resident_bytes),
+        size(p.huge_bytes),
+        percent(share)
+    );
+    let mut text = wrapped("", &head, 0);
+    if !p.reasons.is_empty() {
+        text += "\nIn small pages, and why\n";
+        for sum in &p.reasons {
+            text += &wrapped(&format!("  {:>8}  ", size(sum.bytes)), &sum.text, 12);
+        }
+    }
+    text += "\nMappings, those with the most memory in small pages first\n";
+    let mut grid = Grid::new(["from", "size", "in memory", "huge", "can be huge", "of"], &[0, 5]);
+    let in_memory = || p.mappings.iter().filter(|m| m.resident_bytes > 0);
+    for m in in_memory().take(SHOWN) {
+        grid.row(vec![
+            m.start.clone(),
+            size(m.size_bytes),
+            size(m.resident_bytes),
+            size(m.huge_bytes),
+            size(m.aligned_bytes),
+            if m.name.is_empty() { "–".into() } else { m.name.clone() },
+        ]);
+    }
+    text += &grid.text(2, width);
+    match in_memory().count().saturating_sub(SHOWN) {
+        0 => text,
+        more => text + &wrapped("  ", &format!("and {more} more (--json has all)"), 2),
+    }
+}

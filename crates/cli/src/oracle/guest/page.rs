@@ -1,0 +1,85 @@
+//! The comparison as a page: every row of every table, and what is known of those that are outside.
+
+use super::{Group, Lab, MACHINE, find, in_words};
+use kontig_oracle::guest::compare::{Row, Spread, Verdict};
+use std::fmt::Write;
+
+const HEAD: &str = "# Under pressure: what kernels count, and what the laboratory counts
+
+A program takes the same steps on a real kernel and in the laboratory, on a machine of 512 MiB with two disks, one of them with swap. What `/proc/vmstat` counts
+meanwhile is compared. A cell has the mean over the seeds and, in brackets, the least and the most; another seed is another choice of pages. *inside* is within
+15 % of the kernel's mean, for `extfrag*` (pages taken from another type's blocks) within a factor of 2. `–`: the laboratory does not count it. Events are counted
+from the first phase to the last, levels (`nr_*`) are means over the ends of the phases. How long phases take is not judged.
+
+This page is made by `kontig oracle guest --out docs/pressure.md`; how the recordings are made is in [`oracle/guest/recorded`](../oracle/guest/recorded/README.md).
+
+";
+
+/// What is known of the differences; none of it is made up for.
+const KNOWN: &str = "## What is known of the differences
+
+* Levels of what the kernel has for itself (slabs, stacks, page tables, shared memory at boot) are the kernel's alone: in the laboratory these pages are in use and in no
+  counter.
+* ext4 of 7.2 keeps files in large folios, the laboratory in single pages: a folio is used, activated and scanned as a whole.
+* What a file system reads and writes beside the data, its inodes, bitmaps and tables of blocks, is on no list in the laboratory.
+* Interrupts and completions take no time of their own there.
+* In phase in-order of pattern file about 100,000 of the pages that the kernels scan are of a zone that kswapd passes over (`pgskip_dma32`), in the laboratory none. A boost
+  of the smallest zone wakes kswapd for that zone alone; why the laboratory's fallbacks spare it is not known.
+* In pattern mixed the laboratory's requests reclaim for themselves, where the kernels leave nearly all of it to kswapd, and its attempts at huge pages succeed more often.
+  Why is not known.
+
+";
+
+/// The page.
+pub(super) fn markdown(groups: &[Group]) -> String {
+    let mut out = String::from(HEAD);
+    out += "| pattern | Linux | seeds | inside | outside | not counted |\n| --- | --- | --- | --- | --- | --- |\n";
+    for group in groups {
+        let rows = group.rows();
+        let count = |verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
+        let [inside, outside, missing] = [Verdict::Inside, Verdict::Outside, Verdict::Missing].map(count);
+        let (version, seeds) = (&group.guests[0].version, group.guests.len());
+        let _ = writeln!(out, "| {} | {version} | {seeds} | {inside} | {outside} | {missing} |", group.pattern);
+    }
+    out.push('\n');
+    out += KNOWN;
+    groups.iter().for_each(|group| out += &table(group));
+    out
+}
+
+fn table(group: &Group) -> String {
+    let what = find(&group.pattern).map_or("", |pattern| pattern.what);
+    let mut out = format!(
+        "## {}, Linux {}\n\n{}{}.",
+        group.pattern,
+        group.guests[0].version,
+        what[..1].to_uppercase(),
+        &what[1..]
+    );
+    match &group.lab {
+        Lab::Failed(why) => out += &format!(" The laboratory's side is missing: {why}."),
+        Lab::NotAsked => out += " The laboratory was not asked.",
+        Lab::Runs(_) => out += &format!(" Laboratory: machine `{MACHINE}`, profile {}.", group.series),
+    }
+    out += "\n\n| counter | kernel | laboratory | ratio | |\n| --- | ---: | ---: | ---: | --- |\n";
+    for row in group.rows() {
+        let verdict = match row.verdict() {
+            Verdict::Inside => "inside",
+            Verdict::Outside => "**outside**",
+            Verdict::Missing => "",
+        };
+        line(&mut out, &format!("`{}`", row.counter), &row, in_words, verdict);
+    }
+    for row in group.times() {
+        let ms = |s: Spread| in_words(Spread { mean: s.mean / 1e6, least: s.least / 1e6, most: s.most / 1e6 });
+        line(&mut out, &format!("ms of phase {}", row.counter), &row, ms, "");
+    }
+    out.push('\n');
+    out
+}
+
+fn line(out: &mut String, name: &str, row: &Row, words: impl Fn(Spread) -> String, verdict: &str) {
+    let ratio = row.ratio().map_or("–".into(), |ratio| format!("{ratio:.2}"));
+    let lab = row.lab.map_or("–".into(), &words);
+    let _ = writeln!(out, "| {name} | {} | {lab} | {ratio} | {verdict} |", words(row.kernel));
+}

@@ -1,0 +1,156 @@
+//! `kontig status` and `kontig explain` on recorded hosts: what is asked wrongly, what is not permitted, what JSON says,
+//! and every command of the page about them.
+
+mod common;
+#[path = "../../live/tests/common/mod.rs"]
+mod hosts;
+
+use common::{kontig, program};
+use hosts::{KERNELS, Tree};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const PAGE: &str = include_str!("../../../docs/host.md");
+
+fn on(tree: &Tree, args: &[&str]) -> Output {
+    let roots = [&tree.roots.procfs, &tree.roots.sysfs].map(|dir| dir.display().to_string());
+    let roots = ["--path.procfs", &roots[0], "--path.sysfs", &roots[1]];
+    kontig(Path::new("."), &[args, &roots].concat()).output().expect("run")
+}
+
+#[track_caller]
+fn said(output: Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), stderr.as_ref()), (Some(0), ""));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[track_caller]
+fn refused(output: Output, code: i32, says: &str) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(stderr.starts_with("kontig: ") && stderr.lines().count() == 1 && stderr.contains(says), "{stderr}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn every_kernels_host_is_told_and_explained() {
+    for kernel in KERNELS {
+        let tree = Tree::of(kernel);
+        let status = said(on(&tree, &["status", "--orders"]));
+        assert!(status.starts_with(&format!("Linux {kernel}.")), "{status}");
+        assert!(status.contains("Blocks of 2 MiB (order 9)") && status.contains("0 DMA32"), "{status}");
+        assert!(said(on(&tree, &["status", "--pid", "4242"])).contains("in memory"));
+        assert!(said(on(&tree, &["explain", "--all"])).contains(&format!("Linux {kernel}.")));
+    }
+}
+
+#[test]
+fn the_same_tree_gives_the_same_bytes() {
+    let tree = Tree::of("7.2");
+    for args in [["status", "--json"], ["explain", "--json"]] {
+        assert_eq!(said(on(&tree, &args)), said(on(&tree, &args)));
+    }
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said_in_a_line() {
+    let tree = Tree::of("6.1");
+    refused(on(&tree, &["status", "--pid", "7"]), 2, "there is no such process");
+    refused(on(&tree, &["status", "--block", "3M"]), 2, "no power of two");
+    let nowhere = kontig(Path::new("."), &["status", "--path.procfs", "/no/such"]).output().expect("run");
+    refused(nowhere, 2, "--path.procfs: /no/such: there is no such directory");
+    tree.write("rules.toml", "[[rule]]\nid = \"mine\"\n");
+    let rules = tree.roots.procfs.with_file_name("rules.toml").display().to_string();
+    refused(on(&tree, &["explain", "--rules", &rules]), 2, "rules.toml: line 1: missing field");
+    refused(on(&tree, &["explain", "--rules", "/no/such"]), 2, "/no/such");
+}
+
+#[test]
+fn a_file_that_every_kernel_has_is_needed_and_its_fault_is_named() {
+    let tree = Tree::of("6.12");
+    tree.write("proc/buddyinfo", "Node 0, zone   Normal      1      2      x \n");
+    refused(on(&tree, &["status"]), 1, "buddyinfo: line 1: 'x' is not a number");
+    tree.remove("proc/buddyinfo");
+    refused(on(&tree, &["explain"]), 1, "buddyinfo: there is no such file");
+}
+
+/// Another user, if this one is root.
+fn unprivileged(tree: &Tree, args: &[&str]) -> Output {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(program());
+    command.args(args).arg("--path.procfs").arg(&tree.roots.procfs).arg("--path.sysfs").arg(&tree.roots.sysfs);
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534);
+    }
+    command.output().expect("run")
+}
+
+#[test]
+fn without_privilege_the_rest_is_told_and_what_needs_it_has_an_exit_code_of_its_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let tree = Tree::of("6.12");
+    let allow = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("allowed");
+    allow(tree.roots.procfs.parent().expect("a directory"), 0o755);
+    for file in ["4242/smaps", "pagetypeinfo"] {
+        allow(&tree.roots.proc(file), 0o000);
+    }
+    let output = unprivileged(&tree, &["status"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text.contains("pagetypeinfo: no permission to read it"), "{text}");
+    refused(unprivileged(&tree, &["status", "--pid", "4242"]), 5, "smaps: no permission");
+}
+
+/// Every name of a field in a document.
+fn names(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                into.insert(name.clone());
+                names(value, into);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| names(value, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_of_the_json_is_on_the_page() {
+    for kernel in KERNELS {
+        let tree = Tree::of(kernel);
+        for args in [&["status", "--json"][..], &["status", "--json", "--pid", "4242"], &["explain", "--json"]] {
+            let text = said(on(&tree, args));
+            assert!(text.starts_with("{\n  \"schema\": "), "{text}");
+            let document: Value = serde_json::from_str(&text).expect("JSON");
+            let mut fields = BTreeSet::new();
+            names(&document, &mut fields);
+            let schema = document["schema"].as_str().expect("a schema");
+            assert!(PAGE.contains(&format!("`{schema}`")), "{schema}");
+            for field in fields {
+                let told = [format!("`{field}`"), format!("`{field}[]`")];
+                assert!(told.iter().any(|name| PAGE.contains(name.as_str())), "{schema}: {field} is not on the page");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_command_of_the_page_works() {
+    let tree = Tree::of("6.18");
+    let commands: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("kontig ")).collect();
+    assert!(commands.len() >= 9);
+    for line in commands {
+        let command = line.split('#').next().expect("a command");
+        let args: Vec<&str> = command.split_whitespace().skip(1).collect();
+        match line {
+            // What does not end by itself, and what reads more than a recorded host has.
+            _ if args.contains(&"--watch") => continue,
+            _ if args.contains(&"--frames") => refused(on(&tree, &args), 1, "there is no such file"),
+            _ => assert!(!said(on(&tree, &args)).is_empty(), "{line}"),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A machine as a kernel had it when counting began.
+//!
+//! The rule: each zone has as many pageblocks of a type as `/proc/pagetypeinfo` says, and in those that are not movable as many
+//! free blocks of each order. What else is neither free nor on a list that reclaim works on is the kernel's, too, and lies in
+//! movable pageblocks, in one piece. Where the pageblocks lie is not known: they are a zone's first ones.
+
+use kontig_mm::types::{NR_ORDERS, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
+use kontig_mm::{InUse, MigrateType, ZoneSpec};
+use std::ops::Range;
+
+/// The machine.
+#[derive(Clone, Debug, Default)]
+pub struct Booted {
+    /// Its zones.
+    pub zones: Vec<BootedZone>,
+    /// Pages without a file that the kernel's first programs had.
+    pub anon: u32,
+    /// Free pages on the lists of CPUs.
+    pub on_cpus: u32,
+}
+
+/// A zone.
+#[derive(Clone, Debug)]
+pub struct BootedZone {
+    /// Its extent.
+    pub spec: ZoneSpec,
+    /// Pages that the kernel had for itself.
+    pub taken: u64,
+    /// What is not movable.
+    pub types: Vec<OfType>,
+}
+
+/// The pageblocks of a type.
+#[derive(Clone, Debug)]
+pub struct OfType {
+    /// The type.
+    pub migratetype: MigrateType,
+    /// How many there are.
+    pub blocks: u32,
+    /// Free blocks in them, by order.
+    pub free: [u32; NR_ORDERS],
+}
+
+impl Booted {
+    /// The extents of the zones.
+    pub(super) fn specs(&self) -> Vec<ZoneSpec> {
+        self.zones.iter().map(|zone| zone.spec.clone()).collect()
+    }
+
+    /// What of its memory is in use.
+    pub(super) fn in_use(&self) -> InUse {
+        let mut all = InUse::default();
+        self.zones.iter().for_each(|zone| zone.lay(&mut all));
+        all
+    }
+}
+
+impl BootedZone {
+    fn lay(&self, all: &mut InUse) {
+        let ZoneSpec { start, end, managed, .. } = self.spec;
+        // What is reserved is a zone's begin.
+        let first = end - managed as u32;
+        let mut block = start.max(first - first % PAGEBLOCK_PAGES);
+        let mut left = self.taken as u32;
+        for of in &self.types {
+            let blocks: Vec<u32> = (0..of.blocks).map(|i| block + i * PAGEBLOCK_PAGES).collect();
+            block += of.blocks * PAGEBLOCK_PAGES;
+            all.blocks.extend(blocks.iter().map(|b| (*b, of.migratetype)));
+            let mut used = used_of(&blocks, first, of.free);
+            // No more than the kernel had in all.
+            used.retain_mut(|pages| {
+                pages.end = pages.end.min(pages.start + left);
+                left -= pages.len() as u32;
+                pages.start < pages.end
+            });
+            all.frames.extend(used);
+        }
+        let block = block.max(first);
+        all.frames.extend((left > 0).then_some(block..block + left));
+    }
+}
+
+/// The pages of these pageblocks, from `first` on, that are in use if so many blocks of each order are free.
+fn used_of(blocks: &[u32], first: u32, mut free: [u32; NR_ORDERS]) -> Vec<Range<u32>> {
+    let mut blocks = blocks.to_vec();
+    // Whole ones are free at the end: two in one piece, then one alone.
+    let whole = usize::from(PAGEBLOCK_ORDER.get());
+    while free[whole + 1] > 0
+        && let [.., low, _] = blocks[..]
+        && low >= first
+    {
+        // A pair that is not in one piece counts as two.
+        blocks.truncate(blocks.len() - 2);
+        free[whole + 1] -= 1;
+    }
+    while free[whole] > 0 && blocks.last().is_some_and(|low| *low >= first) {
+        blocks.pop();
+        free[whole] -= 1;
+    }
+    let mut used: Vec<Range<u32>> = Vec::new();
+    for block in blocks {
+        fill(block, whole, first, &mut free, &mut used);
+    }
+    used
+}
+
+/// The pages in use of a block of this order that is not all free: its first half is free if such a block is wanted.
+fn fill(at: u32, order: usize, first: u32, free: &mut [u32; NR_ORDERS], used: &mut Vec<Range<u32>>) {
+    if at + (1 << order) <= first {
+        return;
+    }
+    if order == 0 {
+        match used.last_mut().filter(|last| last.end == at) {
+            Some(last) => last.end += 1,
+            None => used.push(at..at + 1),
+        }
+        return;
+    }
+    let half = order - 1;
+    if at >= first && free[half] > 0 {
+        free[half] -= 1;
+    } else {
+        fill(at, half, first, free, used);
+    }
+    fill(at + (1 << half), half, first, free, used);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_mm::{MachineSpec, Memory, Order, ZoneType};
+
+    fn zone(types: Vec<OfType>, taken: u64) -> BootedZone {
+        let spec =
+            ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 4096, end: 65536, present: 61440, managed: 61440 - 700 };
+        BootedZone { spec, taken, types }
+    }
+
+    #[test]
+    fn the_machine_has_the_pageblocks_and_the_free_blocks_that_it_is_said_to_have() {
+        let free = [3, 0, 2, 1, 0, 5, 0, 1, 0, 2, 1];
+        let types = vec![
+            OfType { migratetype: MigrateType::Unmovable, blocks: 9, free },
+            OfType { migratetype: MigrateType::Reclaimable, blocks: 2, free: [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0] },
+        ];
+        let booted = Booted { zones: vec![zone(types, 4000)], anon: 0, on_cpus: 0 };
+        let spec = MachineSpec { cpus: 1, zones: booted.specs(), thp: false, lru: true };
+        let m = Memory::in_use(&spec, kontig_profiles::linux("6.1"), &booted.in_use()).expect("a machine");
+        m.check().expect("a consistent one");
+        assert_eq!(m.nr_free_pages(), 61440 - 700 - 4000);
+        let zone = &m.zones()[0];
+        let of =
+            |t: MigrateType| -> Vec<u32> { Order::all().map(|order| zone.free_list(order, t).len() as u32).collect() };
+        assert_eq!(of(MigrateType::Unmovable), free);
+        assert_eq!(of(MigrateType::Reclaimable), [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let blocks = |t| m.pageblocks().count(t, 0, m.pageblocks().len());
+        assert_eq!((blocks(MigrateType::Unmovable), blocks(MigrateType::Reclaimable)), (9, 2));
+    }
+}

@@ -1,0 +1,256 @@
+//! Ageing a host on purpose: memory of its own is taken in small pages, and a part of it is given back, so that free
+//! memory lies in small pieces among pages that can be moved.
+//!
+//! Which pages are kept goes by the number of their frame, so that the same pattern comes out wherever the memory lies.
+//! Where frame numbers are hidden (without root) it goes by the address, which lies much the same. Nothing of anybody else's is
+//! touched; what is taken goes back when the process ends, however it ends.
+
+use crate::error::ReadError;
+use crate::page_words::{PageMapEntry, PageWords};
+use crate::roots::Roots;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Which pages are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pattern {
+    /// Every second page.
+    EveryOther,
+    /// One page of every 2 MiB.
+    OnePerBlock,
+    /// Each page or not, by chance: half of them.
+    Random,
+    /// Every second run of 32 pages.
+    Runs,
+    /// The first quarter of every 2 MiB.
+    FirstQuarter,
+}
+
+impl Pattern {
+    /// All of them, by name.
+    pub const NAMED: [(&str, Pattern); 5] = [
+        ("every-other", Pattern::EveryOther),
+        ("one-per-block", Pattern::OnePerBlock),
+        ("random", Pattern::Random),
+        ("runs", Pattern::Runs),
+        ("first-quarter", Pattern::FirstQuarter),
+    ];
+
+    /// Whether the page in this frame is kept.
+    pub fn keeps(self, frame: u64, seed: u64) -> bool {
+        match self {
+            Pattern::EveryOther => frame.is_multiple_of(2),
+            Pattern::OnePerBlock => frame % 512 == mixed((frame / 512) ^ seed) % 512,
+            Pattern::Random => mixed(frame ^ seed).is_multiple_of(2),
+            Pattern::Runs => (frame / 32).is_multiple_of(2),
+            Pattern::FirstQuarter => frame % 512 < 128,
+        }
+    }
+}
+
+/// A number that looks like chance and is the same every time (the finisher of SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Memory that is held in pieces, until this is dropped.
+pub struct Aged {
+    memory: Mapping,
+    /// Pages that are held.
+    pub kept: u64,
+    /// Pages that were given back.
+    pub freed: u64,
+    /// Whether pages were chosen by their frames.
+    pub by_frame: bool,
+}
+
+/// Why the host was not aged.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotAged {
+    /// It has not so much memory to spare.
+    TooMuch {
+        /// Bytes asked for.
+        wanted: u64,
+        /// Bytes that may be taken.
+        available: u64,
+    },
+    /// A file could not be read.
+    Unread(ReadError),
+    /// The kernel refused.
+    Refused(String),
+    /// Somebody wanted an end of it.
+    Stopped,
+}
+
+/// What is left to everybody else, of what is available.
+const LEFT: u64 = 1 << 30;
+/// Bytes taken between two looks at whether to stop: 64 MiB.
+const STRETCH: usize = 64 << 20;
+
+impl Aged {
+    /// Takes so many bytes and gives part of them back. `stop` ends it early.
+    ///
+    /// # Errors
+    /// If there is not so much memory, the kernel refuses, or it was stopped; all is given back then.
+    pub fn take(roots: &Roots, bytes: u64, pattern: Pattern, seed: u64, stop: &AtomicBool) -> Result<Aged, NotAged> {
+        let available = available(roots)?;
+        if bytes.saturating_add(LEFT) > available {
+            return Err(NotAged::TooMuch { wanted: bytes, available: available.saturating_sub(LEFT) });
+        }
+        let page = rustix::param::page_size();
+        let memory = Mapping::new((bytes as usize).next_multiple_of(page))?;
+        memory.advise(0, memory.len, Advice::LinuxNoHugepage)?;
+        let stopped = || if stop.load(Ordering::Relaxed) { Err(NotAged::Stopped) } else { Ok(()) };
+        for start in (0..memory.len).step_by(STRETCH) {
+            stopped()?;
+            (start..(start + STRETCH).min(memory.len)).step_by(page).for_each(|at| memory.touch(at));
+        }
+        let mut aged = Aged { memory, kept: 0, freed: 0, by_frame: true };
+        let mut map = PageWords::open(&roots.proc("self/pagemap")).map_err(NotAged::Unread)?;
+        for start in (0..aged.memory.len).step_by(STRETCH) {
+            stopped()?;
+            let end = (start + STRETCH).min(aged.memory.len);
+            aged.give_back(&mut map, start, end, page, |frame| pattern.keeps(frame, seed))?;
+        }
+        Ok(aged)
+    }
+
+    /// Gives back the pages of a stretch that are not kept, run by run.
+    fn give_back(
+        &mut self,
+        map: &mut PageWords,
+        start: usize,
+        end: usize,
+        page: usize,
+        keeps: impl Fn(u64) -> bool,
+    ) -> Result<(), NotAged> {
+        let first = (self.memory.start as usize + start) / page;
+        let mut keep = Vec::with_capacity((end - start) / page);
+        let mut by_frame = true;
+        map.read(first as u64, (first + (end - start) / page) as u64, |at, words| {
+            for (i, word) in words.iter().enumerate() {
+                let frame = PageMapEntry(*word).pfn();
+                by_frame &= frame.is_some();
+                keep.push(keeps(frame.unwrap_or(at + i as u64)));
+            }
+        })
+        .map_err(NotAged::Unread)?;
+        self.by_frame &= by_frame;
+        let mut at = start;
+        for run in keep.chunk_by(|a, b| a == b) {
+            let len = run.len() * page;
+            if run[0] {
+                self.kept += run.len() as u64;
+            } else {
+                self.memory.advise(at, len, Advice::LinuxDontNeed)?;
+                self.freed += run.len() as u64;
+            }
+            at += len;
+        }
+        Ok(())
+    }
+}
+
+fn available(roots: &Roots) -> Result<u64, NotAged> {
+    let path = roots.proc("meminfo").display().to_string();
+    let text = roots.read_proc("meminfo").map_err(NotAged::Unread)?;
+    let info = kontig_procfs::MemInfo::parse(&path, &text).map_err(|e| NotAged::Unread(e.into()))?;
+    Ok(info.kb("MemAvailable").unwrap_or(0) * 1024)
+}
+
+/// Private memory of this process.
+struct Mapping {
+    start: *mut c_void,
+    len: usize,
+}
+
+impl Mapping {
+    fn new(len: usize) -> Result<Mapping, NotAged> {
+        // SAFETY: a fresh mapping at an address of the kernel's choosing touches no existing memory.
+        let mapped =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
+        let start = mapped.map_err(|e| NotAged::Refused(format!("{len} bytes cannot be mapped: {e}")))?;
+        Ok(Mapping { start, len })
+    }
+
+    fn advise(&self, at: usize, len: usize, advice: Advice) -> Result<(), NotAged> {
+        assert!(at + len <= self.len, "advice beyond the mapping");
+        // SAFETY: the range lies in this mapping, to which nobody has a reference; its contents mean nothing.
+        let done = unsafe { madvise(self.start.byte_add(at), len, advice) };
+        match done {
+            // A kernel without huge pages knows no advice about them, and has small ones anyway.
+            Err(rustix::io::Errno::INVAL) if advice == Advice::LinuxNoHugepage => Ok(()),
+            done => done.map_err(|e| NotAged::Refused(format!("{advice:?} was refused: {e}"))),
+        }
+    }
+
+    fn touch(&self, at: usize) {
+        assert!(at < self.len, "a touch beyond the mapping");
+        // SAFETY: the byte lies in this mapping, which can be written and to which nobody has a reference. Volatile, as
+        // the write is made for its effect on the page tables.
+        unsafe { self.start.cast::<u8>().add(at).write_volatile(1) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, and nobody has a reference to it. If the kernel refuses, the memory goes
+        // back at the end of the process.
+        let _ = unsafe { munmap(self.start, self.len) };
+    }
+}
+
+impl std::fmt::Display for NotAged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let gib = |bytes: &u64| *bytes as f64 / (1u64 << 30) as f64;
+        match self {
+            NotAged::TooMuch { wanted, available } => write!(
+                f,
+                "{:.1} GiB are asked for, {:.1} GiB may be taken of what is available: ask for less with --gib",
+                gib(wanted),
+                gib(available)
+            ),
+            NotAged::Unread(e) => write!(f, "{e}"),
+            NotAged::Refused(reason) => f.write_str(reason),
+            NotAged::Stopped => f.write_str("stopped: all memory is given back"),
+        }
+    }
+}
+
+impl std::error::Error for NotAged {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pattern_keeps_the_share_it_says() {
+        let kept =
+            |pattern: Pattern| (0..512 * 1000).filter(|frame| pattern.keeps(*frame, 1)).count() as f64 / 512_000.0;
+        assert_eq!(kept(Pattern::EveryOther), 0.5);
+        assert_eq!(kept(Pattern::OnePerBlock), 1.0 / 512.0);
+        assert_eq!(kept(Pattern::Runs), 0.5);
+        assert_eq!(kept(Pattern::FirstQuarter), 0.25);
+        assert!((kept(Pattern::Random) - 0.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_is_not_kept_is_given_back() {
+        let never = AtomicBool::new(false);
+        let aged = Aged::take(&Roots::default(), 8 << 20, Pattern::EveryOther, 1, &never).expect("8 MiB are there");
+        let pages = (8 << 20) / rustix::param::page_size() as u64;
+        assert_eq!(aged.kept + aged.freed, pages);
+        assert!(aged.kept > pages / 4 && aged.freed > pages / 4, "{} kept", aged.kept);
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused_before_any_is_taken() {
+        let never = AtomicBool::new(false);
+        let refused = Aged::take(&Roots::default(), 1 << 60, Pattern::Random, 1, &never).err().expect("refused");
+        assert!(refused.to_string().ends_with("ask for less with --gib"), "{refused}");
+    }
+}

@@ -1,0 +1,94 @@
+//! What is wrong with a host, why, and what to do: `kontig explain`.
+//!
+//! The rules are data (`explain/rules.toml`): conditions on facts, a reason, the kernels it is true of, what to do and how
+//! to undo it, and where it is said. [`Explanation`] is the JSON of the command.
+
+pub mod condition;
+pub mod facts;
+pub mod kernels;
+pub mod rule;
+
+use facts::Facts;
+use rule::{Decision, Rule, Severity};
+use serde::Serialize;
+
+/// Schema of [`Explanation`].
+pub const EXPLAIN_SCHEMA: &str = "kontig.explain/1";
+
+/// The answer of `kontig explain`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Explanation {
+    /// [`EXPLAIN_SCHEMA`].
+    pub schema: &'static str,
+    /// The kernel's release; null where it is not said.
+    pub kernel: Option<String>,
+    /// Seconds of the interval that rates are of; null if they are since boot.
+    pub interval_s: Option<f64>,
+    /// Rules that hold, in the order of the rules.
+    pub findings: Vec<Finding>,
+    /// Rules that do not hold, by name.
+    pub fine: Vec<String>,
+    /// Rules that are about other kernels, by name.
+    pub other_kernels: Vec<String>,
+    /// Rules that could not be decided.
+    pub undecided: Vec<Undecided>,
+}
+
+/// A rule that holds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Finding {
+    /// The rule's name.
+    pub id: String,
+    /// Whether something is to be done about it.
+    pub severity: Severity,
+    /// In a line.
+    pub title: String,
+    /// Why it is so, with this host's numbers.
+    pub reason: String,
+    /// What holds on this host, condition by condition.
+    pub because: Vec<String>,
+    /// What to do.
+    pub r#do: String,
+    /// What undoes it; null where nothing has to be undone.
+    pub undo: Option<String>,
+    /// What it costs; null if nothing that is known.
+    pub cost: Option<String>,
+    /// The kernels this is true of.
+    pub kernels: String,
+    /// Where it is said.
+    pub source: String,
+}
+
+/// A rule that could not be decided.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Undecided {
+    /// The rule's name.
+    pub id: String,
+    /// Facts that are not known on this host.
+    pub lacks: Vec<String>,
+}
+
+impl Explanation {
+    /// What the rules say of these facts.
+    pub fn of(rules: &[Rule], facts: &impl Facts, kernel: Option<&str>, interval_s: Option<f64>) -> Explanation {
+        let mut e = Explanation {
+            schema: EXPLAIN_SCHEMA,
+            kernel: kernel.map(str::to_string),
+            interval_s,
+            findings: vec![],
+            fine: vec![],
+            other_kernels: vec![],
+            undecided: vec![],
+        };
+        for rule in rules {
+            let id = rule.id.clone();
+            match rule.decide(facts, kernel) {
+                Decision::OtherKernel => e.other_kernels.push(id),
+                Decision::DoesNotHold => e.fine.push(id),
+                Decision::Undecided { lacks } => e.undecided.push(Undecided { id, lacks }),
+                Decision::Holds => e.findings.push(rule.finding(facts)),
+            }
+        }
+        e
+    }
+}

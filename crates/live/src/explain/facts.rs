@@ -1,0 +1,147 @@
+//! What rules are about: facts of a host, each a number or a word.
+//!
+//! | fact | what |
+//! | --- | --- |
+//! | `NAME` | a counter of `/proc/vmstat`, that of all zones together where there is one for each |
+//! | `NAME.per_hour` | how fast it grows: over the interval, or since boot |
+//! | `vm.NAME` | a sysctl |
+//! | `thp.NAME` | what is chosen in `transparent_hugepage/NAME` |
+//! | `khugepaged.NAME` | a number there |
+//! | `nodes` | nodes with memory |
+//! | `score` | the highest fragmentation score of a node |
+//! | `at_hand` | huge pages that requests get now |
+//! | `managed_bytes`, `free_bytes`, `free_cma_bytes`, `boost_bytes` | sums over the zones |
+//! | `reserve_bytes` | high marks, and what zones keep from users' requests |
+//! | `movable_bytes`, `droppable_bytes`, `anonymous_bytes`, `locked_bytes` | what memory is used for |
+//! | `huge_bytes` | anonymous memory in huge pages |
+//! | `mem_total_bytes` | `MemTotal` |
+//! | `pageblocks`, `unmovable_pageblocks` | known to root only |
+
+use crate::host::Host;
+use crate::number;
+use crate::status::purpose::{Can, Kind};
+use crate::status::zone::Zone;
+use crate::status::{Status, events};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A fact's value.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Fact {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+/// Where facts are known from.
+pub trait Facts {
+    /// A fact; none if it is not known.
+    fn get(&self, name: &str) -> Option<Fact>;
+
+    /// A fact in words: amounts of memory in their units.
+    fn words(&self, name: &str) -> Option<String> {
+        Some(match self.get(name)? {
+            Fact::Word(word) => word,
+            Fact::Number(n) if name.ends_with("_bytes") => number::size(n as u64),
+            // A setting is to be written back as it is.
+            Fact::Number(n) if name.contains('.') && !name.ends_with(".per_hour") => format!("{n:.0}"),
+            Fact::Number(n) => number::count(n.round() as u64),
+        })
+    }
+}
+
+impl Facts for BTreeMap<String, Fact> {
+    fn get(&self, name: &str) -> Option<Fact> {
+        BTreeMap::get(self, name).cloned()
+    }
+}
+
+/// The facts of a host.
+pub struct HostFacts<'a> {
+    host: &'a Host,
+    status: &'a Status,
+    before: Option<(&'a Host, f64)>,
+}
+
+impl<'a> HostFacts<'a> {
+    /// Those of a host and of its status, with rates since `before`, so many seconds ago, or since boot.
+    pub fn of(host: &'a Host, status: &'a Status, before: Option<(&'a Host, f64)>) -> HostFacts<'a> {
+        HostFacts { host, status, before }
+    }
+
+    fn per_hour(&self, counter: &str) -> Option<f64> {
+        let now = events::count(self.host, counter)?;
+        let (grown, seconds) = match self.before {
+            Some((before, seconds)) => (now.saturating_sub(events::count(before, counter)?), seconds),
+            None => (now, *self.host.uptime_s.as_ref().ok()?),
+        };
+        (seconds > 0.0).then(|| grown as f64 / seconds * 3600.0)
+    }
+
+    fn zones(&self) -> impl Iterator<Item = &Zone> {
+        self.status.nodes.iter().flat_map(|node| &node.zones)
+    }
+
+    fn sum(&self, of: impl Fn(&Zone) -> Option<u64>) -> Option<u64> {
+        self.zones().map(of).sum()
+    }
+
+    fn used(&self, wanted: impl Fn(Kind, Can) -> bool) -> u64 {
+        let purposes = self.status.nodes.iter().flat_map(|node| &node.purposes);
+        purposes.filter(|p| wanted(p.kind, p.can)).map(|p| p.bytes).sum()
+    }
+
+    fn pageblocks(&self, wanted: impl Fn(&str) -> bool) -> Option<u64> {
+        self.sum(|zone| {
+            let types = zone.pageblocks.as_ref()?;
+            Some(types.iter().filter(|t| wanted(&t.migratetype)).map(|t| t.blocks).sum())
+        })
+    }
+
+    /// Facts that are worked out.
+    fn amount(&self, name: &str) -> Option<u64> {
+        match name {
+            "nodes" => Some(self.status.nodes.len() as u64),
+            "score" => self.status.nodes.iter().map(|node| node.score).max().flatten(),
+            "at_hand" => self.status.nodes.iter().map(|node| node.at_hand).sum(),
+            "managed_bytes" => self.sum(|z| Some(z.managed_bytes)),
+            "free_bytes" => self.sum(|z| Some(z.free_bytes)),
+            "free_cma_bytes" => self.sum(|z| z.free_cma_bytes),
+            "boost_bytes" => self.sum(|z| z.marks.boost_bytes),
+            "reserve_bytes" => self.sum(|z| Some((z.marks.high_bytes + z.marks.reserve_bytes).min(z.managed_bytes))),
+            "movable_bytes" => Some(self.used(|_, can| matches!(can, Can::Move | Can::MoveOrDrop))),
+            "droppable_bytes" => Some(self.used(|_, can| can == Can::MoveOrDrop)),
+            "anonymous_bytes" => Some(self.used(|kind, _| kind == Kind::Anonymous)),
+            "locked_bytes" => Some(self.used(|kind, _| kind == Kind::Locked)),
+            "huge_bytes" => self.host.meminfo.as_ref().ok()?.kb("AnonHugePages")?.checked_mul(1024),
+            "mem_total_bytes" => self.host.meminfo.as_ref().ok()?.kb("MemTotal")?.checked_mul(1024),
+            "pageblocks" => self.pageblocks(|_| true),
+            "unmovable_pageblocks" => self.pageblocks(|name| name == "Unmovable"),
+            _ => events::count(self.host, name),
+        }
+    }
+}
+
+impl Facts for HostFacts<'_> {
+    fn get(&self, name: &str) -> Option<Fact> {
+        if let Some(counter) = name.strip_suffix(".per_hour") {
+            return self.per_hour(counter).map(Fact::Number);
+        }
+        if let Some(sysctl) = name.strip_prefix("vm.") {
+            return self.host.sysctl_number(sysctl).map(|n| Fact::Number(n as f64));
+        }
+        let thp = || self.host.thp.as_ref().ok();
+        if let Some(number) = name.strip_prefix("khugepaged.") {
+            return thp()?.khugepaged(number).map(|n| Fact::Number(n as f64));
+        }
+        let chosen = match name {
+            "thp.enabled" => thp()?.enabled_for(thp()?.pmd_size?),
+            "thp.defrag" => &thp()?.defrag.as_ref().ok()?.chosen,
+            "thp.shmem_enabled" => &thp()?.shmem_enabled.as_ref().ok()?.chosen,
+            _ => return self.amount(name).map(|n| Fact::Number(n as f64)),
+        };
+        Some(Fact::Word(chosen.to_string()))
+    }
+}

@@ -1,0 +1,261 @@
+//! A rule, as its file says.
+
+use super::Finding;
+use super::condition::Condition;
+use super::facts::{Fact, Facts};
+use super::kernels::Kernels;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A rule.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rule {
+    /// Its name.
+    pub id: String,
+    /// The kernels it is true of, and as they are written.
+    kernels: (Kernels, String),
+    /// All of them have to hold, and as they are written.
+    pub when: Vec<(Condition, String)>,
+    /// Its texts.
+    pub texts: Texts,
+    /// A host on which it holds.
+    pub example: BTreeMap<String, Fact>,
+}
+
+/// What a rule says.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Texts {
+    title: String,
+    #[serde(default)]
+    severity: Severity,
+    reason: String,
+    r#do: String,
+    undo: Option<String>,
+    cost: Option<String>,
+    source: String,
+}
+
+/// Whether something is to be done about a finding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Something is wrong.
+    #[default]
+    Act,
+    /// It is good to know when numbers are read.
+    Know,
+    /// Nothing is wrong there.
+    Good,
+}
+
+/// What becomes of a rule on a host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// It is so.
+    Holds,
+    /// It is not so.
+    DoesNotHold,
+    /// It is about other kernels.
+    OtherKernel,
+    /// Facts are lacking.
+    Undecided {
+        /// These.
+        lacks: Vec<String>,
+    },
+}
+
+#[derive(Deserialize)]
+struct File {
+    rule: Vec<Written>,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    id: String,
+    kernels: String,
+    when: Vec<String>,
+    example: BTreeMap<String, Fact>,
+    #[serde(flatten)]
+    texts: Texts,
+}
+
+/// The rules that come along.
+pub const RULES: &str = include_str!("rules.toml");
+
+/// Reads rules.
+///
+/// # Errors
+/// What is wrong with them, in one line.
+pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
+    let place =
+        |e: &toml::de::Error| e.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let file: File =
+        toml::from_str(text).map_err(|e| format!("line {}: {}", place(&e), e.message().replace('\n', " ")))?;
+    file.rule.into_iter().map(rule).collect()
+}
+
+fn rule(written: Written) -> Result<Rule, String> {
+    let Written { id, kernels, when, example, texts } = written;
+    let range = Kernels::parse(&kernels).ok_or_else(|| format!("rule {id}: kernels '{kernels}' is no range"))?;
+    let condition = |text: String| match Condition::parse(&text) {
+        Some(condition) => Ok((condition, text)),
+        None => Err(format!("rule {id}: '{text}' is no condition")),
+    };
+    let when = when.into_iter().map(condition).collect::<Result<_, String>>()?;
+    Ok(Rule { id, kernels: (range, kernels), when, texts, example })
+}
+
+impl Rule {
+    /// Whether it holds.
+    pub fn decide(&self, facts: &impl Facts, kernel: Option<&str>) -> Decision {
+        match kernel.and_then(|release| self.kernels.0.contains(release)) {
+            Some(false) => return Decision::OtherKernel,
+            None => return Decision::Undecided { lacks: vec!["the kernel's release".into()] },
+            Some(true) => {}
+        }
+        let decided = self.when.iter().map(|(condition, _)| condition.holds(facts));
+        // One condition that does not hold is enough, whatever is not known of the others.
+        if decided.clone().any(|holds| holds == Some(false)) {
+            return Decision::DoesNotHold;
+        }
+        if decided.clone().all(|holds| holds == Some(true)) {
+            return Decision::Holds;
+        }
+        let named = self.when.iter().flat_map(|(condition, _)| condition.facts());
+        let mut lacks: Vec<String> = named.filter(|name| facts.get(name).is_none()).map(str::to_string).collect();
+        lacks.dedup();
+        Decision::Undecided { lacks }
+    }
+
+    /// What it says of a host on which it holds.
+    pub fn finding(&self, facts: &impl Facts) -> Finding {
+        let texts = &self.texts;
+        let filled = |text: &String| filled(text, facts);
+        let because = |(condition, text): &(Condition, String)| {
+            let known = |name: &str| Some(format!("{name} is {}", facts.words(name)?));
+            let known: Vec<String> = condition.facts().filter_map(known).collect();
+            format!("{text} ({})", known.join(", "))
+        };
+        Finding {
+            id: self.id.clone(),
+            severity: texts.severity,
+            title: texts.title.clone(),
+            reason: filled(&texts.reason),
+            because: self.when.iter().map(because).collect(),
+            r#do: filled(&texts.r#do),
+            undo: texts.undo.as_ref().map(filled),
+            cost: texts.cost.clone(),
+            kernels: self.kernels.1.clone(),
+            source: texts.source.clone(),
+        }
+    }
+
+    /// The facts that its texts name in braces.
+    pub fn named(&self) -> Vec<&str> {
+        let texts = [Some(&self.texts.reason), Some(&self.texts.r#do), self.texts.undo.as_ref()];
+        let parts = texts.into_iter().flatten().flat_map(|text| text.split('{').skip(1));
+        parts.filter_map(|part| part.split_once('}')).map(|(name, _)| name).collect()
+    }
+}
+
+/// A text with facts for their names in braces; a fact that is not known is said to be so.
+fn filled(text: &str, facts: &impl Facts) -> String {
+    let mut parts = text.split('{');
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let Some((name, rest)) = part.split_once('}') else { continue };
+        out += &facts.words(name).unwrap_or_else(|| "(not known)".into());
+        out += rest;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Vec<Rule> {
+        parse(RULES).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    const KERNEL: Option<&str> = Some("6.18.44");
+
+    #[test]
+    fn each_rule_holds_on_its_example_and_each_of_its_conditions_matters() {
+        for rule in rules() {
+            assert_eq!(rule.decide(&rule.example, KERNEL), Decision::Holds, "{}", rule.id);
+            for (condition, text) in &rule.when {
+                let mut other = rule.example.clone();
+                for fact in condition.facts() {
+                    other.remove(fact);
+                }
+                let lacks = rule.decide(&other, KERNEL);
+                assert!(matches!(lacks, Decision::Undecided { .. }), "{}: '{text}' is not asked", rule.id);
+            }
+            let changed = |to: &dyn Fn(f64) -> f64, name: &str| {
+                let mut other = rule.example.clone();
+                match other.get_mut(name).expect("a fact of the example") {
+                    Fact::Number(n) => *n = to(*n),
+                    Fact::Word(word) => *word = if word == "never" { "always".into() } else { "never".into() },
+                }
+                rule.decide(&other, KERNEL)
+            };
+            for (condition, text) in &rule.when {
+                let name = condition.facts().next().expect("a fact");
+                let outcomes = [changed(&|_| 0.0, name), changed(&|n| n * 1e9 + 1e9, name), with_always(&rule, name)];
+                assert!(outcomes.contains(&Decision::DoesNotHold), "{}: '{text}' always holds", rule.id);
+            }
+        }
+    }
+
+    fn with_always(rule: &Rule, name: &str) -> Decision {
+        let mut other = rule.example.clone();
+        if let Some(Fact::Word(word)) = other.get_mut(name) {
+            *word = "always".into();
+        }
+        rule.decide(&other, KERNEL)
+    }
+
+    #[test]
+    fn each_text_names_facts_of_the_example_only_and_says_what_undoes_a_setting() {
+        let mut names = std::collections::BTreeSet::new();
+        for rule in rules() {
+            assert!(names.insert(rule.id.clone()), "{} is there twice", rule.id);
+            let finding = rule.finding(&rule.example);
+            for name in rule.named() {
+                assert!(rule.example.contains_key(name), "{}: {{{name}}}", rule.id);
+            }
+            for text in [&finding.reason, &finding.r#do] {
+                assert!(!text.contains(['{', '}']) && !text.contains("not known"), "{text}");
+            }
+            let sets = finding.r#do.starts_with("sysctl ") || finding.r#do.starts_with("echo ");
+            assert!(!sets || finding.undo.is_some() && finding.cost.is_some(), "{}", rule.id);
+            assert!(finding.source.starts_with("https://"), "{}", rule.id);
+        }
+    }
+
+    #[test]
+    fn what_undoes_a_setting_is_what_is_set_now() {
+        let rules = rules();
+        let rule = rules.iter().find(|rule| rule.id == "faults-compact-for-everybody").expect("the rule");
+        let undo = rule.finding(&rule.example).undo;
+        assert_eq!(undo.as_deref(), Some("echo always > /sys/kernel/mm/transparent_hugepage/defrag"));
+    }
+
+    #[test]
+    fn a_rule_of_later_kernels_is_not_asked_of_an_earlier_one() {
+        let rules = rules();
+        let rule = rules.iter().find(|rule| rule.id == "defrag-mode-off").expect("the rule");
+        assert_eq!(rule.decide(&rule.example, Some("6.12.1")), Decision::OtherKernel);
+        assert!(matches!(rule.decide(&rule.example, None), Decision::Undecided { .. }));
+    }
+
+    #[test]
+    fn a_file_of_rules_that_is_wrong_is_refused_in_one_line() {
+        let wrong = RULES.replacen("compact_stall.per_hour >= 60", "compact_stall.per_hour at least 60", 1);
+        let e = parse(&wrong).expect_err("refused");
+        assert_eq!(e, "rule faults-compact-for-everybody: 'compact_stall.per_hour at least 60' is no condition");
+        let e = parse("\nrule = 1\n").expect_err("refused");
+        assert!(e.starts_with("line 2: ") && e.lines().count() == 1, "{e}");
+    }
+}

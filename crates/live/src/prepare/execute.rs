@@ -1,0 +1,309 @@
+//! Carrying a plan out.
+//!
+//! The kernel compacts on behalf of whoever writes to the file, and gives up when that process is killed. So a process of
+//! its own writes, and is killed as soon as the blocks are there, which this one sees in `/proc/buddyinfo`.
+
+use super::journal::{Journal, NoJournal};
+use super::plan::{Plan, Step};
+use super::receipt::{Cost, Done, Receipt, Supplied};
+use crate::error::ReadError;
+use crate::need::Need;
+use crate::roots::{self, Roots};
+use crate::snapshot::take::{found_zones, parse};
+use crate::supply::Supply;
+use kontig_procfs::{BuddyInfo, VmStat, ZoneInfo};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How it is to be carried out.
+pub struct Orders<'a> {
+    /// Where the host's files are.
+    pub roots: &'a Roots,
+    /// Where the journal is kept.
+    pub journal: &'a Path,
+    /// How long it may take.
+    pub time: Duration,
+    /// Somebody wants an end of it.
+    pub stop: &'a AtomicBool,
+    /// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
+    pub writer: &'a dyn Fn(&Path, bool) -> std::io::Result<Child>,
+}
+
+/// How often the free blocks are looked at.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// What can be had now, by what anybody may read.
+///
+/// # Errors
+/// If `zoneinfo` or `buddyinfo` cannot be read.
+pub fn supply(roots: &Roots) -> Result<Supply, ReadError> {
+    let zones = parse(roots, "zoneinfo", ZoneInfo::parse)?;
+    let buddy = parse(roots, "buddyinfo", BuddyInfo::parse)?;
+    Ok(Supply::of_zones(&found_zones(&zones, &buddy, None)))
+}
+
+/// Carries a plan out.
+///
+/// # Errors
+/// If another process is preparing the host, or the journal or a setting cannot be read or written. A step that fails is no
+/// error: the receipt says so.
+pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, NoJournal> {
+    let began = Instant::now();
+    let (mut journal, recovered) = Journal::begin(orders.journal, orders.roots)?;
+    let steps = plan.steps.clone();
+    let reserves = steps.iter().any(|step| matches!(step, Step::Reserve { .. }));
+    let mut receipt = Receipt { executed: true, recovered, ended: "all steps done", ..Receipt::planned(plan) };
+    let start = counters(orders.roots);
+    let mut reserved = reserves;
+    for step in steps {
+        let over = if orders.stop.load(Ordering::Relaxed) { Some("stopped") } else { None };
+        let over = over.or((began.elapsed() >= orders.time).then_some("time over"));
+        if let Some(why) = over {
+            (receipt.ended, reserved) = (why, false);
+            break;
+        }
+        // What needs no more compacting gets none.
+        if matches!(step, Step::Compact { .. }) && is_met(orders.roots, needs) {
+            continue;
+        }
+        let before = counters(orders.roots);
+        let at = Instant::now();
+        let (ended_early, failed) = match carry_out(&step, needs, orders, began, &mut journal) {
+            Ok(early) => (early, None),
+            Err(NotDone(why)) => (false, Some(why)),
+        };
+        reserved &= failed.is_none();
+        receipt.done.push(Done { step, cost: before.until(orders.roots, at.elapsed()), ended_early, failed });
+    }
+    receipt.real = start.until(orders.roots, began.elapsed());
+    let now = supply(orders.roots).map(|supply| supply.obtainable(needs));
+    for (i, after) in receipt.after.iter_mut().enumerate() {
+        after.blocks = now.as_ref().ok().and_then(|now| now.get(i).copied().flatten());
+    }
+    let enough = |s: &Supplied| s.blocks.is_some_and(|blocks| blocks >= s.needed);
+    // What is in a pool is not free any more.
+    receipt.reached = if reserves { reserved } else { receipt.after.iter().all(enough) };
+    if receipt.reached {
+        receipt.ended = "reached";
+    } else if orders.stop.load(Ordering::Relaxed) {
+        receipt.ended = "stopped";
+    } else if began.elapsed() >= orders.time {
+        receipt.ended = "time over";
+    }
+    if receipt.reached {
+        for done in &receipt.done {
+            if let Step::Reserve { path, .. } = &done.step {
+                journal.keep(path)?;
+            }
+        }
+    }
+    receipt.restored = journal.end()?;
+    Ok(receipt)
+}
+
+/// Why a step was not carried out.
+struct NotDone(String);
+
+/// Carries out a step, and says whether it was ended early as the needs were met.
+fn carry_out(
+    step: &Step,
+    needs: &[Need],
+    orders: &Orders,
+    began: Instant,
+    journal: &mut Journal,
+) -> Result<bool, NotDone> {
+    match step {
+        Step::Compact { path, sync, .. } => compact(path, *sync, needs, orders, began),
+        Step::DropCaches { path } => write_and_watch(path, true, orders, began, || false),
+        Step::Reserve { path, pages } => {
+            let size = |path: &Path| roots::read(path).map_err(|e| NotDone(e.to_string()));
+            let number =
+                |text: String| text.trim().parse::<u64>().map_err(|_| NotDone(format!("'{text}' is no number")));
+            let wanted = number(size(path)?)? + pages;
+            journal.change(path, &wanted.to_string()).map_err(|e| NotDone(e.to_string()))?;
+            let got = number(size(path)?)?;
+            match got >= wanted {
+                true => Ok(false),
+                false => Err(NotDone(format!("the pool has {got} huge pages instead of {wanted}"))),
+            }
+        }
+    }
+}
+
+/// Compacts a node. What ends a pass early, pages that somebody is writing, is elsewhere in the next one: as long as passes
+/// move pages, and dirty ones can be written before, there is another.
+fn compact(path: &Path, sync: bool, needs: &[Need], orders: &Orders, began: Instant) -> Result<bool, NotDone> {
+    loop {
+        let before = counters(orders.roots).moved;
+        let early = write_and_watch(path, sync, orders, began, || is_met(orders.roots, needs))?;
+        if early || !sync || is_met(orders.roots, needs) || counters(orders.roots).moved <= before {
+            return Ok(early);
+        }
+    }
+}
+
+/// Has 1 written to a file, and ends that early if it is enough, time is over, or somebody wants an end of it.
+fn write_and_watch(
+    path: &Path,
+    sync: bool,
+    orders: &Orders,
+    began: Instant,
+    enough: impl Fn() -> bool,
+) -> Result<bool, NotDone> {
+    let failed = |e: std::io::Error| NotDone(format!("{}: {e}", path.display()));
+    let mut writer = Running((orders.writer)(path, sync).map_err(failed)?);
+    loop {
+        if let Some(status) = writer.0.try_wait().map_err(failed)? {
+            let why = || NotDone(format!("{}: it could not be written", path.display()));
+            return if status.success() { Ok(false) } else { Err(why()) };
+        }
+        if enough() {
+            return Ok(true);
+        }
+        if orders.stop.load(Ordering::Relaxed) {
+            return Err(NotDone("stopped".into()));
+        }
+        if began.elapsed() >= orders.time {
+            return Err(NotDone("time over".into()));
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+/// A process that does not outlive this value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_met(roots: &Roots, needs: &[Need]) -> bool {
+    supply(roots).is_ok_and(|supply| supply.meets(needs))
+}
+
+/// The host's counters at one moment; what cannot be read has not moved.
+struct Counters {
+    moved: u64,
+    not_moved: u64,
+    file_pages: u64,
+}
+
+fn counters(roots: &Roots) -> Counters {
+    let vmstat = parse(roots, "vmstat", VmStat::parse).unwrap_or_default();
+    let get = |name| vmstat.get(name).unwrap_or(0);
+    Counters { moved: get("pgmigrate_success"), not_moved: get("pgmigrate_fail"), file_pages: get("nr_file_pages") }
+}
+
+impl Counters {
+    fn until(&self, roots: &Roots, took: Duration) -> Cost {
+        let now = counters(roots);
+        Cost {
+            seconds: took.as_secs_f64(),
+            pages_moved: now.moved.saturating_sub(self.moved),
+            pages_not_moved: now.not_moved.saturating_sub(self.not_moved),
+            dropped_bytes: self.file_pages.saturating_sub(now.file_pages) * rustix::param::page_size() as u64,
+        }
+    }
+}
+
+/// Where the journal is kept where nobody says otherwise.
+pub fn default_journal() -> PathBuf {
+    "/run/kontig/prepare.journal".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Allowed;
+    use super::*;
+    use crate::check::Check;
+    use std::fs;
+    use std::process::Command;
+
+    const ZONEINFO: &str = "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     1024\n        min      1\n        low      2\n        high     3\n        spanned  4096\n        present  4096\n        managed  4096\n        protection: (0)\n      nr_free_pages 1024\n  pagesets\n    cpu: 0\n              count: 0\n  node_unreclaimable:  0\n  start_pfn:           0\n";
+    const FRAGMENTED: &str =
+        "Node 0, zone   Normal   1024      0      0      0      0      0      0      0      0      0      0 \n";
+    const WHOLE: &str =
+        "Node 0, zone   Normal      0      0      0      0      0      0      0      0      0      0      2 \n";
+
+    /// A host with a pool of huge pages that takes any size, and a need of one huge page.
+    fn host() -> (tempfile::TempDir, Roots, Vec<Need>) {
+        let tree = tempfile::tempdir().expect("a directory");
+        let roots = Roots { procfs: tree.path().join("proc"), sysfs: tree.path().join("sys") };
+        let pool = roots.sys("kernel/mm/hugepages/hugepages-2048kB");
+        fs::create_dir_all(&pool).expect("made");
+        fs::create_dir_all(roots.proc("sys/vm")).expect("made");
+        fs::write(pool.join("nr_hugepages"), "3\n").expect("written");
+        fs::write(roots.proc("zoneinfo"), ZONEINFO).expect("written");
+        fs::write(roots.proc("buddyinfo"), FRAGMENTED).expect("written");
+        fs::write(roots.proc("vmstat"), "pgmigrate_success 5\nnr_file_pages 7\n").expect("written");
+        (tree, roots, Need::parse_ladder("1x2M", 4096).expect("a need"))
+    }
+
+    fn plan(roots: &Roots, needs: &[Need], steps: Vec<Step>) -> Plan {
+        let supply = supply(roots).expect("the files are there");
+        let check = Check::of_supply(&supply, &[needs.to_vec()], 4096, "6.18", "why");
+        Plan { steps, ..Plan::of(check, needs, 4096, roots, Allowed::default()) }
+    }
+
+    fn run(roots: &Roots, needs: &[Need], steps: Vec<Step>, script: &str, time: Duration, stop: bool) -> Receipt {
+        let stop = AtomicBool::new(stop);
+        let writer = |path: &Path, _: bool| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
+        let journal = roots.procfs.join("../journal");
+        let orders = Orders { roots, journal: &journal, time, stop: &stop, writer: &writer };
+        let receipt = execute(plan(roots, needs, steps), needs, &orders).expect("carried out");
+        assert!(!journal.exists());
+        receipt
+    }
+
+    fn compact(roots: &Roots) -> Vec<Step> {
+        vec![Step::Compact { node: 0, path: roots.proc("sys/vm/compact_memory"), sync: false }]
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_compaction_is_ended_as_soon_as_the_blocks_are_there() {
+        let (_tree, roots, needs) = host();
+        let script = format!("printf '%s' '{WHOLE}' > {}; sleep 60", roots.proc("buddyinfo").display());
+        let receipt = run(&roots, &needs, compact(&roots), &script, LONG, false);
+        assert!(receipt.reached && receipt.done[0].ended_early, "{receipt:?}");
+        assert_eq!((receipt.before[0].blocks, receipt.after[0].blocks), (Some(0), Some(1)));
+        assert!(receipt.real.seconds < 30.0);
+    }
+
+    #[test]
+    fn it_ends_when_the_time_is_over_or_somebody_wants_it_to() {
+        let (_tree, roots, needs) = host();
+        let receipt = run(&roots, &needs, compact(&roots), "sleep 60", Duration::from_millis(50), false);
+        assert_eq!((receipt.reached, receipt.ended), (false, "time over"));
+        let receipt = run(&roots, &needs, compact(&roots), "sleep 60", LONG, true);
+        assert_eq!((receipt.ended, receipt.done.len()), ("stopped", 0));
+    }
+
+    #[test]
+    fn a_pool_that_gets_all_its_pages_is_kept() {
+        let (_tree, roots, needs) = host();
+        let path = roots.sys("kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+        let steps = vec![Step::Reserve { path: path.clone(), pages: 1 }];
+        let receipt = run(&roots, &needs, steps, "true", LONG, false);
+        assert!(receipt.reached && receipt.restored.is_empty());
+        assert_eq!(roots::read(&path), Ok("4".into()));
+    }
+
+    #[test]
+    fn a_pool_is_restored_where_another_step_fails() {
+        let (_tree, roots, needs) = host();
+        let path = roots.sys("kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+        let missing = Step::Reserve { path: roots.sys("kernel/mm/hugepages/hugepages-7kB/nr_hugepages"), pages: 1 };
+        let steps = vec![Step::Reserve { path: path.clone(), pages: 1 }, missing];
+        let receipt = run(&roots, &needs, steps, "true", LONG, false);
+        assert!(!receipt.reached && receipt.restored.len() == 1, "{receipt:?}");
+        assert_eq!(roots::read(&path), Ok("3".into()));
+    }
+}

@@ -1,0 +1,234 @@
+//! What a setting was before it was changed, on disk before the change: whoever finds the journal of a process that is
+//! gone restores what it says.
+//!
+//! The journal is one file, replaced as a whole (written beside it, flushed, renamed), so that it is whole at every
+//! moment. A process is told from a later one of the same number by when it started.
+
+use crate::error::ReadError;
+use crate::roots::{self, Roots};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+/// A setting and what it was.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Setting {
+    /// The file.
+    pub path: PathBuf,
+    /// What stood in it.
+    pub was: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Entry {
+    schema: String,
+    pid: u32,
+    started: String,
+    settings: Vec<Setting>,
+}
+
+const SCHEMA: &str = "kontig.journal/1";
+
+/// The journal of a process at work.
+pub struct Journal {
+    file: PathBuf,
+    entry: Entry,
+}
+
+/// Why there is no journal.
+#[derive(Debug)]
+pub enum NoJournal {
+    /// Another process is at work with it.
+    Busy {
+        /// The process.
+        pid: u32,
+    },
+    /// A file could not be read.
+    Unread(ReadError),
+    /// A file could not be written.
+    Unwritten(PathBuf, io::Error),
+}
+
+impl Journal {
+    /// Begins a journal in this file. What a process that is gone left in it is restored first, and returned.
+    ///
+    /// # Errors
+    /// If another process is at work with it, or a file cannot be read or written; a journal that is found stays then.
+    pub fn begin(file: &Path, roots: &Roots) -> Result<(Journal, Vec<Setting>), NoJournal> {
+        let restored = restore_left(file, roots)?;
+        let pid = std::process::id();
+        let started = started(pid).unwrap_or_default();
+        let journal =
+            Journal { file: file.into(), entry: Entry { schema: SCHEMA.into(), pid, started, settings: vec![] } };
+        journal.write()?;
+        Ok((journal, restored))
+    }
+
+    /// Changes a setting. What it was is on disk before.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn change(&mut self, path: &Path, to: &str) -> Result<(), NoJournal> {
+        let was = roots::read(path).map_err(NoJournal::Unread)?.trim().to_string();
+        self.entry.settings.push(Setting { path: path.into(), was });
+        self.write()?;
+        fs::write(path, to).map_err(|e| NoJournal::Unwritten(path.into(), e))
+    }
+
+    /// Keeps what this setting is now: it is not restored any more.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub fn keep(&mut self, path: &Path) -> Result<(), NoJournal> {
+        self.entry.settings.retain(|s| s.path != path);
+        self.write()
+    }
+
+    /// Restores all settings, the last one first, and removes the journal.
+    ///
+    /// # Errors
+    /// If one cannot be written; the journal stays then, so that the next run tries again.
+    pub fn end(self) -> Result<Vec<Setting>, NoJournal> {
+        restore(&self.entry.settings)?;
+        fs::remove_file(&self.file).map_err(|e| NoJournal::Unwritten(self.file.clone(), e))?;
+        Ok(self.entry.settings)
+    }
+
+    fn write(&self) -> Result<(), NoJournal> {
+        let failed = |e| NoJournal::Unwritten(self.file.clone(), e);
+        if let Some(folder) = self.file.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let beside = self.file.with_extension("new");
+        let text = serde_json::to_string(&self.entry).expect("strings and numbers are JSON");
+        let mut file = File::create(&beside).map_err(failed)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        fs::rename(&beside, &self.file).map_err(failed)
+    }
+}
+
+/// Restores what a process that is gone has left in the journal, and removes it.
+fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
+    let text = match roots::read(file) {
+        Ok(text) => text,
+        Err(e) if e.is_missing() => return Ok(Vec::new()),
+        Err(e) => return Err(NoJournal::Unread(e)),
+    };
+    let entry: Entry = serde_json::from_str(&text)
+        .map_err(|e| NoJournal::Unread(ReadError::malformed(file, e.line(), e.to_string())))?;
+    if started(entry.pid).is_some_and(|started| started == entry.started) {
+        return Err(NoJournal::Busy { pid: entry.pid });
+    }
+    // A journal is no licence to write anywhere: it names settings of this host only.
+    let is_setting = |s: &&Setting| {
+        let straight = !s.path.components().any(|c| c == Component::ParentDir);
+        straight && (s.path.starts_with(&roots.procfs) || s.path.starts_with(&roots.sysfs))
+    };
+    if let Some(other) = entry.settings.iter().find(|s| !is_setting(s)) {
+        let reason = format!("{} is no setting of this host", other.path.display());
+        return Err(NoJournal::Unread(ReadError::malformed(file, 0, reason)));
+    }
+    restore(&entry.settings)?;
+    fs::remove_file(file).map_err(|e| NoJournal::Unwritten(file.into(), e))?;
+    Ok(entry.settings)
+}
+
+fn restore(settings: &[Setting]) -> Result<(), NoJournal> {
+    let each = |s: &Setting| fs::write(&s.path, &s.was).map_err(|e| NoJournal::Unwritten(s.path.clone(), e));
+    settings.iter().rev().try_for_each(each)
+}
+
+/// When the process of this number started, in ticks since boot; `None` if there is none. It is asked of the host itself: a
+/// process at work is one of this host's.
+fn started(pid: u32) -> Option<String> {
+    let stat = roots::read(Path::new(&format!("/proc/{pid}/stat"))).ok()?;
+    // The name, in brackets, may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let state_and_on: Vec<&str> = fields.split_whitespace().collect();
+    // A zombie does nothing any more.
+    (state_and_on.first() != Some(&"Z")).then(|| state_and_on.get(19).map(|s| s.to_string()))?
+}
+
+impl std::fmt::Display for NoJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoJournal::Busy { pid } => write!(f, "process {pid} is preparing this host already: wait for it to end"),
+            NoJournal::Unread(e) => write!(f, "{e}"),
+            NoJournal::Unwritten(path, e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                write!(f, "{}: no permission to write it: run this as root", path.display())
+            }
+            NoJournal::Unwritten(path, e) => write!(f, "{}: cannot be written: {e}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for NoJournal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, Roots, PathBuf, PathBuf) {
+        let tree = tempfile::tempdir().expect("a directory");
+        let roots = Roots { procfs: tree.path().join("proc"), sysfs: tree.path().join("sys") };
+        fs::create_dir_all(&roots.procfs).expect("made");
+        let setting = roots.proc("setting");
+        fs::write(&setting, "20\n").expect("written");
+        let file = tree.path().join("run/journal");
+        (tree, roots, setting, file)
+    }
+
+    #[test]
+    fn what_was_changed_is_restored_and_what_is_kept_is_not() {
+        let (_tree, roots, setting, file) = tree();
+        let other = roots.proc("other");
+        fs::write(&other, "0\n").expect("written");
+        let (mut journal, restored) = Journal::begin(&file, &roots).expect("begun");
+        assert!(restored.is_empty());
+        journal.change(&setting, "0").expect("changed");
+        journal.change(&other, "7").expect("changed");
+        journal.keep(&other).expect("kept");
+        assert_eq!(fs::read_to_string(&setting).expect("read"), "0");
+        journal.end().expect("restored");
+        assert_eq!((roots::read(&setting), roots::read(&other)), (Ok("20".into()), Ok("7".into())));
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn what_a_process_that_is_gone_has_left_is_restored_at_the_next_start() {
+        let (_tree, roots, setting, file) = tree();
+        let (mut journal, _) = Journal::begin(&file, &roots).expect("begun");
+        journal.change(&setting, "0").expect("changed");
+        // As after a kill: the journal stays, and its process is one that started at another time.
+        journal.entry.started = "1".into();
+        journal.write().expect("written");
+        let (journal, restored) = Journal::begin(&file, &roots).expect("begun");
+        assert_eq!(restored, [Setting { path: setting.clone(), was: "20".into() }]);
+        assert_eq!(roots::read(&setting), Ok("20".into()));
+        journal.end().expect("ended");
+    }
+
+    #[test]
+    fn a_journal_of_a_process_at_work_is_left_alone() {
+        let (_tree, roots, setting, file) = tree();
+        let (mut journal, _) = Journal::begin(&file, &roots).expect("begun");
+        journal.change(&setting, "0").expect("changed");
+        let busy = Journal::begin(&file, &roots).err().expect("busy").to_string();
+        assert_eq!(busy, format!("process {} is preparing this host already: wait for it to end", std::process::id()));
+        assert_eq!(roots::read(&setting), Ok("0".into()));
+    }
+
+    #[test]
+    fn a_journal_that_names_other_files_is_refused() {
+        let (tree, roots, _, file) = tree();
+        let victim = tree.path().join("victim");
+        fs::write(&victim, "whole").expect("written");
+        let settings = vec![Setting { path: victim.clone(), was: "gone".into() }];
+        let entry = Entry { schema: SCHEMA.into(), pid: 1, started: "never".into(), settings };
+        Journal { file: file.clone(), entry }.write().expect("written");
+        let refused = Journal::begin(&file, &roots).err().expect("refused").to_string();
+        assert!(refused.ends_with("victim is no setting of this host"), "{refused}");
+        assert_eq!(roots::read(&victim), Ok("whole".into()));
+    }
+}

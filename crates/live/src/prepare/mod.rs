@@ -1,0 +1,27 @@
+//! Making blocks available: the least harmful step first, no longer than is allowed, and no further than is needed.
+//!
+//! A [`Plan`] says what would be written where, and acts on nothing. Carried out ([`execute`]), it compacts node by node
+//! and stops a node's compaction as soon as the blocks are there, when the time is over, or when somebody wants an end of it.
+//! Clean cache is dropped only with permission, and only if compaction alone does not reach the needs. Every setting that is
+//! changed is in a journal first ([`journal`]), and is restored: at the end, on an interrupt, and after a kill when it is run
+//! the next time. A [`Receipt`] says what was, what was done, what it cost and what is.
+
+pub mod execute;
+pub mod journal;
+mod plan;
+mod receipt;
+
+pub use plan::{Allowed, Plan, Step};
+pub use receipt::{Cost, Done, Receipt, SCHEMA, Supplied};
+
+/// Asks a process to end (SIGTERM).
+pub fn terminate(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    // It may have ended by itself.
+    let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+}
+
+/// Has everything dirty written to disk, and waits for it.
+pub fn sync() {
+    rustix::fs::sync();
+}

@@ -1,0 +1,113 @@
+//! What would be done, in order, and what for.
+
+use crate::check::{Check, Verdict};
+use crate::need::Need;
+use crate::roots::Roots;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What may be done to reach the needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Allowed {
+    /// Drop clean cache.
+    pub drop_caches: bool,
+    /// Put the blocks into the pools of huge pages.
+    pub reserve: bool,
+}
+
+/// A write to a file of the host.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum Step {
+    /// Compacts a node, all of it at most.
+    Compact {
+        /// The node.
+        node: u32,
+        /// Where 1 is written.
+        path: PathBuf,
+        /// Dirty pages of files are written first.
+        sync: bool,
+    },
+    /// Drops clean pages of files that nobody maps.
+    DropCaches {
+        /// Where 1 is written.
+        path: PathBuf,
+    },
+    /// Adds pages to a pool of huge pages. It is the one step that stays, if the pool gets all of them.
+    Reserve {
+        /// Where the pool's size is written.
+        path: PathBuf,
+        /// How many more.
+        pages: u64,
+    },
+}
+
+/// What would be done.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Plan {
+    /// What was found, and what is predicted.
+    pub check: Check,
+    /// What would be written, in order.
+    pub steps: Vec<Step>,
+    /// Why it stops short of the needs, if it does.
+    pub lacks: Option<&'static str>,
+}
+
+impl Plan {
+    /// The plan that follows from a check.
+    pub fn of(check: Check, needs: &[Need], page_size: u64, roots: &Roots, allowed: Allowed) -> Plan {
+        let prediction = check.prediction.as_ref();
+        let compact = || prediction.iter().flat_map(|p| p.nodes.iter().map(|node| compaction(roots, *node, p.sync)));
+        let mut steps: Vec<Step> = Vec::new();
+        let mut lacks = None;
+        match check.verdict {
+            Verdict::Met => {}
+            Verdict::ByCompaction => steps.extend(compact()),
+            Verdict::ByDroppingCache if allowed.drop_caches => {
+                steps.push(Step::DropCaches { path: roots.proc("sys/vm/drop_caches") });
+                steps.extend(compact());
+            }
+            Verdict::ByDroppingCache => {
+                lacks = Some("clean cache would have to be dropped: allow it with --allow-drop-caches");
+            }
+            Verdict::NotReachable => {
+                lacks = Some("no compaction reaches it: reserve the memory at boot, or free what stands in the way");
+            }
+            Verdict::Unknown => lacks = Some("it cannot be told on this host"),
+        }
+        if allowed.reserve && lacks.is_none() {
+            steps.extend(needs.iter().map(|need| reservation(roots, need, page_size)));
+        }
+        Plan { check, steps, lacks }
+    }
+}
+
+/// A node's compaction. A kernel for one node has the file of all nodes only.
+fn compaction(roots: &Roots, node: u32, sync: bool) -> Step {
+    let of_node = roots.sys(format!("devices/system/node/node{node}/compact"));
+    let path = if of_node.exists() { of_node } else { roots.proc("sys/vm/compact_memory") };
+    Step::Compact { node, path, sync }
+}
+
+fn reservation(roots: &Roots, need: &Need, page_size: u64) -> Step {
+    let pool = format!("hugepages/hugepages-{}kB/nr_hugepages", (page_size << need.order) / 1024);
+    let path = match need.node {
+        Some(node) => roots.sys(format!("devices/system/node/node{node}")).join(pool),
+        None => roots.sys("kernel/mm").join(pool),
+    };
+    Step::Reserve { path, pages: need.count }
+}
+
+impl Step {
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Step::Compact { node, path, sync } => {
+                let first = if *sync { "write dirty pages to disk, then " } else { "" };
+                format!("{first}compact node {node}: write 1 to {}", path.display())
+            }
+            Step::DropCaches { path } => format!("drop clean cache: write 1 to {}", path.display()),
+            Step::Reserve { path, pages } => format!("reserve {pages} more huge pages in {}", path.display()),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the rules say of recorded hosts: every fact they name is known where the kernel tells it.
+
+mod common;
+
+use common::{KERNELS, Tree};
+use kontig_live::explain::facts::{Facts, HostFacts};
+use kontig_live::explain::rule::{self, Rule};
+use kontig_live::{Explanation, Host, Status};
+
+fn rules() -> Vec<Rule> {
+    rule::parse(rule::RULES).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn explained(tree: &Tree) -> Explanation {
+    let host = Host::read(&tree.roots);
+    let status = Status::of(&host, None, None).unwrap_or_else(|e| panic!("{e}"));
+    Explanation::of(&rules(), &HostFacts::of(&host, &status, None), status.kernel.as_deref(), None)
+}
+
+#[test]
+fn on_every_kernel_each_rule_is_decided_or_about_others() {
+    for kernel in KERNELS {
+        let e = explained(&Tree::of(kernel));
+        let undecided: Vec<&str> = e.undecided.iter().map(|rule| rule.id.as_str()).collect();
+        // 5.10 does not say by how much its marks are raised.
+        let expected: &[&str] = if kernel == "5.10" { &["marks-are-boosted"] } else { &[] };
+        assert_eq!(undecided, expected, "{kernel}: {:?}", e.undecided);
+        assert_eq!(e.other_kernels.contains(&"defrag-mode-off".to_string()), ["5.10", "6.1", "6.12"].contains(&kernel));
+        assert_eq!(e.findings.len() + e.fine.len() + e.other_kernels.len() + e.undecided.len(), rules().len());
+    }
+}
+
+#[test]
+fn each_fact_that_a_text_names_is_known_on_a_kernel_that_has_them_all() {
+    let tree = Tree::of("7.2");
+    let host = Host::read(&tree.roots);
+    let status = Status::of(&host, None, None).expect("read");
+    let facts = HostFacts::of(&host, &status, None);
+    for rule in rules() {
+        for name in rule.named() {
+            assert!(facts.get(name).is_some(), "{}: {name}", rule.id);
+        }
+    }
+}
+
+#[test]
+fn what_only_root_may_know_leaves_rules_undecided_and_not_fine() {
+    let tree = Tree::of("7.2");
+    tree.remove("proc/pagetypeinfo");
+    let e = explained(&tree);
+    let lacks = |id: &str| e.undecided.iter().find(|rule| rule.id == id).map(|rule| rule.lacks.clone());
+    assert_eq!(lacks("unmovable-pageblocks"), Some(vec!["unmovable_pageblocks".into(), "pageblocks".into()]));
+    assert!(!e.fine.contains(&"unmovable-pageblocks".to_string()));
+}
+
+#[test]
+fn a_finding_says_what_is_so_on_this_host_and_how_to_go_back() {
+    let tree = Tree::of("6.12");
+    let vmstat = tree.read("proc/vmstat");
+    let set = |text: String, name: &str, to: u64| {
+        let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).expect(name).to_string();
+        text.replace(&format!("{line}\n"), &format!("{name} {to}\n"))
+    };
+    tree.write("proc/vmstat", &set(set(vmstat, "compact_stall", 1234), "compact_fail", 1200));
+    tree.write("sys/kernel/mm/transparent_hugepage/defrag", "[always] defer defer+madvise madvise never\n");
+    tree.write("sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", "[always] inherit madvise never\n");
+    let e = explained(&tree);
+    let finding = e.findings.iter().find(|f| f.id == "faults-compact-for-everybody").expect("found");
+    assert!(finding.reason.contains("happened 1,234 times, 1,200 of them"), "{}", finding.reason);
+    let undo = "echo always > /sys/kernel/mm/transparent_hugepage/defrag";
+    assert_eq!(finding.undo.as_deref(), Some(undo));
+    assert!(e.findings.iter().any(|f| f.id == "direct-compaction-fails"));
+}

@@ -1,0 +1,44 @@
+//! Which profile stands for the kernel of a real host.
+
+use crate::{linux, names};
+use kontig_mm::Profile;
+
+/// The profile for a kernel's release, as `6.18.44-fc`: the newest one of a released kernel that is not newer. A kernel
+/// older than all has the oldest. `None` where the release has no version.
+pub fn of_kernel(release: &str) -> Option<Profile> {
+    let kernel = version(release)?;
+    let released = || names().filter_map(|name| Some((exact(name)?, name)));
+    let (_, name) = released().filter(|(v, _)| *v <= kernel).max().or(released().min())?;
+    Some(linux(name))
+}
+
+/// The first two numbers of a release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split('.').map(|part| {
+        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        part[..digits].parse().ok()
+    });
+    Some((numbers.next()??, numbers.next()??))
+}
+
+/// The version of a profile that is a released kernel's: `6.15`, but not `6.15-posted`.
+fn exact(name: &str) -> Option<(u32, u32)> {
+    let (major, minor) = name.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_has_the_newest_rules_that_are_not_newer() {
+        let name = |release| of_kernel(release).map(|p| p.name);
+        assert_eq!(name("6.12.9-amd64").as_deref(), Some("6.12"));
+        assert_eq!(name("6.1.0-49-cloud-amd64").as_deref(), Some("6.1"));
+        assert_eq!(name("5.15.0-generic").as_deref(), Some("5.10"));
+        assert_eq!(name("99.0-rc1").as_deref(), names().last());
+        assert_eq!(name("2.6.32-754.el6").as_deref(), Some("4.6"));
+        assert_eq!(name("strange"), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! MMTests' stress-highalloc: a driver asks for a fixed number of huge pages at a fixed pace, keeps what it gets until the
+//! pass is over, and gives it all back, the last one first. How many it got is the result.
+//!
+//! Source: `stress-highalloc` and `highalloc` of MMTests at its commit d15fa84b, with the settings of its configurations: an
+//! attempt every 125 ms (a huge page at 16 MB/s), for 95 % of memory; a pass gives up when a success took more than 600 s
+//! or a failure more than 1,200 s; 5 s between two passes.
+
+use crate::benchmark::{Benchmark, Measured, Start};
+use crate::latencies::Latencies;
+use crate::limits::{LONGEST_S, within};
+use kontig_program::{Batch, Figure, Frame, Gfp, Op, Order, Outcome, Program, Value};
+use serde::{Deserialize, Serialize};
+
+/// Pages of a huge page.
+const HUGE_PAGES: u32 = 512;
+/// How long an attempt may take that gets a huge page, and one that does not.
+const LONGEST_NS: [u64; 2] = [600_000_000_000, 1_200_000_000_000];
+/// Between two passes.
+const REST_NS: u64 = 5_000_000_000;
+
+/// A driver asks for huge pages at a fixed pace, pass after pass.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct HighAlloc {
+    /// Its flags, by the kernel's names joined by `|`.
+    pub gfp: String,
+    /// Attempts of a pass: 95 % of the machine's huge pages.
+    pub attempts: u32,
+    /// From the begin of an attempt to that of the next, ms.
+    #[serde(default = "at_16_mb_s")]
+    pub every_ms: f64,
+    /// Passes.
+    #[serde(default = "one")]
+    pub passes: u32,
+    /// How long it waits before the first, s.
+    #[serde(default)]
+    pub after_s: f64,
+}
+
+const fn at_16_mb_s() -> f64 {
+    125.0
+}
+const fn one() -> u32 {
+    1
+}
+
+impl Benchmark for HighAlloc {
+    type Program = HighAllocDriver;
+
+    fn program(&self, _: &Start) -> Result<HighAllocDriver, String> {
+        let gfp = Gfp::parse(&self.gfp).ok_or_else(|| {
+            let gfp = &self.gfp;
+            format!("gfp = \"{gfp}\": flags are kernel names joined by |, such as GFP_HIGHUSER_MOVABLE|__GFP_NOWARN")
+        })?;
+        if self.attempts == 0 || self.passes == 0 {
+            return Err(format!("attempts = {}, passes = {}: at least one of each", self.attempts, self.passes));
+        }
+        within("every_ms", self.every_ms, LONGEST_S * 1000.0)?;
+        within("after_s", self.after_s, LONGEST_S)?;
+        Ok(HighAllocDriver {
+            gfp,
+            attempts: self.attempts,
+            every_ns: (self.every_ms * 1e6) as u64,
+            passes: self.passes,
+            stage: Stage::Resting((self.after_s * 1e9) as u64),
+            tried: 0,
+            kept: Vec::new(),
+            obtained: Vec::new(),
+            succeeded: Latencies::new("huge page obtained", "none was"),
+            failed: Latencies::new("attempt failed", "none did"),
+        })
+    }
+
+    fn measured(&self, copies: &[&HighAllocDriver]) -> Measured {
+        let of_pass = |pass: usize| {
+            let obtained = copies.iter().map(|copy| copy.obtained.get(pass).map(|n| f64::from(*n)));
+            let obtained: Option<f64> = obtained.sum();
+            // As the script prints it: whole percent, rounded down.
+            let share = obtained.map(|n| (100.0 * n / (f64::from(self.attempts) * copies.len() as f64)).floor());
+            Figure::new(format!("success {}", pass + 1), "%").higher().read_or(share, "the pass was not ended")
+        };
+        let latencies = |of: fn(&HighAllocDriver) -> &Latencies| Latencies::of_all(copies.iter().map(|copy| of(copy)));
+        Measured {
+            figures: (0..self.passes as usize).map(of_pass).collect(),
+            latencies: [latencies(|copy| &copy.succeeded), latencies(|copy| &copy.failed)]
+                .into_iter()
+                .flatten()
+                .collect(),
+            ..Measured::default()
+        }
+    }
+
+    fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
+        let has = pages / u64::from(HUGE_PAGES);
+        match u64::from(self.attempts) * copies <= has {
+            true => Ok(()),
+            false => Err(format!("attempts = {}: the machine has {has} huge pages", self.attempts)),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It is about to rest for so long, and then to begin a pass.
+    Resting(u64),
+    Trying,
+    /// What it has kept goes.
+    Freeing,
+    Done,
+}
+
+/// The driver.
+#[derive(Clone)]
+pub struct HighAllocDriver {
+    gfp: Gfp,
+    attempts: u32,
+    every_ns: u64,
+    passes: u32,
+    stage: Stage,
+    /// Attempts of the pass.
+    tried: u32,
+    kept: Vec<Frame>,
+    /// How many each pass that is over got.
+    obtained: Vec<u32>,
+    succeeded: Latencies,
+    failed: Latencies,
+}
+
+/// Huge pages freed in a batch.
+const AT_ONCE: usize = 32;
+
+impl HighAllocDriver {
+    /// An attempt has ended; how long it has taken if it is the pass's last.
+    fn take_in(&mut self, outcome: &Outcome) -> bool {
+        let Value::Block(block) = outcome.value else { return false };
+        let ns = outcome.latency_ns();
+        self.tried += 1;
+        self.kept.extend(block);
+        if block.is_some() { &mut self.succeeded } else { &mut self.failed }.record(ns);
+        self.tried == self.attempts || ns > LONGEST_NS[usize::from(block.is_none())]
+    }
+
+    fn free(&mut self, todo: &mut Batch) {
+        for _ in 0..AT_ONCE.min(self.kept.len()) {
+            let Some(block) = self.kept.pop() else { break };
+            todo.push(Op::SplitPages { block, order: Order::HUGE });
+            todo.push(Op::FreePages { first: block, pages: HUGE_PAGES });
+        }
+    }
+}
+
+impl Program for HighAllocDriver {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let attempt = done.iter().find(|outcome| matches!(outcome.value, Value::Block(_))).copied();
+        if let (Stage::Trying, Some(attempt)) = (self.stage, attempt) {
+            let is_last = self.take_in(&attempt);
+            // The next begins when it is time, or at once.
+            todo.push(Op::Sleep(self.every_ns.saturating_sub(attempt.latency_ns())));
+            if is_last {
+                self.obtained.push(self.kept.len() as u32);
+                self.stage = Stage::Freeing;
+            }
+        }
+        while let Stage::Freeing = self.stage {
+            self.free(todo);
+            if !todo.is_empty() {
+                return;
+            }
+            self.stage = if self.obtained.len() < self.passes as usize { Stage::Resting(REST_NS) } else { Stage::Done };
+        }
+        match self.stage {
+            Stage::Resting(ns) => {
+                (self.stage, self.tried) = (Stage::Trying, 0);
+                todo.push(Op::Sleep(ns));
+            }
+            Stage::Done => return,
+            Stage::Trying | Stage::Freeing => {}
+        }
+        todo.push(Op::AllocPages { gfp: self.gfp, order: Order::HUGE });
+    }
+
+    fn progress(&self) -> f64 {
+        let passes = self.obtained.len() as f64;
+        let of_pass = if self.stage == Stage::Trying { f64::from(self.tried) / f64::from(self.attempts) } else { 0.0 };
+        ((passes + of_pass) / f64::from(self.passes)).min(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn driver(attempts: u32, passes: u32) -> HighAlloc {
+        let gfp = "GFP_HIGHUSER_MOVABLE|__GFP_NOWARN".into();
+        HighAlloc { gfp, attempts, every_ms: 125.0, passes, after_s: 2.0 }
+    }
+
+    /// Runs it where every second attempt fails and each takes so long; all it does.
+    fn run(driver: &mut HighAllocDriver, takes_ns: u64) -> Vec<Op> {
+        let (mut todo, mut done, mut ops, mut now, mut n) =
+            (Batch::new(), vec![Outcome::at_start(0)], Vec::new(), 0, 0);
+        loop {
+            driver.next(&done, &mut todo);
+            done.clear();
+            while let Some(op) = todo.pop() {
+                let (value, ns) = match &op {
+                    Op::AllocPages { .. } => {
+                        n += 1;
+                        (Value::Block((n % 2 == 1).then_some(Frame::new(512 * n))), takes_ns)
+                    }
+                    Op::Sleep(ns) => (Value::Unit, *ns),
+                    _ => (Value::Unit, 1),
+                };
+                done.push(Outcome { value, start_ns: now, end_ns: now + ns });
+                now += ns;
+                ops.push(op);
+            }
+            if done.is_empty() {
+                return ops;
+            }
+        }
+    }
+
+    #[test]
+    fn a_pass_tries_at_its_pace_and_frees_the_last_it_got_first() {
+        let benchmark = driver(4, 1);
+        let mut program = benchmark.program(&Start::default()).expect("it can be read");
+        let ops = run(&mut program, 25_000_000);
+        let pauses = ops.iter().filter_map(|op| if let Op::Sleep(ns) = op { Some(ns / 1_000_000) } else { None });
+        assert_eq!(pauses.collect::<Vec<_>>(), [2_000, 100, 100, 100, 100]);
+        let freed =
+            ops.iter().filter_map(|op| if let Op::FreePages { first, .. } = op { Some(first.get()) } else { None });
+        assert_eq!(freed.collect::<Vec<_>>(), [3 * 512, 512]);
+        let measured = benchmark.measured(&[&program]);
+        assert_eq!(measured.figures[0].value, Some(50.0));
+        assert_eq!(measured.latencies.iter().map(|l| l.histogram.len()).collect::<Vec<_>>(), [2, 2]);
+    }
+
+    #[test]
+    fn passes_follow_each_other_after_five_seconds_with_nothing_kept() {
+        let benchmark = driver(2, 3);
+        let mut program = benchmark.program(&Start::default()).expect("it can be read");
+        let ops = run(&mut program, 1);
+        assert_eq!(ops.iter().filter(|op| **op == Op::Sleep(REST_NS)).count(), 2);
+        assert_eq!((program.obtained.as_slice(), program.kept.len()), ([1, 1, 1].as_slice(), 0));
+        assert_eq!(program.progress(), 1.0);
+    }
+
+    #[test]
+    fn a_pass_gives_up_when_an_attempt_takes_too_long() {
+        let benchmark = driver(100, 1);
+        let mut program = benchmark.program(&Start::default()).expect("it can be read");
+        run(&mut program, LONGEST_NS[0] + 1);
+        assert_eq!(program.tried, 1);
+        assert_eq!(benchmark.measured(&[&program]).figures[0].value, Some(1.0));
+        let not_ended = benchmark.program(&Start::default()).expect("it can be read");
+        assert_eq!(benchmark.measured(&[&not_ended]).figures[0].value, None);
+    }
+}
