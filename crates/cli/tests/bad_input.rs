@@ -498,7 +498,7 @@ fn a_profile_that_cannot_be_is_refused_with_its_line() {
         ("base = \"6.11\"\n", "./p.toml:3: unknown base '6.11': did you mean '6.1'?"),
         ("base = \"q.toml\"\n", "./q.toml:3: base 'p.toml' leads back to ./p.toml: a profile is not its own base"),
         ("base = \"none.toml\"\n", "./p.toml:3: base: ./none.toml: cannot be read"),
-        ("[boot]\nfrees_to_tail = true\n", "./p.toml:1: rule buddy.free_lists is missing"),
+        ("[boot]\nfrees_to_tail = true\n", "./p.toml:1: rule boot.forgets_raised_min_free is missing"),
     ] {
         let p = write(d.path(), "p.toml", &format!("name = \"x\"\nsummary = \"mine\"\n{lines}"));
         write(d.path(), "q.toml", "name = \"y\"\nsummary = \"its\"\nbase = \"p.toml\"\n");

@@ -500,7 +500,7 @@ fn completions_and_man_pages_are_of_this_program() {
 #[test]
 fn help_names_the_exit_codes_and_the_version_is_the_packages() {
     let d = tmp();
-    let codes = "Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs.";
+    let codes = "Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs; 5 more privilege is needed.";
     let help = done(d.path(), &["--help"]);
     assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(codes), "{help}");
     assert_eq!(done(d.path(), &["--version"]), concat!("kontig ", env!("CARGO_PKG_VERSION"), "\n"));

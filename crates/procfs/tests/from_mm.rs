@@ -290,6 +290,12 @@ fn the_sysctls_of_the_kernel_read_as_they_are_in_force() {
     let want = [
         pair("compact_unevictable_allowed", "1"),
         pair("compaction_proactiveness", "20"),
+        pair("dirty_background_bytes", "0"),
+        pair("dirty_background_ratio", "10"),
+        pair("dirty_bytes", "0"),
+        pair("dirty_expire_centisecs", "3000"),
+        pair("dirty_ratio", "20"),
+        pair("dirty_writeback_centisecs", "500"),
         pair("extfrag_threshold", "700"),
         pair("min_free_kbytes", &kbytes),
         pair("swappiness", "60"),
