@@ -88,17 +88,29 @@ fn what_is_listed_can_be_asked_for() {
         done(d.path(), &["run", "watch", "--machine", "tiny-64m", "--profile", &profile]);
     }
     for switch in names("switches") {
-        // A patch is of one kernel, and those after it have it.
+        // A patch is of one kernel, and those after it have it; what it needs before it is said.
         let on = |profile: &String| {
-            let args = ["run", "watch", "--machine", "tiny-64m", "--profile", profile, "--switch", &switch, "--json"];
-            let output = kontig(d.path(), &args).output().unwrap();
-            output.status.success() && output.stderr.is_empty()
+            let run = |before: &[&str]| {
+                let mut args = vec!["run", "watch", "--machine", "tiny-64m", "--profile", profile, "--json"];
+                before.iter().chain([&switch.as_str()]).for_each(|switch| args.extend(["--switch", switch]));
+                kontig(d.path(), &args).output().unwrap()
+            };
+            let alone = run(&[]);
+            let said = String::from_utf8(alone.stderr).unwrap();
+            match said.trim_end().split_once(": throw '").and_then(|(_, rest)| rest.strip_suffix("' before it")) {
+                Some(before) => run(&before.split("', '").collect::<Vec<_>>()).status.success(),
+                None => alone.status.success() && said.is_empty(),
+            }
         };
         assert!(names("profiles").iter().any(on), "{switch}");
     }
     let machine = common::machine(d.path(), &[("cpus = 2", "cpus = 8"), ("\"80 MiB\"", "\"144 MiB\"")]);
     for workload in names("workloads").iter().filter(|w| *w != "heap") {
-        done(d.path(), &["run", workload, "--machine", &machine]);
+        let output = kontig(d.path(), &["run", workload, "--machine", &machine]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        // What works with files is run on machines of its own elsewhere: it takes longer.
+        let needs_disks = output.status.code() == Some(2) && said.contains("choose a machine with disks");
+        assert!(output.status.success() || needs_disks, "{workload}: {said}");
     }
 }
 

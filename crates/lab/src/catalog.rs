@@ -150,10 +150,11 @@ pub(crate) fn switch(name: &str) -> Result<Switch, LabError> {
 pub fn profile_with(name: &str, switched: &[String]) -> Result<Profile, LabError> {
     switched.iter().try_fold(profile(name)?, |profile, s| {
         switch(s)?.throw(&profile).ok_or_else(|| {
-            let reason = format!(
-                "switch '{s}' does not fit profile '{name}', which has it already or differently: leave it out"
-            );
-            AskedWrongly::Value(reason).into()
+            let reason = match kontig_profiles::to_throw_before(s, &profile) {
+                Some(before) => format!(" as it is: throw '{}' before it", before.join("', '")),
+                None => ", which has it already or differently: leave it out".into(),
+            };
+            AskedWrongly::Value(format!("switch '{s}' does not fit profile '{name}'{reason}")).into()
         })
     })
 }

@@ -181,8 +181,8 @@ mod tests {
         );
         assert_eq!(
             line("vm.watermark_scale_factor"),
-            "1..1000 in 4.6, 4.20, 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 and 7.3: 1/10,000 of a \
-             zone between watermarks (default 10; profiles 4.6, 4.20, 5.6, 5.9, 5.10, 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 and 7.3)"
+            "1..1000 in 4.6, 4.20-rc3, 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 and 7.3: 1/10,000 of a \
+             zone between watermarks (default 10; profiles 4.6, 4.20-rc3, 5.6, 5.9, 5.10, 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 and 7.3)"
         );
         assert_eq!(line("vm.compact_memory"), "write 1: compact every zone completely");
     }

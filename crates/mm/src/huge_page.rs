@@ -110,10 +110,10 @@ mod tests {
 
     #[test]
     fn in_4_20_rc_there_is_one_try_and_it_is_local_where_it_may_not_reclaim() {
-        assert_eq!(asks("4.20", HugeDefrag::Madvise, true), (Gfp::TRANSHUGE, None));
-        assert_eq!(asks("4.20", HugeDefrag::Always, false), (Gfp::TRANSHUGE | Gfp::NORETRY, None));
-        assert_eq!(asks("4.20", HugeDefrag::Madvise, false), (Gfp::TRANSHUGE_LIGHT | ONCE, None));
-        assert!(HugeDefrag::DeferMadvise.exists(&linux("4.20")));
+        assert_eq!(asks("4.20-rc3", HugeDefrag::Madvise, true), (Gfp::TRANSHUGE, None));
+        assert_eq!(asks("4.20-rc3", HugeDefrag::Always, false), (Gfp::TRANSHUGE | Gfp::NORETRY, None));
+        assert_eq!(asks("4.20-rc3", HugeDefrag::Madvise, false), (Gfp::TRANSHUGE_LIGHT | ONCE, None));
+        assert!(HugeDefrag::DeferMadvise.exists(&linux("4.20-rc3")));
     }
 
     #[test]

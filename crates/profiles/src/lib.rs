@@ -14,7 +14,7 @@ pub use error::ProfileError;
 pub use file::{check, read};
 pub use kernel::of_kernel;
 pub use nearest::nearest;
-pub use switch::{Fit, Switch, switches};
+pub use switch::{Fit, Switch, switches, to_throw_before};
 
 use file::Source;
 use kontig_mm::Profile;
@@ -29,7 +29,7 @@ macro_rules! data {
 const FILES: &[(&str, &str)] = data![
     "profiles/linux-4.4-kcompactd.toml",
     "profiles/linux-4.6.toml",
-    "profiles/linux-4.20.toml",
+    "profiles/linux-4.20-rc3.toml",
     "profiles/linux-5.6.toml",
     "profiles/linux-5.9.toml",
     "profiles/linux-5.10.toml",

@@ -59,6 +59,28 @@ impl Switch {
     }
 }
 
+/// The switches to throw before this one, in order, so that it fits a profile: none if it fits already, else the fewest
+/// there are, up to two. `None` if they do not help, or if it is there already.
+pub fn to_throw_before(name: &str, profile: &Profile) -> Option<Vec<String>> {
+    let known = switches();
+    let wanted = known.get(name)?;
+    if wanted.fit(profile) == Fit::Already {
+        return None;
+    }
+    let mut ways: Vec<(Vec<String>, Profile)> = vec![(Vec::new(), profile.clone())];
+    for _ in 0..=2 {
+        if let Some((names, _)) = ways.iter().find(|(_, p)| wanted.fit(p) == Fit::Fits) {
+            return Some(names.clone());
+        }
+        let thrown = |(names, profile): &(Vec<String>, Profile)| -> Vec<(Vec<String>, Profile)> {
+            let each = known.iter().filter_map(|(next, switch)| Some((next, switch.throw(profile)?)));
+            each.map(|(next, thrown)| ([names.as_slice(), &[next.clone()]].concat(), thrown)).collect()
+        };
+        ways = ways.iter().flat_map(thrown).collect();
+    }
+    None
+}
+
 fn as_table(profile: &Profile) -> toml::Table {
     toml::Table::try_from(profile).expect("a profile is a table")
 }
@@ -132,6 +154,17 @@ mod tests {
         assert_eq!(posted, rules(&crate::linux("6.15-posted")));
         let fixes = ["defrag-mode-mark", "defrag-mode-retry", "defrag-mode-exact-balance", "defrag-mode-handoff"];
         assert_eq!(with("6.15-posted", &fixes), rules(&crate::linux("6.15")));
+    }
+
+    #[test]
+    fn what_has_to_be_thrown_before_a_switch_is_known() {
+        let before = |name, profile| to_throw_before(name, &crate::linux(profile));
+        assert_eq!(before("defrag-mode", "6.14"), Some(vec![]));
+        assert_eq!(before("defrag-mode-pageblocks", "6.14"), Some(vec!["defrag-mode".into()]));
+        let marks = ["defrag-mode".to_owned(), "defrag-mode-watermarks".into()];
+        assert_eq!(before("defrag-mode-mark", "6.14"), Some(marks.into()));
+        assert_eq!(before("defrag-mode-mark", "6.15"), None, "it is there");
+        assert_eq!(before("stall-free-huge-pages", "6.14"), None, "nothing leads there");
     }
 
     #[test]

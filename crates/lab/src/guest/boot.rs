@@ -93,8 +93,13 @@ fn used_of(blocks: &[u32], first: u32, mut free: [u32; NR_ORDERS]) -> Vec<Range<
         blocks.truncate(blocks.len() - 2);
         free[whole + 1] -= 1;
     }
-    while free[whole] > 0 && blocks.last().is_some_and(|low| *low >= first) {
-        blocks.pop();
+    // Of two that would join, one; where there are no others left, both.
+    let mut alone: Vec<u32> = Vec::new();
+    while free[whole] > 0 {
+        let is_free = |low: &u32| *low >= first;
+        let apart = blocks.iter().rposition(|low| is_free(low) && !alone.contains(&(low ^ PAGEBLOCK_PAGES)));
+        let Some(at) = apart.or_else(|| blocks.iter().rposition(is_free)) else { break };
+        alone.push(blocks.remove(at));
         free[whole] -= 1;
     }
     let mut used: Vec<Range<u32>> = Vec::new();

@@ -13,7 +13,7 @@ variants! {
         OnceOrDeferred,
         /// Once: of any node where it may reclaim, for which a program that has asked for huge pages waits longer, else of its own
         /// alone; there is `defer+madvise`.
-        #[since("4.20-rc1–rc3")]
+        #[since("4.20-rc3")]
         OnceAnyNode,
         /// Lightly of its own node first, then of any, for which a program that has asked for huge pages waits longer; there is
         /// `defer+madvise`.
