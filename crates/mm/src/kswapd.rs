@@ -368,7 +368,7 @@ impl Kswapd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{linux, with_single_pages};
+    use crate::testing::{linux, with_a_pageblock_in_pieces, with_single_pages};
 
     const ZONE: ZoneId = ZoneId::new(0);
 
@@ -386,6 +386,14 @@ mod tests {
         assert_eq!(balanced("6.15-posted", false), [true, false]);
         assert_eq!(balanced("6.15-posted", true), [false, false]);
         assert_eq!(balanced("6.15", true), [true, false]);
+    }
+
+    #[test]
+    fn since_6_15_a_free_pageblock_among_single_pages_is_no_balance_for_a_block_in_defrag_mode() {
+        for (defrag_mode, balanced) in [(false, true), (true, false)] {
+            let mut m = with_a_pageblock_in_pieces(linux("6.15"), defrag_mode);
+            assert_eq!(m.pgdat_balanced(NodeId::new(0), PAGEBLOCK_ORDER, ZoneType::Normal), balanced);
+        }
     }
 
     #[test]

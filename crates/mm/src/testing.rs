@@ -69,6 +69,24 @@ pub(crate) fn with_single_pages(blocks: u32, single: usize, profile: Profile) ->
     m
 }
 
+/// A machine in defrag_mode, or not, all of whose memory is free but for every other page of one pageblock. What is free meets the
+/// high mark, whole pageblocks alone do not.
+pub(crate) fn with_a_pageblock_in_pieces(profile: Profile, defrag_mode: bool) -> Memory {
+    let mut m = machine_with(16, profile);
+    let cpu = CpuId::new(0);
+    let block = Request::new(cpu, NodeId::new(0), Gfp::KERNEL, Order::new(9));
+    let taken = m.alloc(block).expect("memory is free");
+    m.split_page(taken, Order::new(9));
+    (0..512).step_by(2).for_each(|at| m.free(cpu, taken.plus(at), Order::ZERO));
+    m.drain_cpu(cpu);
+    m.fold_vmstat(cpu);
+    m.shared.tunables.defrag_mode = defrag_mode;
+    let zone = &mut m.zones[crate::types::ZoneId::new(0)];
+    // A block of 512 is asked for, so 511 pages do not count.
+    zone.watermarks.high = zone.free_pages_in_blocks() as u64 - 400;
+    m
+}
+
 /// Owns pages that are in nobody's way.
 pub(crate) struct Nobody;
 

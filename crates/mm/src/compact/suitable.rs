@@ -143,4 +143,14 @@ mod tests {
         assert_eq!(suits("4.6", 1, 0, 0), CompactResult::Skipped);
         assert_eq!(suits("5.6", 1, 0, 0), CompactResult::Continue);
     }
+
+    #[test]
+    fn since_6_15_single_pages_are_no_reason_for_kcompactd_to_leave_a_zone_alone_in_defrag_mode() {
+        let high = AllocFlags::mark(Wmark::High);
+        for (defrag_mode, daemon, there) in [(true, true, false), (true, false, true), (false, true, true)] {
+            let mut m = crate::testing::with_a_pageblock_in_pieces(linux("6.15"), defrag_mode);
+            let result = m.compaction_suitable(ZONE, Some(Order::new(9)), high, ZoneType::Normal, daemon);
+            assert_eq!(result == CompactResult::Success, there, "{defrag_mode}, {daemon}");
+        }
+    }
 }
