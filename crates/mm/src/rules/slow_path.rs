@@ -44,7 +44,7 @@ mechanism! {
         pub thisnode_fails_without_reclaim: bool,
         /// A costly NORETRY request bound to one node fails after one compaction and never reclaims.
         #[rule(since = "6.19, 5.10.y, 6.1.y, 6.12.y", section = "0.3")]
-        pub thisnode_noretry_never_reclaims: bool,
+        pub thisnode_noretry_fails: bool,
         /// In defrag_mode kswapd is asked for a whole pageblock, however small the request is.
         #[rule(since = "6.15", section = "4.8")]
         pub asks_for_pageblocks: bool,

@@ -40,8 +40,7 @@ impl AllocSlow {
             return Step::Done(Ok(pfn));
         }
         if self.request.order.is_costly() && self.request.gfp.has(Gfp::NORETRY) {
-            let never =
-                m.shared.profile.slow_path.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
+            let never = m.shared.profile.slow_path.thisnode_noretry_fails && self.request.gfp.has(Gfp::THISNODE);
             if never || matches!(result, CompactResult::Skipped | CompactResult::Deferred) {
                 return Step::Done(Err(AllocFailure::Failed));
             }

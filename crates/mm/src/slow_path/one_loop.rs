@@ -22,7 +22,7 @@ impl AllocSlow {
     /// The first round, without reclaim, gave no page.
     pub(super) fn first_round_done(&mut self, m: &Memory) -> AllocStep {
         let noretry = self.request.gfp.has(Gfp::NORETRY);
-        let never = m.shared.profile.slow_path.thisnode_noretry_never_reclaims && self.request.gfp.has(Gfp::THISNODE);
+        let never = m.shared.profile.slow_path.thisnode_noretry_fails && self.request.gfp.has(Gfp::THISNODE);
         if noretry && never {
             return Step::Done(Err(AllocFailure::Failed));
         }
