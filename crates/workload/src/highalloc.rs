@@ -94,7 +94,10 @@ impl Benchmark for HighAlloc {
         let has = pages / u64::from(HUGE_PAGES);
         match u64::from(self.attempts) * copies <= has {
             true => Ok(()),
-            false => Err(format!("attempts = {}: the machine has {has} huge pages", self.attempts)),
+            false => Err(format!(
+                "attempts = {}: the machine has {has} huge pages: choose less, or another machine",
+                self.attempts
+            )),
         }
     }
 }

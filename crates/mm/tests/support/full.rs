@@ -14,9 +14,6 @@ use kontig_mm::*;
 /// Steps after which something that has to end is taken to go on for ever.
 const STEPS_MAX: u32 = 400_000;
 
-/// Rounds after which a request is given up, of kernels that have requests without end.
-const ENDLESS_ROUNDS: u32 = 10_000;
-
 /// What a page is of, and what is known of it from the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kind {
@@ -449,7 +446,6 @@ impl Full {
         let step = self.slow[i].0.step(&mut self.m, &mut self.tenant, 8);
         self.tell();
         let end = match step {
-            Step::Working if self.has_no_end(i) => None,
             Step::Working => return None,
             Step::Wait(Wait::Throttled { node, .. }) => {
                 (0..8).for_each(|_| self.kswapd_step(node.index(), true));
@@ -466,13 +462,6 @@ impl Full {
         };
         self.slow.remove(i);
         Some(end)
-    }
-
-    /// Whether it is one of the requests that 7.2, and 6.15 as it was posted, never come to an end with in defrag_mode.
-    fn has_no_end(&self, i: usize) -> bool {
-        let rules = &self.m.profile().slow_path;
-        let kernel_has_some = rules.makes_pageblocks && !rules.retries_for_pageblocks || !rules.breaks_up_at_last;
-        self.m.profile().fallback.defrag_mode && kernel_has_some && self.slow[i].0.rounds() > ENDLESS_ROUNDS
     }
 
     fn received(&mut self, r: Ask, pfn: Pfn) -> u32 {
