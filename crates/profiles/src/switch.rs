@@ -74,7 +74,7 @@ pub fn to_throw_before(name: &str, profile: &Profile) -> Option<Vec<String>> {
         }
         let thrown = |(names, profile): &(Vec<String>, Profile)| -> Vec<(Vec<String>, Profile)> {
             let each = known.iter().filter_map(|(next, switch)| Some((next, switch.throw(profile)?)));
-            each.map(|(next, thrown)| ([names.as_slice(), &[next.clone()]].concat(), thrown)).collect()
+            each.map(|(next, thrown)| ([names.as_slice(), std::slice::from_ref(next)].concat(), thrown)).collect()
         };
         ways = ways.iter().flat_map(thrown).collect();
     }

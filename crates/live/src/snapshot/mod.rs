@@ -1,7 +1,7 @@
 //! A snapshot: what every frame of a host is used for at one moment.
 //!
 //! What the kernel says is kept apart from what is inferred. Said: each frame's flags, the zones' sizes and marks, how
-//! many free blocks of each order and how many pageblocks of each type there are. Inferred ([`infer`]): which frames
+//! many free blocks of each order and how many pageblocks of each type there are. Inferred (`infer`): which frames
 //! without a flag lie on CPUs' lists or were never given to the allocator, which type a pageblock has, where one free
 //! block ends and the next begins, and that lists are in the order of addresses. [`Snapshot::agreement`] says how well the inferred
 //! agrees with what is said elsewhere.
