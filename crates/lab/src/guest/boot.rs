@@ -85,7 +85,7 @@ fn used_of(blocks: &[u32], first: u32, mut free: [u32; NR_ORDERS]) -> Vec<Range<
     let whole = usize::from(PAGEBLOCK_ORDER.get());
     let mut left: Vec<u32> = blocks.to_vec();
     // Whole ones are free at the end: first two in one piece, then such as have no free one to be joined with.
-    let is_pair = |low: &u32| low % (2 * PAGEBLOCK_PAGES) == 0 && *low >= first;
+    let is_pair = |low: &u32| low.is_multiple_of(2 * PAGEBLOCK_PAGES) && *low >= first;
     while free[whole + 1] > 0
         && let Some(at) = left.windows(2).rposition(|pair| is_pair(&pair[0]) && pair[1] == pair[0] + PAGEBLOCK_PAGES)
     {
