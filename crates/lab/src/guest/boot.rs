@@ -82,28 +82,25 @@ impl BootedZone {
 
 /// The pages of these pageblocks, from `first` on, that are in use if so many blocks of each order are free.
 fn used_of(blocks: &[u32], first: u32, mut free: [u32; NR_ORDERS]) -> Vec<Range<u32>> {
-    let mut blocks = blocks.to_vec();
-    // Whole ones are free at the end: two in one piece, then one alone.
     let whole = usize::from(PAGEBLOCK_ORDER.get());
+    let mut left: Vec<u32> = blocks.to_vec();
+    // Whole ones are free at the end: first two in one piece, then such as have no free one to be joined with.
+    let is_pair = |low: &u32| low.is_multiple_of(2 * PAGEBLOCK_PAGES) && *low >= first;
     while free[whole + 1] > 0
-        && let [.., low, _] = blocks[..]
-        && low >= first
+        && let Some(at) = left.windows(2).rposition(|pair| is_pair(&pair[0]) && pair[1] == pair[0] + PAGEBLOCK_PAGES)
     {
-        // A pair that is not in one piece counts as two.
-        blocks.truncate(blocks.len() - 2);
+        left.drain(at..at + 2);
         free[whole + 1] -= 1;
     }
-    // Of two that would join, one; where there are no others left, both.
     let mut alone: Vec<u32> = Vec::new();
-    while free[whole] > 0 {
-        let is_free = |low: &u32| *low >= first;
-        let apart = blocks.iter().rposition(|low| is_free(low) && !alone.contains(&(low ^ PAGEBLOCK_PAGES)));
-        let Some(at) = apart.or_else(|| blocks.iter().rposition(is_free)) else { break };
-        alone.push(blocks.remove(at));
+    while free[whole] > 0
+        && let Some(at) = left.iter().rposition(|b| *b >= first && !alone.contains(&(*b ^ PAGEBLOCK_PAGES)))
+    {
+        alone.push(left.remove(at));
         free[whole] -= 1;
     }
     let mut used: Vec<Range<u32>> = Vec::new();
-    for block in blocks {
+    for block in left {
         fill(block, whole, first, &mut free, &mut used);
     }
     used
