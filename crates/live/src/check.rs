@@ -115,7 +115,8 @@ pub struct Costs {
     pub scanned: f64,
 }
 
-/// As measured with `kontig prepare` on a virtual machine of two CPUs (Xeon, 2.9 GHz) with Linux 6.18.
+/// Rough guesses, of the order that the literature has for moving a page; where they were compared with a real host, passes took
+/// many times as long.
 pub const COSTS: Costs = Costs { moved: 2000.0, scanned: 28.0 };
 
 /// Pageblocks visited between two looks at whether the needs are met.
