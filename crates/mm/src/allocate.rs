@@ -73,30 +73,39 @@ impl Memory {
         Ok((pfn, PageSource { zone: self.blocks.zone_of(pfn), zones_tried, above_mark: false }))
     }
 
-    /// Another page for the same request as the one that came from `source`, as long as this CPU's list there has
-    /// one: the walk is not made again, because it would end at the same zone.
+    /// More pages for the same request as the one that came from `source`, as long as this CPU's list there has some: the
+    /// walk is not made again, because it would end at the same zone. How many there were.
     ///
     /// That holds as long as `cpu` has done nothing else, and no other CPU anything at all, since the first page. The
     /// first page may have come with a refill, which lowers the zone's free pages, so its mark is looked at once
     /// more; after that nothing moves. Taking a page off a per-CPU list changes no zone's free pages, so the zones
     /// before this one still have none to spare, and this one still has. The walk's cost is the caller's to count
-    /// ([`PageSource::zones_tried`]).
+    /// ([`PageSource::zones_tried`]). Nobody may listen to allocations: there would be no events of these.
     #[inline(always)]
-    pub fn alloc_again(&mut self, r: Request, source: &mut PageSource) -> Option<Pfn> {
-        if self.zones[source.zone].fair_depleted {
-            return None;
+    pub fn alloc_again(&mut self, r: Request, source: &mut PageSource, pages: &mut [Pfn]) -> usize {
+        debug_assert!(!self.shared.trace.listens_to(Listen::KMEM));
+        let zone = &self.zones[source.zone];
+        if zone.fair_depleted {
+            return 0;
         }
         if !source.above_mark {
             let flags = self.fast_path_flags(&r);
             source.above_mark = self.above_mark(source.zone, &r, flags);
             if !source.above_mark {
-                return None;
+                return 0;
             }
         }
-        let pfn = self.locked(source.zone, r.cpu).pcp_pop(r.gfp.migratetype())?;
-        self.count_numa(source.zone, &r);
-        self.account_alloc(source.zone, pfn, &r);
-        Some(pfn)
+        // With the last of as many the zone may have given what it had to give.
+        let most =
+            if self.shared.profile.zonelist.goes_round { self.zones[source.zone].until_given(r.cpu) } else { u32::MAX };
+        let most = pages.len().min(most as usize);
+        let count = self.locked(source.zone, r.cpu).pcp_pop(r.gfp.migratetype(), &mut pages[..most]);
+        if count > 0 {
+            self.count_numa(source.zone, &r, count as u64);
+            pages[..count].iter().for_each(|pfn| self.frames.set(*pfn, FrameKind::Kernel, Order::ZERO));
+            self.count_given(source.zone, r.cpu, Order::ZERO, count as u32);
+        }
+        count
     }
 
     /// Whether a request should rather take a lower zone than split a foreign pageblock (§3.3): only where the
@@ -219,7 +228,7 @@ impl Memory {
             self.wakeup_kswapd(id, Gfp::NONE, Order::ZERO, highest);
         }
         let pfn = pfn?;
-        self.count_numa(id, r);
+        self.count_numa(id, r, 1);
         self.account_alloc(id, pfn, r);
         if flags.any(AllocFlags::HIGHATOMIC) && !self.shared.profile.highatomic.bypasses_pcp {
             self.locked(id, r.cpu).reserve_highatomic(pfn, r.order);
@@ -242,29 +251,29 @@ impl Memory {
         flags.wmark.is_none_or(|mark| zone.watermark_fast(order, zone.wmark(mark), highest, flags, profile))
     }
 
-    /// Counts a block of a zone, by the node that was preferred and the node of the CPU.
+    /// Counts blocks of a zone, by the node that was preferred and the node of the CPU.
     #[inline(always)]
-    fn count_numa(&mut self, zone: ZoneId, r: &Request) {
-        self.zones[zone].numa.given += 1;
+    fn count_numa(&mut self, zone: ZoneId, r: &Request, blocks: u64) {
+        self.zones[zone].numa.given += blocks;
         if self.nodes.len() > 1 {
-            self.count_far(zone, r);
+            self.count_far(zone, r, blocks);
         }
     }
 
     /// The same, where there is more than one node.
     #[inline(never)]
-    fn count_far(&mut self, zone: ZoneId, r: &Request) {
+    fn count_far(&mut self, zone: ZoneId, r: &Request, blocks: u64) {
         let node = self.zones[zone].node;
         if let Some(preferred) = self.preferred_zone(r)
             && self.zones[preferred].node != node
         {
-            self.zones[zone].numa.miss += 1;
-            self.zones[preferred].numa.foreign += 1;
+            self.zones[zone].numa.miss += blocks;
+            self.zones[preferred].numa.foreign += blocks;
         }
         let is_local = self.nodes[node].cpus.binary_search(&r.cpu).is_ok();
         let numa = &mut self.zones[zone].numa;
-        numa.other += u64::from(!is_local);
-        numa.interleave += u64::from(r.interleaves() && r.node == node);
+        numa.other += if is_local { 0 } else { blocks };
+        numa.interleave += if r.interleaves() && r.node == node { blocks } else { 0 };
     }
 
     /// Tags and counts a block that has just been taken from the lists.
@@ -275,12 +284,19 @@ impl Memory {
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, true);
         }
+        self.count_given(zone, r.cpu, order, 1);
+        self.shared.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
+    }
+
+    /// Counts blocks of one order that a zone has given.
+    #[inline(always)]
+    fn count_given(&mut self, zone: ZoneId, cpu: CpuId, order: Order, blocks: u32) {
+        let pages = order.pages() * blocks;
         if self.shared.profile.zonelist.goes_round {
-            self.zones[zone].count_given(r.cpu, order);
+            self.zones[zone].count_given(cpu, pages);
         }
         let kind = self.zones[zone].kind;
-        self.shared.vmstat.add(PGALLOC[kind.index()], u64::from(order.pages()));
-        self.shared.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
+        self.shared.vmstat.add(PGALLOC[kind.index()], u64::from(pages));
     }
 }
 
@@ -295,9 +311,16 @@ const PGALLOC: [VmEvent; ZoneType::COUNT] = [
 impl Zone {
     /// Notes what the zone has given of what it has to give (NR_ALLOC_BATCH). As reclaim does with its counters, who asks
     /// does without what CPUs have not folded in.
-    fn count_given(&mut self, cpu: CpuId, order: Order) {
-        self.alloc_batch.add(0, cpu, -i64::from(order.pages()), self.stat_threshold);
+    #[inline(always)]
+    fn count_given(&mut self, cpu: CpuId, pages: u32) {
+        self.alloc_batch.add(0, cpu, -i64::from(pages), self.stat_threshold);
         self.fair_depleted |= self.alloc_batch.get(0) == 0;
+    }
+
+    /// How many pages this CPU can give one by one before what it has noted is folded in, the last of them included.
+    #[inline(always)]
+    fn until_given(&self, cpu: CpuId) -> u32 {
+        self.alloc_batch.until_folded(0, cpu, self.stat_threshold)
     }
 
     /// As much to give as lies between the low and the high mark.
@@ -383,9 +406,12 @@ mod tests {
             pfns.push(pfn);
             let alone = pfns.len().is_multiple_of(97);
             if runs && !alone {
-                while let Some(pfn) = m.alloc_again(Request::new(cpu, node, gfp, Order::ZERO), &mut source) {
-                    pfns.push(pfn);
-                    zones_tried += source.zones_tried;
+                let mut pages = [Pfn::default(); 20];
+                while let count @ 1.. =
+                    m.alloc_again(Request::new(cpu, node, gfp, Order::ZERO), &mut source, &mut pages)
+                {
+                    pfns.extend(&pages[..count]);
+                    zones_tried += count as u64 * source.zones_tried;
                 }
             }
         }

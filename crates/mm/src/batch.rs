@@ -26,6 +26,9 @@ impl Memory {
     #[inline(always)]
     pub fn prefetch(&self, pfn: Pfn) {
         self.frames.prefetch_frame(pfn.get());
+        if self.lru.is_ordered() {
+            self.lru.prefetch(pfn.get());
+        }
     }
 
     /// Frees blocks of one order, first to last. Each is a [`Memory::free`].

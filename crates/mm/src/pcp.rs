@@ -16,7 +16,7 @@ use crate::gfp::AllocFlags;
 use crate::rules::{FreeLists, PcpLists};
 use crate::runs::Run;
 use crate::state::pcp_lists::{LOW_ORDER_LISTS, index_of, order_of};
-use crate::state::{FrameKind, Locked, Memory, PerCpuPages};
+use crate::state::{FrameKind, Locked, Memory, PerCpuPages, Zone};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
 
 /// How many blocks ahead a drain fetches a block's frame, and then its buddy's slot in a free list.
@@ -31,6 +31,25 @@ impl PerCpuPages {
     fn note_alloc(&mut self) {
         self.free_factor >>= 1;
         self.tuning.free_count >>= 1;
+    }
+
+    /// How many single pages can be put on the lists before they have to give some back, with the last of these at most;
+    /// one at least.
+    #[inline(always)]
+    pub(crate) fn room(&self, zone: &Zone, rules: PcpLists) -> u32 {
+        let auto_tuned = rules == PcpLists::AutoTuned;
+        if zone.reclaim_active || auto_tuned && zone.below_high {
+            return 1;
+        }
+        let high = if auto_tuned { self.high.max(self.tuning.high_min).min(self.tuning.high_max) } else { self.high };
+        high.saturating_sub(self.count).max(1)
+    }
+
+    /// So many of them.
+    #[inline(always)]
+    fn note_allocs(&mut self, count: u32) {
+        self.free_factor = self.free_factor.checked_shr(count).unwrap_or(0);
+        self.tuning.free_count = self.tuning.free_count.checked_shr(count).unwrap_or(0);
     }
 }
 
@@ -108,14 +127,18 @@ impl Locked<'_> {
         Some(Pfn::new(pfn))
     }
 
-    /// Takes a single page from this CPU's list, if there is one.
+    /// Takes single pages from this CPU's list, as many as it has of those that are wanted; how many.
     #[inline(always)]
-    pub(crate) fn pcp_pop(&mut self, migratetype: MigrateType) -> Option<Pfn> {
+    pub(crate) fn pcp_pop(&mut self, migratetype: MigrateType, pages: &mut [Pfn]) -> usize {
         let pcp = &mut self.zone.pcps[self.cpu];
-        let pfn = pcp.lists[index_of(Order::ZERO, migratetype)].pop_front()?;
-        pcp.note_alloc();
-        pcp.count -= 1;
-        Some(Pfn::new(pfn))
+        let list = &mut pcp.lists[index_of(Order::ZERO, migratetype)];
+        let count = list.len().min(pages.len());
+        for (page, pfn) in pages.iter_mut().zip(list.drain(..count)) {
+            *page = Pfn::new(pfn);
+        }
+        pcp.note_allocs(count as u32);
+        pcp.count -= count as u32;
+        count
     }
 
     #[inline(never)]
@@ -184,6 +207,29 @@ impl Locked<'_> {
         if pcp.count >= pcp.high || (pcp.free_factor != 0 && order != Order::ZERO) || self.zone.reclaim_active {
             self.pcp_overflow(order, pindex);
         }
+    }
+
+    /// Puts single pages on this CPU's lists, of which only the last may be one too many ([`PerCpuPages::room`]).
+    #[inline(always)]
+    pub(crate) fn pcp_free_pages(&mut self, pages: &[Pfn]) {
+        let [others @ .., last] = pages else { return };
+        let rules = &self.shared.profile.pcp;
+        let pcp = &mut self.zone.pcps[self.cpu];
+        let (mut block, mut block_type) = (usize::MAX, MigrateType::Movable);
+        for pfn in others {
+            if pfn.pageblock() != block {
+                block = pfn.pageblock();
+                block_type = self.blocks.migratetype(block);
+            }
+            let list_type = if block_type == MigrateType::HighAtomic { MigrateType::Movable } else { block_type };
+            self.frames.set(*pfn, FrameKind::Pcp(block_type), Order::ZERO);
+            pcp.lists[index_of(Order::ZERO, list_type)].push_front(pfn.get());
+            if rules.lists == PcpLists::AutoTuned {
+                pcp.note_free(Order::ZERO, rules);
+            }
+        }
+        pcp.count += others.len() as u32;
+        self.pcp_free(*last, Order::ZERO);
     }
 
     #[inline(never)]

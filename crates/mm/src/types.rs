@@ -268,7 +268,7 @@ impl ZoneType {
 }
 
 /// A populated zone of the machine: its index in [`crate::Memory::zones`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ZoneId(u8);
 
 impl ZoneId {

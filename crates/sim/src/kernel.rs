@@ -174,6 +174,13 @@ impl Kernel {
         }
     }
 
+    /// How many things that take so long each can begin before the turn has to end, if nothing wakes a task meanwhile.
+    #[inline(always)]
+    pub(crate) fn begun_in_turn(&self, c: &Context, each_ns: u64) -> u64 {
+        let end = c.horizon.min(c.until).min(self.timers.next_at());
+        if each_ns == 0 { u64::MAX } else { end.saturating_sub(c.now).div_ceil(each_ns) }
+    }
+
     /// Whether the turn has to end: another task's turn or an event has come, or a task was woken.
     #[inline(always)]
     pub(crate) fn must_yield(&self, c: &Context) -> bool {

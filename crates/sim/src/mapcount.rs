@@ -4,7 +4,7 @@
 //! say how many more there are, or that there is none, as of a page of the swap cache; the host gives memory only for
 //! frames that were shared or swapped.
 
-use kontig_mm::Pfn;
+use kontig_mm::{Pfn, prefetch};
 
 /// For each frame of a user, or each huge page's first, the entries that map it beside one.
 #[derive(Clone, Default)]
@@ -27,6 +27,12 @@ impl Mapcounts {
     #[inline(always)]
     pub(crate) fn more(&self, pfn: Pfn) -> u16 {
         self.more.get(pfn.index()).copied().unwrap_or(0)
+    }
+
+    /// Asks for what is kept of a frame.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, pfn: Pfn) {
+        prefetch(self.more.as_ptr().wrapping_add(pfn.index()));
     }
 
     /// Whether an entry maps the frame.

@@ -7,8 +7,8 @@
 use super::ToFree;
 use crate::prefetch::prefetch;
 use crate::rules::BalancedBy;
-use crate::state::{BATCH_MAX, BatchKind, FrameKind, Memory, PageFlags, order_on_lru};
-use crate::types::{CpuId, Order, Pfn};
+use crate::state::{BATCH_MAX, BatchKind, FrameKind, Known, Memory, PageFlags, order_on_lru};
+use crate::types::{CpuId, LruvecId, Order, Pfn};
 use crate::vmstat::VmEvent;
 
 impl Memory {
@@ -17,8 +17,14 @@ impl Memory {
         self.lru.hold(pfn);
         // It will be moved with the batch.
         self.lru.prefetch(pfn.get());
+        self.batch_push(cpu, pfn, self.frames.tag(pfn).order(), kind);
+    }
+
+    /// The same, of a page that the batch holds already.
+    #[inline(always)]
+    pub(super) fn batch_push(&mut self, cpu: CpuId, pfn: Pfn, order: Order, kind: BatchKind) {
         let len = self.lru.batches[cpu][kind as usize].push(pfn);
-        let large = self.frames.tag(pfn).order() > Order::ZERO;
+        let large = order > Order::ZERO;
         if len == self.shared.profile.lru.batch as usize || large {
             self.batch_move(cpu, kind);
         }
@@ -44,24 +50,41 @@ impl Memory {
 
     fn batch_move(&mut self, cpu: CpuId, kind: BatchKind) {
         let batch = self.lru.batches[cpu][kind as usize].take();
-        if kind != BatchKind::Add {
-            batch.pages().iter().for_each(|pfn| self.prefetch_slot(*pfn));
+        if kind == BatchKind::Add {
+            self.batch_insert(cpu, batch.pages());
+            return;
         }
-        let drops_dead = kind == BatchKind::Add && self.shared.profile.lru.drops_dead_pages;
-        let (mut dead, mut kept, mut count) = (ToFree::new(), [Pfn::default(); BATCH_MAX], 0);
+        batch.pages().iter().for_each(|pfn| self.prefetch_slot(*pfn));
         for &pfn in batch.pages() {
-            if drops_dead && self.lru.holds(pfn) == 1 && self.lru.flags(pfn).has(PageFlags::RELEASED) {
-                self.lru.let_go(pfn);
-                self.free_dead(&mut dead, cpu, pfn);
-                continue;
-            }
-            kept[count] = pfn;
-            count += 1;
-            if kind == BatchKind::Add {
-                self.insert(cpu, pfn, self.frames.tag(pfn).order());
-            } else if let Some(order) = order_on_lru(self.frames.tag(pfn)) {
+            if let Some(order) = order_on_lru(self.frames.tag(pfn)) {
                 self.move_within(cpu, pfn, order, kind);
             }
+        }
+        self.let_batch_go(cpu, batch.pages());
+    }
+
+    /// Puts pages that were on no list at the heads of theirs, and lets them go.
+    fn batch_insert(&mut self, cpu: CpuId, mut pages: &[Pfn]) {
+        let drops_dead = self.shared.profile.lru.drops_dead_pages;
+        // Those that others hold, or their owner has let go meanwhile.
+        let (mut dead, mut kept, mut count) = (ToFree::new(), [Pfn::default(); BATCH_MAX], 0);
+        while let [pfn, others @ ..] = pages {
+            let row = self.row_to_insert(pages);
+            if row > 0 {
+                let known = Known::new(self.lru.flags(*pfn));
+                self.insert_row(cpu, self.blocks.zone_of(*pfn), &pages[..row], known);
+                pages = &pages[row..];
+                continue;
+            }
+            pages = others;
+            if drops_dead && self.lru.holds(*pfn) == 1 && self.lru.is_released(*pfn) {
+                self.lru.let_go(*pfn);
+                self.free_dead(&mut dead, cpu, *pfn);
+                continue;
+            }
+            kept[count] = *pfn;
+            count += 1;
+            self.insert(cpu, *pfn, self.frames.tag(*pfn).order());
         }
         dead.free(self, cpu);
         self.let_batch_go(cpu, &kept[..count]);
@@ -102,19 +125,18 @@ impl Memory {
     fn insert(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         self.link(cpu, pfn, order, false);
         self.frames.set(pfn, FrameKind::Lru, order);
-        self.note_looked_at(pfn);
+        self.note_looked_at(self.lruvec_of(pfn), self.lru.flags(pfn), 1);
     }
 
-    /// A page that joins a list, or changes from one to another, counts as looked at, and if it is active as in use.
-    fn note_looked_at(&mut self, pfn: Pfn) {
-        if self.shared.profile.reclaim.balance != BalancedBy::Rotations {
-            return;
+    /// Pages that join a list, or change from one to another, count as looked at, and if they are active as in use: so many
+    /// pages with such flags.
+    #[inline(always)]
+    pub(super) fn note_looked_at(&mut self, lruvec: LruvecId, flags: PageFlags, pages: u64) {
+        if self.shared.profile.reclaim.balance == BalancedBy::Rotations {
+            let (vec, of) = (&mut self.lru.vecs[lruvec], flags.backing().index());
+            vec.recent_scanned[of] += pages;
+            vec.recent_rotated[of] += if flags.has(PageFlags::ACTIVE) { pages } else { 0 };
         }
-        let flags = self.lru.flags(pfn);
-        let (lruvec, of) = (self.lruvec_of(pfn), flags.backing().index());
-        let vec = &mut self.lru.vecs[lruvec];
-        vec.recent_scanned[of] += 1;
-        vec.recent_rotated[of] += u64::from(flags.has(PageFlags::ACTIVE));
     }
 
     /// What a page on the LRU has waited for.
@@ -155,7 +177,7 @@ impl Memory {
         self.lru.set_flags(pfn, to);
         self.link(cpu, pfn, order, tail);
         if kind != BatchKind::Rotate {
-            self.note_looked_at(pfn);
+            self.note_looked_at(self.lruvec_of(pfn), to, 1);
         }
         if let Some(event) = counts {
             self.shared.vmstat.add(event, pages);

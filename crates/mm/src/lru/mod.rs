@@ -10,13 +10,14 @@
 mod access;
 mod batch;
 mod cost;
+mod row;
 mod to_free;
 mod workingset;
 
 pub(crate) use to_free::ToFree;
 pub use workingset::Shadow;
 
-use crate::state::{BatchKind, FrameKind, LruList, Memory, NodeStat, PageFlags, Tag};
+use crate::state::{BatchKind, FrameKind, Known, LruList, Memory, NodeStat, PageFlags, Tag};
 use crate::types::{CpuId, Order, Pfn, ZoneId};
 
 impl Memory {
@@ -30,7 +31,7 @@ impl Memory {
     pub fn lru_add(&mut self, cpu: CpuId, pfn: Pfn, order: Order, flags: PageFlags) {
         debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, order));
         if self.lru.is_ordered() {
-            self.lru_add_to_batch(cpu, pfn, flags);
+            self.lru_add_to_batch(cpu, pfn, order, flags);
         } else {
             assert!(!flags.has(PageFlags::FILE), "{pfn} is of a file, and this machine keeps no order of its pages");
             self.frames.set(pfn, FrameKind::Lru, order);
@@ -38,14 +39,19 @@ impl Memory {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn lru_add_to_batch(&mut self, cpu: CpuId, pfn: Pfn, flags: PageFlags) {
-        debug_assert!(self.lru.holds(pfn) == 0);
+    #[inline]
+    fn lru_add_to_batch(&mut self, cpu: CpuId, pfn: Pfn, order: Order, flags: PageFlags) {
+        self.lru.set_known(pfn, Known::new(self.flags_of_new(flags)).held());
+        // Its place will be set with the batch.
+        self.lru.prefetch(pfn.get());
+        self.batch_push(cpu, pfn, order, BatchKind::Add);
+    }
+
+    /// The flags of a page that is on its way to the LRU for the first time.
+    #[inline(always)]
+    fn flags_of_new(&self, flags: PageFlags) -> PageFlags {
         let new_anon = flags == PageFlags::ANON && !self.shared.profile.lru.new_anon_is_inactive;
-        let flags = if new_anon { flags | PageFlags::ACTIVE } else { flags };
-        self.lru.set_flags(pfn, flags);
-        self.batch_add(cpu, pfn, BatchKind::Add);
+        if new_anon { flags | PageFlags::ACTIVE } else { flags }
     }
 
     #[inline(always)]

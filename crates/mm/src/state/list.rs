@@ -34,6 +34,14 @@ const GROWTH: usize = 16;
 #[repr(transparent)]
 pub(crate) struct Place(pub(crate) u32);
 
+impl Place {
+    /// The place so many before this one.
+    #[inline(always)]
+    pub(crate) const fn before(self, places: u32) -> Place {
+        Place(self.0.wrapping_sub(places))
+    }
+}
+
 /// A list of blocks of one order, by pfn.
 #[derive(Clone, Debug, Default)]
 pub struct List {
@@ -180,6 +188,23 @@ impl List {
         Place(self.base)
     }
 
+    /// Puts blocks first, one after the other; the place of the first of them, which comes last. Each has the place before
+    /// the one of the block before it.
+    pub(super) fn push_front_row(&mut self, row: &[Pfn]) -> Place {
+        while self.ring.len() - (self.used as usize) < row.len() {
+            self.grow();
+        }
+        let (mut head, before) = (self.head as usize, self.base);
+        for pfn in row {
+            head = if head == 0 { self.ring.len() } else { head } - 1;
+            self.ring[head] = pfn.get();
+        }
+        self.head = head as u32;
+        self.base = self.base.wrapping_sub(row.len() as u32);
+        self.used += row.len() as u32;
+        Place(before.wrapping_sub(1))
+    }
+
     /// Puts a block last; its place is its frame's to keep.
     #[inline(always)]
     pub(crate) fn push_back(&mut self, pfn: Pfn) -> Place {
@@ -233,6 +258,38 @@ impl List {
             self.pop_back();
         } else {
             self.leave_hole(at);
+        }
+    }
+
+    /// Takes blocks out that stand one before the other; the place of the first of them, which comes last.
+    pub(super) fn remove_row(&mut self, row: &[Pfn], Place(last): Place) {
+        let pages = row.len() as u32;
+        let first = last.wrapping_sub(pages - 1);
+        let mut index = self.index(last);
+        for pfn in row {
+            assert!(self.ring[index] == pfn.get(), "{pfn} is not where its frame says");
+            self.ring[index] = HOLES | 1;
+            index = if index == 0 { self.ring.len() } else { index } - 1;
+        }
+        let run = |list: &List, place: u32| list.slot(place).saturating_sub(HOLES);
+        if first == self.base {
+            self.advance(pages);
+            if self.used > 0 {
+                let after = run(self, self.base);
+                self.advance(after);
+                self.holes -= after;
+            }
+        } else if last.wrapping_add(1) == self.end() {
+            self.used -= pages;
+            let before = run(self, self.end().wrapping_sub(1));
+            self.used -= before;
+            self.holes -= before;
+        } else {
+            let (before, after) = (run(self, first.wrapping_sub(1)), run(self, last.wrapping_add(1)));
+            let all = HOLES | (before + pages + after);
+            self.set_slot(first.wrapping_sub(before), all);
+            self.set_slot(last.wrapping_add(after), all);
+            self.holes += pages;
         }
     }
 

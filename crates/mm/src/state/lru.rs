@@ -166,6 +166,31 @@ impl BitOr for PageFlags {
     }
 }
 
+/// What is known of a page: its flags, and how many batches hold it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Known(u16);
+
+impl Known {
+    /// A page with these flags that no batch holds.
+    #[inline(always)]
+    pub(crate) const fn new(flags: PageFlags) -> Known {
+        Known(flags.0 as u16)
+    }
+    /// The same, held by one batch more.
+    #[inline(always)]
+    pub(crate) const fn held(self) -> Known {
+        Known(self.0 + (1 << 8))
+    }
+    #[inline(always)]
+    pub(crate) const fn flags(self) -> PageFlags {
+        PageFlags(self.0 as u8)
+    }
+    #[inline(always)]
+    pub(crate) const fn holds(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+}
+
 /// A counter of a node that CPUs keep parts of; the first are the sizes of the LRU lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -408,6 +433,7 @@ pub(crate) struct LruBatch {
 impl LruBatch {
     const EMPTY: LruBatch = LruBatch { pages: [Pfn::new(0); BATCH_MAX], len: 0 };
 
+    #[inline(always)]
     pub(crate) fn push(&mut self, pfn: Pfn) -> usize {
         self.pages[usize::from(self.len)] = pfn;
         self.len += 1;
@@ -416,8 +442,12 @@ impl LruBatch {
     pub(crate) fn pages(&self) -> &[Pfn] {
         &self.pages[..usize::from(self.len)]
     }
+    /// Its pages; it is empty then.
+    #[inline(always)]
     pub(crate) fn take(&mut self) -> LruBatch {
-        core::mem::replace(self, LruBatch::EMPTY)
+        let taken = *self;
+        self.len = 0;
+        taken
     }
 }
 
@@ -506,6 +536,17 @@ impl Lru {
         self.flags(pfn).has(PageFlags::RELEASED)
     }
 
+    /// What is known of a page, where the order is kept.
+    #[inline(always)]
+    pub(crate) fn known(&self, pfn: Pfn) -> Known {
+        Known(self.words[pfn.index()])
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_known(&mut self, pfn: Pfn, known: Known) {
+        self.words[pfn.index()] = known.0;
+    }
+
     #[inline(always)]
     pub(crate) fn set_flags(&mut self, pfn: Pfn, flags: PageFlags) {
         let word = &mut self.words[pfn.index()];
@@ -554,6 +595,29 @@ impl Lru {
         if let Some(list) = self.vecs[lruvec].lists.get_mut(list.index()) {
             let place = if tail { list.push_back(pfn) } else { list.push_front(pfn) };
             self.places[pfn.index()] = place.0;
+        }
+    }
+
+    /// Links pages into their list one after the other, at the head.
+    #[inline(always)]
+    pub(crate) fn link_row(&mut self, lruvec: LruvecId, pages: &[Pfn], list: LruList) {
+        if let Some(list) = self.vecs[lruvec].lists.get_mut(list.index()) {
+            let first = list.push_front_row(pages);
+            for (i, pfn) in (0..).zip(pages) {
+                self.places[pfn.index()] = first.before(i).0;
+            }
+        }
+    }
+
+    /// Takes pages out of their list that stand there one before the other, the last of them first.
+    #[inline(always)]
+    pub(crate) fn unlink_row(&mut self, lruvec: LruvecId, pages: &[Pfn], list: LruList) {
+        let first = self.place(pages[0]);
+        if let Some(list) = self.vecs[lruvec].lists.get_mut(list.index()) {
+            list.remove_row(pages, first);
+            if list.is_sparse() {
+                list.pack(|pfn, place| self.places[pfn.index()] = place.0);
+            }
         }
     }
 

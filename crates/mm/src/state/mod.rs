@@ -37,7 +37,7 @@ pub use zone::{NumaCounts, Zone};
 
 pub(crate) use list::{MAX_FRAMES, NIL, Walk};
 pub(crate) use locked::Locked;
-pub(crate) use lru::{BATCH_MAX, order_on_lru};
+pub(crate) use lru::{BATCH_MAX, Known, order_on_lru};
 pub(crate) use pageblock::BlockFilter;
 pub(crate) use pcp_lists::NR_LISTS;
 pub(crate) use shared::Shared;

@@ -31,6 +31,30 @@ impl<const N: usize> Stats<N> {
         }
     }
 
+    /// Adds one so often, or takes one away, through a CPU's part of a counter: as that many calls of [`Stats::add`].
+    #[inline]
+    pub(crate) fn add_singly(&mut self, item: usize, cpu: CpuId, delta: i64, threshold: i64) {
+        let (count, sign) = (delta.abs(), delta.signum());
+        let part = &mut self.parts[cpu][item];
+        debug_assert!(i64::from(part.unsigned_abs()) <= threshold);
+        let period = threshold + 1;
+        // How many until this part is folded in for the first time.
+        let first = period - sign * i64::from(*part);
+        if count < first {
+            *part = (i64::from(*part) + delta) as i8;
+        } else {
+            let folds = 1 + (count - first) / period;
+            *part = (sign * ((count - first) % period)) as i8;
+            self.totals[item] += sign * folds * period;
+        }
+    }
+
+    /// How often one can be taken away through a CPU's part before that is folded in: with the last of them it is.
+    #[inline]
+    pub(crate) fn until_folded(&self, item: usize, cpu: CpuId, threshold: i64) -> u32 {
+        (threshold + 1 + i64::from(self.parts[cpu][item])) as u32
+    }
+
     /// Adds one through a CPU's part of a counter as `inc_node_page_state` does: what is folded in is half the threshold
     /// more than there is, so that the next time is longer off.
     pub(crate) fn increment(&mut self, item: usize, cpu: CpuId, threshold: i64) {
@@ -82,6 +106,27 @@ impl<const N: usize> Stats<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn many_at_once_are_as_many_one_by_one(counts in proptest::collection::vec(-300i64..300, 1..20), threshold in 1i64..125) {
+            let cpu = CpuId::new(0);
+            let (mut singly, mut at_once): (Stats<1>, Stats<1>) = (Stats::new(1), Stats::new(1));
+            for count in counts {
+                let taken = -count.min(0) as u32;
+                let until = singly.until_folded(0, cpu, threshold);
+                let before = singly.total(0);
+                for i in 1..=count.abs() {
+                    singly.add(0, cpu, count.signum(), threshold);
+                    let folded = singly.total(0) != before;
+                    prop_assert!(count > 0 || i > i64::from(until) || folded == (i == i64::from(until)), "{taken} taken");
+                }
+                at_once.add_singly(0, cpu, count, threshold);
+                prop_assert_eq!((singly.total(0), singly.exact(0)), (at_once.total(0), at_once.exact(0)));
+            }
+        }
+    }
 
     #[test]
     fn a_part_is_folded_in_when_it_passes_the_threshold() {

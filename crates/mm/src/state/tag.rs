@@ -49,6 +49,9 @@ impl Tag {
     /// One user page on the LRU, the commonest tag of all.
     pub const LRU_PAGE: Tag = Tag(KIND_LRU << 4);
 
+    /// One page of the kernel, or of a user's that is not on the LRU yet.
+    pub(crate) const KERNEL_PAGE: Tag = Tag(KIND_KERNEL << 4);
+
     /// The tag of a head of `kind` and `order`.
     #[inline(always)]
     pub const fn new(kind: FrameKind, order: Order) -> Tag {

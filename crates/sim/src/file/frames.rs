@@ -2,7 +2,7 @@
 //! LRU does not need, and the word that goes with some of them.
 
 use super::slab::Object;
-use kontig_mm::Pfn;
+use kontig_mm::{Pfn, prefetch};
 
 /// Flags of a page, as the kernel's of the same names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,6 +53,12 @@ impl Frames {
 
     pub(crate) fn new(frames: usize) -> Frames {
         Frames { flags: vec![0; frames], words: vec![0; frames] }
+    }
+
+    /// Asks for what is known of a frame.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, pfn: Pfn) {
+        prefetch(self.flags.as_ptr().wrapping_add(pfn.index()));
     }
 
     #[inline(always)]

@@ -246,6 +246,21 @@ impl Mapping {
     pub(crate) fn used(&mut self, page: u32, written: bool) {
         self.entries.used(page, written);
     }
+    /// How many pages from this one on hold nothing, of so many that are of one table.
+    #[inline(always)]
+    pub(crate) fn unmapped(&self, page: u32, most: u32) -> u32 {
+        self.entries.unmapped(page, most)
+    }
+    /// Maps pages of one table that hold nothing, to be written to at once.
+    #[inline(always)]
+    pub(crate) fn map_written(&mut self, page: u32, frames: &[Pfn]) {
+        self.entries.map_written(page, frames);
+    }
+    /// Unmaps pages from this one on, of one table, as long as each is in a frame, and gives the frames; how many.
+    #[inline(always)]
+    pub(crate) fn take_frames(&mut self, page: u32, frames: &mut [Pfn]) -> usize {
+        self.entries.take_frames(page, frames)
+    }
     /// Unmaps a page, if it is mapped singly: what its entry held, and whether it was used.
     #[inline(always)]
     pub(crate) fn take(&mut self, page: u32) -> Option<(Entry, bool)> {

@@ -20,6 +20,9 @@ use kontig_mm::{
     AllocFailure, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent, Work,
 };
 
+/// The most pages that are faulted in at once.
+const RUN: usize = 64;
+
 /// What a fault allocates.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum For {
@@ -267,13 +270,18 @@ impl Kernel {
         let end = (r.first.next_multiple_of(TABLE_PAGES)).min(r.first + r.pages);
         let walk = Work { zones_tried: source.zones_tried, ..Work::default() };
         let fault_ns = fault_ns + self.costs.work_ns(&walk);
-        let mut page = r.first;
-        while page < end && !self.must_yield(c) && self.pages.spaces.mapping(r.mapping).is_none(page) {
-            let Some(pfn) = self.mem.alloc_again(request, &mut source) else { break };
-            self.map_small(c.cpu, At { mapping: r.mapping, page }, pfn);
-            c.now += fault_ns;
-            c.user_ns += touch_ns;
-            page += 1;
+        let (mut page, mut pages) = (r.first, [Pfn::default(); RUN]);
+        while page < end && !self.must_yield(c) {
+            let most = self.begun_in_turn(c, fault_ns).min(u64::from(end - page)).min(RUN as u64);
+            let most = self.pages.spaces.mapping(r.mapping).unmapped(page, most as u32);
+            let count = self.mem.alloc_again(request, &mut source, &mut pages[..most as usize]);
+            if count == 0 {
+                break;
+            }
+            self.map_pages(c.cpu, At { mapping: r.mapping, page }, &pages[..count]);
+            c.now += count as u64 * fault_ns;
+            c.user_ns += count as u64 * touch_ns;
+            page += count as u32;
         }
         self.work.zones_tried += u64::from(page - r.first) * source.zones_tried;
         page
@@ -295,6 +303,17 @@ impl Kernel {
         mapping.set_pte(at.page, pfn);
         mapping.used(at.page, true);
         self.mem.set_owner(pfn, Order::ZERO, mapping.number(at.page));
+    }
+
+    /// Maps small pages that follow each other and were allocated one after the other, all of one zone.
+    #[inline(always)]
+    fn map_pages(&mut self, cpu: CpuId, at: At, pages: &[Pfn]) {
+        self.mem.vmstat_mut().add(VmEvent::Pgfault, pages.len() as u64);
+        self.mem.lru_add_pages(cpu, pages, PageFlags::ANON);
+        let mapping = self.pages.spaces.mapping(at.mapping);
+        mapping.map_written(at.page, pages);
+        let numbers = mapping.number(at.page)..;
+        numbers.zip(pages).for_each(|(number, pfn)| self.mem.set_owner(*pfn, Order::ZERO, number));
     }
 
     fn map_huge(&mut self, cpu: CpuId, at: At, pfn: Pfn) {

@@ -47,6 +47,16 @@ fn has(pages: &[u32], page: u32) -> bool {
     pages[page as usize / 32] >> (page % 32) & 1 != 0
 }
 
+/// The words of a bitmap that have the bits of so many pages from one on, with these bits.
+#[inline(always)]
+fn words(page: u32, pages: u32) -> impl Iterator<Item = (usize, u32)> {
+    let end = page + pages;
+    (page / 32..end.div_ceil(32)).map(move |word| {
+        let (first, last) = (page.max(word * 32) % 32, (end - 1).min(word * 32 + 31) % 32);
+        (word as usize, !0 << first & !0 >> (31 - last))
+    })
+}
+
 /// The pages of a bitmap.
 fn each(pages: &Pages) -> impl Iterator<Item = u32> {
     (0..).step_by(32).zip(pages).flat_map(|(first, word)| {
@@ -103,7 +113,7 @@ impl Full {
     /// Entries of which none is mapped, of a mapping with so many tables.
     fn add(&mut self, tables: usize) -> u32 {
         if let Some(number) = self.unused.pop() {
-            self.of(number).fill(0);
+            self.of_mut(number).fill(0);
             return number;
         }
         if self.pieces.last().is_none_or(|piece| piece.len() == PIECE * TABLE_PAGES as usize) {
@@ -122,7 +132,14 @@ impl Full {
         (piece, table * TABLE_PAGES as usize + page as usize)
     }
 
-    fn of(&mut self, number: u32) -> &mut [u32] {
+    #[inline(always)]
+    fn of(&self, number: u32) -> &[u32] {
+        let (piece, first) = Full::at(number, 0);
+        &self.pieces[piece][first..first + TABLE_PAGES as usize]
+    }
+
+    #[inline(always)]
+    fn of_mut(&mut self, number: u32) -> &mut [u32] {
         let (piece, first) = Full::at(number, 0);
         &mut self.pieces[piece][first..first + TABLE_PAGES as usize]
     }
@@ -253,7 +270,7 @@ impl PageTables {
             Form::Packed(entries) => Form::Packed(entries.clone()),
             Form::Full(number) => {
                 let copy = self.full.add(self.tables.len());
-                self.full.of(copy).copy_from_slice(from.full.of(*number));
+                self.full.of_mut(copy).copy_from_slice(from.full.of(*number));
                 Form::Full(copy)
             }
         };
@@ -338,6 +355,90 @@ impl PageTables {
         self.set(page, pfn).mapped += 1;
     }
 
+    /// How many pages from this one on are not mapped, of so many that are of one table.
+    #[inline(always)]
+    pub(crate) fn unmapped(&self, page: u32, most: u32) -> u32 {
+        let (table, at) = Self::at(page);
+        match &self.tables[table] {
+            Table { mapped: 0, .. } => most,
+            Table { form: Form::Full(number), .. } => {
+                let entries = &self.full.of(*number)[at as usize..(at + most) as usize];
+                entries.iter().take_while(|entry| **entry == 0).count() as u32
+            }
+            _ => (page..page + most).take_while(|page| self.get(*page).is_none()).count() as u32,
+        }
+    }
+
+    /// Maps pages of one table that are not mapped, to be written to at once.
+    #[inline(always)]
+    pub(crate) fn map_written(&mut self, page: u32, frames: &[Pfn]) {
+        let (mut next, mut left) = (page, frames);
+        // The first may give the table its form.
+        while let [first, others @ ..] = left {
+            let (table, at) = Self::at(next);
+            if let Table { form: Form::Full(number), mapped } = &mut self.tables[table] {
+                let entries = &mut self.full.of_mut(*number)[at as usize..][..left.len()];
+                for (entry, frame) in entries.iter_mut().zip(left) {
+                    debug_assert!(*entry == 0);
+                    *entry = frame.get() + 1;
+                }
+                *mapped += left.len() as u32;
+                break;
+            }
+            self.map(next, *first);
+            (next, left) = (next + 1, others);
+        }
+        if !self.marks.is_empty() {
+            for (word, bits) in words(page, frames.len() as u32) {
+                self.marks[word][Mark::Accessed as usize] |= bits;
+                self.marks[word][Mark::Dirty as usize] |= bits;
+            }
+        }
+    }
+
+    /// Unmaps pages from this one on, of one table, as long as each is mapped to a frame, and gives the frames; how many.
+    #[inline(always)]
+    pub(crate) fn take_frames(&mut self, page: u32, frames: &mut [Pfn]) -> usize {
+        let (table, at) = Self::at(page);
+        let Form::Full(number) = self.tables[table].form else {
+            // One by one.
+            let (mut count, mut page) = (0, page);
+            while count < frames.len() && self.get(page).is_some() && !self.is(page, Mark::Elsewhere) {
+                frames[count] = self.take(page).expect("it is mapped").at;
+                (count, page) = (count + 1, page + 1);
+            }
+            return count;
+        };
+        let mut most = frames.len() as u32;
+        if !self.marks.is_empty()
+            && let Some(elsewhere) = words(page, most).find_map(|(word, bits)| {
+                let elsewhere = self.marks[word][Mark::Elsewhere as usize] & bits;
+                (elsewhere != 0).then(|| word as u32 * 32 + elsewhere.trailing_zeros())
+            })
+        {
+            most = elsewhere - page;
+        }
+        let mut count = 0;
+        let entries = &mut self.full.of_mut(number)[at as usize..(at + most) as usize];
+        for (entry, frame) in entries.iter_mut().zip(frames) {
+            let Some(pfn) = std::mem::take(entry).checked_sub(1) else { break };
+            *frame = Pfn::new(pfn);
+            count += 1;
+        }
+        if !self.marks.is_empty() {
+            for (word, bits) in words(page, count) {
+                self.marks[word].iter_mut().for_each(|marks| *marks &= !bits);
+            }
+        }
+        let left = &mut self.tables[table].mapped;
+        *left -= count;
+        if *left == 0 && count > 0 {
+            self.full.unused.push(number);
+            self.tables[table] = Table::EMPTY;
+        }
+        count as usize
+    }
+
     /// Maps a page elsewhere.
     #[inline(always)]
     pub(crate) fn moved(&mut self, page: u32, to: Pfn) {
@@ -404,7 +505,7 @@ impl PageTables {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[derive(Clone, Debug)]
     enum Do {
@@ -422,6 +523,21 @@ mod tests {
             page: u32,
             to: u32,
         },
+        /// Maps scattered frames from a page on, as far as none is mapped in its table.
+        Write {
+            first: u32,
+            pages: u32,
+            frame: u32,
+        },
+        /// Unmaps from a page on what is in frames, as far as it goes in its table.
+        TakeFrames {
+            first: u32,
+            pages: u32,
+        },
+        /// What a page's entry holds is no frame.
+        Swap {
+            page: u32,
+        },
     }
 
     const PAGES: u32 = 3 * TABLE_PAGES;
@@ -431,7 +547,10 @@ mod tests {
         prop_oneof![
             (page.clone(), 1..600u32, 0..5000u32).prop_map(|(first, pages, frame)| Do::Fill { first, pages, frame }),
             (page.clone(), 1..600u32).prop_map(|(first, pages)| Do::Unmap { first, pages }),
-            (page, 0..5000u32).prop_map(|(page, to)| Do::Move { page, to }),
+            (page.clone(), 0..5000u32).prop_map(|(page, to)| Do::Move { page, to }),
+            (page.clone(), 1..70u32, 0..5000u32).prop_map(|(first, pages, frame)| Do::Write { first, pages, frame }),
+            (page.clone(), 1..70u32).prop_map(|(first, pages)| Do::TakeFrames { first, pages }),
+            page.prop_map(|page| Do::Swap { page }),
         ]
     }
 
@@ -439,6 +558,8 @@ mod tests {
         #[test]
         fn they_say_where_each_page_is(all in proptest::collection::vec(anything(), 1..60)) {
             let (mut tables, mut plain) = (PageTables::new(PAGES), BTreeMap::new());
+            let mut elsewhere = BTreeSet::new();
+            tables.keep_marks();
             for what in all {
                 match what {
                     Do::Fill { first, pages, frame } => {
@@ -449,8 +570,39 @@ mod tests {
                     }
                     Do::Unmap { first, pages } => {
                         for page in first..(first + pages).min(PAGES) {
-                            let taken = tables.take(page).map(|taken| taken.at.get());
-                            prop_assert_eq!(taken, plain.remove(&page));
+                            let taken = tables.take(page);
+                            prop_assert_eq!(taken.map(|taken| taken.at.get()), plain.remove(&page));
+                            prop_assert_eq!(taken.is_some_and(|taken| taken.is_elsewhere), elsewhere.remove(&page));
+                        }
+                    }
+                    Do::Write { first, pages, frame } => {
+                        let most = pages.min(TABLE_PAGES - first % TABLE_PAGES);
+                        let free = (first..first + most).take_while(|page| !plain.contains_key(page)).count() as u32;
+                        prop_assert_eq!(tables.unmapped(first, most), free);
+                        let frames: Vec<Pfn> = (0..free).map(|i| Pfn::new((frame + 7 * i) % 5000)).collect();
+                        tables.map_written(first, &frames);
+                        for (page, frame) in (first..).zip(frames) {
+                            prop_assert!(tables.is(page, Mark::Accessed) && tables.is(page, Mark::Dirty));
+                            plain.insert(page, frame.get());
+                        }
+                        prop_assert!(first + free == PAGES || plain.contains_key(&(first + free)) || !tables.is(first + free, Mark::Dirty));
+                    }
+                    Do::TakeFrames { first, pages } => {
+                        let most = pages.min(TABLE_PAGES - first % TABLE_PAGES);
+                        let mut frames = vec![Pfn::default(); most as usize];
+                        let count = tables.take_frames(first, &mut frames);
+                        let there = (first..first + most).take_while(|p| plain.contains_key(p) && !elsewhere.contains(p));
+                        let there: Vec<u32> = there.collect();
+                        prop_assert_eq!(count, there.len());
+                        for (page, frame) in there.iter().zip(frames) {
+                            prop_assert_eq!(plain.remove(page), Some(frame.get()));
+                            prop_assert!(!tables.is(*page, Mark::Accessed) && !tables.is(*page, Mark::Dirty));
+                        }
+                    }
+                    Do::Swap { page } => {
+                        if plain.contains_key(&page) {
+                            tables.mark(page, Mark::Elsewhere, true);
+                            elsewhere.insert(page);
                         }
                     }
                     Do::Move { page, to } => {

@@ -4,10 +4,14 @@
 //! written stays until reclaim finds it. Source: `mm/memory.c` (`zap_pte_range`), `mm/swapfile.c` (`free_swap_and_cache`).
 
 use super::Slot;
+use crate::context::Context;
 use crate::file::Flags;
 use crate::kernel::Kernel;
 use crate::process::address_space::Entry;
 use kontig_mm::{CpuId, Order, Pfn};
+
+/// How many frames ahead what is known of one is asked for.
+const FETCHED_AHEAD: usize = 8;
 
 impl Kernel {
     /// A page table entry that held this is gone. Whether more is gone with it: a page, or a place in swap.
@@ -20,6 +24,45 @@ impl Kernel {
                 true
             }
             Entry::None | Entry::Zero => false,
+        }
+    }
+
+    /// Page table entries that held these frames are gone, one after the other: how long it takes for each whose page is
+    /// gone with it, and for each other.
+    #[inline(always)]
+    pub(crate) fn zap_frames(&mut self, c: &mut Context, frames: &[Pfn], (freed_ns, left_ns): (u64, u64)) {
+        let fetch = |k: &Kernel, pfn: Pfn| {
+            k.mem.prefetch(pfn);
+            k.pages.mapcounts.prefetch(pfn);
+            k.pages.frames.prefetch(pfn);
+        };
+        frames.iter().take(FETCHED_AHEAD).for_each(|pfn| fetch(self, *pfn));
+        let mut freed = 0;
+        for (i, &pfn) in frames.iter().enumerate() {
+            if let Some(ahead) = frames.get(i + FETCHED_AHEAD) {
+                fetch(self, *ahead);
+            }
+            if self.pages.mapcounts.more(pfn) == 0 && self.pages.frames.flags(pfn) == Flags::default() {
+                continue;
+            }
+            self.free_pages(c, &frames[freed..i], freed_ns);
+            c.now += if self.put_page(c.cpu, pfn) { freed_ns } else { left_ns };
+            self.charge(&mut c.now);
+            freed = i + 1;
+        }
+        self.free_pages(c, &frames[freed..], freed_ns);
+    }
+
+    /// Frees pages that nothing is known of but that they were mapped, one after the other.
+    #[inline(always)]
+    fn free_pages(&mut self, c: &mut Context, mut pages: &[Pfn], each_ns: u64) {
+        while !pages.is_empty() {
+            // An errand is not put off.
+            let most = if self.pages.has_errands() { 1 } else { pages.len() };
+            let count = self.mem.free_some(c.cpu, &pages[..most]);
+            c.now += count as u64 * each_ns;
+            self.charge(&mut c.now);
+            pages = &pages[count..];
         }
     }
 

@@ -19,6 +19,9 @@ use kontig_mm::{Order, Pfn, Step};
 use kontig_program::{Op, Region, Value};
 use std::convert::Infallible;
 
+/// The most pages that are given back at once.
+const RUN: usize = 64;
+
 /// A range that a process unmaps.
 #[derive(Clone)]
 pub(crate) struct Munmap {
@@ -112,9 +115,22 @@ impl Zap {
             if let Some(pfn) = k.pages.spaces.mapping(mapping).table(self.page).huge() {
                 unmap_huge(k, c, Span { mapping, first: self.page, pages: table_end - self.page }, pfn);
             } else {
-                for page in self.page..table_end {
+                let mut page = self.page;
+                while page < table_end {
                     let m = k.pages.spaces.mapping(mapping);
-                    let Some((entry, was_accessed)) = m.take(page) else { continue };
+                    if m.file().is_none() {
+                        let mut frames = [Pfn::default(); RUN];
+                        let most = frames.len().min((table_end - page) as usize);
+                        let count = m.take_frames(page, &mut frames[..most]);
+                        k.zap_frames(c, &frames[..count], (unmap_ns, entry_ns));
+                        page += count as u32;
+                        if count == most {
+                            continue;
+                        }
+                    }
+                    let m = k.pages.spaces.mapping(mapping);
+                    page += 1;
+                    let Some((entry, was_accessed)) = m.take(page - 1) else { continue };
                     if let (Entry::Frame(pfn), true) = (entry, was_accessed && m.file().is_some()) {
                         k.mem.mark_accessed(c.cpu, pfn);
                     }

@@ -10,6 +10,10 @@ enum Do {
     PopFront,
     Remove(usize),
     Rotate(usize),
+    /// So many at once.
+    PushFrontRow(usize),
+    /// From one on, the one before it and so on, as far as they stand next to each other.
+    RemoveRow(usize, usize),
 }
 
 fn anything() -> impl Strategy<Value = Do> {
@@ -19,6 +23,8 @@ fn anything() -> impl Strategy<Value = Do> {
         1 => Just(Do::PopFront),
         6 => any::<usize>().prop_map(Do::Remove),
         1 => any::<usize>().prop_map(Do::Rotate),
+        2 => (1..40usize).prop_map(Do::PushFrontRow),
+        2 => (any::<usize>(), 1..40usize).prop_map(|(at, most)| Do::RemoveRow(at, most)),
     ]
 }
 
@@ -27,7 +33,8 @@ proptest! {
     fn it_is_a_list(all in proptest::collection::vec(anything(), 1..800)) {
         let (mut list, mut plain): (List, VecDeque<u32>) = (List::new(), VecDeque::new());
         let mut places = Vec::new();
-        for (i, what) in all.into_iter().enumerate() {
+        for what in all {
+            let i = places.len();
             let pfn = Pfn::new(i as u32);
             places.push(Place(0));
             let chosen = |n: usize| plain.get(n % plain.len().max(1)).copied();
@@ -49,6 +56,25 @@ proptest! {
                     if let Some(pfn) = chosen(n) {
                         list.remove(Pfn::new(pfn), places[pfn as usize]);
                         plain.retain(|p| *p != pfn);
+                    }
+                }
+                Do::PushFrontRow(pages) => {
+                    places.resize(i + pages, Place(0));
+                    let row: Vec<Pfn> = (i..i + pages).map(|pfn| Pfn::new(pfn as u32)).collect();
+                    let first = list.push_front_row(&row);
+                    for (n, pfn) in (0..).zip(&row) {
+                        places[pfn.index()] = first.before(n);
+                        plain.push_front(pfn.get());
+                    }
+                }
+                Do::RemoveRow(n, most) => {
+                    if let Some(first) = chosen(n) {
+                        let at = plain.iter().position(|pfn| *pfn == first).expect("it has been chosen");
+                        let before = |i: &u32| plain.get(at.wrapping_sub(*i as usize)).map(|pfn| Pfn::new(*pfn));
+                        let is_next = |i: &u32| before(i).is_some_and(|p| places[p.index()] == places[first as usize].before(*i));
+                        let row: Vec<Pfn> = (0..most as u32).take_while(is_next).filter_map(|i| before(&i)).collect();
+                        list.remove_row(&row, places[first as usize]);
+                        plain.retain(|p| !row.contains(&Pfn::new(*p)));
                     }
                 }
                 Do::Rotate(n) => {
