@@ -80,7 +80,8 @@ impl Memory {
     /// first page may have come with a refill, which lowers the zone's free pages, so its mark is looked at once
     /// more; after that nothing moves. Taking a page off a per-CPU list changes no zone's free pages, so the zones
     /// before this one still have none to spare, and this one still has. The walk's cost is the caller's to count
-    /// ([`PageSource::zones_tried`]). Nobody may listen to allocations: there would be no events of these.
+    /// ([`PageSource::zones_tried`]). Each page is to be put on the LRU at once ([`Memory::lru_add_pages`]): where that would
+    /// free others they end there. Nobody may listen to allocations: there would be no events of these.
     #[inline(always)]
     pub fn alloc_again(&mut self, r: Request, source: &mut PageSource, pages: &mut [Pfn]) -> usize {
         debug_assert!(!self.shared.trace.listens_to(Listen::KMEM));
@@ -95,10 +96,11 @@ impl Memory {
                 return 0;
             }
         }
-        // With the last of as many the zone may have given what it had to give.
-        let most =
-            if self.shared.profile.zonelist.goes_round { self.zones[source.zone].until_given(r.cpu) } else { u32::MAX };
-        let most = pages.len().min(most as usize);
+        // With the last of as many the zone may have given what it had to give, or a batch may free some.
+        let mut most = pages.len().min(self.until_batch_frees(r.cpu));
+        if self.shared.profile.zonelist.goes_round {
+            most = most.min(self.zones[source.zone].until_given(r.cpu) as usize);
+        }
         let count = self.locked(source.zone, r.cpu).pcp_pop(r.gfp.migratetype(), &mut pages[..most]);
         if count > 0 {
             self.count_numa(source.zone, &r, count as u64);

@@ -27,6 +27,18 @@ impl Memory {
         }
     }
 
+    /// How many single pages can be put on the LRU before a CPU's batch moves that holds pages whose owner has let them go:
+    /// with the last of these they are free.
+    #[inline(always)]
+    pub(crate) fn until_batch_frees(&self, cpu: CpuId) -> usize {
+        let waiting = self.lru.batch(cpu, BatchKind::Add);
+        if waiting.iter().any(|pfn| self.lru.is_released(*pfn)) {
+            self.shared.profile.lru.batch as usize - waiting.len()
+        } else {
+            usize::MAX
+        }
+    }
+
     #[inline(never)]
     fn lru_add_in_batches(&mut self, cpu: CpuId, mut pages: &[Pfn], flags: PageFlags) {
         pages.iter().for_each(|pfn| self.lru.prefetch(pfn.get()));
