@@ -227,6 +227,7 @@ mod tests {
                                 break;
                             }
                             m.lru_add_pages(CPU, &run[..count], PageFlags::ANON);
+                            work.zones_tried += count as u64 * source.zones_tried;
                             touched.extend(&run[..count]);
                         }
                     }
