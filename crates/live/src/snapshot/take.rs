@@ -23,8 +23,13 @@ impl Snapshot {
         let buddy = parse(roots, "buddyinfo", BuddyInfo::parse)?;
         let page_types = parse(roots, "pagetypeinfo", PageTypeInfo::parse).ok();
         let vmstat = parse(roots, "vmstat", VmStat::parse)?;
+        let later = parse(roots, "zoneinfo", ZoneInfo::parse)?;
 
-        let zones = found_zones(&zone_info, &buddy, page_types.as_ref());
+        let mut zones = found_zones(&zone_info, &buddy, page_types.as_ref());
+        // The frames were looked at between the two.
+        for (zone, later) in zones.iter_mut().zip(found_zones(&later, &buddy, None)) {
+            zone.cached = zone.cached.max(later.cached);
+        }
         let block_order = page_types.and_then(|p| p.nodes.first().map(|n| n.block_order)).unwrap_or(9) as u8;
         let pages_per_block = 1usize << block_order;
         infer::compound_pages(&mut frames, usize::from(block_order));
