@@ -4,6 +4,7 @@ use crate::Ending;
 use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::files::{check_directory, check_writable, write_file};
+use kontig_lab::host_snapshot::HostSnapshot;
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
@@ -49,13 +50,15 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
             e => e,
         })?,
     };
+    let host = a.snapshot.as_deref().map(HostSnapshot::read).transpose()?;
     let changes = Changes {
-        machine: a.machine.clone(),
-        profiles: a.profile.clone(),
+        machine: a.machine.clone().or_else(|| host.is_some().then(|| COSTS_OF_HOSTS.into())),
+        profiles: if a.profile.is_empty() { of_host(host.as_ref())? } else { a.profile.clone() },
         switches: a.switch.clone(),
         settings: a.set.iter().map(|s| assignment(s)).collect::<Result<_, _>>()?,
         give_up_after: a.give_up_after.map(std::num::NonZeroU32::get),
         holes: a.holes.as_ref().and_then(|name| Holes::NAMED.into_iter().find(|(known, _)| known == name)).map(|h| h.1),
+        snapshot: a.snapshot.clone(),
     };
     let (mut e, notes) = what_if(e, &changes)?;
     if let Some(n) = a.repetitions {
@@ -64,8 +67,25 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     }
     notes.iter().for_each(|note| crate::say(note));
     let notes: Vec<String> = notes.into_iter().chain(changes.of_the_workload()).collect();
-    let cases = Resolved::all(&e, source.as_ref())?.into_iter().map(|r| Resolved { notes: notes.clone(), ..r });
+    let cases = Resolved::all(&e, source.as_ref())?.into_iter();
+    let cases = cases.map(|r| Resolved { notes: r.notes.iter().chain(&notes).cloned().collect(), ..r });
     carry_out(cases.collect(), &a.output)
+}
+
+/// The machine whose costs and disks a host's snapshot has where none is named: the newest that comes along with a disk of files
+/// and swap.
+pub const COSTS_OF_HOSTS: &str = "skylake-1s";
+
+/// The profile that stands for a host's kernel.
+fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
+    let Some(host) = host else { return Ok(Vec::new()) };
+    let none = || {
+        let reason = format!("'{}' is no kernel's release: choose rules with --profile", host.kernel());
+        LabError::from(AskedWrongly::Value(reason))
+    };
+    let profile = host.profile().ok_or_else(none)?;
+    crate::say(&format!("Linux {} runs by the rules of {}: the newest profile that is not newer", host.kernel(), profile.name));
+    Ok(vec![profile.name])
 }
 
 /// A workload as an experiment of one variant.
