@@ -4,6 +4,9 @@ use clap::{Args, Parser, Subcommand};
 use kontig_workload::fragmenter::Holes;
 use std::path::PathBuf;
 
+/// The machine whose costs and disks a host's snapshot has where none is named: one socket, files and swap on flash.
+pub const COSTS_OF_HOSTS: &str = "skylake-1s";
+
 /// Reproduce and explore Linux's memory compaction on a simulated machine.
 #[derive(Parser)]
 #[command(
@@ -172,7 +175,7 @@ pub struct RunArgs {
     pub machine: Option<String>,
     /// Begin as a host was found, instead of fragmenting memory: a file of 'kontig snapshot'. Zones, CPUs and settings are the
     /// host's; --machine gives costs and disks (default then: skylake-1s), and --profile is the nearest to the host's kernel
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "holes")]
     pub snapshot: Option<String>,
     /// Kernel generation, by name or file (default: the experiment's variants; 6.1 for a workload). What it has already
     /// of an experiment's switches is left out, and variants that are then the same run once. Several: 6.12,7.2

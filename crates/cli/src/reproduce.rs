@@ -1,7 +1,7 @@
 //! `kontig reproduce`, `kontig run` and `kontig rerun`.
 
 use crate::Ending;
-use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
+use crate::args::{COSTS_OF_HOSTS, OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::files::{check_directory, check_writable, write_file};
 use kontig_lab::host_snapshot::HostSnapshot;
@@ -72,10 +72,6 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     carry_out(cases.collect(), &a.output)
 }
 
-/// The machine whose costs and disks a host's snapshot has where none is named: the newest that comes along with a disk of files
-/// and swap.
-pub const COSTS_OF_HOSTS: &str = "skylake-1s";
-
 /// The profile that stands for a host's kernel.
 fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
     let Some(host) = host else { return Ok(Vec::new()) };
@@ -84,7 +80,11 @@ fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
         LabError::from(AskedWrongly::Value(reason))
     };
     let profile = host.profile().ok_or_else(none)?;
-    crate::say(&format!("Linux {} runs by the rules of {}: the newest profile that is not newer", host.kernel(), profile.name));
+    crate::say(&format!(
+        "Linux {} runs by the rules of {}: the newest profile that is not newer",
+        host.kernel(),
+        profile.name
+    ));
     Ok(vec![profile.name])
 }
 
@@ -191,7 +191,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
 }
 
 /// Runs a session with progress on the terminal and Ctrl-C understood.
-fn run_session(
+pub fn run_session(
     session: &Session,
     jobs: Option<std::num::NonZeroUsize>,
     finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),

@@ -51,7 +51,10 @@ impl Workload {
         let run = Kind::Snapshot(FoundState { file: file.into() });
         let (name, task) = (PREPARE.into(), vec![TaskEntry::plain(run)]);
         // Whatever else prepares keeps its phase.
-        self.phases.iter_mut().filter(|phase| phase.name == PREPARE).for_each(|phase| phase.name = "work before".into());
+        self.phases
+            .iter_mut()
+            .filter(|phase| phase.name == PREPARE)
+            .for_each(|phase| phase.name = "work before".into());
         self.phases.insert(0, PhaseEntry { name, measured: false, seconds: None, task });
         self.phases.extend(measured);
     }
@@ -89,7 +92,8 @@ mod tests {
 
     #[test]
     fn it_takes_the_place_of_what_fragments_memory_and_of_nothing_else() {
-        let mut short = of("prepare = { kind = 'fragment', holes = 'last' }\nsettle_s = 3\nmeasure = { kind = 'compact' }");
+        let mut short =
+            of("prepare = { kind = 'fragment', holes = 'last' }\nsettle_s = 3\nmeasure = { kind = 'compact' }");
         short.begin_with_snapshot("a.snap");
         assert_eq!(short, of("prepare = { kind = 'snapshot', file = 'a.snap' }\nmeasure = { kind = 'compact' }"));
         let churn = "[[phase.task]]\nbackground = true\nrun = { kind = 'churn', size = '1 MiB' }";

@@ -47,11 +47,15 @@ impl Snapshot {
             block_order,
             cpus: cpus.unwrap_or(1),
             pinned,
-            swap_pages: parse(roots, "meminfo", MemInfo::parse)?.kb("SwapTotal").map(|kb| kb * 1024 / page_size),
+            swap_pages: swap_kb(roots).and_then(|kb| Some(kb.checked_mul(1024)? / page_size)),
             sysctls: sysctls(roots),
         };
         Ok(Snapshot { host, zones, frames, types })
     }
+}
+
+fn swap_kb(roots: &Roots) -> Option<u64> {
+    parse(roots, "meminfo", MemInfo::parse).ok()?.kb("SwapTotal")
 }
 
 /// The zones with memory, by address.
