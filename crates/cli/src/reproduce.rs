@@ -197,7 +197,13 @@ pub fn run_session(
     finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
 ) -> (Vec<Outcome>, Option<LabError>) {
     let stop = session.stop_flag();
-    crate::interrupt::act(move || stop.store(true, Ordering::Relaxed));
+    crate::interrupt::act(move || {
+        // Runs look at it between stretches of time; whoever cannot wait for the end of one asks again.
+        if stop.swap(true, Ordering::Relaxed) {
+            crate::say("interrupted again: the runs under way are lost");
+            std::process::exit(1);
+        }
+    });
     let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, std::num::NonZeroUsize::get);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
