@@ -104,6 +104,7 @@ impl FlusherThread {
         let files = k.pages.files();
         let dirty = files.counts.dirty;
         let w = files.writing(self.disk);
+        let has_files = w.queued.len() + w.taken.len() > 0;
         let work = |why, since| Some(Work { why, left: dirty, since });
         if std::mem::take(&mut w.all_wanted) {
             return work(Why::All, now);
@@ -116,7 +117,8 @@ impl FlusherThread {
                 return work(Why::Old, since);
             }
         }
-        (dirty > limits.background).then_some(Work { why: Why::Background, left: u64::MAX, since: now })
+        // What is dirty may be another disk's.
+        (has_files && dirty > limits.background).then_some(Work { why: Why::Background, left: u64::MAX, since: now })
     }
 
     /// Goes on to the next file; whether there is one.
