@@ -136,12 +136,13 @@ impl Fault {
             Step::Wait(wait) => Step::Wait(wait),
             Step::Done(Ok(pfn)) => {
                 let next = k.finish_fault(c, what, self.at, pfn);
-                match what {
-                    For::Table(writes) if let Err(huge) = k.fault_huge(c, self.at, writes) => {
-                        *self = huge;
-                        Step::Working
-                    }
-                    _ => Step::Done(next),
+                if let For::Table(writes) = what
+                    && let Err(huge) = k.fault_huge(c, self.at, writes)
+                {
+                    *self = huge;
+                    Step::Working
+                } else {
+                    Step::Done(next)
                 }
             }
             Step::Done(Err(AllocFailure::Failed))
