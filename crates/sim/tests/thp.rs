@@ -90,7 +90,7 @@ fn the_table_that_is_put_by_is_asked_for_after_the_huge_page_and_wakes_kswapd_if
     }
     p.call(0, Op::Touch(part(r, 0, 1))).unwrap();
     pass(&mut p.m, 100 * MS);
-    assert_eq!([VmEvent::ThpFaultAlloc, VmEvent::Pageoutrun].map(|e| event(&p.m, e)), [1, 1]);
+    assert!(event(&p.m, VmEvent::ThpFaultAlloc) == 1 && event(&p.m, VmEvent::Pageoutrun) > 0);
     p.call(0, Op::Munmap(r)).unwrap();
     p.m.memory().check().unwrap();
 }

@@ -73,7 +73,10 @@ enum Stage {
     /// The page is of a file.
     File(Box<FileFault>),
     /// A huge page and its table are there; the page is to be cleared.
-    Clear { huge: Pfn, table: Pfn },
+    Clear {
+        huge: Pfn,
+        table: Pfn,
+    },
     /// The page is there, or the process is to go without; the next one to touch.
     Mapped(u32),
 }
