@@ -45,6 +45,9 @@ pub enum Command {
     /// Fragment a part of this host's memory on purpose, and hold it so
     #[command(after_help = crate::live::age::HELP)]
     Age(crate::live::age::AgeArgs),
+    /// Touch memory for the first time, and say how long each huge page took
+    #[command(after_help = crate::live::touch::HELP)]
+    Touch(crate::live::touch::TouchArgs),
     /// Write 1 to a file: what 'prepare' has a process of its own do, so that it can be ended
     #[command(hide = true)]
     WriteOne {
@@ -53,6 +56,16 @@ pub enum Command {
         sync: bool,
         /// The file.
         path: PathBuf,
+    },
+    /// Restore the settings of this host when 'prepare' is killed: what it has a process of its own do
+    #[command(hide = true)]
+    RestoreAtEnd {
+        /// The journal.
+        journal: PathBuf,
+        /// Where procfs is mounted.
+        procfs: PathBuf,
+        /// Where sysfs is mounted.
+        sysfs: PathBuf,
     },
     /// Say what is wrong with this host's large blocks, why, and what to do about it
     #[command(after_help = crate::live::explain::HELP)]

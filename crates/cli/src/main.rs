@@ -68,6 +68,10 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Prepare(a) => return live::prepare::prepare(&a),
         Command::Snapshot(a) => return live::snapshot::snapshot(&a),
         Command::Age(a) => return live::age::age(&a),
+        Command::RestoreAtEnd { journal, procfs, sysfs } => {
+            return live::prepare::restore_at_end(&journal, procfs, sysfs);
+        }
+        Command::Touch(a) => return live::touch::touch(&a),
         Command::WriteOne { path, sync } => return live::prepare::write_one(&path, sync),
         Command::Explain(a) => return live::explain::explain(&a),
         Command::List { json } => list::list(json),

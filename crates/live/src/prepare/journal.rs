@@ -108,8 +108,11 @@ impl Journal {
     }
 }
 
-/// Restores what a process that is gone has left in the journal, and removes it.
-fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
+/// Restores what a process that is gone has left in the journal, and removes it; what was restored.
+///
+/// # Errors
+/// If its process is still at work, or a file cannot be read or written; the journal stays then.
+pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
     let text = match roots::read(file) {
         Ok(text) => text,
         Err(e) if e.is_missing() => return Ok(Vec::new()),
