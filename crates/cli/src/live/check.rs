@@ -5,13 +5,12 @@ use super::not_read;
 use super::snapshot::page_size;
 use crate::Ending;
 use clap::Args;
-use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
 use kontig_live::check::{Check, Confidence, Prediction, Verdict};
 use kontig_live::need::{Ladder, Need, size as block_size};
 use kontig_live::number::{count, size, time};
 use kontig_live::obstacles::Obstacles;
 use kontig_live::prepare::execute::supply;
-use kontig_live::snapshot::NoSnapshot;
 use kontig_live::{ReadError, Roots, Snapshot};
 use kontig_mm::Profile;
 use std::collections::BTreeSet;
@@ -59,11 +58,7 @@ pub const HELP: &str = "Examples:\n  \
 pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
     let found = match &a.snapshot {
         Some(path) => {
-            let shown = path.display().to_string();
-            let snapshot = Snapshot::open(path).map_err(|e| match e {
-                NoSnapshot::Unreadable(e) => AskedWrongly::Unreadable { path: shown, reason: e.to_string() },
-                NoSnapshot::Bad(bad) => AskedWrongly::Malformed { path: shown, line: bad.line, reason: bad.reason },
-            })?;
+            let snapshot = host_snapshot::open(path)?;
             let ladders = a.need.ladders(snapshot.host.page_size)?;
             on_nodes(&ladders, snapshot.zones.iter().map(|z| z.node))?;
             let profile = a.need.profile(&snapshot.host.kernel)?;
