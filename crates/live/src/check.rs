@@ -5,6 +5,7 @@
 //! written to. The run ends when the needs are met. What it counts until then is the prediction:
 //! pages to be moved, and seconds by the costs of [`COSTS`]. A prediction is as good as what is known; [`Confidence`] says what was not.
 
+use crate::contiguous::emptied;
 use crate::frame::State;
 use crate::need::{Ladder, Need};
 use crate::obstacles::Obstacles;
@@ -55,6 +56,8 @@ pub struct Prediction {
     pub pages_moved: u64,
     /// Seconds that takes on a CPU of its own; writing what is dirty comes on top.
     pub seconds: f64,
+    /// Nothing of it is compaction: the kernel empties ranges when a pool of huge pages of that size is filled.
+    pub by_filling_a_pool: bool,
     /// Bytes of clean cache that are dropped first.
     pub dropped_bytes: u64,
     /// Dirty pages of files are written first, as large ones among them would end the compaction.
@@ -194,6 +197,19 @@ impl Check {
         if let Some(needs) = choices.iter().find(|needs| now.meets(needs)) {
             return Check { verdict: Verdict::Met, ..new(needs) };
         }
+        let emptied = |needs: &Vec<Need>| Some((needs.clone(), emptied(snapshot, &now, needs)?.pages_moved));
+        if let Some((needs, pages_moved)) = choices.iter().find_map(emptied) {
+            let prediction = Prediction {
+                nodes: Vec::new(),
+                pages_moved,
+                seconds: pages_moved as f64 * COSTS.moved / 1e9,
+                by_filling_a_pool: true,
+                dropped_bytes: 0,
+                sync: false,
+                blocks: needs.iter().map(|need| Some(need.count)).collect(),
+            };
+            return Check { verdict: Verdict::ByCompaction, prediction: Some(prediction), ..new(&needs) };
+        }
         let memory = match snapshot.machine(profile, false) {
             Ok(memory) => memory,
             Err(why) => return Check { unknown: Some(why), ..new(&choices[0]) },
@@ -260,6 +276,7 @@ fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mu
         nodes: Vec::new(),
         pages_moved: 0,
         seconds: 0.0,
+        by_filling_a_pool: false,
         dropped_bytes: dropped * snapshot.host.page_size,
         sync: way.sync,
         blocks: Vec::new(),

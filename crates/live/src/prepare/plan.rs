@@ -76,6 +76,9 @@ impl Plan {
         let mut lacks = None;
         match check.verdict {
             Verdict::Met => {}
+            Verdict::ByCompaction if prediction.is_some_and(|p| p.by_filling_a_pool) && !allowed.reserve => {
+                lacks = Some("the kernel makes blocks of this size when a pool is filled: allow it with --reserve");
+            }
             Verdict::ByCompaction => steps.extend(compact()),
             Verdict::ByDroppingCache if allowed.drop_caches => {
                 steps.push(Step::DropCaches { path: roots.proc("sys/vm/drop_caches") });
