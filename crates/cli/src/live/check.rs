@@ -193,7 +193,8 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
     match (check.verdict, &check.prediction) {
         (Verdict::Met, _) => "met now".into(),
         (Verdict::ByCompaction, Some(p)) if p.by_filling_a_pool => format!(
-            "reachable by filling a pool (kontig prepare --reserve): {} pages ({}) at least are moved out of the way, about {}",
+            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {} at most",
+            count(p.pages_moved_at_least.unwrap_or(p.pages_moved)),
             count(p.pages_moved),
             size(p.pages_moved * page_size()),
             time(p.seconds)
