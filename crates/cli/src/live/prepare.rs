@@ -6,6 +6,7 @@ use super::not_read;
 use super::snapshot::page_size;
 use crate::Ending;
 use clap::Args;
+use kontig_lab::files::write_file;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::check::{Verdict, choices};
 use kontig_live::need::Need;
@@ -97,8 +98,16 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     let time = Duration::from_secs(a.time);
     let orders = Orders { roots: &roots, journal: &journal, time, stop: &stop, writer: &writer };
     let guard = Guard::of(&program, &journal, &roots);
-    let mut receipt = execute(plan, &needs, &orders).map_err(|e| failed("prepare", e.to_string()))?;
+    let executed = execute(plan, &needs, &orders);
     drop(guard);
+    let mut receipt = match executed {
+        Ok(receipt) => receipt,
+        Err(e) if e.is_permission() => {
+            crate::say(&e.to_string());
+            return Ok(Ending::Unpermitted);
+        }
+        Err(e) => return Err(failed("prepare", e.to_string())),
+    };
     give(a, &receipt)?;
     if stop.load(Ordering::Relaxed) {
         return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
@@ -142,9 +151,7 @@ fn json(receipt: &Receipt) -> String {
 
 /// Writes the receipt where it is wanted.
 fn keep(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
-    let Some(path) = &a.receipt else { return Ok(()) };
-    let failed = |e: std::io::Error| Failed::Write { path: path.display().to_string(), reason: e.to_string() };
-    Ok(std::fs::write(path, json(receipt)).map_err(failed)?)
+    a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, json(receipt).as_bytes()))
 }
 
 fn text(r: &Receipt) -> String {
