@@ -20,6 +20,7 @@ pub mod formula;
 mod fragmenting;
 mod gate;
 pub mod guest;
+pub mod missed;
 pub mod mmtests;
 mod observe;
 pub mod plan;

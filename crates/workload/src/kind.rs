@@ -17,6 +17,7 @@ use crate::steps::Steps;
 use crate::thp_bursts::ThpBursts;
 use crate::thpscale::Thpscale;
 use crate::unmovable::FragmentUnmovable;
+use crate::unpack::Unpack;
 use crate::usemem::Usemem;
 use crate::watch::Watch;
 use crate::young_generation::YoungGeneration;
@@ -54,6 +55,8 @@ pub enum Kind {
     Fio(Fio),
     /// A process touches memory, huge page by huge page.
     HugeFaults(HugeFaults),
+    /// An archive is unpacked.
+    Unpack(Unpack),
     /// A kernel is built.
     Kbuild(Kbuild),
     /// A process takes and gives back huge pages in bursts.
@@ -94,6 +97,7 @@ impl Kind {
             Kind::Thpscale(b) => Task::new(b),
             Kind::Fio(b) => Task::new(b),
             Kind::HugeFaults(b) => Task::new(b),
+            Kind::Unpack(b) => Task::new(b),
             Kind::Kbuild(b) => Task::new(b),
             Kind::ThpBursts(b) => Task::new(b),
             Kind::ForkingStore(b) => Task::new(b),
