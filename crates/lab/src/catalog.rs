@@ -202,6 +202,9 @@ pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
         for path in e.names_mut().filter(|name| is_path(name)) {
             *path = source.beside(path);
         }
+        // A snapshot is a file always.
+        let workloads = std::iter::once(&mut e.workload).chain(e.case.iter_mut().filter_map(|c| c.workload.as_mut()));
+        workloads.filter_map(|w| w.snapshot_mut()).for_each(|path| *path = source.beside(path));
     }
     check_names(&e, &source)?;
     Ok((e, source))

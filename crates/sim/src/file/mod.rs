@@ -11,6 +11,7 @@
 
 mod cache;
 mod dirty;
+mod found;
 mod frames;
 mod inode;
 pub(crate) mod mapped;
