@@ -6,6 +6,7 @@
 //! Source: `fs/fs-writeback.c` of 6.1.
 
 use crate::context::Context;
+use crate::file::xfs::Change;
 use crate::file::{Halt, Limits, Pass};
 use crate::kernel::Kernel;
 use crate::wait::Wait;
@@ -50,12 +51,14 @@ pub(crate) struct FlusherThread {
     work: Option<Work>,
     /// The file it writes, and what it had left when it began.
     pass: Option<(Pass, u64)>,
+    /// What XFS logs of it.
+    change: Option<Box<Change>>,
     looked_at: u64,
 }
 
 impl FlusherThread {
     pub(crate) fn new(disk: u8) -> FlusherThread {
-        FlusherThread { disk, work: None, pass: None, looked_at: 0 }
+        FlusherThread { disk, work: None, pass: None, change: None, looked_at: 0 }
     }
 
     /// A turn.
@@ -63,6 +66,13 @@ impl FlusherThread {
         loop {
             if k.must_yield(c) {
                 return Step::Working;
+            }
+            if let Some(change) = &mut self.change {
+                match change.step(k, c) {
+                    Step::Working => return Step::Working,
+                    Step::Wait(wait) => return Step::Wait(wait),
+                    Step::Done(_) => self.change = None,
+                }
             }
             if let Some((pass, had)) = &mut self.pass {
                 match k.write_pass(c, pass) {
@@ -152,6 +162,7 @@ impl FlusherThread {
         let i = &mut files.inodes[next];
         i.dirty_since = i.dirty_since.min(now);
         self.pass = Some((Pass { inode: next, next: i.written_to, left: part }, part));
+        self.change = files.written_back(next).map(Box::new);
         true
     }
 
