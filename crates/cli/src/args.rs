@@ -4,6 +4,9 @@ use clap::{Args, Parser, Subcommand};
 use kontig_workload::fragmenter::Holes;
 use std::path::PathBuf;
 
+/// The machine whose costs and disks a host's snapshot has where none is named: one socket, files and swap on flash.
+pub const COSTS_OF_HOSTS: &str = "skylake-1s";
+
 /// Reproduce and explore Linux's memory compaction on a simulated machine.
 #[derive(Parser)]
 #[command(
@@ -67,6 +70,7 @@ pub enum Command {
         kontig run hugealloc --machine xeon-64g --profile 7.2 --give-up-after 100 --repetitions 5\n  \
         kontig run hugepage-latency --machine xeon-64g --profile 7.2\n  \
         kontig run kbuild+hugealloc --machine box-2g --profile 6.12,7.2 --set vm.defrag_mode=0,1\n  \
+        kontig run heap --snapshot host.snap --set vm.compaction_proactiveness=0,20,60\n  \
         kontig run watch --machine tiny-64m --profile 5.6 --switch proactive-compaction --html watch.html\n\n\
         'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls.")]
     Run(RunArgs),
@@ -169,6 +173,10 @@ pub struct RunArgs {
     /// Machine, by name or file (default: the experiment's; for a workload desktop-32g, or box-2g for builds)
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
+    /// Begin as a host was found, instead of fragmenting memory: a file of 'kontig snapshot'. Zones, CPUs and settings are the
+    /// host's; --machine gives costs and disks (default then: skylake-1s), and --profile is the nearest to the host's kernel
+    #[arg(long, value_name = "FILE", conflicts_with = "holes")]
+    pub snapshot: Option<String>,
     /// Kernel generation, by name or file (default: the experiment's variants; 6.1 for a workload). What it has already
     /// of an experiment's switches is left out, and variants that are then the same run once. Several: 6.12,7.2
     #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]

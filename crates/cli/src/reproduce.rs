@@ -1,9 +1,10 @@
 //! `kontig reproduce`, `kontig run` and `kontig rerun`.
 
 use crate::Ending;
-use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
+use crate::args::{COSTS_OF_HOSTS, OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::files::{check_directory, check_writable, write_file};
+use kontig_lab::host_snapshot::HostSnapshot;
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
@@ -49,13 +50,15 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
             e => e,
         })?,
     };
+    let host = a.snapshot.as_deref().map(HostSnapshot::read).transpose()?;
     let changes = Changes {
-        machine: a.machine.clone(),
-        profiles: a.profile.clone(),
+        machine: a.machine.clone().or_else(|| host.is_some().then(|| COSTS_OF_HOSTS.into())),
+        profiles: if a.profile.is_empty() { of_host(host.as_ref())? } else { a.profile.clone() },
         switches: a.switch.clone(),
         settings: a.set.iter().map(|s| assignment(s)).collect::<Result<_, _>>()?,
         give_up_after: a.give_up_after.map(std::num::NonZeroU32::get),
         holes: a.holes.as_ref().and_then(|name| Holes::NAMED.into_iter().find(|(known, _)| known == name)).map(|h| h.1),
+        snapshot: a.snapshot.clone(),
     };
     let (mut e, notes) = what_if(e, &changes)?;
     if let Some(n) = a.repetitions {
@@ -64,8 +67,25 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     }
     notes.iter().for_each(|note| crate::say(note));
     let notes: Vec<String> = notes.into_iter().chain(changes.of_the_workload()).collect();
-    let cases = Resolved::all(&e, source.as_ref())?.into_iter().map(|r| Resolved { notes: notes.clone(), ..r });
+    let cases = Resolved::all(&e, source.as_ref())?.into_iter();
+    let cases = cases.map(|r| Resolved { notes: r.notes.iter().chain(&notes).cloned().collect(), ..r });
     carry_out(cases.collect(), &a.output)
+}
+
+/// The profile that stands for a host's kernel.
+fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
+    let Some(host) = host else { return Ok(Vec::new()) };
+    let none = || {
+        let reason = format!("'{}' is no kernel's release: choose rules with --profile", host.kernel());
+        LabError::from(AskedWrongly::Value(reason))
+    };
+    let profile = host.profile().ok_or_else(none)?;
+    crate::say(&format!(
+        "Linux {} runs by the rules of {}: the newest profile that is not newer",
+        host.kernel(),
+        profile.name
+    ));
+    Ok(vec![profile.name])
 }
 
 /// A workload as an experiment of one variant.
@@ -171,13 +191,19 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
 }
 
 /// Runs a session with progress on the terminal and Ctrl-C understood.
-fn run_session(
+pub fn run_session(
     session: &Session,
     jobs: Option<std::num::NonZeroUsize>,
     finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
 ) -> (Vec<Outcome>, Option<LabError>) {
     let stop = session.stop_flag();
-    crate::interrupt::act(move || stop.store(true, Ordering::Relaxed));
+    crate::interrupt::act(move || {
+        // Runs look at it between stretches of time; whoever cannot wait for the end of one asks again.
+        if stop.swap(true, Ordering::Relaxed) {
+            crate::say("interrupted again: the runs under way are lost");
+            std::process::exit(1);
+        }
+    });
     let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, std::num::NonZeroUsize::get);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -109,6 +109,7 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
         },
         profile: catalog::profile(profile).unwrap(),
         machine: catalog::machine(&d.path().join(machine(d.path(), MACHINE)).display().to_string()).unwrap().0,
+        begins_as: None,
         scenario,
         repetition,
         seed: 1 + u64::from(repetition),

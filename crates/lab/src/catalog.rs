@@ -30,6 +30,7 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/xeon-4g.toml",
     "machines/tiny-64m.toml",
     "machines/guest-512m.toml",
+    "machines/guest-2g.toml",
     "machines/haswell-2s-64g.toml",
 ];
 const EXPERIMENTS: &[(&str, &str)] = data![
@@ -202,6 +203,9 @@ pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
         for path in e.names_mut().filter(|name| is_path(name)) {
             *path = source.beside(path);
         }
+        // A snapshot is a file always.
+        let workloads = std::iter::once(&mut e.workload).chain(e.case.iter_mut().filter_map(|c| c.workload.as_mut()));
+        workloads.filter_map(|w| w.snapshot_mut()).for_each(|path| *path = source.beside(path));
     }
     check_names(&e, &source)?;
     Ok((e, source))

@@ -144,6 +144,12 @@ impl Experiment {
             return wrong(&["pace"], "[pace] makes runs of one round: leave out rounds or [pace]".into());
         }
         self.validate_cases()?;
+        if self.pace.is_some() && self.workload.snapshot().is_some() {
+            return wrong(
+                &["pace"],
+                "[pace] runs on another machine than the snapshot's: leave out one of the two".into(),
+            );
+        }
         if self.pace.is_some() && !self.workload.measures_one_driver() {
             let reason = "[pace] varies the pause of one driver of huge pages: the phase 'measure' waits for one task, \
                           of kind = \"hugealloc\"";

@@ -3,7 +3,7 @@
 //! From what is asked for to what is kept, each module uses those before it and none after:
 //! [`source`] is a file with its lines; [`experiment`] and [`target`] are what such files say, with each row's [`formula`]; [`catalog`] holds the data that comes along; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
 //! looking at what `observe` reads off the machine; [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
-//! [`resolved`] looks up what an experiment names; [`session`] does it all in parallel, by a `queue`; [`store`] keeps results and finds
+//! [`host_snapshot`] is a real host as the start of a run; [`resolved`] looks up what an experiment names; [`session`] does it all in parallel, by a `queue`; [`store`] keeps results and finds
 //! them again.
 
 mod ageing;
@@ -20,6 +20,7 @@ pub mod formula;
 mod fragmenting;
 mod gate;
 pub mod guest;
+pub mod host_snapshot;
 pub mod mmtests;
 mod observe;
 pub mod plan;

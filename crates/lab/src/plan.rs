@@ -2,6 +2,7 @@
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
+use crate::host_snapshot::HostSnapshot;
 use crate::mmtests::MmtestsRun;
 use crate::resolved::room;
 use crate::sysctls;
@@ -25,6 +26,8 @@ pub struct RunPlan {
     pub profile: Profile,
     /// The machine.
     pub machine: MachineFile,
+    /// The host that its machine begins as, if it is one that was found.
+    pub begins_as: Option<HostSnapshot>,
     /// What runs on it.
     pub scenario: Scenario,
     /// Which repetition.
@@ -71,15 +74,18 @@ impl RunPlan {
         settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))
     }
 
-    /// The machine's memory under the variant's profile and sysctls, as after boot.
+    /// The machine's memory under the variant's profile and sysctls, as after boot or as a host was found with it.
     ///
     /// # Errors
     /// As [`RunPlan::check`].
     pub fn memory(&self) -> Result<Memory, LabError> {
         let asked = |reason: String| LabError::Asked(AskedWrongly::Value(reason));
         let spec = self.machine.spec().map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
-        let mut mem = Memory::new(&spec, self.profile.clone())
-            .map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
+        let made = match &self.begins_as {
+            Some(host) => host.memory(&self.profile, spec.lru),
+            None => Memory::new(&spec, self.profile.clone()),
+        };
+        let mut mem = made.map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
         for (name, value) in self.variant.sysctl_texts() {
             // Nothing is woken by it: no task runs yet.
             mem.sysctl_write(&name, &value).map_err(|e| asked(e.to_string()))?;

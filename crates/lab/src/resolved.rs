@@ -4,6 +4,7 @@ use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment};
 use crate::files::file_name;
+use crate::host_snapshot::HostSnapshot;
 use crate::mmtests::MmtestsRun;
 use crate::plan::{RunPlan, Views};
 use crate::source::Source;
@@ -43,6 +44,9 @@ pub struct Resolved {
     pub case: String,
     /// Its machine.
     pub machine: MachineFile,
+    /// The host that the machine begins as, if it is one that was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins_as: Option<HostSnapshot>,
     /// The profile of each variant, switches thrown.
     pub profiles: Vec<Profile>,
     /// The published figures.
@@ -88,7 +92,17 @@ impl Resolved {
     /// The same of one case, which begins at this place of the file.
     fn of_case(experiment: Experiment, case: &str, source: Option<&Source>, at: &[&str]) -> Result<Resolved, LabError> {
         let wrong = complaint(&experiment, source);
-        let machine = catalog::machine(&experiment.machine)?.0;
+        let base = catalog::machine(&experiment.machine)?.0;
+        let begins_as = experiment.workload.snapshot().map(HostSnapshot::read).transpose()?;
+        let (machine, notes) = match &begins_as {
+            None => (base, Vec::new()),
+            Some(host) => {
+                let machine = host.on(&base).map_err(|reason| {
+                    AskedWrongly::Value(format!("{}: {reason}", experiment.workload.snapshot().unwrap_or_default()))
+                })?;
+                (machine, host.notes(&base.name))
+            }
+        };
         let profiles = experiment
             .variant
             .iter()
@@ -104,7 +118,7 @@ impl Resolved {
         let pace_machine =
             experiment.pace.as_ref().map(|p| catalog::machine(&p.machine).map(|(m, _)| m)).transpose()?;
         let case = case.to_owned();
-        let resolved = Resolved { experiment, case, machine, profiles, target, pace_machine, notes: Vec::new() };
+        let resolved = Resolved { experiment, case, machine, begins_as, profiles, target, pace_machine, notes };
         resolved.check_target().map_err(&wrong)?;
         resolved.fits().map_err(|e| wrong(if at.is_empty() { e } else { Wrong::at(at, e.reason) }))?;
         Ok(resolved)
@@ -171,6 +185,20 @@ impl Resolved {
         self.fits().map_err(|wrong| wrong.reason)
     }
 
+    /// The same, begun as a host that is at hand instead of one in a file; `base` is the machine that gives costs and disks.
+    ///
+    /// # Errors
+    /// In one line, why the laboratory cannot be this host, or what does not fit it.
+    pub fn begin_as(mut self, host: HostSnapshot) -> Result<Resolved, LabError> {
+        let wrong = |reason: String| LabError::from(AskedWrongly::Value(reason));
+        let base = self.machine.name.clone();
+        self.machine = host.on(&self.machine).map_err(wrong)?;
+        self.notes.extend(host.notes(&base));
+        self.begins_as = Some(host);
+        self.fits().map_err(|e| wrong(e.reason))?;
+        Ok(self)
+    }
+
     /// The kernels of this experiment that nothing but a description stands for, a line.
     pub(crate) fn not_recorded(&self) -> Option<String> {
         let mut names: Vec<&str> = self.profiles.iter().filter(|p| !p.recorded).map(|p| p.name.as_str()).collect();
@@ -193,6 +221,7 @@ impl Resolved {
             variant: self.experiment.variant[i].clone(),
             profile: self.profiles[i].clone(),
             machine: self.machine.clone(),
+            begins_as: self.begins_as.clone(),
             scenario: self.experiment.workload.scenario(),
             repetition: 0,
             seed,

@@ -56,6 +56,9 @@ impl<'a> Prepared<'a> {
         let failed = |reason: String| LabError::from(Failed::Run { run: plan.title(), reason });
         machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
+        if let Some(host) = &plan.begins_as {
+            machine.adopt(&host.pages()).map_err(failed)?;
+        }
         for (name, pages) in plan.scenario.files() {
             if !machine.lay_file(name, pages) {
                 return Err(failed(format!("{name} has no room on its disk, or is there already")));

@@ -30,6 +30,8 @@ pub struct Changes {
     pub give_up_after: Option<u32>,
     /// Which pages of a section are freed where memory is fragmented.
     pub holes: Option<Holes>,
+    /// The file of a snapshot that the machine begins with, instead of what fragments memory.
+    pub snapshot: Option<String>,
 }
 
 impl Changes {
@@ -64,7 +66,11 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
         rename_and_drop_same(&mut e, &mut notes)?;
     }
     let workload_changed = change_workload(&mut e, changes)?;
-    if workload_changed || kernel_changed || changes.machine.is_some() {
+    if let Some(file) = &changes.snapshot {
+        e.workload.begin_with_snapshot(file);
+        e.case.iter_mut().filter_map(|case| case.workload.as_mut()).for_each(|w| w.begin_with_snapshot(file));
+    }
+    if workload_changed || kernel_changed || changes.machine.is_some() || changes.snapshot.is_some() {
         // What was changed is no longer what was published.
         let targets = e.case.iter_mut().filter_map(|case| case.target.take()).count();
         let than = if e.target.take().is_some() || targets > 0 { "published" } else { "its own" };

@@ -396,11 +396,7 @@ run = { kind = "watch", seconds = 2 }
 name = "6.1"
 profile = "6.1"
 "#;
-    let experiment: Experiment = toml::from_str(text).unwrap();
-    let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], 1, &Views::default()).unwrap();
-    let (mut outcomes, error) = session.run(2, &|_| Ok(()));
-    assert_eq!(error, None);
-    let e = outcomes.remove(0).result;
+    let e = run_text(text, 1).result;
     assert_eq!(values(row(&e, "elapsed", MEASURE)), [Some(2.0)], "the phase lasts as long as the other task");
     let rounds = values(row(&e, "beside: mmap latency samples", MEASURE))[0].unwrap();
     let longest = values(row(&e, "beside: mmap latency max", MEASURE))[0].unwrap();

@@ -59,6 +59,28 @@ pub struct Finding {
     pub source: String,
 }
 
+/// A setting of the host, and a value for it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Setting {
+    /// Its name: `vm.…`, or `thp.…` for a file of `transparent_hugepage`.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+impl Finding {
+    /// The setting that is recommended, where what to do is nothing but that.
+    pub fn setting(&self) -> Option<Setting> {
+        let of = |name: String, value: &str| Some(Setting { name, value: value.trim().into() });
+        if let Some(rest) = self.r#do.strip_prefix("sysctl ") {
+            let (name, value) = rest.split_once('=')?;
+            return of(name.into(), value);
+        }
+        let (value, file) = self.r#do.strip_prefix("echo ")?.split_once(" > /sys/kernel/mm/transparent_hugepage/")?;
+        of(format!("thp.{}", file.trim().replace('/', ".")), value)
+    }
+}
+
 /// A rule that could not be decided.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Undecided {
@@ -90,5 +112,23 @@ impl Explanation {
             }
         }
         e
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recommended_setting_is_known_as_one() {
+        let rules = rule::parse(rule::RULES).expect("the rules that come along");
+        let setting = |id: &str| {
+            let rule = rules.iter().find(|rule| rule.id == id).expect(id);
+            rule.finding(&rule.example).setting().map(|of| (of.name, of.value))
+        };
+        let is = |name: &str, value: &str| Some((name.to_string(), value.to_string()));
+        assert_eq!(setting("proactive-compaction-off"), is("vm.compaction_proactiveness", "20"));
+        assert_eq!(setting("khugepaged-fills-holes"), is("thp.khugepaged.max_ptes_none", "0"));
+        assert_eq!((setting("in-pieces-and-movable"), setting("marks-are-boosted")), (None, None));
     }
 }

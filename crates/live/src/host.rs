@@ -3,6 +3,7 @@
 //! The rule: each file is read by itself, and what becomes of it, its contents or why there are none, is kept. Reading
 //! never fails as a whole; who needs a file asks for it and says so if it is not there.
 
+pub mod numbers;
 pub mod page_size;
 pub mod pools;
 pub mod thp;
@@ -117,7 +118,9 @@ impl Host {
             self.thp.as_ref().err(),
             self.pools.as_ref().err(),
         ];
-        files.into_iter().chain(nodes).chain(sysctls).flatten().collect()
+        let thp = self.thp.iter().flat_map(Thp::unread).map(Some);
+        let pools = self.pools.iter().flatten().flat_map(Pool::unread).map(Some);
+        files.into_iter().chain(nodes).chain(sysctls).chain(thp).chain(pools).flatten().collect()
     }
 }
 
@@ -133,13 +136,6 @@ fn sys<T>(roots: &Roots, file: &str, parse: impl Fn(&str, &str) -> Result<T, Bad
 
 fn parsed<T>(path: &Path, text: &str, parse: impl Fn(&str, &str) -> Result<T, BadText>) -> Reading<T> {
     Ok(parse(&path.display().to_string(), text)?)
-}
-
-/// A file below `/sys` that holds one number.
-fn sys_number(roots: &Roots, file: &str) -> Reading<u64> {
-    let text = roots.read_sys(file)?;
-    let path = roots.sys(file);
-    text.trim().parse().map_err(|_| ReadError::malformed(&path, 1, format!("'{}' is not a number", text.trim())))
 }
 
 fn uptime(roots: &Roots) -> Reading<f64> {

@@ -8,6 +8,7 @@
 
 pub mod age;
 pub mod check;
+pub mod contiguous;
 pub mod error;
 pub mod explain;
 pub mod frame;

@@ -5,7 +5,7 @@
 //! frame on which it was found, so that after all moves it is still known what it is.
 
 use crate::frame::State;
-use crate::snapshot::{FoundZone, Snapshot, engine_order};
+use crate::snapshot::{FoundZone, Piece, Snapshot, engine_order};
 use kontig_mm::found::{Found, FoundMarks, Use};
 use kontig_mm::state::Watermarks;
 use kontig_mm::sysctl::Sysctl;
@@ -21,6 +21,37 @@ impl Snapshot {
     /// # Errors
     /// In one line, why the engine cannot be this host.
     pub fn machine(&self, profile: &Profile, lru: bool) -> Result<Memory, String> {
+        self.made(profile, lru, true)
+    }
+
+    /// The machine for a host of the engine's that knows single pages of users and huge ones, but no other folios: those are
+    /// taken apart. What sets the marks is set to what it is, so that a change of it starts from there.
+    ///
+    /// # Errors
+    /// In one line, why the engine cannot be this host.
+    pub fn machine_of_pages(&self, profile: &Profile, lru: bool) -> Result<Memory, String> {
+        let mut memory = self.made(profile, lru, false)?;
+        for (name, value) in self.host.sysctls.iter().filter(|(name, _)| IN_THE_MARKS.contains(&name.as_str())) {
+            if Sysctl::find(name).is_some_and(|s| s.exists(profile)) {
+                let _ = memory.sysctl_write(name, value);
+            }
+        }
+        Ok(memory)
+    }
+
+    /// The users' pages that [`Snapshot::machine_of_pages`] has, by address: the first frame, how many there are, and what they
+    /// are used for.
+    pub fn pages_of_users(&self) -> impl Iterator<Item = (u32, usize, State)> + '_ {
+        let zones = self.zones.iter().filter(|z| z.managed > 0);
+        let movable = zones.flat_map(|z| self.pieces(z.frames())).filter(|piece| piece.state.is_movable());
+        movable.filter(|piece| engine_order(piece.pages).is_some()).flat_map(|piece| {
+            let each = unit(&piece);
+            (piece.pfn..piece.pfn + piece.pages).step_by(each).map(move |pfn| (pfn as u32, each, piece.state))
+        })
+    }
+
+    /// The machine, with users' folios as they are or taken apart.
+    fn made(&self, profile: &Profile, lru: bool, folios: bool) -> Result<Memory, String> {
         self.suits()?;
         let zones: Vec<&FoundZone> = self.zones.iter().filter(|z| z.managed > 0).collect();
         let specs: Vec<ZoneSpec> = zones.iter().map(|z| spec(z)).collect::<Result<_, _>>()?;
@@ -29,17 +60,20 @@ impl Snapshot {
             (0..self.nr_frames().div_ceil(self.pages_per_block())).map(|b| self.block_type(b)).collect();
         let cpus = self.host.cpus.max(1);
         let spec = MachineSpec { cpus, zones: specs, thp: false, lru };
-        let blocks = zones.iter().flat_map(|z| self.pieces(z.frames())).filter_map(|piece| {
-            let order = engine_order(piece.pages)?;
-            let used = match piece.state {
-                State::Hole | State::NotManaged | State::Reserved | State::Offline => return None,
-                State::Free => Use::Free,
+        let blocks = zones.iter().flat_map(|z| self.pieces(z.frames())).flat_map(|piece| {
+            let each = if folios { piece.pages } else { unit(&piece) };
+            let used = move |pfn: usize| match piece.state {
+                State::Hole | State::NotManaged | State::Reserved | State::Offline => None,
+                State::Free => Some(Use::Free),
                 // Freed again below.
-                State::Cached => Use::Kernel,
-                state if state.is_movable() => Use::Lru(flags(state, lru), piece.pfn as u32),
-                _ => Use::Kernel,
+                State::Cached => Some(Use::Kernel),
+                state if state.is_movable() => Some(Use::Lru(flags(state, lru), pfn as u32)),
+                _ => Some(Use::Kernel),
             };
-            Some(Found { pfn: Pfn::new(piece.pfn as u32), order, used })
+            let found = move |pfn: usize| {
+                Some(Found { pfn: Pfn::new(pfn as u32), order: engine_order(each)?, used: used(pfn)? })
+            };
+            (piece.pfn..piece.pfn + piece.pages).step_by(each).filter_map(found)
         });
         let mut memory = Memory::as_found(&spec, profile.clone(), &types, &marks, blocks)?;
         for (name, value) in &self.host.sysctls {
@@ -59,7 +93,10 @@ impl Snapshot {
     }
 
     /// Whether the engine can be this host.
-    fn suits(&self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// In one line, why not.
+    pub fn suits(&self) -> Result<(), String> {
         let host = &self.host;
         if host.page_size != PAGE_SIZE || host.block_order != PAGEBLOCK_ORDER.get() {
             return Err(format!(
@@ -88,6 +125,13 @@ fn spec(zone: &FoundZone) -> Result<ZoneSpec, String> {
 fn marks(zone: &FoundZone) -> FoundMarks {
     let [min, low, high, promo] = zone.marks;
     FoundMarks { marks: Watermarks { min, low, high, promo }, boost: zone.boost }
+}
+
+/// Pages of each part of a piece that is taken apart, except huge pages of processes.
+fn unit(piece: &Piece) -> usize {
+    let is_file = matches!(piece.state, State::FileClean | State::FileDirty | State::FileMapped);
+    let stays = !piece.state.is_movable() || (piece.pages == PAGEBLOCK_PAGES as usize && !is_file);
+    if stays { piece.pages } else { 1 }
 }
 
 /// On which list a page is. A machine that keeps no order has only one.

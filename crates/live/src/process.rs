@@ -2,13 +2,16 @@
 //!
 //! The rule: for each mapping the kernel's own questions are asked in the kernel's order, and the first that says no is
 //! the reason. [`Process`] is the JSON of the command. Huge means mapped as a whole by the page table's middle level:
-//! `/proc/PID/smaps` does not tell smaller sizes of large folios apart from single pages.
+//! `/proc/PID/smaps` does not tell smaller sizes of large folios apart from single pages, the frames' flags do ([`folios`]).
 
+pub mod folios;
 pub mod reason;
 
 use crate::error::ReadError;
 use crate::host::{Host, proc};
 use crate::roots::Roots;
+use crate::snapshot::host_page_size;
+use folios::OfSize;
 use kontig_procfs::smaps;
 use kontig_procfs::{ProcessStatus, Smaps};
 use reason::Reason;
@@ -34,6 +37,8 @@ pub struct Process {
     pub huge_bytes: u64,
     /// Memory of it that is swapped out.
     pub swapped_bytes: u64,
+    /// Its memory by the size of the folios it is in, the smallest first; null where that may not be seen.
+    pub folios: Option<Vec<OfSize>>,
     /// Memory in small pages by the reason, the most first.
     pub reasons: Vec<Sum>,
     /// Its mappings, those with the most memory in small pages first.
@@ -83,6 +88,8 @@ pub struct Files {
     pub smaps: Smaps,
     /// What it is.
     pub status: ProcessStatus,
+    /// In folios of which sizes its memory is.
+    pub folios: Result<Vec<OfSize>, ReadError>,
 }
 
 impl Files {
@@ -92,7 +99,9 @@ impl Files {
     /// If there is no such process (both files are missing), or it is another user's.
     pub fn read(roots: &Roots, pid: u32) -> Result<Files, ReadError> {
         let status = proc(roots, &format!("{pid}/status"), ProcessStatus::parse)?;
-        Ok(Files { smaps: proc(roots, &format!("{pid}/smaps"), Smaps::parse)?, status })
+        let smaps = proc(roots, &format!("{pid}/smaps"), Smaps::parse)?;
+        let folios = folios::read(roots, pid, &smaps, host_page_size());
+        Ok(Files { smaps, status, folios })
     }
 }
 
@@ -123,6 +132,7 @@ impl Process {
             resident_bytes: sum(|m| m.resident_bytes),
             huge_bytes: sum(|m| m.huge_bytes),
             swapped_bytes: sum(|m| m.swapped_bytes),
+            folios: files.folios.as_ref().ok().cloned(),
             reasons,
             mappings,
         }

@@ -210,7 +210,7 @@ fn caches(host: &Host, page_bytes: u64) -> Option<Vec<Cache>> {
 fn pools(host: &Host) -> Vec<Pool> {
     let pools = host.pools.as_deref().unwrap_or_default();
     let pool = |pool: &crate::host::pools::Pool| {
-        let number = |name: &str| pool.all.iter().find(|(n, _)| n == name).map(|(_, value)| *value);
+        let number = |name: &str| pool.all.get(name);
         Pool {
             bytes: pool.bytes,
             pages: number("nr_hugepages"),

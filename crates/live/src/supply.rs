@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// A zone's free memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct ZoneSupply {
+pub(crate) struct ZoneSupply {
     node: u32,
     /// Free blocks of each order.
     free: Vec<u64>,
@@ -94,6 +94,19 @@ impl Supply {
 }
 
 impl ZoneSupply {
+    /// A zone with these free blocks, that keeps its low mark (boost included), and from the kernel's requests and from users' so
+    /// many pages more.
+    pub(crate) fn new(node: u32, free: Vec<u64>, low: u64, protection: [u64; 2]) -> ZoneSupply {
+        let pages: u64 = (0..).zip(&free).map(|(order, n)| n << order).sum();
+        let spare = protection.map(|protection| pages.saturating_sub(low.saturating_add(protection)));
+        ZoneSupply { node, free, spare, spans: BTreeMap::new() }
+    }
+
+    /// Blocks of an order that users get if nobody asks for others; `None` if the free lists end below it.
+    pub(crate) fn at_hand(&self, order: u32) -> Option<u64> {
+        self.clone().take(&Need { count: u64::MAX, order, node: None, unmovable: false }, u64::MAX)
+    }
+
     fn take(&mut self, need: &Need, wanted: u64) -> Option<u64> {
         let class = usize::from(!need.unmovable);
         let order = need.order as usize;
@@ -135,10 +148,7 @@ impl ZoneSupply {
 }
 
 fn zone_supply(zone: &FoundZone, free: Vec<u64>, spans: BTreeMap<u32, u64>) -> ZoneSupply {
-    let pages: u64 = free.iter().enumerate().map(|(order, n)| n << order).sum();
-    let kept = zone.marks[1] + zone.boost;
-    let spare = zone.protection.map(|protection| pages.saturating_sub(kept + protection));
-    ZoneSupply { node: zone.node, free, spare, spans }
+    ZoneSupply { spans, ..ZoneSupply::new(zone.node, free, zone.marks[1] + zone.boost, zone.protection) }
 }
 
 /// Naturally aligned blocks of an order above the largest that consist of free blocks.

@@ -82,7 +82,7 @@ impl fmt::Display for SysctlError {
             SysctlError::Invalid { name, value, min, max } if min == max => {
                 write!(f, "{name}: '{value}' is not {min}, all that can be written to it")
             }
-            SysctlError::Invalid { name, value, min, max } if *max == u32::MAX => {
+            SysctlError::Invalid { name, value, min, max } if *max == u32::MAX && !is_large(value) => {
                 write!(f, "{name}: '{value}' is not a whole number of at least {min}")
             }
             SysctlError::Invalid { name, value, min, max } => {
@@ -90,6 +90,11 @@ impl fmt::Display for SysctlError {
             }
         }
     }
+}
+
+/// Whether it is a number, so that if it is wrong it is too large.
+fn is_large(value: &str) -> bool {
+    value.bytes().all(|b| b.is_ascii_digit())
 }
 
 impl core::error::Error for SysctlError {}
@@ -570,6 +575,10 @@ mod tests {
         assert_eq!(
             refused(&MIN_FREE_KBYTES, &old, "-1"),
             "vm.min_free_kbytes: '-1' is not a whole number of at least 0"
+        );
+        assert_eq!(
+            refused(&MIN_FREE_KBYTES, &middle, "4294967296"),
+            "vm.min_free_kbytes: '4294967296' is not a whole number from 0 to 4294967295"
         );
         assert_eq!(
             refused(&COMPACT_MEMORY, &old, "2"),

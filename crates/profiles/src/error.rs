@@ -36,7 +36,9 @@ pub enum ProfileError {
 impl ProfileError {
     pub(crate) fn unknown(name: &str) -> ProfileError {
         let known: Vec<&str> = crate::names().collect();
-        ProfileError::Unknown { name: name.into(), nearest: nearest(name, &known), known: known.join(", ") }
+        // Every name begins with nothing.
+        let nearest = if name.is_empty() { None } else { nearest(name, &known) };
+        ProfileError::Unknown { name: name.into(), nearest, known: known.join(", ") }
     }
 }
 

@@ -236,8 +236,10 @@ fn table(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
             let edge = if i == 0 { " edge" } else { "" };
             let _ = write!(out, "<th class=\"figure{edge}\">{}</th>", variant_head(i, variant));
         }
-        if change == 1 {
-            out.push_str("<th class=\"figure\">change</th>");
+        if let (true, Some(last)) = (change == 1, e.variants.last()) {
+            // Of more than two it has to say which two.
+            let of = if variants > 2 { format!("<br><small>{}</small>", escape(last)) } else { String::new() };
+            let _ = write!(out, "<th class=\"figure\">change{of}</th>");
         }
     }
     if paired {

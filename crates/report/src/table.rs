@@ -184,7 +184,9 @@ impl Paint<'_> {
             }
             if variants > 1 {
                 let over = if wide { *group } else { "" };
-                header.push(format!("{over}\nchange"));
+                // Of more than two it has to say which two.
+                let of = if variants > 2 { format!(" to {}", letter(variants - 1)) } else { String::new() };
+                header.push(format!("{over}\nchange{of}"));
             }
         }
         let figures = first_figure..header.len();

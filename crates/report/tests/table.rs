@@ -165,6 +165,13 @@ fn every_figure_is_shown_whatever_phases_have_it() {
 }
 
 #[test]
+fn of_more_than_two_variants_the_change_says_to_which() {
+    let e = common::ageing();
+    assert_eq!(e.variants.len(), 3);
+    assert!(render(&e, None, false).contains(" change to C "), "{}", render(&e, None, false));
+}
+
+#[test]
 fn steps_caveats_and_rounds_are_said_under_the_table() {
     let e = common::ageing();
     let text = render(&e, None, false);

@@ -6,32 +6,11 @@ use kontig_mm::state::NumaCounts;
 use kontig_mm::{MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};
 use kontig_program::{MemPolicy, Nodes, Op, Placement, Region};
 use kontig_sim::machine_file::SwapEntry;
-use kontig_sim::{CostModel, DiskEntry, DiskKind, Machine, MachineFile, NumaEntry, Place, UserPage};
+use kontig_sim::{CostModel, Machine, MachineFile, NumaEntry, Place, UserPage};
 use support::*;
 
 const BLOCKS: u32 = 32;
 const NODE: u32 = BLOCKS * 512;
-
-fn disk() -> DiskEntry {
-    DiskEntry {
-        name: "sda".into(),
-        kind: DiskKind::Ssd,
-        size: "1 GiB".into(),
-        filesystem: Default::default(),
-        queue_depth: 32,
-        nr_requests: None,
-        read_mb_s: 400.0,
-        write_mb_s: 400.0,
-        read_us: Some(100.0),
-        write_us: Some(100.0),
-        read_iops: Some(90_000.0),
-        write_iops: Some(90_000.0),
-        rpm: None,
-        seek_ms: None,
-        track_ms: None,
-        source: "a test".into(),
-    }
-}
 
 /// Nodes of 64 MiB with two CPUs each, a disk, and swap on it unless its size is empty.
 fn nodes(nodes: usize, profile: &str, swap: &str, numa: Option<NumaEntry>) -> Machine {
@@ -44,7 +23,7 @@ fn nodes(nodes: usize, profile: &str, swap: &str, numa: Option<NumaEntry>) -> Ma
     let memory = Memory::new(&spec, linux(profile)).expect("a valid machine");
     let mut m = Machine::new(memory, CostModel::new(&xeon().costs));
     let swap = (!swap.is_empty()).then(|| SwapEntry { disk: "sda".into(), size: swap.into() });
-    let file = MachineFile { disk: vec![disk()], swap, numa, ..xeon() };
+    let file = MachineFile { disk: vec![support::disk::ssd()], swap, numa, ..xeon() };
     m.attach_nodes(&file).expect("distances that can be");
     m.attach_disks(&file).expect("a disk that can be");
     m

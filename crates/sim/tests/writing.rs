@@ -76,6 +76,19 @@ fn what_is_dirty_is_written_when_it_is_30_seconds_old() {
 }
 
 #[test]
+fn a_flusher_that_can_write_nothing_waits_though_more_is_dirty_than_the_background_limit() {
+    let mut m = support::disk::machine_with(2, 64, "6.1", hdd());
+    m.memory_mut().sysctl_write("vm.dirty_background_bytes", "4096").expect("a page");
+    // The pages are on their way to the disk when they are written to again: until they are there, none can be written.
+    let over_and_over = with_file(FILE, |file, n| (n < 500).then_some(Op::Write { file, first: 0, pages: 512 }));
+    run(&mut m, 0, over_and_over);
+    m.run(m.now() + 40 * SECOND, None).expect("it goes on");
+    let counts = m.file_counts();
+    assert_eq!((counts.dirty, counts.writeback), (0, 0));
+    assert!(counts.written_out > 512, "{counts:?}");
+}
+
+#[test]
 fn sync_writes_all_files_and_a_page_written_to_again_is_written_again() {
     let mut m = machine_with_disk(2, 64, "6.1");
     for number in 0..20 {

@@ -4,6 +4,7 @@ use crate::churn::Churn;
 use crate::compact::Compact;
 use crate::fio::Fio;
 use crate::forking_store::ForkingStore;
+use crate::found::FoundState;
 use crate::fragmenter::Fragment;
 use crate::guests::Guests;
 use crate::heap::Heap;
@@ -28,6 +29,8 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     /// Nothing at all.
     Nothing {},
+    /// Nothing, on a machine that begins as a real host was found.
+    Snapshot(FoundState),
     /// A process fills memory and unmaps part of every 2 MiB section.
     Fragment(Fragment),
     /// A driver takes memory as huge pages and frees the first part of each.
@@ -80,7 +83,7 @@ impl Kind {
     /// A task that does this work, one copy on the first CPU; none for nothing.
     pub(crate) fn task(&self) -> Option<Task> {
         Some(match self.clone() {
-            Kind::Nothing {} => return None,
+            Kind::Nothing {} | Kind::Snapshot(_) => return None,
             Kind::Fragment(b) => Task::new(b),
             Kind::FragmentUnmovable(b) => Task::new(b),
             Kind::Hugealloc(b) => Task::new(b),

@@ -12,6 +12,7 @@ pub mod churn;
 pub mod compact;
 pub mod fio;
 pub mod forking_store;
+pub mod found;
 pub mod fragmenter;
 pub mod guests;
 pub mod heap;

@@ -132,7 +132,7 @@ struct Written {
     phase: Vec<PhaseEntry>,
 }
 
-const PREPARE: &str = "prepare";
+pub(crate) const PREPARE: &str = "prepare";
 const SETTLE: &str = "settle";
 
 impl TryFrom<Written> for Workload {
@@ -185,7 +185,7 @@ impl From<Workload> for Written {
 
 impl TaskEntry {
     /// A task with nothing said of it but what it does.
-    fn plain(run: Kind) -> TaskEntry {
+    pub(crate) fn plain(run: Kind) -> TaskEntry {
         TaskEntry { name: None, background: false, beside: false, cpus: None, copies: None, memory: None, run }
     }
 
@@ -272,6 +272,7 @@ impl Workload {
                 })?;
             }
         }
+        self.check_snapshot().map_err(|wrong| self.in_short(wrong))?;
         self.scenario().check().map_err(|wrong| self.in_file(wrong))
     }
 
@@ -291,14 +292,22 @@ impl Workload {
         let ["phase", p, rest @ ..] = way.as_slice() else { return wrong };
         let Some(phase) = number(p).and_then(|p| self.phases.get(p)) else { return wrong };
         if self.short().is_some() {
-            let key = if phase.name == SETTLE { "settle_s" } else { phase.name.as_str() };
-            let parameter = rest.last().copied().unwrap_or_default();
-            return Wrong::at(&[key, parameter], wrong.reason);
+            return self.in_short(wrong);
         }
         let ["task", t, rest @ ..] = rest else { return wrong };
         let mut busy = phase.task.iter().enumerate().filter(|(_, task)| task.run.task().is_some());
         let Some((t, _)) = number(t).and_then(|t| busy.nth(t)) else { return wrong };
         Wrong::at(&[&["phase", p, "task", &t.to_string()], rest].concat(), wrong.reason)
+    }
+
+    /// The same by the keys of the short form, if it has one.
+    fn in_short(&self, wrong: Wrong) -> Wrong {
+        let way: Vec<&str> = wrong.way.iter().map(String::as_str).collect();
+        let ["phase", p, rest @ ..] = way.as_slice() else { return wrong };
+        let phase = p.parse().ok().and_then(|p: usize| self.phases.get(p));
+        let Some(phase) = phase.filter(|_| self.short().is_some()) else { return wrong };
+        let key = if phase.name == SETTLE { "settle_s" } else { phase.name.as_str() };
+        Wrong::at(&[key, rest.last().copied().unwrap_or_default()], wrong.reason)
     }
 
     /// Sets something of every task that has it; false if none does.

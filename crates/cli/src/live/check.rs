@@ -193,6 +193,13 @@ pub fn text(check: &Check) -> String {
 fn verdict(check: &Check) -> String {
     match (check.verdict, &check.prediction) {
         (Verdict::Met, _) => "met now".into(),
+        (Verdict::ByCompaction, Some(p)) if p.by_filling_a_pool => format!(
+            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {} at most",
+            count(p.pages_moved_at_least.unwrap_or(p.pages_moved)),
+            count(p.pages_moved),
+            size(p.pages_moved * page_size()),
+            time(p.seconds)
+        ),
         (Verdict::ByCompaction, Some(p)) => format!(
             "reachable by compaction{}: {}",
             if p.sync { " once dirty pages are written" } else { "" },

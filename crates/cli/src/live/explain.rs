@@ -2,6 +2,8 @@
 
 use super::host::HostArgs;
 use super::not_read;
+use super::simulate::{Simulation, simulate};
+use super::snapshot::page_size;
 use crate::Ending;
 use crate::wrap::wrap;
 use clap::Args;
@@ -10,7 +12,9 @@ use kontig_live::explain::facts::HostFacts;
 use kontig_live::explain::rule::{self, Severity};
 use kontig_live::explain::{Explanation, Finding};
 use kontig_live::number::time;
-use kontig_live::{Host, Status};
+use kontig_live::{Host, Snapshot, Status};
+use serde::Serialize;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -26,6 +30,9 @@ pub struct ExplainArgs {
     /// Say which conditions hold, and which rules do not hold here, too
     #[arg(long)]
     all: bool,
+    /// Try the recommended settings in the laboratory, on a snapshot of this host (root): before and after, side by side
+    #[arg(long)]
+    simulate: bool,
     /// Print one JSON document (schema kontig.explain/1)
     #[arg(long)]
     json: bool,
@@ -38,7 +45,8 @@ pub struct ExplainArgs {
 pub const HELP: &str = "Examples:\n  \
     kontig explain\n  \
     kontig explain --interval 60          by what happens in a minute\n  \
-    kontig explain --json --rules my.toml\n\n\
+    kontig explain --json --rules my.toml\n  \
+    kontig explain --simulate             what the recommended settings would change, in a simulation\n\n\
     Nothing is changed: what to do, and what undoes it, is printed only.\n\
     Exit codes: 0 done, whatever was found; 1 failed while running; 2 asked wrongly; 5 more privilege is needed.";
 
@@ -67,12 +75,45 @@ pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
     };
     let facts = HostFacts::of(&host, &status, since);
     let e = Explanation::of(&rules, &facts, status.kernel.as_deref(), since.map(|(_, seconds)| seconds));
+    let width = crate::wrap::columns().unwrap_or(100).min(100);
+    if !a.json {
+        crate::print(&text(&e, a.all, width))?;
+    }
+    let simulation = match a.simulate {
+        false => None,
+        true => match Snapshot::take(&roots, page_size()) {
+            Ok(snapshot) => Some(simulate(&e.findings, snapshot)?),
+            Err(e) => return not_read("explain", &e),
+        },
+    };
     if a.json {
-        crate::print(&super::document(&e, false))?;
-    } else {
-        crate::print(&text(&e, a.all, crate::wrap::columns().unwrap_or(100).min(100)))?;
+        crate::print(&super::document(&Document { explanation: &e, simulation }, false))?;
+    } else if let Some(simulation) = simulation {
+        crate::print(&tried(&simulation, width))?;
     }
     Ok(Ending::Done)
+}
+
+/// The JSON: what the host's rules say, and the simulation if it was asked for.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+    simulation: Option<Simulation>,
+}
+
+fn tried(s: &Simulation, width: usize) -> String {
+    let mut text = wrap("\n", &s.said, 0, width);
+    for not in &s.not_tried {
+        text += &wrap("  ", &format!("{} was not tried: {}", not.name, not.why), 4, width);
+    }
+    match &s.table {
+        None => text + "No rule recommends a setting that could be tried.\n",
+        Some(table) => {
+            let columns = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+            text + "\n" + &kontig_report::table::render(table, columns, std::io::stdout().is_terminal())
+        }
+    }
 }
 
 fn text(e: &Explanation, all: bool, width: usize) -> String {

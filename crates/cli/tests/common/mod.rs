@@ -1,6 +1,8 @@
 //! What the tests of the command line share.
 #![allow(dead_code)] // each test file is a program of its own and uses a part
 
+pub mod frames;
+
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
 

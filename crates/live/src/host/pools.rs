@@ -1,6 +1,7 @@
 //! Pools of huge pages that are set aside (hugetlb): `/sys/kernel/mm/hugepages`, and each node's part of them.
 
-use super::{NODES, Reading, thp};
+use super::numbers::{self, Numbers};
+use super::{NODES, Reading};
 use crate::roots::{Roots, names};
 
 /// The pool of a size.
@@ -9,9 +10,16 @@ pub struct Pool {
     /// The size of a page, bytes.
     pub bytes: u64,
     /// Of the whole machine: `nr_hugepages`, `free_hugepages`, `resv_hugepages` …
-    pub all: Vec<(String, u64)>,
+    pub all: Numbers,
     /// Of each node, with its number.
-    pub of_node: Vec<(u32, Vec<(String, u64)>)>,
+    pub of_node: Vec<(u32, Numbers)>,
+}
+
+impl Pool {
+    /// Files of it that were not read, though they are there.
+    pub(super) fn unread(&self) -> impl Iterator<Item = &crate::error::ReadError> {
+        self.all.unread.iter().chain(self.of_node.iter().flat_map(|(_, numbers)| &numbers.unread))
+    }
 }
 
 const DIR: &str = "kernel/mm/hugepages";
@@ -28,11 +36,11 @@ fn pool(roots: &Roots, name: &str, nodes: &[String]) -> Option<Pool> {
     let bytes = size_of_directory(name)?;
     let of_node = |node: &String| {
         let number: u32 = node.strip_prefix("node")?.parse().ok()?;
-        Some((number, thp::numbers(roots, &format!("{NODES}/{node}/hugepages/{name}"))))
+        Some((number, numbers::read(roots, &format!("{NODES}/{node}/hugepages/{name}"))))
     };
     let mut of_node: Vec<_> = nodes.iter().filter_map(of_node).collect();
     of_node.sort_by_key(|(number, _)| *number);
-    Some(Pool { bytes, all: thp::numbers(roots, &format!("{DIR}/{name}")), of_node })
+    Some(Pool { bytes, all: numbers::read(roots, &format!("{DIR}/{name}")), of_node })
 }
 
 /// The size that a directory's name says, as `hugepages-2048kB`.

@@ -2,7 +2,9 @@
 //!
 //! Since 6.8 each size of page has a directory with a choice of its own; `inherit` there means that of all.
 
-use super::{Reading, sys, sys_number};
+use super::numbers::{self, Numbers};
+use super::{Reading, sys};
+use crate::error::ReadError;
 use crate::roots::{Roots, names};
 use kontig_procfs::Choice;
 
@@ -18,9 +20,9 @@ pub struct Thp {
     /// The size of the largest, bytes: what a page table's middle level maps.
     pub pmd_size: Option<u64>,
     /// Numbers in the directory itself, such as `use_zero_page`, by name.
-    pub numbers: Vec<(String, u64)>,
+    pub numbers: Numbers,
     /// What khugepaged is set to and has done, by name.
-    pub khugepaged: Vec<(String, u64)>,
+    pub khugepaged: Numbers,
     /// Each size, smallest first.
     pub sizes: Vec<Size>,
 }
@@ -35,15 +37,25 @@ pub struct Size {
     /// Whether shared memory gets it.
     pub shmem_enabled: Option<Choice>,
     /// What the kernel counts of it, by name.
-    pub stats: Vec<(String, u64)>,
+    pub stats: Numbers,
+    /// Its files that were not read.
+    unread: Vec<ReadError>,
 }
 
 const DIR: &str = "kernel/mm/transparent_hugepage";
 
 impl Thp {
+    /// Files that were not read, though they are there.
+    pub(super) fn unread(&self) -> impl Iterator<Item = &ReadError> {
+        let choices = [self.defrag.as_ref().err(), self.shmem_enabled.as_ref().err()].into_iter().flatten();
+        let of_sizes = self.sizes.iter().flat_map(|size| size.unread.iter().chain(&size.stats.unread));
+        let own = self.numbers.unread.iter().chain(&self.khugepaged.unread).chain(of_sizes);
+        choices.chain(own).filter(|e| !e.is_missing())
+    }
+
     /// What khugepaged is set to or has done.
     pub fn khugepaged(&self, name: &str) -> Option<u64> {
-        self.khugepaged.iter().find(|(n, _)| n == name).map(|(_, value)| *value)
+        self.khugepaged.get(name)
     }
 
     /// What is chosen for pages of this size, where `inherit` means what is chosen for all.
@@ -58,30 +70,29 @@ pub(super) fn read(roots: &Roots) -> Reading<Thp> {
     let sizes = names(&roots.sys(DIR))?;
     let mut sizes: Vec<Size> = sizes.iter().filter_map(|name| size(roots, name)).collect();
     sizes.sort_by_key(|size| size.bytes);
+    let own = numbers::read(roots, DIR);
     Ok(Thp {
         enabled,
         defrag: sys(roots, &format!("{DIR}/defrag"), Choice::parse),
         shmem_enabled: sys(roots, &format!("{DIR}/shmem_enabled"), Choice::parse),
-        pmd_size: sys_number(roots, &format!("{DIR}/hpage_pmd_size")).ok(),
-        numbers: numbers(roots, DIR),
-        khugepaged: numbers(roots, &format!("{DIR}/khugepaged")),
+        pmd_size: own.get("hpage_pmd_size"),
+        numbers: own,
+        khugepaged: numbers::read(roots, &format!("{DIR}/khugepaged")),
         sizes,
     })
 }
 
 fn size(roots: &Roots, name: &str) -> Option<Size> {
     let dir = format!("{DIR}/{name}");
-    Some(Size {
-        bytes: super::pools::size_of_directory(name)?,
-        enabled: sys(roots, &format!("{dir}/enabled"), Choice::parse).ok(),
-        shmem_enabled: sys(roots, &format!("{dir}/shmem_enabled"), Choice::parse).ok(),
-        stats: numbers(roots, &format!("{dir}/stats")),
-    })
-}
-
-/// The files of a directory that hold one number each.
-pub(super) fn numbers(roots: &Roots, dir: &str) -> Vec<(String, u64)> {
-    let names = names(&roots.sys(dir)).unwrap_or_default();
-    let numbers = names.into_iter().filter(|name| roots.sys(dir).join(name).is_file());
-    numbers.filter_map(|name| sys_number(roots, &format!("{dir}/{name}")).ok().map(|value| (name, value))).collect()
+    let bytes = super::pools::size_of_directory(name)?;
+    let (mut choices, mut unread) = ([None, None], Vec::new());
+    for (choice, file) in choices.iter_mut().zip(["enabled", "shmem_enabled"]) {
+        match sys(roots, &format!("{dir}/{file}"), Choice::parse) {
+            Ok(read) => *choice = Some(read),
+            Err(e) if e.is_missing() => {}
+            Err(e) => unread.push(e),
+        }
+    }
+    let [enabled, shmem_enabled] = choices;
+    Some(Size { bytes, enabled, shmem_enabled, stats: numbers::read(roots, &format!("{dir}/stats")), unread })
 }

@@ -3,9 +3,11 @@
 //! The kernel compacts on behalf of whoever writes to the file, and gives up when that process is killed. So a process of
 //! its own writes, and is killed as soon as the blocks are there, which this one sees in `/proc/buddyinfo`.
 
+use super::hurry::Hurry;
 use super::journal::{Journal, NoJournal};
 use super::plan::{Plan, Step};
 use super::receipt::{Cost, Done, Receipt, Supplied};
+use super::release;
 use crate::error::ReadError;
 use crate::need::Need;
 use crate::roots::{self, Roots};
@@ -31,8 +33,10 @@ pub struct Orders<'a> {
     pub writer: &'a dyn Fn(&Path, bool) -> std::io::Result<Child>,
 }
 
-/// How often the free blocks are looked at.
-const INTERVAL: Duration = Duration::from_millis(10);
+/// How often the free blocks are looked at: some hundred pages are moved meanwhile.
+const INTERVAL: Duration = Duration::from_millis(2);
+/// Passes in a row that move nothing, after which there are no more.
+const IDLE_PASSES: u32 = 8;
 
 /// What can be had now, by what anybody may read.
 ///
@@ -57,6 +61,7 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
     let mut receipt = Receipt { executed: true, recovered, ended: "all steps done", ..Receipt::planned(plan) };
     let start = counters(orders.roots);
     let mut reserved = reserves;
+    let hurry = Hurry::up();
     for step in steps {
         let over = if orders.stop.load(Ordering::Relaxed) { Some("stopped") } else { None };
         let over = over.or((began.elapsed() >= orders.time).then_some("time over"));
@@ -77,6 +82,7 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         reserved &= failed.is_none();
         receipt.done.push(Done { step, cost: before.until(orders.roots, at.elapsed()), ended_early, failed });
     }
+    drop(hurry);
     receipt.real = start.until(orders.roots, began.elapsed());
     let now = supply(orders.roots).map(|supply| supply.obtainable(needs));
     for (i, after) in receipt.after.iter_mut().enumerate() {
@@ -115,6 +121,13 @@ fn carry_out(
     journal: &mut Journal,
 ) -> Result<bool, NotDone> {
     match step {
+        Step::Release { path, limit } => {
+            let change = |limit: &PathBuf| journal.change(limit, release::LEAST).map_err(|e| NotDone(e.to_string()));
+            limit.as_ref().map(change).transpose()?;
+            let stop = || orders.stop.load(Ordering::Relaxed) || began.elapsed() >= orders.time;
+            release::all(orders.roots, path, stop).map_err(|e| NotDone(e.to_string()))?;
+            Ok(is_met(orders.roots, needs))
+        }
         Step::Compact { path, sync, .. } => compact(path, *sync, needs, orders, began),
         Step::DropCaches { path } => write_and_watch(path, true, orders, began, || false),
         Step::Reserve { path, pages } => {
@@ -132,16 +145,24 @@ fn carry_out(
     }
 }
 
-/// Compacts a node. What ends a pass early, pages that somebody is writing, is elsewhere in the next one: as long as passes
-/// move pages, and dirty ones can be written before, there is another.
+/// Compacts a node, in as many passes as it takes. A pass ends early at a large dirty folio: what is dirty is written before the
+/// next one, and what somebody writes by then is elsewhere. Passes that move nothing are not repeated for long.
 fn compact(path: &Path, sync: bool, needs: &[Need], orders: &Orders, began: Instant) -> Result<bool, NotDone> {
-    loop {
+    let (mut sync, mut idle) = (sync, 0);
+    while idle < IDLE_PASSES {
         let before = counters(orders.roots).moved;
-        let early = write_and_watch(path, sync, orders, began, || is_met(orders.roots, needs))?;
-        if early || !sync || is_met(orders.roots, needs) || counters(orders.roots).moved <= before {
-            return Ok(early);
+        if write_and_watch(path, sync, orders, began, || is_met(orders.roots, needs))? {
+            return Ok(true);
         }
+        // The last pages that the pass has freed are with the CPUs. A kernel without the file keeps few there.
+        let _ = release::all(orders.roots, &release::refresh(orders.roots), || false);
+        if is_met(orders.roots, needs) {
+            return Ok(false);
+        }
+        idle = if counters(orders.roots).moved > before { 0 } else { idle + 1 };
+        sync = true;
     }
+    Ok(false)
 }
 
 /// Has 1 written to a file, and ends that early if it is enough, time is over, or somebody wants an end of it.
@@ -275,6 +296,20 @@ mod tests {
         assert!(receipt.reached && receipt.done[0].ended_early, "{receipt:?}");
         assert_eq!((receipt.before[0].blocks, receipt.after[0].blocks), (Some(0), Some(1)));
         assert!(receipt.real.seconds < 30.0);
+    }
+
+    #[test]
+    fn cpus_lists_are_kept_short_until_the_end_and_no_longer() {
+        let (tree, roots, needs) = host();
+        let (limit, refresh) = (roots.proc("sys/vm/percpu_pagelist_high_fraction"), roots.proc("sys/vm/stat_refresh"));
+        fs::write(&limit, "8\n").expect("written");
+        fs::write(&refresh, "").expect("written");
+        let seen = tree.path().join("seen");
+        let script = format!("cp {} {}; sleep 60", limit.display(), seen.display());
+        let steps = [vec![Step::Release { path: refresh, limit: Some(limit.clone()) }], compact(&roots)].concat();
+        let receipt = run(&roots, &needs, steps, &script, Duration::from_millis(500), false);
+        assert_eq!((roots::read(&seen), roots::read(&limit)), (Ok(release::LEAST.into()), Ok("8".into())));
+        assert_eq!(receipt.restored.len(), 1);
     }
 
     #[test]

@@ -7,9 +7,11 @@
 //! the next time. A [`Receipt`] says what was, what was done, what it cost and what is.
 
 pub mod execute;
+mod hurry;
 pub mod journal;
 mod plan;
 mod receipt;
+pub mod release;
 
 pub use plan::{Allowed, Plan, Step};
 pub use receipt::{Cost, Done, Receipt, SCHEMA, Supplied};

@@ -1,5 +1,6 @@
 //! What would be done, in order, and what for.
 
+use super::release;
 use crate::check::{Check, Verdict};
 use crate::need::Need;
 use crate::roots::Roots;
@@ -19,6 +20,13 @@ pub struct Allowed {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
 pub enum Step {
+    /// Has CPUs give back the free pages they keep on lists of their own.
+    Release {
+        /// What is read for it.
+        path: PathBuf,
+        /// The setting that keeps their lists short until the end, where there is one.
+        limit: Option<PathBuf>,
+    },
     /// Compacts a node, all of it at most.
     Compact {
         /// The node.
@@ -57,11 +65,20 @@ impl Plan {
     /// The plan that follows from a check.
     pub fn of(check: Check, needs: &[Need], page_size: u64, roots: &Roots, allowed: Allowed) -> Plan {
         let prediction = check.prediction.as_ref();
-        let compact = || prediction.iter().flat_map(|p| p.nodes.iter().map(|node| compaction(roots, *node, p.sync)));
+        let (path, limit) = (release::refresh(roots), release::limit(roots));
+        let there = path.exists();
+        let release = Step::Release { path, limit: Some(limit).filter(|limit| limit.exists()) };
+        let compact = || {
+            let nodes = prediction.iter().flat_map(|p| p.nodes.iter().map(|node| compaction(roots, *node, p.sync)));
+            there.then(|| release.clone()).into_iter().chain(nodes)
+        };
         let mut steps: Vec<Step> = Vec::new();
         let mut lacks = None;
         match check.verdict {
             Verdict::Met => {}
+            Verdict::ByCompaction if prediction.is_some_and(|p| p.by_filling_a_pool) && !allowed.reserve => {
+                lacks = Some("the kernel makes blocks of this size when a pool is filled: allow it with --reserve");
+            }
             Verdict::ByCompaction => steps.extend(compact()),
             Verdict::ByDroppingCache if allowed.drop_caches => {
                 steps.push(Step::DropCaches { path: roots.proc("sys/vm/drop_caches") });
@@ -102,6 +119,12 @@ impl Step {
     /// In words.
     pub fn words(&self) -> String {
         match self {
+            Step::Release { path, limit } => {
+                let write =
+                    |limit: &PathBuf| format!("write {} to {} until the end, ", release::LEAST, limit.display());
+                let write = limit.as_ref().map_or(String::new(), write);
+                format!("have CPUs give back the free pages they keep: {write}read {}", path.display())
+            }
             Step::Compact { node, path, sync } => {
                 let first = if *sync { "write dirty pages to disk, then " } else { "" };
                 format!("{first}compact node {node}: write 1 to {}", path.display())

@@ -4,8 +4,8 @@
 //! 2. Frames that the allocator was never given have no flag. A zone says how many there are (present less managed, less
 //!    those reserved at boot). They lie in long runs, so the longest runs without a flag are them, a pageblock at least.
 //! 3. A page on a CPU's list has no flag either. A zone says how many there are. They were freed among users' pages, so
-//!    the frames without a flag in the pageblocks with the fewest obstacles are them; but not long runs of such frames,
-//!    which are buffers of the kernel's.
+//!    the frames without a flag in the pageblocks with the fewest obstacles are them, those with the fewest such frames first. Beside
+//!    obstacles, long runs of such frames are buffers of the kernel's, unless nothing else is left.
 //! 4. Free frames that touch form the largest aligned blocks: the allocator joins all buddies that are free.
 //! 5. The pageblocks with the most obstacles are those of types other than movable, as many as the kernel says there are.
 //!    Of those, the ones with the smallest share of slab are unmovable, the others reclaimable: what can be reclaimed in
@@ -58,34 +58,38 @@ pub(super) fn not_managed(frames: &mut [Frame], zone: &FoundZone, pages_per_bloc
 pub(super) fn cached(frames: &mut [Frame], zone: &FoundZone, pages_per_block: usize) {
     let range = within(frames, zone);
     let mut left = zone.cached as usize;
-    let mut blocks: Vec<(usize, usize)> = Vec::new();
+    let mut blocks: Vec<(usize, usize, usize)> = Vec::new();
     for start in (range.start / pages_per_block * pages_per_block..range.end).step_by(pages_per_block) {
-        let own = start.max(range.start)..(start + pages_per_block).min(range.end);
-        let unknown = scattered(frames, own.clone()).count();
-        let obstacles = frames[own].iter().filter(|f| f.state().is_obstacle()).count() - unknown;
+        let own = &frames[start.max(range.start)..(start + pages_per_block).min(range.end)];
+        let unknown = own.iter().filter(|f| f.state() == State::Unknown).count();
+        let obstacles = own.iter().filter(|f| f.state().is_obstacle()).count() - unknown;
         if unknown > 0 {
-            blocks.push((obstacles, start));
+            blocks.push((obstacles, unknown, start));
         }
     }
     blocks.sort_unstable();
-    for (_, start) in blocks {
-        let own = start.max(range.start)..(start + pages_per_block).min(range.end);
-        let found: Vec<usize> = scattered(frames, own).take(left).collect();
-        left -= found.len();
-        found.into_iter().for_each(|pfn| frames[pfn] = Frame::head(State::Cached));
+    let any_length = usize::MAX;
+    for longest_beside in [LONG_RUN, any_length] {
+        for (obstacles, _, start) in &blocks {
+            let own = *start.max(&range.start)..(start + pages_per_block).min(range.end);
+            let longest = if *obstacles == 0 { any_length } else { longest_beside };
+            let found: Vec<usize> = unknown(frames, own, longest).take(left).collect();
+            left -= found.len();
+            found.into_iter().for_each(|pfn| frames[pfn] = Frame::head(State::Cached));
+        }
     }
 }
 
-/// From so many on, frames without a flag are a buffer: a CPU takes fewer at a time.
+/// From so many on, frames without a flag beside obstacles are a buffer: a CPU takes fewer at a time.
 const LONG_RUN: usize = 64;
 
-/// The frames of a range without a flag, long runs left out.
-fn scattered(frames: &[Frame], range: Range<usize>) -> impl Iterator<Item = usize> {
+/// The frames of a range without a flag, in runs shorter than `longest`.
+fn unknown(frames: &[Frame], range: Range<usize>, longest: usize) -> impl Iterator<Item = usize> {
     let mut at = range.start;
     frames[range].chunk_by(|a, b| a.state() == b.state()).flat_map(move |run| {
         let start = at;
         at += run.len();
-        let wanted = run[0].state() == State::Unknown && run.len() < LONG_RUN;
+        let wanted = run[0].state() == State::Unknown && run.len() < longest;
         if wanted { start..at } else { start..start }
     })
 }
@@ -220,6 +224,15 @@ mod tests {
         let zone = FoundZone { cached: 2, ..zone(16) };
         cached(&mut found, &zone, 4);
         assert_eq!(letters(&found), "scautuuuaacaaaaa");
+    }
+
+    #[test]
+    fn beside_obstacles_a_long_run_without_a_flag_is_a_buffer_and_elsewhere_a_list() {
+        let (run, rest) = ("u".repeat(LONG_RUN), "a".repeat(LONG_RUN));
+        let mut found = frames(&format!("{run}{rest}{run}s{}", &rest[1..]));
+        let zone = FoundZone { cached: LONG_RUN as u64, ..zone(4 * LONG_RUN) };
+        cached(&mut found, &zone, 2 * LONG_RUN);
+        assert_eq!([0, 2 * LONG_RUN].map(|pfn| found[pfn].state()), [State::Cached, State::Unknown]);
     }
 
     #[test]

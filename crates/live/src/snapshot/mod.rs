@@ -46,7 +46,10 @@ pub struct Host {
     pub cpus: usize,
     /// Pages that somebody has pinned for I/O, of all nodes; which ones is not shown. `None` where the kernel does not say.
     pub pinned: Option<u64>,
-    /// Sysctls of `vm` that decide something in the engine, and their values.
+    /// Pages of swap. `None` where the kernel did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap_pages: Option<u64>,
+    /// Settings of `vm` and of transparent huge pages (`thp.`) that decide something in the engine, and their values.
     pub sysctls: Vec<(String, String)>,
 }
 

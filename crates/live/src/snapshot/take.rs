@@ -9,7 +9,7 @@ use crate::roots::Roots;
 use kontig_mm::MigrateType;
 use kontig_mm::sysctl::SYSCTLS;
 use kontig_procfs::zoneinfo::Zone;
-use kontig_procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneInfo};
+use kontig_procfs::{BuddyInfo, Choice, MemInfo, PageTypeInfo, VmStat, ZoneInfo};
 
 impl Snapshot {
     /// Looks at every frame of the host. `page_size` is that of its kernel.
@@ -23,8 +23,13 @@ impl Snapshot {
         let buddy = parse(roots, "buddyinfo", BuddyInfo::parse)?;
         let page_types = parse(roots, "pagetypeinfo", PageTypeInfo::parse).ok();
         let vmstat = parse(roots, "vmstat", VmStat::parse)?;
+        let later = parse(roots, "zoneinfo", ZoneInfo::parse)?;
 
-        let zones = found_zones(&zone_info, &buddy, page_types.as_ref());
+        let mut zones = found_zones(&zone_info, &buddy, page_types.as_ref());
+        // The frames were looked at between the two.
+        for (zone, later) in zones.iter_mut().zip(found_zones(&later, &buddy, None)) {
+            zone.cached = zone.cached.max(later.cached);
+        }
         let block_order = page_types.and_then(|p| p.nodes.first().map(|n| n.block_order)).unwrap_or(9) as u8;
         let pages_per_block = 1usize << block_order;
         infer::compound_pages(&mut frames, usize::from(block_order));
@@ -47,10 +52,15 @@ impl Snapshot {
             block_order,
             cpus: cpus.unwrap_or(1),
             pinned,
+            swap_pages: swap_kb(roots).and_then(|kb| Some(kb.checked_mul(1024)? / page_size)),
             sysctls: sysctls(roots),
         };
         Ok(Snapshot { host, zones, frames, types })
     }
+}
+
+fn swap_kb(roots: &Roots) -> Option<u64> {
+    parse(roots, "meminfo", MemInfo::parse).ok()?.kb("SwapTotal")
 }
 
 /// The zones with memory, by address.
@@ -142,8 +152,19 @@ fn protection(zone: &Zone, zones: &ZoneInfo, highest: &str) -> u64 {
     place.and_then(|i| zone.protection.get(i)).or(zone.protection.last()).copied().unwrap_or(0)
 }
 
-/// The sysctls the engine knows, as far as this kernel has them. What cannot be read decides nothing here.
+/// The settings the engine knows, as far as this kernel has them. What cannot be read decides nothing here.
 fn sysctls(roots: &Roots) -> Vec<(String, String)> {
-    let of = |name: &str| Some((name.to_string(), roots.read_proc(format!("sys/vm/{name}")).ok()?.trim().to_string()));
+    let of = |name: &str| Some((name.to_string(), setting(roots, name)?));
     SYSCTLS.iter().filter(|s| s.is_setting()).filter_map(|s| of(s.short_name())).collect()
+}
+
+/// What a setting of this name is: `thp.` ones are files of sysfs, some of which list words with the chosen one in brackets.
+fn setting(roots: &Roots, name: &str) -> Option<String> {
+    let Some(file) = name.strip_prefix("thp.") else {
+        return Some(roots.read_proc(format!("sys/vm/{name}")).ok()?.trim().to_string());
+    };
+    let path = format!("kernel/mm/transparent_hugepage/{}", file.replace('.', "/"));
+    let text = roots.read_sys(&path).ok()?;
+    let chosen = Choice::parse(&path, &text).map(|choice| choice.chosen);
+    Some(chosen.unwrap_or_else(|_| text.trim().to_string()))
 }

@@ -139,7 +139,7 @@ fn pools(host: &Host, node: u32) -> Option<u64> {
     let pools = host.pools.as_ref().ok()?;
     let of_node = pools.iter().filter_map(|pool| {
         let (_, numbers) = pool.of_node.iter().find(|(number, _)| *number == node)?;
-        let (_, pages) = numbers.iter().find(|(name, _)| name == "nr_hugepages")?;
+        let pages = numbers.get("nr_hugepages")?;
         Some(pages.saturating_mul(pool.bytes))
     });
     Some(of_node.fold(0, u64::saturating_add))

@@ -1,9 +1,9 @@
 //! A zone: what is free in it, in blocks of which sizes, and how many of them a request gets.
 //!
 //! Two indices are the kernel's own (`extfrag` in its debugfs), worked out from the free lists. How many blocks are at
-//! hand is what a user's request gets without compaction or reclaim: blocks of that order or larger on the free lists,
-//! as long as the zone stays above its low mark and what it keeps for requests of lower zones.
+//! hand is asked of the supply ([`crate::supply`]), as every check of a need does.
 
+use crate::supply::ZoneSupply;
 use kontig_mm::index::ContigInfo;
 use kontig_procfs::buddyinfo::FreeBlocks;
 use kontig_procfs::{PageTypeInfo, zoneinfo};
@@ -99,16 +99,15 @@ impl ZoneParts<'_> {
         let size = |name: &str| info.sizes.get(name);
         let mark = |name: &str| bytes(size(name).unwrap_or(0));
         let reserve = info.protection.iter().copied().max().unwrap_or(0);
-        let floor = size("low").unwrap_or(0).saturating_add(reserve);
+        let supply = ZoneSupply::new(free.at.node, of_order.clone(), size("low").unwrap_or(0), [reserve; 2]);
         let asked = ContigInfo::new(of_order, self.order);
-        let at_hand = |info: &ContigInfo| info.suitable.min(info.free_pages.saturating_sub(floor) >> info.order);
         let state = |(order, blocks): (u32, &u64)| {
             let info = ContigInfo::new(of_order, order);
             OrderState {
                 order,
                 bytes: self.page_bytes << order,
                 free_blocks: *blocks,
-                at_hand: at_hand(&info),
+                at_hand: supply.at_hand(order).unwrap_or(0),
                 unusable_index: thousandths(info.unusable_index() as i64),
                 extfrag_index: extfrag(&info),
             }
@@ -132,7 +131,7 @@ impl ZoneParts<'_> {
                 reserve_bytes: bytes(reserve),
             },
             score: self.huge_page_order.map(|order| ContigInfo::new(of_order, order).extfrag()),
-            at_hand: ((self.order as usize) < of_order.len()).then(|| at_hand(&asked)),
+            at_hand: supply.at_hand(self.order),
             unusable_index: thousandths(asked.unusable_index() as i64),
             extfrag_index: extfrag(&asked),
             orders: (0..).zip(of_order).map(state).collect(),

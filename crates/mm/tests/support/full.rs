@@ -14,6 +14,10 @@ use kontig_mm::*;
 /// Steps after which something that has to end is taken to go on for ever.
 const STEPS_MAX: u32 = 400_000;
 
+/// Rounds, and waits for kswapd, after which a request is given up, of kernels that have requests without end.
+const ENDLESS_ROUNDS: u32 = 10_000;
+const ENDLESS_WAITS: u32 = 1_000;
+
 /// What a page is of, and what is known of it from the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kind {
@@ -151,7 +155,8 @@ pub struct Full {
     pub tenant: Tenant,
     /// Batches are moved at once.
     pub eager: bool,
-    slow: Vec<(AllocSlow, Ask)>,
+    /// Requests on their slow path, and how often each has waited for kswapd.
+    slow: Vec<(AllocSlow, Ask, u32)>,
     sweeps: Vec<NodeSweep>,
     kswapds: Vec<(Kswapd, Rest)>,
     kcompactds: Vec<(Kcompactd, Rest)>,
@@ -261,7 +266,7 @@ impl Full {
             }
             Do::SlowStart(r) => {
                 if self.slow.len() < 4 {
-                    self.slow.push((AllocSlow::new(&self.m, self.asked_for(r)), r));
+                    self.slow.push((AllocSlow::new(&self.m, self.asked_for(r)), r, 0));
                 }
             }
             Do::SlowStep { which, steps } => {
@@ -421,7 +426,7 @@ impl Full {
         if let Some(id) = self.alloc(r) {
             return Some(id);
         }
-        self.slow.push((AllocSlow::new(&self.m, self.asked_for(r)), r));
+        self.slow.push((AllocSlow::new(&self.m, self.asked_for(r)), r, 0));
         let i = self.slow.len() - 1;
         for step in 0..STEPS_MAX {
             if let Some(end) = self.slow_step(i) {
@@ -446,8 +451,11 @@ impl Full {
         let step = self.slow[i].0.step(&mut self.m, &mut self.tenant, 8);
         self.tell();
         let end = match step {
+            Step::Working if self.has_no_end(i) => None,
             Step::Working => return None,
+            Step::Wait(Wait::Throttled { .. }) if self.throttles_for_ever() && self.slow[i].2 > ENDLESS_WAITS => None,
             Step::Wait(Wait::Throttled { node, .. }) => {
+                self.slow[i].2 += 1;
                 (0..8).for_each(|_| self.kswapd_step(node.index(), true));
                 // Time passes: kswapd counts exactly, the task by what CPUs have folded in once a second.
                 (0..self.m.nr_cpus()).for_each(|cpu| self.m.vmstat_update(CpuId::new(cpu)));
@@ -462,6 +470,19 @@ impl Full {
         };
         self.slow.remove(i);
         Some(end)
+    }
+
+    /// Whether it is one of the requests that 7.2, and 6.15 as it was posted, never come to an end with in defrag_mode.
+    fn has_no_end(&self, i: usize) -> bool {
+        let rules = &self.m.profile().slow_path;
+        let kernel_has_some = rules.makes_pageblocks && !rules.retries_for_pageblocks || !rules.breaks_up_at_last;
+        self.m.profile().fallback.defrag_mode && kernel_has_some && self.slow[i].0.rounds() > ENDLESS_ROUNDS
+    }
+
+    /// Whether a task waits for ever where kswapd finds nothing to free: up to 4.11 nobody counts kswapd's failures, so those
+    /// who wait for half of the min marks are woken and wait again (§4.5).
+    fn throttles_for_ever(&self) -> bool {
+        self.m.profile().lru.lists_per_zone
     }
 
     fn received(&mut self, r: Ask, pfn: Pfn) -> u32 {

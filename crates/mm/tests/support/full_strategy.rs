@@ -63,13 +63,13 @@ const CHANGES: &[Change] = &[
     Change::Writeback,
 ];
 
-/// Not `vm.defrag_mode`: in it requests of 7.2, and of 6.15 as it was posted, try for ever where no pageblock can be made.
 const SYSCTLS: &[(&str, &[&str])] = &[
     ("vm.swappiness", &["0", "1", "60", "100", "200"]),
     ("vm.min_free_kbytes", &["0", "64", "1024", "4096"]),
     ("vm.watermark_scale_factor", &["1", "10", "1000", "3000"]),
     ("vm.watermark_boost_factor", &["0", "15000", "100000"]),
     ("compact_unevictable_allowed", &["0", "1"]),
+    ("vm.defrag_mode", &["0", "1"]),
 ];
 
 fn sysctl() -> impl Strategy<Value = Do> {

@@ -13,6 +13,7 @@
 mod cache;
 mod dirty;
 mod filesystem;
+mod found;
 mod frames;
 mod inode;
 pub(crate) mod mapped;

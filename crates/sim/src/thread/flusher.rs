@@ -36,6 +36,8 @@ struct Work {
     left: u64,
     /// Files that have been dirty since then, or longer.
     since: u64,
+    /// Whether any page has been written for it.
+    wrote: bool,
 }
 
 /// How often a flusher looks for what has been dirty for long, ns; `None` for never.
@@ -54,11 +56,13 @@ pub(crate) struct FlusherThread {
     /// What XFS logs of it.
     change: Option<Box<Change>>,
     looked_at: u64,
+    /// Too much was dirty, and none of it could be written: before it has waited it would try at the same moment for ever.
+    stuck: bool,
 }
 
 impl FlusherThread {
     pub(crate) fn new(disk: u8) -> FlusherThread {
-        FlusherThread { disk, work: None, pass: None, change: None, looked_at: 0 }
+        FlusherThread { disk, work: None, pass: None, change: None, looked_at: 0, stuck: false }
     }
 
     /// A turn.
@@ -92,6 +96,7 @@ impl FlusherThread {
                 Some(work) => {
                     if !self.next_file(k, c.now, work) {
                         self.work = None;
+                        self.stuck = work.why == Why::Background && !work.wrote;
                     }
                 }
                 None => {
@@ -108,13 +113,14 @@ impl FlusherThread {
     }
 
     fn next_work(&mut self, k: &mut Kernel, now: u64) -> Option<Work> {
+        let stuck = std::mem::take(&mut self.stuck);
         let limits = Limits::now(&k.mem);
         let old = u64::from(k.mem.tunables().dirty.expire_centisecs) * CENTISECOND;
         let looks_every = looks_every(&k.mem);
         let files = k.pages.files();
         let dirty = files.counts.dirty;
         let w = files.writing(self.disk);
-        let work = |why, since| Some(Work { why, left: dirty, since });
+        let work = |why, since| Some(Work { why, left: dirty, since, wrote: false });
         if std::mem::take(&mut w.all_wanted) {
             return work(Why::All, now);
         }
@@ -126,7 +132,8 @@ impl FlusherThread {
                 return work(Why::Old, since);
             }
         }
-        (dirty > limits.background).then_some(Work { why: Why::Background, left: u64::MAX, since: now })
+        let background = Work { why: Why::Background, left: u64::MAX, since: now, wrote: false };
+        (!stuck && dirty > limits.background).then_some(background)
     }
 
     /// Goes on to the next file; whether there is one.
@@ -170,6 +177,7 @@ impl FlusherThread {
     fn put_back(&mut self, k: &mut Kernel, now: u64, pass: Pass, had: u64) {
         if let Some(work) = &mut self.work {
             work.left = work.left.saturating_sub(had - pass.left);
+            work.wrote |= had > pass.left;
         }
         let files = k.pages.files();
         let Some(i) = files.inodes.get_mut(pass.inode) else { return };

@@ -41,6 +41,13 @@ fn page(p: &Process, width: Option<usize>) -> String {
         percent(share)
     );
     let mut text = wrapped("", &head, 0);
+    let of_sizes =
+        p.folios.iter().flatten().map(|of| format!("{} of {}", size(of.resident_bytes), size(of.folio_bytes)));
+    let folios = match &p.folios {
+        None => "root is told (/proc/PID/pagemap, /proc/kpageflags)".to_string(),
+        Some(_) => of_sizes.collect::<Vec<_>>().join(", "),
+    };
+    text += &wrapped("In folios, by their size: ", &folios, 2);
     if !p.reasons.is_empty() {
         text += "\nIn small pages, and why\n";
         for sum in &p.reasons {

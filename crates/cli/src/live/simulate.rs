@@ -1,0 +1,167 @@
+//! `kontig explain --simulate`: recommended settings tried in the laboratory, on the host's own snapshot.
+//!
+//! The host as it is runs beside a copy with each setting. What it has to do is the same in each: for half a minute a process
+//! replaces its memory and the kernel's own threads do what they do; then another touches memory in huge pages. Together they take as
+//! much as is free and half of the files' clean pages, so that it comes to reclaim and compaction. That is not this host's load,
+//! which no file tells.
+
+use crate::args::COSTS_OF_HOSTS;
+use crate::reproduce::run_session;
+use kontig_lab::experiment::{Experiment, Variant};
+use kontig_lab::host_snapshot::HostSnapshot;
+use kontig_lab::plan::Views;
+use kontig_lab::resolved::Resolved;
+use kontig_lab::session::Session;
+use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_live::Snapshot;
+use kontig_live::explain::{Finding, Setting};
+use kontig_live::frame::State;
+use kontig_live::number::size;
+use kontig_live::snapshot::FoundZone;
+use kontig_mm::sysctl::Sysctl;
+use kontig_results::ExperimentResult;
+use kontig_workload::Workload;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What came of it.
+#[derive(Serialize)]
+pub struct Simulation {
+    /// What it is, in a sentence.
+    pub said: String,
+    /// The profile whose rules stand for the host's kernel.
+    pub profile: String,
+    /// Settings that were tried, in the order of the table's columns after the first, which is the host as it is.
+    pub tried: Vec<Setting>,
+    /// Recommended settings that could not be, and why.
+    pub not_tried: Vec<NotTried>,
+    /// The table, as in `kontig.reproduce`; null where nothing was tried.
+    pub table: Option<ExperimentResult>,
+}
+
+/// A recommended setting that was not tried.
+#[derive(Serialize)]
+pub struct NotTried {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// The host as it is.
+const AS_IT_IS: &str = "as it is";
+
+/// Tries what the findings recommend, on this snapshot.
+///
+/// # Errors
+/// If the laboratory cannot be this host, or a run cannot go on.
+pub fn simulate(findings: &[Finding], snapshot: Snapshot) -> Result<Simulation, LabError> {
+    let host = HostSnapshot::new("host", snapshot.clone());
+    let none = || {
+        let reason = format!("'{}' is no kernel's release, so no profile stands for it", host.kernel());
+        LabError::from(Failed::Run { run: "explain".into(), reason })
+    };
+    let profile = host.profile().ok_or_else(none)?;
+    let (mut tried, mut not_tried): (Vec<Setting>, Vec<NotTried>) = (Vec::new(), Vec::new());
+    for setting in findings.iter().filter_map(Finding::setting) {
+        let why = match Sysctl::find(&setting.name) {
+            None => "the laboratory does not have it",
+            Some(sysctl) if !sysctl.exists(&profile) => "the rules that stand for this kernel do not have it",
+            Some(sysctl) if sysctl.parse(&profile, &setting.value).is_err() => {
+                "the rules that stand for this kernel do not take this value"
+            }
+            Some(_) if tried.contains(&setting) => continue,
+            Some(_) => {
+                tried.push(setting);
+                continue;
+            }
+        };
+        not_tried.push(NotTried { name: setting.name, why: why.into() });
+    }
+    let load = Load::on(&snapshot);
+    let kernel = host.kernel().to_string();
+    let said = format!(
+        "A simulation, not this host: Linux {kernel} as it was found just now, by the rules of {}. For 30 s a process replaces {}, then another \
+         touches {} in huge pages. Which load this host has is not known.",
+        profile.name,
+        size(load.replaced),
+        size(load.touched)
+    );
+    let mut simulation = Simulation { said, profile: profile.name, tried, not_tried, table: None };
+    if !simulation.tried.is_empty() {
+        let experiment = experiment(&simulation, load)?;
+        simulation.table = Some(run(experiment, host)?);
+    }
+    Ok(simulation)
+}
+
+/// What the two processes have, in bytes.
+#[derive(Clone, Copy)]
+struct Load {
+    replaced: u64,
+    touched: u64,
+}
+
+impl Load {
+    fn on(snapshot: &Snapshot) -> Load {
+        const HUGE: u64 = 2 << 20;
+        let pages = |zone: &FoundZone| {
+            let census = snapshot.census(zone.frames());
+            let of = |state: State| census[state as usize];
+            of(State::Free) + of(State::Cached) + (of(State::FileClean) + of(State::FileMapped)) / 2
+        };
+        let room = snapshot.zones.iter().map(pages).sum::<u64>() * snapshot.host.page_size;
+        let replaced = (room / 64).clamp(1 << 20, 64 << 20);
+        Load { replaced, touched: (room.saturating_sub(replaced) / HUGE).max(1) * HUGE }
+    }
+}
+
+/// The experiment.
+fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabError> {
+    let text = format!(
+        "[[phase]]\nname = \"before\"\nseconds = 30\n[[phase.task]]\nname = \"churn\"\nbackground = true\ncopies = 1\n\
+         run = {{ kind = \"churn\", size = \"{} KiB\" }}\n[[phase]]\nname = \"measure\"\nmeasured = true\n[[phase.task]]\ncopies = 1\n\
+         run = {{ kind = \"huge-faults\", size = \"{} KiB\", advised = true }}\n",
+        load.replaced / 1024,
+        load.touched / 1024
+    );
+    let own = |e: String| LabError::from(AskedWrongly::Value(e));
+    let workload: Workload = toml::from_str(&text).map_err(|e| own(e.message().into()))?;
+    let variant = |name: String, sysctls: BTreeMap<String, toml::Value>| Variant {
+        name,
+        profile: simulation.profile.clone(),
+        switches: Vec::new(),
+        sysctls,
+    };
+    let with = |setting: &Setting| {
+        let value = toml::Value::String(setting.value.clone());
+        variant(format!("{}={}", setting.name, setting.value), BTreeMap::from([(setting.name.clone(), value)]))
+    };
+    let as_it_is = variant(AS_IT_IS.into(), BTreeMap::new());
+    Ok(Experiment {
+        id: "simulation".into(),
+        summary: "recommended settings, tried on a snapshot".into(),
+        assumptions: String::new(),
+        machine: COSTS_OF_HOSTS.into(),
+        target: None,
+        repetitions: 1,
+        workload,
+        rounds: 1,
+        variant: std::iter::once(as_it_is).chain(simulation.tried.iter().map(with)).collect(),
+        case: Vec::new(),
+        caveat: Vec::new(),
+        pace: None,
+    })
+}
+
+fn run(experiment: Experiment, host: HostSnapshot) -> Result<ExperimentResult, LabError> {
+    experiment.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
+    let resolved = Resolved::new(experiment, None)?.begin_as(host)?;
+    let session = Session::new(vec![resolved], 1, &Views::default())?;
+    let (outcomes, error) = run_session(&session, None, &|_| Ok(()));
+    let none = || LabError::from(Failed::Run { run: "explain".into(), reason: "nothing came of it".into() });
+    match error {
+        Some(e) => Err(e),
+        None => Ok(outcomes.into_iter().next().ok_or_else(none)?.result),
+    }
+}

@@ -1,0 +1,151 @@
+//! Blocks above the largest order of the free lists, such as gigabytes: the kernel makes one when a pool of huge pages of that size
+//! is filled, by emptying an aligned range of memory (`alloc_contig_pages`).
+//!
+//! The rule is the kernel's: zones from the highest down, in each the ranges by address; a range is taken if nothing in it is anything but
+//! free or a user's page, and what is moved out of it finds room elsewhere. Compaction makes no such block. A range in which a page is
+//! on its way somewhere for a moment is passed over, the sooner the more pages it has, which nobody can foretell: so the least that any
+//! choice of ranges moves is told, too.
+
+use crate::frame::State;
+use crate::need::Need;
+use crate::snapshot::{FoundZone, Snapshot};
+use crate::supply::Supply;
+use std::ops::Range;
+
+/// What it takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Emptied {
+    /// Pages that are moved out of the first ranges.
+    pub pages_moved: u64,
+    /// Pages that are moved out of those with the fewest.
+    pub at_least: u64,
+}
+
+/// What it takes to meet these needs by filling pools; `None` if none of them is of such a size, or that does not meet them all.
+/// Needs of smaller blocks have to be met as it is.
+pub fn emptied(snapshot: &Snapshot, now: &Supply, needs: &[Need]) -> Option<Emptied> {
+    let is_large = |need: &&Need| need.order as usize > snapshot.max_order();
+    let small: Vec<Need> = needs.iter().filter(|need| !is_large(need)).copied().collect();
+    let mut large: Vec<Need> = needs.iter().filter(is_large).copied().collect();
+    if large.is_empty() || !now.meets(&small) {
+        return None;
+    }
+    // Who may take from anywhere waits for those who may not.
+    large.sort_by_key(|need| (std::cmp::Reverse(need.order), need.node.is_none()));
+    let room = Room::of(snapshot);
+    let first = room.moved(snapshot, &large, |_| {});
+    let fewest = room.moved(snapshot, &large, |ranges| ranges.sort_by_key(|range| range.movable));
+    // Where the first ranges leave no room for what is in them, others may.
+    let at_least = fewest.or(first)?;
+    Some(Emptied { pages_moved: first.unwrap_or(at_least), at_least })
+}
+
+/// Pages that are free above the low marks.
+struct Room(u64);
+
+/// A range that can be emptied.
+struct Emptiable {
+    frames: Range<usize>,
+    movable: u64,
+    free: u64,
+}
+
+impl Room {
+    fn of(snapshot: &Snapshot) -> Room {
+        let free = |zone: &FoundZone| {
+            let census = snapshot.census(zone.frames());
+            census[State::Free as usize] + census[State::Cached as usize]
+        };
+        let kept: u64 = snapshot.zones.iter().map(|zone| zone.marks[1] + zone.boost).sum();
+        Room(snapshot.zones.iter().map(free).sum::<u64>().saturating_sub(kept))
+    }
+
+    /// Pages that are moved if the needs' ranges are taken in this order; `None` if there are not enough, or there is no room for
+    /// what is in them.
+    fn moved(&self, snapshot: &Snapshot, needs: &[Need], order: impl Fn(&mut Vec<Emptiable>)) -> Option<u64> {
+        let mut taken: Vec<Range<usize>> = Vec::new();
+        let (mut moved, mut free_inside) = (0, 0);
+        for need in needs {
+            let zones = snapshot.zones.iter().rev().filter(|zone| need.node.is_none_or(|node| node == zone.node));
+            let ranges = zones.flat_map(|zone| ranges(zone, need.order));
+            let mut emptiable: Vec<Emptiable> = ranges.filter_map(|frames| content(snapshot, frames)).collect();
+            order(&mut emptiable);
+            emptiable.retain(|range| {
+                !taken.iter().any(|other| other.start < range.frames.end && range.frames.start < other.end)
+            });
+            let wanted = usize::try_from(need.count).ok().filter(|count| *count <= emptiable.len())?;
+            for range in emptiable.into_iter().take(wanted) {
+                (moved, free_inside) = (moved + range.movable, free_inside + range.free);
+                taken.push(range.frames);
+            }
+        }
+        (moved <= self.0.saturating_sub(free_inside)).then_some(moved)
+    }
+}
+
+/// The aligned ranges of an order in a zone.
+fn ranges(zone: &FoundZone, order: u32) -> impl Iterator<Item = Range<usize>> + use<> {
+    let frames = zone.frames();
+    let pages = 1usize.checked_shl(order).unwrap_or(usize::MAX);
+    let first = frames.start.checked_next_multiple_of(pages).unwrap_or(frames.end);
+    let starts = (first..frames.end).step_by(pages).take_while(move |start| frames.end - start >= pages);
+    starts.map(move |start| start..start + pages)
+}
+
+/// A range, if it holds nothing but users' pages and free ones.
+fn content(snapshot: &Snapshot, frames: Range<usize>) -> Option<Emptiable> {
+    let (mut movable, mut free) = (0, 0);
+    for pfn in frames.clone() {
+        match snapshot.frame(pfn).state() {
+            state if state.is_movable() => movable += 1,
+            state if state.is_free() => free += 1,
+            _ => return None,
+        }
+    }
+    Some(Emptiable { frames, movable, free })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks of 32 pages, above the largest order of 4: free; movable; with one page of slab; half movable; free.
+    fn host(low: u64) -> (Snapshot, Supply) {
+        let header = format!(
+            r#"{{"schema":"kontig.snapshot/1","host":{{"kernel":"6.12.9","page_size":4096,"block_order":4,"cpus":1,"pinned":0,"sysctls":[]}},"zones":[{{"node":0,"name":"Normal","start":0,"spanned":160,"present":160,"managed":160,"marks":[0,{low},0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0,0],"blocks":null}}]}}"#
+        );
+        let text =
+            format!("{header}\n0 M F16 *2\n20 M a16 *2\n40 M s1 F15\n50 M F16\n60 M a16\n70 M F16\n80 M F16 *2\n");
+        let snapshot = Snapshot::parse(&text).expect("a snapshot");
+        let supply = Supply::of_snapshot(&snapshot, &[5]);
+        (snapshot, supply)
+    }
+
+    fn need(count: u64, order: u32) -> Need {
+        Need { count, order, node: None, unmovable: false }
+    }
+
+    #[test]
+    fn ranges_without_obstacles_are_emptied_in_the_order_of_addresses() {
+        let (snapshot, now) = host(0);
+        let moved = |count| emptied(&snapshot, &now, &[need(count, 5)]).map(|of| (of.pages_moved, of.at_least));
+        assert_eq!([moved(1), moved(2), moved(3)], [Some((0, 0)), Some((32, 0)), Some((48, 16))]);
+        assert_eq!(moved(4), None, "31 free pages are left for 48 that are to be moved");
+        assert_eq!(moved(5), None, "one holds a page of slab");
+    }
+
+    #[test]
+    fn what_is_moved_needs_room_above_the_low_mark() {
+        let (snapshot, now) = host(50);
+        let other = Emptied { pages_moved: 0, at_least: 0 };
+        assert_eq!(emptied(&snapshot, &now, &[need(2, 5)]), Some(other), "not the first two, but two that are free");
+        assert_eq!(emptied(&snapshot, &now, &[need(3, 5)]), None);
+    }
+
+    #[test]
+    fn smaller_needs_are_not_met_by_it() {
+        let (snapshot, now) = host(0);
+        assert_eq!(emptied(&snapshot, &now, &[need(1, 3)]), None);
+        assert!(emptied(&snapshot, &now, &[need(1, 5), need(1, 0)]).is_none(), "the lists of this host are empty");
+    }
+}

@@ -1,0 +1,45 @@
+//! Doing it quickly: what others allocate while pages are moved undoes it.
+//!
+//! A page that compaction frees is the first that its CPU hands out again, and a block with one new page in it is none. On a host with
+//! fourteen tasks for two CPUs, 236,000 moved pages made 402 huge pages in 6.4 s; at the highest priority 189,000 made 500 in
+//! 0.7 s. The CPU is not free for others meanwhile, which is what it takes.
+
+use rustix::process::{getpriority_process, setpriority_process};
+
+/// The highest priority there is without being a real-time task, for which the kernel's own workers would have to wait.
+const HIGHEST: i32 = -20;
+
+/// This thread, and what it starts, goes first, as long as this value lives.
+pub struct Hurry {
+    /// What the priority was; `None` where it was not changed.
+    was: Option<i32>,
+}
+
+impl Hurry {
+    /// Goes first from now on, if that is permitted.
+    pub fn up() -> Hurry {
+        let was = getpriority_process(None).ok();
+        Hurry { was: was.filter(|_| setpriority_process(None, HIGHEST).is_ok()) }
+    }
+}
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        // Who may raise a priority may lower it.
+        let _ = self.was.map(|was| setpriority_process(None, was));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_priority_is_as_it_was_afterwards() {
+        let before = getpriority_process(None);
+        let hurry = Hurry::up();
+        assert!(hurry.was.is_none() || getpriority_process(None) == Ok(HIGHEST));
+        drop(hurry);
+        assert_eq!(getpriority_process(None), before);
+    }
+}

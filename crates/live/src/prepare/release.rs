@@ -1,0 +1,58 @@
+//! What CPUs keep on lists of their own, given back to the free lists.
+//!
+//! From Linux 6.7 on such a list may hold a sixteenth of a zone and more, in single pages: after somebody has freed a lot of memory,
+//! hundreds of MiB lie there. No free block forms around them, and what compaction frees goes to them as well: on 6.18 a whole pass
+//! over 43,000 pages left a hundred pageblocks of which nothing was in use and none was a free block. So their limit
+//! (`vm.percpu_pagelist_high_fraction`) is set to the least there is while pages are moved; and since a list that nothing is freed to
+//! shrinks only once a second, by an eighth or 2,016 pages, `vm.stat_refresh` is read, which has every CPU do that second's work at
+//! once.
+
+use crate::error::ReadError;
+use crate::roots::{self, Roots};
+use crate::snapshot::take::parse;
+use kontig_procfs::ZoneInfo;
+use std::path::{Path, PathBuf};
+
+/// The setting that says which part of a zone the lists may hold; from Linux 5.14 on.
+pub fn limit(roots: &Roots) -> PathBuf {
+    roots.proc("sys/vm/percpu_pagelist_high_fraction")
+}
+
+/// The smallest part there is: lists hold four batches then.
+pub const LEAST: &str = "2147483647";
+
+/// The file that, when it is read, has each CPU do what it does once a second. Root's to read; from Linux 4.7 on.
+pub fn refresh(roots: &Roots) -> PathBuf {
+    roots.proc("sys/vm/stat_refresh")
+}
+
+/// Times the lists shrink at most: a list of a terabyte's sixteenth takes longer, and whoever has that is not in a hurry.
+const ROUNDS: u32 = 256;
+/// Rounds in a row without gain after which that was it: others go on freeing meanwhile.
+const IDLE_ROUNDS: u32 = 3;
+
+/// Shrinks the lists until they do not get shorter; `stop` ends it early. The pages given back.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn all(roots: &Roots, path: &Path, stop: impl Fn() -> bool) -> Result<u64, ReadError> {
+    let before = cached(roots)?;
+    let (mut least, mut idle) = (before, 0);
+    for _ in 0..ROUNDS {
+        if idle == IDLE_ROUNDS || stop() {
+            break;
+        }
+        roots::read(path)?;
+        let now = cached(roots)?;
+        idle = if now < least { 0 } else { idle + 1 };
+        least = least.min(now);
+    }
+    Ok(before - least)
+}
+
+/// Free pages on CPUs' lists.
+fn cached(roots: &Roots) -> Result<u64, ReadError> {
+    let zones = parse(roots, "zoneinfo", ZoneInfo::parse)?;
+    let sets = zones.zones.iter().filter_map(|z| z.populated.as_ref()).flat_map(|p| &p.cpus);
+    Ok(sets.filter_map(|set| set.lists.get("count")).sum())
+}
