@@ -3,6 +3,7 @@
 use super::{FoundZone, Frame, Host, Snapshot, infer};
 use crate::error::ReadError;
 use crate::frame::{State, is_tail};
+use crate::host::buddyinfo;
 use crate::iomem::IoMem;
 use crate::page_words::PageWords;
 use crate::roots::Roots;
@@ -20,7 +21,7 @@ impl Snapshot {
         let zone_info = parse(roots, "zoneinfo", ZoneInfo::parse)?;
         let mut frames = read_frames(roots, nr_frames(&zone_info))?;
         let io = IoMem::read(roots)?;
-        let buddy = parse(roots, "buddyinfo", BuddyInfo::parse)?;
+        let buddy = buddyinfo(roots)?;
         let page_types = parse(roots, "pagetypeinfo", PageTypeInfo::parse).ok();
         let vmstat = parse(roots, "vmstat", VmStat::parse)?;
         let later = parse(roots, "zoneinfo", ZoneInfo::parse)?;
@@ -30,6 +31,7 @@ impl Snapshot {
         for (zone, later) in zones.iter_mut().zip(found_zones(&later, &buddy, None)) {
             zone.cached = zone.cached.max(later.cached);
         }
+        possible(roots, &zones)?;
         let block_order = page_types.and_then(|p| p.nodes.first().map(|n| n.block_order)).unwrap_or(9) as u8;
         let pages_per_block = 1usize << block_order;
         infer::compound_pages(&mut frames, usize::from(block_order));
@@ -69,6 +71,12 @@ pub(crate) fn found_zones(zones: &ZoneInfo, buddy: &BuddyInfo, types: Option<&Pa
     let mut found: Vec<FoundZone> = populated.map(|z| found_zone(z, zones, buddy, types)).collect();
     found.sort_by_key(|z| z.start);
     found
+}
+
+/// What the zones' files say, together, must be possible.
+pub(crate) fn possible(roots: &Roots, zones: &[FoundZone]) -> Result<(), ReadError> {
+    let each = |zone: &FoundZone| zone.check().map_err(|why| ReadError::malformed(&roots.proc("zoneinfo"), 0, why));
+    zones.iter().try_for_each(each)
 }
 
 /// One more than the last frame of any zone.
