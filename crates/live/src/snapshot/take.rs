@@ -19,7 +19,10 @@ impl Snapshot {
     /// The first file that cannot be read: `/proc/kpageflags` needs root.
     pub fn take(roots: &Roots, page_size: u64) -> Result<Snapshot, ReadError> {
         let zone_info = parse(roots, "zoneinfo", ZoneInfo::parse)?;
-        let mut frames = read_frames(roots, nr_frames(&zone_info))?;
+        let spans = found_zones(&zone_info, &BuddyInfo::default(), None);
+        // Before room is made for so many frames.
+        possible(roots, &spans)?;
+        let mut frames = read_frames(roots, spans.iter().map(|z| z.start + z.spanned).max().unwrap_or(0))?;
         let io = IoMem::read(roots)?;
         let buddy = buddyinfo(roots)?;
         let page_types = parse(roots, "pagetypeinfo", PageTypeInfo::parse).ok();
@@ -77,12 +80,6 @@ pub(crate) fn found_zones(zones: &ZoneInfo, buddy: &BuddyInfo, types: Option<&Pa
 pub(crate) fn possible(roots: &Roots, zones: &[FoundZone]) -> Result<(), ReadError> {
     let each = |zone: &FoundZone| zone.check().map_err(|why| ReadError::malformed(&roots.proc("zoneinfo"), 0, why));
     zones.iter().try_for_each(each)
-}
-
-/// One more than the last frame of any zone.
-fn nr_frames(zones: &ZoneInfo) -> u64 {
-    let end = |z: &Zone| z.populated.as_ref()?.last.get("start_pfn")?.checked_add(z.sizes.get("spanned")?);
-    zones.zones.iter().filter_map(end).max().unwrap_or(0)
 }
 
 pub(crate) fn parse<T>(
