@@ -191,6 +191,8 @@ static void phase(const char *name)
 		send(name, whats[i]);
 	snprintf(line, sizeof(line), "extfrag %s", name);
 	command(line);
+	snprintf(line, sizeof(line), "daemons %s", name);
+	command(line);
 	since = now(CLOCK_MONOTONIC);
 	cpu_since = now(CLOCK_PROCESS_CPUTIME_ID);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The observed node's daemons, kswapd and kcompactd: they run as soon as they are woken, and whoever wakes them waits
- * until they have finished. Otherwise the scheduler's arithmetic would say when they run.
+ * until they have finished. Otherwise the scheduler's arithmetic would say when they run. A guest's daemons run as they like;
+ * the time they have had is told.
  */
 #include <linux/delay.h>
 #include <linux/mmzone.h>
@@ -50,4 +51,16 @@ void daemons_sleep(void)
 		msleep(NAP_MS);
 		daemons_finish();
 	} while (daemons_have_run(&since));
+}
+
+/* A line each: ns that a guest's daemons have been on the CPU. */
+int daemons_send(const char *name)
+{
+	static char text[128];
+	struct buffer b = { .bytes = text, .size = sizeof(text) };
+	pg_data_t *node = NODE_DATA(0);
+
+	put(&b, "kswapd %llu\n", node->kswapd->se.sum_exec_runtime);
+	put(&b, "kcompactd %llu\n", node->kcompactd->se.sum_exec_runtime);
+	return send_buffer(name, ".daemons", &b);
 }

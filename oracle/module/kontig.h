@@ -126,6 +126,8 @@ void daemons_finish(void);
 void daemons_sleep(void);
 /* Whether one has run since this was asked last. */
 bool daemons_have_run(unsigned long *since);
+/* What time a guest's have had. */
+int daemons_send(const char *name);
 
 /* trace.c */
 int trace_load(const char *path);

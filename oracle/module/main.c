@@ -66,6 +66,8 @@ static int obey(char *line)
 		return disk_add(first, at, mib);
 	if (!strcmp(what, "extfrag"))
 		return first ? extfrag_send(first) : extfrag_count();
+	if (!strcmp(what, "daemons") && first)
+		return daemons_send(first);
 	if (!strcmp(what, "end")) {
 		send_end();
 		return 0;

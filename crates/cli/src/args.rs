@@ -19,7 +19,8 @@ pub const COSTS_OF_HOSTS: &str = "skylake-1s";
         what if?\n  \
         kontig profile diff 6.1 7.2                       what changed between two kernels, rule by rule\n\n\
         Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result \
-        differs; 5 more privilege is needed."
+        differs; of the commands about a host: 5 more privilege is needed; 4 compaction would make the blocks; 7 only dropping clean \
+        cache would; 6 nothing would; 8 it cannot be told; 9 they were foretold, but not there in the end."
 )]
 pub struct Cli {
     /// What to do.

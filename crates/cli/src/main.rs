@@ -91,11 +91,15 @@ fn say(text: &str) {
 
 /// Prints to standard output; a reader that has had enough (`| head`) is no error.
 fn print(text: &str) -> Result<(), LabError> {
+    print_while_read(text).map(drop)
+}
+
+/// Prints to standard output, and says whether somebody still reads it.
+fn print_while_read(text: &str) -> Result<bool, LabError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(kontig_lab::Failed::Write { path: "standard output".into(), reason: e.to_string() }.into())
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(kontig_lab::Failed::Write { path: "standard output".into(), reason: e.to_string() }.into()),
     }
 }

@@ -233,7 +233,7 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
     } else {
         let terminal = std::io::stdout().is_terminal();
         // What is not a terminal is as wide as it needs to be.
-        let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+        let width = crate::wrap::columns();
         let mut text = String::new();
         for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id) {
             for x in cases {

@@ -30,6 +30,7 @@ const MACHINES: &[(&str, &str)] = data![
     "machines/xeon-4g.toml",
     "machines/tiny-64m.toml",
     "machines/guest-512m.toml",
+    "machines/guest-2g.toml",
     "machines/haswell-2s-64g.toml",
 ];
 const EXPERIMENTS: &[(&str, &str)] = data![

@@ -10,15 +10,25 @@ use crate::error::{AskedWrongly, Failed, LabError};
 use boot::Booted;
 use kontig_mm::event::{Event, Listen};
 use kontig_mm::types::PAGEBLOCK_ORDER;
-use kontig_mm::{MachineSpec, Memory, Profile};
+use kontig_mm::{CpuId, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
 use kontig_procfs::{Counters, VmStat};
-use kontig_program::pattern::Step;
-use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
+use kontig_program::pattern::{Named, Step};
+use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Process, Program, Region, Value};
 use kontig_sim::{CostModel, Machine, MachineFile, TaskId};
 use kontig_workload::pattern::{Player, file_name};
+use std::collections::BTreeMap;
 
-/// The machine's file.
-pub const MACHINE: &str = "guest-512m";
+/// The file of the machine that a pattern is for.
+pub fn machine_of(pattern: &Named) -> &'static str {
+    if pattern.memory_pages > SMALL_PAGES { "guest-2g" } else { "guest-512m" }
+}
+
+/// 512 MiB.
+const SMALL_PAGES: u32 = 512 << 8;
+/// The file whose pages were changed before the pattern: on the disk with the files, with a number that no pattern's has.
+const AT_FIRST: FileName = FileName::new(0, u64::MAX);
+/// The machine's first process, which has what was there before the pattern.
+const RESTING: Process = Process::new(0);
 /// ns until what was there before the pattern rests.
 const FIRST_NS: u64 = 1_000_000_000;
 /// ns between two looks at the process.
@@ -37,15 +47,25 @@ pub struct Counted {
     pub took_ns: u64,
 }
 
-/// Plays the steps on the machine, with the rules of the profile.
+/// Plays the steps on the machine, with the rules of the profile and these sysctls.
 ///
 /// # Errors
 /// If the machine cannot be, or the run cannot go on.
-pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<Step>) -> Result<Vec<Counted>, LabError> {
+pub fn play(
+    file: &MachineFile,
+    booted: &Booted,
+    profile: Profile,
+    sysctls: &BTreeMap<String, String>,
+    steps: Vec<Step>,
+) -> Result<Vec<Counted>, LabError> {
     let asked = |reason: String| AskedWrongly::Contradictory { path: file.name.clone(), reason };
     let failed = |reason: String| LabError::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
     let spec = MachineSpec { cpus: file.cpus, zones: booted.specs(), thp: file.thp, lru: true };
     let memory = Memory::in_use(&spec, profile, &booted.in_use()).map_err(|e| asked(e.to_string()))?;
+    let mut memory = memory;
+    for (name, value) in sysctls {
+        memory.sysctl_write(name, value).map_err(|e| asked(e.to_string()))?;
+    }
     let mut m = Machine::new(memory, CostModel::new(&file.costs));
     m.attach_disks(file).map_err(|wrong| asked(wrong.reason))?;
     for step in &steps {
@@ -57,6 +77,7 @@ pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<St
     }
     m.spawn(Box::new(Resting::new(booted)), Placement::Cpu(0));
     m.run(FIRST_NS, None).map_err(|e| failed(e.to_string()))?;
+    activate(m.memory_mut(), booted.active_anon);
     m.memory_mut().trace().listen(Listen::EXTFRAG);
     let player = m.spawn(Box::new(Player::new(steps)), Placement::Cpu(0));
     let mut events = [0; 3];
@@ -66,7 +87,7 @@ pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<St
         let stop = m.run(now + LOOK_NS, Some(player)).map_err(|e| failed(e.to_string()))?;
         count(&mut m, &mut events);
         if let Some((phase, took_ns)) = phase_of(&mut m, player) {
-            all.push(Counted { phase, counters: counters(&m, &events), took_ns });
+            all.push(Counted { phase, counters: counters(&m, booted, &events), took_ns });
         }
         if stop == kontig_sim::Stop::ProgramDone {
             return Ok(all);
@@ -77,11 +98,37 @@ pub fn play(file: &MachineFile, booted: &Booted, profile: Profile, steps: Vec<St
     }
 }
 
-/// What is counted: by the machine and its engine, and of the tracepoint.
-fn counters(m: &Machine, events: &[u64; 3]) -> Counters {
+/// Has the oldest pages on the list of inactive ones be active.
+fn activate(memory: &mut Memory, pages: u32) {
+    let cpu = CpuId::new(0);
+    memory.lru_add_drain(cpu);
+    let lists = memory.lru().of_node(NodeId::new(0));
+    let oldest: Vec<Pfn> = lists.list(LruList::InactiveAnon).collect();
+    for pfn in oldest.into_iter().rev().take(pages as usize) {
+        memory.mark_accessed(cpu, pfn);
+        memory.mark_accessed(cpu, pfn);
+    }
+    memory.lru_add_drain(cpu);
+}
+
+/// What is counted: by the machine and its engine, and of the tracepoint. What the kernel had at first counts as that: slabs,
+/// and of the resting process's memory what was a file system's.
+fn counters(m: &Machine, booted: &Booted, events: &[u64; 3]) -> Counters {
     let engine = VmStat::counted(m.memory());
     let names = VmStat::of(m.memory());
-    let known = names.0.names().filter_map(|name| Some((name, m.counter(name).or_else(|| engine.get(name))?)));
+    let shmem = m.rss(RESTING).unwrap_or(0).min(u64::from(booted.shmem));
+    let at_first = |name: &str| match name {
+        "nr_slab_reclaimable" => booted.slabs[0] as i64,
+        "nr_slab_unreclaimable" => booted.slabs[1] as i64,
+        "nr_anon_pages" => -(shmem as i64),
+        "nr_file_pages" => shmem as i64,
+        _ => 0,
+    };
+    let count = |name| match name {
+        "nr_shmem" => Some(shmem),
+        _ => m.counter(name).or_else(|| engine.get(name))?.checked_add_signed(at_first(name)),
+    };
+    let known = names.0.names().filter_map(|name| Some((name, count(name)?)));
     let of_tracepoint = ["extfrag", "extfrag_small", "extfrag_pageblock"].into_iter().zip(*events);
     known.chain(of_tracepoint).map(|(name, n)| (name.to_string(), n)).collect()
 }
@@ -111,10 +158,13 @@ struct Resting {
     /// What it does, the last first.
     todo: Vec<Doing>,
     at: Option<Region>,
+    file: Option<OpenFile>,
 }
 
 #[derive(Clone)]
 enum Doing {
+    Open,
+    Write(u32),
     Map(u32),
     Touch,
     Unmap,
@@ -122,26 +172,34 @@ enum Doing {
 
 impl Resting {
     fn new(booted: &Booted) -> Resting {
-        let all = [Doing::Map(booted.anon), Doing::Touch, Doing::Map(booted.on_cpus), Doing::Touch, Doing::Unmap];
-        let todo = match (booted.anon, booted.on_cpus) {
-            (0, 0) => &all[..0],
-            (0, _) => &all[2..],
-            (_, 0) => &all[..2],
-            _ => &all,
-        };
-        Resting { todo: todo.iter().rev().cloned().collect(), at: None }
+        let mut todo = Vec::new();
+        if booted.dirty > 0 {
+            todo.extend([Doing::Open, Doing::Write(booted.dirty)]);
+        }
+        if booted.anon > 0 {
+            todo.extend([Doing::Map(booted.anon), Doing::Touch]);
+        }
+        if booted.on_cpus > 0 {
+            todo.extend([Doing::Map(booted.on_cpus), Doing::Touch, Doing::Unmap]);
+        }
+        todo.reverse();
+        Resting { todo, at: None, file: None }
     }
 }
 
 impl Program for Resting {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
-        if let Some(Value::Region(region)) = done.last().map(|outcome| outcome.value) {
-            self.at = Some(region);
+        match done.last().map(|outcome| outcome.value) {
+            Some(Value::Region(region)) => self.at = Some(region),
+            Some(Value::File(file)) => self.file = Some(file),
+            _ => {}
         }
-        todo.push(match (self.todo.pop(), self.at) {
-            (Some(Doing::Map(pages)), _) => Op::Mmap { pages },
-            (Some(Doing::Touch), Some(region)) => Op::Touch(region),
-            (Some(Doing::Unmap), Some(region)) => Op::Munmap(region),
+        todo.push(match (self.todo.pop(), self.at, self.file) {
+            (Some(Doing::Open), ..) => Op::Open { name: AT_FIRST, create: true },
+            (Some(Doing::Write(pages)), _, Some(file)) => Op::Write { file, first: 0, pages },
+            (Some(Doing::Map(pages)), ..) => Op::Mmap { pages },
+            (Some(Doing::Touch), Some(region), _) => Op::Touch(region),
+            (Some(Doing::Unmap), Some(region), _) => Op::Munmap(region),
             _ => Op::Sleep(LONGEST_NS),
         });
     }

@@ -5,7 +5,7 @@
 //! written to. The run ends when the needs are met. What it counts until then is the prediction:
 //! pages to be moved, and seconds by the costs of [`COSTS`]. A prediction is as good as what is known; [`Confidence`] says what was not.
 
-use crate::contiguous::emptied;
+use crate::contiguous::{Emptied, emptied};
 use crate::frame::State;
 use crate::need::{Ladder, Need};
 use crate::obstacles::Obstacles;
@@ -54,6 +54,8 @@ pub struct Prediction {
     pub nodes: Vec<u32>,
     /// Pages that are moved.
     pub pages_moved: u64,
+    /// Where that depends on which ranges the kernel finds that it can empty: those of the ranges with the fewest.
+    pub pages_moved_at_least: Option<u64>,
     /// Seconds that takes on a CPU of its own; writing what is dirty comes on top.
     pub seconds: f64,
     /// Nothing of it is compaction: the kernel empties ranges when a pool of huge pages of that size is filled.
@@ -82,6 +84,8 @@ pub struct Check {
     pub schema: &'static str,
     /// What came of it.
     pub verdict: Verdict,
+    /// The size of a page of the host, bytes.
+    pub page_bytes: u64,
     /// The needs, of each ladder the rung that was chosen.
     pub needs: Vec<Asked>,
     /// What it takes; nothing where the needs are met or cannot be.
@@ -195,11 +199,12 @@ impl Check {
         if let Some(needs) = choices.iter().find(|needs| now.meets(needs)) {
             return Check { verdict: Verdict::Met, ..new(needs) };
         }
-        let emptied = |needs: &Vec<Need>| Some((needs.clone(), emptied(snapshot, &now, needs)?.pages_moved));
-        if let Some((needs, pages_moved)) = choices.iter().find_map(emptied) {
+        let emptied = |needs: &Vec<Need>| Some((needs.clone(), emptied(snapshot, &now, needs)?));
+        if let Some((needs, Emptied { pages_moved, at_least })) = choices.iter().find_map(emptied) {
             let prediction = Prediction {
                 nodes: Vec::new(),
                 pages_moved,
+                pages_moved_at_least: Some(at_least),
                 seconds: pages_moved as f64 * COSTS.moved / 1e9,
                 by_filling_a_pool: true,
                 dropped_bytes: 0,
@@ -240,6 +245,7 @@ impl Check {
         Check {
             schema: SCHEMA,
             verdict: Verdict::Unknown,
+            page_bytes: page_size,
             needs: needs.iter().zip(supply.obtainable(needs)).map(asked).collect(),
             prediction: None,
             at_most: None,
@@ -272,6 +278,7 @@ fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mu
     let mut prediction = Prediction {
         nodes: Vec::new(),
         pages_moved: 0,
+        pages_moved_at_least: None,
         seconds: 0.0,
         by_filling_a_pool: false,
         dropped_bytes: dropped * snapshot.host.page_size,

@@ -2,8 +2,9 @@
 //! is filled, by emptying an aligned range of memory (`alloc_contig_pages`).
 //!
 //! The rule is the kernel's: zones from the highest down, in each the ranges by address; a range is taken if nothing in it is anything but
-//! free or a user's page, and what is moved out of it finds room elsewhere. Compaction makes no such block. Moved pages may go to a range that
-//! is emptied next, and are moved again then: what is foretold is the least.
+//! free or a user's page, and what is moved out of it finds room elsewhere. Compaction makes no such block. A range in which a page is
+//! on its way somewhere for a moment is passed over, the sooner the more pages it has, which nobody can foretell: so the least that any
+//! choice of ranges moves is told, too.
 
 use crate::frame::State;
 use crate::need::Need;
@@ -14,8 +15,10 @@ use std::ops::Range;
 /// What it takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Emptied {
-    /// Pages that are moved out of the ranges, at least.
+    /// Pages that are moved out of the first ranges.
     pub pages_moved: u64,
+    /// Pages that are moved out of those with the fewest.
+    pub at_least: u64,
 }
 
 /// What it takes to meet these needs by filling pools; `None` if none of them is of such a size, or that does not meet them all.
@@ -29,33 +32,55 @@ pub fn emptied(snapshot: &Snapshot, now: &Supply, needs: &[Need]) -> Option<Empt
     }
     // Who may take from anywhere waits for those who may not.
     large.sort_by_key(|need| (std::cmp::Reverse(need.order), need.node.is_none()));
-    let mut taken: Vec<Range<usize>> = Vec::new();
-    let (mut moved, mut free_inside) = (0, 0);
-    for need in large {
-        let mut left = need.count;
-        let zones = snapshot.zones.iter().rev().filter(|zone| need.node.is_none_or(|node| node == zone.node));
-        for range in zones.flat_map(|zone| ranges(zone, need.order)) {
-            if left == 0 {
-                break;
-            }
-            if taken.iter().any(|other| other.start < range.end && range.start < other.end) {
-                continue;
-            }
-            let Some((movable, free)) = content(snapshot, &range) else { continue };
-            (moved, free_inside, left) = (moved + movable, free_inside + free, left - 1);
-            taken.push(range);
-        }
-        if left > 0 {
-            return None;
-        }
+    let room = Room::of(snapshot);
+    let first = room.moved(snapshot, &large, |_| {});
+    let fewest = room.moved(snapshot, &large, |ranges| ranges.sort_by_key(|range| range.movable));
+    // Where the first ranges leave no room for what is in them, others may.
+    let at_least = fewest.or(first)?;
+    Some(Emptied { pages_moved: first.unwrap_or(at_least), at_least })
+}
+
+/// Pages that are free above the low marks.
+struct Room(u64);
+
+/// A range that can be emptied.
+struct Emptiable {
+    frames: Range<usize>,
+    movable: u64,
+    free: u64,
+}
+
+impl Room {
+    fn of(snapshot: &Snapshot) -> Room {
+        let free = |zone: &FoundZone| {
+            let census = snapshot.census(zone.frames());
+            census[State::Free as usize] + census[State::Cached as usize]
+        };
+        let kept: u64 = snapshot.zones.iter().map(|zone| zone.marks[1] + zone.boost).sum();
+        Room(snapshot.zones.iter().map(free).sum::<u64>().saturating_sub(kept))
     }
-    let free = |zone: &FoundZone| {
-        let census = snapshot.census(zone.frames());
-        census[State::Free as usize] + census[State::Cached as usize]
-    };
-    let kept: u64 = snapshot.zones.iter().map(|zone| zone.marks[1] + zone.boost).sum();
-    let free_elsewhere = snapshot.zones.iter().map(free).sum::<u64>().saturating_sub(free_inside + kept);
-    (moved <= free_elsewhere).then_some(Emptied { pages_moved: moved })
+
+    /// Pages that are moved if the needs' ranges are taken in this order; `None` if there are not enough, or there is no room for
+    /// what is in them.
+    fn moved(&self, snapshot: &Snapshot, needs: &[Need], order: impl Fn(&mut Vec<Emptiable>)) -> Option<u64> {
+        let mut taken: Vec<Range<usize>> = Vec::new();
+        let (mut moved, mut free_inside) = (0, 0);
+        for need in needs {
+            let zones = snapshot.zones.iter().rev().filter(|zone| need.node.is_none_or(|node| node == zone.node));
+            let ranges = zones.flat_map(|zone| ranges(zone, need.order));
+            let mut emptiable: Vec<Emptiable> = ranges.filter_map(|frames| content(snapshot, frames)).collect();
+            order(&mut emptiable);
+            emptiable.retain(|range| {
+                !taken.iter().any(|other| other.start < range.frames.end && range.frames.start < other.end)
+            });
+            let wanted = usize::try_from(need.count).ok().filter(|count| *count <= emptiable.len())?;
+            for range in emptiable.into_iter().take(wanted) {
+                (moved, free_inside) = (moved + range.movable, free_inside + range.free);
+                taken.push(range.frames);
+            }
+        }
+        (moved <= self.0.saturating_sub(free_inside)).then_some(moved)
+    }
 }
 
 /// The aligned ranges of an order in a zone.
@@ -67,17 +92,17 @@ fn ranges(zone: &FoundZone, order: u32) -> impl Iterator<Item = Range<usize>> + 
     starts.map(move |start| start..start + pages)
 }
 
-/// Users' pages and free ones of a range that holds nothing else.
-fn content(snapshot: &Snapshot, range: &Range<usize>) -> Option<(u64, u64)> {
+/// A range, if it holds nothing but users' pages and free ones.
+fn content(snapshot: &Snapshot, frames: Range<usize>) -> Option<Emptiable> {
     let (mut movable, mut free) = (0, 0);
-    for pfn in range.clone() {
+    for pfn in frames.clone() {
         match snapshot.frame(pfn).state() {
             state if state.is_movable() => movable += 1,
             state if state.is_free() => free += 1,
             _ => return None,
         }
     }
-    Some((movable, free))
+    Some(Emptiable { frames, movable, free })
 }
 
 #[cfg(test)]
@@ -103,8 +128,8 @@ mod tests {
     #[test]
     fn ranges_without_obstacles_are_emptied_in_the_order_of_addresses() {
         let (snapshot, now) = host(0);
-        let moved = |count| emptied(&snapshot, &now, &[need(count, 5)]).map(|emptied| emptied.pages_moved);
-        assert_eq!([moved(1), moved(2), moved(3)], [Some(0), Some(32), Some(48)]);
+        let moved = |count| emptied(&snapshot, &now, &[need(count, 5)]).map(|of| (of.pages_moved, of.at_least));
+        assert_eq!([moved(1), moved(2), moved(3)], [Some((0, 0)), Some((32, 0)), Some((48, 16))]);
         assert_eq!(moved(4), None, "31 free pages are left for 48 that are to be moved");
         assert_eq!(moved(5), None, "one holds a page of slab");
     }
@@ -112,7 +137,9 @@ mod tests {
     #[test]
     fn what_is_moved_needs_room_above_the_low_mark() {
         let (snapshot, now) = host(50);
-        assert_eq!(emptied(&snapshot, &now, &[need(2, 5)]), None);
+        let other = Emptied { pages_moved: 0, at_least: 0 };
+        assert_eq!(emptied(&snapshot, &now, &[need(2, 5)]), Some(other), "not the first two, but two that are free");
+        assert_eq!(emptied(&snapshot, &now, &[need(3, 5)]), None);
     }
 
     #[test]

@@ -189,7 +189,8 @@ impl Memory {
         };
         memory.build_zonelists();
         memory.shared.tunables.min_free_kbytes = memory.default_min_free_kbytes(spec.thp);
-        crate::sysctl::at_boot(&mut memory.shared.tunables, &memory.shared.profile);
+        let managed = memory.zones.iter().map(|z| z.managed).sum();
+        crate::sysctl::at_boot(&mut memory.shared.tunables, &memory.shared.profile, managed);
         memory.shared.at_boot = memory.shared.tunables;
         memory.setup_watermarks();
         Ok(memory)

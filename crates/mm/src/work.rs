@@ -50,6 +50,8 @@ pub struct Work {
     pub tests: u64,
     /// Pages that left the LRU by reclaim, or were looked at for it.
     pub reclaim_scanned: u64,
+    /// Pages that reclaim passed over, because freeing them would not have helped.
+    pub reclaim_skipped: u64,
 }
 
 macro_rules! work_fields {
@@ -74,14 +76,15 @@ macro_rules! work_fields {
             drains,
             reset_sampled,
             tests,
-            reclaim_scanned
+            reclaim_scanned,
+            reclaim_skipped
         )
     };
 }
 
 impl Work {
     /// Each count with its name.
-    pub fn fields(&self) -> [(&'static str, u64); 20] {
+    pub fn fields(&self) -> [(&'static str, u64); 21] {
         macro_rules! list { ($($f:ident),*) => { [$((stringify!($f), self.$f)),*] }; }
         work_fields!(list)
     }

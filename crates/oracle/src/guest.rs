@@ -14,6 +14,7 @@ use kontig_mm::{MigrateType, ZoneSpec, ZoneType};
 use kontig_procfs::zoneinfo::Zone;
 use kontig_procfs::{Counters, PageTypeInfo, VmStat, ZoneInfo};
 use kontig_program::pattern::{self, NAMED, Named};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What an experiment's name begins with, before the pattern's.
@@ -33,6 +34,8 @@ pub struct Guest {
     pub pattern: String,
     /// The seed of its steps.
     pub seed: u64,
+    /// What was set before.
+    pub sysctls: BTreeMap<String, String>,
     /// What was counted, phase by phase.
     pub states: Vec<State>,
     /// The zones when counting began.
@@ -111,7 +114,9 @@ impl Guest {
             states.push(State { phase: phase.into(), counters, took_ns });
         }
         let (series, version, pattern) = (about.series, about.version, pattern.name.into());
-        Ok(Guest { series, version, pattern, seed, states, zones })
+        let text = |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        let sysctls = about.sysctls.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        Ok(Guest { series, version, pattern, seed, sysctls, states, zones })
     }
 }
 

@@ -8,7 +8,7 @@
 
 mod named;
 
-pub use named::{MEMORY_PAGES, NAMED, Named, SWAP_PAGES};
+pub use named::{NAMED, Named, SWAP_PAGES};
 use std::fmt;
 
 /// A file of a pattern, by a number below 16.

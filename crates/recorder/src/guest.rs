@@ -9,7 +9,7 @@ use super::experiment::{Asked, Plan};
 use super::kernel::Series;
 use super::qemu::Board;
 use kontig_oracle::guest::PREFIX;
-use kontig_program::pattern::{self, MEMORY_PAGES, Named, SWAP_PAGES, Step};
+use kontig_program::pattern::{self, Named, SWAP_PAGES, Step};
 
 /// The script, and what it executes.
 pub(super) const SCRIPT: &str = "guest";
@@ -17,7 +17,7 @@ const STEPS: &str = "steps.txt";
 /// Everything that was sent, one text after the other.
 const STATES: &str = "states.txt";
 /// What is sent at each phase.
-const KINDS: [&str; 7] = ["clock", "vmstat", "zoneinfo", "buddyinfo", "pagetypeinfo", "meminfo", "extfrag"];
+const KINDS: [&str; 8] = ["clock", "vmstat", "zoneinfo", "buddyinfo", "pagetypeinfo", "meminfo", "extfrag", "daemons"];
 /// The disk with the files, in MiB: room for the largest file and what the file system keeps of it.
 const FILES_MIB: u32 = 1280;
 /// A disk lies behind the memory of the kernel, from here on.
@@ -57,7 +57,7 @@ impl Plan {
             usual: &[],
             trace: None,
             events: false,
-            board: Board::Guest { memory_mib: MEMORY_PAGES >> 8, disks_mib: FILES_MIB + SWAP_MIB },
+            board: Board::Guest { memory_mib: pattern.memory_pages >> 8, disks_mib: FILES_MIB + SWAP_MIB },
             reclaim: None,
             guest: Some(guest),
             script: SCRIPT,
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(plan.folder_name(Series::V7_2), "7.2-guest-anon-seed3");
         let expected = plan.expected();
         assert_eq!(expected.len(), 5 * KINDS.len());
-        assert_eq!((expected[0].as_str(), expected[34].as_str()), ("start.clock", "unmapped.extfrag"));
+        assert_eq!((expected[0].as_str(), expected[39].as_str()), ("start.clock", "unmapped.daemons"));
         assert!(plan.parameters().contains("MODULE=guest=1\n"), "{}", plan.parameters());
     }
 

@@ -34,6 +34,11 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("runner", include_str!("../../../oracle/guest/runner.c")),
 ];
 
+/// The folder that a module names as the one it was built in. The kernel's build adds a file of its own (`kontig.mod.c`) with debug
+/// information; with the real folder's name the module would have another size wherever it is built, and that is one of the things
+/// that move what a guest's kernel allocates.
+const NAMED_FOLDER: &str = "/kontig";
+
 /// Lines of a failed build that are shown.
 const SHOWN_LINES: usize = 5;
 
@@ -55,7 +60,8 @@ pub(super) fn build(kernel: &Kernel, work: &Path, control: &Control<'_>) -> Resu
     control.check()?;
     let headers = kernel.build_folder().display().to_string();
     let modules = format!("M={}", site.inside);
-    site.run("the module", &["make", "-s", "-C", &headers, &modules, "modules"])?;
+    let flags = format!("KCFLAGS=-fdebug-prefix-map={}={NAMED_FOLDER}", site.inside);
+    site.run("the module", &["make", "-s", "-C", &headers, &modules, &flags, "modules"])?;
     control.check()?;
     for (name, _) in PROGRAMS {
         let program = format!("{}/{name}", site.inside);

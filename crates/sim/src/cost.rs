@@ -127,6 +127,8 @@ costs! {
         tests;
         /// A page looked at by reclaim.
         reclaim_scanned;
+        /// A page that reclaim passes over: it moves from the list's end to its head.
+        reclaim_skipped;
     }
     other {
         /// Entering and leaving the kernel for one system call.

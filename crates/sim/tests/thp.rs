@@ -2,7 +2,7 @@
 
 mod support;
 
-use kontig_mm::VmEvent;
+use kontig_mm::{CpuId, NodeId, Order, Request, VmEvent};
 use kontig_program::{Op, Region};
 use kontig_sim::Machine;
 use support::*;
@@ -72,6 +72,27 @@ fn huge_pages_are_for_everybody_or_for_those_who_ask_or_for_nobody() {
             assert_eq!(event(&p.m, VmEvent::ThpFaultFallback), 0, "where none is wanted none is missed");
         }
     }
+}
+
+#[test]
+fn the_table_that_is_put_by_is_asked_for_after_the_huge_page_and_wakes_kswapd_if_that_was_the_last() {
+    let settings = [("thp.enabled", "always"), ("thp.defrag", "never")];
+    let mut p = Prompt::new(machine_with(1, 16, linux("5.10"), &settings), 1);
+    let r = p.mmap(0, 512);
+    // With the huge page just the low mark is left: a page more is one too many.
+    loop {
+        let zone = &p.m.memory().zones()[0];
+        let beyond = zone.nr_free_pages_exact() - (zone.watermarks.low + 512);
+        let Some(order) = beyond.checked_ilog2() else { break };
+        let order = Order::new(order.min(9) as u8);
+        let request = Request::new(CpuId::new(0), NodeId::new(0), kontig_mm::Gfp::HIGHUSER_MOVABLE, order);
+        p.m.memory_mut().alloc(request).expect("there is more");
+    }
+    p.call(0, Op::Touch(part(r, 0, 1))).unwrap();
+    pass(&mut p.m, 100 * MS);
+    assert!(event(&p.m, VmEvent::ThpFaultAlloc) == 1 && event(&p.m, VmEvent::Pageoutrun) > 0);
+    p.call(0, Op::Munmap(r)).unwrap();
+    p.m.memory().check().unwrap();
 }
 
 #[test]

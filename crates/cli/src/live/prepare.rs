@@ -6,6 +6,7 @@ use super::not_read;
 use super::snapshot::page_size;
 use crate::Ending;
 use clap::Args;
+use kontig_lab::files::write_file;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::check::{Verdict, choices};
 use kontig_live::need::Need;
@@ -93,7 +94,14 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     };
     let time = Duration::from_secs(a.time);
     let orders = Orders { roots: &roots, journal: &journal, time, stop: &stop, writer: &writer };
-    let receipt = execute(plan, &needs, &orders).map_err(|e| failed("prepare", e.to_string()))?;
+    let receipt = match execute(plan, &needs, &orders) {
+        Ok(receipt) => receipt,
+        Err(e) if e.is_permission() => {
+            crate::say(&e.to_string());
+            return Ok(Ending::Unpermitted);
+        }
+        Err(e) => return Err(failed("prepare", e.to_string())),
+    };
     give(a, &receipt)?;
     if stop.load(Ordering::Relaxed) {
         return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
@@ -122,8 +130,7 @@ fn failed(run: &str, reason: String) -> LabError {
 fn give(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
     let json = format!("{:#}\n", serde_json::to_value(receipt).unwrap_or_default());
     if let Some(path) = &a.receipt {
-        std::fs::write(path, &json)
-            .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?;
+        write_file(path, json.as_bytes())?;
     }
     crate::print(&if a.json { json } else { text(receipt) })
 }

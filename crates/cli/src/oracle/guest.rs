@@ -6,11 +6,12 @@ mod page;
 use crate::Ending;
 use clap::Args;
 use kontig_lab::guest::boot::{Booted, BootedZone, OfType};
-use kontig_lab::guest::{Counted, MACHINE, play};
+use kontig_lab::guest::{Counted, machine_of, play};
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_oracle::guest::compare::{Row, Spread, Verdict, rows, times};
 use kontig_oracle::guest::{Guest, State, find};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What `--help` teaches.
@@ -20,7 +21,7 @@ pub const HELP: &str = "Examples:\n  \
     kontig oracle guest --no-lab                         the kernels' side alone\n  \
     kontig oracle guest --out docs/pressure.md           the page of the project, made anew\n  \
     kontig oracle record guest-anon --kernel 6.1 --seed 6 && kontig oracle guest recordings/6.1-guest-anon-seed6\n\n\
-    Each recording's steps are taken in the laboratory too, on machine guest-512m with the zones the kernel had, under the \
+    Each recording's steps are taken in the laboratory too, on machine guest-512m or guest-2g with the zones the kernel had, under the \
     profile of the kernel's series. A row has the mean over the seeds and, in brackets, the least and the most. Events are \
     counted from the first phase to the last; levels (nr_*) are averaged over the phases' ends. 'inside' is within 15 % of the \
     kernel's mean, for extfrag* within a factor of 2; how long phases take is shown \
@@ -36,7 +37,7 @@ pub struct GuestArgs {
     /// Folders of recordings (default: all under oracle/guest/recorded)
     #[arg(value_name = "DIR")]
     recordings: Vec<PathBuf>,
-    /// Only this pattern: file, anon, fork, mixed or costs
+    /// Only this pattern: file, anon, fork, mixed, costs or bursts
     #[arg(long, value_name = "NAME")]
     pattern: Option<String>,
     /// Only this kernel: 6.1 or 7.2
@@ -57,6 +58,7 @@ pub struct GuestArgs {
 struct Group {
     pattern: String,
     series: String,
+    sysctls: BTreeMap<String, String>,
     guests: Vec<Guest>,
     lab: Lab,
 }
@@ -91,10 +93,7 @@ pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
         return Ok(Ending::Done);
     }
     if args.json {
-        crate::print(&format!(
-            "{:#}\n",
-            json!({ "schema": "kontig.guest/1", "machine": MACHINE, "tables": documents })
-        ))?;
+        crate::print(&format!("{:#}\n", json!({ "schema": "kontig.guest/1", "tables": documents })))?;
     }
     Ok(Ending::Done)
 }
@@ -112,11 +111,12 @@ fn groups(args: &GuestArgs) -> Result<Vec<Group>, LabError> {
         if !wanted(&args.pattern, &guest.pattern) || !wanted(&args.kernel, &guest.series) {
             continue;
         }
-        match groups.iter_mut().find(|g| g.pattern == guest.pattern && g.series == guest.series) {
+        match groups.iter_mut().find(|g| g.holds(&guest)) {
             Some(group) => group.guests.push(guest),
             None => groups.push(Group {
                 pattern: guest.pattern.clone(),
                 series: guest.series.clone(),
+                sysctls: guest.sysctls.clone(),
                 guests: vec![guest],
                 lab: Lab::NotAsked,
             }),
@@ -138,12 +138,12 @@ fn folders(asked: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
 
 /// Every recording's steps, on the machine as its kernel had it.
 fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
-    let (machine, _) = kontig_lab::catalog::machine(MACHINE)?;
     let mut runs = Vec::new();
     for guest in guests {
         let Some(pattern) = find(&guest.pattern) else { continue };
+        let (machine, _) = kontig_lab::catalog::machine(machine_of(pattern))?;
         let profile = kontig_lab::catalog::profile(&guest.series)?;
-        match play(&machine, &booted(guest), profile, pattern.steps(guest.seed)) {
+        match play(&machine, &booted(guest), profile, &guest.sysctls, pattern.steps(guest.seed)) {
             Ok(counted) => runs.push(counted.into_iter().map(state).collect()),
             // What one pattern cannot do is said in its table; the others go on.
             Err(e @ LabError::Failed(_)) => return Ok(Lab::Failed(e.to_string())),
@@ -160,9 +160,15 @@ fn booted(guest: &Guest) -> Booted {
         BootedZone { spec: zone.spec.clone(), taken: zone.taken, types: zone.types.iter().map(of_type).collect() }
     };
     let sum = |of: fn(&kontig_oracle::guest::BootedZone) -> u64| guest.zones.iter().map(of).sum::<u64>() as u32;
+    let at_first = |name: &str| guest.states[0].counters.get(name).unwrap_or(0);
+    let anon = sum(|zone| zone.anon);
     Booted {
         zones: guest.zones.iter().map(zone).collect(),
-        anon: sum(|zone| zone.anon),
+        anon,
+        active_anon: at_first("nr_active_anon") as u32,
+        shmem: (at_first("nr_shmem") as u32).min(anon),
+        dirty: (at_first("nr_inactive_file") + at_first("nr_active_file")) as u32,
+        slabs: [at_first("nr_slab_reclaimable"), at_first("nr_slab_unreclaimable")],
         on_cpus: sum(|zone| zone.on_cpus),
     }
 }
@@ -172,6 +178,21 @@ fn state(counted: Counted) -> State {
 }
 
 impl Group {
+    /// Whether a recording differs from those of the group by its seed alone.
+    fn holds(&self, guest: &Guest) -> bool {
+        (&self.pattern, &self.series, &self.sysctls) == (&guest.pattern, &guest.series, &guest.sysctls)
+    }
+
+    /// The machine in the laboratory.
+    fn machine(&self) -> &'static str {
+        find(&self.pattern).map_or("", machine_of)
+    }
+
+    /// What was set, after a comma; nothing if nothing was.
+    fn settings(&self) -> String {
+        self.sysctls.iter().map(|(name, value)| format!(", {name} = {value}")).collect()
+    }
+
     /// Both sides: a run for each seed.
     fn runs(&self) -> (Vec<&[State]>, Vec<&[State]>) {
         let kernel = self.guests.iter().map(|guest| guest.states.as_slice()).collect();
@@ -218,11 +239,12 @@ impl Group {
         let seeds: Vec<String> = self.seeds().iter().map(u64::to_string).collect();
         let what = find(&self.pattern).map_or("", |pattern| pattern.what);
         let version = &self.guests[0].version;
-        let mut out = format!("{}: {what}\nLinux {version}, seeds {}", self.pattern, seeds.join(", "));
+        let mut out =
+            format!("{}: {what}\nLinux {version}{}, seeds {}", self.pattern, self.settings(), seeds.join(", "));
         out += &match &self.lab {
             Lab::NotAsked => "; the laboratory was not asked\n".to_string(),
             Lab::Failed(why) => format!("; the laboratory's side is missing: {why}\n"),
-            Lab::Runs(_) => format!("; laboratory: {MACHINE}, profile {}\n", self.series),
+            Lab::Runs(_) => format!("; laboratory: {}, profile {}\n", self.machine(), self.series),
         };
         let rows = self.rows();
         out += &format!("{:<32} {:>28} {:>28} {:>7}  \n", "counter", "kernel", "laboratory", "ratio");
@@ -257,6 +279,7 @@ impl Group {
                 "counter": row.counter,
                 "kernel": spread(row.kernel),
                 "laboratory": row.lab.map(spread),
+                "at_first": row.at_first.map(spread),
                 "ratio": row.ratio(),
                 "verdict": match row.verdict() {
                     Verdict::Inside => "inside",
@@ -282,6 +305,8 @@ impl Group {
             "pattern": self.pattern,
             "kernel": self.guests[0].version,
             "profile": self.series,
+            "sysctls": self.sysctls,
+            "machine": self.machine(),
             "seeds": self.seeds(),
             "laboratory_missing": missing,
             "rows": self.rows().iter().map(row).collect::<Vec<_>>(),

@@ -2,7 +2,8 @@
 //!
 //! The rule: each zone has as many pageblocks of a type as `/proc/pagetypeinfo` says, and in those that are not movable as many
 //! free blocks of each order. What else is neither free nor on a list that reclaim works on is the kernel's, too, and lies in
-//! movable pageblocks, in one piece. Where the pageblocks lie is not known: they are a zone's first ones.
+//! movable pageblocks, in one piece. Where the pageblocks lie is not known: they are a zone's first ones. What is on the lists of
+//! reclaim is memory of a process that rests, which counts as what it was.
 
 use kontig_mm::types::{NR_ORDERS, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
 use kontig_mm::{InUse, MigrateType, ZoneSpec};
@@ -13,8 +14,17 @@ use std::ops::Range;
 pub struct Booted {
     /// Its zones.
     pub zones: Vec<BootedZone>,
-    /// Pages without a file that the kernel's first programs had.
+    /// Pages on the lists of memory without a file: of the kernel's first programs, and of the file system in memory that they
+    /// are in.
     pub anon: u32,
+    /// Of these, those on the list of active ones.
+    pub active_anon: u32,
+    /// Of these, those of the file system in memory.
+    pub shmem: u32,
+    /// Pages of files, all of them changed: what the making of the file system has left.
+    pub dirty: u32,
+    /// Pages of slabs, those that can be reclaimed and those that cannot.
+    pub slabs: [u64; 2],
     /// Free pages on the lists of CPUs.
     pub on_cpus: u32,
 }

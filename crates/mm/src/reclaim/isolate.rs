@@ -97,14 +97,16 @@ impl Memory {
         for (event, pages) in PGSCAN_SKIP.iter().zip(skipped) {
             self.shared.vmstat.add(*event, pages);
         }
-        self.shared.work.reclaim_scanned += out.scanned;
+        let passed_over: u64 = skipped.iter().sum();
+        self.shared.work.reclaim_scanned += out.scanned - passed_over;
+        self.shared.work.reclaim_skipped += passed_over;
         let (scanned, taken) = (out.scanned, out.taken);
         self.shared.emit(Listen::VMSCAN, || Event::LruIsolate {
             highest_zoneidx: sc.highest,
             order: sc.order,
             nr_requested: wanted,
             nr_scanned: scanned,
-            nr_skipped: skipped.iter().sum(),
+            nr_skipped: passed_over,
             nr_taken: taken,
             lru: list,
         });

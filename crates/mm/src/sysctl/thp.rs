@@ -139,7 +139,32 @@ impl Memory {
     }
 }
 
-/// What boot sets that the profile decides.
-pub(crate) fn at_boot(tunables: &mut Tunables, profile: &crate::rules::Profile) {
+/// Pages of a machine that is large enough for huge pages: 512 MiB.
+const LARGE_ENOUGH: u64 = 512 << 8;
+
+/// What boot sets, by the profile and the pages that are managed. On a small machine it clears all that is set of huge pages;
+/// whoever switches them on there finds that nothing may be done for one (§6.1).
+pub(crate) fn at_boot(tunables: &mut Tunables, profile: &crate::rules::Profile, managed: u64) {
     tunables.thp_defrag = HugeDefrag::default_of(profile);
+    if managed < LARGE_ENOUGH {
+        tunables.thp_defrag = HugeDefrag::Never;
+        tunables.khugepaged.defrag = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::linux;
+
+    #[test]
+    fn below_512_mib_nothing_is_done_for_a_huge_page() {
+        for (managed, expected) in
+            [(LARGE_ENOUGH - 1, (HugeDefrag::Never, 0)), (LARGE_ENOUGH, (HugeDefrag::Madvise, 1))]
+        {
+            let mut tunables = Tunables::default();
+            at_boot(&mut tunables, &linux("6.1"), managed);
+            assert_eq!((tunables.thp_defrag, tunables.khugepaged.defrag), expected, "{managed} pages");
+        }
+    }
 }

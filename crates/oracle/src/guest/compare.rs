@@ -11,7 +11,20 @@ pub const TOLERANCE: f64 = 0.15;
 pub const EXTFRAG_FACTOR: f64 = 2.0;
 
 /// The counters that are compared, by what their names begin with.
-const COMPARED: [&str; 8] = ["pgscan", "pgsteal", "pgalloc", "workingset_", "pswp", "nr_", "thp_", "extfrag"];
+const COMPARED: [&str; 12] = [
+    "pgscan",
+    "pgsteal",
+    "pgskip",
+    "pgalloc",
+    "allocstall",
+    "pageoutrun",
+    "compact_",
+    "workingset_",
+    "pswp",
+    "nr_",
+    "thp_",
+    "extfrag",
+];
 
 /// A counter over seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -44,6 +57,8 @@ pub struct Row {
     pub kernel: Spread,
     /// In the laboratory, if it counts such a thing.
     pub lab: Option<Spread>,
+    /// Of a level: what the kernel had before anything was done.
+    pub at_first: Option<Spread>,
 }
 
 impl Row {
@@ -75,8 +90,14 @@ pub fn rows(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
     };
     let wanted = names.filter(|name| COMPARED.iter().any(|prefix| name.starts_with(prefix)));
     let row = |counter: &str| {
-        let lab = Spread::of(lab, counter);
-        Some(Row { counter: counter.into(), kernel: Spread::of(kernel, counter)?, lab })
+        let at_first = Some(kernel.iter().filter_map(|run| Some(run.first()?.counters.get(counter)? as f64)).collect());
+        let at_first = at_first.filter(|_| is_level(counter)).and_then(|counts: Vec<f64>| Spread::over(&counts));
+        Some(Row {
+            counter: counter.into(),
+            kernel: Spread::of(kernel, counter)?,
+            lab: Spread::of(lab, counter),
+            at_first,
+        })
     };
     wanted.filter_map(row).filter(|row| row.kernel.most > 0.0 || row.lab.is_some_and(|lab| lab.most > 0.0)).collect()
 }
@@ -88,7 +109,10 @@ pub fn times(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
         let values = runs.iter().map(|run| Some(run.get(i)?.took_ns as f64)).collect::<Option<Vec<f64>>>()?;
         Spread::over(&values)
     };
-    let row = |i: usize| Some(Row { counter: kernel[0][i].phase.clone(), kernel: took(kernel, i)?, lab: took(lab, i) });
+    let row = |i: usize| {
+        let (kernel_took, lab) = (took(kernel, i)?, took(lab, i));
+        Some(Row { counter: kernel[0][i].phase.clone(), kernel: kernel_took, lab, at_first: None })
+    };
     (1..phases).filter_map(row).collect()
 }
 
@@ -159,7 +183,8 @@ mod tests {
         let events = run(&[&[("pgscan_kswapd", 10)], &[("pgscan_kswapd", 50)], &[("pgscan_kswapd", 110)]]);
         assert_eq!(one(&[events], &[]).kernel.mean, 100.0);
         let level = run(&[&[("nr_free_pages", 900)], &[("nr_free_pages", 10)], &[("nr_free_pages", 30)]]);
-        assert_eq!(one(&[level], &[]).kernel.mean, 20.0);
+        let row = one(&[level], &[]);
+        assert_eq!((row.kernel.mean, row.at_first.map(|s| s.mean)), (20.0, Some(900.0)));
     }
 
     #[test]

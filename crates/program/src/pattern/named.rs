@@ -1,11 +1,12 @@
-//! The patterns that real kernels are recorded with, for a machine of 512 MiB: files twice as large as memory, memory of a
-//! process a fifth larger, children of a process that fills half of it, and all of this together.
+//! The patterns that real kernels are recorded with. For a machine of 512 MiB: files twice as large as memory, memory of a
+//! process a fifth larger, children of a process that fills half of it, and all of this together. For one of 2 GiB: bursts of
+//! huge pages beside many short-lived processes that read and write files.
 
-use super::{Random, Step};
+use super::{File, Random, Step};
 use crate::SplitMix64;
 
-/// Pages of the machine's memory, as its maker counts them: 512 MiB.
-pub const MEMORY_PAGES: u32 = 512 << 8;
+/// Pages of the machine that most are for: 512 MiB.
+const MEMORY_PAGES: u32 = 512 << 8;
 /// Pages of its swap: 768 MiB.
 pub const SWAP_PAGES: u32 = 768 << 8;
 
@@ -15,6 +16,8 @@ pub struct Named {
     pub name: &'static str,
     /// What it does.
     pub what: &'static str,
+    /// Pages of the machine's memory, as its maker counts them.
+    pub memory_pages: u32,
     steps: fn(&mut SplitMix64) -> Vec<Step>,
 }
 
@@ -30,27 +33,38 @@ pub const NAMED: &[Named] = &[
     Named {
         name: "file",
         what: "a file twice the memory is read in order, twice, at random, and beside a part that is read again and again",
+        memory_pages: MEMORY_PAGES,
         steps: file,
     },
     Named {
         name: "anon",
         what: "a process writes to memory 1.2 times the machine's in order, twice, and at random",
+        memory_pages: MEMORY_PAGES,
         steps: anon,
     },
     Named {
         name: "fork",
         what: "a process of 192 MiB has children that write to parts of it, and others that become another program",
+        memory_pages: MEMORY_PAGES,
         steps: fork,
     },
     Named {
         name: "mixed",
         what: "a process reads a file, writes another, writes to memory of its own and to huge pages, and has children",
+        memory_pages: MEMORY_PAGES,
         steps: mixed,
     },
     Named {
         name: "costs",
         what: "what kinds of work take where memory is plenty: faults, unmapping, reads and writes of files, forks",
+        memory_pages: MEMORY_PAGES,
         steps: costs,
+    },
+    Named {
+        name: "bursts",
+        what: "a process writes to huge pages and gives them back, round after round, while its children read, fork and write files",
+        memory_pages: BURSTS_MEMORY_PAGES,
+        steps: bursts,
     },
 ];
 
@@ -256,6 +270,65 @@ fn costs(random: &mut SplitMix64) -> Vec<Step> {
         Step::Wait,
         Step::Phase("copied"),
     ]);
+    steps
+}
+
+/// 2 GiB, of which a heap has a quarter, that is used all the time.
+const BURSTS_MEMORY_PAGES: u32 = 2048 << 8;
+const BURSTS_HEAP_PAGES: u32 = BURSTS_MEMORY_PAGES / 4;
+const BURSTS_ROUNDS: u32 = 24;
+/// 128 huge pages in each round.
+const BURST_PAGES: u32 = 128 << 9;
+/// What is read, and pages of one read of the process and of a child.
+const SOURCE_PAGES: u32 = BURSTS_MEMORY_PAGES / 8 * 3;
+const SOURCE_READ: u32 = 16_384;
+const CHILD_SOURCE_READ: u32 = 4096;
+/// Files that are written one after the other, over and over.
+const OBJECTS: u32 = 4;
+const OBJECT_PAGES: u32 = 8192;
+/// Pairs of children in a round: one goes on in the heap, the other becomes another program. Those of two rounds live at once.
+const PAIRS: u32 = 2;
+const BURSTS_CHILD_PAGES: u32 = 8192;
+const BURSTS_CHILD_SLEEPS_US: u32 = 1_000_000;
+
+fn bursts(random: &mut SplitMix64) -> Vec<Step> {
+    let mut steps = vec![
+        Step::File(0, SOURCE_PAGES),
+        Step::Phase("start"),
+        Step::Map(0, BURSTS_HEAP_PAGES),
+        Step::Touch(0, 0, BURSTS_HEAP_PAGES),
+        Step::Phase("heap"),
+    ];
+    for round in 0..BURSTS_ROUNDS {
+        for _ in 0..PAIRS {
+            if round >= 2 {
+                steps.extend([Step::Wait, Step::Wait]);
+            }
+            let work = |random: &mut SplitMix64| {
+                [
+                    Step::Map(1, BURSTS_CHILD_PAGES),
+                    Step::Touch(1, 0, BURSTS_CHILD_PAGES),
+                    Step::Read(0, random.below(SOURCE_PAGES - CHILD_SOURCE_READ), CHILD_SOURCE_READ),
+                    Step::Sleep(random.below(BURSTS_CHILD_SLEEPS_US)),
+                    Step::End,
+                ]
+            };
+            steps.extend([Step::Fork, Step::TouchRandom(0, at_random(random, 0, BURSTS_HEAP_PAGES, CHILD_WRITES / 2))]);
+            steps.extend(work(random));
+            steps.extend([Step::Fork, Step::Exec]);
+            steps.extend(work(random));
+        }
+        steps.extend([
+            Step::Read(0, random.below(SOURCE_PAGES - SOURCE_READ), SOURCE_READ),
+            Step::TouchRandom(0, at_random(random, 0, BURSTS_HEAP_PAGES, CHILD_WRITES)),
+            Step::Write(1 + (round % OBJECTS) as File, 0, OBJECT_PAGES),
+            Step::Map(2, BURST_PAGES),
+            Step::AdviseHuge(2),
+            Step::Touch(2, 0, BURST_PAGES),
+            Step::Unmap(2),
+        ]);
+    }
+    steps.extend([Step::WaitAll, Step::Phase("bursts")]);
     steps
 }
 

@@ -1,8 +1,11 @@
-//! Page faults: a page table for the range, a huge page where one is wanted, else a small page.
+//! Page faults: a huge page where one is wanted, and the page table that is put by for its split; else a page table and a
+//! small page.
 //!
 //! What the per-CPU lists serve is done at once. A fault whose allocation takes the slow path is a [`Fault`], a value
 //! with a step. A huge page is first tried on this node and lightly; then on any node, with what the advice allows;
-//! then the fault falls back to a small page.
+//! then the fault falls back to a small page. The page table is allocated after the huge page, which may be the last that the
+//! marks allow: it is this request, then, that wakes kswapd where a huge page's own does not.
+//! Source: `__do_huge_pmd_anonymous_page` of 5.10, 6.1, 6.12 and 7.2.
 
 use super::address_space::{At, Span};
 use crate::allocation::Slow;
@@ -23,8 +26,8 @@ use kontig_mm::{
 /// What a fault allocates.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum For {
-    /// A page table, for a fault that writes, or not.
-    Table(bool),
+    /// A page table, and the huge page that it is put by for, if there is one.
+    Table(Option<Pfn>),
     Small,
     /// A page for a copy of one that others have, too.
     Copy,
@@ -69,6 +72,11 @@ enum Stage {
     Swap(Box<SwapIn>),
     /// The page is of a file.
     File(Box<FileFault>),
+    /// A huge page and its table are there; the page is to be cleared.
+    Clear {
+        huge: Pfn,
+        table: Pfn,
+    },
     /// The page is there, or the process is to go without; the next one to touch.
     Mapped(u32),
 }
@@ -100,7 +108,7 @@ impl Fault {
         match &self.stage {
             Stage::Swap(swap_in) => swap_in.waits_for_page(),
             Stage::File(file) => file.waits_for_page(),
-            Stage::Allocating(..) | Stage::Mapped(_) => false,
+            Stage::Allocating(..) | Stage::Clear { .. } | Stage::Mapped(_) => false,
         }
     }
 
@@ -113,11 +121,15 @@ impl Fault {
         let (what, slow) = match &mut self.stage {
             Stage::Allocating(what, slow) => (*what, slow),
             Stage::Mapped(next) => return Ok(Step::Done(*next)),
+            Stage::Clear { huge, table } => {
+                k.finish_huge(c, self.at, *huge, *table);
+                return Ok(Step::Done(self.at.page));
+            }
             Stage::Swap(_) | Stage::File(_) => {
                 let step = match &mut self.stage {
                     Stage::Swap(swap_in) => swap_in.step(k, c),
                     Stage::File(file) => file.step(k, c),
-                    Stage::Allocating(..) | Stage::Mapped(_) => unreachable!("it was looked at"),
+                    _ => unreachable!("it was looked at"),
                 };
                 return Ok(match step {
                     Step::Working => Step::Working,
@@ -134,17 +146,15 @@ impl Fault {
         Ok(match slow.step(k, c) {
             Step::Working => Step::Working,
             Step::Wait(wait) => Step::Wait(wait),
-            Step::Done(Ok(pfn)) => {
-                let next = k.finish_fault(c, what, self.at, pfn);
-                if let For::Table(writes) = what
-                    && let Err(huge) = k.fault_huge(c, self.at, writes)
-                {
-                    *self = huge;
+            Step::Done(Ok(pfn)) => match what {
+                For::HugeLocal(_) | For::HugeAny(_) => self.go_on(k, c, Some(pfn)),
+                For::Table(Some(huge)) => {
+                    // A step of its own: whom the request has woken runs while the page is cleared.
+                    self.stage = Stage::Clear { huge, table: pfn };
                     Step::Working
-                } else {
-                    Step::Done(next)
                 }
-            }
+                _ => Step::Done(k.finish_fault(c, what, self.at, pfn)),
+            },
             Step::Done(Err(AllocFailure::Failed))
                 if matches!(what, For::HugeLocal(_)) && k.second_request(self.at).is_some() =>
             {
@@ -159,13 +169,8 @@ impl Fault {
             }
             Step::Done(Err(AllocFailure::Failed)) if matches!(what, For::HugeLocal(_) | For::HugeAny(_)) => {
                 k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
-                // The page table is there already; this fault takes a small page.
-                let request = k.fault_request(c, For::Small, self.at);
-                match k.mem.alloc(request) {
-                    Ok(pfn) => self.stage = Stage::Mapped(k.finish_fault(c, For::Small, self.at, pfn)),
-                    Err(_) => *self = Fault::start(k, c, For::Small, self.at),
-                }
-                Step::Working
+                // The table, and then a small page.
+                self.go_on(k, c, None)
             }
             Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
                 Blame::Another => {
@@ -173,6 +178,9 @@ impl Fault {
                     Step::Wait(Wait::Time(JIFFY_NS))
                 }
                 Blame::Asker => {
+                    if let For::Table(Some(huge)) = what {
+                        k.mem.free(c.cpu, huge, HUGE);
+                    }
                     self.stage = Stage::Mapped(self.at.page);
                     Step::Working
                 }
@@ -181,40 +189,52 @@ impl Fault {
             Step::Done(Err(AllocFailure::Failed)) => return Err(self.no_memory()),
         })
     }
+
+    /// Goes on with the page table.
+    fn go_on(&mut self, k: &mut Kernel, c: &mut Context, huge: Option<Pfn>) -> Step<u32, Wait> {
+        match k.fault_table(c, self.at, huge) {
+            Ok(()) => Step::Done(self.at.page),
+            Err(table) => {
+                *self = table;
+                Step::Working
+            }
+        }
+    }
 }
 
 impl Kernel {
-    /// The first fault in a 2 MiB range: its page table, and a huge page if one is wanted. If it was quick, the page
-    /// has to be looked at again.
-    pub(crate) fn fault_table(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
-        let request = self.fault_request(c, For::Table(writes), at);
-        match self.mem.alloc(request) {
-            Ok(pfn) => {
-                c.now += ns(self.costs.kernel_alloc);
-                self.finish_fault(c, For::Table(writes), at, pfn);
-            }
-            Err(_) => return Err(Fault::start(self, c, For::Table(writes), at)),
-        }
-        self.fault_huge(c, at, writes)
-    }
-
-    /// After the page table, however long it took, a huge page if one is wanted.
-    fn fault_huge(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
+    /// The first fault in a 2 MiB range: a huge page if one is wanted, and a page table. If it was quick, the page has to be
+    /// looked at again.
+    pub(crate) fn fault_range(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
         let m = self.pages.spaces.mapping(at.mapping);
         let advised = m.is_advised_huge();
         if !writes || !m.has_room_for_huge(at.page) || !self.mem.wants_huge(advised) {
-            return Ok(());
+            return self.fault_table(c, at, None);
         }
         let process = self.pages.spaces.process_of(at.mapping);
         self.khugepaged_enter(process);
         let first = self.first_huge_request(c, at, advised);
         let request = self.fault_request(c, first, at);
         match self.mem.alloc(request) {
-            Ok(pfn) => {
-                self.finish_fault(c, first, at, pfn);
+            Ok(huge) => self.fault_table(c, at, Some(huge)),
+            Err(_) => Err(Fault::start(self, c, first, at)),
+        }
+    }
+
+    /// A page table, and with it the huge page that there is for the range.
+    fn fault_table(&mut self, c: &mut Context, at: At, huge: Option<Pfn>) -> Result<(), Fault> {
+        let what = For::Table(huge);
+        let request = self.fault_request(c, what, at);
+        match self.mem.alloc(request) {
+            Ok(table) => {
+                c.now += ns(self.costs.kernel_alloc);
+                match huge {
+                    Some(huge) => self.finish_huge(c, at, huge, table),
+                    None => _ = self.finish_fault(c, what, at, table),
+                }
                 Ok(())
             }
-            Err(_) => Err(Fault::start(self, c, first, at)),
+            Err(_) => Err(Fault::start(self, c, what, at)),
         }
     }
 
@@ -297,15 +317,27 @@ impl Kernel {
         self.mem.set_owner(pfn, Order::ZERO, mapping.number(at.page));
     }
 
-    fn map_huge(&mut self, cpu: CpuId, at: At, pfn: Pfn) {
-        let vmstat = self.mem.vmstat_mut();
-        vmstat.add(VmEvent::Pgfault, 1);
-        vmstat.add(VmEvent::ThpFaultAlloc, 1);
-        self.mem.lru_add(cpu, pfn, HUGE, PageFlags::ANON);
+    /// Clears and maps a huge page, whose table is put by; both are given back where another thread has filled the range.
+    fn finish_huge(&mut self, c: &mut Context, at: At, huge: Pfn, table: Pfn) {
         let mapping = self.pages.spaces.mapping(at.mapping);
-        mapping.table_mut(at.page).set_huge(Some(pfn));
-        mapping.table_mut(at.page).set_accessed();
-        self.mem.set_owner(pfn, HUGE, mapping.number(at.page & !(TABLE_PAGES - 1)));
+        if mapping.table(at.page).page().is_some() {
+            self.mem.free(c.cpu, huge, HUGE);
+            self.mem.free(c.cpu, table, Order::ZERO);
+        } else {
+            mapping.table_mut(at.page).set_page(Some(table));
+            mapping.table_mut(at.page).set_huge(Some(huge));
+            mapping.table_mut(at.page).set_accessed();
+            let number = mapping.number(at.page & !(TABLE_PAGES - 1));
+            let vmstat = self.mem.vmstat_mut();
+            vmstat.add(VmEvent::Pgfault, 1);
+            vmstat.add(VmEvent::ThpFaultAlloc, 1);
+            self.mem.lru_add(c.cpu, huge, HUGE, PageFlags::ANON);
+            self.mem.set_owner(huge, HUGE, number);
+            let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
+            c.now += ns(self.costs.fault_huge + self.costs.clear_huge + prepare);
+            c.now += self.far_pages(c, huge, TABLE_PAGES);
+        }
+        self.charge(&mut c.now);
     }
 
     /// Whether another thread has filled the place that a page is for.
@@ -315,9 +347,8 @@ impl Kernel {
         match what {
             For::Table(_) => table.page().is_some(),
             For::Small => table.huge().is_some() || !m.is_none(at.page),
-            For::HugeLocal(_) | For::HugeAny(_) => !m.is_range_empty(at.page),
             // These look at what is there now.
-            For::Copy | For::HugeCopy => false,
+            For::Copy | For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopy => false,
         }
     }
 
@@ -337,12 +368,7 @@ impl Kernel {
             }
             For::Copy => self.finish_copy(c, at, pfn),
             For::HugeCopy => self.finish_huge_copy(c, at, pfn),
-            For::HugeLocal(_) | For::HugeAny(_) => {
-                self.map_huge(c.cpu, at, pfn);
-                let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
-                c.now += ns(self.costs.fault_huge + self.costs.clear_huge + prepare);
-                c.now += self.far_pages(c, pfn, TABLE_PAGES);
-            }
+            For::HugeLocal(_) | For::HugeAny(_) => unreachable!("it is mapped with its table"),
         }
         self.charge(&mut c.now);
         next

@@ -175,7 +175,7 @@ impl Touch {
             if is_barred && self.faults(m, page) {
                 return Err(Stop::Barred(page));
             } else if table.page().is_none() {
-                k.fault_table(c, at, self.writes)?;
+                k.fault_range(c, at, self.writes)?;
             } else if let Some(pfn) = table.huge() {
                 if self.writes && table.is_protected() {
                     k.fault_huge_protected(c, at, pfn)?;

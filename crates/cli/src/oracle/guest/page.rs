@@ -1,6 +1,6 @@
 //! The comparison as a page: every row of every table, and what is known of those that are outside.
 
-use super::{Group, Lab, MACHINE, find, in_words};
+use super::{Group, Lab, find, in_words};
 use kontig_oracle::guest::compare::{Row, Spread, Verdict};
 use std::fmt::Write;
 
@@ -18,15 +18,17 @@ This page is made by `kontig oracle guest --out docs/pressure.md`; how the recor
 /// What is known of the differences; none of it is made up for.
 const KNOWN: &str = "## What is known of the differences
 
-* Levels of what the kernel has for itself (slabs, stacks, page tables, shared memory at boot) are the kernel's alone: in the laboratory these pages are in use and in no
-  counter.
-* ext4 of 7.2 keeps files in large folios, the laboratory in single pages: a folio is used, activated and scanned as a whole.
-* What a file system reads and writes beside the data, its inodes, bitmaps and tables of blocks, is on no list in the laboratory.
-* Interrupts and completions take no time of their own there.
-* In phase in-order of pattern file about 100,000 of the pages that the kernels scan are of a zone that kswapd passes over (`pgskip_dma32`), in the laboratory none. A boost
-  of the smallest zone wakes kswapd for that zone alone; why the laboratory's fallbacks spare it is not known.
-* In pattern mixed the laboratory's requests reclaim for themselves, where the kernels leave nearly all of it to kswapd, and its attempts at huge pages succeed more often.
-  Why is not known.
+* Levels begin with what the kernel had before the pattern (column *at first*): its slabs, and pages on lists, of which those of its file system in memory count as such, active
+  ones are active, and those of files are dirty. Its stacks, page tables and mapped pages are in use in the laboratory and in no counter.
+* ext4 of 7.2 keeps files in large folios, the laboratory in single pages: a folio is used, activated and scanned as a whole, and a large one is asked for by compacting (in
+  pattern file 127 stalls, and five million pages looked at). That is most of what is outside in pattern file of 7.2.
+* What a file system reads and writes beside the data, its inodes, bitmaps and tables of blocks, is on no list in the laboratory, but for the pages that are dirty at first:
+  there they are a file's, which is written when it is met; the kernel's are of a disk's own cache and stay dirty for the 30 seconds of `vm.dirty_expire_centisecs`.
+* Interrupts and completions take no time of their own in the laboratory, and pages on their way to swap are there sooner (`nr_writeback`, `nr_vmscan_immediate_reclaim`):
+  the kernel joins neighbours to one request.
+* With one CPU, who reclaims is decided by when kswapd has its turn: where kswapd and a fault compete for milliseconds the shares of direct reclaim differ (fork, anon on 7.2).
+* On less than 512 MiB the kernel switches huge pages off at boot with all their settings, and `enabled` alone is set in these guests: their huge faults neither reclaim nor
+  compact.
 
 ";
 
@@ -39,7 +41,12 @@ pub(super) fn markdown(groups: &[Group]) -> String {
         let count = |verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
         let [inside, outside, missing] = [Verdict::Inside, Verdict::Outside, Verdict::Missing].map(count);
         let (version, seeds) = (&group.guests[0].version, group.guests.len());
-        let _ = writeln!(out, "| {} | {version} | {seeds} | {inside} | {outside} | {missing} |", group.pattern);
+        let _ = writeln!(
+            out,
+            "| {} | {version}{} | {seeds} | {inside} | {outside} | {missing} |",
+            group.pattern,
+            group.settings()
+        );
     }
     out.push('\n');
     out += KNOWN;
@@ -50,18 +57,19 @@ pub(super) fn markdown(groups: &[Group]) -> String {
 fn table(group: &Group) -> String {
     let what = find(&group.pattern).map_or("", |pattern| pattern.what);
     let mut out = format!(
-        "## {}, Linux {}\n\n{}{}.",
+        "## {}, Linux {}{}\n\n{}{}.",
         group.pattern,
         group.guests[0].version,
+        group.settings(),
         what[..1].to_uppercase(),
         &what[1..]
     );
     match &group.lab {
         Lab::Failed(why) => out += &format!(" The laboratory's side is missing: {why}."),
         Lab::NotAsked => out += " The laboratory was not asked.",
-        Lab::Runs(_) => out += &format!(" Laboratory: machine `{MACHINE}`, profile {}.", group.series),
+        Lab::Runs(_) => out += &format!(" Laboratory: machine `{}`, profile {}.", group.machine(), group.series),
     }
-    out += "\n\n| counter | kernel | laboratory | ratio | |\n| --- | ---: | ---: | ---: | --- |\n";
+    out += "\n\n| counter | at first | kernel | laboratory | ratio | |\n| --- | ---: | ---: | ---: | ---: | --- |\n";
     for row in group.rows() {
         let verdict = match row.verdict() {
             Verdict::Inside => "inside",
@@ -81,5 +89,6 @@ fn table(group: &Group) -> String {
 fn line(out: &mut String, name: &str, row: &Row, words: impl Fn(Spread) -> String, verdict: &str) {
     let ratio = row.ratio().map_or("–".into(), |ratio| format!("{ratio:.2}"));
     let lab = row.lab.map_or("–".into(), &words);
-    let _ = writeln!(out, "| {name} | {} | {lab} | {ratio} | {verdict} |", words(row.kernel));
+    let at_first = row.at_first.map_or(String::new(), |at_first| format!("{:.0}", at_first.mean));
+    let _ = writeln!(out, "| {name} | {at_first} | {} | {lab} | {ratio} | {verdict} |", words(row.kernel));
 }
