@@ -107,6 +107,7 @@ fn of_workload(named: &Named) -> Result<Experiment, LabError> {
         rounds: 1,
         case: Vec::new(),
         caveat: Vec::new(),
+        lack: Vec::new(),
         variant: vec![Variant {
             name: "6.1".into(),
             profile: "6.1".into(),
