@@ -60,6 +60,7 @@ pub(crate) fn disk() -> DiskEntry {
         name: "nvme0n1".into(),
         kind: DiskKind::Nvme,
         size: "64 GiB".into(),
+        filesystem: Default::default(),
         queue_depth: 64,
         nr_requests: None,
         read_mb_s: 3000.0,

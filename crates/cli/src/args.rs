@@ -19,7 +19,8 @@ pub const COSTS_OF_HOSTS: &str = "skylake-1s";
         what if?\n  \
         kontig profile diff 6.1 7.2                       what changed between two kernels, rule by rule\n\n\
         Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result \
-        differs; 5 more privilege is needed."
+        differs; of the commands about a host: 5 more privilege is needed; 4 compaction would make the blocks; 7 only dropping clean \
+        cache would; 6 nothing would; 8 it cannot be told; 9 they were foretold, but not there in the end."
 )]
 pub struct Cli {
     /// What to do.
@@ -45,6 +46,9 @@ pub enum Command {
     /// Fragment a part of this host's memory on purpose, and hold it so
     #[command(after_help = crate::live::age::HELP)]
     Age(crate::live::age::AgeArgs),
+    /// Touch memory for the first time, and say how long each huge page took
+    #[command(after_help = crate::live::touch::HELP)]
+    Touch(crate::live::touch::TouchArgs),
     /// Write 1 to a file: what 'prepare' has a process of its own do, so that it can be ended
     #[command(hide = true)]
     WriteOne {
@@ -53,6 +57,16 @@ pub enum Command {
         sync: bool,
         /// The file.
         path: PathBuf,
+    },
+    /// Restore the settings of this host when 'prepare' is killed: what it has a process of its own do
+    #[command(hide = true)]
+    RestoreAtEnd {
+        /// The journal.
+        journal: PathBuf,
+        /// Where procfs is mounted.
+        procfs: PathBuf,
+        /// Where sysfs is mounted.
+        sysfs: PathBuf,
     },
     /// Say what is wrong with this host's large blocks, why, and what to do about it
     #[command(after_help = crate::live::explain::HELP)]

@@ -68,6 +68,10 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Prepare(a) => return live::prepare::prepare(&a),
         Command::Snapshot(a) => return live::snapshot::snapshot(&a),
         Command::Age(a) => return live::age::age(&a),
+        Command::RestoreAtEnd { journal, procfs, sysfs } => {
+            return live::prepare::restore_at_end(&journal, procfs, sysfs);
+        }
+        Command::Touch(a) => return live::touch::touch(&a),
         Command::WriteOne { path, sync } => return live::prepare::write_one(&path, sync),
         Command::Explain(a) => return live::explain::explain(&a),
         Command::List { json } => list::list(json),
@@ -91,11 +95,15 @@ fn say(text: &str) {
 
 /// Prints to standard output; a reader that has had enough (`| head`) is no error.
 fn print(text: &str) -> Result<(), LabError> {
+    print_while_read(text).map(drop)
+}
+
+/// Prints to standard output, and says whether somebody still reads it.
+fn print_while_read(text: &str) -> Result<bool, LabError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(kontig_lab::Failed::Write { path: "standard output".into(), reason: e.to_string() }.into())
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(kontig_lab::Failed::Write { path: "standard output".into(), reason: e.to_string() }.into()),
     }
 }

@@ -107,6 +107,7 @@ fn of_workload(named: &Named) -> Result<Experiment, LabError> {
         rounds: 1,
         case: Vec::new(),
         caveat: Vec::new(),
+        lack: Vec::new(),
         variant: vec![Variant {
             name: "6.1".into(),
             profile: "6.1".into(),
@@ -232,7 +233,7 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
     } else {
         let terminal = std::io::stdout().is_terminal();
         // What is not a terminal is as wide as it needs to be.
-        let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+        let width = crate::wrap::columns();
         let mut text = String::new();
         for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id) {
             for x in cases {

@@ -7,7 +7,9 @@ pub fn width() -> usize {
 
 /// The terminal's columns; none where there is no terminal.
 pub fn columns() -> Option<usize> {
-    terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0))
+    // One that is told its columns only has no lines.
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }
 
 /// A text after a head that stays as it is, in lines of at most `width` columns, those after the first indented; a longer

@@ -9,8 +9,10 @@ use common::{kontig, program};
 use hosts::{KERNELS, Tree};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 const PAGE: &str = include_str!("../../../docs/host.md");
 
@@ -155,4 +157,77 @@ fn every_command_of_the_page_works() {
             _ => assert!(!said(on(&tree, &args)).is_empty(), "{line}"),
         }
     }
+}
+
+#[test]
+fn the_file_that_would_tell_the_size_of_a_page_is_named_with_its_fault() {
+    let tree = Tree::of("6.12");
+    tree.remove("proc/4242");
+    let vmstat = tree.read("proc/vmstat");
+    let (first, _) = vmstat.split_once('\n').expect("lines");
+    tree.write("proc/vmstat", &vmstat.replace(first, "nr_free_pages NaN"));
+    refused(on(&tree, &["status"]), 1, "vmstat: line 1: 'NaN' is not a number");
+}
+
+/// The exit code of a program that ends by itself.
+fn ended(mut child: std::process::Child) -> Option<i32> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("waited") {
+            return status.code();
+        }
+        if began.elapsed() > Duration::from_secs(30) {
+            child.kill().expect("ended");
+            panic!("it goes on without a reader");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn watching_ends_when_nobody_reads_any_more() {
+    let tree = Tree::of("6.12");
+    let watch = |interval: &str| {
+        let mut command = Command::new(program());
+        command.args(["status", "--watch", "--json", "--interval", interval]);
+        command.arg("--path.procfs").arg(&tree.roots.procfs).arg("--path.sysfs").arg(&tree.roots.sysfs);
+        command.stdout(Stdio::piped()).spawn().expect("started")
+    };
+    let mut child = watch("0.02");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert!(line.starts_with('{'));
+    assert_eq!(ended(child), Some(0));
+    // Not even the interval is waited for.
+    let mut child = watch("3600");
+    drop(child.stdout.take());
+    assert_eq!(ended(child), Some(0));
+}
+
+#[test]
+fn text_fits_a_terminal_that_tells_its_columns() {
+    let tree = Tree::of("6.12");
+    let (procfs, sysfs) = (tree.roots.procfs.display(), tree.roots.sysfs.display());
+    for columns in [40, 80] {
+        for command in ["status", "status --pid 4242", "explain --all"] {
+            let line =
+                format!("stty cols {columns}; {} {command} --path.procfs {procfs} --path.sysfs {sysfs}", program());
+            let output = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+            let output = output.expect("script, of util-linux");
+            let text = String::from_utf8(output.stdout).expect("text");
+            assert!(output.status.success() && text.lines().count() > 10, "{text}");
+            // A path or a name that is longer has a line of its own.
+            let long = |line: &&str| line.trim_end().chars().count() > columns && line.split_whitespace().count() > 2;
+            assert_eq!(text.lines().find(long), None, "{columns} columns: {text}");
+        }
+    }
+}
+
+#[test]
+fn help_names_every_exit_code() {
+    let help = kontig(Path::new("."), &["--help"]).output().expect("run").stdout;
+    let help = String::from_utf8(help).expect("text");
+    let (_, codes) = help.split_once("Exit codes: ").expect("they are told");
+    let told: BTreeSet<u8> = codes.split([' ', '\n']).filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(told, (0..=9).collect());
 }

@@ -132,6 +132,15 @@ fn what_is_asked_wrongly_and_what_is_not_permitted_is_said_in_one_line() {
         format!("kontig: need '2x3M': 3M is no power of two times the page of 4 KiB; {say}")
     );
     assert_eq!(said(&["check", "--need", "1x2M@7"], 2), "kontig: --need: node 7 has no memory; nodes with memory: 0\n");
+    let zone = fs::read_to_string(tree.path().join("proc/zoneinfo")).unwrap();
+    let higher = zone.replace("Normal", "Movable").replace("start_pfn:           0", "start_pfn:           16384");
+    let zones = format!("{zone}{higher}");
+    fs::write(tree.path().join("proc/zoneinfo"), zones).unwrap();
+    assert_eq!(
+        said(&["check", "--need", "1x2M@7"], 2),
+        "kontig: --need: node 7 has no memory; nodes with memory: 0\n",
+        "of each zone, once"
+    );
     // To whom addresses are hidden, they are all 0.
     fs::write(tree.path().join("proc/iomem"), "00000000-00000000 : System RAM\n").unwrap();
     for command in ["check", "prepare"] {
@@ -221,4 +230,103 @@ fn sigterm_ends_a_compaction_and_leaves_no_journal() {
     assert_eq!(String::from_utf8_lossy(&out.stderr), "kontig: interrupted; every setting is as it was\n");
     assert!(String::from_utf8_lossy(&out.stdout).ends_with("=> stopped\n"));
     assert!(!tree.path().join("j").exists());
+}
+
+#[test]
+fn blocks_that_the_host_has_no_room_for_are_told_with_how_many_there_are() {
+    let tree = host(fragmented);
+    let said = text(&run(&tree, &["check", "--need", "40x2M"]).code(6));
+    assert!(said.contains("\n   40 blocks of 2M are 80 MiB; there are 32 in all\n"), "{said}");
+    let said = text(&run(&tree, &["check", "--need", "5x128M"]).code(6));
+    assert!(
+        said.contains("\n   5 blocks of 128M are 640 MiB; there is none\n") && !said.contains("of 0 blocks"),
+        "{said}"
+    );
+}
+
+#[test]
+fn where_fewer_blocks_come_about_than_could_be_emptied_it_is_said_why() {
+    let tree = host(|pfn| if pfn.is_multiple_of(4) { FREE } else { ANON });
+    let said = text(&run(&tree, &["check", "--need", "20x2M"]).code(6));
+    let why = "\n   what is moved takes room elsewhere: 16 MiB is free once cache is dropped, which is 8 blocks; of that, zones keep some\n";
+    assert!(
+        said.contains(why) && said.contains("of 32 blocks of 2M: 0 free, 32 hold pages that can be moved"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_impossible_host_is_not_said_to_meet_anything() {
+    let tree = host(fragmented);
+    fs::write(tree.path().join("proc/buddyinfo"), "Node 0, zone   Normal 18446744073709551615 0 0 0 0 0 0 0 0 0 0\n")
+        .unwrap();
+    let said = error(&run(&tree, &["check", "--need", "1x2M"]).code(1));
+    assert_eq!(said, "kontig: check: proc/buddyinfo: line 1: more free memory than a machine can have\n");
+    fs::write(tree.path().join("proc/buddyinfo"), "Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 0 17\n").unwrap();
+    let said = error(&run(&tree, &["check", "--need", "1x2M"]).code(1));
+    assert_eq!(said, "kontig: check: proc/zoneinfo: node 0 zone Normal: more free pages than the 16384 that it has\n");
+}
+
+#[test]
+fn a_bad_snapshot_is_refused_by_its_first_line_and_an_endless_file_is_not_read_to_its_end() {
+    let tree = host(fragmented);
+    run(&tree, &["snapshot", "host.snap"]).code(0);
+    let whole = fs::read_to_string(tree.path().join("host.snap")).unwrap();
+    fs::write(tree.path().join("bad.snap"), whole.replace("\"page_size\":4096", "\"page_size\":0")).unwrap();
+    for need in ["20000x2M", "5xorder9"] {
+        let said = error(&kontig(tree.path(), &["check", "--need", need, "--snapshot", "bad.snap"]).assert().code(2));
+        assert!(said.starts_with("kontig: bad.snap:1: pages of 0 bytes: "), "{said}");
+    }
+    // Blocks of which the frames know nothing.
+    let other = whole.replace("\"free\":[8192,0,0,0,0,0,0,0,0,0,0]", "\"free\":[0,0,0,0,0,0,0,0,0,16,0]");
+    assert_ne!(other, whole);
+    fs::write(tree.path().join("other.snap"), other).unwrap();
+    let said = text(&kontig(tree.path(), &["check", "--need", "1x2M", "--snapshot", "other.snap"]).assert().code(0));
+    assert!(said.contains("\nconfidence low: 100 % of the free memory was elsewhere"), "{said}");
+    let said = error(&kontig(tree.path(), &["check", "--need", "1x2M", "--snapshot", "/dev/zero"]).assert().code(2));
+    assert!(said.starts_with("kontig: /dev/zero:1: "), "{said}");
+}
+
+#[test]
+fn a_snapshot_that_is_there_stays_whole_until_the_new_one_is() {
+    let tree = host(fragmented);
+    run(&tree, &["snapshot", "host.snap"]).code(0);
+    let before = fs::read(tree.path().join("host.snap")).unwrap();
+    // The kernel ends a process that writes more than it may, in the middle of the file.
+    let limited = format!("ulimit -f 1; exec {} snapshot host.snap --path.procfs proc --path.sysfs sys", program());
+    let ended = Command::new("sh").args(["-c", &limited]).current_dir(tree.path()).output().unwrap();
+    assert!(!ended.status.success(), "{ended:?}");
+    assert_eq!(fs::read(tree.path().join("host.snap")).unwrap(), before);
+}
+
+/// Another user, if this one is root.
+fn unprivileged(tree: &TempDir, args: &[&str]) -> std::process::Output {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let as_is = |mode| fs::set_permissions(tree.path().join("run"), PermissionsExt::from_mode(mode)).unwrap();
+    fs::create_dir_all(tree.path().join("run")).unwrap();
+    fs::set_permissions(tree.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    as_is(0o555);
+    let roots = ["--path.procfs", "proc", "--path.sysfs", "sys", "--journal", "run/j"];
+    let mut command = Command::new(program());
+    command.current_dir(tree.path()).args(args).args(roots);
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534);
+    }
+    let output = command.output().unwrap();
+    as_is(0o755);
+    output
+}
+
+#[test]
+fn what_is_met_already_takes_no_privilege_and_what_has_to_be_written_says_that_it_lacks() {
+    let tree = host(|_| FREE);
+    let met = unprivileged(&tree, &["prepare", "--need", "2x2M", "--execute"]);
+    assert_eq!((met.status.code(), String::from_utf8_lossy(&met.stderr).as_ref()), (Some(0), ""), "{met:?}");
+    assert!(String::from_utf8_lossy(&met.stdout).ends_with("=> reached\n"), "{met:?}");
+    pool(&tree, 2048, "1\n");
+    let lacks = unprivileged(&tree, &["prepare", "--need", "2x2M", "--reserve", "--execute"]);
+    let said = String::from_utf8_lossy(&lacks.stderr);
+    assert_eq!(lacks.status.code(), Some(5), "{said}");
+    assert_eq!(said, "kontig: run/j: no permission to write it: run this as root\n");
 }

@@ -5,11 +5,12 @@
 
 use crate::ageing::ageing;
 use crate::experiment::Variant;
+use crate::missed::{Lack, beyond_run_to_run, missed};
 use crate::quantity::Quantity;
 use crate::remarks::remarks;
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
 use crate::target::{CaveatOf, Target, TargetRow, is_of_case};
-use kontig_results::{Caveat, ExperimentResult, Row, RunResult, Score, judge};
+use kontig_results::{Caveat, ExperimentResult, Remark, Row, RunResult, Score, judge};
 
 /// What the table of some runs is about.
 #[derive(Clone, Copy)]
@@ -26,6 +27,8 @@ pub struct Subject<'a> {
     pub target: Option<&'a Target>,
     /// Caveats beside the target's own.
     pub caveats: &'a [CaveatOf],
+    /// What the model lacks.
+    pub lacks: &'a [Lack],
     /// What had to be said about the request.
     pub notes: &'a [String],
 }
@@ -84,6 +87,8 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let of_target: Vec<(&TargetRow, Quantity)> =
         subject.published().map(|row| (row, Quantity::of_row(row, runs))).collect();
     let mut rows: Vec<Row> = of_target.iter().map(|(of, q)| held(of, subject, q, &by_variant)).collect();
+    let null_tests: Vec<Option<[f64; 2]>> = of_target.iter().map(|(of, _)| of.null_test).collect();
+    let said = [missed(&rows, subject.lacks), beyond_run_to_run(&rows, &null_tests)].concat();
     for reading in runs.iter().flat_map(|run| run.rounds.iter().flat_map(|r| &r.figures).chain(&run.figures)) {
         let figure = &reading.figure;
         if !rows.iter().any(|r| r.name == figure.name && r.phase == figure.phase) {
@@ -92,6 +97,8 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     }
     let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
     let quantities: Vec<&Quantity> = of_target.iter().map(|(_, quantity)| quantity).collect();
+    let mut remarks = remarks(variants, &by_variant, &quantities, subject.notes);
+    remarks.extend(said.into_iter().map(|text| Remark { variant: None, text }));
     ExperimentResult {
         id: subject.id.into(),
         case: subject.case.into(),
@@ -101,7 +108,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
         rounds: runs.iter().map(|run| run.rounds.len().max(1)).max().unwrap_or(1) as u32,
         score: Score::of(&rows),
         ageing: target.map(|t| ageing(t, subject.case, &names, &by_variant, runs)).unwrap_or_default(),
-        remarks: remarks(variants, &by_variant, &quantities, subject.notes),
+        remarks,
         variants: names,
         rows,
     }

@@ -1,6 +1,7 @@
 //! Experiments, as data.
 
 use crate::files::{file_name, is_file_name};
+use crate::missed::Lack;
 use crate::target::CaveatOf;
 use kontig_mm::sysctl::Sysctl;
 use kontig_workload::{LONGEST_PAUSE_US, Workload, Wrong, within};
@@ -37,6 +38,9 @@ pub struct Experiment {
     /// Published rows that are scored apart, beside those the target says so of.
     #[serde(default)]
     pub caveat: Vec<CaveatOf>,
+    /// What the model lacks: said of the rows that are missed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lack: Vec<Lack>,
     /// The workload's pause between operations, varied on a smaller machine.
     pub pace: Option<Pace>,
 }

@@ -14,6 +14,7 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use kontig_live::Snapshot;
 use kontig_live::frame::State;
+use kontig_live::snapshot::NoSnapshot;
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{Memory, Pfn, Profile};
 use kontig_sim::machine_file::{SwapEntry, ZoneEntry};
@@ -22,6 +23,19 @@ use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Opens a file of `kontig snapshot`.
+///
+/// # Errors
+/// If it cannot be read or is none, with the line.
+pub fn open(path: &Path) -> Result<Snapshot, LabError> {
+    let shown = path.display().to_string();
+    let wrong = |e: NoSnapshot| match e {
+        NoSnapshot::Unreadable(e) => AskedWrongly::Unreadable { path: shown, reason: e.to_string() },
+        NoSnapshot::Bad(bad) => AskedWrongly::Malformed { path: shown, line: bad.line, reason: bad.reason },
+    };
+    Ok(Snapshot::open(path).map_err(wrong)?)
+}
 
 /// A snapshot, and what it is called. It is stored whole with a result, so that it can be run again anywhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,15 +86,9 @@ impl HostSnapshot {
     /// # Errors
     /// If it cannot be read or is none, with the line.
     pub fn read(path: &str) -> Result<HostSnapshot, LabError> {
-        let unreadable = |reason: String| AskedWrongly::Unreadable { path: path.into(), reason };
-        let text = std::fs::read_to_string(path).map_err(|e| unreadable(e.to_string()))?;
-        let bad = |e: kontig_live::snapshot::BadSnapshot| AskedWrongly::Malformed {
-            path: path.into(),
-            line: e.line,
-            reason: e.reason,
-        };
+        let snapshot = open(Path::new(path))?;
         let name = Path::new(path).file_stem().map_or(path.into(), |stem| stem.to_string_lossy().into_owned());
-        Ok(HostSnapshot::new(name, Snapshot::parse(&text).map_err(bad)?))
+        Ok(HostSnapshot::new(name, snapshot))
     }
 
     /// The host's kernel.

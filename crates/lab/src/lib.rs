@@ -21,6 +21,7 @@ mod fragmenting;
 mod gate;
 pub mod guest;
 pub mod host_snapshot;
+pub mod missed;
 pub mod mmtests;
 mod observe;
 pub mod plan;

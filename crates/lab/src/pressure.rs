@@ -3,6 +3,7 @@
 
 use crate::fragmenting::Fragmenting;
 use kontig_mm::NodeStat;
+use kontig_mm::event::CompactResult;
 use kontig_results::{Better, Figure, Reading};
 use kontig_sim::Machine;
 
@@ -36,7 +37,7 @@ const fn fewer(name: &'static str, unit: &'static str) -> Shown {
 }
 
 /// Those that are shown, in their order. `allocstall` is what kernels since 4.8 count zone by zone.
-const SHOWN: [Shown; 16] = [
+const SHOWN: [Shown; 20] = [
     Shown { name: "thp_fault_alloc", unit: "huge pages", better: Better::Higher },
     fewer("thp_fault_fallback", "faults"),
     fewer(ALLOCSTALL, "stalls"),
@@ -53,7 +54,24 @@ const SHOWN: [Shown; 16] = [
     fewer("extfrag events, unmovable", "events"),
     fewer("extfrag events, movable", "events"),
     fewer("extfrag events, reclaimable", "events"),
+    fewer(FINISHED[0].0, "tests"),
+    Shown { name: FINISHED[1].0, unit: "tests", better: Better::Higher },
+    fewer(FINISHED[2].0, "tests"),
+    fewer(FINISHED[3].0, "tests"),
 ];
+
+/// What a run of kcompactd for a block was told when it asked whether it is finished.
+const FINISHED: [(&str, CompactResult); 4] = [
+    ("kcompactd: to go on", CompactResult::Continue),
+    ("kcompactd: goal met", CompactResult::Success),
+    ("kcompactd: whole zone, goal not met", CompactResult::Complete),
+    ("kcompactd: part of the zone, goal not met", CompactResult::PartialSkipped),
+];
+
+fn finished(m: &Machine) -> impl Iterator<Item = (&'static str, u64)> {
+    let of = |result| m.memory().nodes().iter().map(|n| n.kcompactd.finished[result as usize]).sum();
+    FINISHED.iter().map(move |(name, result)| (*name, of(*result)))
+}
 
 const ALLOCSTALL: &str = "allocstall";
 
@@ -66,7 +84,7 @@ impl Pressure {
     pub(crate) fn of(m: &Machine, fragmenting: Fragmenting) -> Pressure {
         let mut counted = Pressure::default();
         let of_memory = m.memory().vmstat().iter().map(|(event, n)| (event.name(), n));
-        for (name, n) in of_memory.chain(other_events(m)).chain(fragmenting.named()) {
+        for (name, n) in of_memory.chain(other_events(m)).chain(fragmenting.named()).chain(finished(m)) {
             let name = if name.starts_with(ALLOCSTALL) { ALLOCSTALL } else { name };
             if let Some(at) = SHOWN.iter().position(|shown| shown.name == name) {
                 counted.0[at] += n;

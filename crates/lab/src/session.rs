@@ -208,7 +208,7 @@ impl Session {
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
-            let Experiment { id, variant, caveat, .. } = &r.experiment;
+            let Experiment { id, variant, caveat, lack, .. } = &r.experiment;
             let notes: Vec<String> = r.notes.iter().cloned().chain(r.not_recorded()).collect();
             let subject = Subject {
                 id,
@@ -217,6 +217,7 @@ impl Session {
                 variants: variant,
                 target: r.target.as_ref(),
                 caveats: caveat,
+                lacks: lack,
                 notes: &notes,
             };
             let result = compare(&subject, &runs);

@@ -52,6 +52,8 @@ pub struct TargetRow {
     pub formula: Option<String>,
     /// Which way is better, where the figure itself does not say.
     pub better: Option<Better>,
+    /// What a null test published of it: the same kernel measured twice.
+    pub null_test: Option<[f64; 2]>,
     /// One figure a column.
     pub values: Vec<f64>,
 }

@@ -6,10 +6,10 @@
 //! touched; what is taken goes back when the process ends, however it ends.
 
 use crate::error::ReadError;
+use crate::own_memory::OwnMemory;
 use crate::page_words::{PageMapEntry, PageWords};
 use crate::roots::Roots;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-use std::ffi::c_void;
+use rustix::mm::Advice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Which pages are kept.
@@ -59,7 +59,7 @@ fn mixed(number: u64) -> u64 {
 
 /// Memory that is held in pieces, until this is dropped.
 pub struct Aged {
-    memory: Mapping,
+    memory: OwnMemory,
     /// Pages that are held.
     pub kept: u64,
     /// Pages that were given back.
@@ -102,18 +102,18 @@ impl Aged {
             return Err(NotAged::TooMuch { wanted: bytes, available: available.saturating_sub(LEFT) });
         }
         let page = rustix::param::page_size();
-        let memory = Mapping::new((bytes as usize).next_multiple_of(page))?;
-        memory.advise(0, memory.len, Advice::LinuxNoHugepage)?;
+        let memory = OwnMemory::new((bytes as usize).next_multiple_of(page), page).map_err(NotAged::Refused)?;
+        memory.advise(0, memory.len(), Advice::LinuxNoHugepage).map_err(NotAged::Refused)?;
         let stopped = || if stop.load(Ordering::Relaxed) { Err(NotAged::Stopped) } else { Ok(()) };
-        for start in (0..memory.len).step_by(STRETCH) {
+        for start in (0..memory.len()).step_by(STRETCH) {
             stopped()?;
-            (start..(start + STRETCH).min(memory.len)).step_by(page).for_each(|at| memory.touch(at));
+            (start..(start + STRETCH).min(memory.len())).step_by(page).for_each(|at| memory.touch(at));
         }
         let mut aged = Aged { memory, kept: 0, freed: 0, by_frame: true };
         let mut map = PageWords::open(&roots.proc("self/pagemap")).map_err(NotAged::Unread)?;
-        for start in (0..aged.memory.len).step_by(STRETCH) {
+        for start in (0..aged.memory.len()).step_by(STRETCH) {
             stopped()?;
-            let end = (start + STRETCH).min(aged.memory.len);
+            let end = (start + STRETCH).min(aged.memory.len());
             aged.give_back(&mut map, start, end, page, |frame| pattern.keeps(frame, seed))?;
         }
         Ok(aged)
@@ -128,7 +128,7 @@ impl Aged {
         page: usize,
         keeps: impl Fn(u64) -> bool,
     ) -> Result<(), NotAged> {
-        let first = (self.memory.start as usize + start) / page;
+        let first = (self.memory.address() + start) / page;
         let mut keep = Vec::with_capacity((end - start) / page);
         let mut by_frame = true;
         map.read(first as u64, (first + (end - start) / page) as u64, |at, words| {
@@ -146,7 +146,7 @@ impl Aged {
             if run[0] {
                 self.kept += run.len() as u64;
             } else {
-                self.memory.advise(at, len, Advice::LinuxDontNeed)?;
+                self.memory.advise(at, len, Advice::LinuxDontNeed).map_err(NotAged::Refused)?;
                 self.freed += run.len() as u64;
             }
             at += len;
@@ -160,48 +160,6 @@ fn available(roots: &Roots) -> Result<u64, NotAged> {
     let text = roots.read_proc("meminfo").map_err(NotAged::Unread)?;
     let info = kontig_procfs::MemInfo::parse(&path, &text).map_err(|e| NotAged::Unread(e.into()))?;
     Ok(info.kb("MemAvailable").unwrap_or(0) * 1024)
-}
-
-/// Private memory of this process.
-struct Mapping {
-    start: *mut c_void,
-    len: usize,
-}
-
-impl Mapping {
-    fn new(len: usize) -> Result<Mapping, NotAged> {
-        // SAFETY: a fresh mapping at an address of the kernel's choosing touches no existing memory.
-        let mapped =
-            unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
-        let start = mapped.map_err(|e| NotAged::Refused(format!("{len} bytes cannot be mapped: {e}")))?;
-        Ok(Mapping { start, len })
-    }
-
-    fn advise(&self, at: usize, len: usize, advice: Advice) -> Result<(), NotAged> {
-        assert!(at + len <= self.len, "advice beyond the mapping");
-        // SAFETY: the range lies in this mapping, to which nobody has a reference; its contents mean nothing.
-        let done = unsafe { madvise(self.start.byte_add(at), len, advice) };
-        match done {
-            // A kernel without huge pages knows no advice about them, and has small ones anyway.
-            Err(rustix::io::Errno::INVAL) if advice == Advice::LinuxNoHugepage => Ok(()),
-            done => done.map_err(|e| NotAged::Refused(format!("{advice:?} was refused: {e}"))),
-        }
-    }
-
-    fn touch(&self, at: usize) {
-        assert!(at < self.len, "a touch beyond the mapping");
-        // SAFETY: the byte lies in this mapping, which can be written and to which nobody has a reference. Volatile, as
-        // the write is made for its effect on the page tables.
-        unsafe { self.start.cast::<u8>().add(at).write_volatile(1) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and nobody has a reference to it. If the kernel refuses, the memory goes
-        // back at the end of the process.
-        let _ = unsafe { munmap(self.start, self.len) };
-    }
 }
 
 impl std::fmt::Display for NotAged {

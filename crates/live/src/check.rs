@@ -84,6 +84,8 @@ pub struct Check {
     pub schema: &'static str,
     /// What came of it.
     pub verdict: Verdict,
+    /// The size of a page of the host, bytes.
+    pub page_bytes: u64,
     /// The needs, of each ladder the rung that was chosen.
     pub needs: Vec<Asked>,
     /// What it takes; nothing where the needs are met or cannot be.
@@ -243,6 +245,7 @@ impl Check {
         Check {
             schema: SCHEMA,
             verdict: Verdict::Unknown,
+            page_bytes: page_size,
             needs: needs.iter().zip(supply.obtainable(needs)).map(asked).collect(),
             prediction: None,
             at_most: None,

@@ -61,7 +61,7 @@ impl Host {
             release: roots.read_proc("sys/kernel/osrelease").map(|text| text.trim().to_string()),
             uptime_s: uptime(roots),
             page_size: page_size::of(roots, meminfo.as_ref().ok(), vmstat.as_ref().ok()),
-            buddyinfo: proc(roots, "buddyinfo", BuddyInfo::parse).and_then(|b| possible(roots, b)),
+            buddyinfo: buddyinfo(roots),
             pagetypeinfo: proc(roots, "pagetypeinfo", PageTypeInfo::parse),
             zoneinfo: proc(roots, "zoneinfo", ZoneInfo::parse),
             vmstat,
@@ -142,6 +142,11 @@ fn uptime(roots: &Roots) -> Reading<f64> {
     let text = roots.read_proc("uptime")?;
     let seconds = text.split_whitespace().next().and_then(|word| word.parse().ok()).filter(|s: &f64| s.is_finite());
     seconds.ok_or_else(|| ReadError::malformed(&roots.proc("uptime"), 1, "it does not begin with seconds"))
+}
+
+/// Free blocks of each order.
+pub(crate) fn buddyinfo(roots: &Roots) -> Reading<BuddyInfo> {
+    proc(roots, "buddyinfo", BuddyInfo::parse).and_then(|info| possible(roots, info))
 }
 
 /// More free pages than any machine has are a mistake, and orders no machine has, too.

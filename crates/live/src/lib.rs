@@ -18,6 +18,7 @@ pub mod machine;
 pub mod need;
 pub mod number;
 pub mod obstacles;
+pub mod own_memory;
 pub mod page_words;
 pub mod prepare;
 pub mod process;
@@ -25,6 +26,7 @@ pub mod roots;
 pub mod snapshot;
 pub mod status;
 pub mod supply;
+pub mod touch;
 
 pub use error::{ReadError, Unread};
 pub use explain::Explanation;

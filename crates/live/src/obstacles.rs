@@ -12,6 +12,10 @@ pub struct Obstacles {
     pub order: u32,
     /// Blocks of memory the allocator was given, in whole.
     pub blocks: u64,
+    /// Pages that are free in all blocks, those on CPUs' lists included: what is moved takes room among them.
+    pub free_pages: u64,
+    /// Clean pages of files that nobody maps: free once they are dropped.
+    pub droppable_pages: u64,
     /// Free as they are.
     pub free: u64,
     /// Hold users' pages, which can be moved, and nothing that cannot.
@@ -47,6 +51,8 @@ impl Obstacles {
         let mut found = Obstacles {
             order: need.order,
             blocks: 0,
+            free_pages: 0,
+            droppable_pages: 0,
             free: 0,
             movable: 0,
             blocked: 0,
@@ -56,6 +62,9 @@ impl Obstacles {
         let mut kinds = [(0u64, 0u64, 0u64); State::ALL.len()];
         for zone in snapshot.zones.iter().filter(|z| need.node.is_none_or(|n| n == z.node)) {
             let frames = zone.frames();
+            let all = snapshot.census(frames.clone());
+            found.free_pages += all[State::Free as usize] + all[State::Cached as usize];
+            found.droppable_pages += all[State::FileClean as usize];
             let mut at = frames.start.next_multiple_of(pages);
             while at + pages <= frames.end {
                 let census = snapshot.census(at..at + pages);
@@ -109,6 +118,7 @@ c M s1 a3
         let snapshot = Snapshot::parse(text).expect("a snapshot");
         let need = Need { count: 1, order: 2, node: None, unmovable: false };
         let found = Obstacles::of(&snapshot, &need);
+        assert_eq!((found.free_pages, found.droppable_pages), (9, 0));
         assert_eq!((found.blocks, found.free, found.movable, found.blocked, found.blocked_by_few), (5, 1, 1, 3, 3));
         let slab = Obstacle { kind: "slab", blocks: 3, alone: 2, pages: 6 };
         let tables = Obstacle { kind: "page tables", blocks: 1, alone: 0, pages: 1 };

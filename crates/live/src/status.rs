@@ -128,9 +128,7 @@ impl Status {
     pub fn of(host: &Host, order: Option<u32>, before: Option<(&Host, f64)>) -> Result<Status, ReadError> {
         let (buddy, zones) = (host.buddyinfo.as_ref().map_err(Clone::clone)?, host.zoneinfo.as_ref());
         let zones = zones.map_err(Clone::clone)?;
-        let page = host.page_size.ok_or_else(|| {
-            ReadError::malformed("meminfo".as_ref(), 0, "it does not tell, with vmstat, how large a page is")
-        })?;
+        let page = host.page_size.ok_or_else(|| page_size_lacks(host))?;
         let huge_page_order = host.huge_page_order();
         let order = order.or(huge_page_order).unwrap_or(0);
         let parts =
@@ -220,6 +218,13 @@ fn pools(host: &Host) -> Vec<Pool> {
         }
     };
     pools.iter().map(pool).collect()
+}
+
+/// Why it is not known how large a page is: where the process's own file does not tell, two others would.
+fn page_size_lacks(host: &Host) -> ReadError {
+    let unread = host.meminfo.as_ref().err().or(host.vmstat.as_ref().err());
+    let silent = || ReadError::malformed("meminfo".as_ref(), 0, "it does not tell, with vmstat, how large a page is");
+    unread.cloned().unwrap_or_else(silent)
 }
 
 impl From<&ReadError> for NotRead {

@@ -86,7 +86,7 @@ mod wait;
 pub use cost::CostModel;
 pub use device::{DiskEntry, Kind as DiskKind};
 pub use error::SimError;
-pub use file::{Counts as FileCounts, SlabInfo};
+pub use file::{Counts as FileCounts, FileSystem, SlabInfo};
 pub use found::{FoundIn, FoundPage};
 pub use machine::{Machine, Stop};
 pub use machine_file::MachineFile;

@@ -2,7 +2,7 @@
 
 use crate::cost::{CostModel, ns};
 use crate::error::SimError;
-use crate::file::{Counts as FileCounts, Files, Frames, SlabInfo, Waiters};
+use crate::file::{Counts as FileCounts, FileSystem, Files, Frames, SlabInfo, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
 use crate::numa::FarCosts;
@@ -18,6 +18,7 @@ use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::khugepaged::{KhugepagedCounts, KhugepagedThread};
 use crate::thread::kswapd::KswapdThread;
+use crate::thread::xfs::{CheckpointThread, PushThread};
 use crate::translate;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
@@ -152,6 +153,12 @@ impl Machine {
             }
             let last = self.schedule.cpus() - 1;
             self.start(Body::Flusher(FlusherThread::new(number)), Affinity::Any, last);
+            if disk.filesystem == FileSystem::Xfs {
+                let Kernel { mem, pages, queues, .. } = &mut self.kernel;
+                pages.files().make_xfs(mem, queues, number);
+                self.start(Body::XfsCheckpoint(CheckpointThread::new(number)), Affinity::Any, last);
+                self.start(Body::XfsPush(PushThread::new(number)), Affinity::Any, last);
+            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::cost::Costs;
 use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
-use crate::file;
+use crate::file::{self, FileSystem};
 use crate::numa::NumaEntry;
 use kontig_mm::state::{Frames, List};
 use kontig_mm::zonelist::check_distances;
@@ -57,6 +57,7 @@ pub struct SwapEntry {
 /// A disk, and which of its blocks are for files and which for swap.
 pub(crate) struct Disk {
     pub(crate) parameters: Parameters,
+    pub(crate) filesystem: FileSystem,
     pub(crate) files: Range<u32>,
     pub(crate) swap: Range<u32>,
 }
@@ -182,7 +183,8 @@ impl MachineFile {
                 return Err(wrong(&["disk", &at, "name"], format!("there is another disk named '{}'", disk.name)));
             }
             let blocks = parameters.blocks;
-            disks.push(Disk { parameters, files: 0..blocks, swap: blocks..blocks });
+            let filesystem = disk.filesystem;
+            disks.push(Disk { parameters, filesystem, files: 0..blocks, swap: blocks..blocks });
         }
         let Some(swap) = &self.swap else { return Ok(disks) };
         let Some(number) = self.disk.iter().position(|disk| disk.name == swap.disk) else {

@@ -253,6 +253,7 @@ impl Owner for Pages {
 
     fn shrink(&mut self, m: &mut Memory, node: NodeId, number: usize, objects: u64) -> Option<Shrunk> {
         let cpu = self.cpu;
-        Some(self.files.as_mut()?.shrink(m, cpu, node, number, objects))
+        let Pages { files, frames, mapcounts, .. } = self;
+        Some(files.as_mut()?.shrink(m, cpu, (frames, mapcounts), node, (number, objects)))
     }
 }

@@ -8,6 +8,7 @@ use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
+use crate::thread::xfs::{CheckpointThread, PushThread};
 use crate::wait::Wait;
 use kontig_mm::{Daemon, Step};
 use std::convert::Infallible;
@@ -48,6 +49,8 @@ pub(crate) enum Body {
     Kswapd(KswapdThread),
     Kcompactd(KcompactdThread),
     Flusher(FlusherThread),
+    XfsCheckpoint(CheckpointThread),
+    XfsPush(PushThread),
     Khugepaged(KhugepagedThread),
     Process(Box<Process>),
     /// Steps given by a test, and the daemon the task stands for.
@@ -65,7 +68,8 @@ impl Body {
         match self {
             Body::Kswapd(thread) => Some(thread.daemon()),
             Body::Kcompactd(thread) => Some(thread.daemon()),
-            Body::Flusher(_) | Body::Khugepaged(_) | Body::Process(_) => None,
+            Body::Flusher(_) | Body::XfsCheckpoint(_) | Body::XfsPush(_) => None,
+            Body::Khugepaged(_) | Body::Process(_) => None,
             #[cfg(test)]
             Body::Steps(daemon, _) => *daemon,
         }
@@ -89,6 +93,8 @@ impl Body {
             Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c))),
             Body::Kcompactd(thread) => Ok(never_done(thread.turn(k, c)).map_wait(|wait| k.wait_for(wait))),
             Body::Flusher(thread) => Ok(thread.turn(k, c)),
+            Body::XfsCheckpoint(thread) => Ok(thread.turn(k, c)),
+            Body::XfsPush(thread) => Ok(thread.turn(k, c)),
             Body::Khugepaged(thread) => Ok(thread.turn(k, c)),
             Body::Process(process) => process.turn(k, c),
             #[cfg(test)]

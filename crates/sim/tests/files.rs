@@ -132,3 +132,26 @@ fn a_file_that_is_not_there_or_not_open_is_named() {
     let mut p = Prompt::new(machine_with_disk(2, 4, "6.1"), 1);
     assert!(p.call(0, Op::Read { file: OpenFile::new(0), first: 0, pages: 1 }).is_err());
 }
+
+#[test]
+fn up_to_5_15_an_inode_that_nobody_uses_goes_with_its_clean_pages() {
+    for (profile, stays) in [("4.20-rc3", false), ("5.10", false), ("6.1", true)] {
+        let mut m = machine_with_disk(2, 64, profile);
+        let closed = with_file(FILE, |file, n| match n {
+            0 => Some(Op::Write { file, first: 0, pages: 8 }),
+            1 => Some(Op::Fsync(file)),
+            2 => Some(Op::Close(file)),
+            _ => None,
+        });
+        run(&mut m, 0, closed);
+        let open = with_file(FileName::new(0, 2), |file, n| match n {
+            0 => Some(Op::Write { file, first: 0, pages: 8 }),
+            1 => Some(Op::Fsync(file)),
+            _ => None,
+        });
+        run(&mut m, 0, open);
+        run(&mut m, 0, ops(vec![Op::Sysctl { name: "vm.drop_caches".into(), value: "2".into() }]));
+        assert_eq!((m.is_cached(FILE, 0), m.is_cached(FileName::new(0, 2), 0)), (stays, true), "{profile}");
+        m.memory().check().expect("consistent");
+    }
+}

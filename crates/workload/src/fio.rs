@@ -58,6 +58,7 @@ impl Benchmark for Fio {
             disk: self.disk,
             first_file: self.first_file,
             open: vec![None; self.files as usize],
+            closed: 0,
             blocks: length / block,
             block,
             at: 0,
@@ -100,6 +101,8 @@ pub struct Job {
     first_file: u64,
     /// Its files, those that it has begun with.
     open: Vec<Option<OpenFile>>,
+    /// How many of them are closed again.
+    closed: usize,
     /// Blocks of a file, and pages of a block.
     blocks: u32,
     block: u32,
@@ -124,8 +127,13 @@ impl Job {
         self.open.len() as u64
     }
 
-    /// Blocks in the order of their turns, up to a file that is not open.
+    /// Blocks in the order of their turns, up to a file that is not open; at the end all files are closed.
     fn write(&mut self, todo: &mut Batch) {
+        if self.at == self.files() * u64::from(self.blocks) {
+            let end = (self.closed + AT_ONCE).min(self.open.len());
+            let next = std::mem::replace(&mut self.closed, end)..end;
+            return todo.extend(self.open[next].iter().flatten().map(|file| Op::Close(*file)));
+        }
         while todo.len() < AT_ONCE && self.at < self.files() * u64::from(self.blocks) {
             let (round, file) = ((self.at / self.files()) as u32, (self.at % self.files()) as u32);
             let Some(opened) = self.open[file as usize] else {
@@ -209,7 +217,8 @@ mod tests {
         let write = |number, first| Op::Write { file: OpenFile::new(number), first, pages: 2 };
         let mut writer = job(Rw::Write, 2);
         let all = [open(100), write(100, 0), open(101), write(101, 0), write(100, 2), write(101, 2)];
-        assert_eq!(asks(&mut writer, usize::MAX), all);
+        let close = [100, 101].map(|number| Op::Close(OpenFile::new(number)));
+        assert_eq!(asks(&mut writer, usize::MAX), [&all[..], &close].concat());
         assert_eq!(writer.progress(), 1.0);
     }
 

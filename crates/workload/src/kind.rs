@@ -18,6 +18,7 @@ use crate::steps::Steps;
 use crate::thp_bursts::ThpBursts;
 use crate::thpscale::Thpscale;
 use crate::unmovable::FragmentUnmovable;
+use crate::unpack::Unpack;
 use crate::usemem::Usemem;
 use crate::watch::Watch;
 use crate::young_generation::YoungGeneration;
@@ -57,6 +58,8 @@ pub enum Kind {
     Fio(Fio),
     /// A process touches memory, huge page by huge page.
     HugeFaults(HugeFaults),
+    /// An archive is unpacked.
+    Unpack(Unpack),
     /// A kernel is built.
     Kbuild(Kbuild),
     /// A process takes and gives back huge pages in bursts.
@@ -97,6 +100,7 @@ impl Kind {
             Kind::Thpscale(b) => Task::new(b),
             Kind::Fio(b) => Task::new(b),
             Kind::HugeFaults(b) => Task::new(b),
+            Kind::Unpack(b) => Task::new(b),
             Kind::Kbuild(b) => Task::new(b),
             Kind::ThpBursts(b) => Task::new(b),
             Kind::ForkingStore(b) => Task::new(b),

@@ -27,6 +27,7 @@ pub mod steps;
 pub mod thp_bursts;
 pub mod thpscale;
 pub mod unmovable;
+pub mod unpack;
 pub mod usemem;
 pub mod watch;
 pub mod young_generation;

@@ -255,21 +255,26 @@ name = "unpack"
 
 [[phase.task]]
 copies = 1
-run = { kind = "steps", steps = [{ do = "write", file = 1, size = "1500 MiB", piece = "128 KiB" }, { do = "sync" }] }
+run = { kind = "unpack", files = 78579, size = "1417 MiB" }
 
 [[phase]]
 name = "measure"
 measured = true
 
 [[phase.task]]
+name = "tar"
+copies = 1
+run = { kind = "steps", steps = [{ do = "write", file = 2, size = "177 MiB", piece = "128 KiB" }, { do = "sync" }] }
+
+[[phase.task]]
 name = "kbuild"
 copies = 1
-run = { kind = "kbuild", jobs = 16 }
+run = { kind = "kbuild", jobs = 32 }
 
 [[phase.task]]
 name = "hugealloc"
 copies = 1
-run = { kind = "thp-bursts", size = "512 MiB", bursts = 33, every_ms = 735 }
+run = { kind = "thp-bursts", size = "128 MiB", bursts = 16, every_ms = 1540 }
 "#;
 
 const BUSY: &str = r#"

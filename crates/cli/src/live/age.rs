@@ -69,7 +69,7 @@ pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
     Ok(Ending::Done)
 }
 
-fn gib(text: &str) -> Result<u64, String> {
+pub(super) fn gib(text: &str) -> Result<u64, String> {
     let gib: f64 = text.parse().map_err(|_| format!("'{text}' is no number of GiB"))?;
     if !(0.001..=65_536.0).contains(&gib) {
         return Err("between 0.001 and 65536 GiB".into());

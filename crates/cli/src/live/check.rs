@@ -5,14 +5,15 @@ use super::not_read;
 use super::snapshot::page_size;
 use crate::Ending;
 use clap::Args;
-use kontig_lab::{AskedWrongly, Failed, LabError};
-use kontig_live::check::{Check, Prediction, Verdict};
+use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
+use kontig_live::check::{Check, Confidence, Prediction, Verdict};
 use kontig_live::need::{Ladder, Need, size as block_size};
 use kontig_live::number::{count, size, time};
 use kontig_live::obstacles::Obstacles;
 use kontig_live::prepare::execute::supply;
 use kontig_live::{ReadError, Roots, Snapshot};
 use kontig_mm::Profile;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// What is needed, and by which rules it is foretold.
@@ -57,14 +58,7 @@ pub const HELP: &str = "Examples:\n  \
 pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
     let found = match &a.snapshot {
         Some(path) => {
-            let shown = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| AskedWrongly::Unreadable { path: shown.clone(), reason: e.to_string() })?;
-            let snapshot = Snapshot::parse(&text).map_err(|e| AskedWrongly::Malformed {
-                path: shown,
-                line: e.line,
-                reason: e.reason,
-            })?;
+            let snapshot = host_snapshot::open(path)?;
             let ladders = a.need.ladders(snapshot.host.page_size)?;
             on_nodes(&ladders, snapshot.zones.iter().map(|z| z.node))?;
             let profile = a.need.profile(&snapshot.host.kernel)?;
@@ -124,7 +118,7 @@ pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError
 
 /// A need on a node that is not there is a mistake.
 fn on_nodes(ladders: &[Ladder], nodes: impl Iterator<Item = u32>) -> Result<(), LabError> {
-    let nodes: Vec<u32> = nodes.collect();
+    let nodes: BTreeSet<u32> = nodes.collect();
     let missing = ladders.iter().flatten().filter_map(|need| need.node).find(|node| !nodes.contains(node));
     let known = || nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     missing.map_or(Ok(()), |node| {
@@ -168,7 +162,7 @@ pub fn text(check: &Check) -> String {
             .map_or("it is not known how many".into(), |n| if n >= asked.needed { "all".into() } else { count(n) });
         text.push_str(&format!("{}: {now} of {} there now\n", asked.need, count(asked.needed)));
     }
-    text.push_str(&format!("=> {}\n", verdict(check)));
+    text.push_str(&format!("=> {}\n", verdict(check, check.page_bytes)));
     if let Some(most) = &check.at_most {
         let got: Vec<String> = most.blocks.iter().map(|n| n.map_or("?".into(), count)).collect();
         let needed: Vec<String> = check.needs.iter().map(|asked| count(asked.needed)).collect();
@@ -180,9 +174,14 @@ pub fn text(check: &Check) -> String {
         ));
     }
     if check.verdict != Verdict::Met {
-        check.obstacles.iter().for_each(|o| text.push_str(&obstacles(o)));
+        for (i, (o, asked)) in check.obstacles.iter().zip(&check.needs).enumerate() {
+            let most = check.at_most.as_ref().and_then(|most| most.blocks[i]);
+            text.push_str(&obstacles(o, asked.needed, most, check.page_bytes));
+        }
     }
-    if let Some(confidence) = check.confidence.as_ref().filter(|_| check.verdict != Verdict::Met) {
+    // What is there needs no rules; whether it is, only a snapshot that agrees with itself says for sure.
+    let matters = |confidence: &&Confidence| check.verdict != Verdict::Met || confidence.level == "low";
+    if let Some(confidence) = check.confidence.as_ref().filter(matters) {
         let because =
             if confidence.because.is_empty() { String::new() } else { format!(": {}", confidence.because.join("; ")) };
         text.push_str(&format!("confidence {}{because}\n", confidence.level));
@@ -190,7 +189,7 @@ pub fn text(check: &Check) -> String {
     text
 }
 
-fn verdict(check: &Check) -> String {
+fn verdict(check: &Check, page_bytes: u64) -> String {
     match (check.verdict, &check.prediction) {
         (Verdict::Met, _) => "met now".into(),
         (Verdict::ByCompaction, Some(p)) if p.by_filling_a_pool => format!(
@@ -203,40 +202,60 @@ fn verdict(check: &Check) -> String {
         (Verdict::ByCompaction, Some(p)) => format!(
             "reachable by compaction{}: {}",
             if p.sync { " once dirty pages are written" } else { "" },
-            effort(p)
+            effort(p, page_bytes)
         ),
         (Verdict::ByDroppingCache, Some(p)) => {
-            format!("reachable after dropping {} of clean cache: {}", size(p.dropped_bytes), effort(p))
+            format!("reachable after dropping {} of clean cache: {}", size(p.dropped_bytes), effort(p, page_bytes))
         }
         (Verdict::NotReachable, _) => "not reachable: neither compaction nor dropping cache makes these blocks".into(),
         _ => format!("unknown: {}", check.unknown.as_deref().unwrap_or("the frames were not looked at")),
     }
 }
 
-fn effort(p: &Prediction) -> String {
+fn effort(p: &Prediction, page_bytes: u64) -> String {
     let nodes: Vec<String> = p.nodes.iter().map(u32::to_string).collect();
     match nodes.is_empty() {
         true => "nothing has to be moved".into(),
         false => format!(
             "{} pages ({}) to be moved on node {}, about {}",
             count(p.pages_moved),
-            size(p.pages_moved * page_size()),
+            size(p.pages_moved * page_bytes),
             nodes.join(", "),
             time(p.seconds)
         ),
     }
 }
 
-fn obstacles(o: &Obstacles) -> String {
-    let mut text = format!(
+/// What is in the way of so many blocks, of which `most` were foretold to be there in the end.
+fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> String {
+    let block = block_size(page_bytes << o.order);
+    let mut text = String::new();
+    if o.blocks < needed {
+        let there =
+            if o.blocks == 0 { "there is none".into() } else { format!("there are {} in all", count(o.blocks)) };
+        let bytes = size((needed << o.order) * page_bytes);
+        text.push_str(&format!("   {} blocks of {block} are {bytes}; {there}\n", count(needed)));
+    }
+    if most.is_some_and(|most| most < o.free + o.movable) {
+        let pages = o.free_pages + o.droppable_pages;
+        let (bytes, room) = (size(pages * page_bytes), count(pages >> o.order));
+        text.push_str(&format!(
+            "   what is moved takes room elsewhere: {bytes} is free once cache is dropped, which is {room} blocks; of that, zones \
+             keep some\n"
+        ));
+    }
+    if o.blocks == 0 {
+        return text;
+    }
+    text.push_str(&format!(
         "   of {} blocks of {}: {} free, {} hold pages that can be moved, {} pages that cannot ({} of them 8 at most)\n",
         count(o.blocks),
-        block_size(page_size() << o.order),
+        block,
         count(o.free),
         count(o.movable),
         count(o.blocked),
         count(o.blocked_by_few)
-    );
+    ));
     for kind in &o.kinds {
         let (blocks, alone, pages) = (count(kind.blocks), count(kind.alone), count(kind.pages));
         text.push_str(&format!("      {}: in {blocks} blocks, alone in {alone}; {pages} pages\n", kind.kind));

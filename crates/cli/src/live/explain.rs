@@ -110,7 +110,7 @@ fn tried(s: &Simulation, width: usize) -> String {
     match &s.table {
         None => text + "No rule recommends a setting that could be tried.\n",
         Some(table) => {
-            let columns = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
+            let columns = crate::wrap::columns();
             text + "\n" + &kontig_report::table::render(table, columns, std::io::stdout().is_terminal())
         }
     }

@@ -1,5 +1,7 @@
 //! A small table that fits: columns side by side where there is room, else a block of lines for each row.
 
+use crate::wrap::wrap;
+
 /// A table. The first column names the row.
 pub struct Grid {
     /// The headings.
@@ -24,7 +26,10 @@ impl Grid {
     pub fn text(&self, indent: usize, width: Option<usize>) -> String {
         let widths: Vec<usize> = (0..self.head.len()).map(|column| self.width(column)).collect();
         let all = indent + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-        if width.is_some_and(|width| all > width) { self.stacked(indent) } else { self.beside(indent, &widths) }
+        match width.filter(|width| all > *width) {
+            Some(width) => self.stacked(indent, width),
+            None => self.beside(indent, &widths),
+        }
     }
 
     fn width(&self, column: usize) -> usize {
@@ -50,13 +55,13 @@ impl Grid {
     }
 
     /// A row's name on a line, then a line for each of its cells, under their headings' names.
-    fn stacked(&self, indent: usize) -> String {
+    fn stacked(&self, indent: usize, width: usize) -> String {
         let names = self.head.iter().skip(1).map(|name| name.chars().count()).max().unwrap_or(0);
         let mut text = String::new();
         for row in &self.rows {
-            text += &format!("{}{}\n", " ".repeat(indent), row[0]);
+            text += &wrap(&" ".repeat(indent), &row[0], indent, width);
             for (name, cell) in self.head.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty()) {
-                text += &format!("{}{name:<names$}  {cell}\n", " ".repeat(indent + 2));
+                text += &wrap(&format!("{}{name:<names$}  ", " ".repeat(indent + 2)), cell, indent + names + 4, width);
             }
         }
         text
@@ -76,5 +81,7 @@ mod tests {
         assert_eq!((grid.text(0, None).as_str(), grid.text(0, Some(21)).as_str()), (beside, beside));
         let stacked = " DMA\n   free   1 GiB\n Normal\n   free   12 GiB\n   score  7\n";
         assert_eq!(grid.text(1, Some(21)), stacked);
+        grid.row(vec!["HighMem".into(), "none at all".into()]);
+        assert!(grid.text(1, Some(18)).ends_with(" HighMem\n   free   none at\n          all\n"), "nothing is wider");
     }
 }

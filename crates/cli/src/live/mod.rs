@@ -9,6 +9,7 @@ pub mod prepare;
 pub mod simulate;
 pub mod snapshot;
 pub mod status;
+pub mod touch;
 
 use crate::Ending;
 use kontig_lab::{Failed, LabError};

@@ -6,18 +6,22 @@ use super::not_read;
 use super::snapshot::page_size;
 use crate::Ending;
 use clap::Args;
+use kontig_lab::files::write_file;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::check::{Verdict, choices};
 use kontig_live::need::Need;
-use kontig_live::number::{count, size, time};
+use kontig_live::number::{count, percent, size, time};
 use kontig_live::prepare::execute::{Orders, default_journal, execute};
+use kontig_live::prepare::got::{Got, HostGot, Watch};
+use kontig_live::prepare::journal::restore_left;
 use kontig_live::prepare::{Allowed, Cost, Plan, Receipt};
-use std::os::unix::process::ExitStatusExt;
+use kontig_live::{Host, Roots};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `kontig prepare`.
 #[derive(Args)]
@@ -93,7 +97,17 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     };
     let time = Duration::from_secs(a.time);
     let orders = Orders { roots: &roots, journal: &journal, time, stop: &stop, writer: &writer };
-    let receipt = execute(plan, &needs, &orders).map_err(|e| failed("prepare", e.to_string()))?;
+    let guard = Guard::of(&program, &journal, &roots);
+    let executed = execute(plan, &needs, &orders);
+    drop(guard);
+    let mut receipt = match executed {
+        Ok(receipt) => receipt,
+        Err(e) if e.is_permission() => {
+            crate::say(&e.to_string());
+            return Ok(Ending::Unpermitted);
+        }
+        Err(e) => return Err(failed("prepare", e.to_string())),
+    };
     give(a, &receipt)?;
     if stop.load(Ordering::Relaxed) {
         return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
@@ -102,7 +116,14 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
         return Ok(Ending::Code(if verdict == Verdict::Met && !a.reserve { 0 } else { 9 }));
     }
     match a.command.split_first() {
-        Some((program, args)) => run(program, args, &roots),
+        Some((program, args)) => {
+            let got = run(program, args, &roots)?;
+            let code = got.exit_code;
+            crate::say(&told(&got));
+            receipt.got = Some(got);
+            keep(a, &receipt)?;
+            Ok(Ending::Code(code))
+        }
         None => Ok(Ending::Done),
     }
 }
@@ -120,12 +141,17 @@ fn failed(run: &str, reason: String) -> LabError {
 
 /// Prints the receipt, and writes it where it is wanted.
 fn give(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
-    let json = format!("{:#}\n", serde_json::to_value(receipt).unwrap_or_default());
-    if let Some(path) = &a.receipt {
-        std::fs::write(path, &json)
-            .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?;
-    }
-    crate::print(&if a.json { json } else { text(receipt) })
+    keep(a, receipt)?;
+    crate::print(&if a.json { json(receipt) } else { text(receipt) })
+}
+
+fn json(receipt: &Receipt) -> String {
+    format!("{:#}\n", serde_json::to_value(receipt).unwrap_or_default())
+}
+
+/// Writes the receipt where it is wanted.
+fn keep(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
+    a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, json(receipt).as_bytes()))
 }
 
 fn text(r: &Receipt) -> String {
@@ -171,26 +197,65 @@ fn cost(c: &Cost) -> String {
     format!("{} pages moved in {}{dropped}", count(c.pages_moved), time(c.seconds))
 }
 
-/// Runs the command, and says at its end what it got.
-fn run(program: &str, args: &[String], roots: &kontig_live::Roots) -> Result<Ending, LabError> {
-    let before = kontig_live::Host::read(roots);
+/// Runs the command, and looks at what it gets.
+fn run(program: &str, args: &[String], roots: &Roots) -> Result<Got, LabError> {
+    let before = Host::read(roots);
+    let began = Instant::now();
     let mut child = Command::new(program).args(args).spawn().map_err(|e| failed(program, e.to_string()))?;
     let pid = child.id();
     crate::interrupt::act(move || kontig_live::prepare::terminate(pid));
-    let status = child.wait().map_err(|e| failed(program, e.to_string()))?;
-    let after = kontig_live::Host::read(roots);
-    let got = |name: &str| {
-        Some(after.vmstat.as_ref().ok()?.get(name)?.saturating_sub(before.vmstat.as_ref().ok()?.get(name)?))
+    let mut watch = Watch::of(roots, pid);
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(|e| failed(program, e.to_string()))? {
+            break status;
+        }
+        watch.look();
+        std::thread::sleep(BETWEEN_LOOKS);
     };
-    let show = |name: &str| got(name).map_or("?".into(), count);
-    crate::say(&format!(
-        "while {program} ran, on the whole host: {} huge pages given at the first touch, {} refused, {} requests waited for compaction",
-        show("thp_fault_alloc"),
-        show("thp_fault_fallback"),
-        show("compact_stall")
-    ));
-    Ok(Ending::Code(exit_code(status)))
+    let after = Host::read(roots);
+    let counted = |name: &str| Some(after.counter(name)?.saturating_sub(before.counter(name)?));
+    let (most, looks) = watch.seen();
+    Ok(Got {
+        program: program.into(),
+        seconds: began.elapsed().as_secs_f64(),
+        exit_code: exit_code(status),
+        resident_bytes: most.map(|(resident, _)| resident),
+        huge_bytes: most.map(|(_, huge)| huge),
+        looks,
+        of_host: HostGot {
+            given: counted("thp_fault_alloc"),
+            refused: counted("thp_fault_fallback"),
+            waited: counted("compact_stall"),
+        },
+    })
 }
+
+/// What a command got, in words.
+fn told(got: &Got) -> String {
+    let program = &got.program;
+    let own = match got.huge_bytes.zip(got.resident_bytes) {
+        Some((huge, resident)) => {
+            let share = percent(huge as f64 / resident.max(1) as f64);
+            format!(
+                "{program} had {} of its {} in huge pages ({share}) when it had the most",
+                size(huge),
+                size(resident)
+            )
+        }
+        None => format!("{program} ended before it was looked at"),
+    };
+    let show = |number: Option<u64>| number.map_or("?".into(), count);
+    let HostGot { given, refused, waited } = got.of_host;
+    format!(
+        "{own}; on the whole host meanwhile: {} huge pages given at the first touch, {} refused, {} requests waited for compaction",
+        show(given),
+        show(refused),
+        show(waited)
+    )
+}
+
+/// Between two looks at whether the command is over.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// The exit code a shell would have: 128 and the signal's number after a signal.
 pub fn exit_code(status: ExitStatus) -> u8 {
@@ -198,8 +263,42 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
+/// A process that restores the settings if this one is killed: it waits for the end of its standard input, which comes with the end
+/// of this process. Where it cannot be started, the next run restores them.
+struct Guard(Option<Child>);
+
+impl Guard {
+    fn of(program: &Path, journal: &Path, roots: &Roots) -> Guard {
+        let mut command = Command::new(program);
+        command.arg("restore-at-end").arg(journal).args([&roots.procfs, &roots.sysfs]);
+        Guard(command.stdin(Stdio::piped()).process_group(0).spawn().ok())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            drop(child.stdin.take());
+            // It finds no journal, and ends.
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits for the end of the process that prepares the host, and restores what it has left, if it was killed.
+pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result<Ending, LabError> {
+    // Nothing is written to it: it ends when its writer does.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    let restored = restore_left(journal, &Roots { procfs, sysfs }).map_err(|e| failed("prepare", e.to_string()))?;
+    for setting in restored {
+        crate::say(&format!("restored {} to {}, as 'prepare' was killed", setting.path.display(), setting.was));
+    }
+    Ok(Ending::Done)
+}
+
 /// Writes 1 to a file, once dirty pages are on disk where that is wanted.
 pub fn write_one(path: &Path, sync: bool) -> Result<Ending, LabError> {
+    kontig_live::prepare::end_with_parent();
     if sync {
         kontig_live::prepare::sync();
     }

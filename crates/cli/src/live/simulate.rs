@@ -150,6 +150,7 @@ fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabErro
         variant: std::iter::once(as_it_is).chain(simulation.tried.iter().map(with)).collect(),
         case: Vec::new(),
         caveat: Vec::new(),
+        lack: Vec::new(),
         pace: None,
     })
 }

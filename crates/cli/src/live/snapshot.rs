@@ -4,7 +4,8 @@ use super::host::HostArgs;
 use super::not_read;
 use crate::Ending;
 use clap::Args;
-use kontig_lab::{Failed, LabError};
+use kontig_lab::LabError;
+use kontig_lab::files::write_file;
 use kontig_live::Snapshot;
 use kontig_live::frame::State;
 use kontig_live::number::{count, percent, size};
@@ -36,8 +37,7 @@ pub fn snapshot(a: &SnapshotArgs) -> Result<Ending, LabError> {
         Err(e) => return not_read("snapshot", &e),
     };
     if let Some(path) = &a.out {
-        std::fs::write(path, snapshot.to_text())
-            .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?;
+        write_file(path, snapshot.to_text().as_bytes())?;
     }
     crate::print(&text(&snapshot))?;
     Ok(Ending::Done)

@@ -10,6 +10,8 @@ use clap::Args;
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_live::status::frames;
 use kontig_live::{Host, ReadError, Roots, Status};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -66,7 +68,9 @@ pub fn status(a: &StatusArgs) -> Result<Ending, LabError> {
         let interval = a.interval.or((a.watch && before.is_some()).then_some(Duration::from_secs(2)));
         if let Some(interval) = interval {
             before.get_or_insert_with(|| (Host::read(&roots), Instant::now()));
-            std::thread::sleep(interval);
+            if !wait(interval) {
+                return Ok(Ending::Done);
+            }
         }
         let host = Host::read(&roots);
         let at = Instant::now();
@@ -75,14 +79,35 @@ pub fn status(a: &StatusArgs) -> Result<Ending, LabError> {
             Some(pid) => process::text(a, &roots, &host, pid)?,
             None => machine(a, &roots, &host, since)?,
         };
-        match text {
-            Ok(text) => crate::print(&text)?,
+        let text = match text {
+            Ok(text) => text,
             Err(e) => return not_read("status", &e),
-        }
-        if !a.watch {
+        };
+        let is_read = crate::print_while_read(&text)?;
+        if !a.watch || !is_read {
             return Ok(Ending::Done);
         }
         before = Some((host, at));
+    }
+}
+
+/// Waits, as long as somebody reads standard output: what nobody would read is not waited for. Says whether somebody does.
+fn wait(interval: Duration) -> bool {
+    let end = Instant::now() + interval;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let stdout = std::io::stdout();
+        // Nothing is asked for: what is told all the same is that the other end is closed.
+        let mut out = [PollFd::new(&stdout, PollFlags::empty())];
+        match poll(&mut out, Timespec::try_from(left).ok().as_ref()) {
+            Ok(0) => return true,
+            Ok(_) => return !out[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
+            Err(Errno::INTR) => {}
+            Err(_) => {
+                std::thread::sleep(left);
+                return true;
+            }
+        }
     }
 }
 

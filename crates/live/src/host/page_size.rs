@@ -17,7 +17,7 @@ pub struct PageSize {
 }
 
 /// Sizes that Linux has pages of.
-const SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10];
+pub const SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10];
 const AT_PAGESZ: u64 = 6;
 
 pub(super) fn of(roots: &Roots, meminfo: Option<&MemInfo>, vmstat: Option<&VmStat>) -> Option<PageSize> {

@@ -108,8 +108,22 @@ impl Journal {
     }
 }
 
-/// Restores what a process that is gone has left in the journal, and removes it.
-fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
+impl NoJournal {
+    /// Whether another user could do it.
+    pub fn is_permission(&self) -> bool {
+        match self {
+            NoJournal::Busy { .. } => false,
+            NoJournal::Unread(e) => e.is_permission(),
+            NoJournal::Unwritten(_, e) => e.kind() == io::ErrorKind::PermissionDenied,
+        }
+    }
+}
+
+/// Restores what a process that is gone has left in the journal, and removes it; what was restored.
+///
+/// # Errors
+/// As [`Journal::begin`].
+pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
     let text = match roots::read(file) {
         Ok(text) => text,
         Err(e) if e.is_missing() => return Ok(Vec::new()),
@@ -155,7 +169,7 @@ impl std::fmt::Display for NoJournal {
         match self {
             NoJournal::Busy { pid } => write!(f, "process {pid} is preparing this host already: wait for it to end"),
             NoJournal::Unread(e) => write!(f, "{e}"),
-            NoJournal::Unwritten(path, e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            NoJournal::Unwritten(path, _) if self.is_permission() => {
                 write!(f, "{}: no permission to write it: run this as root", path.display())
             }
             NoJournal::Unwritten(path, e) => write!(f, "{}: cannot be written: {e}", path.display()),

@@ -7,6 +7,7 @@
 //! the next time. A [`Receipt`] says what was, what was done, what it cost and what is.
 
 pub mod execute;
+pub mod got;
 mod hurry;
 pub mod journal;
 mod plan;
@@ -15,6 +16,12 @@ pub mod release;
 
 pub use plan::{Allowed, Plan, Step};
 pub use receipt::{Cost, Done, Receipt, SCHEMA, Supplied};
+
+/// Has this process killed when the thread that has started it ends, however that comes.
+pub fn end_with_parent() {
+    // Where the kernel refuses, the process goes on to its end.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+}
 
 /// Asks a process to end (SIGTERM).
 pub fn terminate(pid: u32) {

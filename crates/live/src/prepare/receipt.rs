@@ -1,5 +1,6 @@
 //! What a preparation found, did, cost and left, as JSON (`kontig.prepare/1`).
 
+use super::got::Got;
 use super::journal::Setting;
 use super::plan::{Plan, Step};
 use serde::Serialize;
@@ -68,6 +69,8 @@ pub struct Receipt {
     pub predicted: Option<Cost>,
     /// What it took.
     pub real: Cost,
+    /// What the command got that was run then, once it is over.
+    pub got: Option<Got>,
     /// Settings that were restored at the end.
     pub restored: Vec<Setting>,
     /// Settings that an earlier run, which was killed, had left, and that were restored first.
@@ -100,6 +103,7 @@ impl Receipt {
             ended: "only planned",
             predicted,
             real: Cost::default(),
+            got: None,
             restored: Vec::new(),
             recovered: Vec::new(),
             plan,

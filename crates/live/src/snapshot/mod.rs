@@ -12,7 +12,7 @@ mod infer;
 pub(crate) mod take;
 mod text;
 
-pub use text::BadSnapshot;
+pub use text::{BadSnapshot, NoSnapshot};
 
 use crate::frame::State;
 use kontig_mm::{MigrateType, Order};
@@ -31,6 +31,9 @@ pub struct Snapshot {
     /// The pageblocks' types, inferred.
     types: Vec<MigrateType>,
 }
+
+/// No machine has more frames than this: 16 TiB of 4 KiB pages.
+const MAX_FRAMES: u64 = 1 << 32;
 
 /// What concerns the host as a whole.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -87,6 +90,38 @@ impl FoundZone {
     /// Its frames.
     pub fn frames(&self) -> Range<usize> {
         self.start as usize..(self.start + self.spanned) as usize
+    }
+
+    /// Whether such a zone is possible.
+    ///
+    /// # Errors
+    /// In one line, why not.
+    pub fn check(&self) -> Result<(), String> {
+        let bad = |what: String| Err(format!("{}: {what}", self.title()));
+        if self.start.checked_add(self.spanned).is_none_or(|end| end > MAX_FRAMES) {
+            return bad("ends beyond 16 TiB".into());
+        }
+        if self.managed > self.present || self.present > self.spanned {
+            return bad("managed ≤ present ≤ spanned must hold".into());
+        }
+        let free = self.free_pages().filter(|pages| *pages <= self.managed);
+        if free.is_none() {
+            return bad(format!("more free pages than the {} that it has", self.managed));
+        }
+        if self.cached > self.managed {
+            return bad(format!("{} free pages on CPUs' lists of the {} that it has", self.cached, self.managed));
+        }
+        let kept = self.marks.iter().chain(&self.protection).chain([&self.boost]).max();
+        match kept.copied().filter(|pages| *pages > MAX_FRAMES) {
+            Some(pages) => bad(format!("a mark, boost or protection of {pages} pages, more than a machine has")),
+            None => Ok(()),
+        }
+    }
+
+    /// Pages of all its free blocks; `None` where that is more than a number holds.
+    fn free_pages(&self) -> Option<u64> {
+        let pages = |(order, blocks): (u32, &u64)| blocks.checked_mul(1u64.checked_shl(order)?);
+        (0..).zip(&self.free).try_fold(0u64, |sum, of_order| sum.checked_add(pages(of_order)?))
     }
 
     /// As the kernel names it.

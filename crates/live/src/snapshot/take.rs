@@ -3,6 +3,7 @@
 use super::{FoundZone, Frame, Host, Snapshot, infer};
 use crate::error::ReadError;
 use crate::frame::{State, is_tail};
+use crate::host::buddyinfo;
 use crate::iomem::IoMem;
 use crate::page_words::PageWords;
 use crate::roots::Roots;
@@ -18,9 +19,12 @@ impl Snapshot {
     /// The first file that cannot be read: `/proc/kpageflags` needs root.
     pub fn take(roots: &Roots, page_size: u64) -> Result<Snapshot, ReadError> {
         let zone_info = parse(roots, "zoneinfo", ZoneInfo::parse)?;
-        let mut frames = read_frames(roots, nr_frames(&zone_info))?;
+        let spans = found_zones(&zone_info, &BuddyInfo::default(), None);
+        // Before room is made for so many frames.
+        possible(roots, &spans)?;
+        let mut frames = read_frames(roots, spans.iter().map(|z| z.start + z.spanned).max().unwrap_or(0))?;
         let io = IoMem::read(roots)?;
-        let buddy = parse(roots, "buddyinfo", BuddyInfo::parse)?;
+        let buddy = buddyinfo(roots)?;
         let page_types = parse(roots, "pagetypeinfo", PageTypeInfo::parse).ok();
         let vmstat = parse(roots, "vmstat", VmStat::parse)?;
         let later = parse(roots, "zoneinfo", ZoneInfo::parse)?;
@@ -30,6 +34,7 @@ impl Snapshot {
         for (zone, later) in zones.iter_mut().zip(found_zones(&later, &buddy, None)) {
             zone.cached = zone.cached.max(later.cached);
         }
+        possible(roots, &zones)?;
         let block_order = page_types.and_then(|p| p.nodes.first().map(|n| n.block_order)).unwrap_or(9) as u8;
         let pages_per_block = 1usize << block_order;
         infer::compound_pages(&mut frames, usize::from(block_order));
@@ -71,10 +76,10 @@ pub(crate) fn found_zones(zones: &ZoneInfo, buddy: &BuddyInfo, types: Option<&Pa
     found
 }
 
-/// One more than the last frame of any zone.
-fn nr_frames(zones: &ZoneInfo) -> u64 {
-    let end = |z: &Zone| z.populated.as_ref()?.last.get("start_pfn")?.checked_add(z.sizes.get("spanned")?);
-    zones.zones.iter().filter_map(end).max().unwrap_or(0)
+/// What the zones' files say, together, must be possible.
+pub(crate) fn possible(roots: &Roots, zones: &[FoundZone]) -> Result<(), ReadError> {
+    let each = |zone: &FoundZone| zone.check().map_err(|why| ReadError::malformed(&roots.proc("zoneinfo"), 0, why));
+    zones.iter().try_for_each(each)
 }
 
 pub(crate) fn parse<T>(

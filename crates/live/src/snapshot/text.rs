@@ -9,9 +9,13 @@
 
 use super::{FoundZone, Frame, Host, Piece, Snapshot, infer};
 use crate::frame::State;
+use crate::host::page_size::SIZES;
 use kontig_mm::MigrateType;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 
 const SCHEMA: &str = "kontig.snapshot/1";
 const TYPES: [(MigrateType, &str); MigrateType::COUNT] = [
@@ -20,8 +24,18 @@ const TYPES: [(MigrateType, &str); MigrateType::COUNT] = [
     (MigrateType::Reclaimable, "R"),
     (MigrateType::HighAtomic, "H"),
 ];
-/// No machine has more frames than this: 16 TiB of 4 KiB pages.
-const MAX_FRAMES: u64 = 1 << 32;
+/// Bytes of the longest first line: a zone takes less than a KiB, and no machine has more than 4096.
+const MAX_HEADER: u64 = 4 << 20;
+/// Bytes of the longest run of frames, with the blank before it, and of what else a pageblock's line holds.
+const MAX_RUN: u64 = 12;
+const MAX_REST: u64 = 64;
+/// Bits of the largest block's size: the kernel's free lists end at the section of memory, a gigabyte at most.
+const MAX_BLOCK_BITS: u32 = 30;
+/// As many CPUs, and nodes, as the kernel can be built for.
+const MAX_CPUS: usize = 8192;
+const MAX_NODES: u32 = 1024;
+/// Pages of the min mark that a zone for movable pages has at most, whatever `min_free_kbytes` is.
+const OWN_MARK: u64 = 128;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +61,21 @@ impl fmt::Display for BadSnapshot {
 }
 
 impl std::error::Error for BadSnapshot {}
+
+/// Why a file is not read as a snapshot.
+#[derive(Debug)]
+pub enum NoSnapshot {
+    /// It cannot be read.
+    Unreadable(io::Error),
+    /// It is none, or damaged.
+    Bad(BadSnapshot),
+}
+
+impl From<io::Error> for NoSnapshot {
+    fn from(e: io::Error) -> NoSnapshot {
+        NoSnapshot::Unreadable(e)
+    }
+}
 
 impl Snapshot {
     /// Writes the file.
@@ -89,31 +118,48 @@ impl Snapshot {
         line
     }
 
-    /// Reads the file.
+    /// Reads the file at a path, as far as it is a snapshot.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the first line that is not of this form.
+    pub fn open(path: &Path) -> Result<Snapshot, NoSnapshot> {
+        Snapshot::read(BufReader::new(File::open(path)?))
+    }
+
+    /// Reads the file's text.
     ///
     /// # Errors
     /// The first line that is not of this form.
     pub fn parse(text: &str) -> Result<Snapshot, BadSnapshot> {
-        let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
-        let bad = |line: usize, reason: String| BadSnapshot { line, reason };
-        let (_, first) = lines.next().ok_or_else(|| bad(1, "the file is empty".into()))?;
-        let header: Header =
-            serde_json::from_str(first).map_err(|e| bad(1, format!("no header of a snapshot: {e}")))?;
-        header.check().map_err(|reason| bad(1, reason))?;
-        let Header { host, zones, .. } = header;
+        Snapshot::read(text.as_bytes()).map_err(|e| match e {
+            NoSnapshot::Bad(bad) => bad,
+            // Reading from memory does not fail.
+            NoSnapshot::Unreadable(e) => BadSnapshot { line: 1, reason: e.to_string() },
+        })
+    }
+
+    /// Reads line by line, and no further than to the first that is wrong: what is no snapshot may have no end.
+    fn read(from: impl BufRead) -> Result<Snapshot, NoSnapshot> {
+        let mut lines = Lines { from, number: 0, bytes: Vec::new() };
+        let header = match lines.next(MAX_HEADER)? {
+            None => Err("the file is empty".into()),
+            Some(first) if !first.starts_with('{') => Err("no header of a snapshot: it does not begin with '{'".into()),
+            Some(first) => serde_json::from_str(first).map_err(|e| format!("no header of a snapshot: {e}")),
+        };
+        let Header { host, zones, .. } = header.and_then(Header::checked).map_err(|reason| lines.bad(reason))?;
         let nr_frames = zones.iter().map(|z| z.start + z.spanned).max().unwrap_or(0) as usize;
         let pages_per_block = 1usize << host.block_order;
+        let longest = MAX_REST + MAX_RUN * pages_per_block as u64;
         let (mut frames, mut types) = (Vec::new(), Vec::new());
-        for (number, line) in lines {
-            if frames.len() >= nr_frames {
-                return Err(bad(number, "the zones end before this pageblock".into()));
-            }
-            let room = nr_frames - frames.len();
-            read_line(line, &mut frames, &mut types, pages_per_block, room).map_err(|reason| bad(number, reason))?;
+        while let Some(line) = lines.next(longest)? {
+            let read = match nr_frames - frames.len() {
+                0 => Err("the zones end before this pageblock".into()),
+                room => read_line(line, &mut frames, &mut types, pages_per_block, room),
+            };
+            read.map_err(|reason| lines.bad(reason))?;
         }
         if frames.len() != nr_frames {
-            let reason = format!("the file is cut short: {} frames of {nr_frames}", frames.len());
-            return Err(bad(text.lines().count(), reason));
+            return Err(lines.bad(format!("the file is cut short: {} frames of {nr_frames}", frames.len())));
         }
         for zone in &zones {
             infer::free_blocks(&mut frames, zone);
@@ -122,29 +168,102 @@ impl Snapshot {
     }
 }
 
+/// Lines with their numbers, none longer than it may be.
+struct Lines<R> {
+    from: R,
+    number: usize,
+    bytes: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The next line, without its end.
+    fn next(&mut self, longest: u64) -> Result<Option<&str>, NoSnapshot> {
+        self.bytes.clear();
+        // With its end, or a byte too many.
+        let got = self.from.by_ref().take(longest + 1).read_until(b'\n', &mut self.bytes)?;
+        if got == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if self.bytes.last() == Some(&b'\n') {
+            self.bytes.pop();
+        }
+        if self.bytes.len() as u64 > longest {
+            return Err(self.bad(format!("longer than {longest} bytes, which no line of a snapshot is")));
+        }
+        match std::str::from_utf8(&self.bytes) {
+            Ok(line) => Ok(Some(line)),
+            Err(_) => Err(NoSnapshot::Bad(BadSnapshot { line: self.number, reason: "this is no text".into() })),
+        }
+    }
+
+    /// What is wrong with the line read last.
+    fn bad(&self, reason: String) -> NoSnapshot {
+        NoSnapshot::Bad(BadSnapshot { line: self.number.max(1), reason })
+    }
+}
+
 impl Header {
+    /// The header, if it is possible.
+    fn checked(self) -> Result<Header, String> {
+        self.check().map(|()| self)
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.schema != SCHEMA {
             return Err(format!("schema '{}' where '{SCHEMA}' should be", self.schema));
         }
-        if !(1..=18).contains(&self.host.block_order) {
-            return Err(format!("a pageblock of order {}: 1 to 18 are possible", self.host.block_order));
+        let host = &self.host;
+        if !SIZES.contains(&host.page_size) {
+            let known = SIZES.map(|bytes| bytes.to_string()).join(", ");
+            return Err(format!("pages of {} bytes: they have one of {known}", host.page_size));
         }
+        if !(1..=18).contains(&host.block_order) {
+            return Err(format!("a pageblock of order {}: 1 to 18 are possible", host.block_order));
+        }
+        if host.cpus > MAX_CPUS {
+            return Err(format!("{} CPUs: at most {MAX_CPUS} are possible", host.cpus));
+        }
+        let most = (MAX_BLOCK_BITS - host.page_size.ilog2() + 1) as usize;
+        let (orders, least) = (self.zones.first().map_or(0, |z| z.free.len()), usize::from(host.block_order) + 1);
         let mut end = 0;
         for z in &self.zones {
-            let its_end = z.start.checked_add(z.spanned).filter(|e| *e <= MAX_FRAMES);
-            let Some(its_end) = its_end.filter(|_| z.start >= end) else {
-                return Err(format!("{}: overlaps the zone before it, or ends beyond 16 TiB", z.title()));
-            };
-            if z.managed > z.present || z.present > z.spanned {
-                return Err(format!("{}: managed ≤ present ≤ spanned must hold", z.title()));
+            z.check()?;
+            if z.start < end {
+                return Err(format!("{}: overlaps the zone before it", z.title()));
             }
-            if !(1..=32).contains(&z.free.len()) {
-                return Err(format!("{}: {} orders of free blocks: 1 to 32 are possible", z.title(), z.free.len()));
+            if z.node >= MAX_NODES {
+                return Err(format!("{}: nodes are numbered up to {}", z.title(), MAX_NODES - 1));
             }
-            end = its_end;
+            if z.free.len() != orders || !(least..=most).contains(&orders) {
+                let (title, found) = (z.title(), z.free.len());
+                return Err(format!(
+                    "{title}: {found} orders of free blocks: {least} to {most}, and in all zones as many"
+                ));
+            }
+            end = z.start + z.spanned;
         }
-        if end == 0 { Err("there is no zone with memory".into()) } else { Ok(()) }
+        if end == 0 {
+            return Err("there is no zone with memory".into());
+        }
+        self.agrees_with_its_marks()
+    }
+
+    /// The zones' min marks are pages, `min_free_kbytes` is not: the size of a page follows from both, with some room for what
+    /// is rounded, and for zones whose mark has a bound of its own.
+    fn agrees_with_its_marks(&self) -> Result<(), String> {
+        let set = self.host.sysctls.iter().find(|(name, _)| name == "min_free_kbytes");
+        let Some(kib) = set.and_then(|(_, value)| value.parse::<u64>().ok()) else { return Ok(()) };
+        let pages: u64 = self.zones.iter().map(|z| z.marks[0]).sum();
+        let page_kib = self.host.page_size / 1024;
+        let told = kib / page_kib;
+        let room = OWN_MARK * self.zones.len() as u64;
+        if pages.saturating_add(room) < told / 2 || told.saturating_add(room) < pages / 2 {
+            return Err(format!(
+                "min_free_kbytes is {kib}, {told} pages of {page_kib} KiB, but the zones' min marks are {pages} pages"
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -248,5 +367,89 @@ mod tests {
         let other = HEADER.replace("snapshot/1", "snapshot/2");
         let said = Snapshot::parse(&other).expect_err("refused").to_string();
         assert_eq!(said, "line 1: schema 'kontig.snapshot/2' where 'kontig.snapshot/1' should be");
+    }
+
+    #[track_caller]
+    fn refused(change: (&str, &str)) -> String {
+        assert!(HEADER.contains(change.0));
+        let text = format!("{}\n{BLOCKS}", HEADER.replace(change.0, change.1));
+        Snapshot::parse(&text).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn pages_are_of_a_size_that_linux_has() {
+        for bytes in ["0", "3000", "18446744073709551615"] {
+            let said = refused(("4096", bytes));
+            assert_eq!(
+                said,
+                format!("line 1: pages of {bytes} bytes: they have one of 4096, 8192, 16384, 65536, 262144")
+            );
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_page_agrees_with_what_is_said_in_pages_and_in_kib() {
+        let marks = "\"marks\":[16896,2,3,4]";
+        let header = HEADER.replace("\"marks\":[1,2,3,4]", marks);
+        let with = |page: &str| {
+            let set = "\"sysctls\":[[\"min_free_kbytes\",\"67584\"]]";
+            let text = header.replace("\"sysctls\":[]", set).replace("4096", page);
+            Snapshot::parse(&format!("{text}\n{BLOCKS}")).map_err(|e| e.to_string())
+        };
+        assert!(with("4096").is_ok());
+        let said = "line 1: min_free_kbytes is 67584, 1056 pages of 64 KiB, but the zones' min marks are 16896 pages";
+        assert_eq!(with("65536").expect_err("refused"), said);
+    }
+
+    #[test]
+    fn a_zone_holds_no_more_than_it_has() {
+        let zone = "line 1: node 0 zone Normal: ";
+        for free in ["[0,0,0,3]", "[0,0,0,9999999999999999999]", "[9999999999999999999,9999999999999999999,0,1]"] {
+            assert_eq!(refused(("[0,0,0,1]", free)), format!("{zone}more free pages than the 20 that it has"));
+        }
+        let said = refused(("\"cached\":1", "\"cached\":21"));
+        assert_eq!(said, format!("{zone}21 free pages on CPUs' lists of the 20 that it has"));
+        let said = refused(("[1,2,3,4]", "[1,18446744073709551615,3,4]"));
+        assert_eq!(
+            said,
+            format!("{zone}a mark, boost or protection of 18446744073709551615 pages, more than a machine has")
+        );
+        let said = refused(("\"managed\":20", "\"managed\":31"));
+        assert_eq!(said, format!("{zone}managed ≤ present ≤ spanned must hold"));
+        assert_eq!(
+            refused(("\"spanned\":30", "\"spanned\":18446744073709551610")),
+            format!("{zone}ends beyond 16 TiB")
+        );
+    }
+
+    #[test]
+    fn free_lists_have_orders_that_are_possible() {
+        let orders = |n: usize| format!("[{}]", vec!["0"; n].join(","));
+        for n in [3, 31] {
+            let said = refused(("[0,0,0,1]", &orders(n)));
+            let all = "orders of free blocks: 4 to 19, and in all zones as many";
+            assert_eq!(said, format!("line 1: node 0 zone Normal: {n} {all}"));
+        }
+        assert_eq!(refused(("\"cpus\":2", "\"cpus\":9999999")), "line 1: 9999999 CPUs: at most 8192 are possible");
+        assert_eq!(
+            refused(("\"node\":0", "\"node\":4000000000")),
+            "line 1: node 4000000000 zone Normal: nodes are numbered up to 1023"
+        );
+    }
+
+    #[test]
+    fn what_has_no_end_is_not_read_to_it() {
+        let said = |from: &mut dyn Read| match Snapshot::read(BufReader::new(from)) {
+            Err(NoSnapshot::Bad(bad)) => bad.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let header = format!("{HEADER}\n");
+        assert_eq!(said(&mut io::repeat(0)), "line 1: longer than 4194304 bytes, which no line of a snapshot is");
+        let endless_line = said(&mut header.as_bytes().chain(io::repeat(b' ')));
+        assert_eq!(endless_line, "line 2: longer than 160 bytes, which no line of a snapshot is");
+        let endless_lines = said(&mut header.as_bytes().chain(BLOCKS.as_bytes()).chain(io::repeat(b'\n')));
+        assert_eq!(endless_lines, "line 6: the zones end before this pageblock");
+        assert_eq!(said(&mut &b"\xff\n"[..]), "line 1: this is no text");
+        assert_eq!(said(&mut &b"PNG\n"[..]), "line 1: no header of a snapshot: it does not begin with '{'");
     }
 }

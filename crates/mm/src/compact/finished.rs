@@ -24,7 +24,12 @@ impl CompactRun {
         let at = m.zones[self.zone].at();
         let order = self.cc.order;
         m.shared.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
-        if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret }
+        let ret = if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret };
+        if !self.cc.direct && order.is_some() {
+            let node = m.zones[self.zone].node;
+            m.nodes[node].kcompactd.finished[ret as usize] += 1;
+        }
+        ret
     }
 
     /// Whether the page is there by the low mark.

@@ -55,6 +55,8 @@ impl Memory {
         } else {
             freeable / 2
         };
+        let at_least = self.shared.profile.reclaim.shrinks_a_batch_at_least;
+        let delta = if at_least { delta.max(freeable.min(batch)) } else { delta };
         let by_priority = self.shared.profile.reclaim.deferred_by_priority;
         let due = if by_priority { (before >> priority) + delta } else { before + delta };
         // Long-deferred work would empty a cache of which hardly anything is due.
@@ -160,6 +162,14 @@ mod tests {
         assert_eq!(asked(100_000, 2, 0, false, &[12, 12]), [(Vec::new(), 48), (Vec::new(), 96)]);
         // 125 * 4 / 2 = 250: a batch, and 122 later; then 122 >> 3 = 15 on top.
         assert_eq!(asked(1000, 2, 0, false, &[3, 3]), [(Vec::from([128]), 122), (Vec::from([128, 128]), 116)]);
+    }
+
+    #[test]
+    fn in_4_20_a_batch_is_looked_at_however_little_is_due() {
+        let of = |profile, freeable| asked_of(profile, freeable, 2, 0, false, &[12, 12]);
+        assert_eq!(of("4.20-rc3", 1000), [(Vec::from([128]), 0), (Vec::from([128]), 0)]);
+        assert_eq!(of("4.20-rc3", 50), [(Vec::from([50]), 0), (Vec::from([50]), 0)], "or all of it");
+        assert_eq!(of("5.6", 1000), [(Vec::new(), 0), (Vec::new(), 0)]);
     }
 
     #[test]

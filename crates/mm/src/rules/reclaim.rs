@@ -54,6 +54,13 @@ mechanism! {
         /// How much of a cache is looked at.
         #[rule(section = "4.6")]
         pub slab_share: SlabShare,
+        /// However little is due of a cache, a batch of its objects is looked at each time, or all of a smaller one.
+        #[rule(since = "4.19 and 4.20", section = "4.6")]
+        pub shrinks_a_batch_at_least: bool,
+        /// An inode that nobody uses goes with its clean pages, and what is remembered of others; later it stays as long as there are
+        /// any.
+        #[rule(since = "up to 5.15", section = "4.6")]
+        pub inodes_take_pages: bool,
         /// Pages that have to be written first, or are being written, become active so that they are out of the way; before,
         /// they stayed inactive.
         #[rule(since = "4.11", section = "4.3")]

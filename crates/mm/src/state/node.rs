@@ -1,5 +1,6 @@
 //! A node: its zones, its CPUs, and what its daemons are asked for.
 
+use crate::event::CompactResult;
 use crate::types::{CpuId, NodeId, Order, ZoneId, ZoneType};
 use alloc::vec::Vec;
 
@@ -52,6 +53,8 @@ pub struct KcompactdState {
     pub(crate) awake: bool,
     /// Proactive runs so far.
     pub proactive_runs: u64,
+    /// How often a run for a block of some order asked whether it is finished, by the answer.
+    pub finished: [u64; CompactResult::Success as usize + 1],
     /// The sysctl was written: check now.
     pub(crate) proactive_trigger: bool,
 }

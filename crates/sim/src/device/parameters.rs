@@ -1,5 +1,6 @@
 //! What a machine file says of a disk, and whether that can be.
 
+use crate::file::FileSystem;
 use kontig_program::parse_size;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,9 @@ pub struct DiskEntry {
     pub kind: Kind,
     /// Its size, such as `"1 TiB"`.
     pub size: String,
+    /// The file system on it: `ext4`, which is meant where nothing is said, or `xfs`.
+    #[serde(default, skip_serializing_if = "FileSystem::is_default")]
+    pub filesystem: FileSystem,
     /// Requests it works on at once.
     pub queue_depth: u32,
     /// Requests the host keeps for it, waiting and taken (`queue/nr_requests`); by default what a disk of its kind has.

@@ -22,6 +22,15 @@ pub(crate) enum Target {
     },
     /// Pages of the swap cache, from this slot on.
     Swap(u32),
+    /// A buffer of a disk's file system.
+    Buffer {
+        /// The disk.
+        disk: u8,
+        /// The buffer.
+        number: u32,
+    },
+    /// A piece of the log of a disk's file system.
+    Log(u8),
 }
 
 /// A bio that is under way.

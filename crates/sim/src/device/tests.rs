@@ -10,6 +10,7 @@ fn entry(kind: Kind) -> DiskEntry {
         name: "disk".into(),
         kind,
         size: "256 GiB".into(),
+        filesystem: Default::default(),
         queue_depth: if nvme { 64 } else { 32 },
         nr_requests: None,
         read_mb_s: if nvme { 3500.0 } else { 550.0 },

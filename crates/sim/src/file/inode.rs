@@ -1,13 +1,16 @@
 //! Files by number: where they lie, what of them is in memory, and who has them open.
 //!
 //! A file that nobody has open stays known while its dentry and its inode are in memory. Both are on a list of their node from
-//! which shrinkers take them, the one longest unused first: the dentry, and then the inode, if no page of it is left.
+//! which shrinkers take them, the one longest unused first: the dentry, and then the inode, if no page of it is left (before 5.16: with
+//! its clean pages).
 
 use super::Files;
+use super::filesystem::FileSystem;
 use super::readahead::Readahead;
 use super::slab::{Cache, Object};
 use super::space::{Extent, Extents};
 use super::tree::Tree;
+use super::xfs::{Item, Logged};
 use crate::object::ObjectId;
 use kontig_mm::{CpuId, Memory};
 use kontig_program::FileName;
@@ -37,6 +40,12 @@ pub(crate) struct Inode {
     pub(crate) object: Option<ObjectId>,
     /// Whether it still has its name.
     pub(crate) linked: bool,
+    /// Of XFS: the blocks its inode lies in, what the log knows of it, the tick it was last written to in (one more than the clock's),
+    /// and whether nobody has read it since.
+    pub(crate) chunk: Option<u32>,
+    pub(crate) logged: Logged,
+    pub(crate) changed_at: u64,
+    pub(crate) is_unread: bool,
 }
 
 /// An open file.
@@ -54,6 +63,10 @@ impl Inode {
     /// It is about to be opened: its objects stay from now on.
     pub(crate) fn pin(&mut self) {
         self.opens += 1;
+    }
+    /// It was made and nobody has opened it yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.length == 0 && self.inode.is_none() && self.chunk.is_none()
     }
     pub(crate) fn is_open(&self) -> bool {
         self.opens > 0
@@ -99,6 +112,10 @@ impl Files {
             used: false,
             object: None,
             linked: true,
+            chunk: None,
+            logged: Logged::default(),
+            changed_at: 0,
+            is_unread: false,
         });
         let before = self.names.insert(name, number);
         debug_assert!(before.is_none(), "{name:?} is there");
@@ -113,6 +130,12 @@ impl Files {
         }
         let number = self.make(name);
         self.inodes[number].length = pages;
+        if self.filesystem(number) == FileSystem::Xfs {
+            if !self.place_inode(number) || self.disks[usize::from(name.disk())].free_blocks() < pages {
+                return false;
+            }
+            self.was_there(number);
+        }
         self.allocate(number, 0, pages);
         true
     }
@@ -200,10 +223,10 @@ impl Files {
             i.used = list.has(inode);
             list.add(inode);
         } else if let Some(object) = i.inode
-            && i.pages == 0
-            && i.tree.leaves().all(|leaf| !self.nodes.has_object(leaf))
+            && (self.inodes_take_pages || i.pages == 0 && i.tree.leaves().all(|leaf| !self.nodes.has_object(leaf)))
         {
-            self.unused_inodes[self.slabs.node(Cache::Inode, object)].add(inode);
+            let node = self.slabs.node(self.filesystem(inode).inodes(), object);
+            self.unused_inodes[node].add(inode);
         }
     }
 
@@ -227,7 +250,8 @@ impl Files {
         debug_assert!(self.inodes[inode].pages == 0 && self.inodes[inode].dentry.is_none());
         self.forget_shadows(inode);
         let object = self.inodes[inode].inode.take()?;
-        self.unused_inodes[self.slabs.node(Cache::Inode, object)].remove(inode);
+        let node = self.slabs.node(self.filesystem(inode).inodes(), object);
+        self.unused_inodes[node].remove(inode);
         Some(object)
     }
 
@@ -250,11 +274,17 @@ impl Files {
         if let Some(object) = self.drop_dentry(inode) {
             self.slabs.free(m, cpu, Cache::Dentry, object);
         }
+        let disk = self.disk_of(inode);
+        if let Some(chunk) = self.inodes[inode].chunk {
+            self.drop_logged(m, cpu, disk, Item::Inode(inode), true);
+            let number = self.inodes[inode].name.number();
+            self.xfs(disk).buffers.leave(chunk, inode, number);
+        }
         if let Some(object) = self.drop_inode(inode) {
-            self.slabs.free(m, cpu, Cache::Inode, object);
+            self.slabs.free(m, cpu, self.filesystem(inode).inodes(), object);
         }
         self.free_gone(m, cpu);
-        let disk = usize::from(self.disk_of(inode));
+        let disk = usize::from(disk);
         self.writing[disk].queued.remove(inode);
         self.writing[disk].taken.remove(inode);
         let gone = self.inodes.remove(inode);

@@ -6,11 +6,13 @@
 //! to reclaim, which asks about them ([`reclaim`]). Those that are written to are dirty ([`dirty`]) until they are written
 //! back ([`writeback`]).
 //!
-//! Pages are single ones (no large folios), as ext4 has them up to 6.15. Left out: directories, what a file system reads and writes
-//! beside the data (inodes, its journal), and that kernels before 5.16 drop the pages of an inode that is shrunk.
+//! Pages are single ones (no large folios), as ext4 has them up to 6.15. Which file system a disk has, the machine file says ([`filesystem`]).
+//! What it reads and writes beside the data is simulated of XFS ([`xfs`]), not of ext4. Left out: the inodes and dentries of
+//! directories themselves.
 
 mod cache;
 mod dirty;
+mod filesystem;
 mod found;
 mod frames;
 mod inode;
@@ -23,9 +25,11 @@ mod slab;
 mod space;
 mod tree;
 mod writeback;
+pub(crate) mod xfs;
 
 pub(crate) use cache::Waiters;
 pub(crate) use dirty::Limits;
+pub use filesystem::FileSystem;
 pub(crate) use frames::{Flags, Frames};
 pub(crate) use inode::{Inode, OBJECTS, Open};
 pub(crate) use readahead::Readahead;
@@ -43,6 +47,7 @@ use slab::Object;
 use space::Space;
 use std::collections::BTreeMap;
 use tree::Nodes;
+use xfs::Xfs;
 
 /// All files of a machine, and their pages in memory.
 #[derive(Clone)]
@@ -50,6 +55,8 @@ pub(crate) struct Files {
     /// What lies on each disk, and what is to be written to it.
     disks: Vec<Space>,
     writing: Vec<Writing>,
+    /// What the file system of a disk that is XFS has beside the data.
+    xfs: Vec<Option<Box<Xfs>>>,
     /// By the number of the process.
     dirtiers: Vec<Dirtier>,
     names: BTreeMap<FileName, u32>,
@@ -62,6 +69,8 @@ pub(crate) struct Files {
     /// Of each node: files that nobody has open, whose dentry may go; and those whose inode may. The first goes first.
     unused_dentries: Vec<Order>,
     unused_inodes: Vec<Order>,
+    /// Whether an inode goes with its clean pages (kernels before 5.16).
+    inodes_take_pages: bool,
     /// Objects that are given back as soon as memory is at hand.
     gone: Vec<(Cache, Object)>,
     pub(crate) counts: Counts,
@@ -150,6 +159,7 @@ impl Files {
             writing: disks.iter().map(|(_, flusher)| writing(*flusher)).collect(),
             disks: disks.into_iter().map(|(blocks, _)| Space::new(blocks)).collect(),
             dirtiers: Vec::new(),
+            xfs: Vec::new(),
             names: BTreeMap::new(),
             inodes: Slots::default(),
             opens: Slots::default(),
@@ -158,6 +168,7 @@ impl Files {
             slabs: Slabs::new(m.nr_cpus(), nodes),
             unused_dentries: vec![Order::default(); nodes],
             unused_inodes: vec![Order::default(); nodes],
+            inodes_take_pages: m.profile().reclaim.inodes_take_pages,
             gone: Vec::new(),
             counts: Counts::default(),
             pending: vec![0; nodes],

@@ -194,6 +194,8 @@ impl Kernel {
                     }
                 }
             }
+            Target::Buffer { disk, number } => self.end_buffer_io(disk, number, io.write, io.cpu),
+            Target::Log(disk) => self.end_log_io(disk),
             Target::Swap(first) => self.end_swap_io(first, io.pages, io.write, io.cpu),
         }
     }

@@ -1,13 +1,16 @@
 //! What reclaim and compaction are told about pages of files, and the caches that can be shrunk: nodes with nothing but
-//! shadows, and dentries and inodes of files that nobody has open.
+//! shadows, dentries and inodes of files that nobody has open, and XFS's buffers.
 //!
 //! A page that is being read is locked. A dentry that was used again since it was last looked at has another round. An inode
-//! goes after its dentry, when neither a page of it nor a node of its tree is left; so the caches of its pages are not thrown away
-//! with it. Source: `mm/workingset.c`, `fs/super.c`, `fs/dcache.c`, `fs/inode.c` of 6.1.
+//! goes after its dentry: since 5.16 when neither a page of it nor a node of its tree is left, so that its pages are not thrown away
+//! with it; before with its clean pages. Source: Linux 4.20, `mm/workingset.c`, `fs/super.c`, `fs/dcache.c`, `fs/inode.c` of 6.1.
 
 use super::slab::Object;
+use super::xfs::Item;
+use super::xfs::Xfs;
 use super::{Cache, Files, Flags, Frames};
-use kontig_mm::{CpuId, Memory, NodeId, Pfn, Shrinker, Shrunk};
+use crate::mapcount::Mapcounts;
+use kontig_mm::{CpuId, Memory, NodeId, Order, Pfn, Shrinker, Shrunk};
 
 /// The shrinkers in the order in which they are asked.
 const SHADOWS: usize = 0;
@@ -33,8 +36,13 @@ impl Files {
                 let [dentries, inodes] = self.unused_counts(node);
                 Some(Shrinker { freeable: dentries + inodes, seeks: 2, batch: 1024 })
             }
-            _ => None,
+            _ => Some(self.xfs_shrunk_by(number)?.buffers.shrinker(node)),
         }
+    }
+
+    /// Behind the others each XFS has a shrinker.
+    fn xfs_shrunk_by(&self, number: usize) -> Option<&Xfs> {
+        self.xfs.iter().flatten().nth(number.checked_sub(SUPER_BLOCK + 1)?).map(Box::as_ref)
     }
 
     fn unused_counts(&self, node: NodeId) -> [u64; 2] {
@@ -42,14 +50,26 @@ impl Files {
     }
 
     /// Has a shrinker look at so many objects.
-    pub(crate) fn shrink(&mut self, m: &mut Memory, cpu: CpuId, node: NodeId, number: usize, objects: u64) -> Shrunk {
+    pub(crate) fn shrink(
+        &mut self,
+        m: &mut Memory,
+        cpu: CpuId,
+        page_flags: (&mut Frames, &mut Mapcounts),
+        node: NodeId,
+        (number, objects): (usize, u64),
+    ) -> Shrunk {
         let (freed, mut pages) = match number {
             SHADOWS => (self.shrink_shadows(objects), 0),
+            more if more > SUPER_BLOCK => {
+                let disk = (0u8..).zip(&self.xfs).filter(|(_, xfs)| xfs.is_some()).nth(more - SUPER_BLOCK - 1);
+                let disk = disk.map(|(disk, _)| disk).expect("it has said that it is there");
+                self.shrink_buffers(m, cpu, disk, node, objects)
+            }
             _ => {
                 let [dentries, inodes] = self.unused_counts(node);
                 let total = dentries + inodes + 1;
                 let (freed, pages) = self.shrink_dentries(m, cpu, node, objects * dentries / total + 1);
-                let (more, of_inodes) = self.shrink_inodes(m, cpu, node, objects * inodes / total + 1);
+                let (more, of_inodes) = self.shrink_inodes(m, cpu, page_flags, node, objects * inodes / total + 1);
                 (freed + more, pages + of_inodes)
             }
         };
@@ -91,19 +111,77 @@ impl Files {
         (freed, pages)
     }
 
+    /// Drops the pages of a file that are clean and that nobody uses (`invalidate_mapping_pages`); how many.
+    fn invalidate(
+        &mut self,
+        m: &mut Memory,
+        cpu: CpuId,
+        (frames, mapcounts): (&mut Frames, &mut Mapcounts),
+        inode: u32,
+    ) -> u64 {
+        let in_use = Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY;
+        let all: Vec<Pfn> = self.pages_from(inode, 0).map(|(_, pfn)| pfn).collect();
+        let mut dropped = 0;
+        for pfn in all {
+            // Reclaim and compaction hold what they have taken off the lists.
+            if frames.flags(pfn).any(in_use) || mapcounts.is_mapped(pfn) || !m.frames().tag(pfn).is_lru() {
+                continue;
+            }
+            let number = m.frames().owner(pfn, Order::ZERO);
+            mapcounts.reset(pfn);
+            self.drop_buffers(frames, pfn);
+            frames.reset(pfn, Flags::default());
+            self.remove_page(number, None);
+            m.free(cpu, pfn, Order::ZERO);
+            dropped += 1;
+        }
+        dropped
+    }
+
     /// Frees inodes; how many, and the pages that were freed with them.
-    pub(crate) fn shrink_inodes(&mut self, m: &mut Memory, cpu: CpuId, node: NodeId, most: u64) -> (u64, u64) {
+    pub(crate) fn shrink_inodes(
+        &mut self,
+        m: &mut Memory,
+        cpu: CpuId,
+        page_flags: (&mut Frames, &mut Mapcounts),
+        node: NodeId,
+        most: u64,
+    ) -> (u64, u64) {
+        let (frames, mapcounts) = page_flags;
         let (mut freed, mut pages) = (0, 0);
-        for _ in 0..most {
+        // Those that cannot go yet join again at the end.
+        for _ in 0..most.min(self.unused_inodes[node.index()].len()) {
             let list = &mut self.unused_inodes[node.index()];
             let Some(inode) = list.first() else { break };
             list.remove(inode);
             let i = &self.inodes[inode];
-            if i.is_open() || i.pages > 0 || i.has_dentry() {
+            if i.is_open() || i.has_dentry() {
                 continue;
             }
+            if i.pages > 0 {
+                if !self.inodes_take_pages {
+                    continue;
+                }
+                pages += self.invalidate(m, cpu, (frames, mapcounts), inode);
+                if self.inodes[inode].pages > 0 {
+                    self.unused_inodes[node.index()].add(inode);
+                    continue;
+                }
+                self.unused_inodes[node.index()].remove(inode);
+            }
+            let i = &self.inodes[inode];
+            if !i.logged.is_clean() {
+                // Until it is in its place.
+                self.unused_inodes[node.index()].add(inode);
+                continue;
+            }
+            let cache = self.filesystem(inode).inodes();
+            if self.inodes[inode].chunk.is_some() {
+                let disk = self.disk_of(inode);
+                self.drop_logged(m, cpu, disk, Item::Inode(inode), true);
+            }
             let Some(object) = self.drop_inode(inode) else { continue };
-            pages += self.slabs.free(m, cpu, Cache::Inode, object);
+            pages += self.slabs.free(m, cpu, cache, object);
             freed += 1;
         }
         (freed, pages)

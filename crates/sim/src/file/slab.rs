@@ -12,7 +12,7 @@ use crate::order::Order as Partial;
 use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn};
 
 /// A kind of object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub(crate) enum Cache {
     /// `ext4_inode_cache`.
@@ -25,11 +25,32 @@ pub(crate) enum Cache {
     BufferHead,
     /// `filp`: an open file.
     Open,
+    /// `xfs_inode`.
+    XfsInode,
+    /// `xfs_ili`: an inode's log item.
+    XfsInodeItem,
+    /// `xfs_buf`.
+    XfsBuffer,
+    /// `xfs_buf_item`: a buffer's log item.
+    XfsBufferItem,
+    /// `kmalloc-512`: a change of an item as it goes to XFS's log.
+    LogVector,
 }
 
 impl Cache {
     /// All of them.
-    pub(crate) const ALL: [Cache; 5] = [Cache::Inode, Cache::Dentry, Cache::Node, Cache::BufferHead, Cache::Open];
+    pub(crate) const ALL: [Cache; 10] = [
+        Cache::Inode,
+        Cache::Dentry,
+        Cache::Node,
+        Cache::BufferHead,
+        Cache::Open,
+        Cache::XfsInode,
+        Cache::XfsInodeItem,
+        Cache::XfsBuffer,
+        Cache::XfsBufferItem,
+        Cache::LogVector,
+    ];
 
     /// Its name in `/proc/slabinfo`.
     const fn name(self) -> &'static str {
@@ -39,11 +60,18 @@ impl Cache {
             Cache::Node => "radix_tree_node",
             Cache::BufferHead => "buffer_head",
             Cache::Open => "filp",
+            Cache::XfsInode => "xfs_inode",
+            Cache::XfsInodeItem => "xfs_ili",
+            Cache::XfsBuffer => "xfs_buf",
+            Cache::XfsBufferItem => "xfs_buf_item",
+            Cache::LogVector => "kmalloc-512",
         }
     }
 
     /// Bytes of an object with what aligns it, as `/proc/slabinfo` of x86-64 kernels has them: of a 6.18, but `filp`, which
-    /// is `struct file` of 6.1 (232 bytes, aligned to cache lines of 64).
+    /// is `struct file` of 6.1 (232 bytes, aligned to cache lines of 64), and XFS's: its inodes and buffers have the same size in lists
+    /// of 3.10 to 6.18; log items those of lists from 5.4 ("about 190 bytes", in slabs of 192) and 5.10. A vector has a head of 56
+    /// bytes, 16 for each of three pieces, and their 248 bytes with 24 to align them: 376, which `kmalloc` rounds up.
     const fn bytes(self) -> u32 {
         match self {
             Cache::Inode => 1128,
@@ -51,12 +79,17 @@ impl Cache {
             Cache::Node => 584,
             Cache::BufferHead => 104,
             Cache::Open => 256,
+            Cache::XfsInode => 1024,
+            Cache::XfsInodeItem => 192,
+            Cache::XfsBuffer => 384,
+            Cache::XfsBufferItem => 272,
+            Cache::LogVector => 512,
         }
     }
 
     /// Whether its pages count as reclaimable (`SLAB_RECLAIM_ACCOUNT`).
     const fn is_reclaimable(self) -> bool {
-        !matches!(self, Cache::Open)
+        matches!(self, Cache::Inode | Cache::Dentry | Cache::Node | Cache::BufferHead | Cache::XfsInode)
     }
 
     /// What its slabs are allocated with.
@@ -154,7 +187,7 @@ impl Slabs {
         (kind.slabs.len() - kind.unused.len()) as u64 * u64::from(kind.order.pages())
     }
 
-    /// Every cache.
+    /// Every cache; those that only XFS has once it has used them.
     pub(crate) fn info(&self) -> impl Iterator<Item = SlabInfo> {
         let of = |cache: Cache| SlabInfo {
             name: cache.name(),
@@ -162,7 +195,8 @@ impl Slabs {
             pages: self.pages(cache),
             reclaimable: cache.is_reclaimable(),
         };
-        Cache::ALL.into_iter().map(of)
+        let is_known = |cache: &Cache| *cache <= Cache::Open || !self.kinds[*cache as usize].slabs.is_empty();
+        Cache::ALL.into_iter().filter(is_known).map(of)
     }
 
     /// Takes an object; `None` where a slab has to be made first ([`Slabs::grow`]).
@@ -306,7 +340,8 @@ mod tests {
             let kind = OfKind::new(cache, 2, 1);
             (kind.objects_each, kind.order.pages())
         };
-        assert_eq!(Cache::ALL.map(of), [(14, 4), (21, 1), (14, 2), (39, 1), (16, 1)]);
+        let all = [(14, 4), (21, 1), (14, 2), (39, 1), (16, 1), (16, 4), (21, 1), (21, 2), (15, 1), (16, 2)];
+        assert_eq!(Cache::ALL.map(of), all);
         // And as machines of eight and more are known to have them.
         assert_eq!((order(584, 8).get(), order(192, 16).get(), order(192, 32).get()), (2, 1, 1));
     }

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
 use crate::file::room::Room;
+use crate::file::xfs::Make;
 use crate::file::{Cache, OBJECTS};
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
@@ -20,6 +21,8 @@ pub(crate) struct Open {
     /// The object being taken.
     taking: Option<(Cache, Room)>,
     next: usize,
+    /// What its file system makes, or reads.
+    making: Option<Box<Make>>,
 }
 
 impl Open {
@@ -35,12 +38,26 @@ impl Open {
             None if create => files.make(name),
             None => return Err(SimError::NoSuchFile { name }),
         };
+        let is_new = files.inodes[inode].is_new();
+        let making = match is_new {
+            true => Make::of_new(files, inode).map_err(|()| SimError::DiskFull { name })?,
+            false if files.has(inode, Cache::Inode) => None,
+            false => Make::of_known(files, inode),
+        };
         files.inodes[inode].pin();
-        Ok(Open { process, inode, taking: None, next: 1 })
+        Ok(Open { process, inode, taking: None, next: 1, making: making.map(Box::new) })
     }
 
     /// Takes an inode and a dentry, where they are not in memory, and the open file's own object.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        if let Some(making) = &mut self.making {
+            match making.step(k, c) {
+                Step::Working => return Ok(Step::Working),
+                Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                Step::Done(Err(failure)) => return self.no_memory(k, failure),
+                Step::Done(Ok(())) => self.making = None,
+            }
+        }
         loop {
             let Some((cache, room)) = &mut self.taking else {
                 let cache = OBJECTS[self.next % OBJECTS.len()];
@@ -48,21 +65,18 @@ impl Open {
                 if is_there {
                     self.next += 1;
                 } else {
-                    self.taking = Some((cache, Room::of(cache, 1)));
+                    let of = match cache {
+                        Cache::Inode => k.pages.files().filesystem(self.inode).inodes(),
+                        cache => cache,
+                    };
+                    self.taking = Some((cache, Room::of(of, 1)));
                 }
                 continue;
             };
             match room.step(k, c) {
                 Step::Working => return Ok(Step::Working),
                 Step::Wait(wait) => return Ok(Step::Wait(wait)),
-                Step::Done(Err(AllocFailure::Failed)) => {
-                    // It was killed for want of memory.
-                    k.pages.files().unpin(self.inode);
-                    return Ok(Step::Done(Value::Unit));
-                }
-                Step::Done(Err(AllocFailure::OutOfMemory)) => {
-                    return Err(SimError::OutOfMemory { what: "the kernel's own object for a file".into() });
-                }
+                Step::Done(Err(failure)) => return self.no_memory(k, failure),
                 Step::Done(Ok(())) => {}
             }
             let cache = *cache;
@@ -82,6 +96,19 @@ impl Open {
             }
             self.taking = None;
             self.next += 1;
+        }
+    }
+
+    /// One that was killed for want of memory ends.
+    fn no_memory(&self, k: &mut Kernel, failure: AllocFailure) -> Result<Step<Value, Wait>, SimError> {
+        match failure {
+            AllocFailure::Failed => {
+                k.pages.files().unpin(self.inode);
+                Ok(Step::Done(Value::Unit))
+            }
+            AllocFailure::OutOfMemory => {
+                Err(SimError::OutOfMemory { what: "the kernel's own object for a file".into() })
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::file::Flags;
 use crate::file::read_in::ReadIn;
+use crate::file::xfs::Change;
 use crate::kernel::Kernel;
 use crate::wait::Wait;
 use kontig_mm::{AllocFailure, Step};
@@ -25,6 +26,8 @@ pub(crate) struct Read {
     /// Whether the next page was missing already, and read ahead.
     missed: bool,
     reading: Option<Box<ReadIn>>,
+    /// Once all is read: the change of its time.
+    change: Option<Box<Change>>,
 }
 
 impl Read {
@@ -32,10 +35,13 @@ impl Read {
     pub(crate) fn new(k: &Kernel, open: u32, inode: u32, first: u32, pages: u32) -> Read {
         let length = k.pages.files.as_ref().map_or(0, |files| files.inodes[inode].length);
         let end = first.saturating_add(pages).min(length).max(first);
-        Read { open, inode, first, next: first, end, missed: false, reading: None }
+        Read { open, inode, first, next: first, end, missed: false, reading: None, change: None }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
+        if let Some(change) = &mut self.change {
+            return Ok(change.step(k, c).map(|_| Value::Pages(u64::from(self.end - self.first))));
+        }
         loop {
             if let Some(reading) = &mut self.reading {
                 match reading.step(k, c) {
@@ -97,6 +103,10 @@ impl Read {
             (self.next, self.missed) = (index + 1, false);
         }
         k.charge(&mut c.now);
+        if let Some(change) = k.pages.files().read_by_somebody(self.inode) {
+            self.change = Some(Box::new(change));
+            return Some(Step::Working);
+        }
         Some(Step::Done(Value::Pages(u64::from(self.end - self.first))))
     }
 

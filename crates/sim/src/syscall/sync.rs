@@ -1,10 +1,11 @@
 //! `fsync` of a file, and `sync` of all of them: what is dirty is written, and then waited for.
 //!
-//! Each page is written once and waited for once, however many others are dirtied meanwhile. The file system's journal,
-//! and the flush of the disk's own cache, are left out.
+//! Each page is written once and waited for once, however many others are dirtied meanwhile. After it XFS has what was changed in its
+//! log. ext4's journal, and the flush of the disk's own cache, are left out.
 
 use crate::context::Context;
-use crate::file::{Flags, Halt, Pass};
+use crate::file::xfs::Change;
+use crate::file::{FileSystem, Flags, Halt, Pass};
 use crate::kernel::Kernel;
 use crate::wait::Wait;
 use kontig_mm::Step;
@@ -16,11 +17,18 @@ pub(crate) struct Fsync {
     pass: Pass,
     /// Once all is asked for: the next page to wait for.
     waits_for: Option<u32>,
+    /// Before: the change that XFS logs.
+    change: Option<Box<Change>>,
+    begun: bool,
+    /// After: the checkpoint to wait for, unless it is part of `sync`.
+    checkpoint: Option<u64>,
+    is_part: bool,
 }
 
 impl Fsync {
     pub(crate) fn new(inode: u32) -> Fsync {
-        Fsync { pass: Pass { inode, next: 0, left: u64::MAX }, waits_for: None }
+        let pass = Pass { inode, next: 0, left: u64::MAX };
+        Fsync { pass, waits_for: None, change: None, begun: false, checkpoint: None, is_part: false }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
@@ -28,6 +36,15 @@ impl Fsync {
         loop {
             if k.pages.files().inodes.get(inode).is_none() {
                 return Step::Done(Value::Unit);
+            }
+            if !std::mem::replace(&mut self.begun, true) && k.pages.files().inodes[inode].dirty > 0 {
+                self.change = k.pages.files().written_back(inode).map(Box::new);
+            }
+            if let Some(change) = &mut self.change {
+                match change.step(k, c) {
+                    Step::Done(_) => self.change = None,
+                    step => return step.map(|_| Value::Unit),
+                }
             }
             let Some(next) = self.waits_for else {
                 match k.write_pass(c, &mut self.pass) {
@@ -38,7 +55,12 @@ impl Fsync {
                 continue;
             };
             let files = k.pages.files();
-            let Some(index) = files.next_marked(inode, next, true) else { return Step::Done(Value::Unit) };
+            let Some(index) = files.next_marked(inode, next, true) else {
+                let disk = files.disk_of(inode);
+                // `sync` does so once for all.
+                let wait = if self.is_part { None } else { force_log(k, disk, &mut self.checkpoint) };
+                return wait.map_or(Step::Done(Value::Unit), Step::Wait);
+            };
             self.waits_for = Some(index);
             let pfn = files.find(inode, index).expect("it is being written, and stays");
             debug_assert!(k.pages.frames.flags(pfn).any(Flags::WRITEBACK));
@@ -54,11 +76,14 @@ pub(crate) struct Sync {
     next: u32,
     current: Option<Fsync>,
     begun: bool,
+    /// After them: the log of this disk, and the checkpoint to wait for.
+    log: u8,
+    checkpoint: Option<u64>,
 }
 
 impl Sync {
     pub(crate) fn new() -> Sync {
-        Sync { next: 0, current: None, begun: false }
+        Sync { next: 0, current: None, begun: false, log: 0, checkpoint: None }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
@@ -78,9 +103,36 @@ impl Sync {
             if k.must_yield(c) {
                 return Step::Working;
             }
-            let Some((inode, _)) = k.pages.files().inodes.next(self.next) else { return Step::Done(Value::Unit) };
+            let Some((inode, _)) = k.pages.files().inodes.next(self.next) else { return self.force_logs(k) };
             self.next = inode + 1;
-            self.current = Some(Fsync::new(inode));
+            self.current = Some(Fsync { is_part: true, ..Fsync::new(inode) });
         }
     }
+
+    /// What all file systems have changed goes to their logs.
+    fn force_logs(&mut self, k: &mut Kernel) -> Step<Value, Wait> {
+        while usize::from(self.log) < k.pages.files().disks() {
+            match force_log(k, self.log, &mut self.checkpoint) {
+                Some(wait) => return Step::Wait(wait),
+                None => (self.log, self.checkpoint) = (self.log + 1, None),
+            }
+        }
+        Step::Done(Value::Unit)
+    }
+}
+
+/// Has a disk's log written up to the checkpoint that gathers when it is first asked; what to wait for until it is.
+fn force_log(k: &mut Kernel, disk: u8, checkpoint: &mut Option<u64>) -> Option<Wait> {
+    let Kernel { pages, queues, .. } = k;
+    let files = pages.files();
+    if files.filesystem_of(disk) != FileSystem::Xfs {
+        return None;
+    }
+    let log = &mut files.xfs(disk).log;
+    let number = *checkpoint.get_or_insert_with(|| log.force());
+    if log.is_done(number) {
+        return None;
+    }
+    queues.wake_all(log.checkpoints);
+    Some(Wait::Io(log.written))
 }

@@ -1,6 +1,6 @@
 //! `pwrite` to an open file, by whole pages: each is put into the page cache if it is not there, and is dirty then.
 //!
-//! A page that is written to has a buffer head, an object of a slab cache, until it is clean and reclaimed. Who dirties more than
+//! A page of ext4 that is written to has a buffer head, an object of a slab cache, until it is clean and reclaimed. Who dirties more than
 //! the disk can write waits.
 //! Source: `generic_perform_write`, `balance_dirty_pages_ratelimited` of 6.1.
 
@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
 use crate::file::room::Room;
+use crate::file::xfs::Change;
 use crate::file::{Cache, Flags};
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
@@ -25,11 +26,14 @@ pub(crate) struct Write {
     pages: u32,
     next: u32,
     end: u32,
+    has_buffer_heads: bool,
     stage: Stage,
 }
 
 #[derive(Clone)]
 enum Stage {
+    Times,
+    Change(Box<Change>),
     Look,
     Page(Allocation),
     Node(Pfn, Room),
@@ -42,12 +46,23 @@ impl Write {
         let files = k.pages.files();
         files.knows_dirtier(process);
         let (disk, end) = (files.disk_of(inode), first.saturating_add(pages));
-        Write { process, inode, disk, pages, next: first, end, stage: Stage::Look }
+        let has_buffer_heads = files.filesystem(inode).has_buffer_heads();
+        Write { process, inode, disk, pages, next: first, end, has_buffer_heads, stage: Stage::Times }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         loop {
             match &mut self.stage {
+                Stage::Times => {
+                    let change = k.pages.files().written_to(self.inode, c.now);
+                    self.stage = change.map_or(Stage::Look, |change| Stage::Change(Box::new(change)));
+                }
+                Stage::Change(change) => match change.step(k, c) {
+                    Step::Working => return Ok(Step::Working),
+                    Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                    Step::Done(Err(failure)) => return self.no_memory(failure),
+                    Step::Done(Ok(())) => self.stage = Stage::Look,
+                },
                 Stage::Look => {
                     if self.next == self.end {
                         k.charge(&mut c.now);
@@ -64,7 +79,7 @@ impl Write {
                     if flags.any(Flags::LOCKED) {
                         return Ok(Step::Wait(k.wait_for_page(pfn)));
                     }
-                    if !flags.any(Flags::PRIVATE) {
+                    if self.has_buffer_heads && !flags.any(Flags::PRIVATE) {
                         match k.pages.files().slabs.take(Cache::BufferHead, c.cpu, c.node) {
                             Some(object) => k.pages.frames.set_buffers(pfn, object),
                             None => {

@@ -6,6 +6,7 @@
 //! Source: `fs/fs-writeback.c` of 6.1.
 
 use crate::context::Context;
+use crate::file::xfs::Change;
 use crate::file::{Halt, Limits, Pass};
 use crate::kernel::Kernel;
 use crate::wait::Wait;
@@ -52,6 +53,8 @@ pub(crate) struct FlusherThread {
     work: Option<Work>,
     /// The file it writes, and what it had left when it began.
     pass: Option<(Pass, u64)>,
+    /// What XFS logs of it.
+    change: Option<Box<Change>>,
     looked_at: u64,
     /// Too much was dirty, and none of it could be written: before it has waited it would try at the same moment for ever.
     stuck: bool,
@@ -59,7 +62,7 @@ pub(crate) struct FlusherThread {
 
 impl FlusherThread {
     pub(crate) fn new(disk: u8) -> FlusherThread {
-        FlusherThread { disk, work: None, pass: None, looked_at: 0, stuck: false }
+        FlusherThread { disk, work: None, pass: None, change: None, looked_at: 0, stuck: false }
     }
 
     /// A turn.
@@ -67,6 +70,13 @@ impl FlusherThread {
         loop {
             if k.must_yield(c) {
                 return Step::Working;
+            }
+            if let Some(change) = &mut self.change {
+                match change.step(k, c) {
+                    Step::Working => return Step::Working,
+                    Step::Wait(wait) => return Step::Wait(wait),
+                    Step::Done(_) => self.change = None,
+                }
             }
             if let Some((pass, had)) = &mut self.pass {
                 match k.write_pass(c, pass) {
@@ -159,6 +169,7 @@ impl FlusherThread {
         let i = &mut files.inodes[next];
         i.dirty_since = i.dirty_since.min(now);
         self.pass = Some((Pass { inode: next, next: i.written_to, left: part }, part));
+        self.change = files.written_back(next).map(Box::new);
         true
     }
 

@@ -4,3 +4,4 @@ pub(crate) mod flusher;
 pub(crate) mod kcompactd;
 pub(crate) mod khugepaged;
 pub(crate) mod kswapd;
+pub(crate) mod xfs;

@@ -15,6 +15,7 @@ pub fn ssd() -> DiskEntry {
         name: "sda".into(),
         kind: DiskKind::Ssd,
         size: "1 GiB".into(),
+        filesystem: Default::default(),
         queue_depth: 32,
         nr_requests: None,
         read_mb_s: 400.0,

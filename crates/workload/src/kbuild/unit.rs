@@ -1,8 +1,8 @@
 //! The processes that make an object of a source file, and the one that links them all.
 
 use super::measured::{
-    AS, ASSEMBLY, CC1, COMMON_HEADERS, DEPENDENCY, FIXDEP, GCC, HEADER_BYTES, HEADERS, HEAP_PERCENT, LD,
-    LD_HEAP_PERCENT, LD_NS_A_PAGE, LINKS, NM, OBJTOOL, RM, SH, SIZES, Size, Tool,
+    AS, ASSEMBLY, CC1, CC1_MAPPED_PERCENT, COMMON_HEADERS, DEPENDENCY, FIXDEP, GCC, HEADER_BYTES, HEADERS,
+    HEAP_PERCENT, LD, LD_HEAP_PERCENT, LD_NS_A_PAGE, LINKS, NM, OBJTOOL, RM, SH, SIZES, Size, Tool,
 };
 use crate::process_script::{Act, Script};
 use kontig_program::{FileName, SplitMix64};
@@ -56,7 +56,7 @@ impl Tree {
 
 /// What a small program does that is done with its memory once.
 fn small(tool: &Tool, others: Vec<Act>) -> Script {
-    let begin = vec![Act::Text { file: tool.file(), pages: tool.mapped_pages() }, Act::Heap(tool.heap_pages())];
+    let begin = vec![Act::Text { file: tool.file(), pages: tool.mapped_pages() }, Act::Break(tool.heap_pages())];
     let work = Act::Work { pages: tool.heap_pages(), ns: u64::from(tool.user_us) * 1000 };
     Script::new(begin.into_iter().chain([work]).chain(others).collect())
 }
@@ -85,7 +85,8 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Scri
     let heap = in_pages(size.heap_kib * 1024);
     let mut acts = vec![
         Act::Text { file: CC1.file(), pages: CC1.mapped_pages() },
-        Act::Heap(heap),
+        Act::Heap(heap * CC1_MAPPED_PERCENT / 100),
+        Act::Break(heap - heap * CC1_MAPPED_PERCENT / 100),
         Act::Read(tree.source(unit), size.source_pages()),
     ];
     let all = u64::from(size.user_ms) * 1_000_000;
@@ -99,7 +100,7 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Scri
             };
             acts.push(Act::Read(tree.header(header), tree.header_pages(header)));
         }
-        acts.push(Act::Work { pages: heap * HEAP_PERCENT[step as usize] / 100, ns: all / u64::from(STEPS) });
+        acts.push(Act::Compile { pages: heap * HEAP_PERCENT[step as usize] / 100, ns: all / u64::from(STEPS) });
     }
     acts.push(Act::Write(tree.assembly(unit), in_pages(size.object * ASSEMBLY)));
     Script::new(acts)
@@ -121,7 +122,7 @@ pub(super) fn linked(tree: Tree, units: &[u32]) -> Script {
 fn link(files: &[(FileName, u32)], (to, pages): (FileName, u32)) -> Script {
     let heap = |read: u32| LD.heap_pages() + read * LD_HEAP_PERCENT / 100;
     let all: u32 = files.iter().map(|(_, pages)| pages).sum();
-    let mut acts = vec![Act::Text { file: LD.file(), pages: LD.mapped_pages() }, Act::Heap(heap(all))];
+    let mut acts = vec![Act::Text { file: LD.file(), pages: LD.mapped_pages() }, Act::Break(heap(all))];
     let mut read = 0;
     for some in files.chunks(64) {
         let of_some: u32 = some.iter().map(|(_, pages)| pages).sum();

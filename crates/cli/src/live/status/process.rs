@@ -54,7 +54,7 @@ fn page(p: &Process, width: Option<usize>) -> String {
             text += &wrapped(&format!("  {:>8}  ", size(sum.bytes)), &sum.text, 12);
         }
     }
-    text += "\nMappings, those with the most memory in small pages first\n";
+    text += &wrapped("\n", "Mappings, those with the most memory in small pages first", 0);
     let mut grid = Grid::new(["from", "size", "in memory", "huge", "can be huge", "of"], &[0, 5]);
     let in_memory = || p.mappings.iter().filter(|m| m.resident_bytes > 0);
     for m in in_memory().take(SHOWN) {

@@ -1,0 +1,112 @@
+//! Why rows are missed, and which differences are larger than from run to run: sentences under the table.
+//!
+//! An experiment's file says what the model lacks, row by row; that is printed of the rows that are missed, and of no others. A target's row may have what a
+//! null test published of it: the same kernel measured twice. A difference that is not larger than that says nothing.
+
+use kontig_results::{Row, Step};
+use serde::{Deserialize, Serialize};
+
+/// What the model lacks, and the rows that are missed for want of it.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Lack {
+    /// The rows, by name.
+    pub rows: Vec<String>,
+    /// The mechanism that is missing, in a sentence.
+    pub why: String,
+}
+
+/// Whether a row counts as missed.
+fn is_missed(row: &Row) -> bool {
+    let of_step = |step: &Step| {
+        let size_counts = row.headline || step.direction_agrees.is_none();
+        step.direction_agrees == Some(false) || size_counts && step.size_agrees == Some(false)
+    };
+    row.caveat.is_none() && row.steps.iter().any(of_step)
+}
+
+/// A sentence for each reason why rows are missed, and one that names those without.
+pub(crate) fn missed(rows: &[Row], lacks: &[Lack]) -> Vec<String> {
+    let mut left: Vec<&str> = rows.iter().filter(|row| is_missed(row)).map(|row| row.name.as_str()).collect();
+    let mut said = Vec::new();
+    for lack in lacks {
+        let (of_lack, others): (Vec<&str>, Vec<&str>) =
+            left.iter().partition(|name| lack.rows.iter().any(|row| row == *name));
+        if !of_lack.is_empty() {
+            said.push(format!("missed, {}: {}", of_lack.join(", "), lack.why));
+        }
+        left = others;
+    }
+    if !left.is_empty() && !lacks.is_empty() {
+        said.push(format!("missed, cause not known: {}", left.join(", ")));
+    }
+    said
+}
+
+/// Which published differences are larger than the null test's, and which measured ones than chance; nothing where neither is known. `null_tests` has what
+/// was published of each row.
+pub(crate) fn beyond_run_to_run(rows: &[Row], null_tests: &[Option<[f64; 2]>]) -> Vec<String> {
+    let size = |[a, b]: [f64; 2]| (a > 0.0 && b > 0.0).then(|| (b / a).ln().abs());
+    let published = rows.iter().zip(null_tests).filter_map(|(row, null_test)| {
+        let (first, last) = (row.published.first()?, row.published.last()?);
+        Some((row.name.as_str(), size([*first, *last])? > size((*null_test)?)?))
+    });
+    let measured = rows.iter().filter(|row| !row.published.is_empty()).filter_map(|row| {
+        let of_last = row.statistics.last()?.as_ref()?;
+        Some((row.name.as_str(), of_last.significant?))
+    });
+    let sentence = |what: &str, of: Vec<(&str, bool)>| {
+        let those = |is: bool| {
+            let names: Vec<&str> = of.iter().filter(|(_, larger)| *larger == is).map(|(name, _)| *name).collect();
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        };
+        (!of.is_empty()).then(|| format!("{what} {}; not larger: {}", those(true), those(false)))
+    };
+    let null_test =
+        "published differences larger than between two runs of the same kernel (the null test of the same series):";
+    let chance = "measured differences larger than from run to run (two-sided t-test, 10 %):";
+    let of_published =
+        if null_tests.iter().any(Option::is_some) { sentence(null_test, published.collect()) } else { None };
+    let of_measured = if null_tests.iter().any(Option::is_some) { sentence(chance, measured.collect()) } else { None };
+    of_published.into_iter().chain(of_measured).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_results::judge;
+
+    fn row(name: &str, published: [f64; 2], measured: [f64; 2]) -> Row {
+        let text = serde_json::json!({
+            "name": name, "unit": "events", "phase": "measure", "better": "lower", "merge": "median", "headline": false,
+            "published": published, "measured": [null, null], "pairs": [null, null], "steps": [], "caveat": null,
+            "statistics": [null, null],
+        });
+        let mut row: Row = serde_json::from_value(text).expect("a row");
+        row.steps = judge::steps(&published, &measured.map(Some), false);
+        row
+    }
+
+    #[test]
+    fn a_missed_row_has_its_sentence_and_one_that_is_not_missed_has_none() {
+        let rows = [
+            row("stalls", [10.0, 5.0], [10.0, 20.0]),
+            row("scanned", [10.0, 5.0], [10.0, 6.0]),
+            row("faults", [10.0, 5.0], [10.0, 10.0]),
+        ];
+        let lack =
+            |rows: &[&str], why: &str| Lack { rows: rows.iter().map(|row| (*row).into()).collect(), why: why.into() };
+        let lacks = [lack(&["scanned", "stalls"], "nothing is throttled"), lack(&["scanned"], "no")];
+        assert_eq!(missed(&rows, &lacks), ["missed, stalls: nothing is throttled", "missed, cause not known: faults"]);
+        assert_eq!(missed(&rows, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_published_difference_counts_if_it_is_larger_than_between_two_runs_of_one_kernel() {
+        let rows = [row("a", [10.0, 5.0], [1.0, 1.0]), row("b", [10.0, 9.0], [1.0, 1.0])];
+        let said = beyond_run_to_run(&rows, &[Some([10.0, 12.0]), Some([10.0, 12.0])]);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].ends_with("series): a; not larger: b"), "{said:?}");
+        assert!(beyond_run_to_run(&rows, &[None, None]).is_empty());
+    }
+}

@@ -1,0 +1,123 @@
+//! An archive is unpacked: many small files are made and written, one after the other, and closed.
+//!
+//! What it leaves behind is a page cache full of small files, with an inode, a dentry and a node of a tree for each. All files are as long as their mean; a
+//! kernel's tree (6.1) has 78,579 files, which take 1,417 MiB in whole pages.
+
+use crate::benchmark::{Benchmark, Measured, Start};
+use crate::heap::pages;
+use kontig_program::{Batch, FileName, Op, Outcome, Program, Value};
+use serde::{Deserialize, Serialize};
+
+/// An archive of files.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Unpack {
+    /// How many files.
+    pub files: u32,
+    /// What all of them take, in whole pages, such as `"1417 MiB"`.
+    pub size: String,
+    /// The disk.
+    #[serde(default)]
+    pub disk: u8,
+}
+
+impl Benchmark for Unpack {
+    type Program = Unpacker;
+
+    fn program(&self, _: &Start) -> Result<Unpacker, String> {
+        let pages = pages("size", &self.size)?;
+        if self.files == 0 || pages < self.files {
+            let (files, size) = (self.files, &self.size);
+            return Err(format!("files = {files}: from 1 to the pages of {size}, each file has a page at the least"));
+        }
+        Ok(Unpacker { disk: self.disk, files: self.files, pages, next: 0, opened: 0 })
+    }
+
+    fn measured(&self, _: &[&Unpacker]) -> Measured {
+        Measured::default()
+    }
+
+    fn fits(&self, _: u64, copies: u64) -> Result<(), String> {
+        if copies == 1 {
+            return Ok(());
+        }
+        Err(format!("files = {}: {copies} copies would write the same", self.files))
+    }
+
+    fn last_disk(&self) -> Option<u8> {
+        Some(self.disk)
+    }
+}
+
+/// The program.
+#[derive(Clone)]
+pub struct Unpacker {
+    disk: u8,
+    files: u32,
+    /// Of all files.
+    pages: u32,
+    /// The next file to be made.
+    next: u32,
+    /// How many are open, which are the last of those before.
+    opened: u32,
+}
+
+/// Files made at a time.
+const AT_ONCE: u32 = 32;
+
+impl Unpacker {
+    fn name(&self, file: u32) -> FileName {
+        FileName::new(self.disk, 3 << 40 | u64::from(file))
+    }
+
+    fn pages_of(&self, file: u32) -> u32 {
+        let at = |file: u32| u64::from(file) * u64::from(self.pages) / u64::from(self.files);
+        (at(file + 1) - at(file)) as u32
+    }
+}
+
+impl Program for Unpacker {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let first = self.next - self.opened;
+        if std::mem::take(&mut self.opened) > 0 {
+            for (file, outcome) in (first..).zip(done) {
+                if let Value::File(open) = outcome.value {
+                    todo.push(Op::Write { file: open, first: 0, pages: self.pages_of(file) });
+                    todo.push(Op::Close(open));
+                }
+            }
+        }
+        if todo.is_empty() {
+            let end = (self.next + AT_ONCE).min(self.files);
+            todo.extend((self.next..end).map(|file| Op::Open { name: self.name(file), create: true }));
+            (self.opened, self.next) = (end - self.next, end);
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        f64::from(self.next) / f64::from(self.files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process_script::lived;
+
+    #[test]
+    fn every_file_is_made_written_whole_and_closed() {
+        let archive = Unpack { files: 70, size: "1 MiB".into(), disk: 0 };
+        let ops = lived(&mut archive.program(&Start::default()).expect("it can be read"));
+        let count = |is: fn(&Op) -> bool| ops.iter().filter(|op| is(op)).count();
+        assert_eq!(count(|op| matches!(op, Op::Open { create: true, .. })), 70);
+        assert_eq!(count(|op| matches!(op, Op::Close(_))), 70);
+        let written: u32 = ops.iter().map(|op| if let Op::Write { pages, .. } = op { *pages } else { 0 }).sum();
+        assert_eq!(written, 256);
+    }
+
+    #[test]
+    fn a_file_has_a_page_at_the_least() {
+        let refused = Unpack { files: 257, size: "1 MiB".into(), disk: 0 }.program(&Start::default());
+        assert!(refused.err().expect("refused").starts_with("files = 257: from 1 to the pages of 1 MiB"));
+    }
+}
