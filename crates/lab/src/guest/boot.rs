@@ -155,7 +155,7 @@ mod tests {
             OfType { migratetype: MigrateType::Unmovable, blocks: 9, free },
             OfType { migratetype: MigrateType::Reclaimable, blocks: 2, free: [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0] },
         ];
-        let booted = Booted { zones: vec![zone(types, 4000)], anon: 0, on_cpus: 0 };
+        let booted = Booted { zones: vec![zone(types, 4000)], ..Booted::default() };
         let spec = MachineSpec { cpus: 1, zones: booted.specs(), thp: false, lru: true };
         let m = Memory::in_use(&spec, kontig_profiles::linux("6.1"), &booted.in_use()).expect("a machine");
         m.check().expect("a consistent one");

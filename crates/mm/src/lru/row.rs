@@ -186,7 +186,9 @@ mod tests {
     }
 
     /// All that can be seen of zones, lists and counters.
-    fn seen(m: &Memory) -> (Vec<ZoneSnapshot>, Vec<Vec<(Pfn, PageFlags)>>, Vec<(u64, i64)>, Vec<(VmEvent, u64)>) {
+    type Seen = (Vec<ZoneSnapshot>, Vec<Vec<(Pfn, PageFlags)>>, Vec<(u64, i64)>, Vec<(VmEvent, u64)>);
+
+    fn seen(m: &Memory) -> Seen {
         let vecs = || m.lru.vecs.iter().flat_map(|vec| LruList::EVICTABLE.map(|list| (vec, list)));
         let pages = |(vec, list): (&Lruvec, _)| vec.list(list).map(|pfn| (pfn, m.lru.flags(pfn))).collect();
         let counted =
