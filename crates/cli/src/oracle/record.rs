@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(folders.len(), 2 * NAMED.len());
         assert_eq!(
             (folders[0].as_str(), folders[8].as_str()),
-            ("recordings/6.1-guest-file-seed3", "recordings/6.1-guest-mixed-seed4",)
+            ("recordings/6.1-guest-file-seed3", "recordings/6.1-guest-fork-seed4")
         );
         for (experiment, seeds) in [("mixed", 2), ("guest-anon", 0)] {
             let refused = super::plans(&args(experiment, Some(seeds))).expect_err("refused").to_string();
