@@ -1,5 +1,5 @@
-//! The files with a 64-bit word for each page: `/proc/kpageflags`, `/proc/kpagecount`, `/proc/kpagecgroup` (a word a
-//! frame, from frame 0 on) and `/proc/PID/pagemap` (a word a page of the address space).
+//! The files with a 64-bit word for each page: `/proc/kpageflags` (a word a frame, from frame 0 on) and
+//! `/proc/PID/pagemap` (a word a page of the address space).
 //!
 //! The kernel hands out whole words only, in this machine's byte order. All but a process's own pagemap need root.
 

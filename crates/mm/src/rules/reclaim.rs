@@ -55,7 +55,7 @@ mechanism! {
         #[rule(section = "4.6")]
         pub slab_share: SlabShare,
         /// However little is due of a cache, a batch of its objects is looked at each time, or all of a smaller one.
-        #[rule(since = "4.19 and 4.20", section = "4.6")]
+        #[rule(since = "4.19–4.20", section = "4.6")]
         pub shrinks_a_batch_at_least: bool,
         /// An inode that nobody uses goes with its clean pages, and what is remembered of others; later it stays as long as there are
         /// any.
