@@ -3,7 +3,7 @@
 mod support;
 
 use kontig_mm::state::NumaCounts;
-use kontig_mm::{MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};
+use kontig_mm::{HugeDefrag, MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};
 use kontig_program::{MemPolicy, Nodes, Op, Placement, Region};
 use kontig_sim::machine_file::SwapEntry;
 use kontig_sim::{CostModel, Machine, MachineFile, NumaEntry, Place, UserPage};
@@ -171,6 +171,9 @@ struct Filled {
 fn fill(profile: &str, cpus: &[usize]) -> Filled {
     let mut m = nodes(2, profile, "256 MiB", None);
     m.memory_mut().sysctl_write("thp.enabled", "always").unwrap();
+    // As on a machine that is large enough for huge pages by itself.
+    let defrag = HugeDefrag::default_of(m.memory().profile()).name();
+    m.memory_mut().sysctl_write("thp.defrag", defrag).unwrap();
     let pages = NODE * 13 / 10 / cpus.len() as u32 / 512 * 512;
     let write = || {
         script(move |log| match log {
