@@ -3,7 +3,7 @@
 mod support;
 
 use kontig_mm::state::NumaCounts;
-use kontig_mm::{MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};
+use kontig_mm::{HugeDefrag, MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};
 use kontig_program::{MemPolicy, Nodes, Op, Placement, Region};
 use kontig_sim::machine_file::SwapEntry;
 use kontig_sim::{CostModel, Machine, MachineFile, NumaEntry, Place, UserPage};
@@ -170,11 +170,10 @@ struct Filled {
 
 fn fill(profile: &str, cpus: &[usize]) -> Filled {
     let mut m = nodes(2, profile, "256 MiB", None);
-    // As on a larger machine: boot clears both on one of less than 512 MiB.
-    let waits_for = if profile == "4.6" { "madvise" } else { "always" };
-    for (name, value) in [("thp.enabled", "always"), ("thp.defrag", waits_for)] {
-        m.memory_mut().sysctl_write(name, value).unwrap();
-    }
+    m.memory_mut().sysctl_write("thp.enabled", "always").unwrap();
+    // As on a machine that is large enough for huge pages by itself.
+    let defrag = HugeDefrag::default_of(m.memory().profile()).name();
+    m.memory_mut().sysctl_write("thp.defrag", defrag).unwrap();
     let pages = NODE * 13 / 10 / cpus.len() as u32 / 512 * 512;
     let write = || {
         script(move |log| match log {
