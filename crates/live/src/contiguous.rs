@@ -8,7 +8,7 @@
 
 use crate::frame::State;
 use crate::need::Need;
-use crate::snapshot::{FoundZone, Snapshot};
+use crate::snapshot::{FoundZone, Snapshot, aligned};
 use crate::supply::Supply;
 use std::ops::Range;
 
@@ -30,8 +30,7 @@ pub fn emptied(snapshot: &Snapshot, now: &Supply, needs: &[Need]) -> Option<Empt
     if large.is_empty() || !now.meets(&small) {
         return None;
     }
-    // Who may take from anywhere waits for those who may not.
-    large.sort_by_key(|need| (std::cmp::Reverse(need.order), need.node.is_none()));
+    large.sort_by_key(Need::turn);
     let room = Room::of(snapshot);
     let first = room.moved(snapshot, &large, |_| {});
     let fewest = room.moved(snapshot, &large, |ranges| ranges.sort_by_key(|range| range.movable));
@@ -67,7 +66,7 @@ impl Room {
         let (mut moved, mut free_inside) = (0, 0);
         for need in needs {
             let zones = snapshot.zones.iter().rev().filter(|zone| need.node.is_none_or(|node| node == zone.node));
-            let ranges = zones.flat_map(|zone| ranges(zone, need.order));
+            let ranges = zones.flat_map(|zone| aligned(zone.frames(), need.order));
             let mut emptiable: Vec<Emptiable> = ranges.filter_map(|frames| content(snapshot, frames)).collect();
             order(&mut emptiable);
             emptiable.retain(|range| {
@@ -81,15 +80,6 @@ impl Room {
         }
         (moved <= self.0.saturating_sub(free_inside)).then_some(moved)
     }
-}
-
-/// The aligned ranges of an order in a zone.
-fn ranges(zone: &FoundZone, order: u32) -> impl Iterator<Item = Range<usize>> + use<> {
-    let frames = zone.frames();
-    let pages = 1usize.checked_shl(order).unwrap_or(usize::MAX);
-    let first = frames.start.checked_next_multiple_of(pages).unwrap_or(frames.end);
-    let starts = (first..frames.end).step_by(pages).take_while(move |start| frames.end - start >= pages);
-    starts.map(move |start| start..start + pages)
 }
 
 /// A range, if it holds nothing but users' pages and free ones.

@@ -169,6 +169,8 @@ costs! {
         fork;
         /// Copying a page table entry for a new process.
         fork_page;
+        /// Looking at a page table entry and its page, as khugepaged does.
+        scan_entry;
         /// A TLB shootdown of one page on another CPU, on top of a migration.
         tlb_shootdown;
         /// From waking a kernel thread to its first instruction.

@@ -9,9 +9,9 @@
 //! the next one begins.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::{all_fit, pages};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
+use crate::size::{all_fit, pages};
 use kontig_program::{Batch, Figure, Merge, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +89,7 @@ impl Benchmark for ThpBursts {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        all_fit(&self.size, pages, copies)
+        all_fit("size", &self.size, pages, copies)
     }
 }
 
