@@ -2,8 +2,8 @@
 
 use super::check::{self, NeedArgs};
 use super::host::HostArgs;
-use super::not_read;
 use super::snapshot::page_size;
+use super::{document, not_read};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::files::write_file;
@@ -14,7 +14,7 @@ use kontig_live::number::{count, percent, size, time};
 use kontig_live::prepare::execute::{Orders, default_journal, execute};
 use kontig_live::prepare::got::{Got, HostGot, Watch};
 use kontig_live::prepare::journal::restore_left;
-use kontig_live::prepare::{Allowed, Cost, Plan, Receipt};
+use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt};
 use kontig_live::{Host, Roots};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -142,16 +142,12 @@ fn failed(run: &str, reason: String) -> LabError {
 /// Prints the receipt, and writes it where it is wanted.
 fn give(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
     keep(a, receipt)?;
-    crate::print(&if a.json { json(receipt) } else { text(receipt) })
-}
-
-fn json(receipt: &Receipt) -> String {
-    format!("{:#}\n", serde_json::to_value(receipt).unwrap_or_default())
+    crate::print(&if a.json { document(receipt, false) } else { text(receipt) })
 }
 
 /// Writes the receipt where it is wanted.
 fn keep(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
-    a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, json(receipt).as_bytes()))
+    a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, document(receipt, false).as_bytes()))
 }
 
 fn text(r: &Receipt) -> String {
@@ -187,7 +183,7 @@ fn text(r: &Receipt) -> String {
     for setting in &r.restored {
         text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
     }
-    text.push_str(&format!("=> {}\n", if r.reached { "reached" } else { r.ended }));
+    text.push_str(&format!("=> {}\n", if r.reached { Ended::Reached.words() } else { r.ended.words() }));
     text
 }
 

@@ -6,7 +6,7 @@
 use super::hurry::Hurry;
 use super::journal::{Journal, NoJournal, restore_left};
 use super::plan::{Plan, Step};
-use super::receipt::{Cost, Done, Receipt, Supplied};
+use super::receipt::{Cost, Done, Ended, Receipt, Supplied};
 use super::release;
 use crate::check::Verdict;
 use crate::error::ReadError;
@@ -29,10 +29,20 @@ pub struct Orders<'a> {
     pub journal: &'a Path,
     /// How long it may take.
     pub time: Duration,
-    /// Somebody wants an end of it.
+    /// Somebody wants it to end.
     pub stop: &'a AtomicBool,
     /// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
     pub writer: &'a dyn Fn(&Path, bool) -> std::io::Result<Child>,
+}
+
+impl Orders<'_> {
+    /// Why a preparation that began then is to end now, if it is.
+    fn over(&self, began: Instant) -> Option<Ended> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Some(Ended::Stopped);
+        }
+        (began.elapsed() >= self.time).then_some(Ended::TimeOver)
+    }
 }
 
 /// How often the free blocks are looked at: some hundred pages are moved meanwhile.
@@ -61,20 +71,18 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         // Nothing is written, so that anybody may do it. What a killed run left is restored by who may.
         let recovered = restore_left(orders.journal, orders.roots);
         let recovered = recovered.or_else(|e| if e.is_permission() { Ok(Vec::new()) } else { Err(e) })?;
-        return Ok(Receipt { executed: true, recovered, ended: "reached", ..Receipt::planned(plan) });
+        return Ok(Receipt { executed: true, recovered, ended: Ended::Reached, ..Receipt::planned(plan) });
     }
     let began = Instant::now();
     let (mut journal, recovered) = Journal::begin(orders.journal, orders.roots)?;
     let steps = plan.steps.clone();
     let reserves = steps.iter().any(|step| matches!(step, Step::Reserve { .. }));
-    let mut receipt = Receipt { executed: true, recovered, ended: "all steps done", ..Receipt::planned(plan) };
+    let mut receipt = Receipt { executed: true, recovered, ended: Ended::AllStepsDone, ..Receipt::planned(plan) };
     let start = counters(orders.roots);
     let mut reserved = reserves;
     let hurry = Hurry::up();
     for step in steps {
-        let over = if orders.stop.load(Ordering::Relaxed) { Some("stopped") } else { None };
-        let over = over.or((began.elapsed() >= orders.time).then_some("time over"));
-        if let Some(why) = over {
+        if let Some(why) = orders.over(began) {
             (receipt.ended, reserved) = (why, false);
             break;
         }
@@ -101,11 +109,9 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
     // What is in a pool is not free any more.
     receipt.reached = if reserves { reserved } else { receipt.after.iter().all(enough) };
     if receipt.reached {
-        receipt.ended = "reached";
-    } else if orders.stop.load(Ordering::Relaxed) {
-        receipt.ended = "stopped";
-    } else if began.elapsed() >= orders.time {
-        receipt.ended = "time over";
+        receipt.ended = Ended::Reached;
+    } else if let Some(why) = orders.over(began) {
+        receipt.ended = why;
     }
     if receipt.reached {
         for done in &receipt.done {
@@ -133,8 +139,7 @@ fn carry_out(
         Step::Release { path, limit } => {
             let change = |limit: &PathBuf| journal.change(limit, release::LEAST).map_err(|e| NotDone(e.to_string()));
             limit.as_ref().map(change).transpose()?;
-            let stop = || orders.stop.load(Ordering::Relaxed) || began.elapsed() >= orders.time;
-            release::all(orders.roots, path, stop).map_err(|e| NotDone(e.to_string()))?;
+            release::all(orders.roots, path, || orders.over(began).is_some()).map_err(|e| NotDone(e.to_string()))?;
             Ok(is_met(orders.roots, needs))
         }
         Step::Compact { path, sync, .. } => compact(path, *sync, needs, orders, began),
@@ -174,7 +179,7 @@ fn compact(path: &Path, sync: bool, needs: &[Need], orders: &Orders, began: Inst
     Ok(false)
 }
 
-/// Has 1 written to a file, and ends that early if it is enough, time is over, or somebody wants an end of it.
+/// Has 1 written to a file, and ends that early if it is enough, time is over, or it is stopped.
 fn write_and_watch(
     path: &Path,
     sync: bool,
@@ -192,11 +197,8 @@ fn write_and_watch(
         if enough() {
             return Ok(true);
         }
-        if orders.stop.load(Ordering::Relaxed) {
-            return Err(NotDone("stopped".into()));
-        }
-        if began.elapsed() >= orders.time {
-            return Err(NotDone("time over".into()));
+        if let Some(why) = orders.over(began) {
+            return Err(NotDone(why.words().into()));
         }
         std::thread::sleep(INTERVAL);
     }
@@ -325,9 +327,9 @@ mod tests {
     fn it_ends_when_the_time_is_over_or_somebody_wants_it_to() {
         let (_tree, roots, needs) = host();
         let receipt = run(&roots, &needs, compact(&roots), "sleep 60", Duration::from_millis(50), false);
-        assert_eq!((receipt.reached, receipt.ended), (false, "time over"));
+        assert_eq!((receipt.reached, receipt.ended), (false, Ended::TimeOver));
         let receipt = run(&roots, &needs, compact(&roots), "sleep 60", LONG, true);
-        assert_eq!((receipt.ended, receipt.done.len()), ("stopped", 0));
+        assert_eq!((receipt.ended, receipt.done.len()), (Ended::Stopped, 0));
     }
 
     #[test]

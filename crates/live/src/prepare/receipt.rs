@@ -46,6 +46,41 @@ pub struct Done {
     pub failed: Option<String>,
 }
 
+/// Why a preparation ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(into = "&'static str")]
+pub enum Ended {
+    /// The needs are met.
+    Reached,
+    /// Its time was over.
+    TimeOver,
+    /// Somebody stopped it.
+    Stopped,
+    /// All steps were done.
+    AllStepsDone,
+    /// It was not carried out.
+    OnlyPlanned,
+}
+
+impl Ended {
+    /// In words, as the receipt has it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Ended::Reached => "reached",
+            Ended::TimeOver => "time over",
+            Ended::Stopped => "stopped",
+            Ended::AllStepsDone => "all steps done",
+            Ended::OnlyPlanned => "only planned",
+        }
+    }
+}
+
+impl From<Ended> for &'static str {
+    fn from(ended: Ended) -> &'static str {
+        ended.words()
+    }
+}
+
 /// Everything about one preparation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Receipt {
@@ -63,8 +98,8 @@ pub struct Receipt {
     pub after: Vec<Supplied>,
     /// Whether the needs are met.
     pub reached: bool,
-    /// Why it ended: `reached`, `time over`, `stopped`, `all steps done`, `only planned`.
-    pub ended: &'static str,
+    /// Why it ended.
+    pub ended: Ended,
     /// What was predicted.
     pub predicted: Option<Cost>,
     /// What it took.
@@ -100,7 +135,7 @@ impl Receipt {
             before,
             done: Vec::new(),
             reached: met,
-            ended: "only planned",
+            ended: Ended::OnlyPlanned,
             predicted,
             real: Cost::default(),
             got: None,
