@@ -6,9 +6,11 @@
 //! changed is in a journal first ([`journal`]), and is restored: at the end, on an interrupt, and after a kill when it is run
 //! the next time. A [`Receipt`] says what was, what was done, what it cost and what is.
 
+mod deed;
 pub mod execute;
 pub mod got;
-mod hurry;
+pub mod guard;
+pub mod hurry;
 pub mod journal;
 mod plan;
 mod receipt;

@@ -3,7 +3,7 @@
 use super::got::Got;
 use super::journal::Setting;
 use super::plan::{Plan, Step};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Schema of a receipt.
 pub const SCHEMA: &str = "kontig.prepare/1";
@@ -20,10 +20,15 @@ pub struct Supplied {
 }
 
 /// What something took.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Seconds.
     pub seconds: f64,
+    /// Seconds of a CPU for the compaction, without those in which others had it; `None` where the kernel does not say, and of
+    /// what is foretold.
+    pub cpu_seconds: Option<f64>,
+    /// Frames that compaction's two scanners looked at.
+    pub frames_scanned: u64,
     /// Pages moved: `pgmigrate_success`, which counts everybody's moves.
     pub pages_moved: u64,
     /// Moves that failed: `pgmigrate_fail`.
@@ -63,7 +68,7 @@ pub struct Receipt {
     pub after: Vec<Supplied>,
     /// Whether the needs are met.
     pub reached: bool,
-    /// Why it ended: `reached`, `time over`, `stopped`, `all steps done`, `only planned`.
+    /// Why it ended: `reached`, `time over`, `stopped`, `not permitted`, `all steps done`, `only planned`.
     pub ended: &'static str,
     /// What was predicted.
     pub predicted: Option<Cost>,
@@ -88,6 +93,8 @@ impl Receipt {
         let before: Vec<Supplied> = plan.check.needs.iter().map(of).collect();
         let predicted = plan.check.prediction.as_ref().map(|p| Cost {
             seconds: p.seconds,
+            cpu_seconds: None,
+            frames_scanned: p.frames_scanned,
             pages_moved: p.pages_moved,
             pages_not_moved: 0,
             dropped_bytes: p.dropped_bytes,
