@@ -119,6 +119,16 @@ fn a_snapshot_says_of_itself_what_the_host_would_have_said() {
 }
 
 #[test]
+fn a_snapshot_of_a_host_with_larger_pages_is_told_in_those() {
+    let tree = tempfile::tempdir().unwrap();
+    let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":65536,"block_order":4,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":160,"present":160,"managed":160,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[2,2,2,2,6],"blocks":null}]}"#;
+    let frames = "0 M a16 *2\n20 M F16 *4\n60 M s1 F15\n70 M F16\n80 M s1 F15\n90 M F16\n";
+    fs::write(tree.path().join("host.snap"), format!("{header}\n{frames}")).unwrap();
+    let said = kontig(tree.path(), &["check", "--need", "3x2M", "--snapshot", "host.snap"]).assert().code(4);
+    assert!(text(&said).contains(": 32 to 32 pages (2 MiB) are moved out of the way"), "{}", text(&said));
+}
+
+#[test]
 fn what_is_asked_wrongly_and_what_is_not_permitted_is_said_in_one_line() {
     let tree = host(fragmented);
     let said = |args: &[&str], code| {
@@ -166,6 +176,15 @@ fn a_pool_that_is_filled_stays_and_the_receipt_says_so() {
     assert_eq!((&receipt["schema"], &receipt["reached"]), (&"kontig.prepare/1".into(), &true.into()));
     assert_eq!(receipt["done"][0]["step"], "reserve");
     assert!(!tree.path().join("run/j").exists());
+}
+
+#[test]
+fn what_a_driver_needs_stays_on_the_free_lists_and_is_not_put_into_a_pool() {
+    let tree = host(|_| FREE);
+    let pool = pool(&tree, 2048, "0\n");
+    let needs = ["prepare", "--need", "2x2M", "--need", "3xorder6:unmovable", "--reserve", "--execute", "--journal", "j"];
+    assert!(text(&run(&tree, &needs).code(0)).ends_with("3x256K:unmovable: 3 of 3 there now\n=> reached\n"));
+    assert!(is(&pool, "2"));
 }
 
 #[test]

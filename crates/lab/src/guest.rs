@@ -10,7 +10,7 @@ use crate::error::{AskedWrongly, Failed, LabError};
 use boot::Booted;
 use kontig_mm::event::{Event, Listen};
 use kontig_mm::types::PAGEBLOCK_ORDER;
-use kontig_mm::{CpuId, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
+use kontig_mm::{CpuId, Daemon, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
 use kontig_procfs::{Counters, VmStat};
 use kontig_program::pattern::{Named, Step};
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Process, Program, Region, Value};
@@ -111,7 +111,7 @@ fn activate(memory: &mut Memory, pages: u32) {
     memory.lru_add_drain(cpu);
 }
 
-/// What is counted: by the machine and its engine, and of the tracepoint. What the kernel had at first counts as that: slabs,
+/// What is counted: by the machine and its engine, of the tracepoint, and of the daemons' time. What the kernel had at first counts as that: slabs,
 /// and of the resting process's memory what was a file system's.
 fn counters(m: &Machine, booted: &Booted, events: &[u64; 3]) -> Counters {
     let engine = VmStat::counted(m.memory());
@@ -130,7 +130,9 @@ fn counters(m: &Machine, booted: &Booted, events: &[u64; 3]) -> Counters {
     };
     let known = names.0.names().filter_map(|name| Some((name, count(name)?)));
     let of_tracepoint = ["extfrag", "extfrag_small", "extfrag_pageblock"].into_iter().zip(*events);
-    known.chain(of_tracepoint).map(|(name, n)| (name.to_string(), n)).collect()
+    let daemons = [("kswapd_ns", Daemon::Kswapd as fn(NodeId) -> Daemon), ("kcompactd_ns", Daemon::Kcompactd)];
+    let of_daemons = daemons.into_iter().map(|(name, kind)| (name, m.kernel_thread_ns(kind)));
+    known.chain(of_tracepoint).chain(of_daemons).map(|(name, n)| (name.to_string(), n)).collect()
 }
 
 /// The phase at which the process rests, which then may go on, and how long it took.

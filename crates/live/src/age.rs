@@ -82,7 +82,7 @@ pub enum NotAged {
     Unread(ReadError),
     /// The kernel refused.
     Refused(String),
-    /// Somebody wanted an end of it.
+    /// It was stopped.
     Stopped,
 }
 

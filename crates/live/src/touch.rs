@@ -68,7 +68,7 @@ pub enum NotTouched {
     Unread(ReadError),
     /// The kernel has no huge pages, or refused.
     Refused(String),
-    /// Somebody wanted an end of it.
+    /// It was stopped.
     Stopped,
 }
 
@@ -156,6 +156,7 @@ impl std::error::Error for NotTouched {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn quantiles_are_times_that_were_measured() {
@@ -173,7 +174,8 @@ mod tests {
                 assert_eq!(touched.huge_s.is_some(), touched.huge > 0);
                 assert!(touched.floor_s.is_none_or(|floor| floor.p50 > 0.0));
             }
-            Err(why) => println!("NOTHING WAS TOUCHED: {why}"),
+            // Where it is seen though the test passes.
+            Err(why) => writeln!(std::io::stderr(), "NOTHING WAS TOUCHED: {why}").expect("an error stream"),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! was foretold and what was counted are two costs of its receipt. A touch is what a task waits for at its first touches, before
 //! and after such a preparation, while the blocks at hand were held.
 
-use crate::prepare::{Cost, Receipt};
+use crate::prepare::{Cost, Foretold, Receipt};
 use crate::touch::Touched;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct Try {
     /// The need, as it was asked for.
     pub need: String,
     /// What was foretold; `None` where the check foretold no compaction.
-    pub foretold: Option<Cost>,
+    pub foretold: Option<Foretold>,
     /// What was counted.
     pub counted: Cost,
     /// Whether the blocks were there in the end.
@@ -73,21 +73,16 @@ impl Try {
             seed,
             need: needs.join(" + "),
             foretold: receipt.predicted,
-            counted: receipt.real,
+            counted: receipt.real.unwrap_or_default(),
             reached: receipt.reached,
-            ended: receipt.ended.into(),
+            ended: receipt.ended.words().into(),
         }
     }
 
-    /// How far what was foretold is from what was counted, as a share of the latter; `None` where nothing was foretold or counted.
-    pub fn off(&self, of: impl Fn(&Cost) -> f64) -> Option<f64> {
-        let (foretold, counted) = (of(self.foretold.as_ref()?), of(&self.counted));
-        (counted > 0.0).then(|| (foretold - counted).abs() / counted)
-    }
-
-    /// The same for the pages that were moved.
+    /// How far the pages foretold are from those that were moved, as a share of the latter; `None` where either is not known.
     pub fn pages_off(&self) -> Option<f64> {
-        self.off(|cost| cost.pages_moved as f64)
+        let moved = self.counted.pages_moved.filter(|pages| *pages > 0)?;
+        Some(self.foretold?.pages_moved.abs_diff(moved) as f64 / moved as f64)
     }
 }
 
@@ -131,17 +126,18 @@ impl Latency {
 mod tests {
     use super::*;
 
-    fn cost(pages_moved: u64, seconds: f64) -> Cost {
-        Cost { pages_moved, seconds, ..Cost::default() }
-    }
-
-    fn a_try(pattern: &str, foretold: Option<u64>, counted: u64) -> Try {
+    fn a_try(pattern: &str, foretold: Option<u64>, counted: Option<u64>) -> Try {
         Try {
             pattern: pattern.into(),
             seed: 1,
             need: "4x2M".into(),
-            foretold: foretold.map(|pages| cost(pages, 0.5)),
-            counted: cost(counted, 1.0),
+            foretold: foretold.map(|pages_moved| Foretold {
+                seconds: 1.0,
+                pages_moved,
+                frames_scanned: 0,
+                dropped_bytes: 0,
+            }),
+            counted: Cost { pages_moved: counted, ..Cost::default() },
             reached: true,
             ended: "reached".into(),
         }
@@ -149,15 +145,18 @@ mod tests {
 
     #[test]
     fn what_is_off_is_a_share_of_what_was_counted() {
-        assert_eq!(a_try("runs", Some(75), 100).pages_off(), Some(0.25));
-        assert_eq!(a_try("runs", Some(150), 100).pages_off(), Some(0.5));
-        assert_eq!(a_try("runs", Some(75), 100).off(|cost| cost.seconds), Some(0.5));
-        assert_eq!((a_try("runs", None, 100).pages_off(), a_try("runs", Some(5), 0).pages_off()), (None, None));
+        let off = |foretold, counted| a_try("runs", foretold, counted).pages_off();
+        assert_eq!((off(Some(75), Some(100)), off(Some(150), Some(100))), (Some(0.25), Some(0.5)));
+        assert_eq!((off(None, Some(100)), off(Some(5), None), off(Some(5), Some(0))), (None, None, None));
     }
 
     #[test]
     fn tries_are_told_by_pattern_and_those_within_a_share_are_counted() {
-        let tries = vec![a_try("runs", Some(75), 100), a_try("random", Some(74), 100), a_try("runs", None, 100)];
+        let tries = vec![
+            a_try("runs", Some(75), Some(100)),
+            a_try("random", Some(74), Some(100)),
+            a_try("runs", None, Some(9)),
+        ];
         let (schema, kernel) = (SCHEMA.into(), "6.18".into());
         let trial =
             Trial { schema, kernel, aged_bytes: 0, more: 4, load: vec![1.0, 3.0], tries, latencies: Vec::new() };

@@ -151,7 +151,9 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
         rounds::write(out, e.result);
         phases(out, e.result, &layout);
     }
-    remarks(out, e.result);
+    if !held {
+        remarks(out, e.result);
+    }
     for part in ["curves", "pace", "map", "series"] {
         let _ = write!(out, "<div class=\"part {part}\" hidden></div>");
     }
@@ -194,6 +196,10 @@ fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
         out.push_str("<p class=\"small\">Headline rows, whose size counts, are in bold.</p>");
     }
     apart(out, e);
+    if held {
+        // Why rows are missed stands where they are read.
+        remarks(out, e);
+    }
     if held && !others.is_empty() {
         out.push_str("<div class=\"part\"><h3>Not published</h3>");
         table(out, e, &others, false);

@@ -1,12 +1,12 @@
 //! `kontig check`: whether blocks will be there.
 
 use super::host::HostArgs;
-use super::not_read;
 use super::snapshot::page_size;
+use super::{document, not_read};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
-use kontig_live::check::{Check, Confidence, Prediction, Verdict};
+use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
 use kontig_live::need::{Ladder, Need, size as block_size};
 use kontig_live::number::{count, size, time};
 use kontig_live::obstacles::Obstacles;
@@ -69,8 +69,7 @@ pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
             Err(e) => return not_read("check", &e),
         },
     };
-    let json = || format!("{:#}\n", serde_json::to_value(&found.check).unwrap_or_default());
-    crate::print(&if a.json { json() } else { text(&found.check) })?;
+    crate::print(&if a.json { document(&found.check, false) } else { text(&found.check) })?;
     Ok(found.ending())
 }
 
@@ -180,11 +179,11 @@ pub fn text(check: &Check) -> String {
         }
     }
     // What is there needs no rules; whether it is, only a snapshot that agrees with itself says for sure.
-    let matters = |confidence: &&Confidence| check.verdict != Verdict::Met || confidence.level == "low";
+    let matters = |confidence: &&Confidence| check.verdict != Verdict::Met || confidence.level == Level::Low;
     if let Some(confidence) = check.confidence.as_ref().filter(matters) {
         let because =
             if confidence.because.is_empty() { String::new() } else { format!(": {}", confidence.because.join("; ")) };
-        text.push_str(&format!("confidence {}{because}\n", confidence.level));
+        text.push_str(&format!("confidence {}{because}\n", confidence.level.word()));
     }
     text
 }

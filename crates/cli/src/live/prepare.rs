@@ -2,8 +2,8 @@
 
 use super::check::{self, NeedArgs};
 use super::host::HostArgs;
-use super::not_read;
 use super::snapshot::page_size;
+use super::{document, not_read};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::files::write_file;
@@ -11,11 +11,11 @@ use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::check::{Verdict, choices};
 use kontig_live::need::Need;
 use kontig_live::number::{count, percent, size, time};
-use kontig_live::prepare::execute::{NOT_PERMITTED, Orders, default_journal, execute};
+use kontig_live::prepare::execute::{Orders, default_journal, execute};
 use kontig_live::prepare::got::{Got, HostGot, Watch};
 use kontig_live::prepare::guard::{self, Guard};
 use kontig_live::prepare::journal::NoJournal;
-use kontig_live::prepare::{Allowed, Cost, Plan, Receipt};
+use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt};
 use kontig_live::{Host, Roots};
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
@@ -105,7 +105,7 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     if stop.load(Ordering::Relaxed) {
         return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
     }
-    if receipt.ended == NOT_PERMITTED {
+    if receipt.ended == Ended::NotPermitted {
         receipt.done.iter().filter_map(|done| done.failed.as_deref()).for_each(crate::say);
         return Ok(Ending::Unpermitted);
     }
@@ -164,16 +164,12 @@ fn failed(run: &str, reason: String) -> LabError {
 /// Prints the receipt, and writes it where it is wanted.
 fn give(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
     keep(a, receipt)?;
-    crate::print(&if a.json { json(receipt) } else { text(receipt) })
-}
-
-fn json(receipt: &Receipt) -> String {
-    format!("{:#}\n", serde_json::to_value(receipt).unwrap_or_default())
+    crate::print(&if a.json { document(receipt, false) } else { text(receipt) })
 }
 
 /// Writes the receipt where it is wanted.
 fn keep(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
-    a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, json(receipt).as_bytes()))
+    a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, document(receipt, false).as_bytes()))
 }
 
 fn text(r: &Receipt) -> String {
@@ -199,24 +195,26 @@ fn text(r: &Receipt) -> String {
         let failed = done.failed.as_ref().map_or(String::new(), |why| format!(": FAILED: {why}"));
         text.push_str(&format!("done: {}{early}: {}{failed}\n", done.step.words(), cost(&done.cost)));
     }
-    if let Some(predicted) = &r.predicted {
-        text.push_str(&format!("foretold: {}; it took: {}\n", cost(predicted), cost(&r.real)));
+    if let Some((p, real)) = r.predicted.as_ref().zip(r.real.as_ref()) {
+        let foretold = format!("{} pages moved in {}", count(p.pages_moved), time(p.seconds));
+        text.push_str(&format!("foretold: {foretold}; it took: {}\n", cost(real)));
     }
-    for after in &r.after {
+    for after in r.after.iter().flatten() {
         let blocks = after.blocks.map_or("?".into(), count);
         text.push_str(&format!("{}: {blocks} of {} there now\n", after.need, count(after.needed)));
     }
     for setting in &r.restored {
         text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
     }
-    text.push_str(&format!("=> {}\n", if r.reached { "reached" } else { r.ended }));
+    text.push_str(&format!("=> {}\n", if r.reached { Ended::Reached.words() } else { r.ended.words() }));
     text
 }
 
 fn cost(c: &Cost) -> String {
-    let dropped =
-        if c.dropped_bytes > 0 { format!(", {} of cache gone", size(c.dropped_bytes)) } else { String::new() };
-    format!("{} pages moved in {}{dropped}", count(c.pages_moved), time(c.seconds))
+    let cache = c.cache_bytes.map_or(String::new(), |[before, after]| {
+        format!(", page cache {} before and {} afterwards", size(before), size(after))
+    });
+    format!("{} pages moved in {}{cache}", c.pages_moved.map_or("?".into(), count), time(c.seconds))
 }
 
 /// Runs the command, and looks at what it gets.

@@ -259,8 +259,8 @@ fn said(t: &Try) -> String {
 }
 
 fn pages(t: &Try) -> String {
-    let foretold = t.foretold.map_or("–".into(), |cost| count(cost.pages_moved));
-    format!("{foretold} / {}", count(t.counted.pages_moved))
+    let show = |pages: Option<u64>| pages.map_or("–".into(), count);
+    format!("{} / {}", show(t.foretold.map(|foretold| foretold.pages_moved)), show(t.counted.pages_moved))
 }
 
 fn seconds(t: &Try) -> String {

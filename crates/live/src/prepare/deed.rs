@@ -6,6 +6,7 @@
 use super::execute::{EXIT_NOT_PERMITTED, Orders, counters, is_met};
 use super::journal::{Journal, NoJournal};
 use super::plan::Step;
+use super::receipt::Ended;
 use super::release;
 use crate::error::ReadError;
 use crate::need::Need;
@@ -13,7 +14,6 @@ use crate::roots;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Child;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How often the free blocks are looked at: some hundred pages are moved meanwhile.
@@ -64,12 +64,8 @@ impl<'a> Deed<'a> {
         self.cpu_ns.map(|ns| ns as f64 / 1e9)
     }
 
-    fn is_stopped(&self) -> bool {
-        self.orders.stop.load(Ordering::Relaxed)
-    }
-
-    fn is_late(&self) -> bool {
-        self.began.elapsed() >= self.orders.time
+    fn over(&self) -> Option<Ended> {
+        self.orders.over(self.began)
     }
 
     fn is_met(&self) -> bool {
@@ -81,7 +77,7 @@ impl<'a> Deed<'a> {
         match step {
             Step::Release { path, limit } => {
                 limit.as_ref().map(|limit| journal.change(limit, release::LEAST)).transpose()?;
-                release::all(self.orders.roots, path, || self.is_stopped() || self.is_late())?;
+                release::all(self.orders.roots, path, || self.over().is_some())?;
                 Ok(self.is_met())
             }
             Step::Compact { path, sync, .. } => self.compact(path, *sync),
@@ -121,7 +117,7 @@ impl<'a> Deed<'a> {
         Ok(false)
     }
 
-    /// Has 1 written to a file, and ends that early if it is enough, time is over, or somebody wants an end of it.
+    /// Has 1 written to a file, and ends that early if it is enough, time is over, or it is stopped.
     fn write_and_watch(&mut self, path: &Path, sync: bool, enough: impl Fn(&Self) -> bool) -> Result<bool, NotDone> {
         let failed = |e: std::io::Error| NotDone::because(format!("{}: {e}", path.display()));
         let mut writer = Running((self.orders.writer)(path, sync).map_err(failed)?);
@@ -141,11 +137,8 @@ impl<'a> Deed<'a> {
             if enough(self) {
                 return Ok(true);
             }
-            if self.is_stopped() {
-                return Err(NotDone::because("stopped"));
-            }
-            if self.is_late() {
-                return Err(NotDone::because("time over"));
+            if let Some(why) = self.over() {
+                return Err(NotDone::because(why.words()));
             }
             std::thread::sleep(INTERVAL);
         }

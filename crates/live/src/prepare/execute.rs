@@ -4,7 +4,7 @@ use super::deed::Deed;
 use super::hurry::Hurry;
 use super::journal::{Journal, NoJournal, restore_left};
 use super::plan::{Plan, Step};
-use super::receipt::{Cost, Done, Receipt, Supplied};
+use super::receipt::{Cost, Done, Ended, Receipt, Supplied};
 use crate::check::Verdict;
 use crate::error::ReadError;
 use crate::host::buddyinfo;
@@ -26,14 +26,22 @@ pub struct Orders<'a> {
     pub journal: &'a Path,
     /// How long it may take.
     pub time: Duration,
-    /// Somebody wants an end of it.
+    /// Somebody wants it to end.
     pub stop: &'a AtomicBool,
     /// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
     pub writer: &'a dyn Fn(&Path, bool) -> std::io::Result<Child>,
 }
 
-/// How it ended if a step was not permitted.
-pub const NOT_PERMITTED: &str = "not permitted";
+impl Orders<'_> {
+    /// Why a preparation that began then is to end now, if it is.
+    pub(super) fn over(&self, began: Instant) -> Option<Ended> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Some(Ended::Stopped);
+        }
+        (began.elapsed() >= self.time).then_some(Ended::TimeOver)
+    }
+}
+
 /// The exit code of a process that was to write to a file and is not permitted to.
 pub const EXIT_NOT_PERMITTED: i32 = 5;
 
@@ -58,20 +66,18 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         // Nothing is written, so that anybody may do it. What a killed run left is restored by who may.
         let recovered = restore_left(orders.journal, orders.roots);
         let recovered = recovered.or_else(|e| if e.is_permission() { Ok(Vec::new()) } else { Err(e) })?;
-        return Ok(Receipt { executed: true, recovered, ended: "reached", ..Receipt::planned(plan) });
+        return Ok(Receipt { executed: true, recovered, ended: Ended::Reached, ..Receipt::planned(plan) });
     }
     let began = Instant::now();
     let (mut journal, recovered) = Journal::begin(orders.journal, orders.roots)?;
     let steps = plan.steps.clone();
     let reserves = steps.iter().any(|step| matches!(step, Step::Reserve { .. }));
-    let mut receipt = Receipt { executed: true, recovered, ended: "all steps done", ..Receipt::planned(plan) };
+    let mut receipt = Receipt { executed: true, recovered, ended: Ended::AllStepsDone, ..Receipt::planned(plan) };
     let start = counters(orders.roots);
     let (mut reserved, mut unpermitted) = (reserves, false);
     let hurry = Hurry::up();
     for step in steps {
-        let over = if orders.stop.load(Ordering::Relaxed) { Some("stopped") } else { None };
-        let over = over.or((began.elapsed() >= orders.time).then_some("time over"));
-        if let Some(why) = over {
+        if let Some(why) = orders.over(began) {
             (receipt.ended, reserved) = (why, false);
             break;
         }
@@ -86,7 +92,7 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
             Ok(early) => (early, None),
             Err(why) => (false, Some(why)),
         };
-        let cost = Cost { cpu_seconds: deed.cpu_seconds(), ..before.until(orders.roots, at.elapsed()) };
+        let cost = before.until(orders.roots, at.elapsed(), deed.cpu_seconds(), step.drops_cache());
         let (failed, not_permitted) = failed.map_or((None, false), |why| (Some(why.text), why.is_permission));
         reserved &= failed.is_none();
         receipt.done.push(Done { step, cost, ended_early, failed });
@@ -97,23 +103,26 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         }
     }
     drop(hurry);
-    receipt.real = start.until(orders.roots, began.elapsed());
-    receipt.real.cpu_seconds = receipt.done.iter().filter_map(|done| done.cost.cpu_seconds).reduce(|a, b| a + b);
+    let cpu_seconds = receipt.done.iter().filter_map(|done| done.cost.cpu_seconds).reduce(|a, b| a + b);
+    let drops = receipt.done.iter().any(|done| done.step.drops_cache());
+    receipt.real = Some(start.until(orders.roots, began.elapsed(), cpu_seconds, drops));
     let now = supply(orders.roots).map(|supply| supply.obtainable(needs));
-    for (i, after) in receipt.after.iter_mut().enumerate() {
+    let mut after = receipt.before.clone();
+    for (i, after) in after.iter_mut().enumerate() {
         after.blocks = now.as_ref().ok().and_then(|now| now.get(i).copied().flatten());
     }
     let enough = |s: &Supplied| s.blocks.is_some_and(|blocks| blocks >= s.needed);
     // What is in a pool is not free any more.
-    receipt.reached = if reserves { reserved } else { receipt.after.iter().all(enough) };
+    let in_pools = needs.iter().map(|need| reserves && !need.unmovable);
+    let mut each = after.iter().zip(in_pools);
+    receipt.reached = each.all(|(after, in_pool)| if in_pool { reserved } else { enough(after) });
+    receipt.after = Some(after);
     if receipt.reached {
-        receipt.ended = "reached";
+        receipt.ended = Ended::Reached;
     } else if unpermitted {
-        receipt.ended = NOT_PERMITTED;
-    } else if orders.stop.load(Ordering::Relaxed) {
-        receipt.ended = "stopped";
-    } else if began.elapsed() >= orders.time {
-        receipt.ended = "time over";
+        receipt.ended = Ended::NotPermitted;
+    } else if let Some(why) = orders.over(began) {
+        receipt.ended = why;
     }
     if receipt.reached {
         for done in &receipt.done {
@@ -130,35 +139,38 @@ pub(super) fn is_met(roots: &Roots, needs: &[Need]) -> bool {
     supply(roots).is_ok_and(|supply| supply.meets(needs))
 }
 
-/// The host's counters at one moment; what cannot be read has not moved.
+/// The host's counters at one moment; `None` is what cannot be read.
+#[derive(Default)]
 pub(super) struct Counters {
-    pub(super) moved: u64,
-    not_moved: u64,
-    scanned: u64,
-    file_pages: u64,
+    pub(super) moved: Option<u64>,
+    not_moved: Option<u64>,
+    scanned: Option<u64>,
+    file_pages: Option<u64>,
 }
 
 pub(super) fn counters(roots: &Roots) -> Counters {
-    let vmstat = parse(roots, "vmstat", VmStat::parse).unwrap_or_default();
-    let get = |name| vmstat.get(name).unwrap_or(0);
+    let Ok(vmstat) = parse(roots, "vmstat", VmStat::parse) else { return Counters::default() };
+    let scanned = vmstat.get("compact_migrate_scanned").zip(vmstat.get("compact_free_scanned"));
     Counters {
-        moved: get("pgmigrate_success"),
-        not_moved: get("pgmigrate_fail"),
-        scanned: get("compact_migrate_scanned") + get("compact_free_scanned"),
-        file_pages: get("nr_file_pages"),
+        moved: vmstat.get("pgmigrate_success"),
+        not_moved: vmstat.get("pgmigrate_fail"),
+        scanned: scanned.map(|(migrate, free)| migrate.saturating_add(free)),
+        file_pages: vmstat.get("nr_file_pages"),
     }
 }
 
 impl Counters {
-    fn until(&self, roots: &Roots, took: Duration) -> Cost {
+    fn until(&self, roots: &Roots, took: Duration, cpu_seconds: Option<f64>, drops_cache: bool) -> Cost {
         let now = counters(roots);
+        let grown = |before: Option<u64>, now: Option<u64>| Some(now?.saturating_sub(before?));
+        let cache = self.file_pages.zip(now.file_pages).filter(|_| drops_cache);
         Cost {
             seconds: took.as_secs_f64(),
-            cpu_seconds: None,
-            frames_scanned: now.scanned.saturating_sub(self.scanned),
-            pages_moved: now.moved.saturating_sub(self.moved),
-            pages_not_moved: now.not_moved.saturating_sub(self.not_moved),
-            dropped_bytes: self.file_pages.saturating_sub(now.file_pages) * rustix::param::page_size() as u64,
+            cpu_seconds,
+            pages_moved: grown(self.moved, now.moved),
+            pages_not_moved: grown(self.not_moved, now.not_moved),
+            frames_scanned: grown(self.scanned, now.scanned),
+            cache_bytes: cache.map(|(before, now)| [before, now].map(|n| n * rustix::param::page_size() as u64)),
         }
     }
 }
@@ -226,8 +238,9 @@ mod tests {
         let script = format!("printf '%s' '{WHOLE}' > {}; sleep 60", roots.proc("buddyinfo").display());
         let receipt = run(&roots, &needs, compact(&roots), &script, LONG, false);
         assert!(receipt.reached && receipt.done[0].ended_early, "{receipt:?}");
-        assert_eq!((receipt.before[0].blocks, receipt.after[0].blocks), (Some(0), Some(1)));
-        assert!(receipt.real.seconds < 30.0);
+        let after = receipt.after.expect("it was carried out");
+        assert_eq!((receipt.before[0].blocks, after[0].blocks), (Some(0), Some(1)));
+        assert!(receipt.real.is_some_and(|real| real.seconds < 30.0));
     }
 
     #[test]
@@ -248,7 +261,9 @@ mod tests {
     fn the_time_that_the_compaction_had_a_cpu_is_told_beside_all_that_it_took() {
         let (_tree, roots, needs) = host();
         let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exec sleep 60";
-        let real = run(&roots, &needs, compact(&roots), busy, Duration::from_millis(800), false).real;
+        let real = run(&roots, &needs, compact(&roots), busy, Duration::from_millis(800), false)
+            .real
+            .expect("it was carried out");
         let cpu = real.cpu_seconds.expect("this kernel says it");
         assert!(0.0 < cpu && cpu < real.seconds, "{real:?}");
     }
@@ -258,18 +273,18 @@ mod tests {
         let (_tree, roots, needs) = host();
         let steps = [compact(&roots), compact(&roots)].concat();
         let receipt = run(&roots, &needs, steps, "exit 5", LONG, false);
-        assert_eq!((receipt.reached, receipt.ended, receipt.done.len()), (false, NOT_PERMITTED, 1));
+        assert_eq!((receipt.reached, receipt.ended, receipt.done.len()), (false, Ended::NotPermitted, 1));
         let receipt = run(&roots, &needs, compact(&roots), "exit 2", LONG, false);
-        assert_eq!(receipt.ended, "all steps done");
+        assert_eq!(receipt.ended, Ended::AllStepsDone);
     }
 
     #[test]
     fn it_ends_when_the_time_is_over_or_somebody_wants_it_to() {
         let (_tree, roots, needs) = host();
         let receipt = run(&roots, &needs, compact(&roots), "sleep 60", Duration::from_millis(50), false);
-        assert_eq!((receipt.reached, receipt.ended), (false, "time over"));
+        assert_eq!((receipt.reached, receipt.ended), (false, Ended::TimeOver));
         let receipt = run(&roots, &needs, compact(&roots), "sleep 60", LONG, true);
-        assert_eq!((receipt.ended, receipt.done.len()), ("stopped", 0));
+        assert_eq!((receipt.ended, receipt.done.len()), (Ended::Stopped, 0));
     }
 
     #[test]

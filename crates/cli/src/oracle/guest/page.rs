@@ -50,6 +50,7 @@ pub(super) fn markdown(groups: &[Group]) -> String {
     }
     out.push('\n');
     out += KNOWN;
+    super::change::settings(groups).iter().for_each(|setting| out += &setting.markdown());
     groups.iter().for_each(|group| out += &table(group));
     out
 }
@@ -80,7 +81,7 @@ fn table(group: &Group) -> String {
     }
     for row in group.times() {
         let ms = |s: Spread| in_words(Spread { mean: s.mean / 1e6, least: s.least / 1e6, most: s.most / 1e6 });
-        line(&mut out, &format!("ms of phase {}", row.counter), &row, ms, "");
+        line(&mut out, &format!("ms of {}", row.counter), &row, ms, "");
     }
     out.push('\n');
     out
