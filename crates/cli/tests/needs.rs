@@ -182,7 +182,8 @@ fn a_pool_that_is_filled_stays_and_the_receipt_says_so() {
 fn what_a_driver_needs_stays_on_the_free_lists_and_is_not_put_into_a_pool() {
     let tree = host(|_| FREE);
     let pool = pool(&tree, 2048, "0\n");
-    let needs = ["prepare", "--need", "2x2M", "--need", "3xorder6:unmovable", "--reserve", "--execute", "--journal", "j"];
+    let needs =
+        ["prepare", "--need", "2x2M", "--need", "3xorder6:unmovable", "--reserve", "--execute", "--journal", "j"];
     assert!(text(&run(&tree, &needs).code(0)).ends_with("3x256K:unmovable: 3 of 3 there now\n=> reached\n"));
     assert!(is(&pool, "2"));
 }
