@@ -43,7 +43,7 @@ pub struct RunPlan {
     pub repetition: u32,
     /// The seed of its randomness.
     pub seed: u64,
-    /// Where to write the machine's proc files at the begin and the end of the measurement.
+    /// Where to write the machine's proc files at the beginning and the end of the measurement.
     pub procfs: Option<PathBuf>,
     /// Where to write its iterations in the layout of MMTests.
     pub mmtests: Option<MmtestsRun>,

@@ -56,11 +56,13 @@ pub struct Prediction {
     pub pages_moved: u64,
     /// Where that depends on which ranges the kernel finds that it can empty: those of the ranges with the fewest.
     pub pages_moved_at_least: Option<u64>,
+    /// Frames that compaction's two scanners look at.
+    pub frames_scanned: u64,
     /// Seconds that takes on a CPU of its own; writing what is dirty comes on top.
     pub seconds: f64,
     /// Nothing of it is compaction: the kernel empties ranges when a pool of huge pages of that size is filled.
     pub by_filling_a_pool: bool,
-    /// Bytes of clean cache that are dropped first.
+    /// Bytes of clean cache that are dropped: first of all, or by the kernel from the ranges that it empties.
     pub dropped_bytes: u64,
     /// Dirty pages of files are written first, as large ones among them would end the compaction.
     pub sync: bool,
@@ -223,14 +225,15 @@ impl Check {
             return Check { verdict: Verdict::Met, ..new(needs) };
         }
         let emptied = |needs: &Vec<Need>| Some((needs.clone(), emptied(snapshot, &now, needs)?));
-        if let Some((needs, Emptied { pages_moved, at_least })) = choices.iter().find_map(emptied) {
+        if let Some((needs, Emptied { pages_moved, pages_dropped, at_least })) = choices.iter().find_map(emptied) {
             let prediction = Prediction {
                 nodes: Vec::new(),
                 pages_moved,
                 pages_moved_at_least: Some(at_least),
+                frames_scanned: 0,
                 seconds: pages_moved as f64 * COSTS.moved / 1e9,
                 by_filling_a_pool: true,
-                dropped_bytes: 0,
+                dropped_bytes: pages_dropped * page_size,
                 sync: false,
                 blocks: needs.iter().map(|need| Some(need.count)).collect(),
             };
@@ -302,6 +305,7 @@ fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mu
         nodes: Vec::new(),
         pages_moved: 0,
         pages_moved_at_least: None,
+        frames_scanned: 0,
         seconds: 0.0,
         by_filling_a_pool: false,
         dropped_bytes: dropped * snapshot.host.page_size,
@@ -336,8 +340,8 @@ fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mu
     }
     supply = Supply::of_memory(&memory, &snapshot.zones, &orders);
     prediction.pages_moved = work.migrated;
-    prediction.seconds =
-        (work.migrated as f64 * COSTS.moved + (work.migrate_scanned + work.free_scanned) as f64 * COSTS.scanned) / 1e9;
+    prediction.frames_scanned = work.migrate_scanned + work.free_scanned;
+    prediction.seconds = (work.migrated as f64 * COSTS.moved + prediction.frames_scanned as f64 * COSTS.scanned) / 1e9;
     prediction.blocks = supply.obtainable(needs);
     Tried { met: supply.meets(needs), prediction }
 }

@@ -180,8 +180,7 @@ costs! {
     }
 }
 
-/// What serde would derive, but for the code of each of thirty fields in every format costs are read from: that was the
-/// largest part of what a build spent on files.
+/// By hand, and short to compile: what serde derives is code of each of the many fields for every format that costs are read from.
 impl<'de> Deserialize<'de> for Costs {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Costs, D::Error> {
         d.deserialize_struct("Costs", Costs::NAMES, OfCosts)

@@ -9,7 +9,7 @@
 //! ] }
 //! ```
 //!
-//! Files have numbers, and lie on the machine's first disk unless `disk` says another. A file that a step reads from its begin to
+//! Files have numbers, and lie on the machine's first disk unless `disk` says another. A file that a step reads from its first page to
 //! its end, or writes so, is opened before and closed after it, as `cat`, `dd` and `cp` do. What a step with a name (`as`)
 //! takes is measured.
 

@@ -26,7 +26,7 @@ pub struct ThpBursts {
     pub size: String,
     /// How many bursts.
     pub bursts: u32,
-    /// From the begin of a burst to that of the next, unmapping aside, ms; one that takes longer is followed at once.
+    /// From the start of a burst to that of the next, unmapping aside, ms; one that takes longer is followed at once.
     pub every_ms: f64,
     /// Pages written to of each huge page, from its first on.
     #[serde(default = "one")]

@@ -95,6 +95,7 @@ mod tests {
     use super::*;
     use crate::state::LruList;
     use crate::testing::{ordered_machine, user_page};
+    use crate::vmstat::VmEvent;
 
     const CPU: CpuId = CpuId::new(0);
     const OTHER: CpuId = CpuId::new(1);
