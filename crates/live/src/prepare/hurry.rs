@@ -16,7 +16,7 @@ pub struct Hurry {
 }
 
 impl Hurry {
-    /// Goes first from now on, if that is permitted.
+    /// Goes first from now on, if that is permitted; one within another changes nothing.
     pub fn up() -> Hurry {
         let was = getpriority_process(None).ok();
         Hurry { was: was.filter(|_| setpriority_process(None, HIGHEST).is_ok()) }
