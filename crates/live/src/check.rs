@@ -56,11 +56,13 @@ pub struct Prediction {
     pub pages_moved: u64,
     /// Where that depends on which ranges the kernel finds that it can empty: those of the ranges with the fewest.
     pub pages_moved_at_least: Option<u64>,
+    /// Frames that compaction's two scanners look at.
+    pub frames_scanned: u64,
     /// Seconds that takes on a CPU of its own; writing what is dirty comes on top.
     pub seconds: f64,
     /// Nothing of it is compaction: the kernel empties ranges when a pool of huge pages of that size is filled.
     pub by_filling_a_pool: bool,
-    /// Bytes of clean cache that are dropped first.
+    /// Bytes of clean cache that are dropped: first of all, or by the kernel from the ranges that it empties.
     pub dropped_bytes: u64,
     /// Dirty pages of files are written first, as large ones among them would end the compaction.
     pub sync: bool,
@@ -68,11 +70,34 @@ pub struct Prediction {
     pub blocks: Vec<Option<u64>>,
 }
 
-/// How far a prediction can be relied on.
+/// How far something can be relied on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// What decides it is known.
+    High,
+    /// One or two things are not known.
+    Medium,
+    /// More is not known, or the snapshot does not agree with itself.
+    Low,
+}
+
+impl Level {
+    /// In a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Level::High => "high",
+            Level::Medium => "medium",
+            Level::Low => "low",
+        }
+    }
+}
+
+/// How far a prediction can be relied on, and why.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Confidence {
-    /// `high`, `medium` or `low`.
-    pub level: &'static str,
+    /// How far.
+    pub level: Level,
     /// Why it is not high.
     pub because: Vec<String>,
 }
@@ -90,7 +115,7 @@ pub struct Check {
     pub needs: Vec<Asked>,
     /// What it takes; nothing where the needs are met or cannot be.
     pub prediction: Option<Prediction>,
-    /// What most that was tried would give, where nothing is enough.
+    /// What the last way that was tried, which does the most, would give, where nothing is enough.
     pub at_most: Option<Prediction>,
     /// What stands in the way, for each need; empty where that is not known.
     pub obstacles: Vec<Obstacles>,
@@ -200,14 +225,15 @@ impl Check {
             return Check { verdict: Verdict::Met, ..new(needs) };
         }
         let emptied = |needs: &Vec<Need>| Some((needs.clone(), emptied(snapshot, &now, needs)?));
-        if let Some((needs, Emptied { pages_moved, at_least })) = choices.iter().find_map(emptied) {
+        if let Some((needs, Emptied { pages_moved, pages_dropped, at_least })) = choices.iter().find_map(emptied) {
             let prediction = Prediction {
                 nodes: Vec::new(),
                 pages_moved,
                 pages_moved_at_least: Some(at_least),
+                frames_scanned: 0,
                 seconds: pages_moved as f64 * COSTS.moved / 1e9,
                 by_filling_a_pool: true,
-                dropped_bytes: 0,
+                dropped_bytes: pages_dropped * page_size,
                 sync: false,
                 blocks: needs.iter().map(|need| Some(need.count)).collect(),
             };
@@ -279,6 +305,7 @@ fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mu
         nodes: Vec::new(),
         pages_moved: 0,
         pages_moved_at_least: None,
+        frames_scanned: 0,
         seconds: 0.0,
         by_filling_a_pool: false,
         dropped_bytes: dropped * snapshot.host.page_size,
@@ -314,8 +341,8 @@ fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mu
     }
     supply = Supply::of_memory(&memory, &snapshot.zones, &orders);
     prediction.pages_moved = work.migrated;
-    prediction.seconds =
-        (work.migrated as f64 * COSTS.moved + (work.migrate_scanned + work.free_scanned) as f64 * COSTS.scanned) / 1e9;
+    prediction.frames_scanned = work.migrate_scanned + work.free_scanned;
+    prediction.seconds = (work.migrated as f64 * COSTS.moved + prediction.frames_scanned as f64 * COSTS.scanned) / 1e9;
     prediction.blocks = supply.obtainable(needs);
     Tried { met: supply.meets(needs), prediction }
 }
@@ -339,7 +366,7 @@ impl Confidence {
     /// What a way adds to it.
     fn of_way(mut self, way: Way) -> Confidence {
         if way.sync {
-            self.level = "low";
+            self.level = Level::Low;
             self.because
                 .push("whoever goes on writing files ends passes early: there may be several, which move more".into());
         }
@@ -369,13 +396,13 @@ fn confidence(snapshot: &Snapshot, profile: &Profile) -> Confidence {
             .push(format!("{n} pages are pinned for I/O: which ones is not shown, so they are taken for movable")),
         None => because.push("this kernel does not say how many pages are pinned".into()),
     }
-    if !host.kernel.starts_with(&profile.name) {
+    if !kontig_profiles::is_of_kernel(&profile.name, &host.kernel) {
         because.push(format!("the rules of {} stand for those of {}", profile.name, host.kernel));
     }
     let level = match because.len() {
-        0 => "high",
-        1 | 2 if agreement >= AGREES => "medium",
-        _ => "low",
+        0 => Level::High,
+        1 | 2 if agreement >= AGREES => Level::Medium,
+        _ => Level::Low,
     };
     Confidence { level, because }
 }
@@ -386,7 +413,12 @@ mod tests {
 
     /// 64 MiB: the lower half is what `lower` says block by block, in the upper half every second page is a user's.
     fn host(lower: &str) -> Snapshot {
-        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":16384,"present":16384,"managed":16384,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0,0,0,0,0,0,0,0],"blocks":null}]}"#;
+        of_kernel("6.12.9", lower)
+    }
+
+    fn of_kernel(kernel: &str, lower: &str) -> Snapshot {
+        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"KERNEL","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":16384,"present":16384,"managed":16384,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0,0,0,0,0,0,0,0],"blocks":null}]}"#;
+        let header = header.replace("KERNEL", kernel);
         let upper = " a1 F1".repeat(256);
         let text = format!("{header}\n0 M{} *16\n2000 M{upper} *16\n", lower.repeat(512 / 16));
         Snapshot::parse(&text).expect("a snapshot")
@@ -410,6 +442,21 @@ mod tests {
     fn a_large_dirty_folio_without_a_target_of_its_size_ends_a_compaction_until_it_is_written() {
         let prediction = |lower| check(&host(lower), "8x2M").prediction.expect("it is reachable");
         assert!(!prediction(" f1^2 F12").sync && prediction(" d1^2 F12").sync);
+    }
+
+    #[test]
+    fn a_prediction_by_another_kernels_rules_says_so() {
+        let told = |kernel: &str, profile: &str| {
+            let ladder = Need::parse_ladder("4x2M", 4096).expect("a need");
+            let profile = kontig_profiles::linux(profile);
+            let check = Check::of_snapshot(&of_kernel(kernel, " a1 F15"), &profile, &[ladder], |_| {});
+            check
+                .confidence
+                .expect("it is foretold")
+                .because
+                .contains(&"the rules of 6.1 stand for those of 6.11.3".into())
+        };
+        assert!(told("6.11.3", "6.1") && !told("6.1.9", "6.1"));
     }
 
     #[test]
