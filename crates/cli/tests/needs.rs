@@ -179,6 +179,16 @@ fn a_pool_that_is_filled_stays_and_the_receipt_says_so() {
 }
 
 #[test]
+fn what_a_driver_needs_stays_on_the_free_lists_and_is_not_put_into_a_pool() {
+    let tree = host(|_| FREE);
+    let pool = pool(&tree, 2048, "0\n");
+    let needs =
+        ["prepare", "--need", "2x2M", "--need", "3xorder6:unmovable", "--reserve", "--execute", "--journal", "j"];
+    assert!(text(&run(&tree, &needs).code(0)).ends_with("3x256K:unmovable: 3 of 3 there now\n=> reached\n"));
+    assert!(is(&pool, "2"));
+}
+
+#[test]
 fn a_command_runs_once_the_needs_are_met_and_its_exit_code_counts() {
     let tree = host(|_| FREE);
     let args =
@@ -336,13 +346,13 @@ fn a_snapshot_that_is_there_stays_whole_until_the_new_one_is() {
 }
 
 /// Another user, if this one is root.
-fn unprivileged(tree: &TempDir, args: &[&str]) -> std::process::Output {
+fn unprivileged(tree: &TempDir, args: &[&str], run_mode: u32) -> std::process::Output {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     let as_is = |mode| fs::set_permissions(tree.path().join("run"), PermissionsExt::from_mode(mode)).unwrap();
     fs::create_dir_all(tree.path().join("run")).unwrap();
     fs::set_permissions(tree.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    as_is(0o555);
+    as_is(run_mode);
     let roots = ["--path.procfs", "proc", "--path.sysfs", "sys", "--journal", "run/j"];
     let mut command = Command::new(program());
     command.current_dir(tree.path()).args(args).args(roots);
@@ -357,12 +367,28 @@ fn unprivileged(tree: &TempDir, args: &[&str]) -> std::process::Output {
 #[test]
 fn what_is_met_already_takes_no_privilege_and_what_has_to_be_written_says_that_it_lacks() {
     let tree = host(|_| FREE);
-    let met = unprivileged(&tree, &["prepare", "--need", "2x2M", "--execute"]);
+    let met = unprivileged(&tree, &["prepare", "--need", "2x2M", "--execute"], 0o555);
     assert_eq!((met.status.code(), String::from_utf8_lossy(&met.stderr).as_ref()), (Some(0), ""), "{met:?}");
     assert!(String::from_utf8_lossy(&met.stdout).ends_with("=> reached\n"), "{met:?}");
-    pool(&tree, 2048, "1\n");
-    let lacks = unprivileged(&tree, &["prepare", "--need", "2x2M", "--reserve", "--execute"]);
+    let pool = pool(&tree, 2048, "1\n");
+    let reserve = ["prepare", "--need", "2x2M", "--reserve", "--execute"];
+    let lacks = unprivileged(&tree, &reserve, 0o555);
     let said = String::from_utf8_lossy(&lacks.stderr);
     assert_eq!(lacks.status.code(), Some(5), "{said}");
     assert_eq!(said, "kontig: run/j: no permission to write it: run this as root\n");
+    let lacks = unprivileged(&tree, &reserve, 0o777);
+    let said = String::from_utf8_lossy(&lacks.stderr);
+    assert_eq!(lacks.status.code(), Some(5), "{said}");
+    let file = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+    assert_eq!(said, format!("kontig: {file}: no permission to write it: run this as root\n"));
+    assert!(is(&pool, "1") && !tree.path().join("run/j").exists());
+}
+
+#[test]
+fn a_compaction_that_is_not_permitted_is_said_once_and_is_not_taken_for_one_that_did_not_help() {
+    let tree = host(fragmented);
+    let lacks = unprivileged(&tree, &["prepare", "--need", "10x2M", "--execute"], 0o777);
+    let said = String::from_utf8_lossy(&lacks.stderr);
+    assert_eq!(lacks.status.code(), Some(5), "{said}");
+    assert_eq!(said, "kontig: sys/devices/system/node/node0/compact: no permission to write it: run this as root\n");
 }

@@ -192,11 +192,13 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
     match (check.verdict, &check.prediction) {
         (Verdict::Met, _) => "met now".into(),
         (Verdict::ByCompaction, Some(p)) if p.by_filling_a_pool => format!(
-            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {} at most",
+            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {} at most; the \
+             kernel drops {} of clean cache for it",
             count(p.pages_moved_at_least.unwrap_or(p.pages_moved)),
             count(p.pages_moved),
             size(p.pages_moved * page_bytes),
-            time(p.seconds)
+            time(p.seconds),
+            size(p.dropped_bytes)
         ),
         (Verdict::ByCompaction, Some(p)) => format!(
             "reachable by compaction{}: {}",
@@ -216,11 +218,15 @@ fn effort(p: &Prediction, page_bytes: u64) -> String {
     match nodes.is_empty() {
         true => "nothing has to be moved".into(),
         false => format!(
-            "{} pages ({}) to be moved on node {}, about {}",
+            "{} pages ({}) to be moved on node {}, about {}{}",
             count(p.pages_moved),
             size(p.pages_moved * page_bytes),
             nodes.join(", "),
-            time(p.seconds)
+            time(p.seconds),
+            match p.written_bytes {
+                0 => String::new(),
+                bytes => format!(", and the time that the disk takes for {}", size(bytes)),
+            }
         ),
     }
 }

@@ -169,12 +169,18 @@ fn booted(guest: &Guest) -> Booted {
     let sum = |of: fn(&kontig_oracle::guest::BootedZone) -> u64| guest.zones.iter().map(of).sum::<u64>() as u32;
     let at_first = |name: &str| guest.states[0].counters.get(name).unwrap_or(0);
     let anon = sum(|zone| zone.anon);
+    let shmem = (at_first("nr_shmem") as u32).min(anon);
+    let files = (at_first("nr_inactive_file") + at_first("nr_active_file")) as u32;
+    let dirty = (at_first("nr_dirty") as u32).min(files);
     Booted {
         zones: guest.zones.iter().map(zone).collect(),
         anon,
         active_anon: at_first("nr_active_anon") as u32,
-        shmem: (at_first("nr_shmem") as u32).min(anon),
-        dirty: (at_first("nr_inactive_file") + at_first("nr_active_file")) as u32,
+        // What has no file is mapped, and of the file system in memory what is counted as mapped.
+        mapped: anon - shmem + (at_first("nr_mapped") as u32).min(shmem),
+        shmem,
+        clean: files - dirty,
+        dirty,
         slabs: [at_first("nr_slab_reclaimable"), at_first("nr_slab_unreclaimable")],
         on_cpus: sum(|zone| zone.on_cpus),
     }

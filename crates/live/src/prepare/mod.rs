@@ -6,16 +6,18 @@
 //! changed is in a journal first ([`journal`]), and is restored: at the end, on an interrupt, and after a kill when it is run
 //! the next time. A [`Receipt`] says what was, what was done, what it cost and what is.
 
+mod deed;
 pub mod execute;
 pub mod got;
-mod hurry;
+pub mod guard;
+pub mod hurry;
 pub mod journal;
 mod plan;
 mod receipt;
 pub mod release;
 
 pub use plan::{Allowed, Plan, Step};
-pub use receipt::{Cost, Done, Ended, Receipt, SCHEMA, Supplied};
+pub use receipt::{Cost, Done, Ended, Foretold, Receipt, SCHEMA, Supplied};
 
 /// Has this process killed when the thread that has started it ends, however that comes.
 pub fn end_with_parent() {

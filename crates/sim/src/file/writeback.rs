@@ -111,6 +111,7 @@ impl Kernel {
         files.tag(number, Tag::Dirty, true);
         let i = &mut files.inodes[inode];
         i.dirty += 1;
+        i.blocks_written = false;
         let w = &mut files.writing[usize::from(disk)];
         if !w.queued.has(inode) && !w.taken.has(inode) {
             i.dirty_since = now;
