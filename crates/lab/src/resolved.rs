@@ -8,6 +8,7 @@ use crate::mmtests::MmtestsRun;
 use crate::plan::{RunPlan, Views, key, room};
 use crate::source::Source;
 use crate::sweep;
+use crate::sysctls;
 use crate::target::{Target, TargetRow, is_of_case};
 use crate::{catalog, names, profiles};
 use kontig_mm::Profile;
@@ -150,10 +151,16 @@ impl Resolved {
         Ok(())
     }
 
-    /// Whether the workload fits the machine.
+    /// Whether the workload and the settings fit the machine.
     fn fits(&self) -> Result<(), Wrong> {
         let fits = |machine: &MachineFile| {
             machine.check().map_err(|wrong| Wrong::at(&["machine"], wrong.reason))?;
+            for (i, variant) in self.experiment.variant.iter().enumerate() {
+                let pages = machine.node_pages().iter().sum();
+                let leaves = |(name, value): &(String, String)| sysctls::leaves_memory(name, value, pages);
+                let all = variant.sysctl_texts();
+                all.iter().try_for_each(leaves).map_err(|e| Wrong::at(&["variant", &i.to_string(), "sysctls"], e))?;
+            }
             self.experiment.workload.fits(&room(machine)).map_err(|wrong| wrong.below(&["workload"]))
         };
         fits(&self.machine)?;

@@ -40,6 +40,21 @@ pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> R
     }
 }
 
+/// Whether a setting leaves a machine of so many pages any memory to give away.
+///
+/// # Errors
+/// If it keeps all of it free.
+pub(crate) fn leaves_memory(name: &str, value: &str, pages: u64) -> Result<(), String> {
+    let keeps_free = Sysctl::find(name).is_some_and(|sysctl| sysctl.name == "vm.min_free_kbytes");
+    let has = pages * 4;
+    match value.parse::<u32>() {
+        Ok(kib) if keeps_free && u64::from(kib) >= has => {
+            Err(format!("vm.min_free_kbytes = {kib} keeps all memory free: the machine has {has} KiB; set less"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What gives a variant a sysctl its profile does not have.
 fn remedy(sysctl: &Sysctl, variant: &Variant) -> String {
     let mut ways = Vec::new();
