@@ -218,11 +218,15 @@ fn effort(p: &Prediction, page_bytes: u64) -> String {
     match nodes.is_empty() {
         true => "nothing has to be moved".into(),
         false => format!(
-            "{} pages ({}) to be moved on node {}, about {}",
+            "{} pages ({}) to be moved on node {}, about {}{}",
             count(p.pages_moved),
             size(p.pages_moved * page_bytes),
             nodes.join(", "),
-            time(p.seconds)
+            time(p.seconds),
+            match p.written_bytes {
+                0 => String::new(),
+                bytes => format!(", and the time that the disk takes for {}", size(bytes)),
+            }
         ),
     }
 }

@@ -14,6 +14,7 @@ use kontig_live::number::{count, percent, size, time};
 use kontig_live::prepare::execute::{Orders, default_journal, execute};
 use kontig_live::prepare::got::{Got, HostGot, Watch};
 use kontig_live::prepare::guard::{self, Guard};
+use kontig_live::prepare::hurry::Hurry;
 use kontig_live::prepare::journal::NoJournal;
 use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt};
 use kontig_live::{Host, Roots};
@@ -73,6 +74,8 @@ pub const HELP: &str = "Examples:\n  \
 /// Runs `kontig prepare`.
 pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     let roots = a.host.roots()?;
+    // What is foretold is as old as the look at the host is, while others go on.
+    let hurry = a.execute.then(Hurry::up);
     let found = match check::of_host(&a.need, &roots)? {
         Ok(found) => found,
         Err(e) => return not_read("prepare", &e),
@@ -101,6 +104,7 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
         }
         Err(e) => return Err(failed("prepare", e.to_string())),
     };
+    drop(hurry);
     give(a, &receipt)?;
     if stop.load(Ordering::Relaxed) {
         return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());

@@ -201,6 +201,7 @@ impl OfHost<'_> {
 
     /// Prepares the host for so many more blocks than there are.
     fn prepared(&self, pattern: &str, seed: u64) -> Result<Try, Ended> {
+        let _hurry = Hurry::up();
         let page = page_size();
         let blocks = at_hand(&self.roots, self.order).map_err(failed)? + self.a.more;
         let need = NeedArgs { needs: vec![format!("{blocks}x{}", block_size(page << self.order))], profile: None };
