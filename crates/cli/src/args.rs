@@ -49,6 +49,9 @@ pub enum Command {
     /// Touch memory for the first time, and say how long each huge page took
     #[command(after_help = crate::live::touch::HELP)]
     Touch(crate::live::touch::TouchArgs),
+    /// Hold what is foretold of this host against what comes about, on memory that is fragmented for it
+    #[command(after_help = crate::live::trial::HELP)]
+    Trial(crate::live::trial::TrialArgs),
     /// Write 1 to a file: what 'prepare' has a process of its own do, so that it can be ended
     #[command(hide = true)]
     WriteOne {

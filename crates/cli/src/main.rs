@@ -73,6 +73,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
             return live::prepare::restore_at_end(&journal, procfs, sysfs);
         }
         Command::Touch(a) => return live::touch::touch(&a),
+        Command::Trial(a) => return live::trial::trial(&a),
         Command::WriteOne { path, sync } => return live::prepare::write_one(&path, sync),
         Command::Explain(a) => return live::explain::explain(&a),
         Command::List { json } => list::list(json),

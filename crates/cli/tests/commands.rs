@@ -237,7 +237,7 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     assert_eq!(e["repetitions"], 1);
     assert_eq!((e["id"].as_str(), e["target"].as_str()), (Some("small"), Some("small-target")));
     assert_eq!(e["variants"], serde_json::json!(["vanilla", "patched, 60"]));
-    assert_eq!(fields(&e["score"]), set(["direction", "headline_within_2x", "apart"]));
+    assert_eq!(fields(&e["score"]), set(["direction", "beyond_chance", "headline_within_2x", "ageing", "apart"]));
     for tally in ["direction", "headline_within_2x"] {
         assert_eq!(fields(&e["score"][tally]), set(["agree", "of"]));
         assert_eq!(e["score"][tally]["of"], 1);
@@ -258,7 +258,7 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
         "statistics",
     ]);
     let of_step = set(["variant", "against", "rule", "direction_agrees", "ratio_off", "size_agrees"]);
-    let of_measured = set(["value", "low", "high", "repetitions", "samples", "samples_needed"]);
+    let of_measured = set(["value", "low", "high", "repetitions", "lacking", "samples", "samples_needed"]);
     for (i, row) in rows.iter().enumerate() {
         assert_eq!(fields(row), of_row);
         assert!(row["name"].is_string() && row["unit"].is_string());

@@ -119,6 +119,16 @@ fn a_snapshot_says_of_itself_what_the_host_would_have_said() {
 }
 
 #[test]
+fn a_snapshot_of_a_host_with_larger_pages_is_told_in_those() {
+    let tree = tempfile::tempdir().unwrap();
+    let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":65536,"block_order":4,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":160,"present":160,"managed":160,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[2,2,2,2,6],"blocks":null}]}"#;
+    let frames = "0 M a16 *2\n20 M F16 *4\n60 M s1 F15\n70 M F16\n80 M s1 F15\n90 M F16\n";
+    fs::write(tree.path().join("host.snap"), format!("{header}\n{frames}")).unwrap();
+    let said = kontig(tree.path(), &["check", "--need", "3x2M", "--snapshot", "host.snap"]).assert().code(4);
+    assert!(text(&said).contains(": 32 to 32 pages (2 MiB) are moved out of the way"), "{}", text(&said));
+}
+
+#[test]
 fn what_is_asked_wrongly_and_what_is_not_permitted_is_said_in_one_line() {
     let tree = host(fragmented);
     let said = |args: &[&str], code| {
@@ -166,6 +176,16 @@ fn a_pool_that_is_filled_stays_and_the_receipt_says_so() {
     assert_eq!((&receipt["schema"], &receipt["reached"]), (&"kontig.prepare/1".into(), &true.into()));
     assert_eq!(receipt["done"][0]["step"], "reserve");
     assert!(!tree.path().join("run/j").exists());
+}
+
+#[test]
+fn what_a_driver_needs_stays_on_the_free_lists_and_is_not_put_into_a_pool() {
+    let tree = host(|_| FREE);
+    let pool = pool(&tree, 2048, "0\n");
+    let needs =
+        ["prepare", "--need", "2x2M", "--need", "3xorder6:unmovable", "--reserve", "--execute", "--journal", "j"];
+    assert!(text(&run(&tree, &needs).code(0)).ends_with("3x256K:unmovable: 3 of 3 there now\n=> reached\n"));
+    assert!(is(&pool, "2"));
 }
 
 #[test]
@@ -326,13 +346,13 @@ fn a_snapshot_that_is_there_stays_whole_until_the_new_one_is() {
 }
 
 /// Another user, if this one is root.
-fn unprivileged(tree: &TempDir, args: &[&str]) -> std::process::Output {
+fn unprivileged(tree: &TempDir, args: &[&str], run_mode: u32) -> std::process::Output {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     let as_is = |mode| fs::set_permissions(tree.path().join("run"), PermissionsExt::from_mode(mode)).unwrap();
     fs::create_dir_all(tree.path().join("run")).unwrap();
     fs::set_permissions(tree.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    as_is(0o555);
+    as_is(run_mode);
     let roots = ["--path.procfs", "proc", "--path.sysfs", "sys", "--journal", "run/j"];
     let mut command = Command::new(program());
     command.current_dir(tree.path()).args(args).args(roots);
@@ -347,12 +367,28 @@ fn unprivileged(tree: &TempDir, args: &[&str]) -> std::process::Output {
 #[test]
 fn what_is_met_already_takes_no_privilege_and_what_has_to_be_written_says_that_it_lacks() {
     let tree = host(|_| FREE);
-    let met = unprivileged(&tree, &["prepare", "--need", "2x2M", "--execute"]);
+    let met = unprivileged(&tree, &["prepare", "--need", "2x2M", "--execute"], 0o555);
     assert_eq!((met.status.code(), String::from_utf8_lossy(&met.stderr).as_ref()), (Some(0), ""), "{met:?}");
     assert!(String::from_utf8_lossy(&met.stdout).ends_with("=> reached\n"), "{met:?}");
-    pool(&tree, 2048, "1\n");
-    let lacks = unprivileged(&tree, &["prepare", "--need", "2x2M", "--reserve", "--execute"]);
+    let pool = pool(&tree, 2048, "1\n");
+    let reserve = ["prepare", "--need", "2x2M", "--reserve", "--execute"];
+    let lacks = unprivileged(&tree, &reserve, 0o555);
     let said = String::from_utf8_lossy(&lacks.stderr);
     assert_eq!(lacks.status.code(), Some(5), "{said}");
     assert_eq!(said, "kontig: run/j: no permission to write it: run this as root\n");
+    let lacks = unprivileged(&tree, &reserve, 0o777);
+    let said = String::from_utf8_lossy(&lacks.stderr);
+    assert_eq!(lacks.status.code(), Some(5), "{said}");
+    let file = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+    assert_eq!(said, format!("kontig: {file}: no permission to write it: run this as root\n"));
+    assert!(is(&pool, "1") && !tree.path().join("run/j").exists());
+}
+
+#[test]
+fn a_compaction_that_is_not_permitted_is_said_once_and_is_not_taken_for_one_that_did_not_help() {
+    let tree = host(fragmented);
+    let lacks = unprivileged(&tree, &["prepare", "--need", "10x2M", "--execute"], 0o777);
+    let said = String::from_utf8_lossy(&lacks.stderr);
+    assert_eq!(lacks.status.code(), Some(5), "{said}");
+    assert_eq!(said, "kontig: sys/devices/system/node/node0/compact: no permission to write it: run this as root\n");
 }

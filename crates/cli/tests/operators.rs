@@ -5,14 +5,32 @@
 
 mod common;
 
-use common::frames::{ANON, FREE, host};
-use common::program;
+use common::frames::{ANON, FREE, SLAB, host};
+use common::page::documented;
+use common::{changed, kontig, program};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use tempfile::TempDir;
 
 const PAGE: &str = include_str!("../../../docs/operators.md");
+
+/// Texts, and what stands in their place.
+type Instead = &'static [(&'static str, &'static str)];
+
+/// How each command ends on this host, whose 64 MiB hold a user's page in every second frame: what it begins with on the page, what is
+/// asked for here instead of the page's gigabytes, and the exit code. The kernel of this host moves nothing, but gives a pool its pages.
+const ENDS: &[(&str, Instead, i32)] = &[
+    ("kontig prepare --need 8192x2M --execute --allow-drop-caches -- java", &[("8192x2M", "10x2M")], 9),
+    ("kontig prepare --need 8192x2M --execute --allow-drop-caches --receipt", &[("8192x2M", "8000xorder0")], 0),
+    ("kontig prepare --need 32x1G@0 --reserve", &[], 6),
+    ("kontig prepare --need 1024x2M@0", &[("1024x2M", "10x2M"), ("8xorder10", "1xorder10")], 9),
+    ("kontig check --need '4x1G|2048x2M'", &[("2048x2M", "10x2M")], 4),
+    ("kontig prepare --need '4x1G|2048x2M'", &[("2048x2M", "1xorder0")], 0),
+    ("kontig age --gib 4", &[("6000x2M", "10x2M")], 4),
+];
 
 /// The commands, as they stand there.
 fn commands() -> Vec<&'static str> {
@@ -23,8 +41,9 @@ fn commands() -> Vec<&'static str> {
 #[test]
 fn every_command_of_the_page_ends_as_the_page_says() {
     let all = commands();
-    assert!(all.len() >= 7, "{all:?}");
-    for command in all {
+    assert_eq!(all.len(), ENDS.len(), "{all:?}");
+    for (command, (begins, instead, code)) in all.iter().zip(ENDS) {
+        assert!(command.starts_with(begins), "{command}: {begins}");
         let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
         let bin = tree.path().join("bin");
         fs::create_dir(&bin).unwrap();
@@ -39,7 +58,7 @@ fn every_command_of_the_page_ends_as_the_page_says() {
                 fs::write(folder.join("nr_hugepages"), "0\n").unwrap();
             }
         }
-        let here = command.replace("/run/", "run-").replace("--gib 4", "--gib 0.004").replace("--time 120", "--time 1");
+        let here = changed(command, instead).replace("/run/", "run-").replace("--gib 4", "--gib 0.004");
         let roots = "--path.procfs proc --path.sysfs sys";
         // Each `kontig` of the line reads the same host; an age is of real memory.
         let (verb, rest) = here.trim_start_matches("kontig ").split_once(' ').expect("a verb");
@@ -48,14 +67,47 @@ fn every_command_of_the_page_ends_as_the_page_says() {
         let journal = if verb == "prepare" { "--journal journal" } else { "" };
         let line = format!("kontig {verb} {own} {journal} {rest}");
         let said = in_shell(tree.path(), &bin, &line);
-        let code = said.status.code();
-        let stderr = String::from_utf8_lossy(&said.stderr);
-        assert!(matches!(code, Some(0 | 4 | 6 | 7 | 9)), "{command}\n{line}\n{code:?} {stderr}");
+        let (stdout, stderr) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+        assert_eq!(said.status.code(), Some(*code), "{command}\n{line}\n{stdout}{stderr}");
         assert!(!said.stdout.is_empty(), "{command}");
-        let documented = format!("\n| {} |", code.unwrap_or_default());
-        assert!(PAGE.contains(&documented), "{command}: {documented}");
+        assert!(PAGE.contains(&format!("\n| {code} |")), "{command}: {code} is not in the page's table");
         assert!(!tree.path().join("journal").exists(), "{command}: nothing is left to be restored");
     }
+}
+
+#[test]
+fn every_field_of_the_json_is_on_the_page() {
+    let half_free = |pfn: usize| if pfn.is_multiple_of(2) { ANON } else { FREE };
+    let stuck = |pfn: usize| if pfn % 512 == 7 { SLAB } else { half_free(pfn) };
+    let json = |tree: &TempDir, args: &[&str]| {
+        let roots = ["--path.procfs", "proc", "--path.sysfs", "sys"];
+        documented(&text(kontig(tree.path(), &[args, &roots, &["--json"]].concat())), PAGE)
+    };
+    let reachable = json(&host(half_free), &["check", "--need", "10x2M"]);
+    assert!(reachable["prediction"].is_object() && reachable["confidence"].is_object());
+    let hopeless = json(&host(stuck), &["check", "--need", "10x2M"]);
+    assert!(hopeless["at_most"].is_object() && hopeless["obstacles"][0]["kinds"][0].is_object());
+    let free = host(|_| FREE);
+    let carry_out = ["prepare", "--need", "2x2M", "--execute", "--journal", "j", "--receipt", "r.json"];
+    for steps in [&["--reserve"][..], &[]] {
+        json(&free, &[&carry_out[..], steps].concat());
+    }
+    let command = ["--path.procfs", "proc", "--path.sysfs", "sys", "--", "true"];
+    kontig(free.path(), &[&carry_out[..], &command[..]].concat()).assert().code(0);
+    let receipt = fs::read_to_string(free.path().join("r.json")).unwrap();
+    assert!(documented(&receipt, PAGE)["got"].is_object());
+    let touched = kontig(free.path(), &["touch", "--gib", "0.004", "--json"]).output().unwrap();
+    match touched.status.success() {
+        true => drop(documented(&String::from_utf8(touched.stdout).unwrap(), PAGE)),
+        false => {
+            let why = String::from_utf8_lossy(&touched.stderr);
+            writeln!(std::io::stderr(), "NOTHING WAS TOUCHED: {why}").expect("an error stream");
+        }
+    }
+}
+
+fn text(mut command: assert_cmd::Command) -> String {
+    String::from_utf8(command.output().expect("run").stdout).expect("text")
 }
 
 fn in_shell(dir: &Path, bin: &Path, line: &str) -> std::process::Output {

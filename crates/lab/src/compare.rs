@@ -122,6 +122,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let mut remarks = remarks(variants, &by_variant, &quantities, subject.notes);
     remarks.extend(target.iter().flat_map(|t| &t.shares).filter_map(|of| shares(of, variants, &rows)));
     remarks.extend(said.into_iter().map(|text| Remark { variant: None, text }));
+    let ageing = target.map(|t| ageing(t, subject.case, &names, &by_variant, runs)).unwrap_or_default();
     ExperimentResult {
         id: subject.id.into(),
         case: subject.case.into(),
@@ -129,8 +130,8 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
         target: target.map(|t| t.id.clone()).unwrap_or_default(),
         repetitions: by_variant.iter().map(Vec::len).max().unwrap_or(0) as u32,
         rounds: runs.iter().map(|run| run.rounds.len().max(1)).max().unwrap_or(1) as u32,
-        score: Score::of(&rows),
-        ageing: target.map(|t| ageing(t, subject.case, &names, &by_variant, runs)).unwrap_or_default(),
+        score: Score::of(&rows, &ageing),
+        ageing,
         remarks,
         variants: names,
         rows,

@@ -106,7 +106,8 @@ mod tests {
         let table: ExperimentResult = serde_json::from_value(serde_json::json!({
             "id": "e", "case": "", "machine": "m", "target": "", "repetitions": 1, "rounds": 1, "variants": ["v"],
             "score": {
-                "direction": { "agree": 0, "of": 0 }, "headline_within_2x": { "agree": 0, "of": 0 }, "apart": [],
+                "direction": { "agree": 0, "of": 0 }, "beyond_chance": { "agree": 0, "of": 0 },
+                "headline_within_2x": { "agree": 0, "of": 0 }, "ageing": { "agree": 0, "of": 0 }, "apart": [],
             },
             "ageing": [], "remarks": [],
             "rows": [{

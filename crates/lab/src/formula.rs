@@ -97,6 +97,20 @@ impl Formula {
         })
     }
 
+    /// Whether it is of nothing but figures of other phases than the measurement, which a run has once, however many rounds it has.
+    pub(crate) fn is_of_other_phases(&self) -> bool {
+        let mut terms = vec![&self.0];
+        while let Some(term) = terms.pop() {
+            match term {
+                Term::Counter(_) => return false,
+                Term::Figure { phase, .. } if phase == MEASURE => return false,
+                Term::Of(a, _, b) => terms.extend([a.as_ref(), b.as_ref()]),
+                Term::Figure { .. } | Term::Number(_) => {}
+            }
+        }
+        true
+    }
+
     /// Its value.
     pub(crate) fn value(&self, of: &dyn Values) -> Result<f64, NoValue> {
         self.0.value(of)
@@ -244,6 +258,14 @@ mod tests {
         assert_eq!(value("1 + 2*3 - 4/2"), Ok(5.0));
         assert_eq!(value("compact_fail / [elapsed]"), Ok(4.5));
         assert_eq!(value("compact_fail / [elapsed, total]"), Ok(1.8));
+    }
+
+    #[test]
+    fn what_is_of_other_phases_alone_is_of_the_run_as_a_whole() {
+        let is = |text| Formula::parse(text).expect("a formula").is_of_other_phases();
+        assert!(is("2 * [elapsed, total] / [user, fill]"));
+        assert!(!is("compact_fail / [elapsed, total]"), "counters are of each round");
+        assert!(!is("[elapsed] / [elapsed, total]"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::error::{AskedWrongly, Failed, LabError};
 use boot::Booted;
 use kontig_mm::event::{Event, Listen};
 use kontig_mm::types::PAGEBLOCK_ORDER;
-use kontig_mm::{CpuId, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
+use kontig_mm::{CpuId, Daemon, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
 use kontig_procfs::{Counters, VmStat};
 use kontig_program::pattern::{Named, Step};
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Process, Program, Region, Value};
@@ -25,8 +25,10 @@ pub fn machine_of(pattern: &Named) -> &'static str {
 
 /// 512 MiB.
 const SMALL_PAGES: u32 = 512 << 8;
-/// The file whose pages were changed before the pattern: on the disk with the files, with a number that no pattern's has.
-const AT_FIRST: FileName = FileName::new(0, u64::MAX);
+/// The files with the pages that were there before the pattern, one as on the disk and one changed: on the disk with the files,
+/// with numbers that no pattern's has.
+const CLEAN: FileName = FileName::new(0, u64::MAX - 1);
+const DIRTY: FileName = FileName::new(0, u64::MAX);
 /// The machine's first process, which has what was there before the pattern.
 const RESTING: Process = Process::new(0);
 /// ns until what was there before the pattern rests.
@@ -77,7 +79,8 @@ pub fn play(
     }
     m.spawn(Box::new(Resting::new(booted)), Placement::Cpu(0));
     m.run(FIRST_NS, None).map_err(|e| failed(e.to_string()))?;
-    activate(m.memory_mut(), booted.active_anon);
+    m.blocks_written(DIRTY);
+    lay_in_order(&mut m, booted);
     m.memory_mut().trace().listen(Listen::EXTFRAG);
     let player = m.spawn(Box::new(Player::new(steps)), Placement::Cpu(0));
     let mut events = [0; 3];
@@ -98,20 +101,24 @@ pub fn play(
     }
 }
 
-/// Has the oldest pages on the list of inactive ones be active.
-fn activate(memory: &mut Memory, pages: u32) {
+/// Has the oldest pages on the list of inactive ones be active, and the youngest be such as nobody maps: reclaim finds no use of
+/// them.
+fn lay_in_order(m: &mut Machine, booted: &Booted) {
     let cpu = CpuId::new(0);
-    memory.lru_add_drain(cpu);
-    let lists = memory.lru().of_node(NodeId::new(0));
-    let oldest: Vec<Pfn> = lists.list(LruList::InactiveAnon).collect();
-    for pfn in oldest.into_iter().rev().take(pages as usize) {
+    m.memory_mut().lru_add_drain(cpu);
+    let lists = m.memory().lru().of_node(NodeId::new(0));
+    let mut oldest: Vec<Pfn> = lists.list(LruList::InactiveAnon).collect();
+    oldest.reverse();
+    oldest.iter().skip(booted.mapped as usize).for_each(|pfn| m.forget_use(*pfn));
+    let memory = m.memory_mut();
+    for pfn in oldest.into_iter().take(booted.active_anon as usize) {
         memory.mark_accessed(cpu, pfn);
         memory.mark_accessed(cpu, pfn);
     }
     memory.lru_add_drain(cpu);
 }
 
-/// What is counted: by the machine and its engine, and of the tracepoint. What the kernel had at first counts as that: slabs,
+/// What is counted: by the machine and its engine, of the tracepoint, and of the daemons' time. What the kernel had at first counts as that: slabs,
 /// and of the resting process's memory what was a file system's.
 fn counters(m: &Machine, booted: &Booted, events: &[u64; 3]) -> Counters {
     let engine = VmStat::counted(m.memory());
@@ -130,7 +137,9 @@ fn counters(m: &Machine, booted: &Booted, events: &[u64; 3]) -> Counters {
     };
     let known = names.0.names().filter_map(|name| Some((name, count(name)?)));
     let of_tracepoint = ["extfrag", "extfrag_small", "extfrag_pageblock"].into_iter().zip(*events);
-    known.chain(of_tracepoint).map(|(name, n)| (name.to_string(), n)).collect()
+    let daemons = [("kswapd_ns", Daemon::Kswapd as fn(NodeId) -> Daemon), ("kcompactd_ns", Daemon::Kcompactd)];
+    let of_daemons = daemons.into_iter().map(|(name, kind)| (name, m.kernel_thread_ns(kind)));
+    known.chain(of_tracepoint).chain(of_daemons).map(|(name, n)| (name.to_string(), n)).collect()
 }
 
 /// The phase at which the process rests, which then may go on, and how long it took.
@@ -163,8 +172,9 @@ struct Resting {
 
 #[derive(Clone)]
 enum Doing {
-    Open,
+    Open(FileName),
     Write(u32),
+    Fsync,
     Map(u32),
     Touch,
     Unmap,
@@ -173,8 +183,11 @@ enum Doing {
 impl Resting {
     fn new(booted: &Booted) -> Resting {
         let mut todo = Vec::new();
+        if booted.clean > 0 {
+            todo.extend([Doing::Open(CLEAN), Doing::Write(booted.clean), Doing::Fsync]);
+        }
         if booted.dirty > 0 {
-            todo.extend([Doing::Open, Doing::Write(booted.dirty)]);
+            todo.extend([Doing::Open(DIRTY), Doing::Write(booted.dirty)]);
         }
         if booted.anon > 0 {
             todo.extend([Doing::Map(booted.anon), Doing::Touch]);
@@ -195,8 +208,9 @@ impl Program for Resting {
             _ => {}
         }
         todo.push(match (self.todo.pop(), self.at, self.file) {
-            (Some(Doing::Open), ..) => Op::Open { name: AT_FIRST, create: true },
+            (Some(Doing::Open(name)), ..) => Op::Open { name, create: true },
             (Some(Doing::Write(pages)), _, Some(file)) => Op::Write { file, first: 0, pages },
+            (Some(Doing::Fsync), _, Some(file)) => Op::Fsync(file),
             (Some(Doing::Map(pages)), ..) => Op::Mmap { pages },
             (Some(Doing::Touch), Some(region), _) => Op::Touch(region),
             (Some(Doing::Unmap), Some(region), _) => Op::Munmap(region),

@@ -3,7 +3,7 @@
 //! An experiment's file says what the model lacks, row by row; that is printed of the rows that are missed, and of no others. A target's row may have what a
 //! null test published of it: the same kernel measured twice. A difference that is not larger than that says nothing.
 
-use kontig_results::{Row, Step};
+use kontig_results::Row;
 use serde::{Deserialize, Serialize};
 
 /// What the model lacks, and the rows that are missed for want of it.
@@ -16,18 +16,9 @@ pub struct Lack {
     pub why: String,
 }
 
-/// Whether a row counts as missed.
-fn is_missed(row: &Row) -> bool {
-    let of_step = |step: &Step| {
-        let size_counts = row.headline || step.direction_agrees.is_none();
-        step.direction_agrees == Some(false) || size_counts && step.size_agrees == Some(false)
-    };
-    row.caveat.is_none() && row.steps.iter().any(of_step)
-}
-
 /// A sentence for each reason why rows are missed, and one that names those without.
 pub(crate) fn missed(rows: &[Row], lacks: &[Lack]) -> Vec<String> {
-    let mut left: Vec<&str> = rows.iter().filter(|row| is_missed(row)).map(|row| row.name.as_str()).collect();
+    let mut left: Vec<&str> = rows.iter().filter(|row| row.is_missed()).map(|row| row.name.as_str()).collect();
     let mut said = Vec::new();
     for lack in lacks {
         let (of_lack, others): (Vec<&str>, Vec<&str>) =
@@ -77,9 +68,10 @@ mod tests {
     use kontig_results::judge;
 
     fn row(name: &str, published: [f64; 2], measured: [f64; 2]) -> Row {
+        let of = |value: f64| serde_json::json!({ "value": value, "low": value, "high": value, "repetitions": 1, "lacking": 0, "samples": null, "samples_needed": null });
         let text = serde_json::json!({
             "name": name, "unit": "events", "phase": "measure", "better": "lower", "merge": "median", "headline": false,
-            "published": published, "measured": [null, null], "pairs": [null, null], "steps": [], "caveat": null,
+            "published": published, "measured": measured.map(of), "pairs": [null, null], "steps": [], "caveat": null,
             "statistics": [null, null],
         });
         let mut row: Row = serde_json::from_value(text).expect("a row");

@@ -6,7 +6,7 @@
 use crate::formula::{Formula, NoValue, Values};
 use crate::target::{Stat, TargetRow};
 use crate::unit;
-use kontig_results::{Figure, Histogram, MEASURE, Merge, Reading, RunResult};
+use kontig_results::{Figure, Histogram, MEASURE, Merge, Reading, RunResult, TOTAL, samples_needed};
 use std::collections::BTreeMap;
 
 /// What a row is of.
@@ -77,6 +77,7 @@ impl Quantity {
         let better = |figure: Figure| Figure { better: row.better.unwrap_or(figure.better), ..figure };
         if let Some(formula) = formula {
             let figure = better(shown.merged(stat.map_or(Merge::Median, of_values)));
+            let figure = if formula.is_of_other_phases() { figure.of_phase(TOTAL) } else { figure };
             return Quantity { figure, from: From::Formula(formula), factor: 1.0 };
         }
         let name = row.of.as_deref().unwrap_or(&row.name);
@@ -154,8 +155,39 @@ impl Quantity {
 
     /// Its values in one run: those of its rounds, or the one of the run.
     pub(crate) fn values(&self, run: &RunResult) -> Vec<f64> {
-        let of_rounds: Vec<f64> = rounds(run).filter_map(|round| self.read(&round).ok()?).collect();
-        if of_rounds.is_empty() { self.read(&whole(run)).ok().flatten().into_iter().collect() } else { of_rounds }
+        self.windows(run).iter().filter_map(|window| self.read(window).ok()?).collect()
+    }
+
+    /// In how many windows of a run it should have a value and has none.
+    pub(crate) fn lacking(&self, run: &RunResult) -> usize {
+        self.windows(run).len() - self.values(run).len()
+    }
+
+    /// What of a run it has a value for: each round, or the run as a whole if it has no rounds, or if no round has what the quantity is of.
+    fn windows<'a>(&self, run: &'a RunResult) -> Vec<Window<'a>> {
+        let rounds: Vec<Window<'a>> = rounds(run).collect();
+        let of_a_round = |window: &Window<'_>| match &self.from {
+            From::Figure(name) => {
+                window.figures.iter().any(|r| r.figure.name == *name && r.figure.phase == self.figure.phase)
+            }
+            From::Distribution => {
+                let of = self.figure.merge.distribution();
+                of.is_some_and(|of| window.histograms.iter().any(|h| h.is(of, &self.figure.phase)))
+            }
+            From::Formula(formula) => !formula.is_of_other_phases(),
+            From::Nothing(_) => true,
+        };
+        if rounds.iter().any(of_a_round) { rounds } else { vec![whole(run)] }
+    }
+
+    /// Whether there are too few samples, in any window of these runs by itself, to tell this percentile there; never of other figures.
+    pub(crate) fn is_thin(&self, runs: &[&RunResult]) -> bool {
+        let Merge::Percentile { of, p } = &self.figure.merge else { return false };
+        let windows = runs.iter().flat_map(|run| self.windows(run));
+        let samples = |window: Window<'_>| {
+            window.histograms.iter().find(|h| h.is(of, &self.figure.phase)).map(Histogram::samples)
+        };
+        windows.filter_map(samples).any(|samples| samples < samples_needed(*p))
     }
 
     /// Its value in each round of a run.
@@ -172,16 +204,16 @@ impl Quantity {
         Some((self.of(&pooled)? * self.factor, pooled.samples()))
     }
 
-    /// Why none of these runs has a value, where the row itself knows.
+    /// Why none of these runs has a value, or why some of their windows have none, where the row itself knows.
     pub(crate) fn missing(&self, runs: &[&RunResult]) -> Option<String> {
         match &self.from {
             From::Nothing(reason) => reason.clone(),
             From::Formula(_) => {
-                let windows = runs.iter().flat_map(|run| {
-                    let rounds: Vec<Window<'_>> = rounds(run).collect();
-                    if rounds.is_empty() { vec![whole(run)] } else { rounds }
-                });
-                windows.filter_map(|window| self.read(&window).err()).map(|reason| reason.to_string()).next()
+                let windows: Vec<Window<'_>> = runs.iter().flat_map(|run| self.windows(run)).collect();
+                let why: Vec<NoValue> = windows.iter().filter_map(|window| self.read(window).err()).collect();
+                let first = why.first()?;
+                let of = windows.len();
+                Some(if why.len() < of { format!("in {} of {of}, {first}", why.len()) } else { first.to_string() })
             }
             _ => None,
         }

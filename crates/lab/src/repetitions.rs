@@ -48,11 +48,12 @@ pub(crate) fn merged(quantity: &Quantity, runs: &Repetitions<'_>) -> Option<Meas
         Merge::Min => low,
         Merge::Max => high,
     };
-    Some(Measured { value, low, high, repetitions, samples, samples_needed: needed })
+    let lacking = runs.iter().map(|run| quantity.lacking(run)).sum::<usize>() as u32;
+    Some(Measured { value, low, high, repetitions, lacking, samples, samples_needed: needed })
 }
 
 /// Statistics of a variant, against the baseline unless it is that; none of fewer than two values, which have no spread,
-/// and for counts that repetitions add to.
+/// for counts that repetitions add to, and of percentiles that the samples of single values do not tell.
 pub(crate) fn statistics_of(
     quantity: &Quantity,
     runs: &Repetitions<'_>,
@@ -61,25 +62,27 @@ pub(crate) fn statistics_of(
     let own = values(quantity, runs);
     let base = baseline.map(|runs| values(quantity, runs));
     let better: Better = quantity.figure.better;
-    (own.len() > 1 && quantity.figure.merge != Merge::Sum)
+    (own.len() > 1 && quantity.figure.merge != Merge::Sum && !quantity.is_thin(runs))
         .then(|| Statistics::of(&own, better, base.as_deref()))
         .flatten()
 }
 
-/// A variant against the baseline; none where fewer than two seeds pair up, which say nothing of a spread, and for
-/// counts that repetitions add to.
+/// A variant against the baseline; none where fewer than two seeds pair up, which say nothing of a spread, for
+/// counts that repetitions add to, and of percentiles that the samples of single values do not tell.
 pub(crate) fn pairs(quantity: &Quantity, baseline: &Repetitions<'_>, variant: &Repetitions<'_>) -> Option<Pairs> {
-    if quantity.figure.merge == Merge::Sum {
+    if quantity.figure.merge == Merge::Sum || quantity.is_thin(baseline) || quantity.is_thin(variant) {
         return None;
     }
     let (a, b) = (by_repetition(quantity, baseline), by_repetition(quantity, variant));
     let both: Vec<(f64, f64)> = (a.iter())
         .filter_map(|(repetition, x)| Some((*x, b.iter().find(|(other, _)| other == repetition)?.1)))
         .collect();
-    let range = |of: &[(u32, f64)]| {
-        of.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (_, x)| (low.min(*x), high.max(*x)))
+    // The ranges that are shown: over all rounds.
+    let range = |runs: &Repetitions<'_>| {
+        let of = values(quantity, runs).into_iter();
+        of.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
     };
-    let ((a_low, a_high), (b_low, b_high)) = (range(&a), range(&b));
+    let ((a_low, a_high), (b_low, b_high)) = (range(baseline), range(variant));
     (both.len() > 1).then(|| Pairs {
         of: both.len() as u32,
         lower: both.iter().filter(|(x, y)| y < x).count() as u32,

@@ -2,7 +2,7 @@
 
 use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
-use crate::experiment::{Case, Experiment};
+use crate::experiment::{Case, Experiment, Variant};
 use crate::files::file_name;
 use crate::host_snapshot::HostSnapshot;
 use crate::mmtests::MmtestsRun;
@@ -201,7 +201,12 @@ impl Resolved {
 
     /// The kernels of this experiment that nothing but a description stands for, a line.
     pub(crate) fn not_recorded(&self) -> Option<String> {
-        let mut names: Vec<&str> = self.profiles.iter().filter(|p| !p.recorded).map(|p| p.name.as_str()).collect();
+        let not_recorded = self.profiles.iter().zip(&self.experiment.variant).filter(|(p, _)| !p.recorded);
+        let name = |(profile, variant): (&Profile, &Variant)| match variant.switches.as_slice() {
+            [] => profile.name.clone(),
+            switches => format!("{} with {}", profile.name, switches.join(" and ")),
+        };
+        let mut names: Vec<String> = not_recorded.map(name).collect();
         names.dedup();
         let are = if names.len() == 1 { "profile" } else { "profiles" };
         (!names.is_empty())

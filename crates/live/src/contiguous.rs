@@ -2,9 +2,10 @@
 //! is filled, by emptying an aligned range of memory (`alloc_contig_pages`).
 //!
 //! The rule is the kernel's: zones from the highest down, in each the ranges by address; a range is taken if nothing in it is anything but
-//! free or a user's page, and what is moved out of it finds room elsewhere. Compaction makes no such block. A range in which a page is
-//! on its way somewhere for a moment is passed over, the sooner the more pages it has, which nobody can foretell: so the least that any
-//! choice of ranges moves is told, too.
+//! free or a user's page, and what is moved out of it finds room elsewhere. Clean pages of files in it are not moved, but dropped, be they
+//! mapped or not (`reclaim_clean_pages_from_list`). The zone of movable memory gives none, as such a page would never leave it. Compaction
+//! makes no such block. A range in which a page is on its way somewhere for a moment is passed over, the sooner the more pages it has,
+//! which nobody can foretell: so the least that any choice of ranges moves is told, too.
 
 use crate::frame::State;
 use crate::need::Need;
@@ -17,6 +18,8 @@ use std::ops::Range;
 pub struct Emptied {
     /// Pages that are moved out of the first ranges.
     pub pages_moved: u64,
+    /// Clean pages of files that are dropped from them.
+    pub pages_dropped: u64,
     /// Pages that are moved out of those with the fewest.
     pub at_least: u64,
 }
@@ -34,10 +37,11 @@ pub fn emptied(snapshot: &Snapshot, now: &Supply, needs: &[Need]) -> Option<Empt
     large.sort_by_key(|need| (std::cmp::Reverse(need.order), need.node.is_none()));
     let room = Room::of(snapshot);
     let first = room.moved(snapshot, &large, |_| {});
-    let fewest = room.moved(snapshot, &large, |ranges| ranges.sort_by_key(|range| range.movable));
+    let fewest = room.moved(snapshot, &large, |ranges| ranges.sort_by_key(|range| range.moved));
     // Where the first ranges leave no room for what is in them, others may.
-    let at_least = fewest.or(first)?;
-    Some(Emptied { pages_moved: first.unwrap_or(at_least), at_least })
+    let least = fewest.or(first)?;
+    let Out { moved, dropped } = first.unwrap_or(least);
+    Some(Emptied { pages_moved: moved, pages_dropped: dropped, at_least: least.moved })
 }
 
 /// Pages that are free above the low marks.
@@ -46,8 +50,16 @@ struct Room(u64);
 /// A range that can be emptied.
 struct Emptiable {
     frames: Range<usize>,
-    movable: u64,
+    moved: u64,
+    dropped: u64,
     free: u64,
+}
+
+/// Pages that leave ranges.
+#[derive(Clone, Copy)]
+struct Out {
+    moved: u64,
+    dropped: u64,
 }
 
 impl Room {
@@ -62,11 +74,12 @@ impl Room {
 
     /// Pages that are moved if the needs' ranges are taken in this order; `None` if there are not enough, or there is no room for
     /// what is in them.
-    fn moved(&self, snapshot: &Snapshot, needs: &[Need], order: impl Fn(&mut Vec<Emptiable>)) -> Option<u64> {
+    fn moved(&self, snapshot: &Snapshot, needs: &[Need], order: impl Fn(&mut Vec<Emptiable>)) -> Option<Out> {
         let mut taken: Vec<Range<usize>> = Vec::new();
-        let (mut moved, mut free_inside) = (0, 0);
+        let (mut out, mut free_inside) = (Out { moved: 0, dropped: 0 }, 0);
         for need in needs {
-            let zones = snapshot.zones.iter().rev().filter(|zone| need.node.is_none_or(|node| node == zone.node));
+            let zones = snapshot.zones.iter().rev().filter(|zone| zone.name != MOVABLE);
+            let zones = zones.filter(|zone| need.node.is_none_or(|node| node == zone.node));
             let ranges = zones.flat_map(|zone| ranges(zone, need.order));
             let mut emptiable: Vec<Emptiable> = ranges.filter_map(|frames| content(snapshot, frames)).collect();
             order(&mut emptiable);
@@ -75,13 +88,17 @@ impl Room {
             });
             let wanted = usize::try_from(need.count).ok().filter(|count| *count <= emptiable.len())?;
             for range in emptiable.into_iter().take(wanted) {
-                (moved, free_inside) = (moved + range.movable, free_inside + range.free);
+                out = Out { moved: out.moved + range.moved, dropped: out.dropped + range.dropped };
+                free_inside += range.free;
                 taken.push(range.frames);
             }
         }
-        (moved <= self.0.saturating_sub(free_inside)).then_some(moved)
+        (out.moved <= self.0.saturating_sub(free_inside)).then_some(out)
     }
 }
+
+/// The zone of memory from which everything can be moved.
+const MOVABLE: &str = "Movable";
 
 /// The aligned ranges of an order in a zone.
 fn ranges(zone: &FoundZone, order: u32) -> impl Iterator<Item = Range<usize>> + use<> {
@@ -94,15 +111,16 @@ fn ranges(zone: &FoundZone, order: u32) -> impl Iterator<Item = Range<usize>> + 
 
 /// A range, if it holds nothing but users' pages and free ones.
 fn content(snapshot: &Snapshot, frames: Range<usize>) -> Option<Emptiable> {
-    let (mut movable, mut free) = (0, 0);
+    let (mut moved, mut dropped, mut free) = (0, 0, 0);
     for pfn in frames.clone() {
         match snapshot.frame(pfn).state() {
-            state if state.is_movable() => movable += 1,
+            State::FileClean | State::FileMapped => dropped += 1,
+            state if state.is_movable() => moved += 1,
             state if state.is_free() => free += 1,
             _ => return None,
         }
     }
-    Some(Emptiable { frames, movable, free })
+    Some(Emptiable { frames, moved, dropped, free })
 }
 
 #[cfg(test)]
@@ -111,12 +129,15 @@ mod tests {
 
     /// Blocks of 32 pages, above the largest order of 4: free; movable; with one page of slab; half movable; free.
     fn host(low: u64) -> (Snapshot, Supply) {
+        host_of("Normal", low, "0 M F16 *2\n20 M a16 *2\n40 M s1 F15\n50 M F16\n60 M a16\n70 M F16\n80 M F16 *2\n")
+    }
+
+    /// Five such blocks.
+    fn host_of(zone: &str, low: u64, frames: &str) -> (Snapshot, Supply) {
         let header = format!(
-            r#"{{"schema":"kontig.snapshot/1","host":{{"kernel":"6.12.9","page_size":4096,"block_order":4,"cpus":1,"pinned":0,"sysctls":[]}},"zones":[{{"node":0,"name":"Normal","start":0,"spanned":160,"present":160,"managed":160,"marks":[0,{low},0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0,0],"blocks":null}}]}}"#
+            r#"{{"schema":"kontig.snapshot/1","host":{{"kernel":"6.12.9","page_size":4096,"block_order":4,"cpus":1,"pinned":0,"sysctls":[]}},"zones":[{{"node":0,"name":"{zone}","start":0,"spanned":160,"present":160,"managed":160,"marks":[0,{low},0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0,0],"blocks":null}}]}}"#
         );
-        let text =
-            format!("{header}\n0 M F16 *2\n20 M a16 *2\n40 M s1 F15\n50 M F16\n60 M a16\n70 M F16\n80 M F16 *2\n");
-        let snapshot = Snapshot::parse(&text).expect("a snapshot");
+        let snapshot = Snapshot::parse(&format!("{header}\n{frames}")).expect("a snapshot");
         let supply = Supply::of_snapshot(&snapshot, &[5]);
         (snapshot, supply)
     }
@@ -135,9 +156,30 @@ mod tests {
     }
 
     #[test]
+    fn clean_pages_of_files_are_dropped_and_need_no_room() {
+        let (snapshot, now) = host_of("Normal", 0, "0 M f16 *2\n20 M a8 m4 d4\n30 M F16\n40 M a16 *6\n");
+        let found = |count| emptied(&snapshot, &now, &[need(count, 5)]);
+        assert_eq!(found(1), Some(Emptied { pages_moved: 0, pages_dropped: 32, at_least: 0 }));
+        assert_eq!(
+            found(2),
+            None,
+            "12 pages more are to be moved, and nothing is free but what is in the range itself"
+        );
+        let (snapshot, now) = host_of("Normal", 0, "0 M f16 *2\n20 M a8 m4 d4\n30 M F16\n40 M F16 *6\n");
+        let found = |count| emptied(&snapshot, &now, &[need(count, 5)]);
+        assert_eq!(found(2), Some(Emptied { pages_moved: 12, pages_dropped: 36, at_least: 0 }));
+    }
+
+    #[test]
+    fn the_zone_of_movable_memory_gives_none() {
+        let (snapshot, now) = host_of("Movable", 0, "0 M a16 *2\n20 M F16 *8\n");
+        assert_eq!(emptied(&snapshot, &now, &[need(1, 5)]), None);
+    }
+
+    #[test]
     fn what_is_moved_needs_room_above_the_low_mark() {
         let (snapshot, now) = host(50);
-        let other = Emptied { pages_moved: 0, at_least: 0 };
+        let other = Emptied { pages_moved: 0, pages_dropped: 0, at_least: 0 };
         assert_eq!(emptied(&snapshot, &now, &[need(2, 5)]), Some(other), "not the first two, but two that are free");
         assert_eq!(emptied(&snapshot, &now, &[need(3, 5)]), None);
     }

@@ -93,6 +93,26 @@ pub fn is_tail(flags: u64) -> bool {
     flags & bit::COMPOUND_TAIL != 0
 }
 
+/// Frames in the order of their numbers, each with what it is used for: tails as their heads, free ones each by itself.
+#[derive(Default)]
+pub struct Heads(Option<State>);
+
+impl Heads {
+    /// The next frame's state, and whether it continues the one before.
+    pub fn next(&mut self, flags: u64) -> (State, bool) {
+        let own = State::of(flags);
+        match self.0 {
+            Some(state) if is_tail(flags) => (state, true),
+            _ if is_tail(flags) => (own, false),
+            _ => {
+                // What has no tail is a head of nothing; a free frame's tails are inferred.
+                self.0 = (own != State::Free && own != State::Unknown).then_some(own);
+                (own, false)
+            }
+        }
+    }
+}
+
 impl State {
     /// What a frame with these flags is used for; those of a compound page's tail are its head's, which older kernels
     /// do not repeat.

@@ -12,6 +12,7 @@ pub mod contiguous;
 pub mod error;
 pub mod explain;
 pub mod frame;
+pub mod held;
 pub mod host;
 pub mod iomem;
 pub mod machine;
@@ -27,6 +28,7 @@ pub mod snapshot;
 pub mod status;
 pub mod supply;
 pub mod touch;
+pub mod trial;
 
 pub use error::{ReadError, Unread};
 pub use explain::Explanation;

@@ -6,6 +6,7 @@
 
 pub mod events;
 pub mod frames;
+pub mod owners;
 pub mod purpose;
 pub mod settings;
 pub mod zone;
@@ -15,6 +16,7 @@ use crate::host::Host;
 use events::Events;
 use frames::Frames;
 use kontig_procfs::buddyinfo::FreeBlocks;
+use owners::Owners;
 use purpose::Purpose;
 use serde::Serialize;
 use settings::Setting;
@@ -50,6 +52,8 @@ pub struct Status {
     pub caches: Option<Vec<Cache>>,
     /// What every frame is used for; null unless asked for.
     pub frames: Option<Vec<Frames>>,
+    /// Whose memory it is; null unless asked for.
+    pub owners: Option<Owners>,
     /// What has happened since boot, and over the interval if one was waited for.
     pub events: Events,
     /// What is set, as read.
@@ -156,6 +160,7 @@ impl Status {
             pools: pools(host),
             caches: caches(host, page.bytes),
             frames: None,
+            owners: None,
             events: Events::of(host, before),
             settings: settings::of(host),
             not_read: host.unread().into_iter().map(NotRead::from).collect(),

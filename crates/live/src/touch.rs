@@ -11,7 +11,7 @@ use crate::own_memory::OwnMemory;
 use crate::page_words::{PageMapEntry, PageWords};
 use crate::roots::Roots;
 use rustix::mm::Advice;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -19,10 +19,10 @@ use std::time::Instant;
 pub const SCHEMA: &str = "kontig.touch/1";
 
 /// What it cost.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Touched {
     /// The schema's name and version.
-    pub schema: &'static str,
+    pub schema: String,
     /// Bytes of a huge page.
     pub huge_page_bytes: u64,
     /// Huge pages that were given.
@@ -40,7 +40,7 @@ pub struct Touched {
 }
 
 /// Seconds, by share of all.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Quantiles {
     /// Half of them took no longer.
     pub p50: f64,
@@ -68,7 +68,7 @@ pub enum NotTouched {
     Unread(ReadError),
     /// The kernel has no huge pages, or refused.
     Refused(String),
-    /// Somebody wanted an end of it.
+    /// It was stopped.
     Stopped,
 }
 
@@ -116,7 +116,7 @@ pub fn touch(roots: &Roots, bytes: u64, warm: bool, stop: &AtomicBool) -> Result
     again.iter().try_for_each(|at| give_back(*at, huge))?;
     let floor: Vec<f64> = again.into_iter().map(&timed).collect();
     let touched = Touched {
-        schema: SCHEMA,
+        schema: SCHEMA.into(),
         huge_page_bytes: huge as u64,
         huge: of_huge.len() as u64,
         small: of_small.len() as u64,
@@ -156,6 +156,7 @@ impl std::error::Error for NotTouched {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn quantiles_are_times_that_were_measured() {
@@ -173,7 +174,8 @@ mod tests {
                 assert_eq!(touched.huge_s.is_some(), touched.huge > 0);
                 assert!(touched.floor_s.is_none_or(|floor| floor.p50 > 0.0));
             }
-            Err(why) => println!("NOTHING WAS TOUCHED: {why}"),
+            // Where it is seen though the test passes.
+            Err(why) => writeln!(std::io::stderr(), "NOTHING WAS TOUCHED: {why}").expect("an error stream"),
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct PageState {
     pub mapped: bool,
     /// It has to be written before it can go.
     pub dirty: bool,
+    /// It is dirty, but all its blocks have been written one by one: nobody has to hurry because of it.
+    pub blocks_written: bool,
     /// It is being written.
     pub writeback: bool,
     /// It is anonymous; on the lists of files only if it is no longer needed.

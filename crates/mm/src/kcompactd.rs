@@ -147,7 +147,7 @@ impl Kcompactd {
                         *run = work_on(m, zone, order, highest, self.cpu);
                         Step::Working
                     }
-                    None => self.work_done(m, order),
+                    None => self.work_done(m, order, highest),
                 }
             }
             Job::Proactive { score, sweep } => {
@@ -214,12 +214,11 @@ impl Kcompactd {
         Step::Working
     }
 
-    fn work_done(&mut self, m: &mut Memory, order: Order) -> DaemonStep {
+    /// Forgets what was asked for, unless more was asked for meanwhile: a higher order, or lower zones; each by itself.
+    fn work_done(&mut self, m: &mut Memory, order: Order, highest: ZoneType) -> DaemonStep {
         let k = &mut m.nodes[self.node].kcompactd;
-        if k.max_order <= order {
-            k.max_order = Order::ZERO;
-            k.highest = None;
-        }
+        k.max_order = if k.max_order <= order { Order::ZERO } else { k.max_order };
+        k.highest = k.highest.filter(|asked| *asked < highest);
         self.sleep(m)
     }
 }

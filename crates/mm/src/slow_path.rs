@@ -283,9 +283,9 @@ impl AllocSlow {
     /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists may.
     fn after_drain(&mut self, m: &mut Memory) -> Option<Pfn> {
         self.unreserve_highatomic(m, false);
-        let mut at = 0;
-        while let Some(zone) = m.next_zone(&self.request, &mut at) {
-            m.drain_all(zone);
+        // Of every zone, whatever zones the request may have pages of.
+        for zone in 0..m.zones.len() {
+            m.drain_all(ZoneId::new(zone));
         }
         self.try_freelist(m)
     }

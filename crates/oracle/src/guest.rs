@@ -4,6 +4,7 @@
 //! memory and runs its daemons in its own time. The rule: the same pattern is recorded with several seeds, what is counted is
 //! compared as means, and both spreads are shown ([`compare`]).
 
+pub mod change;
 pub mod compare;
 
 use crate::error::BadRecording;
@@ -47,7 +48,7 @@ pub struct Guest {
 pub struct State {
     /// The phase.
     pub phase: String,
-    /// `/proc/vmstat`, and what a tracepoint was counted beside it ([`EXTFRAG`]).
+    /// `/proc/vmstat`, and beside it what a tracepoint was counted ([`EXTFRAG`]) and how long daemons have run ([`DAEMONS`]).
     pub counters: Counters,
     /// ns since the phase before.
     pub took_ns: u64,
@@ -56,6 +57,9 @@ pub struct State {
 /// Counters of `kmem:mm_page_alloc_extfrag`: all, those that took pages from a smaller block, and those from one as large as a
 /// pageblock.
 pub const EXTFRAG: [&str; 3] = ["extfrag", "extfrag_small", "extfrag_pageblock"];
+
+/// Counters of the ns that kswapd and kcompactd have been on the CPU.
+pub const DAEMONS: [&str; 2] = ["kswapd_ns", "kcompactd_ns"];
 
 /// A zone as a kernel had it when counting began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +113,13 @@ impl Guest {
                 let types = PageTypeInfo::parse(&at("pagetypeinfo"), read(phase, "pagetypeinfo")?).map_err(bad)?;
                 zones = info.zones.iter().filter_map(|zone| booted(zone, &types)).collect();
             }
+            // The first recordings have none.
+            if let Some(text) = section(&text, phase, "daemons") {
+                let ns = daemons(text).ok_or_else(|| {
+                    wrong(STATES, format!("'== {}' is not 'kswapd N' and 'kcompactd N'", at("daemons")))
+                })?;
+                DAEMONS.iter().zip(ns).for_each(|(name, n)| counters.push(*name, n));
+            }
             let took_ns = took(read(phase, "clock")?)
                 .ok_or_else(|| wrong(STATES, format!("'== {}' does not begin with a line 'ns N'", at("clock"))))?;
             states.push(State { phase: phase.into(), counters, took_ns });
@@ -148,6 +159,13 @@ fn extfrag(text: &str) -> Option<[u64; 3]> {
         sum = [sum[0] + small + large, sum[1] + small, sum[2] + large];
     }
     Some(sum)
+}
+
+/// How long kswapd and kcompactd have been on the CPU, in ns.
+fn daemons(text: &str) -> Option<[u64; 2]> {
+    let (kswapd, kcompactd) = text.trim_end().split_once('\n')?;
+    let kswapd = kswapd.strip_prefix("kswapd ")?.parse().ok()?;
+    Some([kswapd, kcompactd.strip_prefix("kcompactd ")?.parse().ok()?])
 }
 
 /// A zone with memory; none of one without.
@@ -218,6 +236,12 @@ mod tests {
     fn a_phase_took_what_its_clock_says() {
         assert_eq!(took("ns 12\ncpu_ns 10\n"), Some(12));
         assert_eq!(took("cpu_ns 10\n"), None);
+    }
+
+    #[test]
+    fn daemons_have_a_line_each() {
+        assert_eq!(daemons("kswapd 12\nkcompactd 7\n"), Some([12, 7]));
+        assert_eq!(daemons("kswapd 12\n"), None);
     }
 
     #[test]

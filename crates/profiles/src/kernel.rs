@@ -12,6 +12,11 @@ pub fn of_kernel(release: &str) -> Option<Profile> {
     Some(linux(name))
 }
 
+/// Whether a profile is of this very kernel: `6.1` of `6.1.0-49-cloud-amd64`, but not of `6.11.3`, for which it may stand.
+pub fn is_of_kernel(profile: &str, release: &str) -> bool {
+    exact(profile).is_some_and(|of| version(release) == Some(of))
+}
+
 /// The first two numbers of a release.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split('.').map(|part| {
@@ -40,5 +45,12 @@ mod tests {
         assert_eq!(name("99.0-rc1").as_deref(), names().last());
         assert_eq!(name("2.6.32-754.el6").as_deref(), Some("4.6"));
         assert_eq!(name("strange"), None);
+    }
+
+    #[test]
+    fn a_kernel_is_told_from_one_whose_number_only_begins_alike() {
+        assert!(is_of_kernel("6.1", "6.1.0-49-cloud-amd64") && is_of_kernel("6.12", "6.12.9"));
+        assert!(!is_of_kernel("6.1", "6.11.3") && !is_of_kernel("6.1", "6.18.44"));
+        assert!(!is_of_kernel("6.15-posted", "6.15.0") && !is_of_kernel("mine", "mine"));
     }
 }

@@ -12,7 +12,7 @@ mod switch;
 
 pub use error::ProfileError;
 pub use file::{check, read};
-pub use kernel::of_kernel;
+pub use kernel::{is_of_kernel, of_kernel};
 pub use nearest::nearest;
 pub use switch::{Fit, Switch, switches, to_throw_before};
 

@@ -46,7 +46,7 @@ impl Switch {
         }
     }
 
-    /// The profile with this switch thrown; `None` if it does not fit.
+    /// The profile with this switch thrown, which is of no recorded kernel; `None` if it does not fit.
     pub fn throw(&self, profile: &Profile) -> Option<Profile> {
         if self.fit(profile) != Fit::Fits {
             return None;
@@ -55,6 +55,8 @@ impl Switch {
         for (mechanism, rule, value) in each(&self.set) {
             rules[mechanism][rule] = value.clone();
         }
+        // No kernel of this kind was recorded, even if the one without the switch was.
+        rules.insert("recorded".into(), false.into());
         Some(rules.try_into().expect("switches set rules to values they take"))
     }
 }
@@ -119,6 +121,7 @@ mod tests {
                     let Some(thrown) = switch.throw(&profile) else { continue };
                     assert_eq!(switch.fit(&thrown), Fit::Already, "{name} over {}", profile.name);
                     assert_eq!(switch.throw(&thrown), None);
+                    assert!(!thrown.recorded, "{name} over {}", profile.name);
                     profiles.push(thrown);
                 }
             }

@@ -175,6 +175,8 @@ pub enum Op {
     Wait(Process),
     /// Wait until any child has ended; gives [`Value::Ended`](crate::Value::Ended).
     WaitAny,
+    /// `waitpid(-1, WNOHANG)`: take leave of any child that has ended; gives [`Value::Ended`](crate::Value::Ended), or nothing while none has.
+    WaitNoHang,
     /// `getrusage(RUSAGE_CHILDREN)`: the CPU time of children that were waited for, and of theirs; gives
     /// [`Value::Times`](crate::Value::Times).
     ChildTimes,

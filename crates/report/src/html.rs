@@ -11,7 +11,7 @@ use crate::number;
 use crate::standing::{self, Layout};
 use crate::verdict::{self, Standing};
 use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, Row, RunResult};
+use kontig_results::{ExperimentResult, Row, RunResult, Score, Tally};
 use std::fmt::Write;
 
 /// What a page shows.
@@ -151,7 +151,9 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
         rounds::write(out, e.result);
         phases(out, e.result, &layout);
     }
-    remarks(out, e.result);
+    if !held {
+        remarks(out, e.result);
+    }
     for part in ["curves", "pace", "map", "series"] {
         let _ = write!(out, "<div class=\"part {part}\" hidden></div>");
     }
@@ -163,19 +165,25 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
 
 fn pills(out: &mut String, e: &ExperimentResult) {
     let missed = e.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed).count();
-    let (direction, headline) = (e.score.direction, e.score.headline_within_2x);
-    let pills = [
-        (
-            direction.agree == direction.of,
-            format!("{}/{}", direction.agree, direction.of),
-            "rows move the published way",
-        ),
-        (headline.agree == headline.of, format!("{}/{}", headline.agree, headline.of), "headline rows within 2×"),
-        (missed == 0, missed.to_string(), if missed == 1 { "row missed" } else { "rows missed" }),
+    let Score { direction, beyond_chance, headline_within_2x: headline, ageing, .. } = &e.score;
+    let all = |tally: &Tally| tally.agree == tally.of;
+    let of = |tally: &Tally| format!("{}/{}", tally.agree, tally.of);
+    let way = match standing::beyond_chance(*beyond_chance) {
+        Some(chance) => format!("rows move the published way, {chance}"),
+        None => "rows move the published way".into(),
+    };
+    let missed_words = if missed == 1 { "row missed" } else { "rows missed" };
+    let mut pills = vec![
+        (all(direction), of(direction), way),
+        (all(headline), of(headline), "headline rows within 2×".into()),
+        (missed == 0, missed.to_string(), missed_words.into()),
     ];
+    if ageing.of > 0 {
+        pills.push((all(ageing), of(ageing), "series age as published".into()));
+    }
     out.push_str("<ul class=\"pills\">");
-    for (good, figure, words) in pills {
-        let class = if good { "good" } else { "short" };
+    for (good, figure, words) in &pills {
+        let class = if *good { "good" } else { "short" };
         let _ = write!(out, "<li class=\"{class}\"><b>{figure}</b> {words}</li>");
     }
     out.push_str("</ul>");
@@ -194,6 +202,10 @@ fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
         out.push_str("<p class=\"small\">Headline rows, whose size counts, are in bold.</p>");
     }
     apart(out, e);
+    if held {
+        // Why rows are missed stands where they are read.
+        remarks(out, e);
+    }
     if held && !others.is_empty() {
         out.push_str("<div class=\"part\"><h3>Not published</h3>");
         table(out, e, &others, false);

@@ -4,7 +4,7 @@
 //! of the two overlap, that is said: a run with another seed could have come out the other way.
 
 use crate::number;
-use kontig_results::{Apart, Better, CaveatKind, ExperimentResult, MEASURE, Measured, Merge, Pairs, Row};
+use kontig_results::{Apart, Better, CaveatKind, ExperimentResult, MEASURE, Measured, Merge, Pairs, Row, Tally};
 
 /// What a table is of: the experiment and its case.
 pub(crate) fn title(e: &ExperimentResult) -> String {
@@ -37,6 +37,11 @@ pub(crate) fn apart(e: &ExperimentResult) -> Vec<String> {
     lines
 }
 
+/// How many of the rows that agree differ by more than chance; nothing where that is not known of any.
+pub(crate) fn beyond_chance(tally: Tally) -> Option<String> {
+    (tally.of > 0).then(|| format!("{} of {} by more than chance", tally.agree, tally.of))
+}
+
 /// The mark of a percentile from too few samples.
 pub(crate) const UNRESOLVED: &str = "†";
 
@@ -46,10 +51,14 @@ pub(crate) fn figure(m: &Measured) -> String {
     format!("{}{mark}", number::rounded(m.value))
 }
 
-/// From the lowest repetition to the highest; none of a sum, to which repetitions add, and of figures that do not vary.
+/// From the lowest round or repetition to the highest, and how many have no value; nothing of a sum, to which repetitions add, and of figures that do not vary
+/// and are there in all.
 pub(crate) fn range(row: &Row, m: &Measured) -> Option<String> {
     let (low, high) = (number::rounded(m.low), number::rounded(m.high));
-    (row.merge != Merge::Sum && low != high).then(|| format!("{low}–{high}"))
+    let range = (row.merge != Merge::Sum && low != high).then(|| format!("{low}–{high}"));
+    let lacking = (m.lacking > 0).then(|| format!("{} without", m.lacking));
+    let parts: Vec<String> = range.into_iter().chain(lacking).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// How a variant stands against the baseline over the seeds, such as `won 2 of 3, ranges overlap`.

@@ -77,11 +77,13 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     out
 }
 
-/// The score as one line: `direction 11/11 rows agree; headline 3/4 within 2×`.
+/// The score as one line: `direction 11/11 rows agree, 9 of them by more than chance; headline 3/4 within 2×`; chance and ageing where there is something to tell.
 pub fn score(score: &Score) -> String {
-    let (direction, headline) = (score.direction, score.headline_within_2x);
+    let Score { direction, beyond_chance, headline_within_2x: headline, ageing, .. } = score;
+    let chance = standing::beyond_chance(*beyond_chance).map(|words| format!(", {words}")).unwrap_or_default();
+    let ages = if ageing.of > 0 { format!("; ageing {}/{}", ageing.agree, ageing.of) } else { String::new() };
     format!(
-        "direction {}/{} rows agree; headline {}/{} within 2×",
+        "direction {}/{} rows agree{chance}; headline {}/{} within 2×{ages}",
         direction.agree, direction.of, headline.agree, headline.of
     )
 }

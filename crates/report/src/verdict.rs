@@ -2,7 +2,7 @@
 //!
 //! A row that moved the other way, that gave no figure, or whose change is not of the published size where its size
 //! counts, is *missed* and says so in that word; nothing is rounded in the experiment's favour. A row of several steps
-//! has a verdict for each. Of a row with a caveat the verdict is said, and that it is scored apart.
+//! has a verdict for each. What counts as missed is [`Row::is_missed`]; here are the words for it. Of a row with a caveat the verdict is said, and that it is scored apart.
 
 use crate::number;
 use crate::table::letter;
@@ -18,6 +18,8 @@ pub enum Verdict {
     Agrees,
     /// It moves the same way but the size is off by this factor; the row's size does not count for the score.
     AgreesOff(f64),
+    /// It moves the same way, and one of its figures is 0, so that there is no factor: what became of it.
+    AgreesWithout(Without),
     /// A null test that shows no more than the published noise.
     WithinNoise,
     /// Missed: it moves the other way.
@@ -26,6 +28,8 @@ pub enum Verdict {
     Unchanged,
     /// Missed: its size counts and is off by this factor.
     Off(f64),
+    /// Missed: its size counts, and one of its figures is 0, so that there is no factor.
+    Without(Without),
     /// Missed: it falls to nearly nothing as published, and this much of it is left.
     Left(f64),
     /// Missed: published as nothing, measured as something.
@@ -34,6 +38,27 @@ pub enum Verdict {
     BeyondNoise,
     /// Missed: figures were published but the runs gave none that compare.
     NoFigure,
+}
+
+/// Why there is no factor between two measured figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Without {
+    /// The second is 0.
+    FallsToNothing,
+    /// The first is.
+    RisesFromNothing,
+    /// Both are.
+    Nothing,
+}
+
+impl Without {
+    fn words(self) -> &'static str {
+        match self {
+            Without::FallsToNothing => "falls to nothing",
+            Without::RisesFromNothing => "rises from nothing",
+            Without::Nothing => "nothing in either",
+        }
+    }
 }
 
 impl Verdict {
@@ -56,7 +81,10 @@ impl Verdict {
     /// Whether it counts as missed.
     pub fn missed(self) -> bool {
         use Verdict::{BeyondNoise, Left, NoFigure, NotNothing, Off, Opposite, Unchanged};
-        matches!(self, Opposite | Unchanged | Off(_) | Left(_) | NotNothing | BeyondNoise | NoFigure)
+        matches!(
+            self,
+            Opposite | Unchanged | Off(_) | Verdict::Without(_) | Left(_) | NotNothing | BeyondNoise | NoFigure
+        )
     }
 
     /// The words for it.
@@ -65,6 +93,8 @@ impl Verdict {
             Verdict::NotHeld => "–".into(),
             Verdict::Agrees => "agrees".into(),
             Verdict::AgreesOff(off) => format!("agrees, off {}", number::off(off)),
+            Verdict::AgreesWithout(why) => format!("agrees, {}", why.words()),
+            Verdict::Without(why) => why.words().into(),
             Verdict::WithinNoise => "within the noise".into(),
             Verdict::Opposite => "opposite".into(),
             Verdict::Unchanged => "unchanged".into(),
@@ -93,8 +123,8 @@ pub(crate) fn standing(row: &Row) -> Standing {
     let verdicts = Verdict::of(row);
     let any = |is: fn(&Verdict) -> bool| verdicts.iter().any(is);
     match () {
-        () if any(|v| v.missed()) && row.caveat.is_none() => Standing::Missed,
-        () if any(|v| matches!(v, Verdict::AgreesOff(_))) => Standing::Loose,
+        () if row.is_missed() => Standing::Missed,
+        () if any(|v| matches!(v, Verdict::AgreesOff(_) | Verdict::AgreesWithout(_))) => Standing::Loose,
         () if row.caveat.is_some() => Standing::Loose,
         () if any(|v| matches!(v, Verdict::Agrees)) => Standing::Agrees,
         () => Standing::None,
@@ -104,7 +134,6 @@ pub(crate) fn standing(row: &Row) -> Standing {
 /// The words for the verdict column.
 pub(crate) fn text(row: &Row) -> String {
     let verdicts = Verdict::of(row);
-    let missed = row.caveat.is_none() && verdicts.iter().any(|v| v.missed());
     let words = match verdicts.as_slice() {
         [only] => only.words(),
         several => {
@@ -114,7 +143,7 @@ pub(crate) fn text(row: &Row) -> String {
     };
     match &row.caveat {
         Some(caveat) => format!("{words} ({})", caveat.kind),
-        None if missed => format!("MISSED: {words}"),
+        None if row.is_missed() => format!("MISSED: {words}"),
         None => words,
     }
 }
@@ -152,9 +181,15 @@ fn of_step(row: &Row, step: &Step) -> Verdict {
                 Some(off) if off > WITHIN && size_counts => Verdict::Off(off),
                 Some(off) if off > WITHIN => Verdict::AgreesOff(off),
                 Some(_) => Verdict::Agrees,
-                None if row.headline => Verdict::NoFigure,
-                None if step.direction_agrees == Some(true) => Verdict::Agrees,
-                None => Verdict::NotHeld,
+                None => {
+                    let nothing = |variant| value(row, variant) == Some(0.0);
+                    let why = match (nothing(step.against), nothing(step.variant)) {
+                        (true, true) => Without::Nothing,
+                        (true, false) => Without::RisesFromNothing,
+                        _ => Without::FallsToNothing,
+                    };
+                    if size_counts { Verdict::Without(why) } else { Verdict::AgreesWithout(why) }
+                }
             }
         }
     }
@@ -191,7 +226,7 @@ mod tests {
     use kontig_results::{Better, Caveat, CaveatKind, MEASURE, Measured, Merge, judge};
 
     fn once(value: f64) -> Measured {
-        Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }
+        Measured { value, low: value, high: value, repetitions: 1, lacking: 0, samples: None, samples_needed: None }
     }
 
     fn row(headline: bool, published: &[f64], measured: &[Option<f64>]) -> Row {
@@ -226,6 +261,33 @@ mod tests {
         assert_eq!(Verdict::of(&row(false, &[2.0, 1.0], &[Some(1.0), None])), [Verdict::NoFigure]);
         assert_eq!(of(false, [0.0, 20.0], [0.0, 14.0]), Verdict::Agrees);
         assert!(Verdict::Off(3.0).missed() && !Verdict::AgreesOff(3.0).missed());
+    }
+
+    #[test]
+    fn a_figure_of_nothing_is_told_from_none() {
+        assert_eq!(of(true, [10.0, 3.0], [0.25, 0.0]), Verdict::Without(Without::FallsToNothing));
+        assert_eq!(of(false, [10.0, 3.0], [0.25, 0.0]), Verdict::AgreesWithout(Without::FallsToNothing));
+        assert_eq!(of(false, [100.0, 95.0], [818.2, 0.0]), Verdict::Without(Without::FallsToNothing));
+        assert_eq!(of(false, [100.0, 95.0], [0.0, 0.0]), Verdict::Without(Without::Nothing));
+        assert_eq!(of(false, [100.0, 95.0], [0.0, 3.0]), Verdict::Without(Without::RisesFromNothing));
+        assert_eq!(text(&row(false, &[100.0, 95.0], &[Some(818.2), Some(0.0)])), "MISSED: falls to nothing");
+    }
+
+    #[test]
+    fn the_verdicts_and_the_score_call_the_same_rows_missed() {
+        let figures = [0.0, 0.001, 1.0, 1.05, 1.5, 3.0, 200.0];
+        for published in figures.iter().flat_map(|a| figures.map(|b| [*a, b])) {
+            for measured in figures.iter().flat_map(|a| figures.map(|b| [Some(*a), Some(b)])).chain([[None, Some(1.0)]])
+            {
+                for headline in [false, true] {
+                    let row = row(headline, &published, &measured);
+                    let said = Verdict::of(&row).iter().any(|verdict| verdict.missed());
+                    assert_eq!(said, row.is_missed(), "{published:?} {measured:?} {headline}: {:?}", Verdict::of(&row));
+                    let in_full = row.steps[0].agrees_in_full();
+                    assert!(!(headline && row.is_missed() && in_full == Some(true)), "{published:?} {measured:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -191,7 +191,7 @@ fn steps_caveats_and_rounds_are_said_under_the_table() {
     );
     let (_, below) = text.split_once("direction ").expect("a score");
     insta::assert_snapshot!(below, @"
-    2/3 rows agree; headline 4/4 within 2×
+    2/3 rows agree; headline 3/4 within 2×
     scored apart, artefact: 1 row, direction 0/1 agree, size 1/2 within 2×
     User: the process is not waited for
     scored apart, few-samples: 1 row, direction 0/1 agree, size 1/2 within 2×
@@ -216,7 +216,7 @@ fn steps_caveats_and_rounds_are_said_under_the_table() {
     ");
     let both = together(&[&e, &e]);
     let both = both.as_deref().map(str::trim);
-    assert_eq!(both, Some("hugepage-latency, 2 cases together: direction 4/6 rows agree; headline 8/8 within 2×"));
+    assert_eq!(both, Some("hugepage-latency, 2 cases together: direction 4/6 rows agree; headline 6/8 within 2×"));
     assert_eq!(together(&[&e]), None);
 }
 

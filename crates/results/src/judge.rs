@@ -49,6 +49,21 @@ pub struct Step {
     pub size_agrees: Option<bool>,
 }
 
+impl Step {
+    /// Whether it counts as missed: it does not move the published way, or it is not of the published size where its size counts. That is in headline rows,
+    /// where what was published falls to nearly nothing, and where it hardly moves, so that only its size can be wrong.
+    pub fn missed(&self, headline: bool) -> bool {
+        let size_counts = headline || self.rule == Rule::ToZero || self.direction_agrees.is_none();
+        self.direction_agrees == Some(false) || size_counts && self.size_agrees == Some(false)
+    }
+
+    /// Whether it moves the published way and is of the published size; null where there is no size to judge. A step without any change is within a factor
+    /// of two of every published change that is no larger, so that the size alone says nothing.
+    pub fn agrees_in_full(&self) -> Option<bool> {
+        self.size_agrees.map(|size| size && self.direction_agrees != Some(false))
+    }
+}
+
 /// The steps of a row: each column against the one before it.
 pub fn steps(published: &[f64], measured: &[Option<f64>], null_test: bool) -> Vec<Step> {
     let measured = |i: usize| measured.get(i).copied().flatten().filter(|value| value.is_finite());
@@ -125,6 +140,15 @@ mod tests {
         let s = step([98.0, 98.0], [99.0, 97.0]);
         assert_eq!((s.direction_agrees, s.size_agrees), (None, Some(true)));
         assert!(s.ratio_off.unwrap() < 1.03);
+    }
+
+    #[test]
+    fn no_change_is_of_no_published_size() {
+        let none = step([100.0, 60.0], [10.0, 10.0]);
+        assert_eq!((none.size_agrees, none.agrees_in_full()), (Some(true), Some(false)), "×1.00 is within 2× of ×0.60");
+        assert_eq!(step([100.0, 60.0], [10.0, 5.0]).agrees_in_full(), Some(true));
+        assert_eq!(step([100.0, 98.0], [10.0, 10.0]).agrees_in_full(), Some(true), "none was published, either");
+        assert_eq!(step([0.0, 5.0], [0.0, 5.0]).agrees_in_full(), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Scores: how many rows of a table agree with what was published.
 
+use crate::ageing::Ageing;
 use crate::caveat::CaveatKind;
 use crate::judge::Step;
 use crate::table::Row;
@@ -36,8 +37,13 @@ impl Tally {
 pub struct Score {
     /// Rows whose direction agrees, of those with a published change of 10 % or more.
     pub direction: Tally,
-    /// Headline rows whose change is of the published size: within 2×, or as small where nearly nothing was published.
+    /// Of the rows whose direction agrees, those that differ by more than from run to run (see [`crate::Statistics::significant`]); of those of which that is
+    /// known.
+    pub beyond_chance: Tally,
+    /// Headline rows that move the published way and whose change is of the published size: within 2×, or as small where nearly nothing was published.
     pub headline_within_2x: Tally,
+    /// Figures that age over the rounds as published, in direction and size.
+    pub ageing: Tally,
     /// Rows with a caveat, which are in neither of the above, by its kind.
     pub apart: Vec<Apart>,
 }
@@ -56,8 +62,8 @@ pub struct Apart {
 }
 
 impl Score {
-    /// The score of a table's rows.
-    pub fn of(rows: &[Row]) -> Score {
+    /// The score of a table's rows and of its figures round by round.
+    pub fn of(rows: &[Row], ageing: &[Ageing]) -> Score {
         let held: Vec<&Row> = rows.iter().filter(|row| row.caveat.is_none()).collect();
         let mut kinds: Vec<CaveatKind> = rows.iter().filter_map(|row| Some(row.caveat.as_ref()?.kind)).collect();
         kinds.sort();
@@ -70,7 +76,9 @@ impl Score {
         let headline: Vec<&Row> = held.iter().copied().filter(|row| row.headline).collect();
         Score {
             direction: direction(&held),
-            headline_within_2x: size(&headline),
+            beyond_chance: Tally::of(held.iter().flat_map(|row| beyond_chance(row))),
+            headline_within_2x: Tally::of(steps(&headline).map(Step::agrees_in_full)),
+            ageing: Tally::of(ageing.iter().map(|series| series.step.agrees_in_full())),
             apart: kinds.into_iter().map(apart).collect(),
         }
     }
@@ -78,7 +86,9 @@ impl Score {
     /// Adds another table's score.
     pub fn add(&mut self, other: &Score) {
         self.direction.add(other.direction);
+        self.beyond_chance.add(other.beyond_chance);
         self.headline_within_2x.add(other.headline_within_2x);
+        self.ageing.add(other.ageing);
         for apart in &other.apart {
             match self.apart.iter_mut().find(|own| own.kind == apart.kind) {
                 Some(own) => {
@@ -94,6 +104,12 @@ impl Score {
 
 fn steps<'a>(rows: &'a [&Row]) -> impl Iterator<Item = &'a Step> {
     rows.iter().flat_map(|row| &row.steps)
+}
+
+/// Of each step whose direction agrees, whether it is more than chance; null where that is not known, as of all steps that are not from the baseline.
+fn beyond_chance(row: &Row) -> impl Iterator<Item = Option<bool>> {
+    let agree = row.steps.iter().filter(|step| step.direction_agrees == Some(true));
+    agree.map(|step| row.statistics.get(step.variant)?.as_ref()?.significant.filter(|_| step.against == 0))
 }
 
 fn direction(rows: &[&Row]) -> Tally {

@@ -64,6 +64,15 @@ pub struct Remark {
     pub text: String,
 }
 
+impl Row {
+    /// Whether it counts as missed: any of its steps is, or a column has no figure though one was published. A row that is scored apart never is.
+    pub fn is_missed(&self) -> bool {
+        let no_figure =
+            !self.published.is_empty() && (self.measured.is_empty() || self.measured.iter().any(Option::is_none));
+        self.caveat.is_none() && (no_figure || self.steps.iter().any(|step| step.missed(self.headline)))
+    }
+}
+
 /// One row: a figure for each variant, published and measured.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Row {
@@ -99,12 +108,14 @@ pub struct Row {
 pub struct Measured {
     /// The repetitions merged as the row says.
     pub value: f64,
-    /// The lowest of the repetitions' own values.
+    /// The lowest of its values: one of each round, or of each repetition without rounds.
     pub low: f64,
     /// The highest.
     pub high: f64,
     /// How many repetitions have it.
     pub repetitions: u32,
+    /// How many rounds, or repetitions without rounds, have no value of it.
+    pub lacking: u32,
     /// The samples behind a percentile, of all repetitions together; null for other figures.
     pub samples: Option<u64>,
     /// How many it would take to tell this percentile (see [`crate::samples_needed`]); null where there are enough.
@@ -120,6 +131,6 @@ pub struct Pairs {
     pub lower: u32,
     /// Seeds for which it is higher.
     pub higher: u32,
-    /// Whether the two ranges over the seeds have a value in common.
+    /// Whether the two ranges have a value in common: from the lowest to the highest of all seeds and rounds, as [`Measured`] has them.
     pub overlap: bool,
 }

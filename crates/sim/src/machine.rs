@@ -21,7 +21,7 @@ use crate::thread::kswapd::KswapdThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
 use crate::translate;
 use kontig_mm::event::Event;
-use kontig_mm::{CpuId, Daemon, Memory, NodeId, Pfn, Work};
+use kontig_mm::{CpuId, Daemon, Memory, NodeId, Order, Owner, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
 
 /// Why [`Machine::run`] came back.
@@ -169,6 +169,15 @@ impl Machine {
         self.kernel.pages.files.as_mut().is_some_and(|files| files.lay(name, pages))
     }
 
+    /// The blocks of a file's dirty pages have been written one by one: its pages stay dirty, and nobody has to hurry.
+    pub fn blocks_written(&mut self, name: FileName) {
+        if let Some(files) = &mut self.kernel.pages.files
+            && let Some(inode) = files.named(name)
+        {
+            files.inodes[inode].blocks_written = true;
+        }
+    }
+
     /// What is counted of files and swap.
     pub fn file_counts(&self) -> FileCounts {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
@@ -247,6 +256,12 @@ impl Machine {
             Body::Process(process) => Some(process.program_mut()),
             _ => None,
         }
+    }
+
+    /// Has a user's frame be one that nobody has used since reclaim last looked at it.
+    pub fn forget_use(&mut self, pfn: Pfn) {
+        let number = self.kernel.mem.frames().owner(pfn, Order::ZERO);
+        self.kernel.pages.references(pfn, number);
     }
 
     /// Virtual time, ns.

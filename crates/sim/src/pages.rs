@@ -187,8 +187,8 @@ impl Owner for Pages {
         true
     }
 
-    fn page_state(&mut self, pfn: Pfn, _number: u32) -> PageState {
-        if self.frames.flags(pfn).any(Flags::FILE) { self.file_state(pfn) } else { self.anon_state(pfn) }
+    fn page_state(&mut self, pfn: Pfn, number: u32) -> PageState {
+        if self.frames.flags(pfn).any(Flags::FILE) { self.file_state(pfn, number) } else { self.anon_state(pfn) }
     }
 
     fn references(&mut self, pfn: Pfn, number: u32) -> References {

@@ -114,6 +114,17 @@ fn an_exit_gives_everything_back_and_the_parent_is_told() {
 }
 
 #[test]
+fn who_does_not_wait_is_told_of_a_child_once_it_has_ended() {
+    let mut p = prompt(16);
+    let child = fork(&mut p, ops(vec![Op::Sleep(1_000_000)]));
+    assert_eq!(p.call(0, Op::WaitNoHang).unwrap().value, Value::Unit, "it sleeps");
+    p.call(0, Op::Sleep(2_000_000)).unwrap();
+    assert_eq!(p.call(0, Op::WaitNoHang).unwrap().value, Value::Ended { process: child, killed: false });
+    let none = p.call(0, Op::WaitNoHang);
+    assert!(matches!(none, Err(SimError::NoSuchProcess { .. })), "{none:?}");
+}
+
+#[test]
 fn a_child_that_was_not_waited_for_is_gone_with_its_parent() {
     let mut p = prompt(16);
     let before = free_pages(&p.m);

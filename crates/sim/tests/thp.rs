@@ -64,6 +64,24 @@ fn what_a_fault_does_for_a_huge_page_is_as_defrag_says() {
 }
 
 #[test]
+fn a_huge_page_for_a_copy_of_a_shared_one_is_asked_for_as_a_first_one_is() {
+    for (defrag, compacts) in [("always", true), ("never", false)] {
+        // Up to 5.7 who writes to a huge page that others have, too, gets another.
+        let mut p = fragmented("5.6", &[("thp.enabled", "always"), ("thp.defrag", "always")]);
+        let r = p.mmap(0, 512);
+        p.call(0, Op::Touch(part(r, 0, 1))).unwrap();
+        assert_eq!(event(&p.m, VmEvent::ThpFaultAlloc), 1);
+        p.fork(0);
+        take_huge(&mut p.m);
+        p.m.memory_mut().sysctl_write("thp.defrag", defrag).unwrap();
+        let stalls = event(&p.m, VmEvent::CompactStall);
+        p.call(0, Op::Touch(part(r, 0, 1))).unwrap();
+        assert_eq!(event(&p.m, VmEvent::CompactStall) > stalls, compacts, "{defrag}");
+        assert_eq!(event(&p.m, VmEvent::ThpFaultFallback), u64::from(!compacts), "{defrag}");
+    }
+}
+
+#[test]
 fn huge_pages_are_for_everybody_or_for_those_who_ask_or_for_nobody() {
     for (enabled, gets) in [("always", [true, true]), ("madvise", [false, true]), ("never", [false, false])] {
         for (advised, gets) in [false, true].into_iter().zip(gets) {

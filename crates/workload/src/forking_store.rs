@@ -1,8 +1,9 @@
 //! An in-memory store that forks to save itself: a child writes all of the memory to a file while the parent goes on
 //! changing it, and every page it changes has to be copied first.
 //!
-//! So Redis saves. The parent writes to pages at random, as often as it is told, and between two saves and during one it
-//! is timed apart: what is measured is what saving costs those who write.
+//! So Redis saves. The parent writes to pages at random, as often as it is told before a save, and then until the child has
+//! ended, after which it asks between requests. The two are timed apart: what is measured is what saving costs those who
+//! write. A child that is killed has saved nothing; its time counts nowhere.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::heap::{all_fit, pages};
@@ -29,7 +30,7 @@ pub struct ForkingStore {
     pub size: String,
     /// How often it is saved.
     pub saves: u32,
-    /// Requests that write to a page each, before a save and again while it is under way.
+    /// Requests that write to a page each, before each save. While it is under way there are as many as it takes time for.
     pub requests: u32,
     /// Time on a CPU that a request takes beside that, µs.
     #[serde(default = "ten")]
@@ -58,8 +59,9 @@ impl Benchmark for ForkingStore {
             stage: Stage::Quiet,
             left: self.requests,
             saved: 0,
+            killed: 0,
             forked: 0,
-            asked: false,
+            asked: 0,
             quiet: Latencies::new("write between saves", "there was none"),
             saving: Latencies::new("write during a save", "there was none"),
             forks: Latencies::new("fork", "there was none"),
@@ -69,10 +71,12 @@ impl Benchmark for ForkingStore {
 
     fn measured(&self, copies: &[&Store]) -> Measured {
         let saved: u32 = copies.iter().map(|store| store.saved).sum();
-        let figure = Figure::new("saves", "saves").read(f64::from(saved));
+        let killed: u32 = copies.iter().map(|store| store.killed).sum();
+        let killed = Figure::new("saves killed for want of memory", "saves").lower().read(f64::from(killed));
+        let figures = vec![Figure::new("saves", "saves").read(f64::from(saved)), killed];
         let of = |of: fn(&Store) -> &Latencies| Latencies::of_all(copies.iter().map(|store| of(store)));
         let latencies = [of(|s| &s.quiet), of(|s| &s.saving), of(|s| &s.forks), of(|s| &s.took)];
-        Measured { figures: vec![figure], latencies: latencies.into_iter().flatten().collect(), ..Measured::default() }
+        Measured { figures, latencies: latencies.into_iter().flatten().collect(), ..Measured::default() }
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
@@ -94,8 +98,6 @@ enum Stage {
     Quiet,
     /// Requests, and one is.
     Saving,
-    /// The child is waited for.
-    Waiting,
 }
 
 /// The process.
@@ -108,13 +110,14 @@ pub struct Store {
     random: SplitMix64,
     memory: Option<Region>,
     stage: Stage,
-    /// Requests of the stage that are left.
+    /// Requests before the next save that are left.
     left: u32,
     saved: u32,
+    killed: u32,
     /// When it was forked last.
     forked: u64,
-    /// Whether the last batch was of requests.
-    asked: bool,
+    /// Requests of the last batch.
+    asked: u32,
     quiet: Latencies,
     saving: Latencies,
     forks: Latencies,
@@ -123,20 +126,23 @@ pub struct Store {
 
 impl Store {
     fn learn(&mut self, done: &[Outcome]) {
-        if std::mem::take(&mut self.asked) {
-            let took = if self.stage == Stage::Saving { &mut self.saving } else { &mut self.quiet };
-            // Of each request the first operation is the write.
-            done.iter().step_by(2).for_each(|write| took.record(write.latency_ns()));
-        }
+        let took = if self.stage == Stage::Saving { &mut self.saving } else { &mut self.quiet };
+        // Of each request the first operation is the write.
+        let writes = done.iter().step_by(2).take(std::mem::take(&mut self.asked) as usize);
+        writes.for_each(|write| took.record(write.latency_ns()));
         for outcome in done {
             match outcome.value {
                 Value::Child(_) => {
                     self.forked = outcome.start_ns;
                     self.forks.record(outcome.latency_ns());
                 }
-                Value::Ended { .. } => {
-                    self.saved += 1;
-                    self.took.record(outcome.end_ns - self.forked);
+                Value::Ended { killed, .. } => {
+                    if killed {
+                        self.killed += 1;
+                    } else {
+                        self.saved += 1;
+                        self.took.record(outcome.end_ns - self.forked);
+                    }
                     (self.stage, self.left) = (Stage::Quiet, self.requests);
                 }
                 _ => {}
@@ -144,14 +150,12 @@ impl Store {
         }
     }
 
-    fn ask(&mut self, memory: Region, todo: &mut Batch) {
-        let now = AT_ONCE.min(self.left);
-        for _ in 0..now {
+    fn ask(&mut self, memory: Region, requests: u32, todo: &mut Batch) {
+        for _ in 0..requests {
             let page = Region { first: memory.first + self.random.below(self.pages), pages: 1, ..memory };
             todo.extend([Op::Touch(page), Op::Compute(self.request_ns)]);
         }
-        self.left -= now;
-        self.asked = true;
+        self.asked = requests;
     }
 
     /// The child: it reads all that it shares with its parent, and writes it to the file.
@@ -172,22 +176,26 @@ impl Program for Store {
             _ => return todo.push(Op::Mmap { pages: self.pages }),
         };
         match self.stage {
-            _ if self.saved == self.saves => {}
-            Stage::Quiet | Stage::Saving if self.left > 0 => self.ask(memory, todo),
+            _ if self.saved + self.killed == self.saves => {}
+            Stage::Quiet if self.left > 0 => {
+                let now = AT_ONCE.min(self.left);
+                self.left -= now;
+                self.ask(memory, now, todo);
+            }
             Stage::Quiet => {
-                (self.stage, self.left) = (Stage::Saving, self.requests);
+                self.stage = Stage::Saving;
                 let saver = self.saver(memory);
                 todo.push(Op::Fork(Box::new(saver)));
             }
-            Stage::Saving | Stage::Waiting => {
-                self.stage = Stage::Waiting;
-                todo.push(Op::WaitAny);
+            Stage::Saving => {
+                self.ask(memory, AT_ONCE, todo);
+                todo.push(Op::WaitNoHang);
             }
         }
     }
 
     fn progress(&self) -> f64 {
-        f64::from(self.saved) / f64::from(self.saves)
+        f64::from(self.saved + self.killed) / f64::from(self.saves)
     }
 }
 
@@ -227,38 +235,55 @@ mod tests {
         ForkingStore { size: "1 MiB".into(), saves: 2, requests: 40, request_us: 1.0 }
     }
 
-    #[test]
-    fn it_serves_requests_before_each_save_and_while_it_is_under_way() {
+    /// What a store does whose saves end after so many looks, the second killed; and the store.
+    fn lived_beside(looks: u32) -> (String, Store) {
         let mut program = store().program(&Start { seed: 1, ..Start::default() }).expect("it can be read");
         let (mut todo, mut done, mut order) = (Batch::new(), vec![Outcome::at_start(0)], String::new());
+        let (mut looked, mut ended) = (0, 0);
         loop {
             program.next(&done, &mut todo);
             done.clear();
             while let Some(op) = todo.pop() {
-                let value = match &op {
-                    Op::Mmap { pages } => Value::Region(Region { mapping: 1, first: 0, pages: *pages }),
-                    Op::Fork(_) => Value::Child(Process::new(9)),
-                    Op::WaitAny => Value::Ended { process: Process::new(9), killed: false },
-                    _ => Value::Unit,
-                };
-                let letter = match &op {
-                    Op::Touch(region) if region.pages == 1 => 't',
-                    Op::Fork(_) => 'f',
-                    Op::WaitAny => 'w',
-                    _ => '.',
+                let (letter, value) = match &op {
+                    Op::Mmap { pages } => ('.', Value::Region(Region { mapping: 1, first: 0, pages: *pages })),
+                    Op::Fork(_) => ('f', Value::Child(Process::new(9))),
+                    Op::Touch(region) if region.pages == 1 => ('t', Value::Unit),
+                    Op::WaitNoHang if looked + 1 == looks => {
+                        (looked, ended) = (0, ended + 1);
+                        ('e', Value::Ended { process: Process::new(9), killed: ended == 2 })
+                    }
+                    Op::WaitNoHang => {
+                        looked += 1;
+                        ('l', Value::Unit)
+                    }
+                    _ => ('.', Value::Unit),
                 };
                 order.push(letter);
                 done.push(Outcome { value, start_ns: 0, end_ns: 1 });
             }
             if done.is_empty() {
-                break;
+                return (order.chars().filter(|c| *c != '.').collect(), program);
             }
         }
-        let order: String = order.chars().filter(|c| *c != '.').collect();
-        let round = format!("{0}f{0}w", "t".repeat(40));
+    }
+
+    #[test]
+    fn it_serves_requests_before_each_save_and_until_it_has_ended() {
+        let (order, program) = lived_beside(2);
+        let (before, piece) = ("t".repeat(40), "t".repeat(32));
+        let round = format!("{before}f{piece}l{piece}e");
         assert_eq!(order, [round.as_str(), &round].concat());
-        let lengths = [&program.quiet, &program.saving, &program.forks, &program.took].map(|l| l.histogram.len());
-        assert_eq!(lengths, [80, 80, 2, 2]);
+        let lengths = [&program.quiet, &program.saving, &program.forks].map(|l| l.histogram.len());
+        assert_eq!(lengths, [80, 128, 2]);
+    }
+
+    #[test]
+    fn a_save_that_was_killed_is_none() {
+        let (_, program) = lived_beside(1);
+        assert_eq!((program.saved, program.killed, program.took.histogram.len()), (1, 1, 1));
+        assert_eq!(program.progress(), 1.0);
+        let figures = store().measured(&[&program]).figures;
+        assert_eq!(figures.iter().map(|reading| reading.value).collect::<Vec<_>>(), [Some(1.0), Some(1.0)]);
     }
 
     #[test]

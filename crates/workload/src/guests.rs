@@ -1,6 +1,6 @@
 //! Virtual machines that come and go: a process for each, which has its guest's memory as one mapping, asks for huge pages
 //! for it as QEMU does, and has more and more of it in use as the guest boots and works. It ends, all of it comes back at
-//! once, and another of another size begins.
+//! once, and another of another size begins. How long one lived is told of those that ended by themselves.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::heap::pages;
@@ -56,7 +56,7 @@ impl Benchmark for Guests {
             running: Vec::new(),
             random: SplitMix64::new(start.seed),
             killed: 0,
-            lives: Latencies::new("guest's life", "none has ended"),
+            lives: Latencies::new("guest's life", "none has ended by itself"),
         })
     }
 
@@ -107,8 +107,9 @@ impl Program for Host {
                 Value::Child(process) => self.running.push((process, outcome.end_ns)),
                 Value::Ended { process, killed } => {
                     self.killed += u32::from(killed);
-                    if let Some(place) = self.running.iter().position(|(guest, _)| *guest == process) {
-                        self.lives.record(outcome.end_ns - self.running.remove(place).1);
+                    let place = self.running.iter().position(|(guest, _)| *guest == process);
+                    if let Some((_, began)) = place.map(|place| self.running.remove(place)).filter(|_| !killed) {
+                        self.lives.record(outcome.end_ns - began);
                     }
                 }
                 _ => {}
@@ -158,6 +159,17 @@ mod tests {
         }
         assert_eq!((ops.as_str(), host.lives.histogram.len()), ("ffwfww", 3));
         assert_eq!(host.progress(), 1.0);
+    }
+
+    #[test]
+    fn the_life_of_one_that_was_killed_is_none_to_wish_for() {
+        let mut host = guests().program(&Start::default()).expect("it can be read");
+        let mut todo = Batch::new();
+        let child = Process::new(7);
+        for value in [Value::Child(child), Value::Ended { process: child, killed: true }] {
+            host.next(&[Outcome { value, start_ns: 0, end_ns: 10 }], &mut todo);
+        }
+        assert_eq!((host.killed, host.running.len(), host.lives.histogram.len()), (1, 0, 0));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! `kontig check`: whether blocks will be there.
 
 use super::host::HostArgs;
-use super::not_read;
 use super::snapshot::page_size;
+use super::{document, not_read};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
-use kontig_live::check::{Check, Confidence, Prediction, Verdict};
+use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
 use kontig_live::need::{Ladder, Need, size as block_size};
 use kontig_live::number::{count, size, time};
 use kontig_live::obstacles::Obstacles;
@@ -69,8 +69,7 @@ pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
             Err(e) => return not_read("check", &e),
         },
     };
-    let json = || format!("{:#}\n", serde_json::to_value(&found.check).unwrap_or_default());
-    crate::print(&if a.json { json() } else { text(&found.check) })?;
+    crate::print(&if a.json { document(&found.check, false) } else { text(&found.check) })?;
     Ok(found.ending())
 }
 
@@ -180,11 +179,11 @@ pub fn text(check: &Check) -> String {
         }
     }
     // What is there needs no rules; whether it is, only a snapshot that agrees with itself says for sure.
-    let matters = |confidence: &&Confidence| check.verdict != Verdict::Met || confidence.level == "low";
+    let matters = |confidence: &&Confidence| check.verdict != Verdict::Met || confidence.level == Level::Low;
     if let Some(confidence) = check.confidence.as_ref().filter(matters) {
         let because =
             if confidence.because.is_empty() { String::new() } else { format!(": {}", confidence.because.join("; ")) };
-        text.push_str(&format!("confidence {}{because}\n", confidence.level));
+        text.push_str(&format!("confidence {}{because}\n", confidence.level.word()));
     }
     text
 }
@@ -193,11 +192,13 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
     match (check.verdict, &check.prediction) {
         (Verdict::Met, _) => "met now".into(),
         (Verdict::ByCompaction, Some(p)) if p.by_filling_a_pool => format!(
-            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {} at most",
+            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {} at most; the \
+             kernel drops {} of clean cache for it",
             count(p.pages_moved_at_least.unwrap_or(p.pages_moved)),
             count(p.pages_moved),
-            size(p.pages_moved * page_size()),
-            time(p.seconds)
+            size(p.pages_moved * page_bytes),
+            time(p.seconds),
+            size(p.dropped_bytes)
         ),
         (Verdict::ByCompaction, Some(p)) => format!(
             "reachable by compaction{}: {}",
@@ -217,11 +218,15 @@ fn effort(p: &Prediction, page_bytes: u64) -> String {
     match nodes.is_empty() {
         true => "nothing has to be moved".into(),
         false => format!(
-            "{} pages ({}) to be moved on node {}, about {}",
+            "{} pages ({}) to be moved on node {}, about {}{}",
             count(p.pages_moved),
             size(p.pages_moved * page_bytes),
             nodes.join(", "),
-            time(p.seconds)
+            time(p.seconds),
+            match p.written_bytes {
+                0 => String::new(),
+                bytes => format!(", and the time that the disk takes for {}", size(bytes)),
+            }
         ),
     }
 }

@@ -32,6 +32,15 @@ impl Grid {
         }
     }
 
+    /// The table as Markdown has it.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let rules: Vec<&str> =
+            (0..self.head.len()).map(|i| if self.texts.contains(&i) { "---" } else { "---:" }).collect();
+        let head = line(&self.head) + &format!("|{}|\n", rules.join("|"));
+        self.rows.iter().fold(head, |text, row| text + &line(row))
+    }
+
     fn width(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         std::iter::once(&self.head[column]).chain(cells).map(|text| text.chars().count()).max().unwrap_or(0)
@@ -82,6 +91,7 @@ mod tests {
         let stacked = " DMA\n   free   1 GiB\n Normal\n   free   12 GiB\n   score  7\n";
         assert_eq!(grid.text(1, Some(21)), stacked);
         grid.row(vec!["HighMem".into(), "none at all".into()]);
+        assert!(grid.markdown().starts_with("| zone | free | score |\n|---|---:|---:|\n| DMA | 1 GiB |  |\n"));
         assert!(grid.text(1, Some(18)).ends_with(" HighMem\n   free   none at\n          all\n"), "nothing is wider");
     }
 }

@@ -10,6 +10,7 @@ pub mod simulate;
 pub mod snapshot;
 pub mod status;
 pub mod touch;
+pub mod trial;
 
 use crate::Ending;
 use kontig_lab::{Failed, LabError};

@@ -2,8 +2,8 @@
 
 use super::check::{self, NeedArgs};
 use super::host::HostArgs;
-use super::not_read;
 use super::snapshot::page_size;
+use super::{document, not_read};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::files::write_file;
@@ -13,12 +13,15 @@ use kontig_live::need::Need;
 use kontig_live::number::{count, percent, size, time};
 use kontig_live::prepare::execute::{Orders, default_journal, execute};
 use kontig_live::prepare::got::{Got, HostGot, Watch};
-use kontig_live::prepare::journal::restore_left;
-use kontig_live::prepare::{Allowed, Cost, Plan, Receipt};
+use kontig_live::prepare::guard::{self, Guard};
+use kontig_live::prepare::hurry::Hurry;
+use kontig_live::prepare::journal::NoJournal;
+use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt};
 use kontig_live::{Host, Roots};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -71,6 +74,8 @@ pub const HELP: &str = "Examples:\n  \
 /// Runs `kontig prepare`.
 pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     let roots = a.host.roots()?;
+    // What is foretold is as old as the look at the host is, while others go on.
+    let hurry = a.execute.then(Hurry::up);
     let found = match check::of_host(&a.need, &roots)? {
         Ok(found) => found,
         Err(e) => return not_read("prepare", &e),
@@ -90,17 +95,8 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     let raised = stop.clone();
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let journal = a.journal.clone().unwrap_or_else(default_journal);
-    let program = std::env::current_exe().map_err(|e| failed("prepare", e.to_string()))?;
-    let writer = |path: &Path, sync: bool| {
-        let args = if sync { &["write-one", "--sync"][..] } else { &["write-one"] };
-        Command::new(&program).args(args).arg(path).stdin(Stdio::null()).spawn()
-    };
-    let time = Duration::from_secs(a.time);
-    let orders = Orders { roots: &roots, journal: &journal, time, stop: &stop, writer: &writer };
-    let guard = Guard::of(&program, &journal, &roots);
-    let executed = execute(plan, &needs, &orders);
-    drop(guard);
-    let mut receipt = match executed {
+    let means = Means { roots: &roots, journal: &journal, time: Duration::from_secs(a.time), stop: &stop };
+    let mut receipt = match carry_out(plan, &needs, &means)? {
         Ok(receipt) => receipt,
         Err(e) if e.is_permission() => {
             crate::say(&e.to_string());
@@ -108,9 +104,14 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
         }
         Err(e) => return Err(failed("prepare", e.to_string())),
     };
+    drop(hurry);
     give(a, &receipt)?;
     if stop.load(Ordering::Relaxed) {
         return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
+    }
+    if receipt.ended == Ended::NotPermitted {
+        receipt.done.iter().filter_map(|done| done.failed.as_deref()).for_each(crate::say);
+        return Ok(Ending::Unpermitted);
     }
     if !receipt.reached {
         return Ok(Ending::Code(if verdict == Verdict::Met && !a.reserve { 0 } else { 9 }));
@@ -128,8 +129,33 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     }
 }
 
+/// With what a plan is carried out.
+pub(super) struct Means<'a> {
+    pub(super) roots: &'a Roots,
+    pub(super) journal: &'a Path,
+    pub(super) time: Duration,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// Carries a plan out. A process of its own writes, another one restores the settings if this one is killed: both are this program.
+pub(super) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Result<Receipt, NoJournal>, LabError> {
+    let program = std::env::current_exe().map_err(|e| failed("prepare", e.to_string()))?;
+    let writer = |path: &Path, sync: bool| {
+        let args = if sync { &["write-one", "--sync"][..] } else { &["write-one"] };
+        Command::new(&program).args(args).arg(path).stdin(Stdio::null()).spawn()
+    };
+    let Means { roots, journal, time, stop } = *means;
+    let orders = Orders { roots, journal, time, stop, writer: &writer };
+    let mut restores = Command::new(&program);
+    restores.arg("restore-at-end").arg(journal).args([&roots.procfs, &roots.sysfs]);
+    let guard = Guard::start(restores);
+    let executed = execute(plan, needs, &orders);
+    drop(guard);
+    Ok(executed)
+}
+
 /// The rungs that the check has chosen.
-fn chosen(need: &NeedArgs, texts: &[&str], page_size: u64) -> Result<Vec<Need>, LabError> {
+pub(super) fn chosen(need: &NeedArgs, texts: &[&str], page_size: u64) -> Result<Vec<Need>, LabError> {
     let is_it = |needs: &Vec<Need>| needs.iter().map(|n| n.text(page_size)).eq(texts.iter().map(|t| t.to_string()));
     let all = choices(&need.ladders(page_size)?);
     all.into_iter().find(is_it).ok_or_else(|| failed("prepare", "no rung of the ladder was chosen".into()))
@@ -142,16 +168,12 @@ fn failed(run: &str, reason: String) -> LabError {
 /// Prints the receipt, and writes it where it is wanted.
 fn give(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
     keep(a, receipt)?;
-    crate::print(&if a.json { json(receipt) } else { text(receipt) })
-}
-
-fn json(receipt: &Receipt) -> String {
-    format!("{:#}\n", serde_json::to_value(receipt).unwrap_or_default())
+    crate::print(&if a.json { document(receipt, false) } else { text(receipt) })
 }
 
 /// Writes the receipt where it is wanted.
 fn keep(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
-    a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, json(receipt).as_bytes()))
+    a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, document(receipt, false).as_bytes()))
 }
 
 fn text(r: &Receipt) -> String {
@@ -177,24 +199,26 @@ fn text(r: &Receipt) -> String {
         let failed = done.failed.as_ref().map_or(String::new(), |why| format!(": FAILED: {why}"));
         text.push_str(&format!("done: {}{early}: {}{failed}\n", done.step.words(), cost(&done.cost)));
     }
-    if let Some(predicted) = &r.predicted {
-        text.push_str(&format!("foretold: {}; it took: {}\n", cost(predicted), cost(&r.real)));
+    if let Some((p, real)) = r.predicted.as_ref().zip(r.real.as_ref()) {
+        let foretold = format!("{} pages moved in {}", count(p.pages_moved), time(p.seconds));
+        text.push_str(&format!("foretold: {foretold}; it took: {}\n", cost(real)));
     }
-    for after in &r.after {
+    for after in r.after.iter().flatten() {
         let blocks = after.blocks.map_or("?".into(), count);
         text.push_str(&format!("{}: {blocks} of {} there now\n", after.need, count(after.needed)));
     }
     for setting in &r.restored {
         text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
     }
-    text.push_str(&format!("=> {}\n", if r.reached { "reached" } else { r.ended }));
+    text.push_str(&format!("=> {}\n", if r.reached { Ended::Reached.words() } else { r.ended.words() }));
     text
 }
 
 fn cost(c: &Cost) -> String {
-    let dropped =
-        if c.dropped_bytes > 0 { format!(", {} of cache gone", size(c.dropped_bytes)) } else { String::new() };
-    format!("{} pages moved in {}{dropped}", count(c.pages_moved), time(c.seconds))
+    let cache = c.cache_bytes.map_or(String::new(), |[before, after]| {
+        format!(", page cache {} before and {} afterwards", size(before), size(after))
+    });
+    format!("{} pages moved in {}{cache}", c.pages_moved.map_or("?".into(), count), time(c.seconds))
 }
 
 /// Runs the command, and looks at what it gets.
@@ -263,33 +287,10 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// A process that restores the settings if this one is killed: it waits for the end of its standard input, which comes with the end
-/// of this process. Where it cannot be started, the next run restores them.
-struct Guard(Option<Child>);
-
-impl Guard {
-    fn of(program: &Path, journal: &Path, roots: &Roots) -> Guard {
-        let mut command = Command::new(program);
-        command.arg("restore-at-end").arg(journal).args([&roots.procfs, &roots.sysfs]);
-        Guard(command.stdin(Stdio::piped()).process_group(0).spawn().ok())
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            drop(child.stdin.take());
-            // It finds no journal, and ends.
-            let _ = child.wait();
-        }
-    }
-}
-
 /// Waits for the end of the process that prepares the host, and restores what it has left, if it was killed.
 pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result<Ending, LabError> {
-    // Nothing is written to it: it ends when its writer does.
-    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-    let restored = restore_left(journal, &Roots { procfs, sysfs }).map_err(|e| failed("prepare", e.to_string()))?;
+    let restored = guard::restore_at_end(std::io::stdin(), journal, &Roots { procfs, sysfs });
+    let restored = restored.map_err(|e| failed("prepare", e.to_string()))?;
     for setting in restored {
         crate::say(&format!("restored {} to {}, as 'prepare' was killed", setting.path.display(), setting.was));
     }
@@ -302,11 +303,12 @@ pub fn write_one(path: &Path, sync: bool) -> Result<Ending, LabError> {
     if sync {
         kontig_live::prepare::sync();
     }
-    let failed = |e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::PermissionDenied => "no permission to write it: run this as root".to_string(),
-        _ => e.to_string(),
-    };
-    std::fs::write(path, "1")
-        .map_err(|e| LabError::from(AskedWrongly::Value(format!("{}: {}", path.display(), failed(e)))))?;
-    Ok(Ending::Done)
+    match std::fs::write(path, "1") {
+        Ok(()) => Ok(Ending::Done),
+        // Who has started this says so.
+        Err(e) if matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+            Ok(Ending::Unpermitted)
+        }
+        Err(e) => Err(AskedWrongly::Value(format!("{}: {e}", path.display())).into()),
+    }
 }

@@ -8,7 +8,7 @@ use super::not_read;
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, LabError};
-use kontig_live::status::frames;
+use kontig_live::status::{frames, owners};
 use kontig_live::{Host, ReadError, Roots, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 #[derive(Args)]
 pub struct StatusArgs {
     /// Say how much of this process's memory is in huge pages, and why the rest is not
-    #[arg(long, value_name = "PID", conflicts_with_all = ["block", "orders", "frames"])]
+    #[arg(long, value_name = "PID", conflicts_with_all = ["block", "orders", "frames", "owners"])]
     pid: Option<u32>,
     /// See blocks of this size instead of the huge page's: as 32M, 1G, 64K, or an order as order13
     #[arg(long, value_name = "SIZE|orderN")]
@@ -32,6 +32,9 @@ pub struct StatusArgs {
     /// others
     #[arg(long)]
     frames: bool,
+    /// Say of which control groups the memory is, and which of them stand in the way (root only, seconds for 32 GiB)
+    #[arg(long)]
+    owners: bool,
     /// Wait so many seconds, and say what happened meanwhile
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     interval: Option<Duration>,
@@ -51,6 +54,8 @@ pub const HELP: &str = "Examples:\n  \
     kontig status\n  \
     kontig status --block 32M --orders\n  \
     kontig status --frames                what is in the way of huge pages, by kind\n  \
+    kontig status --owners                whose pages they are, by control group
+  \
     kontig status --pid 4242              a process, mapping by mapping\n  \
     kontig status --interval 10           what happened in ten seconds\n  \
     kontig status --watch --json          one line of JSON every two seconds\n\n\
@@ -125,6 +130,9 @@ fn machine(a: &StatusArgs, roots: &Roots, host: &Host, since: Option<(&Host, f64
     let status = Status::of(host, order, since).and_then(|mut status| {
         if a.frames {
             status.frames = Some(frames::read(roots, status.page_bytes, status.order)?);
+        }
+        if a.owners {
+            status.owners = Some(owners::read(roots, status.page_bytes, status.order)?);
         }
         Ok(status)
     });

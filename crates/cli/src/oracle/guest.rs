@@ -1,6 +1,7 @@
 //! `kontig oracle guest`: what real kernels counted while a program took the steps of a pattern, beside what the laboratory counts
 //! when the same steps are taken on the same machine.
 
+mod change;
 mod page;
 
 use crate::Ending;
@@ -25,7 +26,8 @@ pub const HELP: &str = "Examples:\n  \
     profile of the kernel's series. A row has the mean over the seeds and, in brackets, the least and the most. Events are \
     counted from the first phase to the last; levels (nr_*) are averaged over the phases' ends. 'inside' is within 15 % of the \
     kernel's mean, for extfrag* within a factor of 2; how long phases take is shown \
-    and not judged; '-' is what the laboratory does not count.\n\n\
+    and not judged; '-' is what the laboratory does not count. Where a pattern was also recorded with a sysctl set, \
+    a last table shows what that changes on both sides.\n\n\
     Exit codes: 0 done, whether inside or outside; 2 no such folder, or a malformed recording; 1 failed otherwise.";
 
 /// Where the project's are.
@@ -92,8 +94,13 @@ pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
         std::fs::write(out, page::markdown(&groups)).map_err(failed)?;
         return Ok(Ending::Done);
     }
+    let settings = change::settings(&groups);
     if args.json {
-        crate::print(&format!("{:#}\n", json!({ "schema": "kontig.guest/1", "tables": documents })))?;
+        let changes: Vec<Value> = settings.iter().map(change::Setting::as_json).collect();
+        let document = json!({ "schema": "kontig.guest/1", "tables": documents, "changes": changes });
+        crate::print(&format!("{document:#}\n"))?;
+    } else {
+        settings.iter().try_for_each(|setting| crate::print(&setting.table()))?;
     }
     Ok(Ending::Done)
 }
@@ -162,12 +169,18 @@ fn booted(guest: &Guest) -> Booted {
     let sum = |of: fn(&kontig_oracle::guest::BootedZone) -> u64| guest.zones.iter().map(of).sum::<u64>() as u32;
     let at_first = |name: &str| guest.states[0].counters.get(name).unwrap_or(0);
     let anon = sum(|zone| zone.anon);
+    let shmem = (at_first("nr_shmem") as u32).min(anon);
+    let files = (at_first("nr_inactive_file") + at_first("nr_active_file")) as u32;
+    let dirty = (at_first("nr_dirty") as u32).min(files);
     Booted {
         zones: guest.zones.iter().map(zone).collect(),
         anon,
         active_anon: at_first("nr_active_anon") as u32,
-        shmem: (at_first("nr_shmem") as u32).min(anon),
-        dirty: (at_first("nr_inactive_file") + at_first("nr_active_file")) as u32,
+        // What has no file is mapped, and of the file system in memory what is counted as mapped.
+        mapped: anon - shmem + (at_first("nr_mapped") as u32).min(shmem),
+        shmem,
+        clean: files - dirty,
+        dirty,
         slabs: [at_first("nr_slab_reclaimable"), at_first("nr_slab_unreclaimable")],
         on_cpus: sum(|zone| zone.on_cpus),
     }
@@ -264,7 +277,7 @@ impl Group {
             let ms = |s: Spread| in_words(Spread { mean: s.mean / 1e6, least: s.least / 1e6, most: s.most / 1e6 });
             let ratio = row.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}"));
             let lab = row.lab.map_or("-".into(), ms);
-            let name = format!("ms of phase {}", row.counter);
+            let name = format!("ms of {}", row.counter);
             out += &format!("{name:<32} {:>28} {lab:>28} {ratio:>7}\n", ms(row.kernel));
         }
         let count = |verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
@@ -290,7 +303,7 @@ impl Group {
         };
         let time = |row: &Row| {
             json!({
-                "phase": row.counter,
+                "of": row.counter,
                 "kernel": spread(row.kernel),
                 "laboratory": row.lab.map(spread),
                 "ratio": row.ratio(),
@@ -310,7 +323,7 @@ impl Group {
             "seeds": self.seeds(),
             "laboratory_missing": missing,
             "rows": self.rows().iter().map(row).collect::<Vec<_>>(),
-            "phase_ns": self.times().iter().map(time).collect::<Vec<_>>(),
+            "ns": self.times().iter().map(time).collect::<Vec<_>>(),
             "phases": self.phases(),
         })
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test file is a program of its own and uses a part
 
 pub mod frames;
+pub mod page;
 
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};

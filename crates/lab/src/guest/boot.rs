@@ -19,9 +19,13 @@ pub struct Booted {
     pub anon: u32,
     /// Of these, those on the list of active ones.
     pub active_anon: u32,
+    /// Of these, those that page tables map.
+    pub mapped: u32,
     /// Of these, those of the file system in memory.
     pub shmem: u32,
-    /// Pages of files, all of them changed: what the making of the file system has left.
+    /// Pages of files that are as on the disk: what a file system has of its own.
+    pub clean: u32,
+    /// Pages of files that were changed: what the making of the file system has left.
     pub dirty: u32,
     /// Pages of slabs, those that can be reclaimed and those that cannot.
     pub slabs: [u64; 2],

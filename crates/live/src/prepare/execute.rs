@@ -1,18 +1,15 @@
-//! Carrying a plan out.
-//!
-//! The kernel compacts on behalf of whoever writes to the file, and gives up when that process is killed. So a process of
-//! its own writes, and is killed as soon as the blocks are there, which this one sees in `/proc/buddyinfo`.
+//! Carrying a plan out, step by step, until the needs are met, the time is over, or a step is not permitted.
 
+use super::deed::Deed;
 use super::hurry::Hurry;
 use super::journal::{Journal, NoJournal, restore_left};
 use super::plan::{Plan, Step};
-use super::receipt::{Cost, Done, Receipt, Supplied};
-use super::release;
+use super::receipt::{Cost, Done, Ended, Receipt, Supplied};
 use crate::check::Verdict;
 use crate::error::ReadError;
 use crate::host::buddyinfo;
 use crate::need::Need;
-use crate::roots::{self, Roots};
+use crate::roots::Roots;
 use crate::snapshot::take::{found_zones, parse, possible};
 use crate::supply::Supply;
 use kontig_procfs::{VmStat, ZoneInfo};
@@ -29,16 +26,24 @@ pub struct Orders<'a> {
     pub journal: &'a Path,
     /// How long it may take.
     pub time: Duration,
-    /// Somebody wants an end of it.
+    /// Somebody wants it to end.
     pub stop: &'a AtomicBool,
     /// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
     pub writer: &'a dyn Fn(&Path, bool) -> std::io::Result<Child>,
 }
 
-/// How often the free blocks are looked at: some hundred pages are moved meanwhile.
-const INTERVAL: Duration = Duration::from_millis(2);
-/// Passes in a row that move nothing, after which there are no more.
-const IDLE_PASSES: u32 = 8;
+impl Orders<'_> {
+    /// Why a preparation that began then is to end now, if it is.
+    pub(super) fn over(&self, began: Instant) -> Option<Ended> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Some(Ended::Stopped);
+        }
+        (began.elapsed() >= self.time).then_some(Ended::TimeOver)
+    }
+}
+
+/// The exit code of a process that was to write to a file and is not permitted to.
+pub const EXIT_NOT_PERMITTED: i32 = 5;
 
 /// What can be had now, by what anybody may read.
 ///
@@ -61,20 +66,18 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         // Nothing is written, so that anybody may do it. What a killed run left is restored by who may.
         let recovered = restore_left(orders.journal, orders.roots);
         let recovered = recovered.or_else(|e| if e.is_permission() { Ok(Vec::new()) } else { Err(e) })?;
-        return Ok(Receipt { executed: true, recovered, ended: "reached", ..Receipt::planned(plan) });
+        return Ok(Receipt { executed: true, recovered, ended: Ended::Reached, ..Receipt::planned(plan) });
     }
     let began = Instant::now();
     let (mut journal, recovered) = Journal::begin(orders.journal, orders.roots)?;
     let steps = plan.steps.clone();
     let reserves = steps.iter().any(|step| matches!(step, Step::Reserve { .. }));
-    let mut receipt = Receipt { executed: true, recovered, ended: "all steps done", ..Receipt::planned(plan) };
+    let mut receipt = Receipt { executed: true, recovered, ended: Ended::AllStepsDone, ..Receipt::planned(plan) };
     let start = counters(orders.roots);
-    let mut reserved = reserves;
+    let (mut reserved, mut unpermitted) = (reserves, false);
     let hurry = Hurry::up();
     for step in steps {
-        let over = if orders.stop.load(Ordering::Relaxed) { Some("stopped") } else { None };
-        let over = over.or((began.elapsed() >= orders.time).then_some("time over"));
-        if let Some(why) = over {
+        if let Some(why) = orders.over(began) {
             (receipt.ended, reserved) = (why, false);
             break;
         }
@@ -84,28 +87,42 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         }
         let before = counters(orders.roots);
         let at = Instant::now();
-        let (ended_early, failed) = match carry_out(&step, needs, orders, began, &mut journal) {
+        let mut deed = Deed::new(needs, orders, began);
+        let (ended_early, failed) = match deed.carry_out(&step, &mut journal) {
             Ok(early) => (early, None),
-            Err(NotDone(why)) => (false, Some(why)),
+            Err(why) => (false, Some(why)),
         };
+        let cost = before.until(orders.roots, at.elapsed(), deed.cpu_seconds(), step.drops_cache());
+        let (failed, not_permitted) = failed.map_or((None, false), |why| (Some(why.text), why.is_permission));
         reserved &= failed.is_none();
-        receipt.done.push(Done { step, cost: before.until(orders.roots, at.elapsed()), ended_early, failed });
+        receipt.done.push(Done { step, cost, ended_early, failed });
+        if not_permitted {
+            // Nor are the other steps.
+            unpermitted = true;
+            break;
+        }
     }
     drop(hurry);
-    receipt.real = start.until(orders.roots, began.elapsed());
+    let cpu_seconds = receipt.done.iter().filter_map(|done| done.cost.cpu_seconds).reduce(|a, b| a + b);
+    let drops = receipt.done.iter().any(|done| done.step.drops_cache());
+    receipt.real = Some(start.until(orders.roots, began.elapsed(), cpu_seconds, drops));
     let now = supply(orders.roots).map(|supply| supply.obtainable(needs));
-    for (i, after) in receipt.after.iter_mut().enumerate() {
+    let mut after = receipt.before.clone();
+    for (i, after) in after.iter_mut().enumerate() {
         after.blocks = now.as_ref().ok().and_then(|now| now.get(i).copied().flatten());
     }
     let enough = |s: &Supplied| s.blocks.is_some_and(|blocks| blocks >= s.needed);
     // What is in a pool is not free any more.
-    receipt.reached = if reserves { reserved } else { receipt.after.iter().all(enough) };
+    let in_pools = needs.iter().map(|need| reserves && !need.unmovable);
+    let mut each = after.iter().zip(in_pools);
+    receipt.reached = each.all(|(after, in_pool)| if in_pool { reserved } else { enough(after) });
+    receipt.after = Some(after);
     if receipt.reached {
-        receipt.ended = "reached";
-    } else if orders.stop.load(Ordering::Relaxed) {
-        receipt.ended = "stopped";
-    } else if began.elapsed() >= orders.time {
-        receipt.ended = "time over";
+        receipt.ended = Ended::Reached;
+    } else if unpermitted {
+        receipt.ended = Ended::NotPermitted;
+    } else if let Some(why) = orders.over(began) {
+        receipt.ended = why;
     }
     if receipt.reached {
         for done in &receipt.done {
@@ -118,126 +135,42 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
     Ok(receipt)
 }
 
-/// Why a step was not carried out.
-struct NotDone(String);
-
-/// Carries out a step, and says whether it was ended early as the needs were met.
-fn carry_out(
-    step: &Step,
-    needs: &[Need],
-    orders: &Orders,
-    began: Instant,
-    journal: &mut Journal,
-) -> Result<bool, NotDone> {
-    match step {
-        Step::Release { path, limit } => {
-            let change = |limit: &PathBuf| journal.change(limit, release::LEAST).map_err(|e| NotDone(e.to_string()));
-            limit.as_ref().map(change).transpose()?;
-            let stop = || orders.stop.load(Ordering::Relaxed) || began.elapsed() >= orders.time;
-            release::all(orders.roots, path, stop).map_err(|e| NotDone(e.to_string()))?;
-            Ok(is_met(orders.roots, needs))
-        }
-        Step::Compact { path, sync, .. } => compact(path, *sync, needs, orders, began),
-        Step::DropCaches { path } => write_and_watch(path, true, orders, began, || false),
-        Step::Reserve { path, pages } => {
-            let size = |path: &Path| roots::read(path).map_err(|e| NotDone(e.to_string()));
-            let number =
-                |text: String| text.trim().parse::<u64>().map_err(|_| NotDone(format!("'{text}' is no number")));
-            let wanted = number(size(path)?)? + pages;
-            journal.change(path, &wanted.to_string()).map_err(|e| NotDone(e.to_string()))?;
-            let got = number(size(path)?)?;
-            match got >= wanted {
-                true => Ok(false),
-                false => Err(NotDone(format!("the pool has {got} huge pages instead of {wanted}"))),
-            }
-        }
-    }
-}
-
-/// Compacts a node, in as many passes as it takes. A pass ends early at a large dirty folio: what is dirty is written before the
-/// next one, and what somebody writes by then is elsewhere. Passes that move nothing are not repeated for long.
-fn compact(path: &Path, sync: bool, needs: &[Need], orders: &Orders, began: Instant) -> Result<bool, NotDone> {
-    let (mut sync, mut idle) = (sync, 0);
-    while idle < IDLE_PASSES {
-        let before = counters(orders.roots).moved;
-        if write_and_watch(path, sync, orders, began, || is_met(orders.roots, needs))? {
-            return Ok(true);
-        }
-        // The last pages that the pass has freed are with the CPUs. A kernel without the file keeps few there.
-        let _ = release::all(orders.roots, &release::refresh(orders.roots), || false);
-        if is_met(orders.roots, needs) {
-            return Ok(false);
-        }
-        idle = if counters(orders.roots).moved > before { 0 } else { idle + 1 };
-        sync = true;
-    }
-    Ok(false)
-}
-
-/// Has 1 written to a file, and ends that early if it is enough, time is over, or somebody wants an end of it.
-fn write_and_watch(
-    path: &Path,
-    sync: bool,
-    orders: &Orders,
-    began: Instant,
-    enough: impl Fn() -> bool,
-) -> Result<bool, NotDone> {
-    let failed = |e: std::io::Error| NotDone(format!("{}: {e}", path.display()));
-    let mut writer = Running((orders.writer)(path, sync).map_err(failed)?);
-    loop {
-        if let Some(status) = writer.0.try_wait().map_err(failed)? {
-            let why = || NotDone(format!("{}: it could not be written", path.display()));
-            return if status.success() { Ok(false) } else { Err(why()) };
-        }
-        if enough() {
-            return Ok(true);
-        }
-        if orders.stop.load(Ordering::Relaxed) {
-            return Err(NotDone("stopped".into()));
-        }
-        if began.elapsed() >= orders.time {
-            return Err(NotDone("time over".into()));
-        }
-        std::thread::sleep(INTERVAL);
-    }
-}
-
-/// A process that does not outlive this value.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn is_met(roots: &Roots, needs: &[Need]) -> bool {
+pub(super) fn is_met(roots: &Roots, needs: &[Need]) -> bool {
     supply(roots).is_ok_and(|supply| supply.meets(needs))
 }
 
-/// The host's counters at one moment; what cannot be read has not moved.
-struct Counters {
-    moved: u64,
-    not_moved: u64,
-    file_pages: u64,
+/// The host's counters at one moment; `None` is what cannot be read.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) moved: Option<u64>,
+    not_moved: Option<u64>,
+    scanned: Option<u64>,
+    file_pages: Option<u64>,
 }
 
-fn counters(roots: &Roots) -> Counters {
-    let vmstat = parse(roots, "vmstat", VmStat::parse).unwrap_or_default();
-    let get = |name| vmstat.get(name).unwrap_or(0);
-    Counters { moved: get("pgmigrate_success"), not_moved: get("pgmigrate_fail"), file_pages: get("nr_file_pages") }
+pub(super) fn counters(roots: &Roots) -> Counters {
+    let Ok(vmstat) = parse(roots, "vmstat", VmStat::parse) else { return Counters::default() };
+    let scanned = vmstat.get("compact_migrate_scanned").zip(vmstat.get("compact_free_scanned"));
+    Counters {
+        moved: vmstat.get("pgmigrate_success"),
+        not_moved: vmstat.get("pgmigrate_fail"),
+        scanned: scanned.map(|(migrate, free)| migrate.saturating_add(free)),
+        file_pages: vmstat.get("nr_file_pages"),
+    }
 }
 
 impl Counters {
-    fn until(&self, roots: &Roots, took: Duration) -> Cost {
+    fn until(&self, roots: &Roots, took: Duration, cpu_seconds: Option<f64>, drops_cache: bool) -> Cost {
         let now = counters(roots);
+        let grown = |before: Option<u64>, now: Option<u64>| Some(now?.saturating_sub(before?));
+        let cache = self.file_pages.zip(now.file_pages).filter(|_| drops_cache);
         Cost {
             seconds: took.as_secs_f64(),
-            pages_moved: now.moved.saturating_sub(self.moved),
-            pages_not_moved: now.not_moved.saturating_sub(self.not_moved),
-            dropped_bytes: self.file_pages.saturating_sub(now.file_pages) * rustix::param::page_size() as u64,
+            cpu_seconds,
+            pages_moved: grown(self.moved, now.moved),
+            pages_not_moved: grown(self.not_moved, now.not_moved),
+            frames_scanned: grown(self.scanned, now.scanned),
+            cache_bytes: cache.map(|(before, now)| [before, now].map(|n| n * rustix::param::page_size() as u64)),
         }
     }
 }
@@ -250,8 +183,10 @@ pub fn default_journal() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::super::plan::Allowed;
+    use super::super::release;
     use super::*;
     use crate::check::Check;
+    use crate::roots;
     use std::fs;
     use std::process::Command;
 
@@ -303,8 +238,9 @@ mod tests {
         let script = format!("printf '%s' '{WHOLE}' > {}; sleep 60", roots.proc("buddyinfo").display());
         let receipt = run(&roots, &needs, compact(&roots), &script, LONG, false);
         assert!(receipt.reached && receipt.done[0].ended_early, "{receipt:?}");
-        assert_eq!((receipt.before[0].blocks, receipt.after[0].blocks), (Some(0), Some(1)));
-        assert!(receipt.real.seconds < 30.0);
+        let after = receipt.after.expect("it was carried out");
+        assert_eq!((receipt.before[0].blocks, after[0].blocks), (Some(0), Some(1)));
+        assert!(receipt.real.is_some_and(|real| real.seconds < 30.0));
     }
 
     #[test]
@@ -322,12 +258,33 @@ mod tests {
     }
 
     #[test]
+    fn the_time_that_the_compaction_had_a_cpu_is_told_beside_all_that_it_took() {
+        let (_tree, roots, needs) = host();
+        let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exec sleep 60";
+        let real = run(&roots, &needs, compact(&roots), busy, Duration::from_millis(800), false)
+            .real
+            .expect("it was carried out");
+        let cpu = real.cpu_seconds.expect("this kernel says it");
+        assert!(0.0 < cpu && cpu < real.seconds, "{real:?}");
+    }
+
+    #[test]
+    fn a_step_that_is_not_permitted_ends_it_and_is_no_failure_of_the_host() {
+        let (_tree, roots, needs) = host();
+        let steps = [compact(&roots), compact(&roots)].concat();
+        let receipt = run(&roots, &needs, steps, "exit 5", LONG, false);
+        assert_eq!((receipt.reached, receipt.ended, receipt.done.len()), (false, Ended::NotPermitted, 1));
+        let receipt = run(&roots, &needs, compact(&roots), "exit 2", LONG, false);
+        assert_eq!(receipt.ended, Ended::AllStepsDone);
+    }
+
+    #[test]
     fn it_ends_when_the_time_is_over_or_somebody_wants_it_to() {
         let (_tree, roots, needs) = host();
         let receipt = run(&roots, &needs, compact(&roots), "sleep 60", Duration::from_millis(50), false);
-        assert_eq!((receipt.reached, receipt.ended), (false, "time over"));
+        assert_eq!((receipt.reached, receipt.ended), (false, Ended::TimeOver));
         let receipt = run(&roots, &needs, compact(&roots), "sleep 60", LONG, true);
-        assert_eq!((receipt.ended, receipt.done.len()), ("stopped", 0));
+        assert_eq!((receipt.ended, receipt.done.len()), (Ended::Stopped, 0));
     }
 
     #[test]

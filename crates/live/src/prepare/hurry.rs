@@ -1,8 +1,8 @@
 //! Doing it quickly: what others allocate while pages are moved undoes it.
 //!
-//! A page that compaction frees is the first that its CPU hands out again, and a block with one new page in it is none. On a host with
-//! fourteen tasks for two CPUs, 236,000 moved pages made 402 huge pages in 6.4 s; at the highest priority 189,000 made 500 in
-//! 0.7 s. The CPU is not free for others meanwhile, which is what it takes.
+//! A page that compaction frees is the first that its CPU hands out again, and a block with one new page in it is none. So it goes
+//! before everybody else: on Linux 6.18 with seven tasks for each CPU, a block took 380 moved pages then, and 590 otherwise. The
+//! CPU is not free for others meanwhile, which is what it takes.
 
 use rustix::process::{getpriority_process, setpriority_process};
 
@@ -16,7 +16,7 @@ pub struct Hurry {
 }
 
 impl Hurry {
-    /// Goes first from now on, if that is permitted.
+    /// Goes first from now on, if that is permitted; one within another changes nothing.
     pub fn up() -> Hurry {
         let was = getpriority_process(None).ok();
         Hurry { was: was.filter(|_| setpriority_process(None, HIGHEST).is_ok()) }

@@ -71,9 +71,15 @@ impl Journal {
     /// If it cannot be read or written.
     pub fn change(&mut self, path: &Path, to: &str) -> Result<(), NoJournal> {
         let was = roots::read(path).map_err(NoJournal::Unread)?.trim().to_string();
-        self.entry.settings.push(Setting { path: path.into(), was });
+        self.entry.settings.push(Setting { path: path.into(), was: was.clone() });
         self.write()?;
-        fs::write(path, to).map_err(|e| NoJournal::Unwritten(path.into(), e))
+        let Err(e) = fs::write(path, to) else { return Ok(()) };
+        // What was not changed is not to be restored, by who may not write it either.
+        if roots::read(path).is_ok_and(|is| is.trim() == was) {
+            self.entry.settings.pop();
+            self.write()?;
+        }
+        Err(NoJournal::Unwritten(path.into(), e))
     }
 
     /// Keeps what this setting is now: it is not restored any more.
@@ -114,7 +120,10 @@ impl NoJournal {
         match self {
             NoJournal::Busy { .. } => false,
             NoJournal::Unread(e) => e.is_permission(),
-            NoJournal::Unwritten(_, e) => e.kind() == io::ErrorKind::PermissionDenied,
+            // In a container, the host's settings are often mounted so that nobody can write them.
+            NoJournal::Unwritten(_, e) => {
+                matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+            }
         }
     }
 }
@@ -169,6 +178,9 @@ impl std::fmt::Display for NoJournal {
         match self {
             NoJournal::Busy { pid } => write!(f, "process {pid} is preparing this host already: wait for it to end"),
             NoJournal::Unread(e) => write!(f, "{e}"),
+            NoJournal::Unwritten(path, e) if e.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                write!(f, "{}: it is mounted read-only: run this where it can be written", path.display())
+            }
             NoJournal::Unwritten(path, _) if self.is_permission() => {
                 write!(f, "{}: no permission to write it: run this as root", path.display())
             }

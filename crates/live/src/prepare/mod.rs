@@ -1,21 +1,23 @@
 //! Making blocks available: the least harmful step first, no longer than is allowed, and no further than is needed.
 //!
 //! A [`Plan`] says what would be written where, and acts on nothing. Carried out ([`execute`]), it compacts node by node
-//! and stops a node's compaction as soon as the blocks are there, when the time is over, or when somebody wants an end of it.
+//! and stops a node's compaction as soon as the blocks are there, when the time is over, or when it is stopped.
 //! Clean cache is dropped only with permission, and only if compaction alone does not reach the needs. Every setting that is
 //! changed is in a journal first ([`journal`]), and is restored: at the end, on an interrupt, and after a kill when it is run
 //! the next time. A [`Receipt`] says what was, what was done, what it cost and what is.
 
+mod deed;
 pub mod execute;
 pub mod got;
-mod hurry;
+pub mod guard;
+pub mod hurry;
 pub mod journal;
 mod plan;
 mod receipt;
 pub mod release;
 
 pub use plan::{Allowed, Plan, Step};
-pub use receipt::{Cost, Done, Receipt, SCHEMA, Supplied};
+pub use receipt::{Cost, Done, Ended, Foretold, Receipt, SCHEMA, Supplied};
 
 /// Has this process killed when the thread that has started it ends, however that comes.
 pub fn end_with_parent() {

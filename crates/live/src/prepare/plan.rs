@@ -93,7 +93,8 @@ impl Plan {
             Verdict::Unknown => lacks = Some("it cannot be told on this host"),
         }
         if allowed.reserve && lacks.is_none() {
-            steps.extend(needs.iter().map(|need| reservation(roots, need, page_size)));
+            // Drivers take what they need from the free lists.
+            steps.extend(needs.iter().filter(|need| !need.unmovable).map(|need| reservation(roots, need, page_size)));
         }
         Plan { check, steps, lacks }
     }
@@ -116,6 +117,11 @@ fn reservation(roots: &Roots, need: &Need, page_size: u64) -> Step {
 }
 
 impl Step {
+    /// Whether clean pages of files go with it: the kernel drops those in the ranges that it empties for gigabytes.
+    pub fn drops_cache(&self) -> bool {
+        matches!(self, Step::DropCaches { .. } | Step::Reserve { .. })
+    }
+
     /// In words.
     pub fn words(&self) -> String {
         match self {

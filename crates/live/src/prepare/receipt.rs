@@ -3,7 +3,7 @@
 use super::got::Got;
 use super::journal::Setting;
 use super::plan::{Plan, Step};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Schema of a receipt.
 pub const SCHEMA: &str = "kontig.prepare/1";
@@ -19,17 +19,34 @@ pub struct Supplied {
     pub blocks: Option<u64>,
 }
 
-/// What something took.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+/// What is foretold that it takes.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Foretold {
+    /// Seconds, on a CPU of its own.
+    pub seconds: f64,
+    /// Pages that are moved.
+    pub pages_moved: u64,
+    /// Frames that compaction's two scanners look at.
+    pub frames_scanned: u64,
+    /// Bytes of clean cache that are dropped.
+    pub dropped_bytes: u64,
+}
+
+/// What something took. What the kernel counts, it counts of everybody; `None` is what it does not.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Seconds.
     pub seconds: f64,
-    /// Pages moved: `pgmigrate_success`, which counts everybody's moves.
-    pub pages_moved: u64,
-    /// Moves that failed: `pgmigrate_fail`.
-    pub pages_not_moved: u64,
-    /// Bytes of page cache that went.
-    pub dropped_bytes: u64,
+    /// Seconds of a CPU for the processes that write: the compaction, without what others had of the CPU meanwhile.
+    pub cpu_seconds: Option<f64>,
+    /// Pages moved (`pgmigrate_success`).
+    pub pages_moved: Option<u64>,
+    /// Moves that failed (`pgmigrate_fail`).
+    pub pages_not_moved: Option<u64>,
+    /// Frames that compaction's two scanners looked at (`compact_migrate_scanned`, `compact_free_scanned`).
+    pub frames_scanned: Option<u64>,
+    /// Bytes of page cache before and afterwards, where something of it was dropped.
+    pub cache_bytes: Option<[u64; 2]>,
 }
 
 /// A step that was carried out.
@@ -46,6 +63,44 @@ pub struct Done {
     pub failed: Option<String>,
 }
 
+/// Why a preparation ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(into = "&'static str")]
+pub enum Ended {
+    /// The needs are met.
+    Reached,
+    /// Its time was over.
+    TimeOver,
+    /// Somebody stopped it.
+    Stopped,
+    /// A step was not permitted.
+    NotPermitted,
+    /// All steps were done.
+    AllStepsDone,
+    /// It was not carried out.
+    OnlyPlanned,
+}
+
+impl Ended {
+    /// In words, as the receipt has it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Ended::Reached => "reached",
+            Ended::TimeOver => "time over",
+            Ended::Stopped => "stopped",
+            Ended::NotPermitted => "not permitted",
+            Ended::AllStepsDone => "all steps done",
+            Ended::OnlyPlanned => "only planned",
+        }
+    }
+}
+
+impl From<Ended> for &'static str {
+    fn from(ended: Ended) -> &'static str {
+        ended.words()
+    }
+}
+
 /// Everything about one preparation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Receipt {
@@ -59,16 +114,16 @@ pub struct Receipt {
     pub before: Vec<Supplied>,
     /// What was done, in order.
     pub done: Vec<Done>,
-    /// What was there afterwards.
-    pub after: Vec<Supplied>,
+    /// What was there afterwards; `None` where nothing was done.
+    pub after: Option<Vec<Supplied>>,
     /// Whether the needs are met.
     pub reached: bool,
-    /// Why it ended: `reached`, `time over`, `stopped`, `all steps done`, `only planned`.
-    pub ended: &'static str,
+    /// Why it ended.
+    pub ended: Ended,
     /// What was predicted.
-    pub predicted: Option<Cost>,
-    /// What it took.
-    pub real: Cost,
+    pub predicted: Option<Foretold>,
+    /// What it took; `None` where nothing was done.
+    pub real: Option<Cost>,
     /// What the command got that was run then, once it is over.
     pub got: Option<Got>,
     /// Settings that were restored at the end.
@@ -86,23 +141,23 @@ impl Receipt {
             blocks: asked.now,
         };
         let before: Vec<Supplied> = plan.check.needs.iter().map(of).collect();
-        let predicted = plan.check.prediction.as_ref().map(|p| Cost {
+        let predicted = plan.check.prediction.as_ref().map(|p| Foretold {
             seconds: p.seconds,
             pages_moved: p.pages_moved,
-            pages_not_moved: 0,
+            frames_scanned: p.frames_scanned,
             dropped_bytes: p.dropped_bytes,
         });
         let met = plan.check.verdict == crate::check::Verdict::Met;
         Receipt {
             schema: SCHEMA,
             executed: false,
-            after: before.clone(),
+            after: None,
             before,
             done: Vec::new(),
             reached: met,
-            ended: "only planned",
+            ended: Ended::OnlyPlanned,
             predicted,
-            real: Cost::default(),
+            real: None,
             got: None,
             restored: Vec::new(),
             recovered: Vec::new(),

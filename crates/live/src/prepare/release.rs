@@ -1,8 +1,7 @@
 //! What CPUs keep on lists of their own, given back to the free lists.
 //!
 //! From Linux 6.7 on such a list may hold a sixteenth of a zone and more, in single pages: after somebody has freed a lot of memory,
-//! hundreds of MiB lie there. No free block forms around them, and what compaction frees goes to them as well: on 6.18 a whole pass
-//! over 43,000 pages left a hundred pageblocks of which nothing was in use and none was a free block. So their limit
+//! hundreds of MiB lie there. No free block forms around them, and what compaction frees goes to them as well. So their limit
 //! (`vm.percpu_pagelist_high_fraction`) is set to the least there is while pages are moved; and since a list that nothing is freed to
 //! shrinks only once a second, by an eighth or 2,016 pages, `vm.stat_refresh` is read, which has every CPU do that second's work at
 //! once.

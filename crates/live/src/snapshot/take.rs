@@ -2,7 +2,7 @@
 
 use super::{FoundZone, Frame, Host, Snapshot, infer};
 use crate::error::ReadError;
-use crate::frame::{State, is_tail};
+use crate::frame::{Heads, State};
 use crate::host::buddyinfo;
 use crate::iomem::IoMem;
 use crate::page_words::PageWords;
@@ -96,20 +96,11 @@ fn read_frames(roots: &Roots, nr_frames: u64) -> Result<Vec<Frame>, ReadError> {
     let path = roots.proc("kpageflags");
     let mut words = PageWords::open(&path)?;
     let mut frames = Vec::with_capacity(nr_frames as usize);
-    let mut head = None;
+    let mut heads = Heads::default();
     words.read(0, nr_frames, |_, words| {
         for &flags in words {
-            let own = State::of(flags);
-            let frame = match head {
-                Some(state) if is_tail(flags) => Frame::tail(state),
-                _ if is_tail(flags) => Frame::head(own),
-                _ => {
-                    // What has no tail is a head of nothing; a free frame's tails are inferred.
-                    head = (own != State::Free && own != State::Unknown).then_some(own);
-                    Frame::head(own)
-                }
-            };
-            frames.push(frame);
+            let (state, continues) = heads.next(flags);
+            frames.push(if continues { Frame::tail(state) } else { Frame::head(state) });
         }
     })?;
     if frames.is_empty() {

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test file is a program of its own and uses a part
 
 use kontig_live::Roots;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -24,9 +25,35 @@ impl Tree {
         let roots = Roots { procfs: dir.path().join("proc"), sysfs: dir.path().join("sys") };
         let tree = Tree { dir, roots };
         for (path, text) in texts.split("=== /").filter_map(|part| part.split_once('\n')) {
-            tree.write(&path.replace("proc/self/", "proc/4242/"), text);
+            let path = path.replace("proc/self/", "proc/4242/");
+            match path.contains("kpage") || path.ends_with("pagemap") {
+                true => tree.write_words(&path, text),
+                false => tree.write(&path, text),
+            }
         }
         tree
+    }
+
+    /// A small host of this kernel, recorded with what a look at every frame takes.
+    pub fn with_frames(kernel: &str) -> Tree {
+        Tree::of(&format!("frames-{kernel}"))
+    }
+
+    /// Writes words that are recorded as `COUNT WORD`, a run a line, and `@INDEX` where those of a later page follow.
+    fn write_words(&self, path: &str, text: &str) {
+        let path = self.dir.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        let mut file = std::fs::File::create(&path).expect("made");
+        for line in text.lines() {
+            if let Some(index) = line.strip_prefix('@') {
+                let index: u64 = index.parse().expect("an index");
+                file.seek(SeekFrom::Start(index * 8)).expect("sought");
+                continue;
+            }
+            let (count, word) = line.split_once(' ').expect("a run");
+            let word = u64::from_str_radix(word, 16).expect("a word").to_ne_bytes();
+            file.write_all(&word.repeat(count.parse().expect("a count"))).expect("written");
+        }
     }
 
     /// Replaces a file, as `proc/buddyinfo`.

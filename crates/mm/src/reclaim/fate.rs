@@ -248,13 +248,15 @@ impl Memory {
         if !flags.has(PageFlags::FILE) || page.anon {
             return;
         }
-        if page.dirty || page.writeback {
+        // The file system is asked for its blocks, whatever is said of the page (`folio_check_dirty_writeback`).
+        let dirty = page.dirty && !page.blocks_written;
+        if dirty || page.writeback {
             stat.dirty += pages;
         }
-        if page.dirty && !page.writeback {
+        if dirty && !page.writeback {
             stat.unqueued_dirty += pages;
         }
-        let waits = page.dirty || page.writeback;
+        let waits = dirty || page.writeback;
         if waits && queue_full || page.writeback && flags.has(PageFlags::RECLAIM) {
             stat.congested += pages;
         }

@@ -20,7 +20,8 @@ variants! {
         /// A device whose queue is full, after each cluster, if the zone's pages wait for one: 100 ms at most.
         #[since("up to 4.16")]
         Congestion,
-        /// Progress of reclaim, once a node has been gone through: a tick, or 100 ms.
+        /// Progress of reclaim, once a node has been gone through: a tick, or 100 ms. So it is from 5.16 on; kernels from 4.17 to 5.15, which wait for
+        /// congestion once a node, are taken to do the same.
         #[since("4.17")]
         Progress,
     }

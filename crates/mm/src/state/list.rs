@@ -321,16 +321,20 @@ impl List {
 
     /// Closes all holes, and shrinks a ring that is too large. A block that moves is told its new place.
     pub(super) fn pack(&mut self, mut moved: impl FnMut(Pfn, Place)) {
-        let (base, mut end) = (self.base, self.base);
-        for place in (0..self.used).map(|i| base.wrapping_add(i)) {
-            let slot = self.slot(place);
+        let slots = self.ring.len();
+        let after = |index: usize| if index + 1 == slots { 0 } else { index + 1 };
+        let (mut from, mut to) = (self.head as usize, self.head as usize);
+        let mut end = self.base;
+        for _ in 0..self.used {
+            let slot = self.ring[from];
             if slot < HOLES {
-                if place != end {
-                    self.set_slot(end, slot);
+                if from != to {
+                    self.ring[to] = slot;
                     moved(Pfn::new(slot), Place(end));
                 }
-                end = end.wrapping_add(1);
+                (to, end) = (after(to), end.wrapping_add(1));
             }
+            from = after(from);
         }
         self.used -= self.holes;
         self.holes = 0;

@@ -279,8 +279,9 @@ impl Owner for Tenant {
 
     fn removed(&mut self, pfn: Pfn, owner: u32, shadow: Option<Shadow>) {
         let page = *self.page(pfn, owner);
-        let PageState { locked, unevictable, mapped, dirty, writeback, anon, swap_cache, private, pinned, held } =
-            page.state;
+        let PageState {
+            locked, unevictable, mapped, dirty, writeback, anon, swap_cache, private, pinned, held, ..
+        } = page.state;
         let stays = locked || unevictable || mapped || dirty || writeback || private || pinned || held;
         assert!(!stays, "{page:?} is reclaimed");
         assert!(!anon || swap_cache || shadow.is_none(), "{page:?} is reclaimed and was not written anywhere");

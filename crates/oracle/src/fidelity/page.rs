@@ -243,8 +243,18 @@ fn conclude(evidence: &Evidence, recordings: Vec<Replayed>) -> Page {
     let rows = evidence.mechanisms.mechanism.iter().map(row).collect();
     let unnoticed = evidence.mistakes.iter().filter(|m| evidence.noticed(m.name.as_ref()).is_empty());
     let unnoticed = unnoticed.map(|m| (m.name.as_ref().clone(), m.mechanism.clone().unwrap_or_default())).collect();
-    let (mistakes, limits) = (evidence.mistakes.len(), evidence.mechanisms.limit.clone());
+    let mistakes = evidence.mistakes.len();
+    let limits = std::iter::once(not_recorded()).chain(evidence.mechanisms.limit.iter().cloned()).collect();
     Page { kernels, rows, recordings, carried: None, differing: Vec::new(), limits, mistakes, unnoticed }
+}
+
+/// The profiles of kernels that nobody has recorded.
+fn not_recorded() -> Limit {
+    let names: Vec<String> = kontig_profiles::all().filter(|p| !p.recorded).map(|p| p.name).collect();
+    Limit {
+        what: format!("Linux {}", names.join(", ")),
+        why: "rules followed from sources and descriptions alone; these kernels are packaged no more, and were not recorded".into(),
+    }
 }
 
 /// The series recorded, oldest first, each with the version its recordings name.

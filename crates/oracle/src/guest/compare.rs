@@ -3,7 +3,7 @@
 //! Events (`pgscan_kswapd`) are counted from the first phase to the last. Levels (`nr_inactive_file`) are averaged over the
 //! phases' ends, the first aside, where nothing has happened yet. What nobody has counted is no zero: the row says who has not.
 
-use super::{EXTFRAG, State};
+use super::{DAEMONS, EXTFRAG, State};
 
 /// A counter agrees if the laboratory's mean is within this share of the kernel's.
 pub const TOLERANCE: f64 = 0.15;
@@ -102,18 +102,23 @@ pub fn rows(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
     wanted.filter_map(row).filter(|row| row.kernel.most > 0.0 || row.lab.is_some_and(|lab| lab.most > 0.0)).collect()
 }
 
-/// How long each phase took, in ns, without the first, where counting begins. No more is known of time: it is not judged.
+/// How long each phase took, in ns, without the first, where counting begins, and how long daemons were on the CPU meanwhile. No
+/// more is known of time: it is not judged.
 pub fn times(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
     let phases = kernel.first().map_or(1, |run| run.len());
     let took = |runs: &[&[State]], i: usize| {
         let values = runs.iter().map(|run| Some(run.get(i)?.took_ns as f64)).collect::<Option<Vec<f64>>>()?;
         Spread::over(&values)
     };
-    let row = |i: usize| {
-        let (kernel_took, lab) = (took(kernel, i)?, took(lab, i));
-        Some(Row { counter: kernel[0][i].phase.clone(), kernel: kernel_took, lab, at_first: None })
+    let phase = |i: usize| {
+        let counter = format!("phase {}", kernel[0][i].phase);
+        Some(Row { counter, kernel: took(kernel, i)?, lab: took(lab, i), at_first: None })
     };
-    (1..phases).filter_map(row).collect()
+    let daemon = |name: &str| {
+        let counter = name.trim_end_matches("_ns").into();
+        Some(Row { counter, kernel: Spread::of(kernel, name)?, lab: Spread::of(lab, name), at_first: None })
+    };
+    (1..phases).filter_map(phase).chain(DAEMONS.into_iter().filter_map(daemon)).collect()
 }
 
 impl Spread {
@@ -124,7 +129,7 @@ impl Spread {
     }
 
     /// None over nothing.
-    fn over(values: &[f64]) -> Option<Spread> {
+    pub(super) fn over(values: &[f64]) -> Option<Spread> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let least = values.iter().copied().reduce(f64::min)?;
         Some(Spread { mean, least, most: values.iter().copied().reduce(f64::max)? })

@@ -273,9 +273,10 @@ fn costs(random: &mut SplitMix64) -> Vec<Step> {
     steps
 }
 
-/// 2 GiB, of which a heap has a quarter, that is used all the time.
+/// 2 GiB, of which a heap has five eighths, that is used all the time: so much that 7.2 with `vm.defrag_mode` 0 no longer has a
+/// huge page for each that is asked for.
 const BURSTS_MEMORY_PAGES: u32 = 2048 << 8;
-const BURSTS_HEAP_PAGES: u32 = BURSTS_MEMORY_PAGES / 4;
+const BURSTS_HEAP_PAGES: u32 = BURSTS_MEMORY_PAGES / 8 * 5;
 const BURSTS_ROUNDS: u32 = 24;
 /// 128 huge pages in each round.
 const BURST_PAGES: u32 = 128 << 9;

@@ -49,57 +49,97 @@ pub(super) fn write(out: &mut String, e: &ExperimentResult) {
     out.push_str("</ul></div>");
 }
 
-/// The plot's size and its margin, in its own units.
+/// The plot's size and its margins, in its own units.
 const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 220.0;
+const HEIGHT: f64 = 240.0;
+const LEFT: f64 = 70.0;
 const MARGIN: f64 = 30.0;
 
 /// Each series as two lines, in shares of the mean of its first third: published dashed, measured solid. Shares, because builds of another length have other
 /// counts.
 fn plot(out: &mut String, e: &ExperimentResult) {
+    let lines = e.ageing.iter().flat_map(|series| {
+        let published = shares(series.published.iter().copied().map(Some));
+        [
+            (series.variant, "6 4", "published", published),
+            (series.variant, "none", "measured", shares(series.measured.iter().copied())),
+        ]
+    });
+    let lines: Vec<_> = lines.collect();
+    let values = || lines.iter().flat_map(|line| &line.3).flatten();
+    let (top, rounds) =
+        (values().copied().fold(1.0, f64::max), lines.iter().map(|line| line.3.len()).max().unwrap_or(0));
+    let plane = Plane { top: (top * 4.0).ceil() / 4.0, rounds };
     let _ = write!(
         out,
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" style=\"max-width:{WIDTH}px\"><title>Round by round, each line in shares of its own first third</title>"
+        "<p class=\"hint\">Each round over the mean of the first third of its own line: dashed as published, solid as measured.</p>\
+         <svg class=\"rounds\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" style=\"max-width:{WIDTH}px\"><title>Round by round, each line in shares of its own first third</title>"
     );
-    let _ = write!(
-        out,
-        "<path d=\"M{MARGIN} {MARGIN}V{0}H{1}\" fill=\"none\" stroke=\"currentColor\" opacity=\"0.4\"/>",
-        HEIGHT - MARGIN,
-        WIDTH - MARGIN
-    );
-    for (i, series) in e.ageing.iter().enumerate() {
-        let hue = 210 + 150 * i;
-        let name = escape(e.variants.get(series.variant).map_or("", String::as_str));
-        let published: Vec<Option<f64>> = series.published.iter().copied().map(Some).collect();
-        for (values, dashes, what) in [(&published, "6 4", "published"), (&series.measured, "none", "measured")] {
-            let _ = write!(
-                out,
-                "<path d=\"{}\" fill=\"none\" stroke=\"hsl({hue} 70% 45%)\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"><title>{name}, {what}</title></path>",
-                line_through(values)
-            );
-        }
+    for quarter in (0..).map(|n| f64::from(n) / 4.0).take_while(|share| *share <= plane.top) {
+        let (y, right) = (plane.y(quarter), WIDTH - MARGIN);
         let _ = write!(
             out,
-            "<text x=\"{MARGIN}\" y=\"{}\" font-size=\"11\" fill=\"hsl({hue} 70% 45%)\">{}, {name}: dashed as published, solid as measured, of the mean of the first third</text>",
-            12 + 13 * i,
-            escape(&series.name)
+            "<path d=\"M{LEFT} {y:.1}H{right}\" stroke=\"currentColor\" opacity=\"0.15\"/>\
+             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{:.0} %</text>",
+            LEFT - 8.0,
+            y + 4.0,
+            quarter * 100.0
+        );
+    }
+    for round in 0..rounds {
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            plane.x(round),
+            HEIGHT - MARGIN + 18.0,
+            round + 1
+        );
+    }
+    for (variant, dashes, what, values) in &lines {
+        let name = escape(e.variants.get(*variant).map_or("", String::as_str));
+        let _ = write!(
+            out,
+            "<path d=\"{}\" fill=\"none\" stroke=\"var(--v{})\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"><title>{name}, {what}</title></path>",
+            plane.line_through(values),
+            (*variant).min(4)
         );
     }
     out.push_str("</svg>");
 }
 
-/// A line through the rounds' values over the mean of their first third, from 0 at the bottom to twice that mean.
-fn line_through(values: &[Option<f64>]) -> String {
+/// Values over the mean of their first third; no value where that mean is nothing.
+fn shares(values: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
+    let values: Vec<Option<f64>> = values.collect();
     let third: Vec<f64> = values.iter().take(values.len().div_ceil(3)).filter_map(|value| *value).collect();
     let mean = third.iter().sum::<f64>() / third.len().max(1) as f64;
-    let step = (WIDTH - 2.0 * MARGIN) / (values.len().max(2) - 1) as f64;
-    let mut path = String::new();
-    for (round, value) in values.iter().enumerate().filter_map(|(round, value)| Some((round, (*value)?))) {
-        let share = if mean > 0.0 { (value / mean).min(2.0) } else { 0.0 };
-        let (x, y) = (MARGIN + step * round as f64, HEIGHT - MARGIN - share / 2.0 * (HEIGHT - 2.0 * MARGIN));
-        let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { 'M' } else { 'L' });
+    values.into_iter().map(|value| value.filter(|_| mean > 0.0).map(|value| value / mean)).collect()
+}
+
+/// Where a round and a share lie on the plot.
+struct Plane {
+    /// The share at the upper edge; 0 is at the lower.
+    top: f64,
+    rounds: usize,
+}
+
+impl Plane {
+    fn x(&self, round: usize) -> f64 {
+        LEFT + (WIDTH - LEFT - MARGIN) / (self.rounds.max(2) - 1) as f64 * round as f64
     }
-    path
+
+    fn y(&self, share: f64) -> f64 {
+        HEIGHT - MARGIN - share / self.top * (HEIGHT - 2.0 * MARGIN)
+    }
+
+    /// A line through the rounds that have a value.
+    fn line_through(&self, shares: &[Option<f64>]) -> String {
+        let mut path = String::new();
+        for (round, share) in shares.iter().enumerate().filter_map(|(round, share)| Some((round, (*share)?))) {
+            let _ =
+                write!(path, "{}{:.1} {:.1}", if path.is_empty() { 'M' } else { 'L' }, self.x(round), self.y(share));
+        }
+        path
+    }
 }
 
 #[cfg(test)]
@@ -107,9 +147,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_goes_from_the_mean_of_its_first_third_in_the_middle_and_leaves_out_what_is_missing() {
-        let line = line_through(&[Some(10.0), None, Some(20.0), Some(5.0)]);
-        assert_eq!(line, "M30.0 110.0L416.7 30.0L610.0 150.0");
-        assert_eq!(line_through(&[]), "");
+    fn values_become_shares_of_the_mean_of_their_first_third_and_what_is_missing_stays_missing() {
+        assert_eq!(
+            shares([Some(10.0), None, Some(20.0), Some(5.0)].into_iter()),
+            [Some(1.0), None, Some(2.0), Some(0.5)]
+        );
+        assert_eq!(
+            shares([Some(0.0), Some(3.0), Some(1.0)].into_iter()),
+            [None; 3],
+            "nothing is no measure of anything"
+        );
+    }
+
+    #[test]
+    fn a_line_leaves_out_rounds_without_a_value_and_fits_between_the_axes() {
+        let plane = Plane { top: 2.0, rounds: 4 };
+        assert_eq!(plane.line_through(&[Some(1.0), None, Some(2.0), Some(0.0)]), "M70.0 120.0L430.0 30.0L610.0 210.0");
+        assert_eq!(plane.line_through(&[]), "");
     }
 }

@@ -50,7 +50,7 @@ pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: 
 
 /// A figure of one repetition.
 pub fn once(value: f64) -> Measured {
-    Measured { value, low: value, high: value, repetitions: 1, samples: None, samples_needed: None }
+    Measured { value, low: value, high: value, repetitions: 1, lacking: 0, samples: None, samples_needed: None }
 }
 
 /// A table with every verdict in it.
@@ -80,7 +80,7 @@ pub fn table() -> ExperimentResult {
         repetitions: 1,
         rounds: 1,
         variants: VARIANTS.map(String::from).to_vec(),
-        score: Score::of(&rows),
+        score: Score::of(&rows, &[]),
         rows,
         ageing: vec![],
         remarks: vec![],
@@ -333,7 +333,7 @@ pub fn ageing() -> ExperimentResult {
         case: "box-2g".into(),
         rounds: 6,
         variants: vec!["vanilla".into(), "async".into(), "async, wmarks".into()],
-        score: Score::of(&rows),
+        score: Score::of(&rows, &[]),
         rows,
         ageing: [
             series(0, [61.0, 56.0, 57.0, 50.0, 34.0, 33.0], [60.0, 50.0, 50.0, 40.0, 30.0, 32.0]),

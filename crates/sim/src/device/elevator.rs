@@ -156,7 +156,11 @@ impl Elevator {
 
     fn take(&mut self, way: usize, at: usize) -> RequestId {
         let id = self.sorted[way].remove(at);
-        self.queued[way].retain(|queued| *queued != id);
+        let sequence = |id: RequestId| self.requests[id as usize].sequence;
+        // They are in the order they came.
+        let in_queue = self.queued[way].partition_point(|queued| sequence(*queued) < sequence(id));
+        let queued = self.queued[way].remove(in_queue);
+        debug_assert_eq!(queued, Some(id));
         let request = &self.requests[id as usize];
         self.after = request.first + request.blocks;
         self.of_batch += 1;

@@ -34,7 +34,7 @@ impl Limits {
     /// For what could be dirty now.
     pub(crate) fn now(m: &Memory) -> Limits {
         let reserved = |zone: &kontig_mm::Zone| {
-            let kept = zone.lowmem_reserve.iter().copied().max().unwrap_or(0) + zone.wmark(Wmark::High);
+            let kept = zone.lowmem_reserve.iter().copied().max().unwrap_or(0) + zone.watermarks.get(Wmark::High);
             kept.min(zone.managed)
         };
         let free: u64 = m.zones().iter().map(|zone| zone.nr_free_pages()).sum();
@@ -203,6 +203,8 @@ pub(crate) struct Balance {
     pub(crate) background: bool,
     /// Wait for so long, ns; 0 if not at all.
     pub(crate) pause: u64,
+    /// Then look again before anything more is written: there is no room at all.
+    pub(crate) again: bool,
 }
 
 impl Files {
@@ -210,7 +212,7 @@ impl Files {
     pub(crate) fn balance_dirty(&mut self, m: &Memory, disk: u8, process: u32, now: u64) -> Balance {
         let limits = Limits::now(m);
         let dirty = self.counts.dirty + self.counts.writeback;
-        let mut balance = Balance { background: self.counts.dirty > limits.background, pause: 0 };
+        let mut balance = Balance { background: self.counts.dirty > limits.background, pause: 0, again: false };
         let average_of_all: u64 = self.writing.iter().map(|w| w.bandwidth.average).sum();
         let dirtier = &mut self.dirtiers[process as usize];
         let bandwidth = &mut self.writing[usize::from(disk)].bandwidth;
@@ -243,10 +245,16 @@ impl Files {
             }
             return balance;
         }
-        balance.pause = (pause as u64).min(most);
-        *dirtier = Dirtier { dirtied: 0, looks_after, paid_until: now + balance.pause };
+        let (pause, owed) = waited_and_owed(pause as u64, most);
+        (balance.pause, balance.again) = (pause, rate == 0);
+        *dirtier = Dirtier { dirtied: 0, looks_after, paid_until: now + owed + balance.pause };
         balance
     }
+}
+
+/// How much of a pause is made at once, and how much of it the writer still owes then: as much as the longest pause, at most.
+fn waited_and_owed(pause: u64, most: u64) -> (u64, u64) {
+    (pause.min(most), pause.saturating_sub(most).min(most))
 }
 
 /// The shortest pause worth making, and after how many pages a writer looks again (`wb_min_pause`).
@@ -297,6 +305,13 @@ mod tests {
             b.update(second * SECOND, 1750, LIMITS, ONE);
         }
         assert!((9_900..10_200).contains(&b.average), "{b:?}");
+    }
+
+    #[test]
+    fn what_is_longer_than_the_longest_pause_is_owed_up_to_another() {
+        assert_eq!(waited_and_owed(5, 10), (5, 0));
+        assert_eq!(waited_and_owed(13, 10), (10, 3));
+        assert_eq!(waited_and_owed(99, 10), (10, 10));
     }
 
     #[test]

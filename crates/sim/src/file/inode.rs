@@ -29,6 +29,9 @@ pub(crate) struct Inode {
     pub(crate) dirty: u32,
     pub(crate) dirty_since: u64,
     pub(crate) written_to: u32,
+    /// Whether the blocks of all its dirty pages have been written one by one, as a file system does with those of its metadata
+    /// that somebody waits for: the pages stay dirty.
+    pub(crate) blocks_written: bool,
     /// The objects it has in memory while it is known there.
     inode: Option<Object>,
     dentry: Option<Object>,
@@ -106,6 +109,7 @@ impl Files {
             dirty: 0,
             dirty_since: 0,
             written_to: 0,
+            blocks_written: false,
             inode: None,
             dentry: None,
             opens: 0,

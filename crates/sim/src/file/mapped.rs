@@ -39,11 +39,16 @@ impl Pages {
     }
 
     /// What reclaim finds in a page of a file.
-    pub(crate) fn file_state(&self, pfn: Pfn) -> PageState {
+    pub(crate) fn file_state(&mut self, pfn: Pfn, number: u32) -> PageState {
         let flags = self.frames.flags(pfn);
+        let blocks_written = flags.any(Flags::DIRTY) && {
+            let files = self.files();
+            files.inodes[files.place(number).0].blocks_written
+        };
         PageState {
             locked: flags.any(Flags::LOCKED),
             dirty: flags.any(Flags::DIRTY),
+            blocks_written,
             writeback: flags.any(Flags::WRITEBACK),
             private: flags.any(Flags::PRIVATE),
             mapped: self.mapcounts.is_mapped(pfn),

@@ -47,6 +47,7 @@ use slab::Object;
 use space::Space;
 use std::collections::BTreeMap;
 use tree::Nodes;
+pub(crate) use tree::Tag;
 use xfs::Xfs;
 
 /// All files of a machine, and their pages in memory.

@@ -5,9 +5,10 @@
 //! from it the node is found, and from there the file and the index. Nodes that hold nothing but shadows are listed, the
 //! oldest first: they can be freed ([`super::shrink`]).
 //!
-//! Each node also says which of its pages are dirty and which are being written, so that nobody looks at all pages of a
-//! file to find these (the marks of the kernel's XArray).
+//! Each node also says which of its pages are dirty and which are being written, and each tree which of its nodes have any, so that nobody
+//! looks at all pages or nodes of a file to find these (the marks of the kernel's XArray).
 
+use super::Files;
 use super::slab::Object;
 use crate::entry::Entry;
 use crate::order::Order;
@@ -20,6 +21,14 @@ const NIL: u32 = u32::MAX;
 /// Nodes are kept in pieces, which never move.
 const PIECE: usize = 1024;
 
+/// What is known of a page beside where it is.
+#[derive(Clone, Copy)]
+pub(crate) enum Tag {
+    Dirty,
+    /// It is being written.
+    Writeback,
+}
+
 /// A node.
 #[derive(Clone)]
 pub(crate) struct Node {
@@ -30,8 +39,8 @@ pub(crate) struct Node {
     /// Entries that are a page, and that are a shadow.
     pages: u8,
     shadows: u8,
-    pub(crate) dirty: u64,
-    pub(crate) writeback: u64,
+    /// A bit a page, of each [`Tag`].
+    tagged: [u64; 2],
     object: Option<Object>,
 }
 
@@ -45,14 +54,18 @@ impl Node {
         entries: [Entry::EMPTY; PAGES as usize],
         pages: 0,
         shadows: 0,
-        dirty: 0,
-        writeback: 0,
+        tagged: [0; 2],
         object: None,
     };
 
     /// Its pages and shadows.
     pub(crate) fn entries(&self) -> &[Entry; PAGES as usize] {
         &self.entries
+    }
+
+    /// Whether any of its pages is dirty or being written.
+    fn is_tagged(&self) -> bool {
+        self.tagged != [0; 2]
     }
 
     /// Whether it has neither a page nor a shadow.
@@ -88,7 +101,7 @@ impl Nodes {
 
     /// The node goes, which has nothing any more; its object.
     pub(crate) fn remove(&mut self, number: NodeNumber) -> Option<Object> {
-        debug_assert!(self.node(number).is_empty() && self.node(number).dirty | self.node(number).writeback == 0);
+        debug_assert!(self.node(number).is_empty() && !self.node(number).is_tagged());
         self.with_shadows_only.remove(number);
         self.unused.push(number);
         let node = self.node_mut(number);
@@ -138,6 +151,14 @@ impl Nodes {
         before
     }
 
+    /// The page at a place of a node is or is no longer dirty, or being written; whether the node has any such page.
+    fn tag(&mut self, number: NodeNumber, place: u32, tag: Tag, on: bool) -> bool {
+        let pages = &mut self.node_mut(number).tagged[tag as usize];
+        let bit = 1u64 << place;
+        *pages = if on { *pages | bit } else { *pages & !bit };
+        *pages != 0
+    }
+
     /// Nodes with nothing but shadows, the one that has been so for longest first.
     pub(crate) fn with_shadows_only(&self) -> &Order {
         &self.with_shadows_only
@@ -151,6 +172,8 @@ pub(crate) struct Tree {
     leaves: Vec<u32>,
     /// Of each level above the leaves, for each 64 nodes below: how many there are, and the object.
     above: Vec<Vec<Option<(u8, Object)>>>,
+    /// Of each tag a bit a leaf: whether it has such pages.
+    tagged: [Vec<u64>; 2],
 }
 
 /// Objects a tree may need at once: the levels of 2³² pages, less the leaf.
@@ -175,6 +198,32 @@ impl Tree {
     /// The nodes that are there.
     pub(crate) fn leaves(&self) -> impl Iterator<Item = NodeNumber> {
         self.leaves.iter().copied().filter(|number| *number != NIL)
+    }
+
+    /// The nodes with pages of this tag, from the one for `index` on.
+    fn tagged_from(&self, index: u32, tag: Tag) -> impl Iterator<Item = NodeNumber> {
+        let (first, words) = ((index / PAGES) as usize, &self.tagged[tag as usize]);
+        let mut at = first / 64;
+        let mut word = words.get(at).map_or(0, |word| word >> (first % 64) << (first % 64));
+        std::iter::from_fn(move || {
+            while word == 0 {
+                at += 1;
+                word = *words.get(at)?;
+            }
+            let bit = word.trailing_zeros() as usize;
+            word &= word - 1;
+            Some(self.leaves[at * 64 + bit])
+        })
+    }
+
+    /// A node has pages of this tag, or none any more.
+    fn tag(&mut self, at: u32, tag: Tag, on: bool) {
+        let (words, at) = (&mut self.tagged[tag as usize], at as usize);
+        if words.len() <= at / 64 {
+            words.resize(at / 64 + 1, 0);
+        }
+        let bit = 1u64 << (at % 64);
+        words[at / 64] = if on { words[at / 64] | bit } else { words[at / 64] & !bit };
     }
 
     /// How many objects have to be made above a node for this index that is not there yet. The first of a level needs none:
@@ -240,6 +289,27 @@ impl Tree {
     }
 }
 
+impl Files {
+    /// The page with this number is or is no longer dirty, or being written.
+    pub(crate) fn tag(&mut self, number: u32, tag: Tag, on: bool) {
+        let leaf = number / PAGES;
+        let any = self.nodes.tag(leaf, number % PAGES, tag, on);
+        let Node { inode, at, .. } = *self.nodes.node(leaf);
+        self.inodes[inode].tree.tag(at, tag, any);
+    }
+
+    /// The first dirty page (or the first being written) of a file from `first` on.
+    pub(crate) fn next_tagged(&self, inode: u32, first: u32, tag: Tag) -> Option<u32> {
+        self.inodes[inode].tree.tagged_from(first, tag).find_map(|leaf| {
+            let node = self.nodes.node(leaf);
+            // Those of the first node that lie before.
+            let before = first.saturating_sub(node.at * PAGES);
+            let pages = node.tagged[tag as usize] >> before << before;
+            (pages != 0).then(|| node.at * PAGES + pages.trailing_zeros())
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,6 +343,27 @@ mod tests {
         assert_eq!((tree.leaf(70), tree.leaf(200), tree.leaves_from(200).next()), (Some(1), None, Some(64)));
         let gone = [0, 1, 2, 64, 65, 4096].map(|at| tree.remove(at).count());
         assert_eq!(gone, [0, 0, 1, 0, 2, 3], "and no higher when they go");
+    }
+
+    #[test]
+    fn nodes_with_dirty_pages_are_found_without_a_look_at_the_others() {
+        let mut tree = Tree::default();
+        let far = 64 * 64 * 3 + 64 * 5;
+        for index in [0, 64, 128, far] {
+            let missing = tree.missing_above(index);
+            tree.add(index, 100 + index / PAGES, objects().take(missing));
+        }
+        [1, far / PAGES].iter().for_each(|at| tree.tag(*at, Tag::Dirty, true));
+        tree.tag(2, Tag::Writeback, true);
+        let tagged = |tree: &Tree, from, tag| tree.tagged_from(from, tag).collect::<Vec<_>>();
+        let last = 100 + far / PAGES;
+        assert_eq!(tagged(&tree, 0, Tag::Dirty), [101, last]);
+        assert_eq!(tagged(&tree, 127, Tag::Dirty), [101, last], "the node that has the page is one of them");
+        assert_eq!(tagged(&tree, 128, Tag::Dirty), [last]);
+        assert_eq!(tagged(&tree, far + 64, Tag::Dirty), []);
+        assert_eq!(tagged(&tree, 0, Tag::Writeback), [102]);
+        tree.tag(1, Tag::Dirty, false);
+        assert_eq!(tagged(&tree, 0, Tag::Dirty), [last]);
     }
 
     #[test]

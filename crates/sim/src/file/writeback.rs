@@ -4,7 +4,7 @@
 //! that pages that were written together lie together (ext4's delayed allocation). While it is written it may be written to again, and
 //! is dirty again then. Source: `fs/fs-writeback.c`, `fs/ext4/inode.c` of 6.1.
 
-use super::tree::PAGES;
+use super::tree::Tag;
 use super::{Files, Flags, Writing, node_of};
 use crate::context::Context;
 use crate::cost::ns;
@@ -49,29 +49,6 @@ impl Files {
         let disk = self.disk_of(inode);
         self.writing(disk)
     }
-
-    fn mark(&mut self, number: u32, dirty: bool) {
-        let node = self.nodes.node_mut(number / PAGES);
-        let bit = 1u64 << (number % PAGES);
-        node.dirty = if dirty { node.dirty | bit } else { node.dirty & !bit };
-    }
-
-    fn mark_writeback(&mut self, number: u32, on: bool) {
-        let node = self.nodes.node_mut(number / PAGES);
-        let bit = 1u64 << (number % PAGES);
-        node.writeback = if on { node.writeback | bit } else { node.writeback & !bit };
-    }
-
-    /// The first dirty page (or the first being written) of a file from `first` on.
-    pub(crate) fn next_marked(&self, inode: u32, first: u32, writeback: bool) -> Option<u32> {
-        self.inodes[inode].tree.leaves_from(first).find_map(|leaf| {
-            let node = self.nodes.node(leaf);
-            let marks = if writeback { node.writeback } else { node.dirty };
-            let from = first.saturating_sub(node.at * PAGES);
-            let marks = if from < PAGES { marks >> from << from } else { 0 };
-            (marks != 0).then(|| node.at * PAGES + marks.trailing_zeros())
-        })
-    }
 }
 
 impl Pages {
@@ -80,7 +57,7 @@ impl Pages {
         let was_dirty = self.frames.clear(pfn, Flags::DIRTY);
         if was_dirty {
             let files = self.files();
-            files.mark(number, false);
+            files.tag(number, Tag::Dirty, false);
             files.counts.dirty -= 1;
             files.inodes[inode].dirty -= 1;
         }
@@ -92,7 +69,7 @@ impl Pages {
         self.clear_dirty(inode, pfn, number);
         self.frames.set(pfn, Flags::WRITEBACK);
         let files = self.files();
-        files.mark_writeback(number, true);
+        files.tag(number, Tag::Writeback, true);
         files.counts.writeback += 1;
     }
 
@@ -131,9 +108,10 @@ impl Kernel {
             }
             w.reserved += 1;
         }
-        files.mark(number, true);
+        files.tag(number, Tag::Dirty, true);
         let i = &mut files.inodes[inode];
         i.dirty += 1;
+        i.blocks_written = false;
         let w = &mut files.writing[usize::from(disk)];
         if !w.queued.has(inode) && !w.taken.has(inode) {
             i.dirty_since = now;
@@ -177,7 +155,7 @@ impl Kernel {
                 return Halt::Done;
             }
             let disk = files.disk_of(pass.inode);
-            let Some(first) = files.next_marked(pass.inode, pass.next, false).filter(|_| pass.left > 0) else {
+            let Some(first) = files.next_tagged(pass.inode, pass.next, Tag::Dirty).filter(|_| pass.left > 0) else {
                 self.charge(&mut c.now);
                 return Halt::Done;
             };
@@ -247,7 +225,7 @@ impl Kernel {
         let node = node_of(&self.mem, pfn).index();
         self.pages.frames.clear(pfn, Flags::WRITEBACK);
         let files = self.pages.files();
-        files.mark_writeback(number, false);
+        files.tag(number, Tag::Writeback, false);
         files.counts.writeback -= 1;
         files.counts.written += 1;
         let bandwidth = &mut files.writing_of(inode).bandwidth;

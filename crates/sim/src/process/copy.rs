@@ -100,14 +100,15 @@ impl Kernel {
             self.split_huge(c.cpu, pfn);
             return Ok(());
         }
-        let request = self.fault_request(c, For::HugeCopy, at);
+        let first = self.first_huge_copy(c, at);
+        let request = self.fault_request(c, first, at);
         match self.mem.alloc(request) {
             Ok(new) => {
                 self.finish_huge_copy(c, at, new);
                 self.charge(&mut c.now);
                 Ok(())
             }
-            Err(_) => Err(Fault::start(self, c, For::HugeCopy, at)),
+            Err(_) => Err(Fault::start(self, c, first, at)),
         }
     }
 

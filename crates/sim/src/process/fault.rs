@@ -38,8 +38,9 @@ pub(super) enum For {
     HugeLocal(Gfp),
     /// The second: any node, with what administrators and the advice allow.
     HugeAny(Gfp),
-    /// A huge page for a copy of one that others have, too.
-    HugeCopy,
+    /// A huge page for a copy of one that others have, too: the same two attempts.
+    HugeCopyLocal(Gfp),
+    HugeCopyAny(Gfp),
 }
 
 impl For {
@@ -47,13 +48,25 @@ impl For {
         match self {
             For::Table(_) => Gfp::KERNEL,
             For::Small | For::Copy => Gfp::HIGHUSER_MOVABLE,
-            For::HugeLocal(gfp) | For::HugeAny(gfp) => gfp,
-            For::HugeCopy => Gfp::TRANSHUGE,
+            For::HugeLocal(gfp) | For::HugeAny(gfp) | For::HugeCopyLocal(gfp) | For::HugeCopyAny(gfp) => gfp,
         }
     }
 
     fn is_huge(self) -> bool {
-        matches!(self, For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopy)
+        matches!(self, For::HugeLocal(_) | For::HugeAny(_)) || self.is_huge_copy()
+    }
+
+    fn is_huge_copy(self) -> bool {
+        matches!(self, For::HugeCopyLocal(_) | For::HugeCopyAny(_))
+    }
+
+    /// The second attempt that follows this one, with these flags; none after a second.
+    fn second(self, gfp: Gfp) -> Option<For> {
+        match self {
+            For::HugeLocal(_) => Some(For::HugeAny(gfp)),
+            For::HugeCopyLocal(_) => Some(For::HugeCopyAny(gfp)),
+            _ => None,
+        }
     }
 
     pub(super) fn order(self) -> Order {
@@ -158,22 +171,19 @@ impl Fault {
                 }
                 _ => Step::Done(k.finish_fault(c, what, self.at, pfn)),
             },
-            Step::Done(Err(AllocFailure::Failed))
-                if matches!(what, For::HugeLocal(_)) && k.second_request(self.at).is_some() =>
-            {
-                let gfp = k.second_request(self.at).expect("it has just been asked for");
-                *self = Fault::start(k, c, For::HugeAny(gfp), self.at);
-                Step::Working
-            }
-            Step::Done(Err(AllocFailure::Failed)) if what == For::HugeCopy => {
-                k.huge_copy_failed(c, self.at);
-                self.stage = Stage::Mapped(self.at.page);
-                Step::Working
-            }
-            Step::Done(Err(AllocFailure::Failed)) if matches!(what, For::HugeLocal(_) | For::HugeAny(_)) => {
-                k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
-                // The table, and then a small page.
-                self.go_on(k, c, None)
+            Step::Done(Err(AllocFailure::Failed)) if what.is_huge() => {
+                if let Some(second) = k.second_request(self.at).and_then(|gfp| what.second(gfp)) {
+                    *self = Fault::start(k, c, second, self.at);
+                    Step::Working
+                } else if what.is_huge_copy() {
+                    k.huge_copy_failed(c, self.at);
+                    self.stage = Stage::Mapped(self.at.page);
+                    Step::Working
+                } else {
+                    k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
+                    // The table, and then a small page.
+                    self.go_on(k, c, None)
+                }
             }
             Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
                 Blame::Another => {
@@ -367,7 +377,7 @@ impl Kernel {
             For::Table(_) => table.page().is_some(),
             For::Small => table.huge().is_some() || !m.is_none(at.page),
             // These look at what is there now.
-            For::Copy | For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopy => false,
+            For::Copy | For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopyLocal(_) | For::HugeCopyAny(_) => false,
         }
     }
 
@@ -386,7 +396,7 @@ impl Kernel {
                 next += 1;
             }
             For::Copy => self.finish_copy(c, at, pfn),
-            For::HugeCopy => self.finish_huge_copy(c, at, pfn),
+            For::HugeCopyLocal(_) | For::HugeCopyAny(_) => self.finish_huge_copy(c, at, pfn),
             For::HugeLocal(_) | For::HugeAny(_) => unreachable!("it is mapped with its table"),
         }
         self.charge(&mut c.now);

@@ -46,11 +46,20 @@ impl Kernel {
         let (gfp, order) = (what.gfp(), what.order());
         match what {
             For::Table(_) => self.request(c, gfp, order),
-            For::HugeLocal(_) => {
+            For::HugeLocal(_) | For::HugeCopyLocal(_) => {
                 let node = self.policy_at(c, at).prefers(c.node, at.page >> order.get());
                 Request::new(c.cpu, node, gfp, order)
             }
-            For::Small | For::Copy | For::HugeAny(_) | For::HugeCopy => self.request_at(c, at, gfp, order),
+            For::Small | For::Copy | For::HugeAny(_) | For::HugeCopyAny(_) => self.request_at(c, at, gfp, order),
+        }
+    }
+
+    /// How a write to a huge page that others have, too, first asks for one of its own: as a first fault does.
+    pub(super) fn first_huge_copy(&mut self, c: &Context, at: At) -> For {
+        let advised = self.pages.spaces.mapping(at.mapping).is_advised_huge();
+        match self.first_huge_request(c, at, advised) {
+            For::HugeLocal(gfp) => For::HugeCopyLocal(gfp),
+            first => For::HugeCopyAny(first.gfp()),
         }
     }
 

@@ -100,8 +100,11 @@ impl Clusters {
         match &mut self.way {
             Way::Flash { counts, free, last, .. } => {
                 let cluster = slot / CLUSTER;
-                if counts[cluster as usize] == 0 {
-                    free.retain(|of| *of != cluster);
+                // Most often it is the next of the free ones; else the CPU has had it before it became free again.
+                if counts[cluster as usize] == 0
+                    && let Some(at) = free.iter().position(|of| *of == cluster)
+                {
+                    free.remove(at);
                 }
                 counts[cluster as usize] += 1;
                 last[cpu.index()] = slot;

@@ -153,6 +153,7 @@ impl Syscall {
             Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, thread, program))),
             Op::Wait(child) => Syscall::Wait(wait_child::WaitChild::new(k, process, Some(child), &op)?),
             Op::WaitAny => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?),
+            Op::WaitNoHang => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?.no_hang()),
             Op::Kill(process) => Syscall::Kill(wait_child::Kill { process: process.get() }),
             Op::ChildTimes => Syscall::ChildTimes(process),
             Op::Spawn(program) => Syscall::Spawn(Box::new(spawn::Spawn::new(process, thread, program))),

@@ -5,7 +5,7 @@
 
 use crate::context::Context;
 use crate::file::xfs::Change;
-use crate::file::{FileSystem, Flags, Halt, Pass};
+use crate::file::{FileSystem, Flags, Halt, Pass, Tag};
 use crate::kernel::Kernel;
 use crate::wait::Wait;
 use kontig_mm::Step;
@@ -55,7 +55,7 @@ impl Fsync {
                 continue;
             };
             let files = k.pages.files();
-            let Some(index) = files.next_marked(inode, next, true) else {
+            let Some(index) = files.next_tagged(inode, next, Tag::Writeback) else {
                 let disk = files.disk_of(inode);
                 // `sync` does so once for all.
                 let wait = if self.is_part { None } else { force_log(k, disk, &mut self.checkpoint) };

@@ -7,11 +7,12 @@ use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::{Op, Process, Value};
 
-/// A process waits for a child, or for any.
+/// A process waits for a child, or for any; or looks whether one has ended.
 #[derive(Clone)]
 pub(crate) struct WaitChild {
     process: ProcessId,
     child: Option<ProcessId>,
+    no_hang: bool,
 }
 
 impl WaitChild {
@@ -20,7 +21,16 @@ impl WaitChild {
     pub(crate) fn new(k: &Kernel, process: ProcessId, child: Option<Process>, op: &Op) -> Result<WaitChild, SimError> {
         let child = child.map(Process::get);
         let has = child.map_or_else(|| k.family.has_children(process), |child| k.family.is_child(process, child));
-        if has { Ok(WaitChild { process, child }) } else { Err(SimError::NoSuchProcess { op: format!("{op:?}") }) }
+        if has {
+            Ok(WaitChild { process, child, no_hang: false })
+        } else {
+            Err(SimError::NoSuchProcess { op: format!("{op:?}") })
+        }
+    }
+
+    /// The same without waiting.
+    pub(crate) fn no_hang(self) -> WaitChild {
+        WaitChild { no_hang: true, ..self }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel) -> Step<Value, Wait> {
@@ -29,6 +39,7 @@ impl WaitChild {
                 k.remove_process(child);
                 Step::Done(Value::Ended { process: Process::new(child), killed })
             }
+            None if self.no_hang => Step::Done(Value::Unit),
             None => {
                 let Kernel { family, queues, .. } = k;
                 Step::Wait(Wait::Queue(family.queue(self.process, || queues.add())))

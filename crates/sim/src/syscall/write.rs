@@ -27,6 +27,8 @@ pub(crate) struct Write {
     next: u32,
     end: u32,
     has_buffer_heads: bool,
+    /// It waited because no more may be dirty at all, and looks again before it goes on.
+    looks_again: bool,
     stage: Stage,
 }
 
@@ -47,7 +49,17 @@ impl Write {
         files.knows_dirtier(process);
         let (disk, end) = (files.disk_of(inode), first.saturating_add(pages));
         let has_buffer_heads = files.filesystem(inode).has_buffer_heads();
-        Write { process, inode, disk, pages, next: first, end, has_buffer_heads, stage: Stage::Times }
+        Write {
+            process,
+            inode,
+            disk,
+            pages,
+            next: first,
+            end,
+            has_buffer_heads,
+            looks_again: false,
+            stage: Stage::Times,
+        }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
@@ -64,6 +76,11 @@ impl Write {
                     Step::Done(Ok(())) => self.stage = Stage::Look,
                 },
                 Stage::Look => {
+                    if std::mem::take(&mut self.looks_again)
+                        && let Some(pause) = self.balance(k, c)
+                    {
+                        return Ok(Step::Wait(Wait::Time(pause)));
+                    }
                     if self.next == self.end {
                         k.charge(&mut c.now);
                         return Ok(Step::Done(Value::Pages(u64::from(self.pages))));
@@ -156,6 +173,11 @@ impl Write {
         if dirtier.dirtied < dirtier.looks_after {
             return Ok(None);
         }
+        Ok(self.balance(k, c))
+    }
+
+    /// Holds what is dirty against the limits; how long to wait.
+    fn balance(&mut self, k: &mut Kernel, c: &mut Context) -> Option<u64> {
         k.charge(&mut c.now);
         let Kernel { mem, pages, queues, .. } = k;
         let files = pages.files();
@@ -163,7 +185,8 @@ impl Write {
         if balance.background {
             queues.wake_all(files.writing(self.disk).flusher);
         }
-        Ok((balance.pause > 0).then_some(balance.pause))
+        self.looks_again = balance.again;
+        (balance.pause > 0).then_some(balance.pause)
     }
 
     /// One that was killed for want of memory ends.

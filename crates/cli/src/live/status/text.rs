@@ -25,6 +25,7 @@ pub fn text(s: &Status, orders: bool, width: Option<usize>) -> String {
         page.purposes(),
         page.pageblocks(),
         page.frames(),
+        page.owners(),
         page.pools(),
         page.events(),
         page.settings(),
@@ -184,6 +185,26 @@ impl Page<'_> {
         text
     }
 
+    fn owners(&self) -> String {
+        let Some(owners) = &self.s.owners else { return String::new() };
+        let shared = owners.shared_bytes.map_or_else(none, size);
+        let mut text = self.wrapped("", &format!("Memory by owner; {shared} of it is mapped more than once"), 0);
+        let Some(cgroups) = &owners.cgroups else {
+            return text + &self.wrapped("  ", "this kernel does not say of which control group a page is", 2);
+        };
+        let blocks = format!("in blocks of {}", size(self.s.order_bytes));
+        let mut grid = Grid::new(["control group", "can be moved", "stays", &blocks], &[0]);
+        for group in cgroups.iter().take(MOST_GROUPS) {
+            let bytes = [group.movable_bytes, group.staying_bytes].map(size);
+            grid.row([vec![group.path.clone()], bytes.to_vec(), vec![count(group.in_the_way_of)]].concat());
+        }
+        text += &grid.text(2, self.width);
+        match cgroups.len().saturating_sub(MOST_GROUPS) {
+            0 => text,
+            more => text + &self.wrapped("  ", &format!("and {more} more (--json shows all)"), 2),
+        }
+    }
+
     fn pageblocks(&self) -> String {
         let zones = || self.s.nodes.iter().flat_map(|node| node.zones.iter().map(move |zone| (node, zone)));
         let mut types: Vec<&str> = Vec::new();
@@ -284,6 +305,9 @@ impl Page<'_> {
 
 /// Files that were not read, of which so many are shown.
 const SHOWN: usize = 4;
+
+/// Control groups shown at most.
+const MOST_GROUPS: usize = 12;
 
 /// What is told of the counters.
 const EVENTS: [(&str, &str); 11] = [

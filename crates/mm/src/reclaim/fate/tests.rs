@@ -217,3 +217,16 @@ fn up_to_4_15_mapped_pages_count_twice_for_what_is_asked_of_caches() {
         assert_eq!(sc.nr_scanned, scanned, "{profile}");
     }
 }
+
+#[test]
+fn a_dirty_page_whose_blocks_are_written_stays_and_hurries_nobody() {
+    for (blocks_written, unqueued) in [(false, 1), (true, 0)] {
+        let mut m = ordered_machine(1);
+        user_page(&mut m, PageFlags::FILE);
+        m.lru_add_drain(CPU);
+        let mut dirty = Of::state(PageState { dirty: true, blocks_written, ..PageState::default() });
+        let mut sc = sc();
+        assert_eq!(m.shrink_inactive_list(&mut dirty, VEC, LruList::InactiveFile, 32, &mut sc), 0);
+        assert_eq!((sc.met.unqueued_dirty, dirty.gone), (unqueued, 0));
+    }
+}

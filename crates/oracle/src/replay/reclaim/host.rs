@@ -217,6 +217,8 @@ impl Owner for Files {
             return MigrateOutcome::Busy;
         }
         kept.pfn = to;
+        // What the process has written is known from its page table alone, which is taken away and set up anew.
+        kept.dirty |= std::mem::take(&mut kept.written);
         if let Of::Block(id) = kept.of
             && let Some(block) = self.blocks.get_mut(&id.0)
         {

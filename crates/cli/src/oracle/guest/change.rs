@@ -1,0 +1,135 @@
+//! What a setting changes, as a table: a pattern's recordings without it and with it beside the laboratory's runs of both.
+
+use super::Group;
+use kontig_oracle::guest::change::{Change, Pair, changes};
+use kontig_oracle::guest::compare::Spread;
+use serde_json::{Value, json};
+use std::cmp::Ordering;
+use std::fmt::Write;
+
+/// Two groups that differ by a setting alone: the one without it is first.
+pub(super) struct Setting<'a> {
+    without: &'a Group,
+    with: &'a Group,
+}
+
+/// Every setting that was recorded beside the same pattern without it.
+pub(super) fn settings(groups: &[Group]) -> Vec<Setting<'_>> {
+    let has_setting = |group: &&Group| !group.sysctls.is_empty();
+    let same = |a: &Group, b: &Group| (&a.pattern, &a.series) == (&b.pattern, &b.series);
+    let of = |with| {
+        let without = groups.iter().find(|group| same(group, with) && group.sysctls.is_empty())?;
+        Some(Setting { without, with })
+    };
+    groups.iter().filter(has_setting).filter_map(of).collect()
+}
+
+impl Setting<'_> {
+    fn changes(&self) -> Vec<Change> {
+        let ((kernel, lab), (kernel_with, lab_with)) = (self.without.runs(), self.with.runs());
+        changes([&kernel, &kernel_with], [&lab, &lab_with])
+    }
+
+    fn name(&self) -> String {
+        let all: Vec<String> = self.with.sysctls.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        all.join(", ")
+    }
+
+    fn seeds(&self) -> [usize; 2] {
+        [self.without.guests.len(), self.with.guests.len()]
+    }
+
+    /// As Markdown.
+    pub(super) fn markdown(&self) -> String {
+        let (name, [without, with]) = (self.name(), self.seeds());
+        let (pattern, version) = (&self.with.pattern, &self.with.guests[0].version);
+        let mut out = format!("## What {name} changes: {pattern}, Linux {version}\n\n");
+        let _ = write!(
+            out,
+            "{without} runs without it and {with} with it, a seed each, on the kernel and in the laboratory (machine `{}`, profile {}). A change is one \
+             that no two runs contradict; *none*: runs with it and without overlap. *within*: the laboratory's runs overlap with the kernel's, without \
+             the setting and with it.\n\n",
+            self.with.machine(),
+            self.with.series,
+        );
+        let _ = write!(
+            out,
+            "| figure | kernel | kernel, {name} | laboratory | laboratory, {name} | kernel changes | laboratory changes | within |\n\
+             | --- | ---: | ---: | ---: | ---: | --- | --- | --- |\n"
+        );
+        for change in self.changes() {
+            let _ = writeln!(out, "| {} | {} |", change.figure, cells(&change).join(" | "));
+        }
+        out.push('\n');
+        out
+    }
+
+    /// As text.
+    pub(super) fn table(&self) -> String {
+        let (name, [without, with]) = (self.name(), self.seeds());
+        let mut out =
+            format!("{}: what {name} changes; seeds: {without} without it, {with} with it\n", self.with.pattern);
+        let heads = ["kernel", "kernel, set", "laboratory", "laboratory, set", "kernel", "laboratory", "within"];
+        let line = |figure: &str, [a, b, c, d, e, f, g]: [&str; 7]| {
+            format!("{figure:<48} {a:>24} {b:>24} {c:>24} {d:>24}  {e:<10} {f:<10} {g}").trim_end().to_string() + "\n"
+        };
+        out += &line("figure", heads);
+        for change in self.changes() {
+            let cells = cells(&change);
+            out += &line(change.figure, cells.each_ref().map(String::as_str));
+        }
+        out.push('\n');
+        out
+    }
+
+    /// As JSON.
+    pub(super) fn as_json(&self) -> Value {
+        let spread = |s: Spread| json!({ "mean": s.mean, "least": s.least, "most": s.most });
+        let pair =
+            |p: Pair| json!({ "without": spread(p.without), "with": spread(p.with), "change": word(p.change()) });
+        let change = |c: Change| json!({ "figure": c.figure, "kernel": pair(c.kernel), "laboratory": c.lab.map(pair), "within": c.within() });
+        json!({
+            "pattern": self.with.pattern,
+            "profile": self.with.series,
+            "setting": self.with.sysctls,
+            "figures": self.changes().into_iter().map(change).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// What a line has beside the figure's name.
+fn cells(change: &Change) -> [String; 7] {
+    let lab = |of: fn(Pair) -> String| change.lab.map_or("–".into(), of);
+    let within = change.within().map_or("–", |within| match within {
+        [true, true] => "both",
+        [true, false] => "without",
+        [false, true] => "with",
+        [false, false] => "neither",
+    });
+    [
+        in_words(change.kernel.without),
+        in_words(change.kernel.with),
+        lab(|pair| in_words(pair.without)),
+        lab(|pair| in_words(pair.with)),
+        word(change.kernel.change()).into(),
+        lab(|pair| word(pair.change()).into()),
+        within.into(),
+    ]
+}
+
+fn word(change: Ordering) -> &'static str {
+    match change {
+        Ordering::Less => "less",
+        Ordering::Equal => "none",
+        Ordering::Greater => "more",
+    }
+}
+
+/// A mean with the least and the most; figures below 1000 with a decimal, where they have one.
+fn in_words(s: Spread) -> String {
+    let digits = |v: f64| if v < 1000.0 && v.fract() != 0.0 { format!("{v:.1}") } else { format!("{v:.0}") };
+    if s.least == s.most {
+        return digits(s.mean);
+    }
+    format!("{} [{}..{}]", digits(s.mean), digits(s.least), digits(s.most))
+}

@@ -1,0 +1,69 @@
+//! `kontig trial` on a host made of files, of which no compaction changes anything, and the tables of an earlier one.
+
+mod common;
+
+use common::frames::{ANON, FREE, host};
+use common::kontig;
+use serde_json::Value;
+use std::fs;
+
+const TRIAL: [&str; 14] = [
+    "trial",
+    "--gib",
+    "0.004",
+    "--pattern",
+    "runs",
+    "--tries",
+    "2",
+    "--more",
+    "10",
+    "--time",
+    "20",
+    "--journal",
+    "j",
+    "--json",
+];
+const ROOTS: [&str; 4] = ["--path.procfs", "proc", "--path.sysfs", "sys"];
+
+#[test]
+fn what_is_foretold_stands_beside_what_came_about() {
+    let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
+    fs::write(tree.path().join("proc/loadavg"), "1.50 1.00 1.00 1/100 1\n").unwrap();
+    let said = kontig(tree.path(), &[&TRIAL[..], &ROOTS].concat()).assert().code(0);
+    let json = String::from_utf8(said.get_output().stdout.clone()).unwrap();
+    let trial: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&trial["schema"], &trial["kernel"]), (&"kontig.trial/1".into(), &"6.12.9".into()));
+    let [first, second] = trial["tries"].as_array().unwrap().as_slice() else { panic!("{json}") };
+    assert_eq!((&first["seed"], &second["seed"], &first["need"]), (&1.into(), &2.into(), &"10x2M".into()));
+    assert!(first["foretold"]["pages_moved"].as_u64().unwrap() > 1000, "{json}");
+    assert_eq!((&first["counted"]["pages_moved"], &first["reached"]), (&0.into(), &false.into()));
+    assert!(!tree.path().join("j").exists());
+    fs::write(tree.path().join("trial.json"), &json).unwrap();
+    let table = kontig(tree.path(), &["trial", "--of", "trial.json", "--markdown"]).assert().code(0);
+    let table = String::from_utf8(table.get_output().stdout.clone()).unwrap();
+    assert!(table.starts_with("| pattern | ") && table.contains("\n| `runs` | "), "{table}");
+    let summary =
+        "load 1.5. 0 of 2 tries reached them; pages were foretold within 25 % in 0, the farthest off unknown.\n";
+    assert!(table.ends_with(summary), "{table}");
+}
+
+fn of_host<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&TRIAL[..7], more, &["--journal", "j"], &ROOTS[..]].concat()
+}
+
+#[test]
+fn what_cannot_be_tried_is_said_in_a_line() {
+    let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
+    let said = |args: &[&str], code: i32| {
+        let said = kontig(tree.path(), args).assert().code(code);
+        let text = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        text
+    };
+    assert!(said(&of_host(&["--more", "4000"]), 1).contains("no 4000 more blocks are foretold: "), "too many");
+    assert!(said(&of_host(&["--block", "3M"]), 2).starts_with("kontig: --block: 3M is no power of two"));
+    fs::write(tree.path().join("proc/iomem"), "00000000-00000000 : System RAM\n").unwrap();
+    assert_eq!(said(&of_host(&["--more", "9"]), 5), "kontig: proc/iomem: no permission to read it: run this as root\n");
+    fs::write(tree.path().join("t.json"), "{}").unwrap();
+    assert!(said(&["trial", "--of", "t.json"], 2).starts_with("kontig: t.json: missing field"));
+}

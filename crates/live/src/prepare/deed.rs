@@ -1,0 +1,163 @@
+//! One step of a plan.
+//!
+//! The kernel compacts on behalf of whoever writes to the file, and gives up when that process is killed. So a process of
+//! its own writes, and is killed as soon as the blocks are there, which this one sees in `/proc/buddyinfo`.
+
+use super::execute::{EXIT_NOT_PERMITTED, Orders, counters, is_met};
+use super::journal::{Journal, NoJournal};
+use super::plan::Step;
+use super::receipt::Ended;
+use super::release;
+use crate::error::ReadError;
+use crate::need::Need;
+use crate::roots;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// How often the free blocks are looked at: some hundred pages are moved meanwhile.
+const INTERVAL: Duration = Duration::from_millis(2);
+/// Passes in a row that move nothing, after which there are no more.
+const IDLE_PASSES: u32 = 8;
+
+/// Why a step was not carried out.
+pub(super) struct NotDone {
+    pub(super) text: String,
+    pub(super) is_permission: bool,
+}
+
+impl NotDone {
+    fn because(text: impl Into<String>) -> NotDone {
+        NotDone { text: text.into(), is_permission: false }
+    }
+}
+
+impl From<NoJournal> for NotDone {
+    fn from(e: NoJournal) -> NotDone {
+        NotDone { text: e.to_string(), is_permission: e.is_permission() }
+    }
+}
+
+impl From<ReadError> for NotDone {
+    fn from(e: ReadError) -> NotDone {
+        NoJournal::Unread(e).into()
+    }
+}
+
+/// A step that is being carried out.
+pub(super) struct Deed<'a> {
+    needs: &'a [Need],
+    orders: &'a Orders<'a>,
+    began: Instant,
+    /// Nanoseconds that the processes which write had a CPU; `None` where the kernel does not say.
+    cpu_ns: Option<u64>,
+}
+
+impl<'a> Deed<'a> {
+    pub(super) fn new(needs: &'a [Need], orders: &'a Orders<'a>, began: Instant) -> Deed<'a> {
+        Deed { needs, orders, began, cpu_ns: None }
+    }
+
+    /// Seconds of a CPU that it took.
+    pub(super) fn cpu_seconds(&self) -> Option<f64> {
+        self.cpu_ns.map(|ns| ns as f64 / 1e9)
+    }
+
+    fn over(&self) -> Option<Ended> {
+        self.orders.over(self.began)
+    }
+
+    fn is_met(&self) -> bool {
+        is_met(self.orders.roots, self.needs)
+    }
+
+    /// Carries out a step, and says whether it was ended early as the needs were met.
+    pub(super) fn carry_out(&mut self, step: &Step, journal: &mut Journal) -> Result<bool, NotDone> {
+        match step {
+            Step::Release { path, limit } => {
+                limit.as_ref().map(|limit| journal.change(limit, release::LEAST)).transpose()?;
+                release::all(self.orders.roots, path, || self.over().is_some())?;
+                Ok(self.is_met())
+            }
+            Step::Compact { path, sync, .. } => self.compact(path, *sync),
+            Step::DropCaches { path } => self.write_and_watch(path, true, |_| false),
+            Step::Reserve { path, pages } => {
+                let size = |path: &Path| -> Result<u64, NotDone> {
+                    let text = roots::read(path)?;
+                    text.trim().parse().map_err(|_| NotDone::because(format!("'{text}' is no number")))
+                };
+                let wanted = size(path)? + pages;
+                journal.change(path, &wanted.to_string())?;
+                let got = size(path)?;
+                let short = || NotDone::because(format!("the pool has {got} huge pages instead of {wanted}"));
+                if got >= wanted { Ok(false) } else { Err(short()) }
+            }
+        }
+    }
+
+    /// Compacts a node, in as many passes as it takes. A pass ends early at a large dirty folio: what is dirty is written before the
+    /// next one, and what somebody writes by then is elsewhere. Passes that move nothing are not repeated for long.
+    fn compact(&mut self, path: &Path, sync: bool) -> Result<bool, NotDone> {
+        let roots = self.orders.roots;
+        let (mut sync, mut idle) = (sync, 0);
+        while idle < IDLE_PASSES {
+            let before = counters(roots).moved;
+            if self.write_and_watch(path, sync, Deed::is_met)? {
+                return Ok(true);
+            }
+            // The last pages that the pass has freed are with the CPUs. A kernel without the file keeps few there.
+            let _ = release::all(roots, &release::refresh(roots), || false);
+            if self.is_met() {
+                return Ok(false);
+            }
+            idle = if counters(roots).moved > before { 0 } else { idle + 1 };
+            sync = true;
+        }
+        Ok(false)
+    }
+
+    /// Has 1 written to a file, and ends that early if it is enough, time is over, or it is stopped.
+    fn write_and_watch(&mut self, path: &Path, sync: bool, enough: impl Fn(&Self) -> bool) -> Result<bool, NotDone> {
+        let failed = |e: std::io::Error| NotDone::because(format!("{}: {e}", path.display()));
+        let mut writer = Running((self.orders.writer)(path, sync).map_err(failed)?);
+        let before = self.cpu_ns.unwrap_or(0);
+        loop {
+            // A process that has ended says it until it is waited for.
+            self.cpu_ns = on_cpu(writer.0.id()).map(|ns| before + ns).or(self.cpu_ns);
+            if let Some(status) = writer.0.try_wait().map_err(failed)? {
+                return match status.code() {
+                    Some(0) => Ok(false),
+                    Some(EXIT_NOT_PERMITTED) => {
+                        Err(NoJournal::Unwritten(path.into(), ErrorKind::PermissionDenied.into()).into())
+                    }
+                    _ => Err(NotDone::because(format!("{}: it could not be written", path.display()))),
+                };
+            }
+            if enough(self) {
+                return Ok(true);
+            }
+            if let Some(why) = self.over() {
+                return Err(NotDone::because(why.words()));
+            }
+            std::thread::sleep(INTERVAL);
+        }
+    }
+}
+
+/// Nanoseconds that a process of this host has had a CPU.
+fn on_cpu(pid: u32) -> Option<u64> {
+    let text = roots::read(Path::new(&format!("/proc/{pid}/schedstat"))).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// A process that does not outlive this value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
