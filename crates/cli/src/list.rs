@@ -1,7 +1,7 @@
 //! `kontig list`: everything that has a name, with a line each.
 
 use crate::wrap::{width, wrap};
-use kontig_lab::{LabError, catalog, sysctls};
+use kontig_lab::{LabError, catalog, profiles, sysctls};
 use kontig_mm::sysctl::SYSCTLS;
 use kontig_workload::WORKLOADS;
 
@@ -12,7 +12,7 @@ pub fn list(json: bool) -> Result<(), LabError> {
         ("experiments", catalog::experiments()?.iter().map(|e| line(&e.id, &e.summary)).collect()),
         ("workloads", WORKLOADS.iter().map(|w| line(w.name, w.summary)).collect()),
         ("machines", catalog::machines()?.iter().map(|m| line(&m.name, &m.summary)).collect()),
-        ("profiles", catalog::profiles().iter().map(|p| line(&p.name, &p.summary)).collect()),
+        ("profiles", profiles::all().iter().map(|p| line(&p.name, &p.summary)).collect()),
         ("switches", kontig_profiles::switches().iter().map(|(name, s)| line(name, &s.summary)).collect()),
         ("sysctls", SYSCTLS.iter().map(|s| line(s.name, &sysctls::listing(s))).collect()),
     ];

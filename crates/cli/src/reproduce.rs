@@ -10,7 +10,7 @@ use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
 use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, what_if};
-use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
+use kontig_lab::{AskedWrongly, Failed, LabError, catalog, names};
 use kontig_results::{REPRODUCE_SCHEMA, Reproduction, RunResult};
 use kontig_workload::fragmenter::Holes;
 use kontig_workload::{Named, WORKLOADS, Workload};
@@ -43,7 +43,7 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
             LabError::Asked(AskedWrongly::Unknown { .. }) => match catalog::experiments() {
                 Ok(known) => {
                     let known = known.iter().map(|e| e.id.as_str()).chain(WORKLOADS.iter().map(|w| w.name));
-                    catalog::unknown("workload or experiment", &a.what, known.collect::<Vec<_>>())
+                    names::unknown("workload or experiment", &a.what, known.collect::<Vec<_>>())
                 }
                 Err(e) => e,
             },

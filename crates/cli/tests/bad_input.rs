@@ -126,6 +126,7 @@ fn a_sysctl_out_of_range_names_the_range() {
     set("vm.extfrag_threshold=1001", &["from 0 to 1000"]);
     set("vm.watermark_scale_factor=3001", &["from 1 to 3000"]);
     set("vm.min_free_kbytes=4294967296", &["vm.min_free_kbytes", "whole number"]);
+    set("min_free_kbytes=65536", &["vm.min_free_kbytes = 65536 keeps all memory free: the machine has ", "set less"]);
 }
 
 #[test]

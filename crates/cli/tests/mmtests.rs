@@ -72,8 +72,23 @@ fn an_iteration_has_what_the_scripts_read() {
             }
         }
     }
+    // Older versions find all runs side by side, an iteration after the other.
+    for (run, n) in [("vanilla", 1), ("vanilla", 2), ("patched__60", 1), ("patched__60", 2)] {
+        let mut add = |file: &str| expected.insert(format!("small/flat/{n}/{file}"));
+        add(&format!("tests-timestamp-{run}"));
+        let logs = [("stutter", "mmap-latency.log"), ("stress-highalloc", "log.txt"), ("timedalloc", "time")];
+        for (benchmark, log) in logs {
+            add(&format!("{benchmark}-{run}/noprofile/{log}"));
+            ["ftrace", "proc-vmstat", "proc-buddyinfo"]
+                .iter()
+                .for_each(|monitor| assert!(add(&format!("{monitor}-{run}-{benchmark}.gz"))));
+        }
+    }
     let found: BTreeSet<String> = files(&d.path().join("log")).iter().map(|f| f.display().to_string()).collect();
     assert_eq!(found, expected);
+    let read = |file: &str| std::fs::read(d.path().join("log/small").join(file)).unwrap();
+    assert_eq!(read("flat/2/tests-timestamp-vanilla"), read("vanilla/iter-1/tests-timestamp"));
+    assert_eq!(read("flat/1/ftrace-patched__60-stutter.gz"), read("patched__60/iter-0/ftrace-stutter.gz"));
 }
 
 #[test]
@@ -136,6 +151,48 @@ fn what_it_says_is_what_the_runs_say() {
     }
 }
 
+/// Two processes of two threads each, which end at about the same time.
+const USEMEM: &str = r#"
+id = "small"
+summary = "usemem"
+assumptions = "none"
+machine = "guest-2g"
+
+[[workload.phase]]
+name = "lay out"
+measured = true
+
+[[workload.phase.task]]
+run = { kind = "steps", steps = [{ do = "write", file = 1, size = "330 MiB", piece = "1 MiB" }] }
+
+[[workload.phase]]
+name = "run"
+measured = true
+
+[[workload.phase.task]]
+copies = 1
+run = { kind = "usemem", anonymous = "100 MiB", file_size = "60 MiB", file = 1, threads = [2], iterations = 2, loops = 1 }
+
+[[variant]]
+name = "4.4.0-old"
+profile = "4.4-kcompactd"
+sysctls = { "thp.enabled" = "always" }
+"#;
+
+#[test]
+fn usemem_stands_as_itself_a_file_for_each_try() {
+    let d = tmp();
+    write(d.path(), "usemem.toml", USEMEM);
+    kontig(d.path(), &["reproduce", "./usemem.toml", "--mmtests", "log"]).assert().success().stderr("");
+    for file in ["4.4.0-old/iter-0/usemem/noprofile/usemem-2-", "flat/1/usemem-4.4.0-old/noprofile/usemem-2-"] {
+        for attempt in 1..=2 {
+            let path = d.path().join(format!("log/small/{file}{attempt}"));
+            let log = std::fs::read_to_string(path).unwrap();
+            assert!(log.starts_with("-user 0.") && log.contains("system 0:00.") && log.ends_with("elapsed\n"), "{log}");
+        }
+    }
+}
+
 #[test]
 fn rounds_are_iterations_and_monitors_look_every_ten_seconds() {
     let d = tmp();
@@ -180,8 +237,15 @@ fn a_directory_may_hold_other_things_and_they_stay_but_no_variant_is_written_ove
     };
     refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, "log/small/vanilla is there already");
     assert_eq!(files(&d.path().join("log")), before);
+    for variant in ["vanilla", "patched__60"] {
+        std::fs::remove_dir_all(d.path().join("log/small").join(variant)).unwrap();
+    }
+    let flat = "log/small/flat/1/tests-timestamp-vanilla is there already";
+    refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, flat);
     refused(&["reproduce", &e, "--mmtests", "experiment.toml"], FAILED, "experiment.toml/small");
     refused(&["reproduce", &e, "--mmtests", "/dev/full"], FAILED, "/dev/full/small");
+    let e = experiment(d.path(), &[("\"vanilla\"", "\"flat\"")]);
+    refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, "call this variant something else");
 }
 
 #[test]

@@ -4,11 +4,11 @@
 mod common;
 
 use common::{files, kontig, machine, write};
-use kontig_lab::catalog;
 use kontig_lab::compare::{Subject, compare};
 use kontig_lab::experiment::Variant;
 use kontig_lab::plan::RunPlan;
 use kontig_lab::run::{RunControl, run};
+use kontig_lab::{catalog, profiles};
 use kontig_program::figure::{Figure, MEASURE, Merge};
 use kontig_program::{Batch, Frame, Gfp, Op, Order, Outcome, Program, Value};
 use kontig_results::{ExperimentResult, RunResult};
@@ -107,7 +107,7 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
             switches: Vec::new(),
             sysctls: BTreeMap::new(),
         },
-        profile: catalog::profile(profile).unwrap(),
+        profile: profiles::named(profile).unwrap(),
         machine: catalog::machine(&d.path().join(machine(d.path(), MACHINE)).display().to_string()).unwrap().0,
         begins_as: None,
         scenario,

@@ -4,13 +4,14 @@
 //! They are compiled in, so that one binary is enough; a path to a file works wherever a name does. An unknown name
 //! is answered with the nearest known one.
 
-use crate::error::{AskedWrongly, LabError};
+use crate::error::LabError;
 use crate::experiment::Experiment;
+use crate::names::unknown;
+use crate::profiles::{self, with_switches};
 use crate::source::Source;
 use crate::sysctls;
 use crate::target::Target;
-use kontig_mm::Profile;
-use kontig_profiles::{Switch, is_path};
+use kontig_profiles::is_path;
 use kontig_sim::MachineFile;
 use kontig_workload::Wrong;
 
@@ -69,25 +70,6 @@ fn builtin(list: &[(&'static str, &'static str)]) -> impl Iterator<Item = Source
     list.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into(), built_in: true })
 }
 
-/// The error for a name nobody knows, with the nearest known one.
-pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> LabError {
-    let known: Vec<&str> = known.into_iter().collect();
-    let nearest = kontig_profiles::nearest(name, &known);
-    AskedWrongly::Unknown { what, name: name.into(), nearest, known: known.join(", ") }.into()
-}
-
-/// What to say of a name that is none of the known ones: the nearest, or all if none is near.
-pub(crate) fn did_you_mean(what: &str, name: &str, known: &[&str]) -> String {
-    match kontig_profiles::nearest(name, known) {
-        Some(nearest) => format!("unknown {what} '{name}': did you mean '{nearest}'?"),
-        None => {
-            let mut all = known.to_vec();
-            all.dedup();
-            format!("unknown {what} '{name}'; known: {}", all.join(", "))
-        }
-    }
-}
-
 /// What a built-in file is called, which is the name inside it.
 fn stem(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml")
@@ -132,35 +114,6 @@ fn find<T>(
         }
         None => Err(unknown(what, name, list.iter().map(|(path, _)| stem(path)))),
     }
-}
-
-/// A profile by name or file.
-pub fn profile(name: &str) -> Result<Profile, LabError> {
-    Ok(kontig_profiles::open(name)?)
-}
-
-/// All profiles.
-pub fn profiles() -> Vec<Profile> {
-    kontig_profiles::all().collect()
-}
-
-/// A switch by name.
-pub(crate) fn switch(name: &str) -> Result<Switch, LabError> {
-    let mut known = kontig_profiles::switches();
-    known.remove(name).ok_or_else(|| unknown("switch", name, known.keys().map(String::as_str)))
-}
-
-/// A profile with switches thrown.
-pub fn profile_with(name: &str, switched: &[String]) -> Result<Profile, LabError> {
-    switched.iter().try_fold(profile(name)?, |profile, s| {
-        switch(s)?.throw(&profile).ok_or_else(|| {
-            let reason = match kontig_profiles::to_throw_before(s, &profile) {
-                Some(before) => format!(" as it is: throw '{}' before it", before.join("', '")),
-                None => ", which has it already or differently: leave it out".into(),
-            };
-            AskedWrongly::Value(format!("switch '{s}' does not fit profile '{name}'{reason}")).into()
-        })
-    })
 }
 
 /// Reads a machine file. `costs = "NAME"` stands for the costs of another, and so does `like = "NAME"` among its own for those
@@ -229,7 +182,7 @@ fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
         case.machine.iter().try_for_each(|name| machine(name).map(drop).map_err(|e| wrong("machine", e)))?;
         case.target.iter().try_for_each(|name| target(name).map(drop).map_err(|e| wrong("target", e)))?;
         for v in &e.of_case(case).variant {
-            let thrown = profile_with(&v.profile, &v.switches).map_err(|error| wrong("sysctls", error))?;
+            let thrown = with_switches(&v.profile, &v.switches).map_err(|error| wrong("sysctls", error))?;
             let settings = v.sysctl_texts().into_iter().filter(|(name, _)| case.sysctls.contains_key(name));
             settings
                 .into_iter()
@@ -239,8 +192,8 @@ fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
     }
     for (i, v) in e.variant.iter().enumerate() {
         let wrong = |way: &[&str], error| source.wrong_name(&[&["variant", &i.to_string()], way].concat(), error);
-        profile(&v.profile).map_err(|error| wrong(&["profile"], error))?;
-        let thrown = profile_with(&v.profile, &v.switches).map_err(|error| wrong(&["switches"], error))?;
+        profiles::named(&v.profile).map_err(|error| wrong(&["profile"], error))?;
+        let thrown = with_switches(&v.profile, &v.switches).map_err(|error| wrong(&["switches"], error))?;
         for (name, value) in v.sysctl_texts() {
             sysctls::check(v, &thrown, &name, &value).map_err(|error| wrong(&["sysctls", &name], error))?;
         }
@@ -269,17 +222,17 @@ mod tests {
         for m in machines().unwrap() {
             machine(&m.name).unwrap();
         }
-        for p in profiles() {
+        for p in profiles::all() {
             for (name, switch) in kontig_profiles::switches() {
                 let fits = switch.fit(&p) == kontig_profiles::Fit::Fits;
-                assert_eq!(profile_with(&p.name, std::slice::from_ref(&name)).is_ok(), fits, "{} with {name}", p.name);
+                assert_eq!(with_switches(&p.name, std::slice::from_ref(&name)).is_ok(), fits, "{} with {name}", p.name);
             }
         }
         for e in experiments().unwrap() {
             experiment(&e.id).unwrap();
             machine(&e.machine).unwrap();
             for v in &e.variant {
-                profile_with(&v.profile, &v.switches).unwrap();
+                with_switches(&v.profile, &v.switches).unwrap();
             }
             if let Some(t) = &e.target {
                 let (t, _) = target(t).unwrap();
@@ -292,7 +245,7 @@ mod tests {
     fn the_box_of_2_gib_has_the_watermarks_that_were_published_of_it() {
         use kontig_mm::{Memory, Wmark};
         let spec = machine("box-2g").unwrap().0.spec().unwrap();
-        let memory = Memory::new(&spec, profile("6.12").unwrap()).unwrap();
+        let memory = Memory::new(&spec, profiles::named("6.12").unwrap()).unwrap();
         let [_, dma32] = memory.zones() else { panic!("it has two zones") };
         let marks = [Wmark::Min, Wmark::Low, Wmark::High].map(|mark| dma32.wmark(mark));
         let published = target("hugealloc-kbuild").unwrap().0.watermarks;

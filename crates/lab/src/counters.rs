@@ -3,6 +3,8 @@
 //! They are those of the kernels whose texts are known, and those that older kernels had and published tables are made
 //! of. Whether the simulated machine counts one shows in its runs.
 
+use crate::names::nearest;
+
 /// Counters that were dropped or renamed before the oldest kernel whose text is known.
 const OLDER: &[&str] = &["kswapd_skip_congestion_wait", "pgrescued", "thp_split"];
 
@@ -14,10 +16,8 @@ pub(crate) fn is_known(name: &str) -> bool {
 /// What to say of one that none has.
 pub(crate) fn unknown(name: &str) -> String {
     let known: Vec<&str> = kontig_procfs::VmStat::of_all_kernels().chain(OLDER.iter().copied()).collect();
-    match kontig_profiles::nearest(name, &known) {
-        Some(nearest) => format!("unknown counter '{name}': did you mean '{nearest}'?"),
-        None => format!("unknown counter '{name}': no kernel has it in /proc/vmstat"),
-    }
+    nearest("counter", name, &known)
+        .unwrap_or_else(|| format!("unknown counter '{name}': no kernel has it in /proc/vmstat"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Differences: where two results of one request first differ, said in a line.
 
-use crate::resolved::key;
+use crate::plan::key;
 use crate::store::StoredResult;
 use kontig_results::ExperimentResult;
 use std::collections::BTreeMap;

@@ -1,39 +1,53 @@
-//! Fragmenting events: requests that were given a part of a pageblock of another type.
+//! Requests that were given a block of another type: the tracepoint `mm_page_alloc_extfrag`.
 //!
-//! They are the tracepoint `mm_page_alloc_extfrag` with a fallback order below a pageblock's, by the type that asked: what
-//! MMTests counts of a trace.
+//! Those with a fallback order below a pageblock's are the fragmenting events, by the type that asked: what MMTests counts of a
+//! trace. Those as large as a pageblock leave none mixed.
 
 use kontig_mm::types::PAGEBLOCK_ORDER;
 use kontig_mm::{Event, MigrateType};
 
-/// How many there were, of all types and of each.
+/// How many there were: from smaller blocks by type, and from those as large as a pageblock.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Fragmenting {
-    by_type: [u64; 3],
+    by_type: [u64; MigrateType::COUNT],
+    of_pageblocks: u64,
 }
 
 impl Fragmenting {
     /// Counts those among these events.
     pub(crate) fn note(&mut self, events: &[(u64, Event)]) {
         for (_, event) in events {
-            if let Event::PageAllocExtfrag { fallback_order, alloc_migratetype, .. } = event
-                && *fallback_order < PAGEBLOCK_ORDER
-                && let Some(of_type) = self.by_type.get_mut(*alloc_migratetype as usize)
-            {
-                *of_type += 1;
+            match event {
+                Event::PageAllocExtfrag { fallback_order, alloc_migratetype, .. }
+                    if *fallback_order < PAGEBLOCK_ORDER =>
+                {
+                    self.by_type[*alloc_migratetype as usize] += 1;
+                }
+                Event::PageAllocExtfrag { .. } => self.of_pageblocks += 1,
+                _ => {}
             }
         }
     }
 
-    /// Each number with what it is called.
+    /// The fragmenting ones, each number with what it is called.
     pub(crate) fn named(self) -> [(&'static str, u64); 4] {
         let of = |t: MigrateType| self.by_type[t as usize];
         [
-            ("extfrag events, order < 9", self.by_type.iter().sum()),
+            ("extfrag events, order < 9", self.small()),
             ("extfrag events, unmovable", of(MigrateType::Unmovable)),
             ("extfrag events, movable", of(MigrateType::Movable)),
             ("extfrag events, reclaimable", of(MigrateType::Reclaimable)),
         ]
+    }
+
+    /// All, those from smaller blocks, and those from blocks as large as a pageblock, as a recording of a real kernel calls them.
+    pub(crate) fn by_size(self) -> [(&'static str, u64); 3] {
+        let (small, large) = (self.small(), self.of_pageblocks);
+        [("extfrag", small + large), ("extfrag_small", small), ("extfrag_pageblock", large)]
+    }
+
+    fn small(self) -> u64 {
+        self.by_type.iter().sum()
     }
 }
 
@@ -59,5 +73,6 @@ mod tests {
         let (unmovable, reclaimable) = (MigrateType::Unmovable, MigrateType::Reclaimable);
         counted.note(&[event(8, unmovable), event(0, reclaimable), event(3, unmovable), event(9, reclaimable)]);
         assert_eq!(counted.named().map(|(_, n)| n), [3, 2, 0, 1]);
+        assert_eq!(counted.by_size().map(|(_, n)| n), [4, 3, 1]);
     }
 }

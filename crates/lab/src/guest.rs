@@ -7,9 +7,9 @@
 pub mod boot;
 
 use crate::error::{AskedWrongly, Failed, LabError};
+use crate::fragmenting::Fragmenting;
 use boot::Booted;
-use kontig_mm::event::{Event, Listen};
-use kontig_mm::types::PAGEBLOCK_ORDER;
+use kontig_mm::event::Listen;
 use kontig_mm::{CpuId, Daemon, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
 use kontig_procfs::{Counters, VmStat};
 use kontig_program::pattern::{Named, Step};
@@ -63,8 +63,7 @@ pub fn play(
     let asked = |reason: String| AskedWrongly::Contradictory { path: file.name.clone(), reason };
     let failed = |reason: String| LabError::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
     let spec = MachineSpec { cpus: file.cpus, zones: booted.specs(), thp: file.thp, lru: true };
-    let memory = Memory::in_use(&spec, profile, &booted.in_use()).map_err(|e| asked(e.to_string()))?;
-    let mut memory = memory;
+    let mut memory = Memory::in_use(&spec, profile, &booted.in_use()).map_err(|e| asked(e.to_string()))?;
     for (name, value) in sysctls {
         memory.sysctl_write(name, value).map_err(|e| asked(e.to_string()))?;
     }
@@ -83,14 +82,14 @@ pub fn play(
     lay_in_order(&mut m, booted);
     m.memory_mut().trace().listen(Listen::EXTFRAG);
     let player = m.spawn(Box::new(Player::new(steps)), Placement::Cpu(0));
-    let mut events = [0; 3];
+    let mut extfrag = Fragmenting::default();
     let mut all = Vec::new();
     loop {
         let now = m.now();
         let stop = m.run(now + LOOK_NS, Some(player)).map_err(|e| failed(e.to_string()))?;
-        count(&mut m, &mut events);
+        extfrag.note(&m.take_events(m.now()));
         if let Some((phase, took_ns)) = phase_of(&mut m, player) {
-            all.push(Counted { phase, counters: counters(&m, booted, &events), took_ns });
+            all.push(Counted { phase, counters: counters(&m, booted, extfrag), took_ns });
         }
         if stop == kontig_sim::Stop::ProgramDone {
             return Ok(all);
@@ -120,7 +119,7 @@ fn lay_in_order(m: &mut Machine, booted: &Booted) {
 
 /// What is counted: by the machine and its engine, of the tracepoint, and of the daemons' time. What the kernel had at first counts as that: slabs,
 /// and of the resting process's memory what was a file system's.
-fn counters(m: &Machine, booted: &Booted, events: &[u64; 3]) -> Counters {
+fn counters(m: &Machine, booted: &Booted, extfrag: Fragmenting) -> Counters {
     let engine = VmStat::counted(m.memory());
     let names = VmStat::of(m.memory());
     let shmem = m.rss(RESTING).unwrap_or(0).min(u64::from(booted.shmem));
@@ -136,10 +135,9 @@ fn counters(m: &Machine, booted: &Booted, events: &[u64; 3]) -> Counters {
         _ => m.counter(name).or_else(|| engine.get(name))?.checked_add_signed(at_first(name)),
     };
     let known = names.0.names().filter_map(|name| Some((name, count(name)?)));
-    let of_tracepoint = ["extfrag", "extfrag_small", "extfrag_pageblock"].into_iter().zip(*events);
     let daemons = [("kswapd_ns", Daemon::Kswapd as fn(NodeId) -> Daemon), ("kcompactd_ns", Daemon::Kcompactd)];
     let of_daemons = daemons.into_iter().map(|(name, kind)| (name, m.kernel_thread_ns(kind)));
-    known.chain(of_tracepoint).chain(of_daemons).map(|(name, n)| (name.to_string(), n)).collect()
+    known.chain(extfrag.by_size()).chain(of_daemons).map(|(name, n)| (name.to_string(), n)).collect()
 }
 
 /// The phase at which the process rests, which then may go on, and how long it took.
@@ -149,16 +147,6 @@ fn phase_of(m: &mut Machine, player: TaskId) -> Option<(&'static str, u64)> {
     let phase = player.resting()?;
     player.go_on();
     Some((phase, player.took_ns()))
-}
-
-/// Adds events of fragmentation up: all, from smaller blocks, from those as large as a pageblock.
-fn count(m: &mut Machine, events: &mut [u64; 3]) {
-    for (_, event) in m.take_events(m.now()) {
-        if let Event::PageAllocExtfrag { fallback_order, .. } = event {
-            events[0] += 1;
-            events[if fallback_order < PAGEBLOCK_ORDER { 1 } else { 2 }] += 1;
-        }
-    }
 }
 
 /// A process that has memory and rests. What it has given back first is on its CPU's lists.

@@ -3,12 +3,13 @@
 //! A directory holds, for each experiment or case, a log directory with one entry a variant, and in it one a repetition
 //! or round: an *iteration*. The layout is that of MMTests from May 2019 on (`RUN/iter-N/BENCHMARK`), with each file where
 //! both the last version that has all benchmarks (commit d15fa84b) and its newest look for it. An iteration is written when
-//! its run has ended, whole or not at all, and nothing is ever written over.
+//! its run has ended, whole or not at all, and nothing is ever written over. Then older versions find the same files as well ([`flat`]).
 //!
-//! MMTests has no benchmark for everything that is simulated. Each distribution of a run stands as the latencies of
+//! MMTests has no benchmark for everything that is simulated. `usemem`, `thpscale` and `thpfioscale` stand as themselves. Each distribution of another run stands as the latencies of
 //! `stutter`, whose rows are minimum, quartiles, percentiles, maximum and mean; what a driver of huge pages obtained as
 //! pass 1 of `stress-highalloc`; and the time of the measured phases as `timedalloc`. The monitors are of each of them.
 
+mod flat;
 mod logs;
 mod monitors;
 
@@ -47,6 +48,7 @@ fn epoch(ns: u64) -> u64 {
 /// # Errors
 /// If there is something in its place, or the directory cannot be written to.
 pub fn check(run: &Path) -> Result<(), LabError> {
+    flat::check_name(run)?;
     if run.symlink_metadata().is_ok() {
         let reason = format!(
             "{} is there already, and results are never written over: give --mmtests another directory, or remove this \
@@ -55,7 +57,14 @@ pub fn check(run: &Path) -> Result<(), LabError> {
         );
         return Err(AskedWrongly::Value(reason).into());
     }
+    flat::check(run)?;
     check_directory(run.parent().unwrap_or(Path::new(".")))
+}
+
+/// Puts a file under another name as well: as one file, where that is possible.
+fn same(from: &Path, to: &Path) -> Result<(), (PathBuf, std::io::Error)> {
+    let linked = std::fs::hard_link(from, to).or_else(|_| std::fs::copy(from, to).map(drop));
+    linked.map_err(|e| (to.into(), e))
 }
 
 /// One iteration of a run, from the moment it begins.
@@ -118,12 +127,7 @@ impl Iteration {
                 let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
                 made.and_then(|()| std::fs::write(&path, bytes)).map_err(|e| (path, e))
             };
-            // One file under two names, where that is possible.
-            let same = |name: &str, as_well: &str| {
-                let (from, to) = (part.join(name), part.join(as_well));
-                let linked = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop));
-                linked.map_err(|e| (to, e))
-            };
+            let same = |name: &str, as_well: &str| same(&part.join(name), &part.join(as_well));
             put(TIMESTAMPS, self.stamps(&benchmarks, times, m.now(), &Snapshot::of(m)).as_bytes())?;
             same(TIMESTAMPS, "tests-sysstate")?;
             for benchmark in &benchmarks {
@@ -140,7 +144,8 @@ impl Iteration {
             same(ACTIVITY, &format!("{ACTIVITY}.run"))?;
             let beside = run.join(ACTIVITY);
             std::fs::rename(part.join(format!("{ACTIVITY}.run")), &beside).map_err(|e| (beside, e))?;
-            std::fs::rename(&part, &whole).map_err(|e| (whole.clone(), e))
+            std::fs::rename(&part, &whole).map_err(|e| (whole.clone(), e))?;
+            flat::add(run, n, &benchmarks)
         };
         write().map_err(|(path, e)| {
             let _ = std::fs::remove_dir_all(&part);

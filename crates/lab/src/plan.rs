@@ -4,12 +4,21 @@ use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
 use crate::host_snapshot::HostSnapshot;
 use crate::mmtests::MmtestsRun;
-use crate::resolved::room;
 use crate::sysctls;
 use kontig_mm::{Memory, Profile};
 use kontig_sim::MachineFile;
-use kontig_workload::Scenario;
+use kontig_workload::{Room, Scenario};
 use std::path::PathBuf;
+
+/// What an experiment or a case of it is called.
+pub(crate) fn key(id: &str, case: &str) -> String {
+    if case.is_empty() { id.into() } else { format!("{id}/{case}") }
+}
+
+/// What a machine has for a workload.
+pub(crate) fn room(machine: &MachineFile) -> Room {
+    Room { nodes: machine.node_pages(), swap: machine.swap_pages(), cpus: machine.cpus, disks: machine.file_pages() }
+}
 
 /// Everything that decides a run's outcome.
 #[derive(Clone)]
@@ -34,7 +43,7 @@ pub struct RunPlan {
     pub repetition: u32,
     /// The seed of its randomness.
     pub seed: u64,
-    /// Where to write the machine's proc files at the begin and the end of the measurement.
+    /// Where to write the machine's proc files at the beginning and the end of the measurement.
     pub procfs: Option<PathBuf>,
     /// Where to write its iterations in the layout of MMTests.
     pub mmtests: Option<MmtestsRun>,
@@ -57,7 +66,7 @@ pub struct Views {
 impl RunPlan {
     /// A short name for messages.
     pub fn title(&self) -> String {
-        format!("{} / {}", crate::resolved::key(&self.experiment, &self.case), self.variant.name)
+        format!("{} / {}", key(&self.experiment, &self.case), self.variant.name)
     }
 
     /// Whether the machine could be made, the sysctls be set and the scenario be run; nothing is booted.

@@ -1,30 +1,21 @@
 //! Resolved experiments: every name looked up, every file read, and the runs planned.
 
-use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
 use crate::files::file_name;
 use crate::host_snapshot::HostSnapshot;
 use crate::mmtests::MmtestsRun;
-use crate::plan::{RunPlan, Views};
+use crate::plan::{RunPlan, Views, key, room};
 use crate::source::Source;
 use crate::sweep;
+use crate::sysctls;
 use crate::target::{Target, TargetRow, is_of_case};
+use crate::{catalog, names, profiles};
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
-use kontig_workload::{Room, Wrong};
+use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// What an experiment or a case of it is called.
-pub(crate) fn key(id: &str, case: &str) -> String {
-    if case.is_empty() { id.into() } else { format!("{id}/{case}") }
-}
-
-/// What a machine has for a workload.
-pub(crate) fn room(machine: &MachineFile) -> Room {
-    Room { nodes: machine.node_pages(), swap: machine.swap_pages(), cpus: machine.cpus, disks: machine.file_pages() }
-}
 
 /// How to complain of an experiment: with the place in its file, if it is the user's.
 fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn(Wrong) -> LabError + use<'a> {
@@ -72,7 +63,7 @@ impl Resolved {
             let rows = one.target.iter().flat_map(|t| &t.row).filter_map(|row| row.case.as_deref());
             match rows.into_iter().find(|case| !cases.contains(case)) {
                 Some(other) => {
-                    let reason = format!("of the target's rows: {}", catalog::did_you_mean("case", other, &cases));
+                    let reason = format!("of the target's rows: {}", names::did_you_mean("case", other, &cases));
                     Err(complaint(experiment, source)(Wrong::at(&["case"], reason)))
                 }
                 None => Ok(one),
@@ -106,7 +97,7 @@ impl Resolved {
         let profiles = experiment
             .variant
             .iter()
-            .map(|v| catalog::profile_with(&v.profile, &v.switches))
+            .map(|v| profiles::with_switches(&v.profile, &v.switches))
             .collect::<Result<_, _>>()?;
         let target = experiment.target.as_deref().map(|t| catalog::target(t).map(|(t, _)| t)).transpose()?;
         if let Some(t) = &target
@@ -160,10 +151,16 @@ impl Resolved {
         Ok(())
     }
 
-    /// Whether the workload fits the machine.
+    /// Whether the workload and the settings fit the machine.
     fn fits(&self) -> Result<(), Wrong> {
         let fits = |machine: &MachineFile| {
             machine.check().map_err(|wrong| Wrong::at(&["machine"], wrong.reason))?;
+            for (i, variant) in self.experiment.variant.iter().enumerate() {
+                let pages = machine.node_pages().iter().sum();
+                let leaves = |(name, value): &(String, String)| sysctls::leaves_memory(name, value, pages);
+                let all = variant.sysctl_texts();
+                all.iter().try_for_each(leaves).map_err(|e| Wrong::at(&["variant", &i.to_string(), "sysctls"], e))?;
+            }
             self.experiment.workload.fits(&room(machine)).map_err(|wrong| wrong.below(&["workload"]))
         };
         fits(&self.machine)?;

@@ -138,12 +138,11 @@ impl Running<'_> {
     /// round.
     fn measure(mut self) -> Result<RunResult, LabError> {
         self.write_procfs("start")?;
-        let before = Before::of(&self.machine, !self.plan.machine.disk.is_empty());
+        let before = Before::of(&self.machine, self.plan.machine.has_disks());
         let prepared = self.phases.len();
         let mut rounds = Vec::new();
         for round in 0..self.plan.rounds {
-            let of_round =
-                if round == 0 { before.clone() } else { Before::of(&self.machine, !self.plan.machine.disk.is_empty()) };
+            let of_round = Before::of(&self.machine, self.plan.machine.has_disks());
             let iteration = self.plan.mmtests.as_ref().map(|_| Iteration::begin(&self.machine));
             let (first, phases) = (self.phases.len(), self.first_measured()..self.plan.scenario.phases.len());
             self.go_through(phases, (round, self.plan.rounds))?;
@@ -176,7 +175,7 @@ impl Running<'_> {
             self.phase(phase);
             if phase.measured && !self.sampler.is_measuring() {
                 let mut listen = Listen::COMPACTION.with(Listen::VMSCAN);
-                if self.plan.mmtests.is_some() || !self.plan.machine.disk.is_empty() {
+                if self.plan.mmtests.is_some() || self.plan.machine.has_disks() {
                     listen = listen.with(Listen::EXTFRAG);
                 }
                 if self.plan.mmtests.is_some() {
@@ -308,7 +307,7 @@ impl Running<'_> {
             tasks,
             lock_wait_ns: m.lock_wait_ns(),
             proactive_runs: node_runs(m).sum(),
-            pressure: (!self.plan.machine.disk.is_empty()).then(|| Pressure::of(m, self.sampler.fragmenting())),
+            pressure: self.plan.machine.has_disks().then(|| Pressure::of(m, self.sampler.fragmenting())),
         }
     }
 

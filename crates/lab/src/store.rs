@@ -8,8 +8,8 @@
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::files::{check_directory, file_name, write_file};
-use crate::plan::RunPlan;
-use crate::resolved::{Resolved, key};
+use crate::plan::{RunPlan, key};
+use crate::resolved::Resolved;
 use crate::session::Outcome;
 use kontig_results::PacePoint;
 use kontig_results::{ExperimentResult, RunResult};

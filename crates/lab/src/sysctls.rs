@@ -3,9 +3,9 @@
 //! Which there are, what they take and what they do is the engine's to say ([`kontig_mm::sysctl`]); which of the profiles
 //! and switches have one is found by asking each.
 
-use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
+use crate::{names, profiles};
 use kontig_mm::Profile;
 use kontig_mm::sysctl::{SYSCTLS, Sysctl, SysctlError};
 use kontig_profiles::Switch;
@@ -16,7 +16,7 @@ use kontig_profiles::Switch;
 /// If there is none, or a write only starts something.
 pub fn setting(name: &str) -> Result<&'static Sysctl, LabError> {
     let Some(sysctl) = Sysctl::find(name) else {
-        return Err(catalog::unknown("sysctl", name, SYSCTLS.iter().map(|s| s.name)));
+        return Err(names::unknown("sysctl", name, SYSCTLS.iter().map(|s| s.name)));
     };
     if !sysctl.is_setting() {
         let reason = format!("{name} starts a compaction and is no setting: run the workload 'compact'");
@@ -40,6 +40,7 @@ pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> R
     }
 }
 
+<<<<<<< HEAD
 /// Sets what belongs to a workload for each variant that does not set it itself and whose kernel takes it; what has to be said about it.
 ///
 /// # Errors
@@ -63,6 +64,21 @@ pub fn set_own(variants: &mut [Variant], own: &[(&str, &str)]) -> Result<Vec<Str
     }
     let all = set.join(", ");
     Ok(if set.is_empty() { Vec::new() } else { vec![format!("the workload sets {all}; --set sets them otherwise")] })
+=======
+/// Whether a setting leaves a machine of so many pages any memory to give away.
+///
+/// # Errors
+/// If it keeps all of it free.
+pub(crate) fn leaves_memory(name: &str, value: &str, pages: u64) -> Result<(), String> {
+    let keeps_free = Sysctl::find(name).is_some_and(|sysctl| sysctl.name == "vm.min_free_kbytes");
+    let has = pages * 4;
+    match value.parse::<u32>() {
+        Ok(kib) if keeps_free && u64::from(kib) >= has => {
+            Err(format!("vm.min_free_kbytes = {kib} keeps all memory free: the machine has {has} KiB; set less"))
+        }
+        _ => Ok(()),
+    }
+>>>>>>> main
 }
 
 /// What gives a variant a sysctl its profile does not have.
@@ -70,7 +86,7 @@ fn remedy(sysctl: &Sysctl, variant: &Variant) -> String {
     let mut ways = Vec::new();
     for name in kontig_profiles::switches().into_keys() {
         let switches: Vec<String> = variant.switches.iter().cloned().chain([name.clone()]).collect();
-        if catalog::profile_with(&variant.profile, &switches).is_ok_and(|p| sysctl.exists(&p)) {
+        if profiles::with_switches(&variant.profile, &switches).is_ok_and(|p| sysctl.exists(&p)) {
             ways.push(format!("--switch {name} adds it"));
         }
     }
@@ -100,7 +116,7 @@ fn switches_with(sysctl: &Sysctl) -> Vec<String> {
 
 /// A sysctl in one line: range, what it does, default, and who has it if not everybody.
 pub fn listing(sysctl: &Sysctl) -> String {
-    let profiles = catalog::profiles();
+    let profiles = profiles::all();
     let range_of = |p: &Profile| match sysctl.range(p) {
         _ if sysctl.words(p).is_some() => sysctl.words(p).into_iter().flatten().collect::<Vec<_>>().join("|"),
         (min, max) if min == max => format!("write {min}"),
@@ -152,7 +168,7 @@ mod tests {
 
     fn variant(profile: &str, switches: &[&str]) -> (Variant, Profile) {
         let switches: Vec<String> = switches.iter().map(|s| (*s).into()).collect();
-        let p = catalog::profile_with(profile, &switches).unwrap();
+        let p = profiles::with_switches(profile, &switches).unwrap();
         (Variant { name: "v".into(), profile: profile.into(), switches, sysctls: BTreeMap::new() }, p)
     }
 
@@ -166,7 +182,7 @@ mod tests {
         );
         // Whatever is missing anywhere: each way named leads there, and some way is named.
         let mut missing = 0;
-        for profile in catalog::profiles() {
+        for profile in profiles::all() {
             for sysctl in SYSCTLS.iter().filter(|s| s.is_setting() && !s.exists(&profile)) {
                 missing += 1;
                 let (v, p) = variant(&profile.name, &[]);
@@ -178,7 +194,7 @@ mod tests {
                     check(&v, &p, sysctl.name, "1").unwrap();
                     ways += 1;
                 }
-                for named in words.iter().filter(|w| catalog::profile(w).is_ok()) {
+                for named in words.iter().filter(|w| profiles::named(w).is_ok()) {
                     let (v, p) = variant(named, &[]);
                     check(&v, &p, sysctl.name, "1").unwrap();
                     ways += 1;

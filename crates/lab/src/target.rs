@@ -3,8 +3,8 @@
 //! A row is of a figure or distribution of the runs, or of a formula over counters; a statistic says how the values of
 //! all repetitions and rounds become the one that was published. Caveats are declared here, from the publication alone.
 
-use crate::catalog::did_you_mean;
 use crate::formula::Formula;
+use crate::names::did_you_mean;
 use kontig_results::{Better, CaveatKind};
 use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};

@@ -5,10 +5,13 @@
 //! from what boot sets. Variants that have become the same run once. Of the workload, a driver's `give_up_after` and the
 //! fragmenter's holes can be changed.
 
-use crate::catalog;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
+<<<<<<< HEAD
 use crate::page::PageText;
+=======
+use crate::profiles;
+>>>>>>> main
 use crate::sysctls;
 use kontig_mm::Profile;
 use kontig_mm::sysctl::Sysctl;
@@ -106,7 +109,7 @@ fn on_profiles(variants: &[Variant], changes: &Changes, notes: &mut Vec<String>)
                 v.switches.push(s.clone());
             }
         }
-        catalog::profile_with(&v.profile, &v.switches)?;
+        profiles::with_switches(&v.profile, &v.switches)?;
     }
     Ok(all)
 }
@@ -118,7 +121,7 @@ fn with_setting(
     values: &[String],
     notes: &mut Vec<String>,
 ) -> Result<Vec<Variant>, LabError> {
-    let profiles = variants.iter().map(|v| catalog::profile_with(&v.profile, &v.switches));
+    let profiles = variants.iter().map(|v| profiles::with_switches(&v.profile, &v.switches));
     let profiles = profiles.collect::<Result<Vec<Profile>, _>>()?;
     let some = profiles.iter().any(|p| sysctl.exists(p));
     let mut all = Vec::new();
@@ -207,10 +210,10 @@ fn settings(asked: &[(String, Vec<String>)]) -> Result<Vec<(&'static Sysctl, Vec
 
 /// Leaves out the switches and settings that the experiment gave a variant and its new profile has no place for.
 fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Vec<String>) -> Result<(), LabError> {
-    let own = catalog::profile(&v.profile)?;
+    let own = profiles::named(&v.profile)?;
     let mut fitting = Vec::new();
     for s in &old.switches {
-        let has = match catalog::switch(s)?.fit(&own) {
+        let has = match profiles::switch(s)?.fit(&own) {
             Fit::Fits => {
                 fitting.push(s.clone());
                 continue;
@@ -221,7 +224,7 @@ fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Vec<S
         note(notes, format!("switch {s} of '{}' is left out: profile {} {has}", old.name, own.name));
     }
     v.switches = fitting;
-    let profile = catalog::profile_with(&v.profile, &v.switches)?;
+    let profile = profiles::with_switches(&v.profile, &v.switches)?;
     for (name, value) in old.sysctl_texts() {
         if !sysctls::setting(&name)?.exists(&profile) {
             let reason = format!("{name}={value} of '{}' is left out: profile {} does not have it", old.name, own.name);
@@ -240,7 +243,7 @@ fn is_default(sysctl: &Sysctl, value: &str) -> bool {
 fn rename_and_drop_same(e: &mut Experiment, notes: &mut Vec<String>) -> Result<(), LabError> {
     let mut kept: Vec<(Variant, String)> = Vec::new();
     for v in std::mem::take(&mut e.variant) {
-        let name = described(&v, &catalog::profile_with(&v.profile, &v.switches)?)?;
+        let name = described(&v, &profiles::with_switches(&v.profile, &v.switches)?)?;
         match kept.iter().find(|(k, _)| k.name == name && k.profile == v.profile) {
             Some((_, first)) => {
                 note(notes, format!("'{first}' and '{}' are both {name} now, which is run once", v.name));
@@ -271,6 +274,7 @@ fn described(v: &Variant, p: &Profile) -> Result<String, LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog;
 
     fn asked(name: &str, profile: &str, switches: &[&str], settings: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let e = catalog::experiment(name).unwrap().0;

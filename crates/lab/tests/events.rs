@@ -57,7 +57,7 @@ fn events_are_stamped_when_they_happen_and_not_when_the_host_looks() {
         if e.event.starts_with("mm_compaction_begin: ") {
             open.entry(mode()).or_default().push(e.at_ns);
         } else if e.event.starts_with("mm_compaction_end: ") {
-            lengths.push(e.at_ns - open.get_mut(&mode()).unwrap().pop().expect("a begin comes first"));
+            lengths.push(e.at_ns - open.get_mut(&mode()).unwrap().pop().expect("it began"));
             // Runs of one mode follow each other here; a host that dated them when it looked would see several end at once.
             assert!(ended.insert(mode(), e.at_ns) < Some(e.at_ns), "two runs end at {}", e.at_ns);
         }

@@ -3,12 +3,12 @@
 //! Valid files are damaged in the ways files are: lines lost or doubled, numbers out of any range, words of the
 //! format in the wrong place, bytes that are no text. What is still accepted must also be fit to be planned.
 
-use kontig_lab::catalog;
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_lab::store::{RunFile, StoredResult};
 use kontig_lab::{Failed, LabError};
+use kontig_lab::{catalog, profiles};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::BTreeMap;
@@ -249,8 +249,8 @@ proptest! {
     fn a_profile(d in damages()) {
         let mine = PROFILE.replacen("name = \"6.1\"", "name = \"mine\"", 1).replacen("recorded = true\n", "", 1);
         let path = file("profile.toml", &damaged(&mine, &d));
-        one_line(catalog::profile_with(path.to_str().unwrap(), &["proactive-compaction".into()]))?;
-        if let Some(profile) = one_line(catalog::profile(path.to_str().unwrap()))? {
+        one_line(profiles::with_switches(path.to_str().unwrap(), &["proactive-compaction".into()]))?;
+        if let Some(profile) = one_line(profiles::named(path.to_str().unwrap()))? {
             let mut r = Resolved { pace_machine: None, ..small_resolved() };
             r.experiment.pace = None;
             r.profiles[1] = profile;
@@ -310,7 +310,7 @@ proptest! {
         let path = file("noise.toml", &bytes);
         let name = path.to_str().unwrap();
         one_line(catalog::machine(name))?;
-        one_line(catalog::profile(name))?;
+        one_line(profiles::named(name))?;
         one_line(catalog::experiment(name))?;
         one_line(catalog::target(name))?;
         one_line(StoredResult::read(&path))?;
@@ -320,7 +320,7 @@ proptest! {
     #[test]
     fn names(name in "\\PC{0,12}|[a-z0-9.\n\t-]{0,12}") {
         one_line(catalog::machine(&name))?;
-        one_line(catalog::profile_with("5.6", std::slice::from_ref(&name)))?;
+        one_line(profiles::with_switches("5.6", std::slice::from_ref(&name)))?;
         one_line(catalog::experiment(&name))?;
         one_line(catalog::target(&name))?;
     }

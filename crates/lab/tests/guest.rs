@@ -1,8 +1,8 @@
 //! Patterns that real kernels are recorded with, played on the guest's machine.
 
-use kontig_lab::catalog;
 use kontig_lab::guest::boot::{Booted, BootedZone};
 use kontig_lab::guest::{Counted, machine_of, play};
+use kontig_lab::{catalog, profiles};
 use kontig_mm::ZoneSpec;
 use kontig_program::pattern::{NAMED, Named, Step, phases};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ fn played(pattern: usize, profile: &str, seed: u64) -> Vec<Counted> {
     let zones = machine.spec().expect("a machine").zones.into_iter();
     let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, on_cpus: 50, ..Booted::default() };
-    let profile = catalog::profile(profile).expect("it comes along");
+    let profile = profiles::named(profile).expect("it comes along");
     play(&machine, &booted, profile, &BTreeMap::new(), NAMED[pattern].steps(seed)).expect("it is played")
 }
 
@@ -58,7 +58,7 @@ fn counting_begins_with_what_the_kernel_had() {
         slabs,
         ..Booted::default()
     };
-    let profile = catalog::profile("6.1").expect("it comes along");
+    let profile = profiles::named("6.1").expect("it comes along");
     let steps = vec![Step::Phase("start")];
     let counted = play(&machine, &booted, profile, &BTreeMap::new(), steps).expect("it is played");
     let start = |name| counter(&counted[0], name);
@@ -74,7 +74,7 @@ fn a_disk_without_files_rests_while_another_has_too_many_dirty_pages() {
     let zones = machine.spec().expect("a machine").zones.into_iter();
     let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, ..Booted::default() };
-    let profile = catalog::profile("7.2").expect("it comes along");
+    let profile = profiles::named("7.2").expect("it comes along");
     // Reclaim meets dirty pages and wakes every disk's flusher, that of the one with swap, too.
     let (heap, file) = (90_000, 60_000);
     let steps = vec![

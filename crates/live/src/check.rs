@@ -328,8 +328,7 @@ fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mu
     };
     let mut work = Work::default();
     let mut owners = Owners { snapshot, synced: way.sync };
-    let mut nodes: Vec<u32> = snapshot.zones.iter().map(|z| z.node).collect();
-    nodes.dedup();
+    let mut nodes = snapshot.nodes();
     nodes.retain(|node| needs.iter().any(|need| need.node.is_none_or(|n| n == *node)));
     release(&mut memory);
     let mut supply = Supply::of_memory(&memory, &snapshot.zones, &orders);

@@ -9,7 +9,7 @@
 
 use crate::frame::State;
 use crate::need::Need;
-use crate::snapshot::{FoundZone, Snapshot};
+use crate::snapshot::{FoundZone, Snapshot, aligned};
 use crate::supply::Supply;
 use std::ops::Range;
 
@@ -33,8 +33,7 @@ pub fn emptied(snapshot: &Snapshot, now: &Supply, needs: &[Need]) -> Option<Empt
     if large.is_empty() || !now.meets(&small) {
         return None;
     }
-    // Who may take from anywhere waits for those who may not.
-    large.sort_by_key(|need| (std::cmp::Reverse(need.order), need.node.is_none()));
+    large.sort_by_key(Need::turn);
     let room = Room::of(snapshot);
     let first = room.moved(snapshot, &large, |_| {});
     let fewest = room.moved(snapshot, &large, |ranges| ranges.sort_by_key(|range| range.moved));
@@ -80,7 +79,7 @@ impl Room {
         for need in needs {
             let zones = snapshot.zones.iter().rev().filter(|zone| zone.name != MOVABLE);
             let zones = zones.filter(|zone| need.node.is_none_or(|node| node == zone.node));
-            let ranges = zones.flat_map(|zone| ranges(zone, need.order));
+            let ranges = zones.flat_map(|zone| aligned(zone.frames(), need.order));
             let mut emptiable: Vec<Emptiable> = ranges.filter_map(|frames| content(snapshot, frames)).collect();
             order(&mut emptiable);
             emptiable.retain(|range| {
@@ -99,15 +98,6 @@ impl Room {
 
 /// The zone of memory from which everything can be moved.
 const MOVABLE: &str = "Movable";
-
-/// The aligned ranges of an order in a zone.
-fn ranges(zone: &FoundZone, order: u32) -> impl Iterator<Item = Range<usize>> + use<> {
-    let frames = zone.frames();
-    let pages = 1usize.checked_shl(order).unwrap_or(usize::MAX);
-    let first = frames.start.checked_next_multiple_of(pages).unwrap_or(frames.end);
-    let starts = (first..frames.end).step_by(pages).take_while(move |start| frames.end - start >= pages);
-    starts.map(move |start| start..start + pages)
-}
 
 /// A range, if it holds nothing but users' pages and free ones.
 fn content(snapshot: &Snapshot, frames: Range<usize>) -> Option<Emptiable> {

@@ -28,6 +28,12 @@ impl Need {
         self.count << self.order
     }
 
+    /// In whose order needs that are to be met together take their blocks: large ones first, and of one size who may take from anywhere waits
+    /// for those who may not.
+    pub(crate) fn turn(&self) -> impl Ord + use<> {
+        (std::cmp::Reverse(self.order), self.node.is_none())
+    }
+
     /// Reads a ladder, for pages of this many bytes.
     ///
     /// # Errors

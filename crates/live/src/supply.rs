@@ -6,7 +6,7 @@
 //! address, which takes a look at every frame.
 
 use crate::need::Need;
-use crate::snapshot::{FoundZone, Snapshot};
+use crate::snapshot::{FoundZone, Snapshot, aligned};
 use kontig_mm::state::FrameKind;
 use kontig_mm::types::MAX_ORDER;
 use kontig_mm::{Memory, Order, Pfn};
@@ -63,8 +63,7 @@ impl Supply {
     pub fn obtainable(&self, needs: &[Need]) -> Vec<Option<u64>> {
         let mut left = self.clone();
         let mut in_turn: Vec<usize> = (0..needs.len()).collect();
-        // Who may take from anywhere waits for those who may not.
-        in_turn.sort_by_key(|i| (std::cmp::Reverse(needs[*i].order), needs[*i].node.is_none()));
+        in_turn.sort_by_key(|i| needs[*i].turn());
         let mut found = vec![None; needs.len()];
         for i in in_turn {
             found[i] = left.take(&needs[i]);
@@ -153,15 +152,12 @@ fn zone_supply(zone: &FoundZone, free: Vec<u64>, spans: BTreeMap<u32, u64>) -> Z
 
 /// Naturally aligned blocks of an order above the largest that consist of free blocks.
 fn free_spans(memory: &Memory, zone: &kontig_mm::Zone, order: u32) -> u64 {
-    let pages = 1u64 << order;
-    let is_free = |pfn: u64| {
+    let is_free = |pfn: usize| {
         let tag = memory.frames().tag(Pfn::new(pfn as u32));
         matches!(tag.kind(), FrameKind::Buddy(_)) && tag.order() == MAX_ORDER
     };
-    let first = u64::from(zone.start.get()).next_multiple_of(pages);
-    let last = u64::from(zone.end.get());
-    let starts = (first..).step_by(pages as usize).take_while(|start| start + pages <= last);
-    starts.filter(|start| (*start..start + pages).step_by(1 << MAX_ORDER.get()).all(is_free)).count() as u64
+    let frames = zone.start.get() as usize..zone.end.get() as usize;
+    aligned(frames, order).filter(|block| block.clone().step_by(1 << MAX_ORDER.get()).all(is_free)).count() as u64
 }
 
 #[cfg(test)]

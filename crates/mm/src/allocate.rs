@@ -250,7 +250,7 @@ impl Memory {
             }
             zone.below_high = true;
         }
-        flags.wmark.is_none_or(|mark| zone.watermark_fast(order, zone.wmark(mark), highest, flags, profile))
+        zone.watermark_fast(order, zone.wmark(flags.wmark), highest, flags, profile)
     }
 
     /// Counts blocks of a zone, by the node that was preferred and the node of the CPU.
@@ -363,7 +363,7 @@ impl Locked<'_> {
         let pfn = pfn?;
         self.account_taken(order.pages());
         // What is got by the low mark leaves the next request enough.
-        let needy = flags.wmark != Some(Wmark::Low);
+        let needy = flags.wmark != Wmark::Low;
         if flags.any(AllocFlags::HIGHATOMIC) && needy && self.shared.profile.highatomic.bypasses_pcp {
             self.reserve_highatomic(pfn, order);
         }

@@ -29,6 +29,15 @@ impl Memory {
         self.free_untagged(id, cpu, pfn, order);
     }
 
+    /// Asks for what freeing a single page will touch: a host that knows what comes next says so some pages ahead.
+    #[inline(always)]
+    pub fn prefetch(&self, pfn: Pfn) {
+        self.frames.prefetch_frame(pfn.get());
+        if self.lru.is_ordered() {
+            self.lru.prefetch(pfn.get());
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn bad_free(&self, pfn: Pfn, order: Order) -> ! {

@@ -186,8 +186,8 @@ pub enum Wmark {
 /// What the allocator makes of a request (kernel-behaviour §3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AllocFlags {
-    /// The mark to hold free memory against; `None` ignores watermarks.
-    pub wmark: Option<Wmark>,
+    /// The mark to hold free memory against.
+    pub wmark: Wmark,
     bits: u8,
 }
 
@@ -209,10 +209,8 @@ impl AllocFlags {
 
     /// Only a mark.
     pub const fn mark(wmark: Wmark) -> AllocFlags {
-        AllocFlags { wmark: Some(wmark), bits: 0 }
+        AllocFlags { wmark, bits: 0 }
     }
-    /// No watermark at all.
-    pub const NO_WATERMARKS: AllocFlags = AllocFlags { wmark: None, bits: 0 };
 
     /// With these bits too.
     #[inline(always)]

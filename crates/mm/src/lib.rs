@@ -102,7 +102,6 @@ pub mod work;
 pub mod zonelist;
 
 mod allocate;
-mod batch;
 mod boost;
 mod boot;
 mod buddy;

@@ -20,7 +20,7 @@ use crate::state::{FrameKind, Locked, Memory, PerCpuPages, Zone};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
 
 /// How many blocks ahead a drain fetches a block's frame, and then its buddy's slot in a free list.
-pub(crate) const FRAME_AHEAD: usize = 8;
+const FRAME_AHEAD: usize = 8;
 const BUDDY_AHEAD: usize = 4;
 /// Frees in a row raise the share given back up to this power of two (PCP_BATCH_SCALE_MAX).
 pub(crate) const FREE_FACTOR_MAX: u8 = 5;

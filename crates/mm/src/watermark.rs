@@ -115,7 +115,7 @@ impl Zone {
             || (profile.boost.ignored_by.holds_for(flags)
                 && order == Order::ZERO
                 && self.watermark_boost != 0
-                && flags.wmark == Some(Wmark::Min)
+                && flags.wmark == Wmark::Min
                 && self.watermark_ok(order, self.watermarks.min, highest, flags, self.free_pages, profile))
     }
 

@@ -122,31 +122,6 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn a_batch_does_what_its_requests_and_frees_do_one_by_one(
-        plan in plan(),
-        ops in history(40),
-        order in 0u8..=9,
-        pages in 1usize..3000,
-        backwards in any::<bool>(),
-    ) {
-        let together = &mut play(&plan, &ops).m;
-        let singly = &mut together.clone();
-        let cpu = CpuId::new(plan.cpus - 1);
-        let r = Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::new(order));
-        let mut blocks = vec![Pfn::default(); pages >> order | 1];
-        let got = together.alloc_batch(r, &mut blocks);
-        blocks.truncate(got);
-        let alone: Vec<Pfn> = (0..pages >> order | 1).map_while(|_| singly.alloc(r).ok()).collect();
-        prop_assert_eq!(&blocks, &alone);
-        if backwards {
-            blocks.reverse();
-        }
-        together.free_batch(cpu, &blocks, r.order);
-        blocks.iter().for_each(|pfn| singly.free(cpu, *pfn, r.order));
-        same(together, singly)?;
-    }
-
-    #[test]
     fn runs_of_pages_do_what_the_pages_do_one_by_one(
         plan in plan(),
         ops in history(40),

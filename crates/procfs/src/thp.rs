@@ -38,11 +38,6 @@ impl Choice {
         let of = |words: &[&str]| words.iter().map(|w| w.to_string()).collect();
         Ok(Choice { before: of(&words[..at]), chosen: word, after: of(&words[at + 1..]) })
     }
-
-    /// Whether the kernel understands `word`.
-    pub fn offers(&self, word: &str) -> bool {
-        self.chosen == word || self.before.iter().chain(&self.after).any(|w| w == word)
-    }
 }
 
 impl fmt::Display for Choice {

@@ -169,6 +169,8 @@ costs! {
         fork;
         /// Copying a page table entry for a new process.
         fork_page;
+        /// Looking at a page table entry and its page, as khugepaged does.
+        scan_entry;
         /// A TLB shootdown of one page on another CPU, on top of a migration.
         tlb_shootdown;
         /// From waking a kernel thread to its first instruction.
@@ -178,8 +180,7 @@ costs! {
     }
 }
 
-/// What serde would derive, but for the code of each of thirty fields in every format costs are read from: that was the
-/// largest part of what a build spent on files.
+/// By hand, and short to compile: what serde derives is code of each of the many fields for every format that costs are read from.
 impl<'de> Deserialize<'de> for Costs {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Costs, D::Error> {
         d.deserialize_struct("Costs", Costs::NAMES, OfCosts)

@@ -11,8 +11,8 @@ use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
 use crate::process::Process;
 use crate::process::mempolicy::TaskPolicy;
-use crate::sched::{Then, Turn};
-use crate::task::{Body, State, TaskId};
+use crate::sched::{Schedule, Then, Turn};
+use crate::task::{Body, State, Task, TaskId};
 use crate::timer::Event;
 use crate::wait::Wait;
 use kontig_mm::{CpuId, Step};
@@ -181,34 +181,34 @@ impl Machine {
     fn deliver(&mut self, now: u64) {
         let Kernel { mem, queues, timers, daemons, costs, family, .. } = &mut self.kernel;
         let at = now + ns(costs.wakeup);
+        let schedule = &mut self.schedule;
+        let mut rouse = |task: &mut Task, id: TaskId, schedule: &mut Schedule| {
+            task.state = State::Runnable;
+            schedule.wake_not(id.0);
+            timers.at(at, Event::Woken(id));
+        };
         for daemon in mem.take_wakes() {
             let id = daemons.task_of(daemon);
             let task = &mut self.tasks[id.index()];
             if task.state == State::Resting {
-                task.state = State::Runnable;
                 queues.close(daemons.rest_of(daemon));
-                self.schedule.wake_not(id.0);
-                timers.at(at, Event::Woken(id));
+                rouse(task, id, schedule);
             }
         }
         for id in family.kills.drain(..) {
             let task = &mut self.tasks[id.index()];
             if matches!(task.state, State::Resting | State::Queued) && task.body.may_end() {
                 queues.leave(id);
-                task.state = State::Runnable;
-                self.schedule.wake_not(id.0);
-                timers.at(at, Event::Woken(id));
+                rouse(task, id, schedule);
             } else {
-                self.schedule.interrupt(id.0, now);
+                schedule.interrupt(id.0, now);
             }
         }
         for id in queues.take_woken() {
             // One that was killed, too, is awake already.
             let task = &mut self.tasks[id.index()];
             if task.state == State::Queued {
-                task.state = State::Runnable;
-                self.schedule.wake_not(id.0);
-                timers.at(at, Event::Woken(id));
+                rouse(task, id, schedule);
             }
         }
     }

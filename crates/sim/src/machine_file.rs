@@ -90,6 +90,11 @@ pub struct ZoneEntry {
 }
 
 impl MachineFile {
+    /// Whether it has disks, and with them files and an order of pages that reclaim goes by.
+    pub fn has_disks(&self) -> bool {
+        !self.disk.is_empty()
+    }
+
     /// The machine the engine is to make.
     ///
     /// # Errors
@@ -128,7 +133,7 @@ impl MachineFile {
             zone.spec().map_err(|(key, reason)| wrong(&["zone", &i.to_string(), key], reason))
         };
         let zones = self.zone.iter().enumerate().map(zone).collect::<Result<_, _>>()?;
-        Ok(MachineSpec { cpus, zones, thp: self.thp, lru: !self.disk.is_empty() })
+        Ok(MachineSpec { cpus, zones, thp: self.thp, lru: self.has_disks() })
     }
 
     /// How many nodes there are.
@@ -229,7 +234,7 @@ impl MachineFile {
     pub fn host_bytes(&self) -> Result<u64, String> {
         let frames: u64 = self.spec()?.zones.iter().map(|z| u64::from(z.end - z.start)).sum();
         let of_engine = (Frames::BYTES_PER_FRAME + List::BYTES_PER_BLOCK) as u64;
-        let of_files = if self.disk.is_empty() { 0 } else { file::BYTES_PER_FRAME as u64 };
+        let of_files = if self.has_disks() { file::BYTES_PER_FRAME as u64 } else { 0 };
         Ok(frames * (of_engine + of_files + crate::BYTES_PER_PAGE) + (64 << 20))
     }
 }

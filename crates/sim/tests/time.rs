@@ -345,7 +345,7 @@ fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
                 moved += nr_migrated;
             }
             Event::CompactionEnd { .. } => {
-                let begin = begun.take().expect("an end has a begin");
+                let begin = begun.take().expect("what ends has begun");
                 assert!(*at > begin, "something was done");
                 let least = (moved as f64 * migrated) as u64;
                 assert!(at - begin >= least, "{moved} pages take {least} ns, and not {}", at - begin);

@@ -6,9 +6,9 @@
 //! what compaction has just made whole.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::{all_fit, pages};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_PAUSE_US, within};
+use crate::size::{all_fit, pages};
 use kontig_program::{Batch, Figure, Op, Outcome, Program, Region, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ impl Benchmark for Churn {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        all_fit(&self.size, pages, copies)
+        all_fit("size", &self.size, pages, copies)
     }
 
     fn is_random(&self) -> bool {

@@ -7,7 +7,7 @@
 //! kernel (`fadvise_hint`) is left out.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::pages;
+use crate::size::pages;
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 

@@ -6,10 +6,10 @@
 //! write. A child that is killed has saved nothing; its time counts nowhere.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::{all_fit, pages};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_PAUSE_US, within};
 use crate::process_script::{Act, Script};
+use crate::size::{all_fit, pages};
 use kontig_program::{Batch, Figure, FileName, Op, Outcome, Program, Region, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ impl Benchmark for ForkingStore {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        all_fit(&self.size, pages, copies)
+        all_fit("size", &self.size, pages, copies)
     }
 
     fn last_disk(&self) -> Option<u8> {

@@ -3,10 +3,10 @@
 //! once, and another of another size begins. How long one lived is told of those that ended by themselves.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::pages;
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
 use crate::process_script::{Act, Script};
+use crate::size::pages;
 use kontig_program::{Batch, Figure, Op, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,8 @@
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
-use kontig_program::{Batch, Op, Outcome, Program, Region, Value, parse_size};
+use crate::size::{all_fit, pages};
+use kontig_program::{Batch, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
 /// Pages touched by one operation: a huge page's worth.
@@ -35,28 +36,8 @@ impl Benchmark for Heap {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        all_fit(&self.size, pages, copies)
+        all_fit("size", &self.size, pages, copies)
     }
-}
-
-/// The pages of a mapping of this size.
-pub(crate) fn pages(name: &str, size: &str) -> Result<u32, String> {
-    let bytes = parse_size(size).ok_or_else(|| format!("{name} = \"{size}\" is not a size such as \"4 GiB\""))?;
-    match u32::try_from(bytes / 4096) {
-        Ok(0) => Err(format!("{name} = \"{size}\" is less than a page, which is 4 KiB")),
-        Ok(pages) => Ok(pages),
-        Err(_) => Err(format!("{name} = \"{size}\" is beyond 16 TiB")),
-    }
-}
-
-/// Whether so many mappings of this size, all of whose pages are touched, have room on a machine with so many pages.
-pub(crate) fn all_fit(size: &str, machine: u64, copies: u64) -> Result<(), String> {
-    if u64::from(pages("size", size)?) * copies <= machine {
-        return Ok(());
-    }
-    let copies = if copies == 1 { String::new() } else { format!(" in {copies} copies") };
-    let mib = machine / 256;
-    Err(format!("size = \"{size}\"{copies}: the machine has {mib} MiB: choose less, or another machine"))
 }
 
 /// The process.

@@ -26,7 +26,7 @@ pub struct HighAlloc {
     pub gfp: String,
     /// Attempts of a pass: 95 % of the machine's huge pages.
     pub attempts: u32,
-    /// From the begin of an attempt to that of the next, ms.
+    /// From the start of an attempt to that of the next, ms.
     #[serde(default = "at_16_mb_s")]
     pub every_ms: f64,
     /// Passes.

@@ -6,8 +6,8 @@
 //! `thpscale.c`, `thpfioscale.c` of MMTests, which touch the first half of what they map.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::pages;
 use crate::latencies::Latencies;
+use crate::size::pages;
 use kontig_program::{Batch, Figure, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ impl Benchmark for HugeFaults {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        crate::heap::all_fit(&self.size, pages, copies)
+        crate::size::all_fit("size", &self.size, pages, copies)
     }
 }
 

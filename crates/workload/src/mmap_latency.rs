@@ -5,9 +5,9 @@
 //! Source: `mmap-latency.c` of MMTests, 128 MiB with a pause of 5 ms.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::{all_fit, pages};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_PAUSE_US, within};
+use crate::size::{all_fit, pages};
 use kontig_program::{Batch, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl Benchmark for MmapLatency {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        all_fit(&self.size, pages, copies)
+        all_fit("size", &self.size, pages, copies)
     }
 
     fn is_endless(&self) -> bool {

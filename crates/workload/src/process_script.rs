@@ -10,9 +10,8 @@ use std::sync::Arc;
 /// Pages of one read or write: 128 KiB, as a buffer of a C library's or a compiler's is at most.
 const CALL: u32 = 32;
 
-/// How much of what it has a process looks at again with every act: the latest, and a part that moves on through the others. Compilers of kernel files,
-/// stopped on a 6.18 after each sixteenth of their time, had used 31 % of the anonymous memory that they had before it, in the mean of ten (26 to 40 %);
-/// after each quarter 52 %, in the mean of seven (`clear_refs`, then `Referenced`). Which pages these are is not known.
+/// How much of what it has a process looks at again with every act: the latest, and a part that moves on through the others. Compilers of kernel files
+/// used 31 % of the anonymous memory they had in a sixteenth of their time (Linux 6.18, the mean of ten; `clear_refs`, then `Referenced`).
 const LATEST_PERCENT: u32 = 23;
 const OTHERS_PERCENT: u32 = 8;
 
@@ -55,7 +54,7 @@ pub(crate) enum Act {
         /// Time on a CPU.
         ns: u64,
     },
-    /// Read a file of so many pages from its begin to its end.
+    /// Read a file of so many pages from its first to its last.
     Read(FileName, u32),
     /// Write so many pages to a file, which is made if it is not there.
     Write(FileName, u32),

@@ -5,7 +5,7 @@
 //! task is neither, and goes on through the phases that follow. Any other task that is not done when its phase ends is
 //! stopped: it hands over no further batch, and what it holds stays held.
 //!
-//! The measurement lasts from the begin of the first measured phase to the end of the last. A single one bears the
+//! The measurement lasts from the start of the first measured phase to the end of the last. A single one bears the
 //! measurement's own name, [`MEASURE`].
 
 use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start};

@@ -9,14 +9,14 @@
 //! ] }
 //! ```
 //!
-//! Files have numbers, and lie on the machine's first disk unless `disk` says another. A file that a step reads from its begin to
+//! Files have numbers, and lie on the machine's first disk unless `disk` says another. A file that a step reads from its first page to
 //! its end, or writes so, is opened before and closed after it, as `cat`, `dd` and `cp` do. What a step with a name (`as`)
 //! takes is measured.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::pages;
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
+use crate::size::pages;
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
@@ -151,7 +151,7 @@ impl Step {
             None if is_sized => return Err(lacks("size", "\"1 GiB\"")),
             _ => 0,
         };
-        let piece = crate::heap::pages("piece", self.piece.as_deref().unwrap_or("128 KiB")).map_err(&at)?;
+        let piece = crate::size::pages("piece", self.piece.as_deref().unwrap_or("128 KiB")).map_err(&at)?;
         if self.what == Do::Copy && self.to.is_none() {
             return Err(lacks("to", "2"));
         }

@@ -9,9 +9,9 @@
 //! the next one begins.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::{all_fit, pages};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
+use crate::size::{all_fit, pages};
 use kontig_program::{Batch, Figure, Merge, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct ThpBursts {
     pub size: String,
     /// How many bursts.
     pub bursts: u32,
-    /// From the begin of a burst to that of the next, unmapping aside, ms; one that takes longer is followed at once.
+    /// From the start of a burst to that of the next, unmapping aside, ms; one that takes longer is followed at once.
     pub every_ms: f64,
     /// Pages written to of each huge page, from its first on.
     #[serde(default = "one")]
@@ -89,7 +89,7 @@ impl Benchmark for ThpBursts {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        all_fit(&self.size, pages, copies)
+        all_fit("size", &self.size, pages, copies)
     }
 }
 

@@ -7,9 +7,9 @@
 //! MMTests (2016), which has the share rounded up to 2 MiB and 6 MiB more, and faults in as much as the unrounded share's half.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::{all_fit, pages};
 use crate::huge_faults::FaultLoop;
 use crate::latencies::Latencies;
+use crate::size::{all_fit, pages};
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Region, Thread, Value};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -83,7 +83,7 @@ impl Benchmark for Thpscale {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        all_fit(&self.size, pages, copies)
+        all_fit("size", &self.size, pages, copies)
     }
 
     fn last_disk(&self) -> Option<u8> {

@@ -4,7 +4,7 @@
 //! kernel's tree (6.1) has 78,579 files, which take 1,417 MiB in whole pages.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::pages;
+use crate::size::pages;
 use kontig_program::{Batch, FileName, Op, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 

@@ -7,8 +7,8 @@
 //! Source: `usemem.c` of vm-scalability, as MMTests calls it.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::{all_fit, pages};
 use crate::latencies::Latencies;
+use crate::size::{all_fit, pages};
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Thread, Value};
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +90,7 @@ impl Benchmark for Usemem {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        all_fit(&self.anonymous, pages, copies).map_err(|reason| reason.replacen("size", "anonymous", 1))
+        all_fit("anonymous", &self.anonymous, pages, copies)
     }
 
     fn last_disk(&self) -> Option<u8> {

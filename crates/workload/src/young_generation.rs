@@ -6,9 +6,9 @@
 //! generation fills up with them, and when it is full it begins anew, too, as if a full collection had emptied it.
 
 use crate::benchmark::{Benchmark, Measured, Start};
-use crate::heap::{all_fit, pages};
 use crate::latencies::Latencies;
 use crate::limits::within;
+use crate::size::{all_fit, pages};
 use kontig_program::{Batch, Figure, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +89,7 @@ impl Benchmark for YoungGeneration {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        all_fit(&self.size, pages, copies)
+        all_fit("size", &self.size, pages, copies)
     }
 }
 

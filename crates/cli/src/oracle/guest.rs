@@ -149,7 +149,7 @@ fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
     for guest in guests {
         let Some(pattern) = find(&guest.pattern) else { continue };
         let (machine, _) = kontig_lab::catalog::machine(machine_of(pattern))?;
-        let profile = kontig_lab::catalog::profile(&guest.series)?;
+        let profile = kontig_lab::profiles::named(&guest.series)?;
         match play(&machine, &booted(guest), profile, &guest.sysctls, pattern.steps(guest.seed)) {
             Ok(counted) => runs.push(counted.into_iter().map(state).collect()),
             // What one pattern cannot do is said in its table; the others go on.

@@ -28,7 +28,70 @@ impl Benchmark {
 
 /// What a round stands as. Every round stands at least as one.
 pub(super) fn benchmarks(round: &Round, times: &Times) -> Vec<Benchmark> {
-    [stutter(round), stress_highalloc(round), Some(timedalloc(times))].into_iter().flatten().collect()
+    let own = [usemem(round), faults("thpscale", round), faults("thpfioscale", round)];
+    let of_their_own = own.iter().any(Option::is_some);
+    // Whose distributions have a benchmark of their own are no latencies of mmap.
+    let stutter = if of_their_own { None } else { stutter(round) };
+    let others = [stutter, stress_highalloc(round), Some(timedalloc(times))];
+    own.into_iter().chain(others).flatten().collect()
+}
+
+/// A distribution's name without the number of threads behind it, and this number.
+fn with_threads(h: &Histogram) -> Option<(&str, u32)> {
+    let (name, threads) = h.name.rsplit_once('-')?;
+    Some((name, threads.parse().ok()?))
+}
+
+/// All values of a distribution in the unit, ascending.
+fn values(h: &Histogram, unit: &str) -> Vec<f64> {
+    let factor = unit::factor(&h.unit, unit).unwrap_or(1.0);
+    h.buckets.iter().flat_map(|(bound, n)| std::iter::repeat_n(bound * factor, *n as usize)).collect()
+}
+
+/// The system's and the clock's time of each try, a file each: as `time` prints them, but for the user's time, which is not kept.
+/// Which of them were of one try is not kept either: MMTests compares each by itself.
+fn usemem(round: &Round) -> Option<Benchmark> {
+    let of = |name: &'static str| {
+        let named = move |h: &&Histogram| with_threads(h).is_some_and(|(own, _)| own == name);
+        round.histograms.iter().filter(named)
+    };
+    let mut files = Vec::new();
+    for (system, elapsed) in of("System").zip(of("Elapsd")) {
+        let (_, threads) = with_threads(system).filter(|of| with_threads(elapsed).is_some_and(|(_, n)| n == of.1))?;
+        for (i, (system, elapsed)) in values(system, "s").into_iter().zip(values(elapsed, "s")).enumerate() {
+            let log = format!("-user {system:.2}system {}elapsed\n", clock(elapsed));
+            files.push((format!("usemem/noprofile/usemem-{threads}-{}", i + 1), log.into_bytes()));
+        }
+    }
+    (!files.is_empty()).then_some(Benchmark { name: "usemem", files })
+}
+
+/// Huge and base faults, a file for each number of threads (`thpscale`), or one for all programs together (`thpfioscale`): a line a fault, with what it took in whole µs.
+fn faults(name: &'static str, round: &Round) -> Option<Benchmark> {
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    for h in &round.histograms {
+        let (of, threads) = match (name, with_threads(h)) {
+            ("thpscale", Some(of)) => of,
+            ("thpfioscale", None) => (h.name.as_str(), 1),
+            _ => continue,
+        };
+        let class = match of {
+            "fault-base" => "base",
+            "fault-huge" => "huge",
+            _ => continue,
+        };
+        let file = format!("{name}/noprofile/threads-{threads}.log");
+        let log = match files.iter().position(|(name, _)| *name == file) {
+            Some(at) => &mut files[at].1,
+            None => {
+                files.push((file, Vec::new()));
+                let last = files.len() - 1;
+                &mut files[last].1
+            }
+        };
+        log.extend(values(h, "us").into_iter().flat_map(|us| format!("fault 0 {class} {us:.0}\n").into_bytes()));
+    }
+    (!files.is_empty()).then_some(Benchmark { name, files })
 }
 
 /// The first distribution: lines of a number of operations, and the ns that each took. The benchmark's successor, which
@@ -68,14 +131,18 @@ fn stress_highalloc(round: &Round) -> Option<Benchmark> {
 fn timedalloc(times: &Times) -> Benchmark {
     let Times { user_s, system_s, elapsed_s } = times;
     let busy = if *elapsed_s > 0.0 { 100.0 * (user_s + system_s) / elapsed_s } else { 0.0 };
+    let log = format!("{user_s:.2}user {system_s:.2}system {}elapsed {busy:.0}%CPU\n", clock(*elapsed_s));
+    Benchmark::new("timedalloc", "time", log)
+}
+
+/// Seconds as `time` prints the clock's.
+fn clock(elapsed_s: f64) -> String {
     let (hours, minutes) = ((elapsed_s / 3600.0) as u64, (elapsed_s / 60.0) as u64 % 60);
     let seconds = elapsed_s % 60.0;
-    let clock = match hours {
+    match hours {
         0 => format!("{minutes}:{seconds:05.2}"),
         _ => format!("{hours}:{minutes:02}:{seconds:05.2}"),
-    };
-    let log = format!("{user_s:.2}user {system_s:.2}system {clock}elapsed {busy:.0}%CPU\n");
-    Benchmark::new("timedalloc", "time", log)
+    }
 }
 
 /// What was done when, for the script that compares all benchmarks of a directory. Every iteration begins at the
@@ -122,5 +189,40 @@ mod tests {
         let time = ("timedalloc/noprofile/time".into(), "60.00user 2.50system 1:02:05.25elapsed 2%CPU\n".into());
         assert_eq!(files[1..], [time]);
         assert_eq!(of(vec![read("2M hugepages allocated", 0.0)], vec![]).len(), 1, "no driver, no share");
+    }
+
+    fn distribution(name: &str, unit: &str, buckets: &[(f64, u64)]) -> Histogram {
+        Histogram { name: name.into(), phase: "run".into(), unit: unit.into(), buckets: buckets.to_vec() }
+    }
+
+    #[test]
+    fn each_try_of_usemem_is_a_file_with_its_system_and_clock_time() {
+        let of_one = distribution("System-1", "us", &[(2.5e6, 1), (3e6, 1)]);
+        let of_four = distribution("System-4", "us", &[(9e6, 1)]);
+        let elapsed = [("Elapsd-1", 61e6, 2), ("Elapsd-4", 7.25e6, 1)];
+        let elapsed = elapsed.map(|(name, us, n)| distribution(name, "us", &[(us, n)]));
+        let files = of(vec![], [vec![of_one, of_four], elapsed.to_vec()].concat());
+        let expected = [
+            ("usemem/noprofile/usemem-1-1", "-user 2.50system 1:01.00elapsed\n"),
+            ("usemem/noprofile/usemem-1-2", "-user 3.00system 1:01.00elapsed\n"),
+            ("usemem/noprofile/usemem-4-1", "-user 9.00system 0:07.25elapsed\n"),
+        ];
+        assert_eq!(files[..3], expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        assert!(files[3..].iter().all(|(name, _)| name.starts_with("timedalloc/")), "no latencies of mmap");
+    }
+
+    #[test]
+    fn faults_are_lines_a_file_for_each_number_of_threads() {
+        let both = |base: &str, huge: &str| {
+            vec![distribution(base, "us", &[(440.4, 2)]), distribution(huge, "us", &[(304.0, 1), (1500.0, 1)])]
+        };
+        let log = "fault 0 base 440\nfault 0 base 440\nfault 0 huge 304\nfault 0 huge 1500\n".to_owned();
+        let numbered =
+            of(vec![], [both("fault-base-1", "fault-huge-1"), both("fault-base-12", "fault-huge-12")].concat());
+        for (i, threads) in [1, 12].into_iter().enumerate() {
+            assert_eq!(numbered[i], (format!("thpscale/noprofile/threads-{threads}.log"), log.clone()));
+        }
+        let of_programs = of(vec![], both("fault-base", "fault-huge"));
+        assert_eq!(of_programs[0], ("thpfioscale/noprofile/threads-1.log".into(), log));
     }
 }

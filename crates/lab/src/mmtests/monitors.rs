@@ -17,6 +17,9 @@ const INTERVAL_NS: u64 = 10_000_000_000;
 /// Text is compressed when so much of it has come together, bytes.
 const BLOCK: usize = 1 << 20;
 
+/// What the monitors are called.
+pub(super) const NAMES: [&str; 3] = ["proc-vmstat", "proc-buddyinfo", "ftrace"];
+
 /// The monitors of an iteration.
 #[derive(Clone, Default)]
 pub(crate) struct Monitors {
@@ -54,7 +57,8 @@ impl Monitors {
     /// The monitors' files of an iteration that has ended, by their names; the next begins.
     pub(super) fn finish(&mut self) -> [(&'static str, Vec<u8>); 3] {
         let Monitors { vmstat, buddyinfo, trace, .. } = std::mem::take(self);
-        [("proc-vmstat", vmstat.finish()), ("proc-buddyinfo", buddyinfo.finish()), ("ftrace", trace.finish())]
+        let mut files = [vmstat, buddyinfo, trace].map(Packed::finish).into_iter();
+        NAMES.map(|name| (name, files.next().unwrap_or_default()))
     }
 }
 

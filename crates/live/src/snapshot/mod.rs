@@ -17,6 +17,7 @@ pub use text::{BadSnapshot, NoSnapshot};
 use crate::frame::State;
 use kontig_mm::{MigrateType, Order};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A host at one moment.
@@ -249,15 +250,23 @@ impl Snapshot {
 
     /// Naturally aligned blocks of `order` whose frames all satisfy `wanted`.
     pub fn count_spans(&self, zone: &FoundZone, order: u32, wanted: impl Fn(Frame) -> bool) -> u64 {
-        let frames = zone.frames();
-        let Some(pages) = 1usize.checked_shl(order) else { return 0 };
-        let (mut at, mut spans) = (frames.start.next_multiple_of(pages), 0);
-        while at + pages <= frames.end {
-            spans += u64::from(self.frames[at..at + pages].iter().all(|f| wanted(*f)));
-            at += pages;
-        }
-        spans
+        aligned(zone.frames(), order).filter(|block| self.frames[block.clone()].iter().all(|f| wanted(*f))).count()
+            as u64
     }
+
+    /// Its nodes, each once, in the order of their numbers.
+    pub fn nodes(&self) -> Vec<u32> {
+        let nodes: BTreeSet<u32> = self.zones.iter().map(|zone| zone.node).collect();
+        nodes.into_iter().collect()
+    }
+}
+
+/// The naturally aligned blocks of an order that lie wholly in a range of frames.
+pub(crate) fn aligned(frames: Range<usize>, order: u32) -> impl Iterator<Item = Range<usize>> {
+    let pages = 1usize.checked_shl(order).unwrap_or(usize::MAX);
+    let first = frames.start.checked_next_multiple_of(pages).unwrap_or(frames.end);
+    let starts = (first..frames.end).step_by(pages).take_while(move |start| frames.end - start >= pages);
+    starts.map(move |start| start..start + pages)
 }
 
 /// Bytes of a page of the host this runs on.
@@ -275,4 +284,33 @@ pub fn largest_block(pfn: usize, room: usize, max_order: usize) -> usize {
 pub fn engine_order(pages: usize) -> Option<Order> {
     let order = pages.ilog2() as u8;
     (pages.is_power_of_two() && order <= kontig_mm::types::MAX_ORDER.get()).then(|| Order::new(order))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_whose_zones_do_not_lie_in_a_row_is_one_node() {
+        let zone = |node: u32, start: u32| {
+            format!(
+                r#"{{"node":{node},"name":"Normal","start":{start},"spanned":8,"present":8,"managed":8,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0],"blocks":null}}"#
+            )
+        };
+        let zones = [zone(0, 0), zone(1, 8), zone(0, 16)].join(",");
+        let header = format!(
+            r#"{{"schema":"kontig.snapshot/1","host":{{"kernel":"6.12.9","page_size":4096,"block_order":3,"cpus":1,"pinned":0,"sysctls":[]}},"zones":[{zones}]}}"#
+        );
+        let snapshot = Snapshot::parse(&format!("{header}\n0 M a8 *3\n")).expect("a snapshot");
+        assert_eq!(snapshot.nodes(), [0, 1]);
+    }
+
+    #[test]
+    fn blocks_are_aligned_and_lie_wholly_in_their_range() {
+        assert_eq!(aligned(3..17, 2).collect::<Vec<_>>(), [4..8, 8..12, 12..16]);
+        assert_eq!(
+            aligned(3..7, 2).count() + aligned(0..7, 64).count() + aligned(usize::MAX - 2..usize::MAX, 2).count(),
+            0
+        );
+    }
 }

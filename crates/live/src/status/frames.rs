@@ -39,9 +39,7 @@ pub struct Used {
 /// Mostly that only root may read them.
 pub fn read(roots: &Roots, page_bytes: u64, order: u32) -> Result<Vec<Frames>, ReadError> {
     let snapshot = Snapshot::take(roots, page_bytes)?;
-    let mut nodes: Vec<u32> = snapshot.zones.iter().map(|zone| zone.node).collect();
-    nodes.dedup();
-    Ok(nodes.into_iter().map(|node| frames(&snapshot, node, page_bytes, order)).collect())
+    Ok(snapshot.nodes().into_iter().map(|node| frames(&snapshot, node, page_bytes, order)).collect())
 }
 
 fn frames(snapshot: &Snapshot, node: u32, page_bytes: u64, order: u32) -> Frames {

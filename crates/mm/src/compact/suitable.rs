@@ -65,7 +65,7 @@ impl Memory {
         let z = &self.zones[zone];
         let profile = &self.shared.profile;
         let by_low_mark = profile.compaction.suits_by_low_mark;
-        let mark = if by_low_mark { Wmark::Low } else { flags.wmark.unwrap_or(Wmark::Min) };
+        let mark = if by_low_mark { Wmark::Low } else { flags.wmark };
         if z.watermark_ok(order, z.wmark(mark), highest, flags, there, profile) {
             return CompactResult::Success;
         }

@@ -53,7 +53,7 @@ impl CompactRun {
         }
     }
 
-    /// The begin of the first block of the smallest order that is large enough; upper halves go to the front of their
+    /// The first page of the first block of the smallest order that is large enough; upper halves go to the front of their
     /// lists.
     fn split_smallest(&mut self, m: &mut Memory, order: Order) -> Option<Pfn> {
         let mut blocks = Order::all().filter(|o| *o >= order);

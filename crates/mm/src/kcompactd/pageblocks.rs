@@ -93,7 +93,7 @@ mod tests {
             let m = machine_with(16, linux(profile));
             let with = defrag(machine_with(16, linux(profile)));
             [m.kcompactd_flags(false), m.kcompactd_flags(true), with.kcompactd_flags(false), with.kcompactd_flags(true)]
-                .map(|flags| flags.wmark == Some(Wmark::High))
+                .map(|flags| flags.wmark == Wmark::High)
         };
         assert_eq!(marks("6.14"), [false, false, false, false]);
         assert_eq!(marks("6.15-posted"), [false, true, false, true], "woken by the min mark, at work by the high one");

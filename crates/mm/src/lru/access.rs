@@ -6,7 +6,6 @@
 
 use crate::state::{BatchKind, FrameKind, Memory, PageFlags};
 use crate::types::{CpuId, Pfn};
-use crate::vmstat::VmEvent;
 
 impl Memory {
     /// The page has been used.
@@ -27,16 +26,6 @@ impl Memory {
             let flags = self.lru.flags(pfn);
             self.lru.set_flags(pfn, flags.without(PageFlags::REFERENCED));
             self.workingset_activation(pfn);
-        }
-    }
-
-    /// The page can be evicted again: to the list it was on before.
-    pub fn rescue(&mut self, cpu: CpuId, pfn: Pfn) {
-        let flags = self.lru.flags(pfn);
-        if flags.has(PageFlags::UNEVICTABLE) && self.is_on_lru(pfn) {
-            let order = self.frames.tag(pfn).order();
-            self.shared.vmstat.add(VmEvent::UnevictablePgsRescued, u64::from(order.pages()));
-            self.relink(cpu, pfn, order, flags.without(PageFlags::UNEVICTABLE));
         }
     }
 
@@ -106,6 +95,7 @@ mod tests {
     use super::*;
     use crate::state::LruList;
     use crate::testing::{ordered_machine, user_page};
+    use crate::vmstat::VmEvent;
 
     const CPU: CpuId = CpuId::new(0);
     const OTHER: CpuId = CpuId::new(1);

@@ -158,13 +158,6 @@ impl Memory {
         self.lru.unlink(self.zones[zone].lruvec, pfn, list);
     }
 
-    /// Moves a page to the head of the list that other flags say.
-    pub(crate) fn relink(&mut self, cpu: CpuId, pfn: Pfn, order: Order, flags: PageFlags) {
-        self.unlink(cpu, pfn, order);
-        self.lru.set_flags(pfn, flags);
-        self.link(cpu, pfn, order, false);
-    }
-
     /// Counts pages that joined (or left) a list.
     #[inline(always)]
     pub(crate) fn count_listed(&mut self, cpu: CpuId, zone: ZoneId, list: LruList, pages: i64) {

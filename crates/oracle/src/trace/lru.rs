@@ -178,10 +178,6 @@ impl Page {
     pub fn had_shadow(self) -> bool {
         self.says("shadow")
     }
-    /// It was there already.
-    pub fn was_present(self) -> bool {
-        self.says("present")
-    }
     /// `PG_active`: on an active list, or meant for one.
     pub fn is_active(self) -> bool {
         self.says("active")
@@ -190,17 +186,9 @@ impl Page {
     pub fn is_workingset(self) -> bool {
         self.says("workingset")
     }
-    /// `PG_referenced`.
-    pub fn is_referenced(self) -> bool {
-        self.says("referenced")
-    }
     /// `PG_dirty`.
     pub fn is_dirty(self) -> bool {
         self.says("dirty")
-    }
-    /// `PG_writeback`.
-    pub fn is_under_writeback(self) -> bool {
-        self.says("writeback")
     }
 }
 

@@ -37,8 +37,8 @@ pub use slab::SlabInfo;
 pub(crate) use slab::{Cache, Slabs};
 pub(crate) use writeback::{Halt, Pass};
 
-use crate::order::Order;
 use crate::queue::QueueId;
+use crate::sequence::Sequence;
 use crate::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
 use kontig_mm::{CpuId, Memory, NodeId, Pfn};
@@ -68,8 +68,8 @@ pub(crate) struct Files {
     nodes: Nodes,
     pub(crate) slabs: Slabs,
     /// Of each node: files that nobody has open, whose dentry may go; and those whose inode may. The first goes first.
-    unused_dentries: Vec<Order>,
-    unused_inodes: Vec<Order>,
+    unused_dentries: Vec<Sequence>,
+    unused_inodes: Vec<Sequence>,
     /// Whether an inode goes with its clean pages (kernels before 5.16).
     inodes_take_pages: bool,
     /// Objects that are given back as soon as memory is at hand.
@@ -87,8 +87,8 @@ pub(crate) struct Files {
 pub(crate) struct Writing {
     /// Files with dirty pages, in the order in which they became dirty; and those that have had their part and are not
     /// clean yet.
-    pub(crate) queued: Order,
-    pub(crate) taken: Order,
+    pub(crate) queued: Sequence,
+    pub(crate) taken: Sequence,
     /// Where the flusher waits.
     pub(crate) flusher: QueueId,
     /// Somebody wants all that is dirty written.
@@ -149,8 +149,8 @@ impl Files {
     pub(crate) fn new(m: &Memory, disks: Vec<(std::ops::Range<u32>, QueueId)>) -> Files {
         let nodes = m.nodes().len();
         let writing = |flusher| Writing {
-            queued: Order::default(),
-            taken: Order::default(),
+            queued: Sequence::default(),
+            taken: Sequence::default(),
             flusher,
             all_wanted: false,
             reserved: 0,
@@ -167,8 +167,8 @@ impl Files {
             of_process: Vec::new(),
             nodes: Nodes::default(),
             slabs: Slabs::new(m.nr_cpus(), nodes),
-            unused_dentries: vec![Order::default(); nodes],
-            unused_inodes: vec![Order::default(); nodes],
+            unused_dentries: vec![Sequence::default(); nodes],
+            unused_inodes: vec![Sequence::default(); nodes],
             inodes_take_pages: m.profile().reclaim.inodes_take_pages,
             gone: Vec::new(),
             counts: Counts::default(),

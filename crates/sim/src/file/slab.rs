@@ -8,7 +8,7 @@
 //! follows from the object's size and the number of CPUs by SLUB's rule. A CPU's few partial slabs of its own are left out.
 //! Source: `mm/slub.c` of 6.1.
 
-use crate::order::Order as Partial;
+use crate::sequence::Sequence;
 use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn};
 
 /// A kind of object.
@@ -137,7 +137,7 @@ struct OfKind {
     /// The slab each CPU fills.
     cpus: Vec<u32>,
     /// Of each node: slabs with free objects that no CPU fills, the first to be filled first.
-    partial: Vec<Partial>,
+    partial: Vec<Sequence>,
     objects: u64,
 }
 
@@ -273,7 +273,7 @@ impl OfKind {
             slabs: Vec::new(),
             unused: Vec::new(),
             cpus: vec![NIL; cpus],
-            partial: vec![Partial::default(); nodes],
+            partial: vec![Sequence::default(); nodes],
             objects: 0,
         }
     }

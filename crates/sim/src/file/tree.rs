@@ -11,7 +11,7 @@
 use super::Files;
 use super::slab::Object;
 use crate::entry::Entry;
-use crate::order::Order;
+use crate::sequence::Sequence;
 
 /// Pages of a node.
 pub(crate) const PAGES: u32 = 64;
@@ -80,7 +80,7 @@ pub(crate) struct Nodes {
     pieces: Vec<Vec<Node>>,
     unused: Vec<NodeNumber>,
     /// Those with shadows only, the oldest first.
-    with_shadows_only: Order,
+    with_shadows_only: Sequence,
 }
 
 impl Nodes {
@@ -160,7 +160,7 @@ impl Nodes {
     }
 
     /// Nodes with nothing but shadows, the one that has been so for longest first.
-    pub(crate) fn with_shadows_only(&self) -> &Order {
+    pub(crate) fn with_shadows_only(&self) -> &Sequence {
         &self.with_shadows_only
     }
 }

@@ -174,13 +174,13 @@ impl Process {
 
     fn run(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         c.process = Some(self.id);
-        while !k.must_yield(c) {
+        while !self.has_left() && !k.must_yield(c) {
             if k.family.must_end(self.id, self.thread) && self.may_end() {
                 self.leave(k, c);
             }
             match &mut self.leaving {
                 None => {}
-                Some(Leaving::Thread) => return Ok(Step::Done(())),
+                Some(Leaving::Thread) => break,
                 Some(Leaving::Process(exit)) => match exit.step(k, c) {
                     Step::Working => continue,
                     Step::Done(()) => {
@@ -250,7 +250,13 @@ impl Process {
                 }
             }
         }
-        Ok(Step::Working)
+        Ok(if self.has_left() { Step::Done(()) } else { Step::Working })
+    }
+
+    /// Whether it has ended, and is none of the process's threads any more: it has no further turn, because the process may
+    /// be gone by then.
+    fn has_left(&self) -> bool {
+        matches!(self.leaving, Some(Leaving::Thread))
     }
 }
 

@@ -3,24 +3,23 @@
 //! It goes through the processes that may have huge pages, in the order in which they first could, and through their memory
 //! range by range; after `pages_to_scan` pages it sleeps. A range of which not too much is missing, in swap or shared, and
 //! something has been used, is collapsed: a huge page is allocated on the node that most of the range is on, what is in swap
-//! is read, and all is copied there. The process's memory map is held meanwhile as a fault holds it, and alone for the copy; the
+//! is read, and all is copied there ([`collapse`]). The process's memory map is held meanwhile as a fault holds it, and alone for the copy; the
 //! kernel's khugepaged waits for it, this one looks again after a tick. Without a huge page it sleeps for long, once, and then gives its round up.
 //! Machines that keep no order of their pages have none. Source: kernel-behaviour §6.2, `mm/khugepaged.c` of 6.1.
 
-use crate::allocation::Allocation;
+mod collapse;
+
 use crate::context::Context;
 use crate::cost::ns;
 use crate::file::{Flags, node_of};
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::oom::JIFFY_NS;
-use crate::process::address_space::{At, Entry, MappingId};
+use crate::process::address_space::{Entry, MappingId};
 use crate::queue::QueueId;
 use crate::rw_lock::Mode;
-use crate::swap::fault::SwapIn;
 use crate::wait::Wait;
-use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
-use kontig_mm::{Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};
+use collapse::Collapse;
+use kontig_mm::{NodeId, Step, VmEvent};
 
 const MS: u64 = 1_000_000;
 
@@ -91,32 +90,6 @@ struct Round {
     has_failed: bool,
 }
 
-/// A range that becomes a huge page.
-#[derive(Clone)]
-struct Collapse {
-    range: Range,
-    mapping: MappingId,
-    node: NodeId,
-    stage: Stage,
-}
-
-#[derive(Clone)]
-enum Stage {
-    Allocate(Allocation),
-    /// The huge page is there, and what is in swap is read.
-    SwapIn {
-        pfn: Pfn,
-        next: u32,
-        reading: Option<Box<SwapIn>>,
-        is_held: bool,
-    },
-    /// All is there.
-    Collapse {
-        pfn: Pfn,
-        is_held: bool,
-    },
-}
-
 /// What is in a range.
 #[derive(Clone, Copy, Default, Debug)]
 struct Found {
@@ -162,7 +135,7 @@ impl KhugepagedThread {
                         return Step::Wait(wait);
                     }
                     Step::Done(true) => self.state = State::Scanning(round),
-                    Step::Done(false) if round.has_failed => return self.sleep(k),
+                    Step::Done(false) if round.has_failed => return Step::Wait(self.sleep(k)),
                     Step::Done(false) => {
                         round.has_failed = true;
                         self.state = State::Scanning(round);
@@ -175,9 +148,9 @@ impl KhugepagedThread {
         }
     }
 
-    fn sleep(&mut self, k: &Kernel) -> Step<(), Wait> {
+    fn sleep(&mut self, k: &Kernel) -> Wait {
         self.state = State::Sleeping;
-        Step::Wait(Wait::Time(u64::from(k.mem.tunables().khugepaged.scan_sleep_millisecs) * MS))
+        Wait::Time(u64::from(k.mem.tunables().khugepaged.scan_sleep_millisecs) * MS)
     }
 
     /// Looks at the next range. What it waits for if the round is over.
@@ -188,40 +161,32 @@ impl KhugepagedThread {
         let first = k.khugepaged.processes.first().copied();
         let is_over = round.progress >= k.mem.tunables().khugepaged.pages_to_scan || round.passes >= 2;
         let Some(first) = first.filter(|_| !is_over) else {
-            self.state = State::Sleeping;
-            return match self.sleep(k) {
-                Step::Wait(wait) => Some(wait),
-                _ => None,
-            };
+            return Some(self.sleep(k));
         };
         let range = self.next.unwrap_or(Range { process: first, region: 0, page: 0 });
         self.state = State::Scanning(round);
-        let Some((range, mapping)) = existing(k, range) else {
-            return self.next_process(k, round, range.process);
+        let existing = existing(k, range).filter(|_| k.is_map_open(range.process, Mode::Read));
+        let Some((range, mapping)) = existing else {
+            self.next_process(k, round, range.process);
+            return None;
         };
-        if !k.is_map_open(range.process, Mode::Read) {
-            return self.next_process(k, round, range.process);
-        }
         round.progress += TABLE_PAGES;
         self.next = Some(Range { page: range.page + TABLE_PAGES, ..range });
         self.state = State::Scanning(round);
         if let Some(node) = k.collapsible(c, mapping, range.page, true) {
-            let gfp = k.mem.khugepaged_request() | Gfp::THISNODE;
-            let stage = Stage::Allocate(Allocation::new(gfp, HUGE));
-            self.state = State::Collapsing(round, Box::new(Collapse { range, mapping, node, stage }));
+            self.state = State::Collapsing(round, Box::new(Collapse::new(k, range, mapping, node)));
         }
         None
     }
 
     /// A process has no more, is gone, or is just being changed: the next one.
-    fn next_process(&mut self, k: &mut Kernel, mut round: Round, process: u32) -> Option<Wait> {
+    fn next_process(&mut self, k: &mut Kernel, mut round: Round, process: u32) {
         round.progress += 1;
         let after = k.khugepaged.processes.iter().position(|other| *other == process);
         let next = k.khugepaged.processes.get(after.map_or(usize::MAX, |place| place + 1));
         self.next = next.map(|process| Range { process: *process, region: 0, page: 0 });
         k.khugepaged.counts.full_scans += u64::from(self.next.is_none());
         self.state = State::Scanning(round);
-        None
     }
 }
 
@@ -245,105 +210,6 @@ fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
     }
 }
 
-impl Collapse {
-    /// A step; whether there was a huge page for it.
-    fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<bool, Wait> {
-        loop {
-            match &mut self.stage {
-                Stage::Allocate(allocation) => {
-                    let own = std::mem::replace(&mut c.node, self.node);
-                    let step = allocation.step(k, c);
-                    c.node = own;
-                    let got = match step {
-                        Step::Working => return Step::Working,
-                        Step::Wait(wait) => return Step::Wait(wait),
-                        Step::Done(got) => got,
-                    };
-                    let Ok(pfn) = got else {
-                        k.mem.vmstat_mut().add(VmEvent::ThpCollapseAllocFailed, 1);
-                        return Step::Done(false);
-                    };
-                    k.mem.vmstat_mut().add(VmEvent::ThpCollapseAlloc, 1);
-                    self.stage = Stage::SwapIn { pfn, next: self.range.page, reading: None, is_held: false };
-                }
-                Stage::SwapIn { pfn, next, reading, is_held } => {
-                    let (process, mapping, pfn) = (self.range.process, self.mapping, *pfn);
-                    if !*is_held {
-                        // The process may have changed while memory was looked for.
-                        if existing(k, self.range) != Some((self.range, mapping)) {
-                            return give_back(k, c, pfn);
-                        }
-                        if !k.try_lock_map(process, Mode::Read) {
-                            return Step::Wait(Wait::Time(JIFFY_NS));
-                        }
-                        *is_held = true;
-                    }
-                    if let Some(swap_in) = reading {
-                        match swap_in.step(k, c) {
-                            Step::Working => return Step::Working,
-                            Step::Wait(wait) => {
-                                if swap_in.waits_for_page() {
-                                    k.unlock_map(process, Mode::Read);
-                                    *is_held = false;
-                                }
-                                return Step::Wait(wait);
-                            }
-                            Step::Done(Err(_)) => {
-                                k.unlock_map(process, Mode::Read);
-                                return give_back(k, c, pfn);
-                            }
-                            Step::Done(Ok(())) => *reading = None,
-                        }
-                    }
-                    let m = k.pages.spaces.mapping(mapping);
-                    let is_swapped = |page: &u32| matches!(m.entry(*page), Entry::Swap(_));
-                    match (*next..self.range.page + TABLE_PAGES).find(is_swapped) {
-                        Some(page) => {
-                            *next = page;
-                            *reading = Some(Box::new(SwapIn::new(At { mapping, page }, false)));
-                        }
-                        None => {
-                            k.unlock_map(process, Mode::Read);
-                            self.stage = Stage::Collapse { pfn, is_held: false };
-                        }
-                    }
-                }
-                Stage::Collapse { pfn, is_held } => {
-                    let (process, mapping, pfn) = (self.range.process, self.mapping, *pfn);
-                    if !*is_held {
-                        if existing(k, self.range) != Some((self.range, mapping)) {
-                            return give_back(k, c, pfn);
-                        }
-                        if !k.try_lock_map(process, Mode::Write) {
-                            return Step::Wait(Wait::Time(JIFFY_NS));
-                        }
-                        *is_held = true;
-                    }
-                    if let Some(wait) = k.close_mapping(process, mapping) {
-                        return Step::Wait(wait);
-                    }
-                    k.mem.lru_add_drain_all();
-                    let may = k.collapsible(c, mapping, self.range.page, false).is_some();
-                    if may {
-                        k.collapse(c, mapping, self.range.page, pfn);
-                        k.flush_tlb(process, &mut c.now);
-                    }
-                    k.open_mapping(mapping);
-                    k.unlock_map(process, Mode::Write);
-                    return if may { Step::Done(true) } else { give_back(k, c, pfn) };
-                }
-            }
-        }
-    }
-}
-
-/// The range cannot be collapsed after all.
-fn give_back(k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Step<bool, Wait> {
-    k.mem.free(c.cpu, pfn, HUGE);
-    k.charge(&mut c.now);
-    Step::Done(true)
-}
-
 impl Kernel {
     /// Whether a range may become a huge page, and on which node. Only the first look asks whether it is used, and counts.
     fn collapsible(&mut self, c: &mut Context, mapping: MappingId, first: u32, looks: bool) -> Option<NodeId> {
@@ -352,7 +218,7 @@ impl Kernel {
             return None;
         }
         if looks {
-            c.now += ns(self.costs.fork_page * u64::from(TABLE_PAGES));
+            c.now += ns(self.costs.scan_entry * u64::from(TABLE_PAGES));
         }
         let limits = self.mem.tunables().khugepaged;
         let mut found = Found::default();
@@ -399,29 +265,5 @@ impl Kernel {
         // The first of those with the most.
         let most = of_node.iter().copied().max()?;
         of_node.iter().position(|pages| *pages == most).map(NodeId::new)
-    }
-
-    /// Copies a range into a huge page and maps that in its place.
-    fn collapse(&mut self, c: &mut Context, mapping: MappingId, first: u32, huge: Pfn) {
-        let mut copied = 0;
-        for page in first..first + TABLE_PAGES {
-            if let Some((entry, _)) = self.pages.spaces.mapping(mapping).take(page) {
-                copied += u64::from(matches!(entry, Entry::Frame(_)));
-                self.zap(c.cpu, entry);
-            }
-        }
-        let m = self.pages.spaces.mapping(mapping);
-        m.table_mut(first).set_huge(Some(huge));
-        m.table_mut(first).set_accessed();
-        let number = m.number(first);
-        self.mem.lru_add(c.cpu, huge, HUGE, PageFlags::ANON);
-        self.mem.set_owner(huge, HUGE, number);
-        self.khugepaged.counts.pages_collapsed += 1;
-        // What is missing is cleared, at the rate at which a huge page is.
-        let missing = u64::from(TABLE_PAGES) - copied;
-        let cleared = self.costs.clear_huge * missing / u64::from(TABLE_PAGES);
-        c.now += ns((self.costs.copy_page + self.costs.unmap) * copied + cleared);
-        c.now += ns(self.costs.prepare_page * u64::from(TABLE_PAGES));
-        self.charge(&mut c.now);
     }
 }

@@ -1,4 +1,4 @@
-//! What the programs of a kernel build use, as measured on a host of this project.
+//! What the programs of a kernel build use, measured while they built one.
 //!
 //! Source: Linux 6.1 (Debian's, `defconfig` of x86-64) built with GCC 12.2 and binutils 2.40 on Debian 12, one file at a
 //! time. `make -n` names 2,886 files to compile. 56 of them, taken at random, were compiled with every process telling at
@@ -134,7 +134,7 @@ pub(super) const DEPENDENCY: u32 = 99;
 
 /// Files that the 56 units include, all together.
 pub(super) const HEADERS: u32 = 1348;
-/// Of these, such as all but the smallest units include.
+/// Of these, those that all units but the smallest include.
 pub(super) const COMMON_HEADERS: u32 = 292;
 /// Bytes of all of them.
 pub(super) const HEADER_BYTES: u64 = 11_381_673;

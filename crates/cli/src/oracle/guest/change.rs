@@ -133,3 +133,28 @@ fn in_words(s: Spread) -> String {
     }
     format!("{} [{}..{}]", digits(s.mean), digits(s.least), digits(s.most))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(least: f64, most: f64) -> Spread {
+        Spread { mean: (least + most) / 2.0, least, most }
+    }
+
+    #[test]
+    fn a_line_says_what_changes_on_both_sides_and_where_they_overlap() {
+        let kernel = Pair { without: spread(90.0, 110.0), with: spread(20.0, 40.0) };
+        let lab = Pair { without: spread(120.0, 130.0), with: spread(30.0, 125.5) };
+        let line = cells(&Change { figure: "stalls", kernel, lab: Some(lab) });
+        let shown = ["100 [90..110]", "30 [20..40]", "125 [120..130]", "77.8 [30..125.5]", "less", "none", "with"];
+        assert_eq!(line, shown);
+    }
+
+    #[test]
+    fn a_laboratory_that_was_not_asked_has_no_figures() {
+        let same = Pair { without: spread(5.0, 5.0), with: spread(5.0, 5.0) };
+        let line = cells(&Change { figure: "stalls", kernel: same, lab: None });
+        assert_eq!(line, ["5", "5", "–", "–", "none", "–", "–"]);
+    }
+}

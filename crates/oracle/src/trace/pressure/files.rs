@@ -9,7 +9,7 @@ use kontig_mm::Order;
 /// Pages readahead adds at a time.
 const AHEAD: u32 = 8;
 
-/// A file read once, from begin to end.
+/// A file read once, from its first page to its last.
 #[derive(Default)]
 struct Stream {
     file: u8,

@@ -12,8 +12,8 @@ use crate::file::room::Room;
 use crate::file::slab::Object;
 use crate::file::{Cache, Files, node_of};
 use crate::kernel::Kernel;
-use crate::order::Order as Unused;
 use crate::queue::{QueueId, Queues};
+use crate::sequence::Sequence;
 use crate::slots::Slots;
 use crate::wait::Wait;
 use kontig_mm::{AllocFailure, CpuId, Gfp, Memory, NodeId, Order, Pfn, Shrinker, Step};
@@ -73,7 +73,7 @@ pub(crate) struct Buffers {
     pub(crate) chunks: Vec<Chunk>,
     directories: BTreeMap<u64, Directory>,
     /// Of each node: those on the list.
-    unused: Vec<Unused>,
+    unused: Vec<Sequence>,
     /// Who waits for a buffer that is being read or written.
     pub(crate) busy: QueueId,
 }
@@ -84,7 +84,7 @@ impl Buffers {
             all: Slots::default(),
             chunks: Vec::new(),
             directories: BTreeMap::new(),
-            unused: vec![Unused::default(); m.nodes().len()],
+            unused: vec![Sequence::default(); m.nodes().len()],
             busy: queues.add(),
         }
     }

@@ -8,8 +8,8 @@
 
 use crate::file::slab::Object;
 use crate::file::{Cache, Files};
-use crate::order::Order;
 use crate::queue::{QueueId, Queues};
+use crate::sequence::Sequence;
 use kontig_mm::{CpuId, Memory};
 
 const BLOCK: u64 = 4096;
@@ -111,8 +111,8 @@ pub(crate) struct Log {
     pub(crate) wanted: u64,
     done: u64,
     /// Items that are in the log and not in place; and those of them that nobody writes.
-    ail: Order,
-    idle: Order,
+    ail: Sequence,
+    idle: Sequence,
     /// Where the two threads wait, who waits for space, and who waits for a checkpoint.
     pub(crate) checkpoints: QueueId,
     pub(crate) pusher: QueueId,
@@ -135,8 +135,8 @@ impl Log {
             sequence: 1,
             wanted: 0,
             done: 0,
-            ail: Order::default(),
-            idle: Order::default(),
+            ail: Sequence::default(),
+            idle: Sequence::default(),
             checkpoints: queues.add(),
             pusher: queues.add(),
             space: queues.add(),

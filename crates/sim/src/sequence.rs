@@ -1,6 +1,6 @@
-//! An order of numbered things: each is in it once or not at all, joins at the end, and leaves from anywhere.
+//! A sequence of numbered things: each is in it once or not at all, joins at the end, and leaves from anywhere.
 //!
-//! The links lie beside the things, by number, so that one thing can be in several orders.
+//! The links lie beside the things, by number, so that one thing can be in several sequences.
 
 const NIL: u32 = u32::MAX;
 
@@ -11,22 +11,22 @@ struct Link {
     is_in: bool,
 }
 
-/// Things in an order.
+/// Things in a sequence.
 #[derive(Clone)]
-pub(crate) struct Order {
+pub(crate) struct Sequence {
     links: Vec<Link>,
     first: u32,
     last: u32,
     count: u64,
 }
 
-impl Default for Order {
-    fn default() -> Order {
-        Order { links: Vec::new(), first: NIL, last: NIL, count: 0 }
+impl Default for Sequence {
+    fn default() -> Sequence {
+        Sequence { links: Vec::new(), first: NIL, last: NIL, count: 0 }
     }
 }
 
-impl Order {
+impl Sequence {
     /// How many are in it.
     pub(crate) fn len(&self) -> u64 {
         self.count
@@ -90,24 +90,24 @@ mod tests {
 
         #[test]
         fn things_are_in_the_order_they_joined_in(acts in prop::collection::vec((any::<bool>(), 0..9u32), 0..80)) {
-            let (mut order, mut model) = (Order::default(), Vec::new());
+            let (mut sequence, mut model) = (Sequence::default(), Vec::new());
             for (joins, thing) in acts {
                 let was_in = model.contains(&thing);
                 if joins {
-                    order.add(thing);
+                    sequence.add(thing);
                     if !was_in {
                         model.push(thing);
                     }
                 } else {
-                    prop_assert_eq!(order.remove(thing), was_in);
+                    prop_assert_eq!(sequence.remove(thing), was_in);
                     model.retain(|other| *other != thing);
                 }
-                let all: Vec<u32> = std::iter::successors(order.first(), |thing| {
-                    Some(order.links[*thing as usize].after).filter(|after| *after != NIL)
+                let all: Vec<u32> = std::iter::successors(sequence.first(), |thing| {
+                    Some(sequence.links[*thing as usize].after).filter(|after| *after != NIL)
                 })
                 .collect();
-                prop_assert_eq!((all, order.len()), (model.clone(), model.len() as u64));
-                prop_assert!((0..9).all(|thing| order.has(thing) == model.contains(&thing)));
+                prop_assert_eq!((all, sequence.len()), (model.clone(), model.len() as u64));
+                prop_assert!((0..9).all(|thing| sequence.has(thing) == model.contains(&thing)));
             }
         }
     }

@@ -1,0 +1,70 @@
+//! The layout of MMTests before May 2019: all runs side by side in one directory, their names in those of the files.
+//!
+//! `flat/1` beside the runs is such a directory, of the first iteration of each; `flat/2` is of the second, and so on, as `compare-mmtests-R.sh --iterations`
+//! wants them. Its files are those of the iterations under other names. The snapshots come last: who finds them finds the rest.
+
+use super::{TIMESTAMPS, logs, monitors, same};
+use crate::error::{AskedWrongly, LabError};
+use std::io::Error;
+use std::path::{Path, PathBuf};
+
+/// The directory beside the runs.
+const FLAT: &str = "flat";
+
+/// The directory of an iteration, and the run's name.
+fn place(run: &Path, n: u32) -> (PathBuf, String) {
+    let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    (run.with_file_name(FLAT).join((n + 1).to_string()), name)
+}
+
+/// Makes sure that a run is not called as this directory.
+///
+/// # Errors
+/// If it is.
+pub(super) fn check_name(run: &Path) -> Result<(), LabError> {
+    if run.file_name().is_some_and(|name| name == FLAT) {
+        let reason =
+            format!("--mmtests has a directory '{FLAT}' beside the variants: call this variant something else");
+        return Err(AskedWrongly::Value(reason).into());
+    }
+    Ok(())
+}
+
+/// Makes sure that a run can be added.
+///
+/// # Errors
+/// If it would be written over.
+pub(super) fn check(run: &Path) -> Result<(), LabError> {
+    let (dir, name) = place(run, 0);
+    let stamps = dir.join(format!("{TIMESTAMPS}-{name}"));
+    if stamps.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let reason = format!(
+        "{} is there already, and results are never written over: give --mmtests another directory, or remove {} first",
+        stamps.display(),
+        run.with_file_name(FLAT).display()
+    );
+    Err(AskedWrongly::Value(reason).into())
+}
+
+/// Adds the `n`th iteration of a run, which is whole.
+pub(super) fn add(run: &Path, n: u32, benchmarks: &[logs::Benchmark]) -> Result<(), (PathBuf, Error)> {
+    let (dir, name) = place(run, n);
+    let iteration = run.join(format!("iter-{n}"));
+    for benchmark in benchmarks {
+        let (from, to) = (format!("{}/noprofile", benchmark.name), format!("{}-{name}/noprofile", benchmark.name));
+        let to = dir.join(to);
+        std::fs::create_dir_all(&to).map_err(|e| (to.clone(), e))?;
+        let own = benchmark.files.iter().filter_map(|(file, _)| file.strip_prefix(&from)?.strip_prefix('/'));
+        for file in own {
+            same(&iteration.join(&from).join(file), &to.join(file))?;
+        }
+        for monitor in monitors::NAMES {
+            let file = |of: &str| format!("{monitor}-{of}.gz");
+            let to = file(&format!("{name}-{}", benchmark.name));
+            same(&iteration.join(file(benchmark.name)), &dir.join(to))?;
+        }
+    }
+    same(&iteration.join(TIMESTAMPS), &dir.join(format!("{TIMESTAMPS}-{name}")))
+}
