@@ -40,7 +40,6 @@ pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> R
     }
 }
 
-<<<<<<< HEAD
 /// Sets what belongs to a workload for each variant that does not set it itself and whose kernel takes it; what has to be said about it.
 ///
 /// # Errors
@@ -51,7 +50,7 @@ pub fn set_own(variants: &mut [Variant], own: &[(&str, &str)]) -> Result<Vec<Str
         let sysctl = setting(name)?;
         for v in &mut *variants {
             let names = v.sysctls.keys().map(|name| setting(name)).collect::<Result<Vec<_>, _>>()?;
-            let profile = catalog::profile_with(&v.profile, &v.switches)?;
+            let profile = profiles::with_switches(&v.profile, &v.switches)?;
             if names.iter().any(|set| set.name == sysctl.name) || sysctl.parse(&profile, value).is_err() {
                 continue;
             }
@@ -64,7 +63,8 @@ pub fn set_own(variants: &mut [Variant], own: &[(&str, &str)]) -> Result<Vec<Str
     }
     let all = set.join(", ");
     Ok(if set.is_empty() { Vec::new() } else { vec![format!("the workload sets {all}; --set sets them otherwise")] })
-=======
+}
+
 /// Whether a setting leaves a machine of so many pages any memory to give away.
 ///
 /// # Errors
@@ -78,7 +78,6 @@ pub(crate) fn leaves_memory(name: &str, value: &str, pages: u64) -> Result<(), S
         }
         _ => Ok(()),
     }
->>>>>>> main
 }
 
 /// What gives a variant a sysctl its profile does not have.

@@ -7,11 +7,8 @@
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
-<<<<<<< HEAD
 use crate::page::PageText;
-=======
 use crate::profiles;
->>>>>>> main
 use crate::sysctls;
 use kontig_mm::Profile;
 use kontig_mm::sysctl::Sysctl;

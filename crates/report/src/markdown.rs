@@ -174,7 +174,7 @@ mod tests {
     use kontig_results::{Better, Measured, Merge, Score};
 
     fn measured(value: f64, low: f64, high: f64) -> Option<Measured> {
-        Some(Measured { value, low, high, repetitions: 3, samples: None, samples_needed: None })
+        Some(Measured { value, low, high, repetitions: 3, lacking: 0, samples: None, samples_needed: None })
     }
 
     fn result() -> ExperimentResult {
