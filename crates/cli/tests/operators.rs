@@ -115,3 +115,11 @@ fn in_shell(dir: &Path, bin: &Path, line: &str) -> std::process::Output {
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).current_dir(dir).env("PATH", path).output().expect("a shell")
 }
+
+#[test]
+fn the_pages_table_is_what_the_command_makes_of_the_trial_that_is_kept() {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../live/hosts/trial-6.18.json");
+    let said = kontig(Path::new("."), &["trial", "--of", kept, "--markdown"]).assert().code(0);
+    let table = String::from_utf8(said.get_output().stdout.clone()).unwrap();
+    assert!(table.lines().count() >= 9 && PAGE.contains(&table), "{table}");
+}

@@ -170,7 +170,9 @@ fn of_this_host(a: &TrialArgs) -> Result<Trial, Ended> {
             trial.tries.push(a_try);
         }
         if a.touch {
-            trial.latencies.push(of_host.latency(&pattern)?);
+            let latency = of_host.latency(&pattern)?;
+            crate::say(&format!("{pattern}, first touches: {}", latency.prepared.ended));
+            trial.latencies.push(latency);
         }
     }
     Ok(trial)
@@ -228,9 +230,11 @@ impl OfHost<'_> {
         Ok(Try::of(&receipt, pattern, seed))
     }
 
-    /// What first touches take before and after a preparation, while nothing else is at hand.
+    /// What first touches take before and after a preparation, while nothing else is at hand. With the highest priority: others' turns
+    /// are no wait for a block.
     fn latency(&self, pattern: &str) -> Result<Latency, Ended> {
         let _aged = self.age(pattern, 1)?;
+        let _hurry = Hurry::up();
         let held = Held::all(&self.roots, self.order, page_size(), &self.stop)
             .map_err(|e| self.interrupted().err().unwrap_or_else(|| failed(e)))?;
         let before = self.touched()?;
@@ -239,9 +243,8 @@ impl OfHost<'_> {
         Ok(Latency { pattern: pattern.into(), held_bytes: held.bytes(), before, after, prepared })
     }
 
-    /// First touches of memory that is given back then, with the highest priority: others' turns are no wait for a block.
+    /// First touches of memory that is given back then.
     fn touched(&self) -> Result<Touched, Ended> {
-        let _hurry = Hurry::up();
         let bytes = self.a.more.min(MOST_TOUCHED) << self.order << page_size().ilog2();
         let (touched, _memory) = touch(&self.roots, bytes, false, &self.stop).map_err(|e| failed(e.to_string()))?;
         self.interrupted()?;
