@@ -55,7 +55,9 @@ fn fragmented_user_memory_is_reachable_by_compaction_and_the_plan_says_what_woul
     let said = text(&run(&tree, &["check", "--need", "10x2M"]).code(4));
     assert!(said.contains("0 of 10 there now\n=> reachable by compaction: "), "{said}");
     assert!(
-        said.contains("of 32 blocks of 2M: 0 free, 32 hold pages that can be moved, 0 pages that cannot"),
+        said.contains(
+            "of 32 blocks of 2M: 0 free, 32 hold pages that can be moved; 0 blocks hold pages that cannot be moved"
+        ),
         "{said}"
     );
     let plan = text(&run(&tree, &["prepare", "--need", "10x2M"]).code(4));
@@ -84,7 +86,7 @@ fn kernel_memory_in_every_block_is_not_reachable_and_it_is_said_what_it_is() {
     let said = text(&run(&tree, &["check", "--need", "1x2M"]).code(6));
     assert!(said.contains("=> not reachable"), "{said}");
     assert!(
-        said.contains("32 pages that cannot (32 of them 8 at most)\n      slab: in 32 blocks, alone in 32; 32 pages\n"),
+        said.contains("32 blocks hold pages that cannot be moved (32 of them 8 at most)\n      slab: in 32 blocks, alone in 32; 32 pages\n"),
         "{said}"
     );
     let json = text(&run(&tree, &["check", "--need", "1x2M", "--json"]).code(6));

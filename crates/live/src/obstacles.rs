@@ -18,6 +18,8 @@ pub struct Obstacles {
     pub droppable_pages: u64,
     /// Free as they are.
     pub free: u64,
+    /// Free, a part of them on CPUs' lists.
+    pub on_cpus: u64,
     /// Hold users' pages, which can be moved, and nothing that cannot.
     pub movable: u64,
     /// Hold something that cannot be moved.
@@ -54,6 +56,7 @@ impl Obstacles {
             free_pages: 0,
             droppable_pages: 0,
             free: 0,
+            on_cpus: 0,
             movable: 0,
             blocked: 0,
             blocked_by_few: 0,
@@ -78,6 +81,7 @@ impl Obstacles {
                 found.blocks += 1;
                 match obstacles {
                     0 if of(State::Free) == pages as u64 => found.free += 1,
+                    0 if of(State::Free) + of(State::Cached) == pages as u64 => found.on_cpus += 1,
                     0 => found.movable += 1,
                     _ => {
                         found.blocked += 1;
@@ -107,19 +111,21 @@ mod tests {
 
     #[test]
     fn blocks_are_told_apart_by_what_stands_in_their_way() {
-        let text = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.18","page_size":4096,"block_order":2,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":24,"present":24,"managed":20,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,2],"blocks":null}]}
+        let text = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.18","page_size":4096,"block_order":2,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":28,"present":28,"managed":24,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,2],"blocks":null}]}
 0 M r4
 4 M F4
 8 M a1 F3
 c M s1 a3
 10 M s1 t1 F2
 14 M s4
+18 M F2 c2
 "#;
         let snapshot = Snapshot::parse(text).expect("a snapshot");
         let need = Need { count: 1, order: 2, node: None, unmovable: false };
         let found = Obstacles::of(&snapshot, &need);
-        assert_eq!((found.free_pages, found.droppable_pages), (9, 0));
-        assert_eq!((found.blocks, found.free, found.movable, found.blocked, found.blocked_by_few), (5, 1, 1, 3, 3));
+        assert_eq!((found.free_pages, found.droppable_pages), (13, 0));
+        assert_eq!((found.blocks, found.blocked, found.blocked_by_few), (6, 3, 3));
+        assert_eq!((found.free, found.on_cpus, found.movable), (1, 1, 1));
         let slab = Obstacle { kind: "slab", blocks: 3, alone: 2, pages: 6 };
         let tables = Obstacle { kind: "page tables", blocks: 1, alone: 0, pages: 1 };
         assert_eq!(found.kinds, [slab, tables]);

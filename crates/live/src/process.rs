@@ -54,6 +54,8 @@ pub struct Sum {
     pub text: String,
     /// How much, bytes.
     pub bytes: u64,
+    /// Of that, what whole, aligned huge pages of the mappings have room for: the rest could not be huge whatever is set.
+    pub could_be_huge_bytes: u64,
     /// In how many mappings.
     pub mappings: u64,
 }
@@ -116,10 +118,12 @@ impl Process {
         for m in &mappings {
             let Some(reason) = m.reason else { continue };
             let at = reasons.iter().position(|sum| sum.reason == reason).unwrap_or_else(|| {
-                reasons.push(Sum { reason, text: reason.text(host), bytes: 0, mappings: 0 });
+                reasons.push(Sum { reason, text: reason.text(host), bytes: 0, could_be_huge_bytes: 0, mappings: 0 });
                 reasons.len() - 1
             });
-            reasons[at].bytes += m.resident_bytes - m.huge_bytes;
+            let small = m.resident_bytes - m.huge_bytes;
+            reasons[at].bytes += small;
+            reasons[at].could_be_huge_bytes += small.min(m.aligned_bytes.saturating_sub(m.huge_bytes));
             reasons[at].mappings += 1;
         }
         reasons.sort_by_key(|sum| std::cmp::Reverse(sum.bytes));

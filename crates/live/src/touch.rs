@@ -42,6 +42,8 @@ pub struct Touched {
 /// Seconds, by share of all.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Quantiles {
+    /// How many touches were timed.
+    pub samples: u64,
     /// Half of them took no longer.
     pub p50: f64,
     /// Nine of ten.
@@ -57,7 +59,7 @@ impl Quantiles {
     pub fn of(mut seconds: Vec<f64>) -> Option<Quantiles> {
         seconds.sort_by(f64::total_cmp);
         let at = |share: f64| seconds.get(((seconds.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
-        Some(Quantiles { p50: at(0.5)?, p90: at(0.9)?, p99: at(0.99)?, max: at(1.0)? })
+        Some(Quantiles { samples: seconds.len() as u64, p50: at(0.5)?, p90: at(0.9)?, p99: at(0.99)?, max: at(1.0)? })
     }
 }
 

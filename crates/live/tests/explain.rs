@@ -5,6 +5,7 @@ mod common;
 use common::{KERNELS, Tree};
 use kontig_live::explain::facts::{Facts, HostFacts};
 use kontig_live::explain::rule::{self, Rule};
+use kontig_live::status::purpose::Kind;
 use kontig_live::{Explanation, Host, Status};
 
 fn rules() -> Vec<Rule> {
@@ -51,6 +52,24 @@ fn what_only_root_may_know_leaves_rules_undecided_and_not_fine() {
     let lacks = |id: &str| e.undecided.iter().find(|rule| rule.id == id).map(|rule| rule.lacks.clone());
     assert_eq!(lacks("unmovable-pageblocks"), Some(vec!["unmovable_pageblocks".into(), "pageblocks".into()]));
     assert!(!e.fine.contains(&"unmovable-pageblocks".to_string()));
+}
+
+#[test]
+fn what_the_kernel_does_not_count_leaves_rules_undecided_and_not_fine() {
+    let tree = Tree::of("7.2");
+    tree.write("proc/sys/vm/compact_unevictable_allowed", "0\n");
+    let without = |text: String, name: &str| -> String {
+        text.lines().filter(|line| !line.trim_start().starts_with(name)).map(|line| format!("{line}\n")).collect()
+    };
+    let zoneinfo = ["nr_unevictable", "nr_zone_unevictable"].into_iter().fold(tree.read("proc/zoneinfo"), without);
+    tree.write("proc/zoneinfo", &zoneinfo);
+    let e = explained(&tree);
+    let lacks = |id: &str| e.undecided.iter().find(|rule| rule.id == id).map(|rule| rule.lacks.clone());
+    assert_eq!(lacks("locked-memory-stays"), Some(vec!["locked_bytes".into()]));
+    let host = Host::read(&tree.roots);
+    let status = Status::of(&host, None, None).expect("read");
+    let bytes = |kind| status.nodes[0].purposes.iter().find(|p| p.kind == kind).expect("it is told").bytes;
+    assert_eq!((bytes(Kind::Locked), bytes(Kind::Uncounted)), (None, None), "the one may be a part of the other");
 }
 
 #[test]

@@ -78,6 +78,7 @@ fn pages_of_a_pool_are_huge_and_reasons_are_added_up() {
     );
     let [sum] = p.reasons.as_slice() else { panic!("{:?}", p.reasons) };
     assert_eq!((sum.reason, sum.bytes, sum.mappings), (Reason::NotAdvised, 18_000 << 10, 2));
+    assert_eq!(sum.could_be_huge_bytes, 12 << 20, "three huge pages of each");
 }
 
 #[test]

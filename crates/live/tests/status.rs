@@ -53,9 +53,9 @@ fn a_zone_has_as_much_free_memory_as_its_own_counter_says() {
 fn all_memory_of_a_node_is_accounted_for_and_little_is_not_counted() {
     for kernel in KERNELS {
         for node in status(&Tree::of(kernel)).nodes {
-            let sum: u64 = node.purposes.iter().map(|p| p.bytes).sum();
+            let sum: u64 = node.purposes.iter().map(|p| p.bytes.expect("it is counted")).sum();
             assert_eq!(sum, node.managed_bytes, "{kernel} node {}", node.node);
-            let uncounted = node.purposes.iter().find(|p| p.kind == Kind::Uncounted).map_or(0, |p| p.bytes);
+            let uncounted = node.purposes.iter().find(|p| p.kind == Kind::Uncounted).and_then(|p| p.bytes).unwrap_or(0);
             assert!(uncounted * 10 < node.managed_bytes, "{kernel} node {}: {uncounted}", node.node);
             let has = |kind, can| node.purposes.iter().any(|p| (p.kind, p.can) == (kind, can));
             assert!(has(Kind::Free, Can::BeUsed) && has(Kind::Slab, Can::Stay), "{kernel}");

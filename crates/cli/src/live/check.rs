@@ -241,7 +241,7 @@ fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> 
         let bytes = size((needed << o.order) * page_bytes);
         text.push_str(&format!("   {} blocks of {block} are {bytes}; {there}\n", count(needed)));
     }
-    if most.is_some_and(|most| most < o.free + o.movable) {
+    if most.is_some_and(|most| most < o.free + o.on_cpus + o.movable) {
         let pages = o.free_pages + o.droppable_pages;
         let (bytes, room) = (size(pages * page_bytes), count(pages >> o.order));
         text.push_str(&format!(
@@ -253,10 +253,11 @@ fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> 
         return text;
     }
     text.push_str(&format!(
-        "   of {} blocks of {}: {} free, {} hold pages that can be moved, {} pages that cannot ({} of them 8 at most)\n",
+        "   of {} blocks of {block}: {} free{}, {} hold pages that can be moved; {} blocks hold pages that cannot be moved ({} of \
+         them 8 at most)\n",
         count(o.blocks),
-        block,
         count(o.free),
+        if o.on_cpus == 0 { String::new() } else { format!(", {} free but on CPUs' lists", count(o.on_cpus)) },
         count(o.movable),
         count(o.blocked),
         count(o.blocked_by_few)

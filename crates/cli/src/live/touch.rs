@@ -7,7 +7,8 @@ use crate::Ending;
 use clap::Args;
 use kontig_lab::{Failed, LabError};
 use kontig_live::number::{count, size};
-use kontig_live::touch::{NotTouched, Quantiles, Touched, touch as touch_memory};
+use kontig_live::touch::{NotTouched, Touched, touch as touch_memory};
+use kontig_results::samples_needed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -59,6 +60,9 @@ pub fn touch(a: &TouchArgs) -> Result<Ending, LabError> {
     Ok(Ending::Done)
 }
 
+/// A share that too few samples tell, as in the tables of runs.
+const UNRESOLVED: &str = "†";
+
 fn text(t: &Touched) -> String {
     let huge = size(t.huge_page_bytes);
     let waited = t.stalls.map_or("?".into(), count);
@@ -67,16 +71,48 @@ fn text(t: &Touched) -> String {
         count(t.huge),
         count(t.small)
     );
-    let mut grid = Grid::new(["microseconds", "p50", "p90", "p99", "longest"], &[0]);
+    let mut grid = Grid::new(["microseconds", "touches", "p50", "p90", "p99", "longest"], &[0]);
     let rows = [
         ("first touch that gets a huge page", t.huge_s),
         ("first touch that gets a small page", t.small_s),
         ("the same, given back right before", t.floor_s),
     ];
-    let shown = |q: Quantiles| [q.p50, q.p90, q.p99, q.max].map(|seconds| format!("{:.1}", seconds * 1e6));
+    let mut unresolved = false;
     for (name, quantiles) in rows {
-        let Some(quantiles) = quantiles else { continue };
-        grid.row(std::iter::once(name.to_string()).chain(shown(quantiles)).collect());
+        let Some(q) = quantiles else { continue };
+        let mut of = |(percent, seconds): (f64, f64)| {
+            let few = q.samples < samples_needed(percent);
+            unresolved |= few;
+            format!("{:.1}{}", seconds * 1e6, if few { UNRESOLVED } else { "" })
+        };
+        let shares = [(50.0, q.p50), (90.0, q.p90), (99.0, q.p99)].map(&mut of);
+        let longest = format!("{:.1}", q.max * 1e6);
+        grid.row([name.to_string(), count(q.samples)].into_iter().chain(shares).chain([longest]).collect());
     }
-    text + &grid.text(0, None)
+    let note = format!("{UNRESOLVED} too few touches to tell this share: it takes {} for p99\n", samples_needed(99.0));
+    text + &grid.text(0, None) + if unresolved { &note } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_live::touch::Quantiles;
+
+    #[test]
+    fn a_share_that_too_few_touches_tell_is_marked() {
+        let huge_s = Quantiles::of((1..=60).map(|i| f64::from(i) * 1e-6).collect());
+        let touched = Touched {
+            schema: String::new(),
+            huge_page_bytes: 2 << 20,
+            huge: 60,
+            small: 0,
+            huge_s,
+            small_s: None,
+            floor_s: None,
+            stalls: None,
+        };
+        let text = text(&touched);
+        assert!(text.contains("60.0†") && !text.contains("54.0†") && !text.contains("30.0†"), "{text}");
+        assert!(text.ends_with("† too few touches to tell this share: it takes 299 for p99\n"), "{text}");
+    }
 }

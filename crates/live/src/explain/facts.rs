@@ -88,7 +88,9 @@ impl<'a> HostFacts<'a> {
         self.zones().map(of).sum()
     }
 
-    fn used(&self, wanted: impl Fn(Kind, Can) -> bool) -> u64 {
+    /// Bytes of what is used so; `None` if a counter that says it is missing.
+    fn used(&self, wanted: impl Fn(Kind, Can) -> bool) -> Option<u64> {
+        self.host.zoneinfo.as_ref().ok()?;
         let purposes = self.status.nodes.iter().flat_map(|node| &node.purposes);
         purposes.filter(|p| wanted(p.kind, p.can)).map(|p| p.bytes).sum()
     }
@@ -111,10 +113,10 @@ impl<'a> HostFacts<'a> {
             "free_cma_bytes" => self.sum(|z| z.free_cma_bytes),
             "boost_bytes" => self.sum(|z| z.marks.boost_bytes),
             "reserve_bytes" => self.sum(|z| Some((z.marks.high_bytes + z.marks.reserve_bytes).min(z.managed_bytes))),
-            "movable_bytes" => Some(self.used(|_, can| matches!(can, Can::Move | Can::MoveOrDrop))),
-            "droppable_bytes" => Some(self.used(|_, can| can == Can::MoveOrDrop)),
-            "anonymous_bytes" => Some(self.used(|kind, _| kind == Kind::Anonymous)),
-            "locked_bytes" => Some(self.used(|kind, _| kind == Kind::Locked)),
+            "movable_bytes" => self.used(|_, can| matches!(can, Can::Move | Can::MoveOrDrop)),
+            "droppable_bytes" => self.used(|_, can| can == Can::MoveOrDrop),
+            "anonymous_bytes" => self.used(|kind, _| kind == Kind::Anonymous),
+            "locked_bytes" => self.used(|kind, _| kind == Kind::Locked),
             "huge_bytes" => self.host.meminfo.as_ref().ok()?.kb("AnonHugePages")?.checked_mul(1024),
             "mem_total_bytes" => self.host.meminfo.as_ref().ok()?.kb("MemTotal")?.checked_mul(1024),
             "pageblocks" => self.pageblocks(|_| true),

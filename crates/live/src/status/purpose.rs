@@ -14,8 +14,8 @@ pub struct Purpose {
     pub kind: Kind,
     /// What can be done with it.
     pub can: Can,
-    /// How much, bytes.
-    pub bytes: u64,
+    /// How much, bytes; `None` where a counter that says it is missing.
+    pub bytes: Option<u64>,
 }
 
 /// What memory is used for.
@@ -97,7 +97,7 @@ impl Can {
     }
 }
 
-/// What a node's memory is used for; a kind that the kernel does not count, or has nothing of, is left out.
+/// What a node's memory is used for; a kind that there is nothing of is left out, one that the kernel does not count is not.
 pub(super) fn of(host: &Host, node: u32, page_bytes: u64) -> Vec<Purpose> {
     let Ok(info) = &host.zoneinfo else { return vec![] };
     let zones: Vec<&Zone> = info.zones.iter().filter(|zone| zone.at.node == node).collect();
@@ -110,15 +110,15 @@ pub(super) fn of(host: &Host, node: u32, page_bytes: u64) -> Vec<Purpose> {
     };
     let sum = |names: &[&str]| names.iter().map(|name| counter(name)).sum::<Option<u64>>();
     let lists = zones.iter().filter_map(|zone| zone.populated.as_ref()).flat_map(|p| &p.cpus);
-    let dirty = counter("nr_dirty").unwrap_or(0) + counter("nr_writeback").unwrap_or(0);
-    let file = sum(&["nr_inactive_file", "nr_active_file"]);
+    let dirty = sum(&["nr_dirty", "nr_writeback"]);
+    let file = sum(&["nr_inactive_file", "nr_active_file"]).zip(dirty);
     let locked_moves = host.sysctl_number("compact_unevictable_allowed") != Some(0);
     let found = [
         (Kind::Free, Can::BeUsed, counter("nr_free_pages").map(bytes)),
         (Kind::OnCpus, Can::BeUsed, Some(bytes(lists.filter_map(|cpu| cpu.lists.get("count")).sum()))),
         (Kind::Anonymous, Can::Move, sum(&["nr_inactive_anon", "nr_active_anon"]).map(bytes)),
-        (Kind::CleanFile, Can::MoveOrDrop, file.map(|file| bytes(file.saturating_sub(dirty)))),
-        (Kind::DirtyFile, Can::Move, file.map(|file| bytes(file.min(dirty)))),
+        (Kind::CleanFile, Can::MoveOrDrop, file.map(|(file, dirty)| bytes(file.saturating_sub(dirty)))),
+        (Kind::DirtyFile, Can::Move, file.map(|(file, dirty)| bytes(file.min(dirty)))),
         (Kind::Locked, if locked_moves { Can::Move } else { Can::Stay }, counter("nr_unevictable").map(bytes)),
         (Kind::ReclaimableSlab, Can::Shrink, counter("nr_slab_reclaimable").map(bytes)),
         (Kind::Slab, Can::Stay, counter("nr_slab_unreclaimable").map(bytes)),
@@ -128,10 +128,11 @@ pub(super) fn of(host: &Host, node: u32, page_bytes: u64) -> Vec<Purpose> {
         (Kind::Pools, Can::Stay, pools(host, node)),
     ];
     let managed: u64 = zones.iter().filter_map(|zone| zone.sizes.get("managed")).fold(0, u64::saturating_add);
-    let counted = found.iter().filter_map(|(_, _, bytes)| *bytes).fold(0, u64::saturating_add);
-    let rest = (Kind::Uncounted, Can::Stay, bytes(managed).checked_sub(counted));
-    let purposes = found.into_iter().chain([rest]);
-    purposes.filter_map(|(kind, can, bytes)| Some(Purpose { kind, can, bytes: bytes.filter(|b| *b > 0)? })).collect()
+    // What a missing counter would have counted is not told from what none counts.
+    let counted = found.iter().map(|(_, _, bytes)| *bytes).sum::<Option<u64>>();
+    let rest = (Kind::Uncounted, Can::Stay, counted.map(|counted| bytes(managed).saturating_sub(counted)));
+    let purposes = found.into_iter().chain([rest]).filter(|(_, _, bytes)| *bytes != Some(0));
+    purposes.map(|(kind, can, bytes)| Purpose { kind, can, bytes }).collect()
 }
 
 /// Huge pages that a node's pools hold.

@@ -51,7 +51,12 @@ fn page(p: &Process, width: Option<usize>) -> String {
     if !p.reasons.is_empty() {
         text += "\nIn small pages, and why\n";
         for sum in &p.reasons {
-            text += &wrapped(&format!("  {:>8}  ", size(sum.bytes)), &sum.text, 12);
+            let most = match sum.could_be_huge_bytes {
+                most if most == sum.bytes => String::new(),
+                0 => " (in mappings without a whole huge page: none of it could be huge)".into(),
+                most => format!(" ({} of it at most could be huge, by the bounds of the mappings)", size(most)),
+            };
+            text += &wrapped(&format!("  {:>8}  ", size(sum.bytes)), &format!("{}{most}", sum.text), 12);
         }
     }
     text += &wrapped("\n", "Mappings, those with the most memory in small pages first", 0);

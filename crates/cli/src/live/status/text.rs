@@ -140,7 +140,8 @@ impl Page<'_> {
             }
         }
         for (kind, can) in kinds {
-            let of = |node: &Node| node.purposes.iter().find(|p| p.kind == kind).map_or_else(none, |p| size(p.bytes));
+            let bytes = |node: &Node| node.purposes.iter().find(|p| p.kind == kind)?.bytes;
+            let of = |node: &Node| bytes(node).map_or_else(none, size);
             grid.row([kind.text().to_string(), can.to_string()].into_iter().chain(nodes.iter().map(of)).collect());
         }
         let text = format!("Memory, by the kernel's counters\n{}", grid.text(2, self.width));
@@ -166,6 +167,7 @@ impl Page<'_> {
             let mut grid = Grid::new(["blocks", "that"], &[1]);
             for (blocks, that) in [
                 (b.free, "are free"),
+                (b.on_cpus, "are free, a part of them on CPUs' lists"),
                 (b.movable, "hold nothing that can not be moved"),
                 (b.blocked, "hold something that can not be moved"),
                 (b.blocked_by_few, "– of those, eight pages of it at most"),
