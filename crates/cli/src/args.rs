@@ -152,6 +152,9 @@ pub struct OutputArgs {
     /// Write one self-contained page: tables, curves, memory map
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write a page of Markdown: the experiment's questions, each with the rows that answer it
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
     /// Write a small picture of the memory map
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,

@@ -9,6 +9,7 @@ mod bench;
 mod interrupt;
 mod list;
 mod live;
+mod markdown;
 mod oracle;
 mod profile;
 mod progress;

@@ -60,7 +60,9 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
         holes: a.holes.as_ref().and_then(|name| Holes::NAMED.into_iter().find(|(known, _)| known == name)).map(|h| h.1),
         snapshot: a.snapshot.clone(),
     };
-    let (mut e, notes) = what_if(e, &changes)?;
+    let (mut e, mut notes) = what_if(e, &changes)?;
+    let own = WORKLOADS.iter().find(|w| w.name == a.what).map_or(&[][..], |w| w.sysctls);
+    notes.extend(kontig_lab::sysctls::set_own(&mut e.variant, own)?);
     if let Some(n) = a.repetitions {
         e.repetitions = n.get();
         e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
@@ -90,7 +92,7 @@ fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
 
 /// A workload as an experiment of one variant.
 fn of_workload(named: &Named) -> Result<Experiment, LabError> {
-    let Named { name, summary, machine, text } = *named;
+    let Named { name, summary, machine, text, .. } = *named;
     let workload: Workload = toml::from_str(text).map_err(|e| AskedWrongly::Malformed {
         path: format!("workload {name}"),
         line: 1,
@@ -115,6 +117,7 @@ fn of_workload(named: &Named) -> Result<Experiment, LabError> {
             sysctls: BTreeMap::new(),
         }],
         pace: None,
+        page: None,
     })
 }
 
@@ -134,12 +137,15 @@ fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {
 /// Runs, and writes what was asked for.
 fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let begin = Instant::now();
+    if o.markdown.is_some() {
+        crate::markdown::check(&resolved)?;
+    }
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
     let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), maps };
     let session = Session::new(resolved, o.seed, &views)?;
     // Places that cannot be written to are found out now, not after a minute of work.
     let store = o.out.as_deref().map(Store::create).transpose()?;
-    for file in [&o.html, &o.svg].into_iter().flatten() {
+    for file in [&o.html, &o.svg, &o.markdown].into_iter().flatten() {
         check_writable(file)?;
     }
     if let Some(dir) = &o.procfs {
@@ -258,6 +264,9 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
     }
     if let Some(file) = &o.html {
         write_file(file, page(session, outcomes).as_bytes())?;
+    }
+    if let Some(file) = &o.markdown {
+        write_file(file, crate::markdown::page(session.resolved(), outcomes)?.as_bytes())?;
     }
     if let (Some(file), Some(first)) = (&o.svg, outcomes.first()) {
         let picture = kontig_report::svg::Picture::default();

@@ -81,7 +81,7 @@ impl Program for PairsDriver {
 
 /// Fragmented memory; then two heaps, the driver and a process that replaces its memory, each on a CPU of its own.
 fn scenario(pairs: u64) -> Scenario {
-    let fragment = Fragment { holes: Holes::Random, freed_per_section: 384 };
+    let fragment = Fragment { holes: Holes::Random, freed_per_section: 384, leave: None };
     let measured = vec![
         Task::new(Heap { size: "4 MiB".into() }).named("heaps").on([0, 1]),
         Task::new(Pairs { pairs }).on([2]),

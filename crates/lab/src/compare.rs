@@ -9,8 +9,8 @@ use crate::missed::{Lack, beyond_run_to_run, missed};
 use crate::quantity::Quantity;
 use crate::remarks::remarks;
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
-use crate::target::{CaveatOf, Target, TargetRow, is_of_case};
-use kontig_results::{Caveat, ExperimentResult, Remark, Row, RunResult, Score, judge};
+use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
+use kontig_results::{Caveat, ExperimentResult, MEASURE, Remark, Row, RunResult, Score, judge};
 
 /// What the table of some runs is about.
 #[derive(Clone, Copy)]
@@ -78,6 +78,28 @@ fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: 
     Row { headline: of.headline, published: of.values.clone(), steps, caveat, ..row }
 }
 
+/// What was counted of one column alone, beside ours, in shares of all; nothing where ours counted nothing.
+fn shares(of: &PublishedShares, variants: &[Variant], rows: &[Row]) -> Option<Remark> {
+    let variant = variants.iter().position(|v| v.name == of.variant)?;
+    let ours = |name: &String| {
+        let row = rows.iter().find(|row| row.name == *name && row.phase == MEASURE)?;
+        Some(row.measured.get(variant)?.as_ref()?.value)
+    };
+    let ours = of.figures.iter().map(ours).collect::<Option<Vec<f64>>>()?;
+    let (all_published, all_ours) = (of.values.iter().sum::<f64>(), ours.iter().sum::<f64>());
+    if all_published <= 0.0 || all_ours <= 0.0 {
+        return None;
+    }
+    let each = of.figures.iter().zip(&of.values).zip(&ours);
+    let each: Vec<String> = each
+        .map(|((name, published), ours)| {
+            format!("{name} {:.1} % ({:.1} %)", 100.0 * published / all_published, 100.0 * ours / all_ours)
+        })
+        .collect();
+    let text = format!("{}, published (here): {}; of {all_published} ({all_ours})", of.what, each.join(", "));
+    Some(Remark { variant: Some(variant), text })
+}
+
 /// The table of an experiment's runs against its target, or on its own. With a target, the target's rows come first;
 /// figures it does not have follow, in the order the runs have them.
 pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
@@ -98,6 +120,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
     let quantities: Vec<&Quantity> = of_target.iter().map(|(_, quantity)| quantity).collect();
     let mut remarks = remarks(variants, &by_variant, &quantities, subject.notes);
+    remarks.extend(target.iter().flat_map(|t| &t.shares).filter_map(|of| shares(of, variants, &rows)));
     remarks.extend(said.into_iter().map(|text| Remark { variant: None, text }));
     let ageing = target.map(|t| ageing(t, subject.case, &names, &by_variant, runs)).unwrap_or_default();
     ExperimentResult {

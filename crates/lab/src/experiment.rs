@@ -2,6 +2,7 @@
 
 use crate::files::{file_name, is_file_name};
 use crate::missed::Lack;
+use crate::page::PageText;
 use crate::target::CaveatOf;
 use kontig_mm::sysctl::Sysctl;
 use kontig_workload::{LONGEST_PAUSE_US, Workload, Wrong, within};
@@ -43,6 +44,9 @@ pub struct Experiment {
     pub lack: Vec<Lack>,
     /// The workload's pause between operations, varied on a smaller machine.
     pub pace: Option<Pace>,
+    /// What a page about it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<PageText>,
 }
 
 const fn once() -> u32 {

@@ -1,7 +1,7 @@
 //! Kontig's laboratory: experiments, their runs, and how they compare with what was published.
 //!
 //! From what is asked for to what is kept, and no module uses one that uses it:
-//! [`source`] is a file with its lines; [`experiment`] and [`target`] are what such files say, with each row's [`formula`]; [`catalog`] holds the data that comes along; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
+//! [`source`] is a file with its lines; [`experiment`], its [`page`] and [`target`] are what such files say, with each row's [`formula`]; [`catalog`] holds the data that comes along; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
 //! looking at what `observe` reads off the machine; [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
 //! [`host_snapshot`] is a real host as the start of a run; [`resolved`] looks up what an experiment names; [`session`] does it all in parallel, by a `queue`; [`store`] keeps results and finds
 //! them again.
@@ -25,6 +25,7 @@ pub mod missed;
 pub mod mmtests;
 pub mod names;
 mod observe;
+pub mod page;
 pub mod plan;
 mod pressure;
 pub mod profiles;

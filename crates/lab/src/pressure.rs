@@ -2,8 +2,8 @@
 //! and what came back, and how often types were mixed in a pageblock. Machines with disks have them phase by phase, under the kernel's names.
 
 use crate::fragmenting::Fragmenting;
-use kontig_mm::NodeStat;
 use kontig_mm::event::CompactResult;
+use kontig_mm::{InVain, NodeStat};
 use kontig_results::{Better, Figure, Reading};
 use kontig_sim::Machine;
 
@@ -37,7 +37,7 @@ const fn fewer(name: &'static str, unit: &'static str) -> Shown {
 }
 
 /// Those that are shown, in their order. `allocstall` is what kernels since 4.8 count zone by zone.
-const SHOWN: [Shown; 20] = [
+const SHOWN: [Shown; 23] = [
     Shown { name: "thp_fault_alloc", unit: "huge pages", better: Better::Higher },
     fewer("thp_fault_fallback", "faults"),
     fewer(ALLOCSTALL, "stalls"),
@@ -54,10 +54,13 @@ const SHOWN: [Shown; 20] = [
     fewer("extfrag events, unmovable", "events"),
     fewer("extfrag events, movable", "events"),
     fewer("extfrag events, reclaimable", "events"),
+    fewer("compact_daemon_wake", "wakes"),
     fewer(FINISHED[0].0, "tests"),
     Shown { name: FINISHED[1].0, unit: "tests", better: Better::Higher },
     fewer(FINISHED[2].0, "tests"),
     fewer(FINISHED[3].0, "tests"),
+    fewer(NOTHING_SCATTERED, "tests"),
+    fewer(TOO_LITTLE_FREE, "tests"),
 ];
 
 /// What a run of kcompactd for a block was told when it asked whether it is finished.
@@ -67,6 +70,15 @@ const FINISHED: [(&str, CompactResult); 4] = [
     ("kcompactd: whole zone, goal not met", CompactResult::Complete),
     ("kcompactd: part of the zone, goal not met", CompactResult::PartialSkipped),
 ];
+
+/// After how many of those it went on for whole pageblocks, though they could not become enough.
+const NOTHING_SCATTERED: &str = "kcompactd: to go on, though all free pages are in pageblocks";
+const TOO_LITTLE_FREE: &str = "kcompactd: to go on, though too little is free";
+
+fn in_vain(m: &Machine) -> [(&'static str, u64); 2] {
+    let of = |count: fn(&InVain) -> u64| m.memory().nodes().iter().map(|n| count(&n.kcompactd.in_vain)).sum();
+    [(NOTHING_SCATTERED, of(|tests| tests.nothing_scattered)), (TOO_LITTLE_FREE, of(|tests| tests.too_little_free))]
+}
 
 fn finished(m: &Machine) -> impl Iterator<Item = (&'static str, u64)> {
     let of = |result| m.memory().nodes().iter().map(|n| n.kcompactd.finished[result as usize]).sum();
@@ -84,7 +96,9 @@ impl Pressure {
     pub(crate) fn of(m: &Machine, fragmenting: Fragmenting) -> Pressure {
         let mut counted = Pressure::default();
         let of_memory = m.memory().vmstat().iter().map(|(event, n)| (event.name(), n));
-        for (name, n) in of_memory.chain(other_events(m)).chain(fragmenting.named()).chain(finished(m)) {
+        for (name, n) in
+            of_memory.chain(other_events(m)).chain(fragmenting.named()).chain(finished(m)).chain(in_vain(m))
+        {
             let name = if name.starts_with(ALLOCSTALL) { ALLOCSTALL } else { name };
             if let Some(at) = SHOWN.iter().position(|shown| shown.name == name) {
                 counted.0[at] += n;

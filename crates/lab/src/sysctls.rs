@@ -40,6 +40,31 @@ pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> R
     }
 }
 
+/// Sets what belongs to a workload for each variant that does not set it itself and whose kernel takes it; what has to be said about it.
+///
+/// # Errors
+/// If a variant or the workload names a sysctl that there is not.
+pub fn set_own(variants: &mut [Variant], own: &[(&str, &str)]) -> Result<Vec<String>, LabError> {
+    let mut set = Vec::new();
+    for (name, value) in own {
+        let sysctl = setting(name)?;
+        for v in &mut *variants {
+            let names = v.sysctls.keys().map(|name| setting(name)).collect::<Result<Vec<_>, _>>()?;
+            let profile = profiles::with_switches(&v.profile, &v.switches)?;
+            if names.iter().any(|set| set.name == sysctl.name) || sysctl.parse(&profile, value).is_err() {
+                continue;
+            }
+            v.sysctls.insert((*name).into(), toml::Value::String((*value).into()));
+            let said = format!("{name}={value}");
+            if !set.contains(&said) {
+                set.push(said);
+            }
+        }
+    }
+    let all = set.join(", ");
+    Ok(if set.is_empty() { Vec::new() } else { vec![format!("the workload sets {all}; --set sets them otherwise")] })
+}
+
 /// Whether a setting leaves a machine of so many pages any memory to give away.
 ///
 /// # Errors

@@ -27,6 +27,12 @@ pub struct Target {
     /// Figures that were published round by round.
     #[serde(default)]
     pub series: Vec<PublishedSeries>,
+    /// What was counted of one column alone.
+    #[serde(default)]
+    pub shares: Vec<PublishedShares>,
+    /// The watermarks of the machine's zones, where they were published.
+    #[serde(default)]
+    pub watermarks: Vec<PublishedWatermarks>,
 }
 
 /// A published row.
@@ -84,6 +90,36 @@ pub struct PublishedSeries {
     pub variant: String,
     /// One figure a round.
     pub values: Vec<f64>,
+}
+
+/// How often each of some things happened, counted of one column alone and over a time of its own: shown beside ours as shares, and not judged.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedShares {
+    /// What was counted, and how.
+    pub what: String,
+    /// The column.
+    pub variant: String,
+    /// The figures of the runs that count the same.
+    pub figures: Vec<String>,
+    /// How often, one a figure.
+    pub values: Vec<f64>,
+}
+
+/// A zone's pages and watermarks, as `/proc/zoneinfo` has them.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedWatermarks {
+    /// The zone, such as `DMA32`.
+    pub zone: String,
+    /// Pages it manages.
+    pub managed: u64,
+    /// Its marks, pages.
+    pub min: u64,
+    /// See [`Self::min`].
+    pub low: u64,
+    /// See [`Self::min`].
+    pub high: u64,
 }
 
 /// How values become one.
@@ -181,6 +217,20 @@ impl Target {
                 return Err(below(Wrong::at(&["rows"], format!("row '{}' has a caveat already", row.name))));
             }
         }
+        for (i, shares) in self.shares.iter().enumerate() {
+            let wrong = |key: &str, reason: String| Err(Wrong::at(&["shares", &i.to_string(), key], reason));
+            if !self.variants.contains(&shares.variant) {
+                let known: Vec<&str> = self.variants.iter().map(String::as_str).collect();
+                return wrong("variant", did_you_mean("variant", &shares.variant, &known));
+            }
+            let (n, figures) = (shares.values.len(), shares.figures.len());
+            if n != figures || n == 0 {
+                return wrong("values", format!("{n} values for {figures} figures"));
+            }
+            if let Some(v) = shares.values.iter().find(|v| !v.is_finite() || **v < 0.0) {
+                return wrong("values", format!("the value {v} is no count"));
+            }
+        }
         for (i, series) in self.series.iter().enumerate() {
             self.validate_series(i, series).map_err(|wrong| wrong.below(&["series", &i.to_string()]))?;
         }
@@ -271,6 +321,11 @@ mod tests {
             ("[1, 2]", "[1]", "t.toml:13: row 'x' has 1 values for 2 variants"),
             ("row = 'x'", "row = 'xx'", "t.toml:19: unknown row 'xx': did you mean 'x'?"),
             ("variant = 'b'", "variant = 'bb'", "t.toml:20: unknown variant 'bb': did you mean 'b'?"),
+            (
+                "values = [1, 2, 3]\n",
+                "values = [1, 2, 3]\n[[shares]]\nwhat = 'w'\nvariant = 'b'\nfigures = ['f']\nvalues = [1, 2]\n",
+                "t.toml:26: 2 values for 1 figures",
+            ),
             ("[1, 2, 3]", "[1, 2]", "t.toml:21: the series 'x' of 'b' has 2 values for 3 rounds"),
             ("rounds = 3\n", "\n", "t.toml:21: a target with a [[series]] says of how many rounds: rounds = 15"),
             (

@@ -7,6 +7,7 @@
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
+use crate::page::PageText;
 use crate::profiles;
 use crate::sysctls;
 use kontig_mm::Profile;
@@ -77,6 +78,7 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
         e.caveat.clear();
         e.summary = format!("What if: {} under other settings than {than}", e.id);
         e.assumptions.clear();
+        e.page = e.page.map(PageText::without_readings);
     }
     drop_same_cases(&mut e, &mut notes);
     // A sweep is many runs more, on a machine of its own: it goes with the published table, not with the question.

@@ -98,8 +98,16 @@ fn a_target_may_name_any_percentile_of_a_distribution() {
     let row_of =
         |name: &str| TargetRow { name: name.into(), unit: "us".into(), values: vec![7.0], ..TargetRow::default() };
     let rows = vec![row_of("hugepage alloc latency p30"), row_of("hugepage alloc latency p101"), row_of("something")];
-    let target =
-        Target { id: "t".into(), variants: vec!["a".into()], rounds: None, caveat: vec![], row: rows, series: vec![] };
+    let target = Target {
+        id: "t".into(),
+        variants: vec!["a".into()],
+        rounds: None,
+        caveat: vec![],
+        row: rows,
+        series: vec![],
+        shares: vec![],
+        watermarks: vec![],
+    };
     let runs = [timed("a", 0, &[(1.0, 29), (2.0, 71)])];
     let e = compare(&about(&[variant("a")], Some(&target)), &runs);
     assert_eq!(values(&e.rows[0]), [Some(2.0)], "p30 is the thirtieth of a hundred");

@@ -8,6 +8,7 @@ mod curve;
 mod data;
 pub mod html;
 pub mod map;
+pub mod markdown;
 mod number;
 pub mod pace;
 pub mod palette;

@@ -4,7 +4,7 @@
 //! three quarters.
 
 use crate::benchmark::{Benchmark, Start};
-use kontig_program::{Batch, Op, Outcome, Program, Region, SplitMix64, Value};
+use kontig_program::{Batch, Op, Outcome, Program, Region, SplitMix64, Value, parse_size};
 use serde::{Deserialize, Serialize};
 
 const SECTION: u32 = 512;
@@ -45,6 +45,9 @@ pub struct Fragment {
     /// How many of its 512.
     #[serde(default = "three_quarters")]
     pub freed_per_section: u32,
+    /// Memory it leaves alone, such as `"1 GiB"`, beside what lies below the high marks; none unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leave: Option<String>,
 }
 
 /// What the seed frees of a section.
@@ -61,11 +64,27 @@ impl Benchmark for Fragment {
     type Program = Fragmenter;
 
     fn program(&self, start: &Start) -> Result<Fragmenter, String> {
-        Ok(Fragmenter::new(self.holes, of_a_section(self.freed_per_section)?, start.seed))
+        let all = Fragmenter::new(self.holes, of_a_section(self.freed_per_section)?, start.seed);
+        Ok(Fragmenter { leave_pages: self.leave_pages()?, ..all })
+    }
+
+    fn fits(&self, pages: u64, _: u64) -> Result<(), String> {
+        let leave = self.leave.as_deref().filter(|_| self.leave_pages().is_ok_and(|leave| leave >= pages));
+        leave.map_or(Ok(()), |leave| {
+            Err(format!("leave = \"{leave}\" leaves nothing to fragment: the machine has {} MiB", pages / 256))
+        })
     }
 
     fn is_random(&self) -> bool {
         self.holes == Holes::Random && !self.freed_per_section.is_multiple_of(SECTION)
+    }
+}
+
+impl Fragment {
+    fn leave_pages(&self) -> Result<u64, String> {
+        let Some(leave) = &self.leave else { return Ok(0) };
+        let bytes = parse_size(leave).ok_or_else(|| format!("leave = \"{leave}\" is not a size"))?;
+        Ok(bytes / 4096)
     }
 }
 
@@ -74,6 +93,7 @@ impl Benchmark for Fragment {
 pub struct Fragmenter {
     holes: Holes,
     freed_per_section: u32,
+    leave_pages: u64,
     random: SplitMix64,
     region: Region,
     section: u32,
@@ -94,6 +114,7 @@ impl Fragmenter {
         Fragmenter {
             holes,
             freed_per_section: freed_per_section.min(SECTION),
+            leave_pages: 0,
             random: SplitMix64::new(seed ^ 0x9e37_79b9_7f4a_7c15),
             region: Region { mapping: 0, first: 0, pages: 0 },
             section: 0,
@@ -149,7 +170,7 @@ impl Program for Fragmenter {
                 let Value::Pages(free) = last.value else { return };
                 self.stage = Stage::Fill;
                 // One page in 513 is a page table. The rest is touched, in whole sections.
-                let sections = free / u64::from(SECTION + 1);
+                let sections = free.saturating_sub(self.leave_pages) / u64::from(SECTION + 1);
                 todo.push(Op::Mmap { pages: u32::try_from(sections).unwrap_or(u32::MAX / SECTION) * SECTION });
             }
             Stage::Fill => {
@@ -203,5 +224,21 @@ mod tests {
         let of = |seed| Fragmenter::new(Holes::Random, 384, seed).choose();
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
+    }
+
+    #[test]
+    fn it_leaves_what_it_is_to_leave() {
+        let mapped = |leave: Option<&str>| {
+            let fragment = Fragment { holes: Holes::First, freed_per_section: 384, leave: leave.map(str::to_owned) };
+            let mut program = fragment.program(&Start::default()).expect("it can be read");
+            let mut todo = Batch::default();
+            program.stage = Stage::Map;
+            program.next(&[Outcome { value: Value::Pages(513 * 1000), ..Outcome::at_start(0) }], &mut todo);
+            if let Some(Op::Mmap { pages }) = todo.pop() { Some(pages) } else { None }
+        };
+        assert_eq!(mapped(None), Some(512_000));
+        assert_eq!(mapped(Some("1 MiB")), Some(512 * 999));
+        let all = Fragment { holes: Holes::First, freed_per_section: 384, leave: Some("1 GiB".into()) };
+        assert!(all.fits(1 << 18, 1).unwrap_err().starts_with("leave = \"1 GiB\" leaves nothing"));
     }
 }

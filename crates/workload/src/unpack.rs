@@ -5,7 +5,7 @@
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::size::pages;
-use kontig_program::{Batch, FileName, Op, Outcome, Program, Value};
+use kontig_program::{Batch, FileName, Op, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
 /// An archive of files.
@@ -19,18 +19,22 @@ pub struct Unpack {
     /// The disk.
     #[serde(default)]
     pub disk: u8,
+    /// Whether each time it is unpacked in another place; else what is there is written again.
+    #[serde(default)]
+    pub elsewhere: bool,
 }
 
 impl Benchmark for Unpack {
     type Program = Unpacker;
 
-    fn program(&self, _: &Start) -> Result<Unpacker, String> {
+    fn program(&self, start: &Start) -> Result<Unpacker, String> {
         let pages = pages("size", &self.size)?;
         if self.files == 0 || pages < self.files {
             let (files, size) = (self.files, &self.size);
             return Err(format!("files = {files}: from 1 to the pages of {size}, each file has a page at the least"));
         }
-        Ok(Unpacker { disk: self.disk, files: self.files, pages, next: 0, opened: 0 })
+        let place = if self.elsewhere { 1 + SplitMix64::new(start.seed).next_u64() % PLACES } else { 0 };
+        Ok(Unpacker { disk: self.disk, place, files: self.files, pages, next: 0, opened: 0 })
     }
 
     fn measured(&self, _: &[&Unpacker]) -> Measured {
@@ -47,12 +51,20 @@ impl Benchmark for Unpack {
     fn last_disk(&self) -> Option<u8> {
         Some(self.disk)
     }
+
+    fn is_random(&self) -> bool {
+        self.elsewhere
+    }
 }
+
+/// Where archives are unpacked that never are twice in one place: so many that a seed seldom finds one that is taken.
+const PLACES: u64 = 1 << 16;
 
 /// The program.
 #[derive(Clone)]
 pub struct Unpacker {
     disk: u8,
+    place: u64,
     files: u32,
     /// Of all files.
     pages: u32,
@@ -67,7 +79,7 @@ const AT_ONCE: u32 = 32;
 
 impl Unpacker {
     fn name(&self, file: u32) -> FileName {
-        FileName::new(self.disk, 3 << 40 | u64::from(file))
+        FileName::new(self.disk, self.place << 43 | 3 << 40 | u64::from(file))
     }
 
     fn pages_of(&self, file: u32) -> u32 {
@@ -106,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_file_is_made_written_whole_and_closed() {
-        let archive = Unpack { files: 70, size: "1 MiB".into(), disk: 0 };
+        let archive = Unpack { files: 70, size: "1 MiB".into(), disk: 0, elsewhere: false };
         let ops = lived(&mut archive.program(&Start::default()).expect("it can be read"));
         let count = |is: fn(&Op) -> bool| ops.iter().filter(|op| is(op)).count();
         assert_eq!(count(|op| matches!(op, Op::Open { create: true, .. })), 70);
@@ -117,7 +129,19 @@ mod tests {
 
     #[test]
     fn a_file_has_a_page_at_the_least() {
-        let refused = Unpack { files: 257, size: "1 MiB".into(), disk: 0 }.program(&Start::default());
+        let refused = Unpack { files: 257, size: "1 MiB".into(), disk: 0, elsewhere: false }.program(&Start::default());
         assert!(refused.err().expect("refused").starts_with("files = 257: from 1 to the pages of 1 MiB"));
+    }
+
+    #[test]
+    fn an_archive_is_unpacked_where_it_was_or_each_time_elsewhere() {
+        let made = |elsewhere, seed| {
+            let archive = Unpack { files: 3, size: "1 MiB".into(), disk: 0, elsewhere };
+            let mut program = archive.program(&Start { seed, ..Start::default() }).expect("it can be read");
+            let names = |op: &Op| if let Op::Open { name, .. } = op { Some(*name) } else { None };
+            lived(&mut program).iter().filter_map(names).collect::<Vec<_>>()
+        };
+        assert_eq!(made(false, 1), made(false, 2));
+        assert!(made(true, 1).iter().all(|name| !made(true, 2).contains(name) && !made(false, 1).contains(name)));
     }
 }

@@ -424,7 +424,7 @@ mod tests {
     fn every_pattern_of_holes_is_named_as_files_name_it() {
         for (name, holes) in Holes::NAMED {
             let workload = of(&SHORT.replace("last", name));
-            let fragment = Kind::Fragment(Fragment { holes, freed_per_section: 384 });
+            let fragment = Kind::Fragment(Fragment { holes, freed_per_section: 384, leave: None });
             assert_eq!(workload.phases[0].only(), Some(&fragment));
         }
     }

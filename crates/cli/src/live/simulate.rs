@@ -152,6 +152,7 @@ fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabErro
         caveat: Vec::new(),
         lack: Vec::new(),
         pace: None,
+        page: None,
     })
 }
 

@@ -28,6 +28,10 @@ impl CompactRun {
         if !self.cc.direct && order.is_some() {
             let node = m.zones[self.zone].node;
             m.nodes[node].kcompactd.finished[ret as usize] += 1;
+            let asks_for_pageblocks = self.migrate.pfn.is_pageblock_aligned() && m.kcompactd_makes_pageblocks();
+            if let Some(order) = order.filter(|_| ret == CompactResult::Continue && asks_for_pageblocks) {
+                m.note_whether_in_vain(self.zone, order, self.cc.alloc_flags, self.cc.highest);
+            }
         }
         ret
     }

@@ -6,7 +6,7 @@
 use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::{KcompactdGoal, KcompactdMark};
 use crate::state::Memory;
-use crate::types::{Order, ZoneId, ZoneType};
+use crate::types::{Order, PAGEBLOCK_PAGES, ZoneId, ZoneType};
 
 impl Memory {
     /// The mark kcompactd works for, or is woken by.
@@ -43,6 +43,22 @@ impl Memory {
             KcompactdGoal::FreeInBlocks => is_in_blocks(),
             KcompactdGoal::BlocksToHighMarkOrFreeInBlocks => by_mark() || is_in_blocks(),
         }
+    }
+
+    /// Notes, of a run that goes on for whole pageblocks, whether moving pages could still meet its goal: what the review of the
+    /// high mark in whole blocks doubts. No kernel counts it.
+    pub(crate) fn note_whether_in_vain(&mut self, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneType) {
+        let of = &self.zones[zone];
+        let pageblock = i64::from(PAGEBLOCK_PAGES);
+        let nothing_scattered = of.free_pages - of.free_pages_in_blocks() < pageblock;
+        // As many as there would be if all that is free were whole. Whether a block is there is not asked: it would be.
+        let all_whole = of.free_pages - of.free_pages % pageblock - (i64::from(order.pages()) - 1);
+        let profile = &self.shared.profile;
+        let could = of.watermark_ok(Order::ZERO, of.wmark(Wmark::High), highest, flags, all_whole, profile);
+        let node = of.node;
+        let in_vain = &mut self.nodes[node].kcompactd.in_vain;
+        in_vain.nothing_scattered += u64::from(nothing_scattered);
+        in_vain.too_little_free += u64::from(!nothing_scattered && !could);
     }
 }
 
@@ -123,5 +139,28 @@ mod tests {
         let mut profile = with_goal(KcompactdGoal::FreeInBlocks);
         profile.kcompactd.scattered_max = 512;
         assert!(has_enough(&defrag(with_single_pages(16, 2, profile))), "with slack");
+    }
+
+    #[test]
+    fn a_run_goes_on_in_vain_where_nothing_is_scattered_or_too_little_is_free() {
+        // 16 pageblocks of which so many times 256 single pages are free, or all; the high mark; what is noted.
+        for (single, high, nothing_scattered, too_little_free) in
+            [(Some(1), 9999, 1, 0), (Some(4), 9999, 0, 1), (Some(4), 512, 0, 0), (None, 16 * 512, 1, 0)]
+        {
+            let machine = match single {
+                Some(n) => with_single_pages(16, n, linux("6.15")),
+                None => machine_with(16, linux("6.15")),
+            };
+            let mut m = defrag(machine);
+            m.zones[ZONE].watermarks.high = high;
+            m.note_whether_in_vain(ZONE, PAGEBLOCK_ORDER, AllocFlags::mark(Wmark::High), ZoneType::Normal);
+            let node = m.zones[ZONE].node;
+            let noted = m.nodes[node].kcompactd.in_vain;
+            assert_eq!(
+                (noted.nothing_scattered, noted.too_little_free),
+                (nothing_scattered, too_little_free),
+                "{high}"
+            );
+        }
     }
 }

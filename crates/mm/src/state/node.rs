@@ -45,6 +45,15 @@ impl KswapdState {
     }
 }
 
+/// Tests after which kcompactd went on to make whole pageblocks, though no moving of pages could meet its goal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InVain {
+    /// All that was free was in whole pageblocks already, but for less than one.
+    pub nothing_scattered: u64,
+    /// Some was scattered, but all that was free together was too little for the goal.
+    pub too_little_free: u64,
+}
+
 /// What a node's kcompactd is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KcompactdState {
@@ -55,6 +64,8 @@ pub struct KcompactdState {
     pub proactive_runs: u64,
     /// How often a run for a block of some order asked whether it is finished, by the answer.
     pub finished: [u64; CompactResult::Success as usize + 1],
+    /// How often of these a run for whole pageblocks went on where nothing could come of it.
+    pub in_vain: InVain,
     /// The sysctl was written: check now.
     pub(crate) proactive_trigger: bool,
 }

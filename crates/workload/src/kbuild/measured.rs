@@ -26,8 +26,9 @@ pub(super) struct Tool {
 }
 
 impl Tool {
+    /// Its program: a name that no file of a scenario has, which are small numbers.
     pub(super) fn file(&self) -> FileName {
-        FileName::new(0, self.number)
+        FileName::new(0, 1 << 42 | self.number)
     }
     /// The file is as long as what it has mapped, at the least: the libraries count as its own.
     pub(super) fn file_pages(&self) -> u32 {

@@ -1,0 +1,79 @@
+//! `--markdown`: the page of an experiment, from its text and what was measured.
+
+use kontig_lab::experiment::Variant;
+use kontig_lab::page::PageText;
+use kontig_lab::resolved::Resolved;
+use kontig_lab::session::Outcome;
+use kontig_lab::{AskedWrongly, LabError};
+use kontig_mm::Profile;
+use kontig_report::markdown::{self, MarkdownPage, MarkdownQuestion};
+
+/// Whether there is a page to write: one experiment's, with questions.
+pub fn check(resolved: &[Resolved]) -> Result<(), LabError> {
+    let Some(first) = resolved.first() else { return Ok(()) };
+    if let Some(other) = resolved.iter().find(|r| r.experiment.id != first.experiment.id) {
+        let (one, other) = (&first.experiment.id, &other.experiment.id);
+        let reason = format!("--markdown is a page of one experiment, not of '{one}' and '{other}': ask for one");
+        return Err(AskedWrongly::Value(reason).into());
+    }
+    text(first).map(drop)
+}
+
+fn text(of: &Resolved) -> Result<&PageText, LabError> {
+    let id = &of.experiment.id;
+    of.experiment.page.as_ref().ok_or_else(|| {
+        let reason =
+            format!("--markdown: '{id}' has no [page] that says which questions it answers; --html needs none");
+        AskedWrongly::Value(reason).into()
+    })
+}
+
+/// The page.
+pub fn page(resolved: &[Resolved], outcomes: &[Outcome]) -> Result<String, LabError> {
+    let results = outcomes.iter().map(|outcome| &outcome.result).collect();
+    let Some(first) = resolved.first() else { return Ok(String::new()) };
+    let page = MarkdownPage { results, ..of(resolved, first, text(first)?) };
+    if let Some(row) = markdown::unknown_rows(&page).first() {
+        let reason = format!("[page] of '{}' asks for a row '{row}', which no run has", first.experiment.id);
+        return Err(AskedWrongly::Value(reason).into());
+    }
+    Ok(markdown::page(&page))
+}
+
+/// A page without figures.
+fn of<'a>(resolved: &[Resolved], first: &'a Resolved, text: &'a PageText) -> MarkdownPage<'a> {
+    let e = &first.experiment;
+    let question =
+        |q: &'a kontig_lab::page::Question| MarkdownQuestion { ask: &q.ask, rows: &q.rows, reading: &q.reading };
+    let machine = |r: &Resolved| {
+        let name = if r.case.is_empty() { r.machine.name.clone() } else { format!("{}, {}", r.case, r.machine.name) };
+        (name, r.machine.summary.clone())
+    };
+    let variants = e.variant.iter().zip(&first.profiles);
+    MarkdownPage {
+        title: &text.title,
+        about: &text.about,
+        command: format!("kontig reproduce {} --markdown docs/{}.md", e.id, e.id),
+        assumptions: &e.assumptions,
+        machines: resolved.iter().map(machine).collect(),
+        variants: variants.map(|(v, profile)| (v.name.clone(), described(v, profile))).collect(),
+        questions: text.question.iter().map(question).collect(),
+        depends_on: &text.depends_on,
+        not_modelled: &text.not_modelled,
+        results: Vec::new(),
+    }
+}
+
+/// What a variant is: its profile, the patches on top and its settings.
+fn described(v: &Variant, profile: &Profile) -> String {
+    let switches = kontig_profiles::switches();
+    let mut said = format!("profile {} ({})", v.profile, profile.summary);
+    for name in &v.switches {
+        let summary = switches.get(name).map_or("", |switch| switch.summary.as_str());
+        said += &format!("; switch {name} ({summary})");
+    }
+    for (name, value) in v.sysctl_texts() {
+        said += &format!("; {name} = {value}");
+    }
+    said
+}
