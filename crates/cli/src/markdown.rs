@@ -77,3 +77,27 @@ fn described(v: &Variant, profile: &Profile) -> String {
     }
     said
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_lab::catalog;
+
+    /// The page of the project, whose run takes minutes: its text has to be the experiment's, and it has a table for each question and machine.
+    #[test]
+    fn the_page_in_docs_says_what_its_experiment_says() {
+        let (experiment, source) = catalog::experiment("pageblock-goal").unwrap();
+        let resolved = Resolved::all(&experiment, Some(&source)).unwrap();
+        let written = page(&resolved, &[]).map(|_| ()).err();
+        assert!(written.is_some(), "without runs there are no rows");
+        let first = &resolved[0];
+        let text = text(first).unwrap();
+        let expected = markdown::page(&of(&resolved, first, text));
+        let docs = include_str!("../../../docs/pageblock-goal.md");
+        for line in expected.lines().filter(|line| !line.is_empty()) {
+            assert!(docs.lines().any(|l| l == line), "docs/pageblock-goal.md lacks: {line}\nmake it anew");
+        }
+        let tables = docs.lines().filter(|line| line.starts_with("| --- |")).count();
+        assert_eq!(tables, text.question.len() * resolved.len());
+    }
+}
