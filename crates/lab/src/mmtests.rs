@@ -3,7 +3,7 @@
 //! A directory holds, for each experiment or case, a log directory with one entry a variant, and in it one a repetition
 //! or round: an *iteration*. The layout is that of MMTests from May 2019 on (`RUN/iter-N/BENCHMARK`), with each file where
 //! both the last version that has all benchmarks (commit d15fa84b) and its newest look for it. An iteration is written when
-//! its run has ended, whole or not at all, and nothing is ever written over. Then older versions find the same files as well ([`flat`]).
+//! its run has ended, whole or not at all, and nothing is ever written over. Then older versions find the same files as well (see `flat`).
 //!
 //! MMTests has no benchmark for everything that is simulated. `usemem`, `thpscale` and `thpfioscale` stand as themselves. Each distribution of another run stands as the latencies of
 //! `stutter`, whose rows are minimum, quartiles, percentiles, maximum and mean; what a driver of huge pages obtained as
