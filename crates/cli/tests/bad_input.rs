@@ -106,7 +106,8 @@ fn an_unknown_setting_is_found_out_before_anything_is_booted() {
         let args = ["run", what, "--machine", "xeon-1t", "--profile", "6.1", "--set", "vm.defrag_mode=1"];
         refused(d.path(), &args, ASKED_WRONGLY, &["vm.defrag_mode: profile '6.1' does not have it"]);
     }
-    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    // Far above what it takes on a crowded host, and below what booting four terabytes takes.
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }
 
 #[test]
