@@ -105,3 +105,27 @@ fn a_truncated_file_leaves_page_tables() {
     p.call(0, Op::Munmap(region)).expect("unmapped");
     p.m.memory().check().expect("consistent");
 }
+
+#[test]
+fn khugepaged_leaves_a_mapped_file_as_it_is() {
+    let mut p = Prompt::new(machine_with_disk(2, 64, "6.1"), 1);
+    assert!(p.m.lay_file(FILE, 1024));
+    for (name, value) in [("thp.enabled", "always"), ("thp.khugepaged.scan_sleep_millisecs", "100")] {
+        p.m.memory_mut().sysctl_write(name, value).expect("a sysctl");
+    }
+    let Value::File(file) = p.call(0, Op::Open { name: FILE, create: false }).expect("opened").value else { panic!() };
+    let Value::Region(map) = p.call(0, Op::MmapFile { file, first: 0, pages: 1024 }).expect("mapped").value else {
+        panic!()
+    };
+    p.call(0, Op::Load(map)).expect("read");
+    // khugepaged knows of the process by memory of its own.
+    let own = p.mmap(0, 512);
+    p.call(0, Op::Touch(own)).expect("touched");
+    p.m.memory_mut().lru_add_drain_all();
+    pass(&mut p.m, SECOND);
+    assert!(p.m.khugepaged().full_scans > 1);
+    assert_eq!(p.m.khugepaged().pages_collapsed, 0);
+    assert_eq!(p.m.file_counts().file_pages, 1024);
+    p.call(0, Op::Munmap(map)).expect("unmapped");
+    p.m.memory().check().expect("consistent");
+}

@@ -274,7 +274,7 @@ run = { kind = "unpack", files = 9822, size = "177 MiB", elsewhere = true }
 [[phase.task]]
 name = "kbuild"
 copies = 1
-run = { kind = "kbuild", jobs = 34 }
+run = { kind = "kbuild", jobs = 32 }
 
 [[phase.task]]
 name = "hugealloc"

@@ -190,7 +190,8 @@ impl KhugepagedThread {
     }
 }
 
-/// The first range from this one on that is wholly in a mapping which may have huge pages.
+/// The first range from this one on that is wholly in a mapping which may have huge pages. What a file holds stays as it is.
+/// (A kernel with `CONFIG_READ_ONLY_THP_FOR_FS` makes huge pages of programs that nobody writes to.)
 fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
     if !k.family.is_alive(range.process) {
         return None;
@@ -202,8 +203,9 @@ fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
         }
         let m = k.pages.spaces.mapping(mapping);
         let (pages, advised) = (m.pages(), m.is_advised_huge());
+        let is_own = m.file().is_none();
         let is_there = range.page + TABLE_PAGES <= pages && !k.pages.spaces.is_leaving(mapping);
-        if is_there && k.mem.wants_huge(advised) {
+        if is_own && is_there && k.mem.wants_huge(advised) {
             return Some((range, mapping));
         }
         range = Range { region: region + 1, page: 0, ..range };

@@ -184,6 +184,7 @@ impl Kernel {
             }
         }
         let m = self.pages.spaces.mapping(mapping);
+        assert!(m.file().is_none(), "a huge page is a process's own: a file's pages have other numbers");
         m.table_mut(first).set_huge(Some(huge));
         m.table_mut(first).set_accessed();
         let number = m.number(first);
