@@ -18,3 +18,5 @@ pub mod svg;
 pub mod table;
 mod thin;
 pub mod verdict;
+
+pub use standing::UNRESOLVED;

@@ -43,7 +43,7 @@ pub(crate) fn beyond_chance(tally: Tally) -> Option<String> {
 }
 
 /// The mark of a percentile from too few samples.
-pub(crate) const UNRESOLVED: &str = "†";
+pub const UNRESOLVED: &str = "†";
 
 /// A measured figure as shown, with a mark if it is a percentile from too few samples.
 pub(crate) fn figure(m: &Measured) -> String {

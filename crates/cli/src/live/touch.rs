@@ -7,7 +7,8 @@ use crate::Ending;
 use clap::Args;
 use kontig_lab::{Failed, LabError};
 use kontig_live::number::{count, size};
-use kontig_live::touch::{NotTouched, Touched, touch as touch_memory};
+use kontig_live::touch::{NotTouched, Quantiles, Touched, touch as touch_memory};
+use kontig_report::UNRESOLVED;
 use kontig_results::samples_needed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,8 +61,18 @@ pub fn touch(a: &TouchArgs) -> Result<Ending, LabError> {
     Ok(Ending::Done)
 }
 
-/// A share that too few samples tell, as in the tables of runs.
-const UNRESOLVED: &str = "†";
+/// What is shown for a share of these times, with a mark behind it where too few touches tell it, as in the tables of runs.
+pub(super) fn mark(q: &Quantiles, percent: f64, shown: String) -> String {
+    shown + if q.samples < samples_needed(percent) { UNRESOLVED } else { "" }
+}
+
+/// What the mark means, below a table that has one.
+pub(super) fn mark_explained(table: &str) -> Option<String> {
+    let needed = samples_needed(99.0);
+    table
+        .contains(UNRESOLVED)
+        .then(|| format!("{UNRESOLVED} too few touches to tell this share: it takes {needed} for p99\n"))
+}
 
 fn text(t: &Touched) -> String {
     let huge = size(t.huge_page_bytes);
@@ -77,26 +88,21 @@ fn text(t: &Touched) -> String {
         ("first touch that gets a small page", t.small_s),
         ("the same, given back right before", t.floor_s),
     ];
-    let mut unresolved = false;
     for (name, quantiles) in rows {
         let Some(q) = quantiles else { continue };
-        let mut of = |(percent, seconds): (f64, f64)| {
-            let few = q.samples < samples_needed(percent);
-            unresolved |= few;
-            format!("{:.1}{}", seconds * 1e6, if few { UNRESOLVED } else { "" })
-        };
-        let shares = [(50.0, q.p50), (90.0, q.p90), (99.0, q.p99)].map(&mut of);
+        let shares = [(50.0, q.p50), (90.0, q.p90), (99.0, q.p99)]
+            .map(|(percent, seconds)| mark(&q, percent, format!("{:.1}", seconds * 1e6)));
         let longest = format!("{:.1}", q.max * 1e6);
         grid.row([name.to_string(), count(q.samples)].into_iter().chain(shares).chain([longest]).collect());
     }
-    let note = format!("{UNRESOLVED} too few touches to tell this share: it takes {} for p99\n", samples_needed(99.0));
-    text + &grid.text(0, None) + if unresolved { &note } else { "" }
+    let table = grid.text(0, None);
+    let explained = mark_explained(&table).unwrap_or_default();
+    text + &table + &explained
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_live::touch::Quantiles;
 
     #[test]
     fn a_share_that_too_few_touches_tell_is_marked() {

@@ -6,6 +6,7 @@ use super::grid::Grid;
 use super::host::HostArgs;
 use super::prepare::{Means, carry_out, chosen};
 use super::snapshot::page_size;
+use super::touch::{mark, mark_explained};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
@@ -16,7 +17,7 @@ use kontig_live::number::{count, percent, size};
 use kontig_live::prepare::execute::default_journal;
 use kontig_live::prepare::hurry::Hurry;
 use kontig_live::prepare::{Allowed, Plan};
-use kontig_live::touch::{Touched, touch};
+use kontig_live::touch::{Quantiles, Touched, touch};
 use kontig_live::trial::{Latency, SCHEMA, Trial, Try};
 use kontig_live::{ReadError, Roots};
 use std::path::PathBuf;
@@ -299,7 +300,10 @@ fn text(trial: &Trial, markdown: bool) -> String {
             table.row([vec![name], before, after, vec![floor, above]].concat());
         }
         text += if text.is_empty() { "" } else { "\n" };
-        text += &show(&table);
+        let table = show(&table);
+        let explained = mark_explained(&table).map(|note| if markdown { format!("\n{note}") } else { note });
+        text += &table;
+        text += &explained.unwrap_or_default();
     }
     text
 }
@@ -320,10 +324,11 @@ const TOUCHES: [&str; 11] = [
 ];
 
 fn touches(t: &Touched) -> Vec<String> {
-    let quantile =
-        |of: fn(&kontig_live::touch::Quantiles) -> f64| t.huge_s.as_ref().map_or("–".into(), |q| micros(of(q)));
+    let quantile = |percent: f64, of: fn(&Quantiles) -> f64| {
+        t.huge_s.as_ref().map_or("–".into(), |q| mark(q, percent, micros(of(q))))
+    };
     let huge = format!("{} of {}", t.huge, t.huge + t.small);
-    vec![quantile(|q| q.p50), quantile(|q| q.p99), huge, t.stalls.map_or("–".into(), count)]
+    vec![quantile(50.0, |q| q.p50), quantile(99.0, |q| q.p99), huge, t.stalls.map_or("–".into(), count)]
 }
 
 fn micros(seconds: f64) -> String {
