@@ -190,7 +190,7 @@ pub struct RunArgs {
     /// A workload, an experiment, or an experiment file
     #[arg(value_name = "WORKLOAD|EXPERIMENT")]
     pub what: String,
-    /// Machine, by name or file (default: the experiment's; for a workload desktop-32g, or box-2g for builds)
+    /// Machine, by name or file (default: the experiment's, or the one that 'kontig list' has behind the workload)
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
     /// Begin as a host was found, instead of fragmenting memory: a file of 'kontig snapshot'. Zones, CPUs and settings are the

@@ -146,12 +146,14 @@ impl ByReason {
 
 /// That a setting made no difference to any of a variant's runs.
 fn without_effect(name: &str, value: &str, runs: &Repetitions<'_>) -> Option<String> {
-    let name = Sysctl::find(name)?.name;
+    let sysctl = Sysctl::find(name)?;
+    let name = sysctl.name;
     let at_boot = *runs.first()?.without_effect.get(name)?;
     if !runs.iter().all(|r| r.without_effect.contains_key(name)) {
         return None;
     }
-    Some(if value.parse() == Ok(at_boot) {
+    let at_boot = sysctl.text_of(at_boot);
+    Some(if value == at_boot {
         format!("{name}={value} had no effect: it is what boot sets on this machine")
     } else {
         format!("{name}={value} had no effect: every decision came out as with {at_boot}, which boot sets")

@@ -8,12 +8,13 @@
 
 use crate::context::Context;
 use crate::cost::ns;
+
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::oom::{Blame, JIFFY_NS};
 use crate::process::address_space::At;
 use crate::wait::Wait;
-use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step};
+use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step, Work};
 
 /// An allocation in progress.
 #[derive(Clone)]
@@ -82,11 +83,13 @@ const ENDLESS_NS: u64 = 1_000_000_000;
 pub(crate) struct Slow {
     path: Box<AllocSlow>,
     began: u64,
+    /// The rounds it has gone, and when the last of them ended.
+    rounds: (u32, u64),
 }
 
 impl Slow {
     pub(crate) fn new(k: &Kernel, c: &Context, request: Request) -> Slow {
-        Slow { path: Box::new(AllocSlow::new(&k.mem, request)), began: c.now }
+        Slow { path: Box::new(AllocSlow::new(&k.mem, request)), began: c.now, rounds: (0, c.now) }
     }
 
     /// What is asked for.
@@ -99,6 +102,14 @@ impl Slow {
         let budget = k.budget(c);
         let step = self.path.step(&mut k.mem, &mut k.pages, budget);
         k.charge(&mut c.now);
+        if self.path.rounds() > self.rounds.0 {
+            // Even a round in which there was nothing to reclaim has gone over the zones. If it took no time at all, a request that
+            // may hope for ever would stop the machine's clock.
+            if c.now == self.rounds.1 {
+                c.now += k.costs.work_ns(&Work { zones_tried: 1, ..Work::default() });
+            }
+            self.rounds = (self.path.rounds(), c.now);
+        }
         match step {
             Step::Working if self.path.rounds() >= ENDLESS_ROUNDS && c.now - self.began >= ENDLESS_NS => {
                 let Request { order, gfp, .. } = *self.request();

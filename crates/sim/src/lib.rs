@@ -55,6 +55,7 @@ pub mod machine_file;
 
 mod allocation;
 mod barrier;
+mod check;
 mod context;
 mod device;
 mod entry;

@@ -60,8 +60,8 @@ pub trait Benchmark: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Files that it writes, with the length in pages that each comes to have at least.
-    fn written(&self) -> Vec<(FileName, u32)> {
+    /// What one of its programs has written to each disk at a time, at least, beyond what lies there.
+    fn written(&self) -> Vec<Written> {
         Vec::new()
     }
 
@@ -81,13 +81,24 @@ pub trait Benchmark: Send + Sync + 'static {
     }
 }
 
+/// What is written to a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// The parameter that says so.
+    pub key: &'static str,
+    /// The disk.
+    pub disk: u8,
+    /// How much, in pages.
+    pub pages: u64,
+}
+
 /// A benchmark whose type of program is not known. Its programs find back to it here and nowhere else.
 pub(crate) trait AnyBenchmark: Send + Sync {
     fn program(&self, start: &Start) -> Result<Box<dyn Program>, String>;
     fn measured(&self, copies: &[&dyn Program]) -> Measured;
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String>;
     fn files(&self) -> Vec<(FileName, u32)>;
-    fn written(&self) -> Vec<(FileName, u32)>;
+    fn written(&self) -> Vec<Written>;
     fn last_disk(&self) -> Option<u8>;
     fn is_random(&self) -> bool;
     fn is_endless(&self) -> bool;
@@ -110,7 +121,7 @@ impl<B: Benchmark> AnyBenchmark for B {
     fn files(&self) -> Vec<(FileName, u32)> {
         Benchmark::files(self)
     }
-    fn written(&self) -> Vec<(FileName, u32)> {
+    fn written(&self) -> Vec<Written> {
         Benchmark::written(self)
     }
     fn last_disk(&self) -> Option<u8> {

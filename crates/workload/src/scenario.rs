@@ -8,7 +8,7 @@
 //! The measurement lasts from the start of the first measured phase to the end of the last. A single one bears the
 //! measurement's own name, [`MEASURE`].
 
-use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start};
+use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start, Written};
 use crate::room::Room;
 use crate::wrong::Wrong;
 use kontig_program::figure::named;
@@ -353,12 +353,13 @@ impl Scenario {
                 };
                 *room = rest;
             }
-            for (name, length) in task.benchmark.written() {
-                let has = left[usize::from(name.disk())];
-                if length > has {
-                    let [is, has] = [length, has].map(|pages| pages / 256);
-                    let reason =
-                        format!("steps = {name} becomes {is} MiB, and its disk has room for {has} MiB: write less");
+            for Written { key, disk, pages } in task.benchmark.written() {
+                let has = u64::from(left[usize::from(disk)]);
+                if pages > has {
+                    let [is, has] = [pages, has].map(|pages| pages / 256);
+                    let reason = format!(
+                        "{key} = {is} MiB are written to disk {disk} by then, and it has room for {has} MiB: write less"
+                    );
                     return Err(of_phase(task.in_run(t, reason)));
                 }
             }

@@ -13,12 +13,13 @@
 //! its end, or writes so, is opened before and closed after it, as `cat`, `dd` and `cp` do. What a step with a name (`as`)
 //! takes is measured.
 
-use crate::benchmark::{Benchmark, Measured, Start};
+use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
 use crate::size::pages;
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a process does.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -220,19 +221,38 @@ impl Benchmark for Steps {
         self.laid().unwrap_or_default()
     }
 
-    fn written(&self) -> Vec<(FileName, u32)> {
+    fn written(&self) -> Vec<Written> {
         let laid = self.laid().unwrap_or_default();
-        let of_step = |(i, step): (usize, &Step)| {
-            let ready = step.ready(i, &self.there).ok()?;
-            match ready.what {
-                Do::Write => Some((ready.file, ready.pages)),
-                Do::Copy => Some((ready.to, ready.pages)),
-                _ => None,
-            }
-        };
-        // What lies there has its place already.
-        let is_new = |(name, pages): &(FileName, u32)| laid.iter().all(|(there, has)| there != name || has < pages);
-        self.steps.iter().enumerate().filter_map(of_step).filter(is_new).collect()
+        let mut held: BTreeMap<FileName, u32> = laid.iter().copied().collect();
+        let mut most: BTreeMap<u8, u64> = BTreeMap::new();
+        // What the first time leaves behind is there when all is done again.
+        let times = if self.repeat == 1 { 1 } else { 2 };
+        for (i, step) in (0..times).flat_map(|_| self.steps.iter().enumerate()) {
+            let Ok(ready) = step.ready(i, &self.there) else { continue };
+            let disk = match ready.what {
+                Do::Write => {
+                    let has = held.entry(ready.file).or_default();
+                    *has = ready.pages.max(*has);
+                    ready.file.disk()
+                }
+                // What is there is cut off first.
+                Do::Copy => {
+                    held.insert(ready.to, ready.pages);
+                    ready.to.disk()
+                }
+                Do::Unlink => {
+                    held.remove(&ready.file);
+                    continue;
+                }
+                _ => continue,
+            };
+            let on_disk = |(name, pages): (&FileName, &u32)| u64::from(if name.disk() == disk { *pages } else { 0 });
+            let before: u64 = laid.iter().map(|(name, pages)| on_disk((name, pages))).sum();
+            let now: u64 = held.iter().map(on_disk).sum();
+            let most = most.entry(disk).or_default();
+            *most = (*most).max(now.saturating_sub(before));
+        }
+        most.into_iter().map(|(disk, pages)| Written { key: "steps", disk, pages }).collect()
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {

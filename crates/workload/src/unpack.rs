@@ -3,7 +3,7 @@
 //! What it leaves behind is a page cache full of small files, with an inode, a dentry and a node of a tree for each. All files are as long as their mean; a
 //! kernel's tree (6.1) has 78,579 files, which take 1,417 MiB in whole pages.
 
-use crate::benchmark::{Benchmark, Measured, Start};
+use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::size::pages;
 use kontig_program::{Batch, FileName, Op, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,11 @@ impl Benchmark for Unpack {
             return Ok(());
         }
         Err(format!("files = {}: {copies} copies would write the same", self.files))
+    }
+
+    fn written(&self) -> Vec<Written> {
+        let pages = pages("size", &self.size).map_or(0, u64::from);
+        vec![Written { key: "size", disk: self.disk, pages }]
     }
 
     fn last_disk(&self) -> Option<u8> {

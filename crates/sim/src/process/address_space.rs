@@ -14,6 +14,7 @@ use crate::swap::Slot;
 use crate::swap::readahead::Window;
 use kontig_mm::{MemPolicy, Pfn};
 use kontig_program::Region;
+use std::fmt;
 use std::ops::Range;
 
 /// Host bytes for each page that is mapped, at most: an entry of its own, and a bit.
@@ -139,6 +140,12 @@ impl Table {
     }
     pub(crate) fn set_protected(&mut self, on: bool) {
         self.huge = if on { self.huge | PROTECTED } else { self.huge & !PROTECTED };
+    }
+}
+
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mapping {} of process {}", self.region, self.process)
     }
 }
 
@@ -352,6 +359,16 @@ impl AddressSpaces {
     /// None yet, of a machine that reclaims or does not.
     pub(crate) fn new(reclaims: bool) -> AddressSpaces {
         AddressSpaces { keep_marks: reclaims, ..AddressSpaces::default() }
+    }
+
+    /// All mappings of all processes.
+    pub(crate) fn mappings(&self) -> impl Iterator<Item = &Mapping> {
+        self.mappings.iter()
+    }
+
+    /// The kernel's pages of all processes, page tables aside.
+    pub(crate) fn all_upper(&self) -> impl Iterator<Item = Pfn> {
+        self.spaces.iter().flat_map(|space| space.upper.iter().copied())
     }
 
     /// Adds a process; its number.

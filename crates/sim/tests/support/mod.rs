@@ -136,7 +136,7 @@ pub fn free_pages(m: &Machine) -> u64 {
 }
 
 /// Forks the process at the prompt's first task; the child runs this program.
-pub fn fork(p: &mut Prompt, program: Box<Script>) -> Process {
+pub fn fork(p: &mut Prompt, program: Box<dyn Program>) -> Process {
     match p.call(0, Op::Fork(program)).expect("a child").value {
         Value::Child(child) => child,
         other => panic!("{other:?}"),
