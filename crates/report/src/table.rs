@@ -11,6 +11,7 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, presets,
 };
 use kontig_results::{ExperimentResult, Measured, Row, Score};
+use std::ops::Range;
 
 /// The table of `e`, with a line for each variant above and the score and remarks below, ending in a newline.
 ///
@@ -184,10 +185,10 @@ impl Paint<'_> {
                     header.push(format!("range\n{}", letter(i)));
                 }
             }
-            if variants > 1 {
+            for to in changes(variants, held) {
                 let over = if wide { *group } else { "" };
                 // Of more than two it has to say which two.
-                let of = if variants > 2 { format!(" to {}", letter(variants - 1)) } else { String::new() };
+                let of = if variants > 2 { format!(" to {}", letter(to)) } else { String::new() };
                 header.push(format!("{over}\nchange{of}"));
             }
         }
@@ -239,7 +240,7 @@ impl Paint<'_> {
         if held {
             let exact = |i: usize| row.published.get(i).map_or_else(none, |&value| number::exact(value));
             cells.extend((0..variants).map(|i| Cell::new(exact(i))));
-            push_change(&mut cells, variants, verdict::published_change(row));
+            cells.extend(changes(variants, held).map(|_| change_cell(verdict::published_change(row))));
         }
         for i in 0..variants {
             let m = measured(row, i);
@@ -254,7 +255,7 @@ impl Paint<'_> {
                 cells.push(Cell::new(range).add_attribute(Attribute::Dim));
             }
         }
-        push_change(&mut cells, variants, verdict::measured_change(row));
+        cells.extend(changes(variants, held).map(|to| change_cell(verdict::change_to(row, to))));
         if wide && standing::has_pairs(self.e) {
             cells.extend((1..variants).map(|i| Cell::new(standing::against_baseline(row, i).unwrap_or_else(none))));
         }
@@ -374,10 +375,15 @@ fn coloured(cell: Cell, row: &Row) -> Cell {
     }
 }
 
-fn push_change(cells: &mut Vec<Cell>, variants: usize, change: Option<f64>) {
-    if variants > 1 {
-        cells.push(Cell::new(change.map_or_else(none, number::factor)));
-    }
+/// The variants whose change from the first has a column: the last, as in publications; where nothing was published, which leaves room, each of
+/// a few.
+fn changes(variants: usize, held: bool) -> Range<usize> {
+    let first = if held || variants > 4 { variants - 1 } else { 1 };
+    first.max(1)..variants
+}
+
+fn change_cell(change: Option<f64>) -> Cell {
+    Cell::new(change.map_or_else(none, number::factor))
 }
 
 /// A, B, … Z, then numbers.

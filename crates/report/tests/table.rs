@@ -169,6 +169,14 @@ fn of_more_than_two_variants_the_change_says_to_which() {
     let e = common::ageing();
     assert_eq!(e.variants.len(), 3);
     assert!(render(&e, None, false).contains(" change to C "), "{}", render(&e, None, false));
+    // The last alone where figures were published; each where nothing was.
+    let loose =
+        ExperimentResult { rows: e.rows.into_iter().map(|row| Row { published: vec![], ..row }).collect(), ..e };
+    for (e, to_b) in [(common::ageing(), 0), (loose, 1)] {
+        let text = render(&e, None, false);
+        let head = text.lines().find(|line| line.contains("change to C")).expect("a heading");
+        assert_eq!(head.matches("change to B").count(), to_b, "{head}");
+    }
 }
 
 #[test]
