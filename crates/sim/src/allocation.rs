@@ -78,18 +78,23 @@ impl Allocation {
 const ENDLESS_ROUNDS: u32 = 1_000_000;
 const ENDLESS_NS: u64 = 1_000_000_000;
 
+/// Rounds without any work that the engine counts take no time. More of them than this in a row, of a request that may hope for ever, would stop the
+/// machine's clock.
+const TIMELESS_ROUNDS: u32 = 1_000;
+
 /// A request on the slow path, and when it began.
 #[derive(Clone)]
 pub(crate) struct Slow {
     path: Box<AllocSlow>,
     began: u64,
-    /// The rounds it has gone, and when the last of them ended.
+    /// The rounds it has gone, when the last of them ended, and how many before that in a row took no time.
     rounds: (u32, u64),
+    timeless: u32,
 }
 
 impl Slow {
     pub(crate) fn new(k: &Kernel, c: &Context, request: Request) -> Slow {
-        Slow { path: Box::new(AllocSlow::new(&k.mem, request)), began: c.now, rounds: (0, c.now) }
+        Slow { path: Box::new(AllocSlow::new(&k.mem, request)), began: c.now, rounds: (0, c.now), timeless: 0 }
     }
 
     /// What is asked for.
@@ -103,9 +108,9 @@ impl Slow {
         let step = self.path.step(&mut k.mem, &mut k.pages, budget);
         k.charge(&mut c.now);
         if self.path.rounds() > self.rounds.0 {
-            // Even a round in which there was nothing to reclaim has gone over the zones. If it took no time at all, a request that
-            // may hope for ever would stop the machine's clock.
-            if c.now == self.rounds.1 {
+            self.timeless = if c.now == self.rounds.1 { self.timeless + 1 } else { 0 };
+            if self.timeless > TIMELESS_ROUNDS {
+                // Even a round in which there was nothing to reclaim has gone over the zones.
                 c.now += k.costs.work_ns(&Work { zones_tried: 1, ..Work::default() });
             }
             self.rounds = (self.path.rounds(), c.now);
