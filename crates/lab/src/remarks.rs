@@ -152,11 +152,11 @@ fn without_effect(name: &str, value: &str, runs: &Repetitions<'_>) -> Option<Str
     if !runs.iter().all(|r| r.without_effect.contains_key(name)) {
         return None;
     }
-    let at_boot = sysctl.text_of(at_boot);
-    Some(if value == at_boot {
+    let text = sysctl.text_of(at_boot);
+    Some(if value == text || value.parse() == Ok(at_boot) {
         format!("{name}={value} had no effect: it is what boot sets on this machine")
     } else {
-        format!("{name}={value} had no effect: every decision came out as with {at_boot}, which boot sets")
+        format!("{name}={value} had no effect: every decision came out as with {text}, which boot sets")
     })
 }
 

@@ -8,7 +8,6 @@
 
 use crate::context::Context;
 use crate::cost::ns;
-
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::oom::{Blame, JIFFY_NS};
@@ -78,8 +77,9 @@ impl Allocation {
 const ENDLESS_ROUNDS: u32 = 1_000_000;
 const ENDLESS_NS: u64 = 1_000_000_000;
 
-/// Rounds without any work that the engine counts take no time. More of them than this in a row, of a request that may hope for ever, would stop the
-/// machine's clock.
+/// Rounds without any work that the engine counts take no time: it does not count the first zone of a walk, whatever comes of the walk. More of them
+/// than this in a row, of a request that may hope for ever, would stop the machine's clock. No recorded or published run has as many: their results are
+/// the same without it.
 const TIMELESS_ROUNDS: u32 = 1_000;
 
 /// A request on the slow path, and when it began.

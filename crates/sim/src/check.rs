@@ -24,8 +24,8 @@ struct Found {
 impl Machine {
     /// Walks the whole machine.
     ///
-    /// - A page table's entry has a frame of the LRU, singly or as a huge page, with the number of its page: of a process's own in
-    ///   a mapping of its own, of a file's in a mapping of that. Huge pages are processes' own.
+    /// - A page table's entry has a frame of the LRU, singly or as a huge page, with the number of its page if it is a process's: a process's own in a
+    ///   mapping of its own, some file's in a mapping of a file. Huge pages are processes' own.
     /// - A frame is mapped by as many entries as is kept of it, and a place in swap is named by as many.
     /// - A page that nobody maps is a file's, or of the swap cache, which has it at the place it names.
     /// - A page table, and a process's other kernel pages, are one process's.
@@ -137,6 +137,10 @@ impl Machine {
                     return Err(format!(
                         "{pfn}, a page of {whose}, is mapped by {maps} entries, and {kept} are kept of it"
                     ));
+                }
+                let has_place = |slot| pages.swap.as_ref().is_some_and(|swap| swap.area.page(slot) == Some(pfn));
+                if flags.any(Flags::SWAP_CACHE) && !has_place(Slot::new(pages.frames.word(pfn))) {
+                    return Err(format!("{pfn} is in the swap cache, which does not have it"));
                 }
                 if maps == 0 && !flags.any(Flags::FILE | Flags::SWAP_CACHE) {
                     return Err(format!("{pfn} is on the LRU and nobody's"));

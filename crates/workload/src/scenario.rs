@@ -358,7 +358,7 @@ impl Scenario {
                 if pages > has {
                     let [is, has] = [pages, has].map(|pages| pages / 256);
                     let reason = format!(
-                        "{key} = {is} MiB are written to disk {disk} by then, and it has room for {has} MiB: write less"
+                        "{key} = {is} MiB are written to disk {disk}, which has room for {has} MiB: write less"
                     );
                     return Err(of_phase(task.in_run(t, reason)));
                 }

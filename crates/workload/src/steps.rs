@@ -441,6 +441,26 @@ mod tests {
         toml::from_str(text).expect("well-formed")
     }
 
+    #[test]
+    fn files_that_are_there_at_a_time_take_up_their_disk_together() {
+        let written = |steps_of: &str, repeat: u32| {
+            let text = format!("repeat = {repeat}\nthere = [{{ file = 9, size = \"2 MiB\" }}]\nsteps = [{steps_of}]");
+            steps(&text).written().iter().map(|written| written.pages / 256).collect::<Vec<_>>()
+        };
+        let write = |file, mib| format!(r#"{{ do = "write", file = {file}, size = "{mib} MiB" }}, "#);
+        let unlink = |file| format!(r#"{{ do = "unlink", file = {file} }}, "#);
+        let (one, two) = (write(1, 3), write(2, 4));
+        assert_eq!(written(&format!("{one}{two}"), 1), [7]);
+        assert_eq!(written(&format!("{one}{one}{two}"), 1), [7], "a file is written over");
+        assert_eq!(written(&format!("{one}{}{two}", unlink(1)), 1), [4], "its place is given back");
+        assert_eq!(
+            written(&format!("{two}{}{one}", unlink(2)), 2),
+            [7],
+            "the second time finds what the first has left"
+        );
+        assert_eq!(written(&format!("{}{one}", unlink(9)), 1), [1], "and so is that of one that lay there");
+    }
+
     /// What a process is told to do, where everything it opens is its first or second file.
     fn all(text: &str) -> Vec<Op> {
         let mut program = steps(text).program(&Start::default()).expect("it can be done");

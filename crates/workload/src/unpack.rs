@@ -122,6 +122,12 @@ mod tests {
     use crate::process_script::lived;
 
     #[test]
+    fn all_that_is_unpacked_takes_up_its_disk() {
+        let unpack = Unpack { files: 3, size: "2 MiB".into(), disk: 1, elsewhere: true };
+        assert_eq!(unpack.written(), [Written { key: "size", disk: 1, pages: 512 }]);
+    }
+
+    #[test]
     fn every_file_is_made_written_whole_and_closed() {
         let archive = Unpack { files: 70, size: "1 MiB".into(), disk: 0, elsewhere: false };
         let ops = lived(&mut archive.program(&Start::default()).expect("it can be read"));
