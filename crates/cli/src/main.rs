@@ -92,7 +92,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
 /// Says something on standard error, in one line whatever it contains.
 fn say(text: &str) {
     // Where not even this can be said, the exit code says it.
-    let _ = writeln!(std::io::stderr(), "kontig: {}", kontig_lab::error::one_line(text));
+    let _ = writeln!(std::io::stderr(), "kontig: {}", kontig_live::one_line(text));
 }
 
 /// Prints to standard output; a reader that has had enough (`| head`) is no error.

@@ -1,5 +1,6 @@
 //! What can go wrong, in one clear line each, and the exit code it deserves.
 
+use kontig_live::one_line;
 use std::fmt;
 
 /// Asked wrongly: nothing was run. Exit code 2.
@@ -127,16 +128,6 @@ impl From<Failed> for LabError {
 
 fn gib(bytes: u64) -> f64 {
     bytes as f64 / (1u64 << 30) as f64
-}
-
-/// Text as one line: a name someone chose may hold anything.
-pub fn one_line(text: &str) -> String {
-    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if breaks(c) { line.extend(c.escape_default()) } else { line.push(c) }
-    }
-    line
 }
 
 impl fmt::Display for LabError {

@@ -1,5 +1,6 @@
 //! Why a file of the host was not read, in one line: missing, not permitted and not understood are told apart.
 
+use crate::one_line;
 use kontig_procfs::BadText;
 use std::fmt;
 use std::io;
@@ -73,13 +74,13 @@ impl From<BadText> for ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
-        match &self.why {
-            Unread::Missing => write!(f, "{path}: there is no such file"),
-            Unread::NoPermission => write!(f, "{path}: no permission to read it: run this as root"),
-            Unread::Malformed { line: 0, reason } => write!(f, "{path}: {reason}"),
-            Unread::Malformed { line, reason } => write!(f, "{path}: line {line}: {reason}"),
-            Unread::Failed(reason) => write!(f, "{path}: {reason}"),
-        }
+        f.write_str(&one_line(&match &self.why {
+            Unread::Missing => format!("{path}: there is no such file"),
+            Unread::NoPermission => format!("{path}: no permission to read it: run this as root"),
+            Unread::Malformed { line: 0, reason } => format!("{path}: {reason}"),
+            Unread::Malformed { line, reason } => format!("{path}: line {line}: {reason}"),
+            Unread::Failed(reason) => format!("{path}: {reason}"),
+        }))
     }
 }
 

@@ -158,6 +158,14 @@ proptest! {
 }
 
 #[test]
+fn a_schema_with_a_line_break_in_its_name_is_refused_in_one_line() {
+    let refused =
+        Snapshot::parse(&text().replace("kontig.snapshot/1", r"kontig\nsnapshot")).expect_err("no such schema");
+    assert!(refused.to_string().contains("kontig\\nsnapshot"), "{refused}");
+    assert_eq!(refused.to_string().lines().count(), 1);
+}
+
+#[test]
 fn the_file_that_is_damaged_here_is_whole() {
     let snapshot = Snapshot::parse(&text()).expect("it is a snapshot");
     is_consistent(&snapshot).expect("it is consistent");

@@ -6,7 +6,7 @@ use kontig_mm::{Event, Listen, Vmstat, Work};
 use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::{CpuTime, Machine, Stop, TaskId};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::Config;
 use support::*;
 
 /// Pages of a process's mapping.
@@ -188,7 +188,7 @@ fn run_to_the_end(mut m: Machine, ids: &[TaskId]) -> (Seen, usize) {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 100, rng_seed: RngSeed::Fixed(3), failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 100, failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn a_batch_has_the_order_and_the_results_of_its_operations_one_by_one(

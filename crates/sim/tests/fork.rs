@@ -6,7 +6,7 @@ use kontig_mm::VmEvent;
 use kontig_program::{Op, Region, Value};
 use kontig_sim::{Machine, SimError, UserPage};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::Config;
 use std::collections::BTreeMap;
 use support::family::{Family, Has, act};
 use support::*;
@@ -216,7 +216,6 @@ fn a_huge_page_that_is_shared_is_copied_up_to_5_7_and_split_from_5_8_on() {
 proptest! {
     #![proptest_config(Config {
         cases: 60,
-        rng_seed: RngSeed::Fixed(0x6b6f_6e74_6967),
         failure_persistence: None,
         ..Config::default()
     })]

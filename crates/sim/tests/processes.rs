@@ -6,7 +6,7 @@ use kontig_mm::VmEvent;
 use kontig_program::{Op, Region};
 use kontig_sim::{Machine, SimError, UserPage};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::Config;
 use support::*;
 
 fn prompt(blocks: u32) -> Prompt {
@@ -290,7 +290,6 @@ impl Model {
 proptest! {
     #![proptest_config(Config {
         cases: 60,
-        rng_seed: RngSeed::Fixed(0x6b6f_6e74_6967),
         failure_persistence: None,
         ..Config::default()
     })]

@@ -7,7 +7,7 @@ use kontig_program::{Op, Process, Region, Value};
 use kontig_sim::machine_file::SwapEntry;
 use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile, Place, UserPage};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::Config;
 use std::collections::BTreeMap;
 use support::disk::{hdd, ssd};
 use support::family::{Family, Has, act};
@@ -131,7 +131,6 @@ fn where_swap_is_full_too_somebody_is_killed() {
 proptest! {
     #![proptest_config(Config {
         cases: 60,
-        rng_seed: RngSeed::Fixed(0x6b6f_6e74_6967),
         failure_persistence: None,
         ..Config::default()
     })]

@@ -10,6 +10,7 @@
 use super::{FoundZone, Frame, Host, Piece, Snapshot, infer};
 use crate::frame::State;
 use crate::host::page_size::SIZES;
+use crate::one_line;
 use kontig_mm::MigrateType;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
@@ -56,7 +57,7 @@ pub struct BadSnapshot {
 
 impl fmt::Display for BadSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.reason)
+        write!(f, "line {}: {}", self.line, one_line(&self.reason))
     }
 }
 
