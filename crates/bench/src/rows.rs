@@ -89,3 +89,33 @@ fn group(
         listener.rows(measure(o));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was measured.
+    #[derive(Default)]
+    struct Seen(Vec<Row>);
+    impl Listener for Seen {
+        fn begins(&mut self, _: &str) {}
+        fn rows(&mut self, rows: Vec<Row>) {
+            self.0.extend(rows);
+        }
+        fn without(&mut self, numbers: Vec<&'static str>, _: &'static str) {
+            assert!(numbers.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_simulator_s_rows_run_to_the_end_on_small_machines() {
+        for filter in ["11", "U", "W", "S", "L", "C", "P"] {
+            let o = Options { quick: true, filter: vec![filter.into()], ..Options::default() };
+            let mut seen = Seen::default();
+            each(&o, &[], &mut seen);
+            assert!(seen.0.iter().any(|r| r.number == filter), "row {filter}");
+            let taken = seen.0.iter().map(|r| (r.number, r.ours.median()));
+            taken.for_each(|(number, ns)| assert!(ns > 0.0, "row {number} took {ns}"));
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Rows U: a process touches a run of pages and unmaps it, whole and by holes. What a page of each takes.
 //!
-//! The process maps nine tenths of memory and does all three again and again. The first pass touches the host's own
+//! The process maps nine tenths of memory and does all three again and again, each time in a mapping of its own. The first pass touches the host's own
 //! memory for the first time, which the host has to clear: it is not counted. Which holes a pass makes is chosen before
 //! its clock starts, as a fragmenter chooses them: three quarters of every 2 MiB, at random.
 //!
@@ -35,6 +35,7 @@ enum Stage {
     Touch,
     Unmap,
     /// Without a clock: what the holes are made in.
+    MapAgain,
     TouchAgain,
     Holes,
     /// Without a clock: what the holes have left.
@@ -103,6 +104,12 @@ impl Runs {
         }
     }
 
+    /// What is unmapped whole is no mapping any more: each time there is a new one.
+    fn map(&mut self, stage: Stage, todo: &mut Batch) {
+        self.stage = stage;
+        todo.push(Op::Mmap { pages: self.pages });
+    }
+
     /// One operation over the whole region, on the clock or not.
     fn whole(&mut self, stage: Stage, op: fn(Region) -> Op, timed: bool, todo: &mut Batch) {
         self.stage = stage;
@@ -113,20 +120,21 @@ impl Runs {
 
 impl Program for Runs {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        if let Some(Value::Region(region)) = done.last().map(|o| o.value) {
+            self.region = region;
+        }
         match self.stage {
-            Stage::Map => match done.last().map(|o| o.value) {
-                Some(Value::Region(region)) => {
-                    self.region = region;
-                    self.whole(Stage::Touch, Op::Touch, true, todo);
-                }
-                _ => todo.push(Op::Mmap { pages: self.pages }),
-            },
+            Stage::Map if self.region.pages == 0 => self.map(Stage::Map, todo),
+            Stage::Map => self.whole(Stage::Touch, Op::Touch, true, todo),
             Stage::Touch => {
                 self.took(0, self.pages);
                 self.whole(Stage::Unmap, Op::Munmap, true, todo);
             }
             Stage::Unmap => {
                 self.took(1, self.pages);
+                self.map(Stage::MapAgain, todo);
+            }
+            Stage::MapAgain => {
                 self.choose();
                 self.whole(Stage::TouchAgain, Op::Touch, false, todo);
             }
@@ -149,7 +157,7 @@ impl Program for Runs {
             Stage::UnmapRest => {
                 self.passes_left -= 1;
                 if self.passes_left > 0 {
-                    self.whole(Stage::Touch, Op::Touch, true, todo);
+                    self.map(Stage::Map, todo);
                 }
             }
         }
