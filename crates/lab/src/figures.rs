@@ -6,6 +6,7 @@ use crate::pressure::Pressure;
 use kontig_mm::{Daemon, NodeId};
 use kontig_program::figure::PERCENTILES;
 use kontig_results::{Figure, Histogram, Merge, Phase, Reading, TOTAL, TaskTime};
+use kontig_sim::KernelThread;
 use kontig_workload::latencies::Latencies;
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ pub(crate) const WORKLOAD: &str = "workload";
 /// What is counted phase by phase, since the machine's start.
 #[derive(Clone, Default)]
 pub(crate) struct Counters {
-    pub(crate) threads: Vec<(Daemon, u64)>,
+    pub(crate) threads: Vec<(KernelThread, u64)>,
     /// The workload's tasks by name, each with whether it is in the background.
     pub(crate) tasks: BTreeMap<(String, bool), TaskTime>,
     pub(crate) lock_wait_ns: u64,
@@ -136,8 +137,11 @@ pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<
     for (phase, of) in single.chain(whole) {
         let seconds = |ns: &dyn Fn(&Stretch) -> u64| of.iter().map(ns).sum::<u64>() as f64 / 1e9;
         let threads = |p: &Stretch, kind: fn(NodeId) -> Daemon| {
-            let of_kind = p.counted.threads.iter().filter(|(t, _)| *t == kind(t.node()));
-            of_kind.map(|(_, ns)| ns).sum::<u64>()
+            p.counted.threads.iter().filter(|(t, _)| t.is_daemon(kind)).map(|(_, ns)| ns).sum::<u64>()
+        };
+        let others = |p: &Stretch| {
+            let others = p.counted.threads.iter().filter(|(t, _)| !matches!(t, KernelThread::Daemon(_)));
+            others.map(|(_, ns)| ns).sum::<u64>()
         };
         let elapsed = seconds(&|p| p.end_ns - p.start_ns);
         let kcompactd = seconds(&|p| threads(p, Daemon::Kcompactd));
@@ -154,6 +158,9 @@ pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<
             time("zone lock wait").read(seconds(&|p| p.counted.lock_wait_ns)),
             Figure::new("proactive compaction runs", "runs").read(runs as f64),
         ];
+        let has_others = of.iter().any(|p| p.counted.pressure.is_some());
+        let others =
+            has_others.then(|| time("CPU time of khugepaged, flushers and XFS's threads").read(seconds(&others)));
         let background = of.iter().any(|p| p.counted.tasks.keys().any(|(_, background)| *background)).then(|| {
             let time = |p: &Stretch| p.counted.of_tasks(true);
             Figure::new("background CPU time", "s").read(seconds(&|p| time(p).user_ns + time(p).system_ns))
@@ -164,6 +171,7 @@ pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<
         figures.extend(
             of_phase
                 .into_iter()
+                .chain(others)
                 .chain(background)
                 .chain(by_task)
                 .chain(pressure)

@@ -136,7 +136,7 @@ fn counters(m: &Machine, booted: &Booted, extfrag: Fragmenting) -> Counters {
     };
     let known = names.0.names().filter_map(|name| Some((name, count(name)?)));
     let daemons = [("kswapd_ns", Daemon::Kswapd as fn(NodeId) -> Daemon), ("kcompactd_ns", Daemon::Kcompactd)];
-    let of_daemons = daemons.into_iter().map(|(name, kind)| (name, m.kernel_thread_ns(kind)));
+    let of_daemons = daemons.into_iter().map(|(name, kind)| (name, m.daemon_ns(kind)));
     known.chain(extfrag.by_size()).chain(of_daemons).map(|(name, n)| (name.to_string(), n)).collect()
 }
 

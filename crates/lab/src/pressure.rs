@@ -3,7 +3,7 @@
 
 use crate::fragmenting::Fragmenting;
 use kontig_mm::event::CompactResult;
-use kontig_mm::{InVain, NodeStat};
+use kontig_mm::{KcompactdState, NodeStat};
 use kontig_results::{Better, Figure, Reading};
 use kontig_sim::Machine;
 
@@ -37,7 +37,7 @@ const fn fewer(name: &'static str, unit: &'static str) -> Shown {
 }
 
 /// Those that are shown, in their order. `allocstall` is what kernels since 4.8 count zone by zone.
-const SHOWN: [Shown; 23] = [
+const SHOWN: [Shown; 27] = [
     Shown { name: "thp_fault_alloc", unit: "huge pages", better: Better::Higher },
     fewer("thp_fault_fallback", "faults"),
     fewer(ALLOCSTALL, "stalls"),
@@ -59,6 +59,10 @@ const SHOWN: [Shown; 23] = [
     Shown { name: FINISHED[1].0, unit: "tests", better: Better::Higher },
     fewer(FINISHED[2].0, "tests"),
     fewer(FINISHED[3].0, "tests"),
+    fewer(PUT_OFF, "zones"),
+    Shown { name: GOAL_MET_BEFORE, unit: "zones", better: Better::Higher },
+    fewer(UNSUITABLE, "zones"),
+    fewer(WENT_ON, "tests"),
     fewer(NOTHING_SCATTERED, "tests"),
     fewer(TOO_LITTLE_FREE, "tests"),
 ];
@@ -67,17 +71,31 @@ const SHOWN: [Shown; 23] = [
 const FINISHED: [(&str, CompactResult); 4] = [
     ("kcompactd: to go on", CompactResult::Continue),
     ("kcompactd: goal met", CompactResult::Success),
-    ("kcompactd: whole zone, goal not met", CompactResult::Complete),
-    ("kcompactd: part of the zone, goal not met", CompactResult::PartialSkipped),
+    ("kcompactd: scanners met, whole zone", CompactResult::Complete),
+    ("kcompactd: scanners met, begun inside the zone", CompactResult::PartialSkipped),
 ];
 
-/// After how many of those it went on for whole pageblocks, though they could not become enough.
+/// Zones it was woken for in which no run began.
+const PUT_OFF: &str = "kcompactd: no run, compaction put off";
+const GOAL_MET_BEFORE: &str = "kcompactd: no run, goal met already";
+const UNSUITABLE: &str = "kcompactd: no run, too little free";
+
+/// After how many tests it went on for whole pageblocks, and of these, though they could not become enough.
+const WENT_ON: &str = "kcompactd: to go on for whole pageblocks";
 const NOTHING_SCATTERED: &str = "kcompactd: to go on, though all free pages are in pageblocks";
 const TOO_LITTLE_FREE: &str = "kcompactd: to go on, though too little is free";
 
-fn in_vain(m: &Machine) -> [(&'static str, u64); 2] {
-    let of = |count: fn(&InVain) -> u64| m.memory().nodes().iter().map(|n| count(&n.kcompactd.in_vain)).sum();
-    [(NOTHING_SCATTERED, of(|tests| tests.nothing_scattered)), (TOO_LITTLE_FREE, of(|tests| tests.too_little_free))]
+/// What a node's kcompactd counts and no kernel does.
+fn of_kcompactd(m: &Machine) -> [(&'static str, u64); 6] {
+    let of = |count: fn(&KcompactdState) -> u64| m.memory().nodes().iter().map(|n| count(&n.kcompactd)).sum();
+    [
+        (PUT_OFF, of(|k| k.passed_by.put_off)),
+        (GOAL_MET_BEFORE, of(|k| k.passed_by.goal_met)),
+        (UNSUITABLE, of(|k| k.passed_by.unsuitable)),
+        (WENT_ON, of(|k| k.in_vain.went_on)),
+        (NOTHING_SCATTERED, of(|k| k.in_vain.nothing_scattered)),
+        (TOO_LITTLE_FREE, of(|k| k.in_vain.too_little_free)),
+    ]
 }
 
 fn finished(m: &Machine) -> impl Iterator<Item = (&'static str, u64)> {
@@ -97,7 +115,7 @@ impl Pressure {
         let mut counted = Pressure::default();
         let of_memory = m.memory().vmstat().iter().map(|(event, n)| (event.name(), n));
         for (name, n) in
-            of_memory.chain(other_events(m)).chain(fragmenting.named()).chain(finished(m)).chain(in_vain(m))
+            of_memory.chain(other_events(m)).chain(fragmenting.named()).chain(finished(m)).chain(of_kcompactd(m))
         {
             let name = if name.starts_with(ALLOCSTALL) { ALLOCSTALL } else { name };
             if let Some(at) = SHOWN.iter().position(|shown| shown.name == name) {

@@ -169,8 +169,8 @@ impl Sampler {
             gib(mem.nr_free_pages()),
             mem.vmstat().get(VmEvent::PgmigrateSuccess) as f64,
             node_runs(m).sum::<u64>() as f64,
-            m.kernel_thread_ns(Daemon::Kcompactd) as f64 / 1e9,
-            m.kernel_thread_ns(Daemon::Kswapd) as f64 / 1e9,
+            m.daemon_ns(Daemon::Kcompactd) as f64 / 1e9,
+            m.daemon_ns(Daemon::Kswapd) as f64 / 1e9,
         ];
         for (s, v) in self.series.iter_mut().zip(values) {
             // Two looks at one moment show the same machine.

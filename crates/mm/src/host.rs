@@ -3,6 +3,7 @@
 //! The engine keeps frames without contents. Everything that needs the contents, the mappings or another task's CPU is
 //! a question to the [`Owner`].
 
+use crate::gfp::Gfp;
 use crate::lru::Shadow;
 use crate::state::Memory;
 use crate::step::Wait;
@@ -170,8 +171,9 @@ pub trait Owner {
     fn shrinker(&mut self, _node: NodeId, _number: usize) -> Option<Shrinker> {
         None
     }
-    /// Has a shrinker look at so many objects and free what it can. `None` where it cannot do that now.
-    fn shrink(&mut self, _m: &mut Memory, _node: NodeId, _number: usize, _objects: u64) -> Option<Shrunk> {
+    /// Has a shrinker look at so many objects and free what it can, as the request that reclaims may: a file system's own
+    /// is not entered again. `None` where it cannot do that now.
+    fn shrink(&mut self, _m: &mut Memory, _node: NodeId, _number: usize, _objects: u64, _gfp: Gfp) -> Option<Shrunk> {
         None
     }
 }

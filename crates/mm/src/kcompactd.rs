@@ -225,12 +225,21 @@ impl Kcompactd {
 
 /// A run over one zone for the order asked for, unless it is put off or of no use.
 fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: CpuId) -> Option<CompactRun> {
+    let node = m.zones[zone].node;
     if m.locked(zone, cpu).compaction_deferred(order) {
+        m.nodes[node].kcompactd.passed_by.put_off += 1;
         return None;
     }
     let own = m.zones[zone].kind;
     let flags = m.kcompactd_flags(true);
-    if m.compaction_suitable(zone, Some(order), flags, own, true) != CompactResult::Continue {
+    let suitable = m.compaction_suitable(zone, Some(order), flags, own, true);
+    if suitable != CompactResult::Continue {
+        let passed_by = &mut m.nodes[node].kcompactd.passed_by;
+        let counter = match suitable {
+            CompactResult::Success => &mut passed_by.goal_met,
+            _ => &mut passed_by.unsuitable,
+        };
+        *counter += 1;
         return None;
     }
     let cc = CompactControl {
@@ -315,6 +324,7 @@ impl NodeSweep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::PassedBy;
     use crate::testing::{linux, machine_with};
 
     const ZONE: ZoneId = ZoneId::new(0);
@@ -338,6 +348,22 @@ mod tests {
             settle(&mut m, ZONE, Order::new(9), ZoneType::Normal, CpuId::new(0), CompactResult::Complete);
             assert_eq!(m.zones[ZONE].pcp_pages() > 0, left, "{profile}");
         }
+    }
+
+    #[test]
+    fn a_zone_in_which_no_run_begins_is_counted_by_the_reason() {
+        let passed_by = |mut m: Memory, order: u8, is_put_off: bool| {
+            if is_put_off {
+                m.locked(ZONE, CpuId::new(0)).defer_compaction(Order::new(order));
+            }
+            assert!(work_on(&mut m, ZONE, Order::new(order), ZoneType::Normal, CpuId::new(0)).is_none());
+            let PassedBy { put_off, goal_met, unsuitable } = m.nodes[NodeId::new(0)].kcompactd.passed_by;
+            [put_off, goal_met, unsuitable]
+        };
+        assert_eq!(passed_by(machine_with(16, linux("6.1")), 9, true), [1, 0, 0]);
+        assert_eq!(passed_by(machine_with(16, linux("6.1")), 9, false), [0, 1, 0], "there are free pageblocks");
+        let scattered = crate::testing::with_single_pages(16, 1, linux("6.1"));
+        assert_eq!(passed_by(scattered, 9, false), [0, 0, 1], "less than two pageblocks are free");
     }
 
     #[test]

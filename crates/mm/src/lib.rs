@@ -138,7 +138,9 @@ pub use reclaim::ReclaimStat;
 pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};
-pub use state::{Backing, InVain, LruList, Memory, Node, NodeStat, PageFlags, PerCpuPages, SwapSpace, Zone};
+pub use state::{
+    Backing, InVain, KcompactdState, LruList, Memory, Node, NodeStat, PageFlags, PassedBy, PerCpuPages, SwapSpace, Zone,
+};
 pub use step::{Daemon, DaemonStep, Step, Wait};
 pub use types::{CpuId, LruvecId, MigrateType, NodeId, NodeSet, Order, Pfn, ZoneId, ZoneType};
 pub use vmstat::{VmEvent, Vmstat};

@@ -471,6 +471,13 @@ mod tests {
     }
 
     #[test]
+    fn since_5_4_a_costly_request_that_gives_up_easily_does_where_too_little_is_free_to_compact() {
+        let huge = Gfp::HIGHUSER_MOVABLE | Gfp::NORETRY;
+        assert_eq!(tries("4.20-rc3", huge, 9), ["compact", "reclaim", "compact"]);
+        assert_eq!(tries("5.6", huge, 9), ["compact"]);
+    }
+
+    #[test]
     fn up_to_4_8_who_may_not_enter_a_file_system_does_not_compact() {
         let bound = (Gfp::HIGHUSER_MOVABLE | Gfp::NORETRY).without(Gfp::FS);
         assert_eq!(

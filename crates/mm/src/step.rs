@@ -61,6 +61,13 @@ pub enum Wait {
     },
     /// Until the page that the host has been asked to read or write is through.
     Io,
+    /// Until more pages of the node than a cluster for each task that waits so have been written.
+    Written {
+        /// The node.
+        node: NodeId,
+        /// And no longer than so many nanoseconds.
+        at_most_ns: u64,
+    },
     /// Until the node's kswapd has freed enough for its allocators to go on, or waits for its next wakeup.
     Throttled {
         /// The node.

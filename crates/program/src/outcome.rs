@@ -34,6 +34,8 @@ pub enum Value {
         process: Process,
         /// Whether it was killed, by another process or for want of memory.
         killed: bool,
+        /// Whether it was killed or says itself that it has failed: an exit code other than 0.
+        failed: bool,
     },
 }
 

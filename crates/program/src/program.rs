@@ -20,6 +20,11 @@ pub trait Program: Any + Send + BoxedClone {
         let _ = thread;
     }
 
+    /// Whether it has failed in what it is for: asked when it is done. Its parent is told.
+    fn has_failed(&self) -> bool {
+        false
+    }
+
     /// The share of its work that is done or handed over, 0 to 1.
     fn progress(&self) -> f64;
 }

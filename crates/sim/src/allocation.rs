@@ -1,6 +1,8 @@
 //! An allocation of the kernel's own, which may take the slow path: a value with a step.
 //!
-//! Where memory has run out it tries again once somebody has been killed. It fails if the asker itself is to go.
+//! Where memory has run out it tries again once somebody has been killed. It fails if the asker itself is to go. Who may not
+//! enter a file system kills nobody, as others could free memory that it may not (`out_of_memory`): it tries again after a
+//! tick. A kernel does so for ever; here it has somebody killed after a second of it.
 //!
 //! A request of 7.2 that is not movable tries for ever, in defrag_mode, where no pageblock can be emptied: reclaim calls it progress
 //! that compaction could begin. So does any that finds nothing in 6.15 as it was posted. The kernel hangs there; the machine stops and
@@ -24,11 +26,16 @@ pub(crate) struct Allocation {
     at: Option<At>,
     /// Once the fast path has failed.
     slow: Option<Slow>,
+    /// Ticks that it has waited because it may have nobody killed.
+    spared: u32,
 }
+
+/// Ticks after which a request that may not enter a file system has somebody killed all the same.
+const MOST_SPARED: u32 = 250;
 
 impl Allocation {
     pub(crate) fn new(gfp: Gfp, order: Order) -> Allocation {
-        Allocation { gfp, order, at: None, slow: None }
+        Allocation { gfp, order, at: None, slow: None, spared: 0 }
     }
 
     /// The same, for a page of a process's.
@@ -55,6 +62,11 @@ impl Allocation {
             };
         };
         match slow.step(k, c) {
+            Step::Done(Err(AllocFailure::OutOfMemory)) if !self.gfp.has(Gfp::FS) && self.spared < MOST_SPARED => {
+                self.spared += 1;
+                self.slow = None;
+                Step::Wait(Wait::Time(JIFFY_NS))
+            }
             Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
                 Blame::Another => {
                     self.slow = None;
@@ -64,7 +76,7 @@ impl Allocation {
                 Blame::Nobody => Step::Done(Err(AllocFailure::OutOfMemory)),
             },
             Step::Done(got) => {
-                self.slow = None;
+                (self.slow, self.spared) = (None, 0);
                 Step::Done(got)
             }
             step => step,

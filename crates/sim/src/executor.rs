@@ -294,6 +294,23 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_writes_goes_on_when_more_than_a_cluster_for_each_of_them_is_written() {
+        let mut m = machine();
+        let wait = m.kernel.wait_for(kontig_mm::Wait::Written { node: NODE, at_most_ns: 1_000_000 });
+        let Wait::QueueAtMost(queue, 1_000_000) = wait else { panic!("{wait:?}") };
+        for tasks in 1..3 {
+            (0..tasks).for_each(|task| m.kernel.queues.join(queue, TaskId(task)));
+            // What was written before does not count.
+            m.kernel.wait_for(kontig_mm::Wait::Written { node: NODE, at_most_ns: 1_000_000 });
+            (0..32 * tasks).for_each(|_| m.kernel.page_written(NODE));
+            assert!(!m.kernel.queues.has_woken());
+            m.kernel.page_written(NODE);
+            assert_eq!(m.kernel.queues.take_woken().count(), tasks as usize);
+            m.kernel.wait_for(kontig_mm::Wait::Written { node: NODE, at_most_ns: 1_000_000 });
+        }
+    }
+
+    #[test]
     fn a_task_does_not_wait_for_a_daemon_that_rests_already() {
         for (wait, _) in FOR_DAEMONS {
             let mut m = machine();

@@ -97,4 +97,5 @@ pub use pages::{Place, UserPage};
 pub use process::address_space::BYTES_PER_PAGE;
 pub use sched::{CpuTime, CpuUse};
 pub use task::TaskId;
+pub use thread::KernelThread;
 pub use thread::khugepaged::KhugepagedCounts;

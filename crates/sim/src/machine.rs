@@ -14,6 +14,7 @@ use crate::process::mempolicy::TaskPolicy;
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
 use crate::swap::{Swap, Swapping};
 use crate::task::{Body, State, Task, TaskId};
+use crate::thread::KernelThread;
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::khugepaged::{KhugepagedCounts, KhugepagedThread};
@@ -77,7 +78,8 @@ impl Machine {
             machine.schedule.wake_at(kcompactd.0, 0);
             let rests = [kswapd, kcompactd].map(|task| (task, machine.kernel.queues.add()));
             rests.iter().for_each(|(_, rest)| machine.kernel.queues.open(*rest));
-            machine.kernel.daemons.add_node(rests[0], rests[1]);
+            let throttled = machine.kernel.queues.add();
+            machine.kernel.daemons.add_node(rests[0], rests[1], throttled);
         }
         if machine.kernel.mem.lru().is_ordered() {
             machine.kernel.khugepaged.queue = Some(machine.kernel.queues.add());
@@ -328,15 +330,16 @@ impl Machine {
     pub fn cpu_use(&self, cpu: CpuId) -> CpuUse {
         self.schedule.use_of(cpu.index(), self.now)
     }
-    /// Every kernel thread, node by node, with its time on a CPU, ns.
-    pub fn kernel_threads(&self) -> Vec<(Daemon, u64)> {
-        let thread =
-            |(i, t): (usize, &Task)| Some((t.body.daemon()?, self.schedule.time_of(i as u32, self.now).system_ns));
+    /// Every kernel thread with its time on a CPU, ns.
+    pub fn kernel_threads(&self) -> Vec<(KernelThread, u64)> {
+        let thread = |(i, t): (usize, &Task)| {
+            Some((t.body.kernel_thread()?, self.schedule.time_of(i as u32, self.now).system_ns))
+        };
         self.tasks.iter().enumerate().filter_map(thread).collect()
     }
-    /// Time all kernel threads of a kind, such as `Daemon::Kswapd`, have been on a CPU, ns.
-    pub fn kernel_thread_ns(&self, kind: fn(NodeId) -> Daemon) -> u64 {
-        self.kernel_threads().iter().filter(|(thread, _)| *thread == kind(thread.node())).map(|(_, ns)| ns).sum()
+    /// Time all daemons of a kind, such as `Daemon::Kswapd`, have been on a CPU, ns.
+    pub fn daemon_ns(&self, kind: fn(NodeId) -> Daemon) -> u64 {
+        self.kernel_threads().iter().filter(|(thread, _)| thread.is_daemon(kind)).map(|(_, ns)| ns).sum()
     }
 }
 

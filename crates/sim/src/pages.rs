@@ -10,7 +10,7 @@ use crate::process::AddressSpaces;
 use crate::process::address_space::{Entry, MappingId};
 use crate::swap::Swapping;
 use kontig_mm::{
-    CpuId, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, WriteOut,
+    CpuId, Gfp, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, WriteOut,
 };
 use kontig_program::Region;
 
@@ -251,9 +251,10 @@ impl Owner for Pages {
         self.files.as_ref()?.shrinker(node, number)
     }
 
-    fn shrink(&mut self, m: &mut Memory, node: NodeId, number: usize, objects: u64) -> Option<Shrunk> {
+    fn shrink(&mut self, m: &mut Memory, node: NodeId, number: usize, objects: u64, gfp: Gfp) -> Option<Shrunk> {
         let cpu = self.cpu;
         let Pages { files, frames, mapcounts, .. } = self;
-        Some(files.as_mut()?.shrink(m, cpu, (frames, mapcounts), node, (number, objects)))
+        let files = files.as_mut()?;
+        files.may_shrink(number, gfp).then(|| files.shrink(m, cpu, (frames, mapcounts), node, (number, objects)))
     }
 }

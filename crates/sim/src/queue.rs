@@ -69,6 +69,15 @@ impl Queues {
         self.queues[queue.0 as usize].first == NONE
     }
 
+    /// How many tasks wait in it.
+    pub(crate) fn waiting(&self, queue: QueueId) -> u64 {
+        let (mut task, mut waiting) = (self.queues[queue.0 as usize].first, 0);
+        while task != NONE {
+            (task, waiting) = (self.links[task as usize].after, waiting + 1);
+        }
+        waiting
+    }
+
     /// Wakes the task that has waited longest; which one.
     pub(crate) fn wake_one(&mut self, queue: QueueId) -> Option<TaskId> {
         let first = self.queues[queue.0 as usize].first;

@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::Process;
+use crate::thread::KernelThread;
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::khugepaged::KhugepagedThread;
@@ -63,15 +64,26 @@ pub(crate) enum Body {
 pub(crate) type Steps = std::rc::Rc<std::cell::RefCell<dyn FnMut(&mut Kernel, &mut Context) -> Step<(), Wait>>>;
 
 impl Body {
+    /// The thread of the kernel it is, if it is one.
+    pub(crate) fn kernel_thread(&self) -> Option<KernelThread> {
+        match self {
+            Body::Kswapd(thread) => Some(KernelThread::Daemon(thread.daemon())),
+            Body::Kcompactd(thread) => Some(KernelThread::Daemon(thread.daemon())),
+            Body::Flusher(thread) => Some(KernelThread::Flusher { disk: thread.disk() }),
+            Body::XfsCheckpoint(thread) => Some(KernelThread::XfsCheckpoint { disk: thread.disk() }),
+            Body::XfsPush(thread) => Some(KernelThread::XfsPush { disk: thread.disk() }),
+            Body::Khugepaged(_) => Some(KernelThread::Khugepaged),
+            Body::Process(_) => None,
+            #[cfg(test)]
+            Body::Steps(daemon, _) => daemon.map(KernelThread::Daemon),
+        }
+    }
+
     /// The daemon it is, if it is one.
     pub(crate) fn daemon(&self) -> Option<Daemon> {
-        match self {
-            Body::Kswapd(thread) => Some(thread.daemon()),
-            Body::Kcompactd(thread) => Some(thread.daemon()),
-            Body::Flusher(_) | Body::XfsCheckpoint(_) | Body::XfsPush(_) => None,
-            Body::Khugepaged(_) | Body::Process(_) => None,
-            #[cfg(test)]
-            Body::Steps(daemon, _) => *daemon,
+        match self.kernel_thread()? {
+            KernelThread::Daemon(daemon) => Some(daemon),
+            _ => None,
         }
     }
 

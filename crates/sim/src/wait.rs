@@ -7,7 +7,7 @@
 use crate::kernel::Kernel;
 use crate::queue::QueueId;
 use crate::task::TaskId;
-use kontig_mm::Daemon;
+use kontig_mm::{Daemon, NodeId};
 
 /// What a task waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ pub(crate) enum Wait {
 
 impl Kernel {
     /// What the engine waits for, on this machine.
-    pub(crate) fn wait_for(&self, wait: kontig_mm::Wait) -> Wait {
+    pub(crate) fn wait_for(&mut self, wait: kontig_mm::Wait) -> Wait {
         match wait {
             kontig_mm::Wait::Wakeup => Wait::Wakeup,
             kontig_mm::Wait::Time(ns) => Wait::Time(ns),
@@ -42,10 +42,44 @@ impl Kernel {
                 Some(room) => Wait::QueueAtMost(room, at_most_ns),
                 None => Wait::Time(at_most_ns),
             },
+            kontig_mm::Wait::Written { node, at_most_ns } => self.wait_for_written(node, at_most_ns),
             kontig_mm::Wait::Io => unreachable!("reclaim leaves pages that are being read or written"),
         }
     }
 }
+
+/// Who waits until pages of a node are written, because reclaim meets them again before they are.
+#[derive(Clone, Copy)]
+struct Throttled {
+    queue: QueueId,
+    /// Pages written since the first of them began to wait.
+    written: u64,
+}
+
+impl Kernel {
+    fn wait_for_written(&mut self, node: NodeId, at_most_ns: u64) -> Wait {
+        let throttled = &mut self.daemons.nodes[node.index()].throttled;
+        if self.queues.is_empty(throttled.queue) {
+            throttled.written = 0;
+        }
+        Wait::QueueAtMost(throttled.queue, at_most_ns)
+    }
+
+    /// A page has been written, which may be enough for those who wait for that (`acct_reclaim_writeback`).
+    pub(crate) fn page_written(&mut self, node: NodeId) {
+        let throttled = &mut self.daemons.nodes[node.index()].throttled;
+        if self.queues.is_empty(throttled.queue) {
+            return;
+        }
+        throttled.written += 1;
+        if throttled.written > CLUSTER * self.queues.waiting(throttled.queue) {
+            self.queues.wake_all(throttled.queue);
+        }
+    }
+}
+
+/// Pages that reclaim goes through at a time (`SWAP_CLUSTER_MAX`).
+const CLUSTER: u64 = 32;
 
 /// A daemon's task, and the gate that is open while it rests.
 #[derive(Clone, Copy)]
@@ -54,11 +88,12 @@ struct Thread {
     rest: QueueId,
 }
 
-/// The daemons of a node.
+/// The daemons of a node, and who waits there for writes.
 #[derive(Clone, Copy)]
 struct Node {
     kswapd: Thread,
     kcompactd: Thread,
+    throttled: Throttled,
 }
 
 /// Every daemon with its task and its gate, node by node.
@@ -68,10 +103,11 @@ pub(crate) struct Daemons {
 }
 
 impl Daemons {
-    /// Adds the daemons of the next node, each with its task and its gate.
-    pub(crate) fn add_node(&mut self, kswapd: (TaskId, QueueId), kcompactd: (TaskId, QueueId)) {
+    /// Adds the daemons of the next node, each with its task and its gate, and the queue of who waits there for writes.
+    pub(crate) fn add_node(&mut self, kswapd: (TaskId, QueueId), kcompactd: (TaskId, QueueId), throttled: QueueId) {
         let thread = |(task, rest)| Thread { task, rest };
-        self.nodes.push(Node { kswapd: thread(kswapd), kcompactd: thread(kcompactd) });
+        let throttled = Throttled { queue: throttled, written: 0 };
+        self.nodes.push(Node { kswapd: thread(kswapd), kcompactd: thread(kcompactd), throttled });
     }
 
     fn thread(&self, daemon: Daemon) -> Thread {

@@ -95,7 +95,7 @@ fn a_daemon_goes_to_another_cpu_of_its_node_if_its_own_is_busy() {
     run(&mut m, 0, taker());
     run(&mut m, 0, allocator(kontig_program::Gfp::KERNEL, HUGE, 8, 0));
     pass(&mut m, 10 * MS);
-    assert!(m.kernel_thread_ns(Daemon::Kswapd) + m.kernel_thread_ns(Daemon::Kcompactd) > 0);
+    assert!(m.daemon_ns(Daemon::Kswapd) + m.daemon_ns(Daemon::Kcompactd) > 0);
     for cpu in [2, 3].map(CpuId::new) {
         assert_eq!(m.cpu_use(cpu).system_ns, 0, "the programs were not disturbed");
     }

@@ -104,11 +104,11 @@ fn an_exit_gives_everything_back_and_the_parent_is_told() {
     let before = free_pages(&p.m);
     let child = fork(&mut p, ops(vec![Op::Mmap { pages: 700 }, Op::Touch(part(r, 300, 600)), Op::Exit, Op::Touch(r)]));
     let ended = p.call(0, Op::Wait(child)).unwrap();
-    assert_eq!(ended.value, Value::Ended { process: child, killed: false });
+    assert_eq!(ended.value, Value::Ended { process: child, killed: false, failed: false });
     assert_eq!((free_pages(&p.m), p.m.rss(child)), (before, None));
     // One that hands over nothing more exits, too, and has the number of the one that is gone.
     assert_eq!(fork(&mut p, ops(Vec::new())), child);
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: child, killed: false });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: child, killed: false, failed: false });
     let none = p.call(0, Op::WaitAny);
     assert!(matches!(none, Err(SimError::NoSuchProcess { .. })), "{none:?}");
 }
@@ -119,7 +119,7 @@ fn who_does_not_wait_is_told_of_a_child_once_it_has_ended() {
     let child = fork(&mut p, ops(vec![Op::Sleep(1_000_000)]));
     assert_eq!(p.call(0, Op::WaitNoHang).unwrap().value, Value::Unit, "it sleeps");
     p.call(0, Op::Sleep(2_000_000)).unwrap();
-    assert_eq!(p.call(0, Op::WaitNoHang).unwrap().value, Value::Ended { process: child, killed: false });
+    assert_eq!(p.call(0, Op::WaitNoHang).unwrap().value, Value::Ended { process: child, killed: false, failed: false });
     let none = p.call(0, Op::WaitNoHang);
     assert!(matches!(none, Err(SimError::NoSuchProcess { .. })), "{none:?}");
 }
@@ -165,7 +165,7 @@ fn a_killed_process_ends_wherever_it_is() {
         pass(&mut p.m, MS);
         let killed = p.call(0, Op::Kill(child)).unwrap();
         let ended = p.call(0, Op::Wait(child)).unwrap();
-        assert_eq!(ended.value, Value::Ended { process: child, killed: true });
+        assert_eq!(ended.value, Value::Ended { process: child, killed: true, failed: true });
         assert!(ended.end_ns - killed.end_ns < 20 * MS, "it does not finish what it does");
         p.call(0, Op::Kill(child)).unwrap();
     }

@@ -25,7 +25,7 @@ fn the_process_with_the_most_memory_is_killed_and_who_asked_gets_its_memory() {
     let large = fork(&mut p, hog(5000));
     pass(&mut p.m, 50 * MS);
     let small = fork(&mut p, hog(4000));
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: large, killed: true });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: large, killed: true, failed: true });
     pass(&mut p.m, 50 * MS);
     assert_eq!((p.m.rss(large), p.m.rss(small)), (None, Some(4000)));
     let [kill] = p.m.oom_kills() else { panic!("{:?}", p.m.oom_kills()) };
@@ -40,7 +40,7 @@ fn a_process_that_asks_for_too_much_is_killed_in_its_fault_and_gives_all_back() 
     let before = free_pages(&p.m);
     let other = fork(&mut p, hog(1000));
     let greedy = fork(&mut p, hog(20_000));
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: greedy, killed: true });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: greedy, killed: true, failed: true });
     assert_eq!(p.m.rss(other), Some(1000));
     p.call(0, Op::Kill(other)).unwrap();
     p.call(0, Op::WaitAny).unwrap();
@@ -53,7 +53,7 @@ fn of_two_with_as_much_the_younger_goes_and_nobody_else_before_it_has_gone() {
     let [older, younger] = [0, 1].map(|_| fork(&mut p, hog(3000)));
     pass(&mut p.m, 50 * MS);
     let third = fork(&mut p, hog(2500));
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: younger, killed: true });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: younger, killed: true, failed: true });
     pass(&mut p.m, 50 * MS);
     assert_eq!((p.m.rss(older), p.m.rss(third)), (Some(3000), Some(2500)));
     assert_eq!(p.m.oom_kills().len(), 1);
@@ -92,7 +92,7 @@ fn a_fork_that_is_killed_leaves_nothing_of_the_child() {
         let all = vec![Op::Mmap { pages }, Op::Touch(all(pages)), Op::Fork(sleeper), Op::Exit];
         let parent = fork(&mut p, ops(all));
         let ended = p.call(0, Op::WaitAny).unwrap().value;
-        if ended == (Value::Ended { process: parent, killed: true }) {
+        if ended == (Value::Ended { process: parent, killed: true, failed: true }) {
             // It had touched all: it is the fork that found no memory.
             in_fork += u32::from(p.m.oom_kills()[0].rss == u64::from(pages));
             assert_eq!(free_pages(&p.m), before, "{pages} pages");

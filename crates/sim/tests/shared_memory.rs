@@ -143,7 +143,7 @@ fn a_kill_ends_all_threads_and_gives_everything_back() {
     p.call(threads[0], Op::Touch(r)).unwrap();
     p.last_call(threads[1], Op::Compute(SECOND));
     p.call(0, Op::Kill(number)).unwrap();
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: number, killed: true });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: number, killed: true, failed: true });
     assert_eq!(free_pages(&p.m), before);
 }
 
@@ -160,7 +160,7 @@ fn an_exit_of_one_thread_ends_all_and_the_end_of_one_ends_no_other() {
     let thread = p.spawn(child);
     p.last_call(child, Op::Join(Thread::new(2)));
     p.last_call(thread, Op::Exit);
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: number, killed: false });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: number, killed: false, failed: false });
     assert_eq!(free_pages(&p.m), before);
 }
 
@@ -174,7 +174,7 @@ fn a_thread_that_runs_another_program_is_the_only_one() {
     let thread = p.spawn(child);
     p.last_call(thread, Op::Exec(ops(vec![Op::Mmap { pages: 10 }, Op::Touch(whole(10)), Op::Sleep(20 * MS)])));
     assert_eq!(p.m.rss(number), Some(10));
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: number, killed: false });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: number, killed: false, failed: false });
     assert_eq!(free_pages(&p.m), before);
 }
 
@@ -195,7 +195,7 @@ fn when_memory_runs_out_a_process_goes_with_all_its_threads() {
     };
     let small = fork(&mut p, touch(1000));
     let large = fork(&mut p, hog(3));
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: large, killed: true });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: large, killed: true, failed: true });
     assert_eq!(p.m.oom_kills().len(), 1);
     p.call(0, Op::Kill(small)).unwrap();
     p.call(0, Op::WaitAny).unwrap();

@@ -122,9 +122,9 @@ fn where_swap_is_full_too_somebody_is_killed() {
     let mut p = Prompt::new(machine_with_swap(16, "6.1", ssd(), "32 MiB"), 1);
     let touch = |pages| vec![Op::Mmap { pages }, Op::Touch(Region { mapping: 0, first: 0, pages }), Op::Exit];
     let fits = fork(&mut p, ops(touch(8500)));
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: fits, killed: false });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: fits, killed: false, failed: false });
     let greedy = fork(&mut p, ops(touch(20_000)));
-    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: greedy, killed: true });
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: greedy, killed: true, failed: true });
     settle(&mut p.m);
 }
 

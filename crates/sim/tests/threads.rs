@@ -34,9 +34,9 @@ fn without_proactive_compaction_kcompactd_never_runs_by_itself() {
     let mut m = machine_with(2, 64, linux("5.6"), &[NO_BOOST]);
     run(&mut m, 0, fragmenter(384));
     assert!(score(&m) > 90);
-    let at_boot = m.kernel_thread_ns(Daemon::Kcompactd);
+    let at_boot = m.daemon_ns(Daemon::Kcompactd);
     pass(&mut m, 300 * SECOND);
-    assert_eq!(m.kernel_thread_ns(Daemon::Kcompactd), at_boot);
+    assert_eq!(m.daemon_ns(Daemon::Kcompactd), at_boot);
     assert!(at_boot < 1000, "at boot it only goes to sleep: {at_boot} ns");
     assert_eq!(proactive_runs(&m), 0);
     assert_eq!(event(&m, VmEvent::CompactDaemonWake), 0);
@@ -56,14 +56,13 @@ fn proactive_compaction_brings_the_score_from_above_90_to_80_and_rests() {
         assert!(runs[0] - start <= 501 * MS, "at the next check: {} ns", runs[0] - start);
         // A little below: when a per-CPU list gives back what was freed, several blocks are joined at once.
         assert!((77..=80).contains(&score(&m)), "{}", score(&m));
-        let (migrated, spent, at) =
-            (event(&m, VmEvent::PgmigrateSuccess), m.kernel_thread_ns(Daemon::Kcompactd), score(&m));
+        let (migrated, spent, at) = (event(&m, VmEvent::PgmigrateSuccess), m.daemon_ns(Daemon::Kcompactd), score(&m));
         assert!(migrated > 0);
         pass(&mut m, 100 * SECOND);
         assert_eq!((event(&m, VmEvent::PgmigrateSuccess), score(&m), proactive_runs(&m)), (migrated, at, 1));
         // Only the checks, twice a second, a test each.
         let per_check = xeon().costs.tests.ns as u64;
-        assert_eq!(m.kernel_thread_ns(Daemon::Kcompactd) - spent, 200 * per_check);
+        assert_eq!(m.daemon_ns(Daemon::Kcompactd) - spent, 200 * per_check);
         m.memory().check().unwrap();
     }
 }
@@ -162,7 +161,7 @@ fn kswapd_sleeps_while_memory_is_plentiful() {
     let mut m = machine_with(2, 64, linux("6.1"), &[NO_BOOST]);
     run(&mut m, 0, fragmenter(384));
     pass(&mut m, 10 * SECOND);
-    assert_eq!((m.kernel_thread_ns(Daemon::Kswapd), event(&m, VmEvent::Pageoutrun)), (0, 0));
+    assert_eq!((m.daemon_ns(Daemon::Kswapd), event(&m, VmEvent::Pageoutrun)), (0, 0));
 }
 
 #[test]
@@ -175,7 +174,7 @@ fn kswapd_is_woken_by_an_order_9_request_that_finds_no_block() {
     let events: Vec<Event> = m.take_events(u64::MAX).into_iter().map(|(_, e)| e).collect();
     assert!(events.iter().any(|e| matches!(e, Event::WakeupKswapd { order, .. } if *order == HUGE)), "{events:?}");
     assert!(events.iter().any(|e| matches!(e, Event::KswapdWake { order, .. } if *order == HUGE)), "{events:?}");
-    assert!(m.kernel_thread_ns(Daemon::Kswapd) > 0);
+    assert!(m.daemon_ns(Daemon::Kswapd) > 0);
     assert!(m.memory().nodes()[0].kswapd.failures > 0);
 }
 

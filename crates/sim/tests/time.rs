@@ -241,7 +241,7 @@ fn busy_run_of(mut m: Machine, listen: Option<Listen>, slice: u64) -> Seen {
         work: *m.work(),
         outcomes: ids.iter().map(|id| log(&m, *id).to_vec()).collect(),
         times: ids.iter().map(|id| m.cpu_time(*id)).collect(),
-        daemons: (m.kernel_thread_ns(Daemon::Kcompactd), m.kernel_thread_ns(Daemon::Kswapd), m.lock_wait_ns()),
+        daemons: (m.daemon_ns(Daemon::Kcompactd), m.daemon_ns(Daemon::Kswapd), m.lock_wait_ns()),
         free: m.memory().zones().iter().map(|z| (z.nr_free_pages(), z.nr_free_pages_exact(), z.pcp_pages())).collect(),
         now: m.now(),
         mattered: SYSCTLS.iter().filter(|s| m.memory().sysctl_mattered(s)).map(|s| s.name).collect(),

@@ -250,7 +250,7 @@ mod tests {
                     Op::Touch(region) if region.pages == 1 => ('t', Value::Unit),
                     Op::WaitNoHang if looked + 1 == looks => {
                         (looked, ended) = (0, ended + 1);
-                        ('e', Value::Ended { process: Process::new(9), killed: ended == 2 })
+                        ('e', Value::Ended { process: Process::new(9), killed: ended == 2, failed: ended == 2 })
                     }
                     Op::WaitNoHang => {
                         looked += 1;

@@ -105,7 +105,7 @@ impl Program for Host {
         for outcome in done {
             match outcome.value {
                 Value::Child(process) => self.running.push((process, outcome.end_ns)),
-                Value::Ended { process, killed } => {
+                Value::Ended { process, killed, .. } => {
                     self.killed += u32::from(killed);
                     let place = self.running.iter().position(|(guest, _)| *guest == process);
                     if let Some((_, began)) = place.map(|place| self.running.remove(place)).filter(|_| !killed) {
@@ -153,7 +153,7 @@ mod tests {
                 }
                 _ => {
                     ops.push('w');
-                    Value::Ended { process: host.running[0].0, killed: false }
+                    Value::Ended { process: host.running[0].0, killed: false, failed: false }
                 }
             };
         }
@@ -166,7 +166,7 @@ mod tests {
         let mut host = guests().program(&Start::default()).expect("it can be read");
         let mut todo = Batch::new();
         let child = Process::new(7);
-        for value in [Value::Child(child), Value::Ended { process: child, killed: true }] {
+        for value in [Value::Child(child), Value::Ended { process: child, killed: true, failed: true }] {
             host.next(&[Outcome { value, start_ns: 0, end_ns: 10 }], &mut todo);
         }
         assert_eq!((host.killed, host.running.len(), host.lives.histogram.len()), (1, 0, 0));

@@ -279,7 +279,9 @@ mod tests {
                 let value = match &op {
                     Op::Mmap { pages } => Value::Region(Region { mapping: 3, first: 0, pages: *pages }),
                     Op::Open { .. } => Value::File(OpenFile::new(5)),
-                    Op::WaitAny => Value::Ended { process: kontig_program::Process::new(1), killed: false },
+                    Op::WaitAny => {
+                        Value::Ended { process: kontig_program::Process::new(1), killed: false, failed: false }
+                    }
                     _ => Value::Unit,
                 };
                 done.push(Outcome { value, start_ns: 0, end_ns: 1 });

@@ -82,6 +82,8 @@ pub(crate) struct Script {
     open: Option<OpenFile>,
     /// Whether the act has begun: what comes back next is for it.
     begun: bool,
+    /// A child has failed, or was killed: what it was to do is not done.
+    failed: bool,
 }
 
 impl Script {
@@ -97,6 +99,7 @@ impl Script {
             worked: 0,
             open: None,
             begun: false,
+            failed: false,
         }
     }
 
@@ -211,6 +214,7 @@ fn calls(pages: u32) -> impl Iterator<Item = (u32, u32)> {
 impl Program for Script {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
         let mut last = done.last().map_or(Value::Unit, |last| last.value);
+        self.failed |= done.iter().any(|outcome| matches!(outcome.value, Value::Ended { failed: true, .. }));
         let acts = Arc::clone(&self.acts);
         while todo.is_empty() {
             let Some(act) = acts.get(self.at) else { return };
@@ -218,6 +222,10 @@ impl Program for Script {
                 (self.at, self.begun, last) = (self.at + 1, false, Value::Unit);
             }
         }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed
     }
 
     fn progress(&self) -> f64 {
@@ -242,7 +250,7 @@ pub(crate) fn lived(program: &mut dyn Program) -> Vec<Op> {
                     files += 1;
                     Value::File(OpenFile::new(files))
                 }
-                Op::WaitAny => Value::Ended { process: kontig_program::Process::new(1), killed: false },
+                Op::WaitAny => Value::Ended { process: kontig_program::Process::new(1), killed: false, failed: false },
                 _ => Value::Unit,
             };
             now += 1;
@@ -312,6 +320,20 @@ mod tests {
         assert_eq!(mapped.collect::<Vec<u32>>(), [511, 511, 178]);
         let touched = ops.iter().map(|op| if let Op::Touch(region) = op { region.pages } else { 0 });
         assert_eq!(touched.sum::<u32>(), 600);
+    }
+
+    #[test]
+    fn who_has_a_child_that_fails_has_failed() {
+        let ended = |failed| {
+            let mut script = Script::new(vec![Act::Wait, Act::Sleep(1)]);
+            let mut todo = Batch::new();
+            script.next(&[Outcome::at_start(0)], &mut todo);
+            let value = Value::Ended { process: kontig_program::Process::new(1), killed: failed, failed };
+            script.next(&[Outcome { value, ..Outcome::at_start(1) }], &mut todo);
+            script.next(&[Outcome::at_start(2)], &mut todo);
+            script.has_failed()
+        };
+        assert_eq!((ended(false), ended(true)), (false, true));
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl Memory {
         let could = of.watermark_ok(Order::ZERO, of.wmark(Wmark::High), highest, flags, all_whole, profile);
         let node = of.node;
         let in_vain = &mut self.nodes[node].kcompactd.in_vain;
+        in_vain.went_on += 1;
         in_vain.nothing_scattered += u64::from(nothing_scattered);
         in_vain.too_little_free += u64::from(!nothing_scattered && !could);
     }
@@ -157,8 +158,8 @@ mod tests {
             let node = m.zones[ZONE].node;
             let noted = m.nodes[node].kcompactd.in_vain;
             assert_eq!(
-                (noted.nothing_scattered, noted.too_little_free),
-                (nothing_scattered, too_little_free),
+                (noted.went_on, noted.nothing_scattered, noted.too_little_free),
+                (1, nothing_scattered, too_little_free),
                 "{high}"
             );
         }

@@ -24,7 +24,7 @@ impl Memory {
         let (mut number, mut pages) = (0, 0);
         while let Some(shrinker) = owner.shrinker(node, number) {
             if shrinker.freeable > 0 {
-                pages += self.do_shrink_slab(owner, node, number, shrinker, sc.priority, looked_at);
+                pages += self.do_shrink_slab(owner, node, number, shrinker, sc, looked_at);
             }
             number += 1;
         }
@@ -37,10 +37,11 @@ impl Memory {
         node: NodeId,
         number: usize,
         shrinker: Shrinker,
-        priority: i8,
+        sc: &ScanControl,
         (looked_at, considered): (u64, u64),
     ) -> u64 {
         let Shrinker { freeable, seeks, batch } = shrinker;
+        let priority = sc.priority;
         let deferred = &mut self.nodes[node].deferred;
         if deferred.len() <= number {
             deferred.resize(number + 1, 0);
@@ -72,7 +73,7 @@ impl Memory {
             priority,
         });
         while total >= batch || total >= freeable {
-            let Some(done) = owner.shrink(self, node, number, total.min(batch)) else { break };
+            let Some(done) = owner.shrink(self, node, number, total.min(batch), sc.gfp) else { break };
             // Once it was counted what was asked for.
             let done_with = if by_scanned { total.min(batch) } else { done.scanned };
             self.shared.vmstat.add(VmEvent::SlabsScanned, done_with);
@@ -126,7 +127,7 @@ mod tests {
         fn shrinker(&mut self, _: NodeId, number: usize) -> Option<Shrinker> {
             (number == 0).then_some(self.it)
         }
-        fn shrink(&mut self, _: &mut Memory, _: NodeId, _: usize, objects: u64) -> Option<Shrunk> {
+        fn shrink(&mut self, _: &mut Memory, _: NodeId, _: usize, objects: u64, _: Gfp) -> Option<Shrunk> {
             self.asked.push(objects);
             (!self.refuses).then_some(Shrunk { scanned: objects, freed: 0, pages: 0 })
         }

@@ -49,7 +49,7 @@ impl Memory {
     /// What a task waits for, if it waits: without much to be written it does not, nor where kswapd has given up.
     pub(super) fn reclaim_throttle(&self, node: NodeId, reason: Throttle, write_pending: u64) -> Option<Wait> {
         match reason {
-            Throttle::Writeback => Some(Wait::Time(WRITEBACK_NS)),
+            Throttle::Writeback => Some(Wait::Written { node, at_most_ns: WRITEBACK_NS }),
             Throttle::Congested | Throttle::NoProgress => {
                 let hopeless = self.nodes[node].kswapd.hopeless();
                 let zones = self.nodes[node].zones.iter().filter(|z| self.zones[**z].managed > 0);

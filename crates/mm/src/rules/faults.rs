@@ -32,6 +32,10 @@ mechanism! {
         /// A fault locks its mapping, not the whole memory map. Up to 6.5 only for anonymous memory, which is left out.
         #[rule(since = "6.4", section = "4.9")]
         pub locks_mappings: bool,
+        /// From flash a page is brought back with its neighbours in the process's memory; before, as from a disk, with those
+        /// in swap.
+        #[rule(since = "4.14", section = "4.7")]
+        pub reads_swap_by_address: bool,
         /// Before a page brought back is written to, this CPU's batches are put on the LRU.
         #[rule(since = "by 7.2, gone by 7.3", section = "4.7")]
         pub drains_before_writing: bool,

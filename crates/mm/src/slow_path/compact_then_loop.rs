@@ -40,8 +40,10 @@ impl AllocSlow {
             return Step::Done(Ok(pfn));
         }
         if self.request.order.is_costly() && self.request.gfp.has(Gfp::NORETRY) {
-            let never = m.shared.profile.slow_path.thisnode_noretry_fails && self.request.gfp.has(Gfp::THISNODE);
-            if never || matches!(result, CompactResult::Skipped | CompactResult::Deferred) {
+            let rules = &m.shared.profile.slow_path;
+            let never = rules.thisnode_noretry_fails && self.request.gfp.has(Gfp::THISNODE);
+            let skipped = rules.noretry_fails_when_skipped && result == CompactResult::Skipped;
+            if never || skipped || result == CompactResult::Deferred {
                 return Step::Done(Err(AllocFailure::Failed));
             }
             // Worth a try, but only the cheap kind.

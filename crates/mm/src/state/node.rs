@@ -45,9 +45,23 @@ impl KswapdState {
     }
 }
 
-/// Tests after which kcompactd went on to make whole pageblocks, though no moving of pages could meet its goal.
+/// Zones that kcompactd was woken for and passed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassedBy {
+    /// Compaction was put off there, after runs without success.
+    pub put_off: u64,
+    /// What it works for was there already.
+    pub goal_met: u64,
+    /// Too little was free for compaction to have room, or too little scattered.
+    pub unsuitable: u64,
+}
+
+/// Tests after which kcompactd went on to make whole pageblocks, and those of them after which no moving of pages could meet
+/// its goal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InVain {
+    /// All after which it went on, whatever could come of it.
+    pub went_on: u64,
     /// All that was free was in whole pageblocks already, but for less than one.
     pub nothing_scattered: u64,
     /// Some was scattered, but all that was free together was too little for the goal.
@@ -64,8 +78,10 @@ pub struct KcompactdState {
     pub proactive_runs: u64,
     /// How often a run for a block of some order asked whether it is finished, by the answer.
     pub finished: [u64; CompactResult::Success as usize + 1],
-    /// How often of these a run for whole pageblocks went on where nothing could come of it.
+    /// How often of these a run for whole pageblocks went on, and where nothing could come of it.
     pub in_vain: InVain,
+    /// Zones it was woken for in which no run began.
+    pub passed_by: PassedBy,
     /// The sysctl was written: check now.
     pub(crate) proactive_trigger: bool,
 }

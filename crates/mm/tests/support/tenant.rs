@@ -308,7 +308,7 @@ impl Owner for Tenant {
         Some(Shrinker { freeable: cache.objects, seeks: cache.seeks, batch: cache.batch })
     }
 
-    fn shrink(&mut self, m: &mut Memory, node: NodeId, number: usize, objects: u64) -> Option<Shrunk> {
+    fn shrink(&mut self, m: &mut Memory, node: NodeId, number: usize, objects: u64, _: Gfp) -> Option<Shrunk> {
         if self.fails() {
             return None;
         }

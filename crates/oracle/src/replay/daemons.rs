@@ -73,7 +73,7 @@ impl Daemons {
             match self.kswapd.step(m, owner, nap_over) {
                 Step::Working => {}
                 Step::Wait(wait) => {
-                    self.kswapd_naps = matches!(wait, Wait::Time(_));
+                    self.kswapd_naps = matches!(wait, Wait::Time(_) | Wait::Written { .. });
                     return;
                 }
             }

@@ -5,6 +5,7 @@
 //! Source: `fs/ext4`, `fs/xfs` (`xfs_aops.c` of 4.18 on: no buffer heads).
 
 use super::{Cache, Files};
+use kontig_mm::Gfp;
 use serde::{Deserialize, Serialize};
 
 /// A file system.
@@ -32,6 +33,14 @@ impl FileSystem {
         }
     }
 
+    /// What pages of its files are asked for with: XFS's must not lead into a file system again (`xfs_setup_inode`).
+    const fn page_gfp(self) -> Gfp {
+        match self {
+            FileSystem::Ext4 => Gfp::HIGHUSER_MOVABLE,
+            FileSystem::Xfs => Gfp::HIGHUSER_MOVABLE.without(Gfp::FS),
+        }
+    }
+
     /// Whether a page that is written to has a buffer head.
     pub(crate) const fn has_buffer_heads(self) -> bool {
         matches!(self, FileSystem::Ext4)
@@ -42,6 +51,11 @@ impl Files {
     /// The file system that a file lies in.
     pub(crate) fn filesystem(&self, inode: u32) -> FileSystem {
         self.filesystem_of(self.disk_of(inode))
+    }
+
+    /// What pages of a file are asked for with.
+    pub(crate) fn page_gfp(&self, inode: u32) -> Gfp {
+        self.filesystem(inode).page_gfp()
     }
 
     /// The file system of a disk.

@@ -178,7 +178,7 @@ impl FileFault {
                     }
                 };
                 let ahead = window.map(|window| ReadIn::ahead(k, inode, window));
-                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(inode, index))));
+                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(k, inode, index))));
                 continue;
             };
             let flags = k.pages.frames.flags(pfn);

@@ -45,13 +45,13 @@ impl ReadIn {
         let lookahead = window.mark.map(|mark| window.pages.end - mark);
         let end = window.pages.end.min(length);
         let mark = lookahead.and_then(|n| end.checked_sub(n)).filter(|mark| *mark >= window.pages.start);
-        let gfp = Gfp::HIGHUSER_MOVABLE | Gfp::NORETRY | Gfp::NOWARN;
+        let gfp = k.pages.files().page_gfp(inode) | Gfp::NORETRY | Gfp::NOWARN;
         ReadIn { inode, pages: window.pages.start..end, mark, locked: 0, gfp, stage: Stage::Next }
     }
 
     /// One page that somebody cannot go on without.
-    pub(crate) fn one(inode: u32, index: u32) -> ReadIn {
-        let (pages, gfp) = (index..index + 1, Gfp::HIGHUSER_MOVABLE);
+    pub(crate) fn one(k: &mut Kernel, inode: u32, index: u32) -> ReadIn {
+        let (pages, gfp) = (index..index + 1, k.pages.files().page_gfp(inode));
         ReadIn { inode, pages, mark: None, locked: 0, gfp, stage: Stage::Next }
     }
 

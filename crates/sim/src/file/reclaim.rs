@@ -10,7 +10,7 @@ use super::xfs::Item;
 use super::xfs::Xfs;
 use super::{Cache, Files, Flags, Frames};
 use crate::mapcount::Mapcounts;
-use kontig_mm::{CpuId, Memory, NodeId, Order, Pfn, Shrinker, Shrunk};
+use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn, Shrinker, Shrunk};
 
 /// The shrinkers in the order in which they are asked.
 const SHADOWS: usize = 0;
@@ -47,6 +47,12 @@ impl Files {
 
     fn unused_counts(&self, node: NodeId) -> [u64; 2] {
         [self.unused_dentries[node.index()].len(), self.unused_inodes[node.index()].len()]
+    }
+
+    /// Whether a request may have this shrinker work: dentries and inodes only one that may enter a file system, as it may
+    /// hold locks of one.
+    pub(crate) fn may_shrink(&self, number: usize, gfp: Gfp) -> bool {
+        number != SUPER_BLOCK || gfp.has(Gfp::FS)
     }
 
     /// Has a shrinker look at so many objects.

@@ -1,19 +1,31 @@
 //! Objects of slab caches, taken before they are needed: making a slab may take long.
+//!
+//! A slab is first tried for without any effort, if it could be smaller, then the smallest is asked for with all that the
+//! cache's flags allow. Source: `allocate_slab` in `mm/slub.c`.
 
 use super::slab::{Cache, Object};
 use crate::allocation::Allocation;
 use crate::context::Context;
 use crate::kernel::Kernel;
 use crate::wait::Wait;
-use kontig_mm::{AllocFailure, Step};
+use kontig_mm::{AllocFailure, Order, Step};
 
 /// Objects that are being taken.
 #[derive(Clone)]
 pub(crate) struct Room {
     cache: Cache,
     wanted: usize,
-    grow: Option<Allocation>,
+    grow: Option<Grow>,
     got: Vec<Object>,
+}
+
+/// A slab that is asked for.
+#[derive(Clone)]
+struct Grow {
+    order: Order,
+    /// It is not the last try.
+    is_first: bool,
+    allocation: Allocation,
 }
 
 impl Room {
@@ -26,13 +38,18 @@ impl Room {
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         while self.got.len() < self.wanted {
             if let Some(grow) = &mut self.grow {
-                match grow.step(k, c) {
+                match grow.allocation.step(k, c) {
                     Step::Working => return Step::Working,
                     Step::Wait(wait) => return Step::Wait(wait),
                     Step::Done(Ok(pfn)) => {
                         let node = super::node_of(&k.mem, pfn);
-                        k.pages.files().slabs.grow(self.cache, c.cpu, node, pfn);
+                        k.pages.files().slabs.grow(self.cache, c.cpu, node, pfn, grow.order);
                         self.grow = None;
+                    }
+                    Step::Done(Err(_)) if grow.is_first => {
+                        let order = k.pages.files().slabs.least_order(self.cache);
+                        *grow = Grow { order, is_first: false, allocation: Allocation::new(self.cache.gfp(), order) };
+                        continue;
                     }
                     Step::Done(Err(failure)) => {
                         self.give_back(k, c);
@@ -43,7 +60,13 @@ impl Room {
             let slabs = &mut k.pages.files().slabs;
             match slabs.take(self.cache, c.cpu, c.node) {
                 Some(object) => self.got.push(object),
-                None => self.grow = Some(Allocation::new(self.cache.gfp(), slabs.order(self.cache))),
+                None => {
+                    let order = slabs.order(self.cache);
+                    let is_larger = order > slabs.least_order(self.cache);
+                    let gfp = self.cache.first_gfp(is_larger, &k.mem.profile().slab);
+                    let allocation = Allocation::new(gfp, order);
+                    self.grow = Some(Grow { order, is_first: true, allocation });
+                }
             }
         }
         Step::Done(Ok(()))

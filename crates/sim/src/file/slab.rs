@@ -5,10 +5,12 @@
 //! then it takes the first of its node that has free objects, and if there is none a new one is made.
 //!
 //! Which object of a slab is which makes no difference to pages, so an object is known by its slab. How large a slab is
-//! follows from the object's size and the number of CPUs by SLUB's rule. A CPU's few partial slabs of its own are left out.
+//! follows from the object's size and the number of CPUs by SLUB's rule; where such a block is not to be had for nothing, the
+//! slab is as small as an object allows. A CPU's few partial slabs of its own are left out.
 //! Source: `mm/slub.c` of 6.1.
 
 use crate::sequence::Sequence;
+use kontig_mm::rules::SlabRules;
 use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn};
 
 /// A kind of object.
@@ -94,9 +96,23 @@ impl Cache {
 
     /// What its slabs are allocated with.
     pub(crate) fn gfp(self) -> Gfp {
-        // They are for the file system: reclaim for them must not enter it again.
-        let gfp = Gfp::KERNEL.without(Gfp::FS) | Gfp::COMP;
+        let gfp = match self {
+            Cache::Dentry | Cache::Open => Gfp::KERNEL | Gfp::COMP,
+            // They are for the file system: reclaim for them must not enter it again.
+            _ => Gfp::KERNEL.without(Gfp::FS) | Gfp::COMP,
+        };
         if self.is_reclaimable() { gfp | Gfp::RECLAIMABLE } else { gfp }
+    }
+
+    /// What its first try for a slab is made with (`allocate_slab`). For a block that is larger than it has to be nothing is
+    /// reclaimed or compacted; whether kswapd is woken for it is a matter of the kernel's age.
+    pub(crate) fn first_gfp(self, is_larger: bool, rules: &SlabRules) -> Gfp {
+        let gfp = self.gfp() | Gfp::NOWARN | Gfp::NORETRY;
+        match (is_larger, rules.large_try_wakes_kswapd) {
+            (false, _) => gfp,
+            (true, true) => (gfp | Gfp::NOMEMALLOC).without(Gfp::DIRECT_RECLAIM),
+            (true, false) => (gfp | Gfp::NOMEMALLOC).without(Gfp::RECLAIM),
+        }
     }
 }
 
@@ -124,12 +140,21 @@ struct Slab {
     used: u16,
     node: u16,
     filled_by_cpu: bool,
+    is_least: bool,
+}
+
+/// A size of slabs: its order, and the objects in one.
+#[derive(Clone, Copy)]
+struct Size {
+    order: Order,
+    objects: u16,
 }
 
 #[derive(Clone)]
 struct OfKind {
-    order: Order,
-    objects_each: u16,
+    /// What slabs are, and the least they can be.
+    size: Size,
+    least: Size,
     /// Empty slabs are kept while fewer than this are on the list.
     keeps: u64,
     slabs: Vec<Slab>,
@@ -139,6 +164,7 @@ struct OfKind {
     /// Of each node: slabs with free objects that no CPU fills, the first to be filled first.
     partial: Vec<Sequence>,
     objects: u64,
+    pages: u64,
 }
 
 /// A slab cache as `/proc/slabinfo` has it.
@@ -168,7 +194,12 @@ impl Slabs {
 
     /// The order of a cache's slabs.
     pub(crate) fn order(&self, cache: Cache) -> Order {
-        self.kinds[cache as usize].order
+        self.kinds[cache as usize].size.order
+    }
+
+    /// The order of the smallest block that an object fits into.
+    pub(crate) fn least_order(&self, cache: Cache) -> Order {
+        self.kinds[cache as usize].least.order
     }
 
     /// The node of an object.
@@ -183,8 +214,7 @@ impl Slabs {
 
     /// Pages of a cache.
     pub(crate) fn pages(&self, cache: Cache) -> u64 {
-        let kind = &self.kinds[cache as usize];
-        (kind.slabs.len() - kind.unused.len()) as u64 * u64::from(kind.order.pages())
+        self.kinds[cache as usize].pages
     }
 
     /// Every cache; those that only XFS has once it has used them.
@@ -204,7 +234,7 @@ impl Slabs {
     pub(crate) fn take(&mut self, cache: Cache, cpu: CpuId, node: NodeId) -> Option<Object> {
         let kind = &mut self.kinds[cache as usize];
         let mut at = kind.cpus[cpu.index()];
-        if at == NIL || kind.slabs[at as usize].used == kind.objects_each {
+        if at == NIL || kind.is_full(at) {
             kind.let_go(cpu);
             at = kind.partial[node.index()].first()?;
             kind.partial[node.index()].remove(at);
@@ -216,11 +246,14 @@ impl Slabs {
         Some(Object(at))
     }
 
-    /// Makes a slab of a block, for this CPU to fill.
-    pub(crate) fn grow(&mut self, cache: Cache, cpu: CpuId, node: NodeId, pfn: Pfn) {
+    /// Makes a slab of a block of one of the cache's two orders, for this CPU to fill.
+    pub(crate) fn grow(&mut self, cache: Cache, cpu: CpuId, node: NodeId, pfn: Pfn, order: Order) {
         let kind = &mut self.kinds[cache as usize];
         kind.let_go(cpu);
-        let slab = Slab { pfn, used: 0, node: node.index() as u16, filled_by_cpu: true };
+        debug_assert!(order == kind.size.order || order == kind.least.order, "{cache:?} has no slabs of {order:?}");
+        let is_least = order != kind.size.order;
+        let slab = Slab { pfn, used: 0, node: node.index() as u16, filled_by_cpu: true, is_least };
+        kind.pages += u64::from(order.pages());
         let at = match kind.unused.pop() {
             Some(at) => {
                 kind.slabs[at as usize] = slab;
@@ -238,9 +271,9 @@ impl Slabs {
     #[inline]
     pub(crate) fn free(&mut self, m: &mut Memory, cpu: CpuId, cache: Cache, object: Object) -> u64 {
         let kind = &mut self.kinds[cache as usize];
+        let was_full = kind.is_full(object.0);
         let slab = &mut kind.slabs[object.0 as usize];
         debug_assert!(slab.used > 0, "an object of {cache:?} is given back twice");
-        let was_full = slab.used == kind.objects_each;
         slab.used -= 1;
         kind.objects -= 1;
         let Slab { pfn, used, node, filled_by_cpu, .. } = *slab;
@@ -251,8 +284,10 @@ impl Slabs {
         if used == 0 && partial.len() >= kind.keeps {
             partial.remove(object.0);
             kind.unused.push(object.0);
-            m.free(cpu, pfn, kind.order);
-            return u64::from(kind.order.pages());
+            let order = kind.size_of(object.0).order;
+            kind.pages -= u64::from(order.pages());
+            m.free(cpu, pfn, order);
+            return u64::from(order.pages());
         }
         if was_full {
             partial.add(object.0);
@@ -263,28 +298,41 @@ impl Slabs {
 
 impl OfKind {
     fn new(cache: Cache, cpus: usize, nodes: usize) -> OfKind {
-        let order = order(cache.bytes(), cpus);
+        let of_order = |order: Order| Size { order, objects: (order.pages() * PAGE / cache.bytes()) as u16 };
+        let least = cache.bytes().div_ceil(PAGE).next_power_of_two().ilog2();
         // MIN_PARTIAL and MAX_PARTIAL.
         let keeps = u64::from(cache.bytes().ilog2() / 2).clamp(5, 10);
         OfKind {
-            order,
-            objects_each: (order.pages() * PAGE / cache.bytes()) as u16,
+            size: of_order(order(cache.bytes(), cpus)),
+            least: of_order(Order::new(least as u8)),
             keeps,
             slabs: Vec::new(),
             unused: Vec::new(),
             cpus: vec![NIL; cpus],
             partial: vec![Sequence::default(); nodes],
             objects: 0,
+            pages: 0,
         }
+    }
+
+    /// The size of a slab.
+    fn size_of(&self, at: u32) -> Size {
+        if self.slabs[at as usize].is_least { self.least } else { self.size }
+    }
+
+    /// Whether a slab has no free object.
+    fn is_full(&self, at: u32) -> bool {
+        self.slabs[at as usize].used == self.size_of(at).objects
     }
 
     /// The CPU fills its slab no longer.
     fn let_go(&mut self, cpu: CpuId) {
         let at = std::mem::replace(&mut self.cpus[cpu.index()], NIL);
         if at != NIL {
+            let is_full = self.is_full(at);
             let slab = &mut self.slabs[at as usize];
             slab.filled_by_cpu = false;
-            if slab.used < self.objects_each {
+            if !is_full {
                 self.partial[usize::from(slab.node)].add(at);
             }
         }
@@ -328,7 +376,7 @@ mod tests {
     fn take(s: &mut Slabs, m: &mut Memory, cache: Cache) -> Object {
         s.take(cache, CPU, NODE).unwrap_or_else(|| {
             let pfn = m.alloc(Request::new(CPU, NODE, cache.gfp(), s.order(cache))).expect("memory is free");
-            s.grow(cache, CPU, NODE, pfn);
+            s.grow(cache, CPU, NODE, pfn, s.order(cache));
             s.take(cache, CPU, NODE).expect("it has just grown")
         })
     }
@@ -338,7 +386,7 @@ mod tests {
         // As /proc/slabinfo of a machine with two CPUs has them: objects and pages of a slab.
         let of = |cache: Cache| {
             let kind = OfKind::new(cache, 2, 1);
-            (kind.objects_each, kind.order.pages())
+            (kind.size.objects, kind.size.order.pages())
         };
         let all = [(14, 4), (21, 1), (14, 2), (39, 1), (16, 1), (16, 4), (21, 1), (21, 2), (15, 1), (16, 2)];
         assert_eq!(Cache::ALL.map(of), all);
@@ -361,6 +409,33 @@ mod tests {
         assert_eq!((freed, s.pages(Cache::Dentry), s.objects(Cache::Dentry)), (15, 5, 0));
         m.drain_cpu(CPU);
         assert_eq!(m.nr_free_pages(), free - 5);
+    }
+
+    #[test]
+    fn a_slab_may_be_as_small_as_an_object_allows() {
+        let (mut m, mut s) = (memory(), Slabs::new(2, 1));
+        let (order, least) = (s.order(Cache::Inode), s.least_order(Cache::Inode));
+        assert_eq!((order.pages(), least.pages()), (4, 1));
+        let pfn = m.alloc(Request::new(CPU, NODE, Cache::Inode.gfp(), least)).expect("memory is free");
+        s.grow(Cache::Inode, CPU, NODE, pfn, least);
+        let three: Vec<Object> = std::iter::from_fn(|| s.take(Cache::Inode, CPU, NODE)).collect();
+        assert_eq!((three.len(), s.pages(Cache::Inode)), (3, 1), "of 1128 bytes in a page");
+        // When another slab is filled it is one with room, and as empty as any other.
+        take(&mut s, &mut m, Cache::Inode);
+        for object in three {
+            s.free(&mut m, CPU, Cache::Inode, object);
+        }
+        assert_eq!((s.pages(Cache::Inode), s.objects(Cache::Inode)), (5, 1));
+    }
+
+    #[test]
+    fn a_larger_slab_than_has_to_be_is_tried_for_lightly_and_up_to_4_5_wakes_kswapd() {
+        let rights = |profile: &str, is_larger| {
+            let gfp = Cache::Inode.first_gfp(is_larger, &kontig_profiles::linux(profile).slab);
+            (gfp.has(Gfp::DIRECT_RECLAIM), gfp.has(Gfp::KSWAPD_RECLAIM))
+        };
+        assert_eq!([rights("4.4-kcompactd", true), rights("4.6", true)], [(false, true), (false, false)]);
+        assert_eq!(rights("6.1", false), (true, true));
     }
 
     #[test]

@@ -322,7 +322,7 @@ mod tests {
         let (cpu, node) = (CpuId::new(0), NodeId::new(0));
         std::iter::from_fn(move || {
             slabs.take(Cache::Node, cpu, node).or_else(|| {
-                slabs.grow(Cache::Node, cpu, node, Pfn::new(0));
+                slabs.grow(Cache::Node, cpu, node, Pfn::new(0), slabs.order(Cache::Node));
                 slabs.take(Cache::Node, cpu, node)
             })
         })

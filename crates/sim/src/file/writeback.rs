@@ -222,7 +222,7 @@ impl Kernel {
     pub(crate) fn end_writeback(&mut self, inode: u32, pfn: Pfn, cpu: CpuId) {
         let number = self.mem.frames().owner(pfn, Order::ZERO);
         let again = self.pages.frames.flags(pfn).any(Flags::DIRTY);
-        let node = node_of(&self.mem, pfn).index();
+        let node = node_of(&self.mem, pfn);
         self.pages.frames.clear(pfn, Flags::WRITEBACK);
         let files = self.pages.files();
         files.tag(number, Tag::Writeback, false);
@@ -232,9 +232,10 @@ impl Kernel {
         bandwidth.written += 1;
         if !again {
             bandwidth.pending -= 1;
-            files.pending[node] -= 1;
+            files.pending[node.index()] -= 1;
         }
         self.mem.end_writeback(cpu, pfn, again);
+        self.page_written(node);
         self.wake_waiters(pfn);
     }
 }

@@ -26,10 +26,21 @@ struct Member {
     killed: bool,
     /// It was killed for want of memory.
     oom: bool,
+    /// Its program says that it has failed.
+    failed: bool,
     ended: bool,
     /// The time of its threads that are gone, and of its children that it has waited for.
     time: CpuTime,
     children_time: CpuTime,
+}
+
+/// How a process has ended.
+#[derive(Clone, Copy)]
+pub(crate) struct End {
+    /// It was killed.
+    pub(crate) killed: bool,
+    /// Its program has failed.
+    pub(crate) failed: bool,
 }
 
 /// A thread whose task has to be made.
@@ -156,6 +167,11 @@ impl Family {
         all
     }
 
+    /// Notes what a process's program says of itself at its end.
+    pub(crate) fn set_failed(&mut self, process: u32, failed: bool) {
+        self.member(process).failed = failed;
+    }
+
     /// Has a process end for want of memory.
     pub(crate) fn oom_kill(&mut self, process: u32) {
         self.kill(process);
@@ -210,18 +226,17 @@ impl Family {
         self.members[parent as usize].children.contains(&child)
     }
 
-    /// A child, this one if it is named, that has ended, and whether it was killed: it is gone by that. `None` while there
-    /// is none.
-    pub(crate) fn reap(&mut self, parent: u32, child: Option<u32>) -> Option<(u32, bool)> {
+    /// A child, this one if it is named, that has ended, and how: it is gone by that. `None` while there is none.
+    pub(crate) fn reap(&mut self, parent: u32, child: Option<u32>) -> Option<(u32, End)> {
         let children = &self.members[parent as usize].children;
         let is_it = |c: &u32| self.members[*c as usize].ended && child.is_none_or(|child| child == *c);
         let place = children.iter().position(is_it)?;
         let child = self.member(parent).children.remove(place);
-        let Member { time, children_time, killed, .. } = *self.member(child);
+        let Member { time, children_time, killed, failed, .. } = *self.member(child);
         let of_children = &mut self.member(parent).children_time;
         of_children.add(time);
         of_children.add(children_time);
-        Some((child, killed))
+        Some((child, End { killed, failed }))
     }
 
     /// Whether a process has children that it has not waited for.

@@ -154,6 +154,7 @@ impl Process {
     fn leave(&mut self, k: &mut Kernel, c: &mut Context) {
         let is_last = k.family.threads(self.id).is_alone();
         if is_last {
+            k.family.set_failed(self.id, self.program.has_failed());
             self.leaving = Some(Leaving::Process(Exit::new(self.id)));
             return;
         }

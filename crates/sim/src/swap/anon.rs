@@ -234,6 +234,7 @@ impl Kernel {
                 files.pending[node.index()] -= 1;
                 let dirty = self.pages.frames.flags(pfn).any(Flags::DIRTY);
                 self.mem.end_writeback(cpu, pfn, dirty);
+                self.page_written(node);
             } else {
                 self.pages.frames.clear(pfn, Flags::LOCKED);
             }

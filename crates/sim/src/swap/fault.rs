@@ -129,7 +129,7 @@ impl Kernel {
     /// What is read with a page of a process that is not there.
     fn swap_window(&mut self, at: At, slot: Slot) -> Slots {
         let device = self.pages.swap().device;
-        if self.pages.devices.device(device).is_flash() {
+        if self.mem.profile().faults.reads_swap_by_address && self.pages.devices.device(device).is_flash() {
             let m = self.pages.spaces.mapping(at.mapping);
             let pages = m.pages();
             let around = m.swap_window().around(at.page, pages);

@@ -3,6 +3,7 @@
 use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
+use crate::process::family::End;
 use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::{Op, Process, Value};
@@ -35,9 +36,9 @@ impl WaitChild {
 
     pub(crate) fn step(&mut self, k: &mut Kernel) -> Step<Value, Wait> {
         match k.family.reap(self.process, self.child) {
-            Some((child, killed)) => {
+            Some((child, End { killed, failed })) => {
                 k.remove_process(child);
-                Step::Done(Value::Ended { process: Process::new(child), killed })
+                Step::Done(Value::Ended { process: Process::new(child), killed, failed: killed || failed })
             }
             None if self.no_hang => Step::Done(Value::Unit),
             None => {

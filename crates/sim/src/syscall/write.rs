@@ -14,7 +14,7 @@ use crate::file::{Cache, Flags};
 use crate::kernel::Kernel;
 use crate::process::ProcessId;
 use crate::wait::Wait;
-use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
+use kontig_mm::{AllocFailure, Order, Pfn, Step};
 use kontig_program::Value;
 
 /// A write.
@@ -89,7 +89,8 @@ impl Write {
                         return Ok(Step::Working);
                     }
                     let Some(pfn) = k.pages.files().find(self.inode, self.next) else {
-                        self.stage = Stage::Page(Allocation::new(Gfp::HIGHUSER_MOVABLE, Order::ZERO));
+                        let gfp = k.pages.files().page_gfp(self.inode);
+                        self.stage = Stage::Page(Allocation::new(gfp, Order::ZERO));
                         continue;
                     };
                     let flags = k.pages.frames.flags(pfn);

@@ -61,6 +61,11 @@ pub(crate) struct FlusherThread {
 }
 
 impl FlusherThread {
+    /// The disk it writes to.
+    pub(crate) fn disk(&self) -> u8 {
+        self.disk
+    }
+
     pub(crate) fn new(disk: u8) -> FlusherThread {
         FlusherThread { disk, work: None, pass: None, change: None, looked_at: 0, stuck: false }
     }

@@ -20,6 +20,11 @@ pub(crate) struct CheckpointThread {
 }
 
 impl CheckpointThread {
+    /// The disk its file system lies on.
+    pub(crate) fn disk(&self) -> u8 {
+        self.disk
+    }
+
     pub(crate) fn new(disk: u8) -> CheckpointThread {
         CheckpointThread { disk, runs: None }
     }
@@ -97,6 +102,11 @@ pub(crate) struct PushThread {
 }
 
 impl PushThread {
+    /// The disk its file system lies on.
+    pub(crate) fn disk(&self) -> u8 {
+        self.disk
+    }
+
     pub(crate) fn new(disk: u8) -> PushThread {
         PushThread { disk, getting: None }
     }

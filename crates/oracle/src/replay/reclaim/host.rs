@@ -6,8 +6,8 @@ use crate::replay::daemons::{self, Beside, Host};
 use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::{
-    Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, Turn, Wait,
-    WriteOut,
+    Gfp, Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, Turn,
+    Wait, WriteOut,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -295,7 +295,7 @@ impl Owner for Files {
     fn shrinker(&mut self, _: NodeId, number: usize) -> Option<Shrinker> {
         (number == 0).then_some(Shrinker { freeable: self.objects.len() as u64, seeks: SEEKS, batch: SHRINK_BATCH })
     }
-    fn shrink(&mut self, m: &mut Memory, _: NodeId, _: usize, objects: u64) -> Option<Shrunk> {
+    fn shrink(&mut self, m: &mut Memory, _: NodeId, _: usize, objects: u64, _: Gfp) -> Option<Shrunk> {
         let mut freed = 0;
         while freed < objects
             && let Some(pfn) = self.objects.pop_front()
