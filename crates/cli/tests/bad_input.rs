@@ -216,7 +216,16 @@ fn a_malformed_file_is_named_with_its_line() {
     let p = write(dir, "profile.toml", "name = \"x\"\nsummary = 1\n");
     refused(dir, &tiny(&["--profile", &p]), ASKED_WRONGLY, &["kontig: ./profile.toml:2: "]);
     std::fs::write(dir.join("bytes.toml"), [0xff, 0xfe]).unwrap();
-    refused(dir, &["reproduce", "./bytes.toml"], ASKED_WRONGLY, &["./bytes.toml: cannot be read", "UTF-8"]);
+    refused(dir, &["reproduce", "./bytes.toml"], ASKED_WRONGLY, &["./bytes.toml:1: this is no text"]);
+    std::fs::write(dir.join("bytes.toml"), b"id = 'x'\nsummary = '\xff'\n").unwrap();
+    refused(dir, &["reproduce", "./bytes.toml"], ASKED_WRONGLY, &["./bytes.toml:2: this is no text"]);
+    std::fs::write(dir.join("long.toml"), vec![b'#'; (4 << 20) + 1]).unwrap();
+    refused(
+        dir,
+        &["reproduce", "./long.toml"],
+        ASKED_WRONGLY,
+        &["./long.toml: cannot be read: it is longer than 4 MiB"],
+    );
     refused(dir, &["reproduce", "./none.toml"], ASKED_WRONGLY, &["./none.toml: cannot be read", "No such file"]);
 }
 

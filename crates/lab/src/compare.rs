@@ -78,12 +78,16 @@ fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: 
     Row { headline: of.headline, published: of.values.clone(), steps, caveat, ..row }
 }
 
-/// What was counted of one column alone, beside ours, in shares of all; nothing where ours counted nothing.
-fn shares(of: &PublishedShares, variants: &[Variant], rows: &[Row]) -> Option<Remark> {
+/// What was counted of one column alone, beside ours of all its rounds and repetitions, in shares of all; nothing where ours
+/// counted nothing.
+fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Option<Remark> {
     let variant = variants.iter().position(|v| v.name == of.variant)?;
+    let of_variant = || runs.iter().filter(|run| run.variant == of.variant);
+    let readings = || of_variant().flat_map(|run| run.rounds.iter().flat_map(|r| &r.figures).chain(&run.figures));
     let ours = |name: &String| {
-        let row = rows.iter().find(|row| row.name == *name && row.phase == MEASURE)?;
-        Some(row.measured.get(variant)?.as_ref()?.value)
+        let named = readings().filter(|r| r.figure.name == *name && r.figure.phase == MEASURE);
+        let values: Vec<f64> = named.filter_map(|r| r.value).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>())
     };
     let ours = of.figures.iter().map(ours).collect::<Option<Vec<f64>>>()?;
     let (all_published, all_ours) = (of.values.iter().sum::<f64>(), ours.iter().sum::<f64>());
@@ -120,7 +124,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
     let quantities: Vec<&Quantity> = of_target.iter().map(|(_, quantity)| quantity).collect();
     let mut remarks = remarks(variants, &by_variant, &quantities, subject.notes);
-    remarks.extend(target.iter().flat_map(|t| &t.shares).filter_map(|of| shares(of, variants, &rows)));
+    remarks.extend(target.iter().flat_map(|t| &t.shares).filter_map(|of| shares(of, variants, runs)));
     remarks.extend(said.into_iter().map(|text| Remark { variant: None, text }));
     let ageing = target.map(|t| ageing(t, subject.case, &names, &by_variant, runs)).unwrap_or_default();
     ExperimentResult {

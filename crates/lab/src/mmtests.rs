@@ -92,8 +92,8 @@ impl Snapshot {
 fn vmstat(m: &Machine) -> String {
     let others = crate::pressure::other_events(m);
     let of_memory = kontig_procfs::VmStat::of(m.memory());
-    let value = |name: &str| others.iter().find(|(known, _)| *known == name).map(|(_, n)| *n);
-    let vmstat = kontig_procfs::VmStat(of_memory.0.with(|name| value(name).or(of_memory.0.get(name)).unwrap_or(0)));
+    let counted = |name: &str| others.iter().find(|(known, _)| *known == name).map(|(_, n)| *n);
+    let vmstat = of_memory.with(|name| counted(name).or_else(|| m.counter(name)));
     let stalls: u64 = vmstat.0.iter().filter(|(name, _)| name.starts_with("allocstall")).map(|(_, n)| n).sum();
     format!("{vmstat}allocstall {stalls}\n")
 }

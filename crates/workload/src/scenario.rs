@@ -293,11 +293,13 @@ impl Scenario {
         match measured.as_slice() {
             [] => Err(of_phase(self.phases.len().saturating_sub(1), "no phase is measured: measured = true".into())),
             [one] if one.name != MEASURE => {
-                let reason = format!("phase '{}': the only phase that is measured is called '{MEASURE}'", one.name);
+                let reason = format!("the only phase that is measured is called '{MEASURE}': call '{}' so", one.name);
                 Err(of_phase(first(&|phase| phase.measured), reason))
             }
             [_, _, ..] if self.phases.iter().any(|phase| phase.name == MEASURE) => {
-                let reason = format!("phase '{MEASURE}': of several that are measured, each has a name of its own");
+                let reason = format!(
+                    "where several phases are measured none is called '{MEASURE}': give it a name of its own, too"
+                );
                 Err(of_phase(first(&|phase| phase.name == MEASURE), reason))
             }
             _ if self.phases.last().is_some_and(|last| !last.measured) => {
