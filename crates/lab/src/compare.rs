@@ -114,7 +114,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
         subject.published().map(|row| (row, Quantity::of_row(row, runs))).collect();
     let mut rows: Vec<Row> = of_target.iter().map(|(of, q)| held(of, subject, q, &by_variant)).collect();
     let null_tests: Vec<Option<[f64; 2]>> = of_target.iter().map(|(of, _)| of.null_test).collect();
-    let said = [missed(&rows, subject.lacks), beyond_run_to_run(&rows, &null_tests)].concat();
+    let said = [missed(&rows, subject.lacks, subject.case), beyond_run_to_run(&rows, &null_tests)].concat();
     for reading in runs.iter().flat_map(|run| run.rounds.iter().flat_map(|r| &r.figures).chain(&run.figures)) {
         let figure = &reading.figure;
         if !rows.iter().any(|r| r.name == figure.name && r.phase == figure.phase) {

@@ -3,24 +3,42 @@
 //! An experiment's file says what the model lacks, row by row; that is printed of the rows that are missed, and of no others. A target's row may have what a
 //! null test published of it: the same kernel measured twice. A difference that is not larger than that says nothing.
 
+use crate::names::did_you_mean;
+use crate::target::{TargetRow, is_of_case};
 use kontig_results::Row;
+use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 
 /// What the model lacks, and the rows that are missed for want of it.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Lack {
+    /// The case whose rows they are; all cases' if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
     /// The rows, by name.
     pub rows: Vec<String>,
     /// The mechanism that is missing, in a sentence.
     pub why: String,
 }
 
-/// A sentence for each reason why rows are missed, and one that names those without.
-pub(crate) fn missed(rows: &[Row], lacks: &[Lack]) -> Vec<String> {
+impl Lack {
+    /// Whether all its rows are published ones.
+    pub(crate) fn check(&self, rows: &[&TargetRow]) -> Result<(), Wrong> {
+        let of_case = |row: &&&TargetRow| self.case.is_none() || row.case.is_none() || row.case == self.case;
+        let known: Vec<&str> = rows.iter().filter(of_case).map(|row| row.name.as_str()).collect();
+        match self.rows.iter().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(Wrong::at(&["rows"], did_you_mean("row", name, &known))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A sentence for each reason why rows of a case are missed, and one that names those without.
+pub(crate) fn missed(rows: &[Row], lacks: &[Lack], case: &str) -> Vec<String> {
     let mut left: Vec<&str> = rows.iter().filter(|row| row.is_missed()).map(|row| row.name.as_str()).collect();
     let mut said = Vec::new();
-    for lack in lacks {
+    for lack in lacks.iter().filter(|lack| is_of_case(&lack.case, case)) {
         let (of_lack, others): (Vec<&str>, Vec<&str>) =
             left.iter().partition(|name| lack.rows.iter().any(|row| row == *name));
         if !of_lack.is_empty() {
@@ -86,10 +104,16 @@ mod tests {
             row("scanned", [10.0, 5.0], [10.0, 6.0]),
             row("faults", [10.0, 5.0], [10.0, 10.0]),
         ];
-        let lack =
-            |rows: &[&str], why: &str| Lack { rows: rows.iter().map(|row| (*row).into()).collect(), why: why.into() };
+        let lack = |rows: &[&str], why: &str| Lack {
+            case: None,
+            rows: rows.iter().map(|row| (*row).into()).collect(),
+            why: why.into(),
+        };
         let lacks = [lack(&["scanned", "stalls"], "nothing is throttled"), lack(&["scanned"], "no")];
-        assert_eq!(missed(&rows, &lacks), ["missed, stalls: nothing is throttled", "missed, cause not known: faults"]);
+        assert_eq!(
+            missed(&rows, &lacks, ""),
+            ["missed, stalls: nothing is throttled", "missed, cause not known: faults"]
+        );
         assert_eq!(missed(&rows, &[]), [""; 0]);
     }
 

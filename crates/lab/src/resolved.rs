@@ -120,7 +120,7 @@ impl Resolved {
         key(&self.experiment.id, &self.case)
     }
 
-    /// Whether the target's series are of as many rounds, and the experiment's own caveats are of its rows.
+    /// Whether the target's series are of as many rounds, and the experiment's own caveats, and what it lacks, are of its rows.
     fn check_target(&self) -> Result<(), Wrong> {
         let (e, target) = (&self.experiment, self.target.as_ref());
         if let Some(t) = target
@@ -146,6 +146,15 @@ impl Resolved {
             // Of several cases each has its own target, and this caveat may be of another's rows.
             if self.case.is_empty() || caveat.case.as_ref() == Some(&self.case) {
                 caveat.check(&rows).map_err(|wrong| wrong.below(&["caveat", &number]))?;
+            }
+        }
+        for (i, lack) in e.lack.iter().enumerate() {
+            let number = i.to_string();
+            if target.is_none() {
+                return Err(Wrong::at(&["lack", &number], "a [[lack]] is of published rows: name their target"));
+            }
+            if is_of_case(&lack.case, &self.case) {
+                lack.check(&rows).map_err(|wrong| wrong.below(&["lack", &number]))?;
             }
         }
         Ok(())
