@@ -114,7 +114,7 @@ mod tests {
             missed(&rows, &lacks, ""),
             ["missed, stalls: nothing is throttled", "missed, cause not known: faults"]
         );
-        assert_eq!(missed(&rows, &[]), [""; 0]);
+        assert_eq!(missed(&rows, &[], ""), [""; 0]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //!
 //! So Redis saves. The parent writes to pages at random, as often as it is told before a save, and then until the child has
 //! ended, after which it asks between requests. The two are timed apart: what is measured is what saving costs those who
-//! write. A child that is killed has saved nothing; its time counts nowhere.
+//! write. A child that is killed has saved nothing; its time counts nowhere. Each save is a new file, and takes the place of the
+//! one before when it is whole.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -15,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 /// Requests handed over at a time.
 const AT_ONCE: u32 = 32;
-/// The file it saves itself to: of none that a workload's steps have.
-const FILE: FileName = FileName::new(0, 1 << 48);
+/// The files it saves itself to by turns: of none that a workload's steps have.
+const FILES: [FileName; 2] = [FileName::new(0, 1 << 48), FileName::new(0, (1 << 48) + 1)];
 /// Pieces in which the child goes through the memory.
 const PIECES: u32 = 64;
 /// Time on a CPU the child takes to write a page out as text: 1 GB/s.
@@ -160,7 +161,13 @@ impl Store {
 
     /// The child: it reads all that it shares with its parent, and writes it to the file.
     fn saver(&self, memory: Region) -> Saver {
-        Saver { memory, pages: self.pages, next: 0, file: Script::new(vec![Act::Write(FILE, self.pages)]) }
+        // What a child that was killed has written is written over.
+        let new = self.saved as usize % FILES.len();
+        let mut acts = vec![Act::Write(FILES[new], self.pages)];
+        if self.saved > 0 {
+            acts.push(Act::Unlink(FILES[1 - new]));
+        }
+        Saver { memory, pages: self.pages, next: 0, file: Script::new(acts) }
     }
 }
 
@@ -295,5 +302,20 @@ mod tests {
         assert_eq!(sum(|op| if let Op::Load(region) = op { region.pages } else { 0 }), 256);
         assert_eq!(sum(|op| if let Op::Write { pages, .. } = op { *pages } else { 0 }), 256);
         assert!(!ops.iter().any(|op| matches!(op, Op::Touch(_))), "it changes nothing");
+    }
+
+    #[test]
+    fn a_whole_save_takes_the_place_of_the_one_before() {
+        let mut program = store().program(&Start::default()).expect("it can be read");
+        let memory = Region { mapping: 1, first: 0, pages: 256 };
+        let mut files = |saved| {
+            program.saved = saved;
+            let ops = lived(&mut program.saver(memory));
+            let opened = ops.iter().find_map(|op| if let Op::Open { name, .. } = op { Some(*name) } else { None });
+            let gone = ops.iter().find_map(|op| if let Op::Unlink(name) = op { Some(*name) } else { None });
+            (opened, gone)
+        };
+        let [a, b] = FILES.map(Some);
+        assert_eq!([files(0), files(1), files(2)], [(a, None), (b, a), (a, b)]);
     }
 }

@@ -68,7 +68,7 @@ impl Benchmark for ThpBursts {
             region: None,
             begun: None,
             bursts_took: Latencies::new("burst", "none was ended"),
-            faults: Latencies::new("huge page faulted in", "none was"),
+            faults: Latencies::new("2 MiB faulted in", "none was"),
         })
     }
 
