@@ -53,9 +53,8 @@ pub struct Functions {
 const NONE: u32 = u32::MAX;
 /// The name a library gives its table.
 const TABLE: &CStr = c"kontig_rival_1";
-/// So much at least is asked for at once, and what is not touched costs nothing: the program's allocator puts arrays
-/// of this size on huge pages, and a rival's few megabytes ought to be on them, too.
-const AT_LEAST: usize = 32 << 20;
+/// So much at least is asked for at once: the program's allocator puts arrays of this size on huge pages, and a rival's
+/// ought to be on them, too.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// A subject behind a table of functions.
@@ -72,7 +71,7 @@ impl Called {
     unsafe fn new(functions: Functions, frames: u32) -> Called {
         // SAFETY: a pure function of the number of frames.
         let bytes = unsafe { (functions.bytes)(frames) };
-        let layout = Layout::from_size_align(bytes.max(AT_LEAST), HUGE_PAGE).expect("a size that memory can have");
+        let layout = Layout::from_size_align(bytes.max(HUGE_PAGE), HUGE_PAGE).expect("a size that memory can have");
         // SAFETY: the size is not zero. `make` gets the memory it asked for, and owns it until `end`.
         let (memory, rival) = unsafe {
             let memory = NonNull::new(alloc_zeroed(layout)).expect("enough memory");

@@ -226,7 +226,26 @@ fn a_malformed_file_is_named_with_its_line() {
         ASKED_WRONGLY,
         &["./long.toml: cannot be read: it is longer than 4 MiB"],
     );
+    refused(dir, &tiny(&["--profile", "./bytes.toml"]), ASKED_WRONGLY, &["./bytes.toml:2: this is no text"]);
+    refused(dir, &tiny(&["--profile", "./long.toml"]), ASKED_WRONGLY, &["./long.toml: cannot be read: it is longer"]);
     refused(dir, &["reproduce", "./none.toml"], ASKED_WRONGLY, &["./none.toml: cannot be read", "No such file"]);
+}
+
+#[test]
+fn what_is_wrong_in_a_machine_that_takes_anothers_costs_has_its_line() {
+    let d = tmp();
+    let dir = d.path();
+    let machine = include_str!("../../../machines/box-2g.toml").replace("name = \"box-2g\"", "name = \"mine\"");
+    let named = machine.find("like = ").expect("its costs are another's");
+    assert!(machine[..named].contains("[costs]"));
+    for (right, wrong, place, says) in [
+        ("read_mb_s = 2000\n", "", "[[disk]]", "missing field `read_mb_s`"),
+        ("cpus = 8", "cpus = \"eight\"", "cpus = 8", "\"eight\""),
+    ] {
+        let line = machine[..machine.find(place).expect("it is there")].lines().count() + 1;
+        let m = write(dir, "m.toml", &machine.replacen(right, wrong, 1));
+        refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &[&format!("./m.toml:{line}: "), says]);
+    }
 }
 
 #[test]

@@ -9,7 +9,6 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::OnceLock;
 
 /// From this size on an allocation is mapped on its own.
-const LARGE: usize = HUGE_PAGE;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// See the crate.
@@ -37,7 +36,7 @@ fn mapped_len(layout: Layout) -> usize {
 }
 
 fn is_large(layout: Layout) -> bool {
-    layout.size() >= LARGE && layout.align() <= HUGE_PAGE
+    layout.size() >= HUGE_PAGE && layout.align() <= HUGE_PAGE
 }
 
 /// Maps zeroed memory that starts on a huge-page boundary; null if there is none.
@@ -167,7 +166,7 @@ mod tests {
     fn what_grows_and_shrinks_keeps_its_contents_and_stays_on_huge_pages() {
         let pages = HugePages::new("test", "none");
         let sizes =
-            [100, 5 << 20, LARGE - 1, LARGE, LARGE + 1, LARGE + 5 * HUGE_PAGE, 3 * LARGE, 2 * LARGE, LARGE, 4096];
+            [100, 5 << 20, HUGE_PAGE - 1, HUGE_PAGE, HUGE_PAGE + 1, 6 * HUGE_PAGE, 3 * HUGE_PAGE, HUGE_PAGE, 4096];
         let layout = |size| Layout::from_size_align(size, 8).expect("a valid layout");
         // SAFETY: each size is what the block has at that time, and only bytes within it are reached.
         unsafe {

@@ -12,8 +12,11 @@ use crate::source::Source;
 use crate::sysctls;
 use crate::target::Target;
 use kontig_profiles::is_path;
-use kontig_sim::MachineFile;
+use kontig_sim::{Costs, MachineFile};
 use kontig_workload::Wrong;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
 
 macro_rules! data {
     ($($name:literal),* $(,)?) => {
@@ -132,8 +135,23 @@ fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
     let costs = machine(&of).map_err(|e| source.wrong_name(way, e))?.0.costs;
     let mut costs = toml::Table::try_from(costs).map_err(|e| source.wrong(Wrong::at(way, e.to_string())))?;
     costs.extend(own);
-    table.insert("costs".into(), costs.into());
-    table.try_into().map_err(|e| source.unreadable_as_asked(&e))
+    table.insert("costs".into(), costs.clone().into());
+    table.try_into().map_err(|e| source.unreadable_as_asked(&in_its_place(source, &costs, e)))
+}
+
+/// The same error with its place, which a table that was put together has not: the text is read once more, with these costs in
+/// place of its own.
+fn in_its_place(source: &Source, costs: &toml::Table, e: toml::de::Error) -> toml::de::Error {
+    let of_costs = toml::to_string(costs).unwrap_or_default();
+    let (Ok(document), Ok(of_costs)) = (DeTable::parse(&source.text), DeTable::parse(&of_costs)) else { return e };
+    if costs.clone().try_into::<Costs>().is_err() {
+        return e;
+    }
+    let (span, mut table) = (document.span(), document.into_inner());
+    let costs = DeValue::Table(of_costs.into_inner());
+    table.insert(Spanned::new(0..0, "costs".into()), Spanned::new(0..0, costs));
+    let again = MachineFile::deserialize(Deserializer::from(Spanned::new(span, table)));
+    again.err().filter(|found| found.message() == e.message()).unwrap_or(e)
 }
 
 /// A machine by name or file, with the text it came from.

@@ -25,7 +25,7 @@ pub struct Lack {
 impl Lack {
     /// Whether all its rows are published ones.
     pub(crate) fn check(&self, rows: &[&TargetRow]) -> Result<(), Wrong> {
-        let of_case = |row: &&&TargetRow| self.case.is_none() || row.case.is_none() || row.case == self.case;
+        let of_case = |row: &&&TargetRow| self.case.as_deref().is_none_or(|case| is_of_case(&row.case, case));
         let known: Vec<&str> = rows.iter().filter(of_case).map(|row| row.name.as_str()).collect();
         match self.rows.iter().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(Wrong::at(&["rows"], did_you_mean("row", name, &known))),

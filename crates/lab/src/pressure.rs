@@ -78,7 +78,7 @@ const FINISHED: [(&str, CompactResult); 4] = [
 /// Zones it was woken for in which no run began.
 const PUT_OFF: &str = "kcompactd: no run, compaction put off";
 const GOAL_MET_BEFORE: &str = "kcompactd: no run, goal met already";
-const UNSUITABLE: &str = "kcompactd: no run, too little free";
+const UNSUITABLE: &str = "kcompactd: no run, zone not suitable";
 
 /// After how many tests it went on for whole pageblocks, and of these, though they could not become enough.
 const WENT_ON: &str = "kcompactd: to go on for whole pageblocks";
@@ -92,9 +92,9 @@ fn of_kcompactd(m: &Machine) -> [(&'static str, u64); 6] {
         (PUT_OFF, of(|k| k.passed_by.put_off)),
         (GOAL_MET_BEFORE, of(|k| k.passed_by.goal_met)),
         (UNSUITABLE, of(|k| k.passed_by.unsuitable)),
-        (WENT_ON, of(|k| k.in_vain.went_on)),
-        (NOTHING_SCATTERED, of(|k| k.in_vain.nothing_scattered)),
-        (TOO_LITTLE_FREE, of(|k| k.in_vain.too_little_free)),
+        (WENT_ON, of(|k| k.went_on.all)),
+        (NOTHING_SCATTERED, of(|k| k.went_on.nothing_scattered)),
+        (TOO_LITTLE_FREE, of(|k| k.went_on.too_little_free)),
     ]
 }
 

@@ -153,6 +153,16 @@ impl Resolved {
             if target.is_none() {
                 return Err(Wrong::at(&["lack", &number], "a [[lack]] is of published rows: name their target"));
             }
+            if let Some(case) = lack.case.as_ref().filter(|case| **case != self.case)
+                && !rows.iter().any(|row| row.case.as_ref() == Some(case))
+            {
+                let known: Vec<&str> = rows.iter().filter_map(|row| row.case.as_deref()).collect();
+                let reason = match known.is_empty() {
+                    true => format!("case '{case}': the target's rows are of no case: leave it out"),
+                    false => names::did_you_mean("case", case, &known),
+                };
+                return Err(Wrong::at(&["lack", &number, "case"], reason));
+            }
             if is_of_case(&lack.case, &self.case) {
                 lack.check(&rows).map_err(|wrong| wrong.below(&["lack", &number]))?;
             }

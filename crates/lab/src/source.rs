@@ -6,13 +6,8 @@
 use crate::error::{AskedWrongly, LabError};
 use kontig_workload::Wrong;
 use serde::de::DeserializeOwned;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
-
-/// Bytes of the longest file that is read: an experiment with its tables has a hundredth of them.
-const MOST_BYTES: u64 = 4 << 20;
 
 /// A text with where it came from.
 #[derive(Debug)]
@@ -25,19 +20,7 @@ pub struct Source {
 
 impl Source {
     pub(crate) fn read(path: &str) -> Result<Source, LabError> {
-        let unreadable = |reason| AskedWrongly::Unreadable { path: path.into(), reason };
-        let mut bytes = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
-        read.map_err(|e| unreadable(e.to_string()))?;
-        if bytes.len() as u64 > MOST_BYTES {
-            let reason = format!("it is longer than {} MiB, as nothing is that can be asked for", MOST_BYTES >> 20);
-            return Err(unreadable(reason).into());
-        }
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let before = &e.as_bytes()[..e.utf8_error().valid_up_to()];
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            AskedWrongly::Malformed { path: path.into(), line, reason: "this is no text (UTF-8)".into() }
-        })?;
+        let text = kontig_profiles::read_text(path)?;
         Ok(Source { path: path.into(), text, built_in: false })
     }
 

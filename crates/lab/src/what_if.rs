@@ -76,6 +76,7 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
         let targets = e.case.iter_mut().filter_map(|case| case.target.take()).count();
         let than = if e.target.take().is_some() || targets > 0 { "published" } else { "its own" };
         e.caveat.clear();
+        e.lack.clear();
         e.summary = format!("What if: {} under other settings than {than}", e.id);
         e.assumptions.clear();
         e.page = e.page.map(PageText::without_readings);
@@ -272,6 +273,7 @@ fn described(v: &Variant, p: &Profile) -> Result<String, LabError> {
 mod tests {
     use super::*;
     use crate::catalog;
+    use crate::resolved::Resolved;
 
     fn asked(name: &str, profile: &str, switches: &[&str], settings: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let e = catalog::experiment(name).unwrap().0;
@@ -356,6 +358,16 @@ mod tests {
         let (e, _) = what_if(e, &Changes { settings, ..Changes::default() }).unwrap();
         assert_eq!(e.variant[0].sysctl_texts(), [("vm.compaction_proactiveness".into(), "60".into())]);
         assert_eq!(e.variant[0].name, "5.6+proactive-compaction+proactiveness=60");
+    }
+
+    #[test]
+    fn every_experiment_can_be_asked_about_under_another_setting() {
+        for e in crate::catalog::experiments().expect("they can be read") {
+            let id = e.id.clone();
+            let changes = Changes { profiles: vec!["6.1".into()], ..Changes::default() };
+            let (e, _) = what_if(e, &changes).unwrap_or_else(|e| panic!("{id}: {e}"));
+            Resolved::all(&e, None).unwrap_or_else(|e| panic!("{id}: {e}"));
+        }
     }
 
     #[test]

@@ -135,6 +135,10 @@ impl Kcompactd {
                         return Step::Working;
                     };
                     let (zone, scanned) = (r.zone(), r.scanned());
+                    if !r.has_begun() {
+                        // Its own look is for the highest zone asked for, the one before it for this zone.
+                        m.nodes[self.node].kcompactd.passed_by.add(result);
+                    }
                     *run = None;
                     settle(m, zone, order, highest, self.cpu, result);
                     count_daemon(m, scanned);
@@ -234,12 +238,7 @@ fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: C
     let flags = m.kcompactd_flags(true);
     let suitable = m.compaction_suitable(zone, Some(order), flags, own, true);
     if suitable != CompactResult::Continue {
-        let passed_by = &mut m.nodes[node].kcompactd.passed_by;
-        let counter = match suitable {
-            CompactResult::Success => &mut passed_by.goal_met,
-            _ => &mut passed_by.unsuitable,
-        };
-        *counter += 1;
+        m.nodes[node].kcompactd.passed_by.add(suitable);
         return None;
     }
     let cc = CompactControl {

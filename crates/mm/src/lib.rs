@@ -139,7 +139,7 @@ pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};
 pub use state::{
-    Backing, InVain, KcompactdState, LruList, Memory, Node, NodeStat, PageFlags, PassedBy, PerCpuPages, SwapSpace, Zone,
+    Backing, KcompactdState, LruList, Memory, Node, NodeStat, PageFlags, PassedBy, PerCpuPages, SwapSpace, WentOn, Zone,
 };
 pub use step::{Daemon, DaemonStep, Step, Wait};
 pub use types::{CpuId, LruvecId, MigrateType, NodeId, NodeSet, Order, Pfn, ZoneId, ZoneType};

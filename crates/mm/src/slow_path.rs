@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn since_5_4_a_costly_request_that_gives_up_easily_does_where_too_little_is_free_to_compact() {
+    fn since_5_5_a_costly_request_that_gives_up_easily_does_where_too_little_is_free_to_compact() {
         let huge = Gfp::HIGHUSER_MOVABLE | Gfp::NORETRY;
         assert_eq!(tries("4.20-rc3", huge, 9), ["compact", "reclaim", "compact"]);
         assert_eq!(tries("5.6", huge, 9), ["compact"]);

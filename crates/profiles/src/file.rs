@@ -8,6 +8,8 @@ use crate::nearest;
 use kontig_mm::Profile;
 use kontig_mm::rules::MECHANISMS;
 use kontig_mm::rules::rule::{Kind, Mechanism, Rule};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -28,8 +30,7 @@ pub(crate) struct Source {
 
 impl Source {
     fn read(path: &str) -> Result<Source, ProfileError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| ProfileError::Unreadable { path: path.into(), reason: e.to_string() })?;
+        let text = read_text(path)?;
         // A copy of a built-in file is that one, whatever it is called.
         let built_in = crate::FILES.iter().any(|(_, built_in)| *built_in == text);
         Ok(Source { path: path.into(), text, built_in })
@@ -39,6 +40,28 @@ impl Source {
         let line = self.text[..at.min(self.text.len())].matches('\n').count() + 1;
         ProfileError::Malformed { path: self.path.clone(), line, reason: reason.into() }
     }
+}
+
+/// Bytes of the longest file that is read: the longest that comes along has 16 KiB.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// The text of a file that somebody has written, as far as it is one and no longer than such files are.
+///
+/// # Errors
+/// If it cannot be read, is longer than 4 MiB, or is not UTF-8 in some line.
+pub fn read_text(path: &str) -> Result<String, ProfileError> {
+    let unreadable = |reason| ProfileError::Unreadable { path: path.into(), reason };
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(|e| unreadable(e.to_string()))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(unreadable(format!("it is longer than {} MiB, as no such file is", MOST_BYTES >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        let before = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        ProfileError::Malformed { path: path.into(), line, reason: "this is no text (UTF-8)".into() }
+    })
 }
 
 /// Reads a profile from a user's file.

@@ -11,7 +11,7 @@ mod nearest;
 mod switch;
 
 pub use error::ProfileError;
-pub use file::{check, read};
+pub use file::{check, read, read_text};
 pub use kernel::{is_of_kernel, of_kernel};
 pub use nearest::nearest;
 pub use switch::{Fit, Switch, switches, to_throw_before};

@@ -1,8 +1,8 @@
 //! An allocation of the kernel's own, which may take the slow path: a value with a step.
 //!
 //! Where memory has run out it tries again once somebody has been killed. It fails if the asker itself is to go. Who may not
-//! enter a file system kills nobody, as others could free memory that it may not (`out_of_memory`): it tries again after a
-//! tick. A kernel does so for ever; here it has somebody killed after a second of it.
+//! enter a file system kills nobody, as others could free memory that it may not (`out_of_memory`). A kernel tries again at
+//! once, for ever; here it does after a tick, and has somebody killed after a second of it.
 //!
 //! A request of 7.2 that is not movable tries for ever, in defrag_mode, where no pageblock can be emptied: reclaim calls it progress
 //! that compaction could begin. So does any that finds nothing in 6.15 as it was posted. The kernel hangs there; the machine stops and
@@ -33,6 +33,11 @@ pub(crate) struct Allocation {
 /// Ticks after which a request that may not enter a file system has somebody killed all the same.
 const MOST_SPARED: u32 = 250;
 
+/// Whether nobody is killed for a request yet that has waited so many ticks. Who was killed itself is to end.
+fn spares_all(k: &Kernel, c: &Context, gfp: Gfp, waited: u32) -> bool {
+    !gfp.has(Gfp::FS) && waited < MOST_SPARED && !c.process.is_some_and(|asker| k.family.is_killed(asker))
+}
+
 impl Allocation {
     pub(crate) fn new(gfp: Gfp, order: Order) -> Allocation {
         Allocation { gfp, order, at: None, slow: None, spared: 0 }
@@ -62,14 +67,14 @@ impl Allocation {
             };
         };
         match slow.step(k, c) {
-            Step::Done(Err(AllocFailure::OutOfMemory)) if !self.gfp.has(Gfp::FS) && self.spared < MOST_SPARED => {
+            Step::Done(Err(AllocFailure::OutOfMemory)) if spares_all(k, c, self.gfp, self.spared) => {
                 self.spared += 1;
                 self.slow = None;
                 Step::Wait(Wait::Time(JIFFY_NS))
             }
             Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
                 Blame::Another => {
-                    self.slow = None;
+                    (self.slow, self.spared) = (None, 0);
                     Step::Wait(Wait::Time(JIFFY_NS))
                 }
                 Blame::Asker => Step::Done(Err(AllocFailure::Failed)),

@@ -84,7 +84,7 @@ mod timer;
 mod translate;
 mod wait;
 
-pub use cost::CostModel;
+pub use cost::{CostModel, Costs};
 pub use device::{DiskEntry, Kind as DiskKind};
 pub use error::SimError;
 pub use file::{Counts as FileCounts, FileSystem, SlabInfo};

@@ -78,8 +78,8 @@ impl Machine {
             machine.schedule.wake_at(kcompactd.0, 0);
             let rests = [kswapd, kcompactd].map(|task| (task, machine.kernel.queues.add()));
             rests.iter().for_each(|(_, rest)| machine.kernel.queues.open(*rest));
-            let throttled = machine.kernel.queues.add();
-            machine.kernel.daemons.add_node(rests[0], rests[1], throttled);
+            let awaits_writes = machine.kernel.queues.add();
+            machine.kernel.daemons.add_node(rests[0], rests[1], awaits_writes);
         }
         if machine.kernel.mem.lru().is_ordered() {
             machine.kernel.khugepaged.queue = Some(machine.kernel.queues.add());

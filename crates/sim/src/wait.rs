@@ -7,6 +7,7 @@
 use crate::kernel::Kernel;
 use crate::queue::QueueId;
 use crate::task::TaskId;
+use kontig_mm::types::CLUSTER_MAX;
 use kontig_mm::{Daemon, NodeId};
 
 /// What a task waits for.
@@ -28,7 +29,7 @@ pub(crate) enum Wait {
 }
 
 impl Kernel {
-    /// What the engine waits for, on this machine.
+    /// What the engine waits for, on this machine. Pages that are written are counted from when the first waits for that.
     pub(crate) fn wait_for(&mut self, wait: kontig_mm::Wait) -> Wait {
         match wait {
             kontig_mm::Wait::Wakeup => Wait::Wakeup,
@@ -50,7 +51,7 @@ impl Kernel {
 
 /// Who waits until pages of a node are written, because reclaim meets them again before they are.
 #[derive(Clone, Copy)]
-struct Throttled {
+struct AwaitsWrites {
     queue: QueueId,
     /// Pages written since the first of them began to wait.
     written: u64,
@@ -58,28 +59,26 @@ struct Throttled {
 
 impl Kernel {
     fn wait_for_written(&mut self, node: NodeId, at_most_ns: u64) -> Wait {
-        let throttled = &mut self.daemons.nodes[node.index()].throttled;
-        if self.queues.is_empty(throttled.queue) {
-            throttled.written = 0;
+        let waiters = &mut self.daemons.nodes[node.index()].awaits_writes;
+        if self.queues.is_empty(waiters.queue) {
+            waiters.written = 0;
         }
-        Wait::QueueAtMost(throttled.queue, at_most_ns)
+        Wait::QueueAtMost(waiters.queue, at_most_ns)
     }
 
-    /// A page has been written, which may be enough for those who wait for that (`acct_reclaim_writeback`).
+    /// A page has been written, which may be enough for those who wait for that (`acct_reclaim_writeback`). Counted one by one:
+    /// a kernel's count lags behind by what its CPUs have not folded in.
     pub(crate) fn page_written(&mut self, node: NodeId) {
-        let throttled = &mut self.daemons.nodes[node.index()].throttled;
-        if self.queues.is_empty(throttled.queue) {
+        let waiters = &mut self.daemons.nodes[node.index()].awaits_writes;
+        if self.queues.is_empty(waiters.queue) {
             return;
         }
-        throttled.written += 1;
-        if throttled.written > CLUSTER * self.queues.waiting(throttled.queue) {
-            self.queues.wake_all(throttled.queue);
+        waiters.written += 1;
+        if waiters.written > u64::from(CLUSTER_MAX) * self.queues.waiting(waiters.queue) {
+            self.queues.wake_all(waiters.queue);
         }
     }
 }
-
-/// Pages that reclaim goes through at a time (`SWAP_CLUSTER_MAX`).
-const CLUSTER: u64 = 32;
 
 /// A daemon's task, and the gate that is open while it rests.
 #[derive(Clone, Copy)]
@@ -93,7 +92,7 @@ struct Thread {
 struct Node {
     kswapd: Thread,
     kcompactd: Thread,
-    throttled: Throttled,
+    awaits_writes: AwaitsWrites,
 }
 
 /// Every daemon with its task and its gate, node by node.
@@ -104,10 +103,10 @@ pub(crate) struct Daemons {
 
 impl Daemons {
     /// Adds the daemons of the next node, each with its task and its gate, and the queue of who waits there for writes.
-    pub(crate) fn add_node(&mut self, kswapd: (TaskId, QueueId), kcompactd: (TaskId, QueueId), throttled: QueueId) {
+    pub(crate) fn add_node(&mut self, kswapd: (TaskId, QueueId), kcompactd: (TaskId, QueueId), awaits_writes: QueueId) {
         let thread = |(task, rest)| Thread { task, rest };
-        let throttled = Throttled { queue: throttled, written: 0 };
-        self.nodes.push(Node { kswapd: thread(kswapd), kcompactd: thread(kcompactd), throttled });
+        let awaits_writes = AwaitsWrites { queue: awaits_writes, written: 0 };
+        self.nodes.push(Node { kswapd: thread(kswapd), kcompactd: thread(kcompactd), awaits_writes });
     }
 
     fn thread(&self, daemon: Daemon) -> Thread {

@@ -48,6 +48,29 @@ fn a_process_that_asks_for_too_much_is_killed_in_its_fault_and_gives_all_back() 
 }
 
 #[test]
+fn who_is_killed_while_it_may_not_enter_a_file_system_ends_at_once() {
+    let mut p = Prompt::new(machine(2, BLOCKS, linux("6.1")), 1);
+    let mut asked = 0;
+    let victim = fork(
+        &mut p,
+        script(move |_| {
+            asked += 1;
+            Some(match asked {
+                1 => Op::Mmap { pages: 5000 },
+                2 => Op::Touch(all(5000)),
+                _ => alloc_pages(Gfp::KERNEL.without(Gfp::FS), Order::ZERO),
+            })
+        }),
+    );
+    pass(&mut p.m, 100 * MS);
+    assert!(p.m.oom_kills().is_empty(), "it kills nobody at once");
+    let before = p.m.now();
+    fork(&mut p, hog(500));
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: victim, killed: true, failed: true });
+    assert!(p.m.now() - before < 50 * MS, "{} ms", (p.m.now() - before) / MS);
+}
+
+#[test]
 fn of_two_with_as_much_the_younger_goes_and_nobody_else_before_it_has_gone() {
     let mut p = Prompt::new(machine(2, BLOCKS, linux("6.1")), 1);
     let [older, younger] = [0, 1].map(|_| fork(&mut p, hog(3000)));

@@ -6,7 +6,7 @@
 //! Source: fio's `create_on_open`, `file_service_type` (`roundrobin` by default, `random:16`) and `norandommap=0`; fio's advice to the
 //! kernel (`fadvise_hint`) is left out.
 
-use crate::benchmark::{Benchmark, Measured, Start};
+use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::size::pages;
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,12 @@ impl Benchmark for Fio {
             return Ok(());
         }
         Err(format!("files = {}: {copies} copies would share them: give each a task of its own", self.files))
+    }
+
+    fn written(&self) -> Vec<Written> {
+        let each = pages("file_size", &self.file_size).map_or(0, u64::from);
+        let written = Written { key: "files", disk: self.disk, pages: each * u64::from(self.files) };
+        if self.rw == Rw::Write { vec![written] } else { Vec::new() }
     }
 
     fn last_disk(&self) -> Option<u8> {

@@ -6,7 +6,7 @@
 //! write. A child that is killed has saved nothing; its time counts nowhere. Each save is a new file, and takes the place of the
 //! one before when it is whole.
 
-use crate::benchmark::{Benchmark, Measured, Start};
+use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_PAUSE_US, within};
 use crate::process_script::{Act, Script};
@@ -82,6 +82,13 @@ impl Benchmark for ForkingStore {
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
         all_fit("size", &self.size, pages, copies)
+    }
+
+    /// A save, and the one before, whose place it takes.
+    fn written(&self) -> Vec<Written> {
+        let saves = u64::from(self.saves.min(2));
+        let pages = pages("size", &self.size).map_or(0, u64::from) * saves;
+        vec![Written { key: "size", disk: 0, pages }]
     }
 
     fn last_disk(&self) -> Option<u8> {

@@ -6,7 +6,7 @@ use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
 use crate::process_script::{Act, Script};
-use crate::size::pages;
+use crate::size::{all_fit, pages};
 use kontig_program::{Batch, Figure, Op, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +65,11 @@ impl Benchmark for Guests {
         let figure = Figure::new("guests killed for want of memory", "guests").lower().read(f64::from(killed));
         let latencies = Latencies::of_all(copies.iter().map(|host| &host.lives));
         Measured { figures: vec![figure], latencies: latencies.into_iter().collect(), ..Measured::default() }
+    }
+
+    /// Several may have more than there is, which a host can want to see; one alone may not.
+    fn fits(&self, pages: u64, _: u64) -> Result<(), String> {
+        self.sizes.iter().try_for_each(|size| all_fit("sizes", size, pages, 1))
     }
 
     fn is_random(&self) -> bool {

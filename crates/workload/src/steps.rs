@@ -122,7 +122,8 @@ struct Ready {
     /// Pages in all, and at a time.
     pages: u32,
     piece: u32,
-    random: bool,
+    /// Pieces come from anywhere in so many pages, not in order.
+    random_in: Option<u32>,
     sleep_ns: u64,
 }
 
@@ -152,6 +153,11 @@ impl Step {
             None if is_sized => return Err(lacks("size", "\"1 GiB\"")),
             _ => 0,
         };
+        // What lies there is read from anywhere in it, not in as much as is read.
+        let length = match laid.filter(|_| self.what != Do::Write) {
+            Some(laid) => crate::size::pages("size", &laid.size).map_err(&at)?.max(pages),
+            None => pages,
+        };
         let piece = crate::size::pages("piece", self.piece.as_deref().unwrap_or("128 KiB")).map_err(&at)?;
         if self.what == Do::Copy && self.to.is_none() {
             return Err(lacks("to", "2"));
@@ -167,7 +173,7 @@ impl Step {
             to: FileName::new(self.disk, self.to.unwrap_or(0)),
             pages,
             piece: piece.min(pages.max(1)),
-            random: self.random,
+            random_in: self.random.then_some(length),
             sleep_ns: (ms * 1e6) as u64,
         })
     }
@@ -379,11 +385,11 @@ impl Stepper {
                 break;
             }
             let pages = step.piece.min(step.pages - self.at);
-            let first = match step.random {
-                true => self.random.below(step.pages.div_ceil(step.piece)) * step.piece,
-                false => self.at,
+            let (first, end) = match step.random_in {
+                Some(length) => (self.random.below(length.div_ceil(step.piece)) * step.piece, length),
+                None => (self.at, step.pages),
             };
-            let pages = pages.min(step.pages - first);
+            let pages = pages.min(end - first);
             self.at += pages;
             if step.what != Do::Write {
                 todo.push(Op::Read { file, first, pages });

@@ -27,10 +27,15 @@ impl CompactRun {
         let ret = if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret };
         if !self.cc.direct && order.is_some() {
             let node = m.zones[self.zone].node;
-            m.nodes[node].kcompactd.finished[ret as usize] += 1;
+            // Up to 4.6 every meeting is complete, wherever the scanners began: it is counted by where.
+            let counted = match ret {
+                CompactResult::Complete if !self.whole_zone => CompactResult::PartialSkipped,
+                ret => ret,
+            };
+            m.nodes[node].kcompactd.finished[counted as usize] += 1;
             let asks_for_pageblocks = self.migrate.pfn.is_pageblock_aligned() && m.kcompactd_makes_pageblocks();
             if let Some(order) = order.filter(|_| ret == CompactResult::Continue && asks_for_pageblocks) {
-                m.note_whether_in_vain(self.zone, order, self.cc.alloc_flags, self.cc.highest);
+                m.note_going_on(self.zone, order, self.cc.alloc_flags, self.cc.highest);
             }
         }
         ret

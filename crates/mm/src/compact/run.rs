@@ -18,6 +18,12 @@ impl CompactRun {
         self.zone
     }
 
+    /// Whether its scanners have been set to their places: not before its first step, nor where that has found the zone
+    /// unsuitable.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
     /// Frames scanned so far: by the migration scanner, by the free scanner.
     pub fn scanned(&self) -> (u64, u64) {
         (self.migrate.scanned, self.free.scanned)
@@ -56,6 +62,7 @@ impl CompactRun {
                 return Step::Done(result);
             }
             self.begin(m);
+            self.begun = true;
         }
         if !self.migrate.walking && !core::mem::take(&mut self.migrate.again_at_once) {
             match self.finished(m) {

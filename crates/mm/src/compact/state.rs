@@ -52,6 +52,8 @@ pub struct CompactRun {
     pub(super) update_cached: bool,
     /// It has taken its first step.
     pub(super) started: bool,
+    /// The zone was suitable, and its scanners stand somewhere in it.
+    pub(super) begun: bool,
     /// The block it has claimed for its request.
     pub(super) captured: Option<Pfn>,
 }
@@ -145,6 +147,7 @@ impl CompactRun {
             fast_search_fail: 0,
             update_cached: false,
             started: false,
+            begun: false,
             captured: None,
         }
     }

@@ -47,7 +47,7 @@ impl Memory {
 
     /// Notes, of a run that goes on for whole pageblocks, whether moving pages could still meet its goal: what the review of the
     /// high mark in whole blocks doubts. No kernel counts it.
-    pub(crate) fn note_whether_in_vain(&mut self, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneType) {
+    pub(crate) fn note_going_on(&mut self, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneType) {
         let of = &self.zones[zone];
         let pageblock = i64::from(PAGEBLOCK_PAGES);
         let nothing_scattered = of.free_pages - of.free_pages_in_blocks() < pageblock;
@@ -56,10 +56,10 @@ impl Memory {
         let profile = &self.shared.profile;
         let could = of.watermark_ok(Order::ZERO, of.wmark(Wmark::High), highest, flags, all_whole, profile);
         let node = of.node;
-        let in_vain = &mut self.nodes[node].kcompactd.in_vain;
-        in_vain.went_on += 1;
-        in_vain.nothing_scattered += u64::from(nothing_scattered);
-        in_vain.too_little_free += u64::from(!nothing_scattered && !could);
+        let went_on = &mut self.nodes[node].kcompactd.went_on;
+        went_on.all += 1;
+        went_on.nothing_scattered += u64::from(nothing_scattered);
+        went_on.too_little_free += u64::from(!nothing_scattered && !could);
     }
 }
 
@@ -154,11 +154,11 @@ mod tests {
             };
             let mut m = defrag(machine);
             m.zones[ZONE].watermarks.high = high;
-            m.note_whether_in_vain(ZONE, PAGEBLOCK_ORDER, AllocFlags::mark(Wmark::High), ZoneType::Normal);
+            m.note_going_on(ZONE, PAGEBLOCK_ORDER, AllocFlags::mark(Wmark::High), ZoneType::Normal);
             let node = m.zones[ZONE].node;
-            let noted = m.nodes[node].kcompactd.in_vain;
+            let noted = m.nodes[node].kcompactd.went_on;
             assert_eq!(
-                (noted.went_on, noted.nothing_scattered, noted.too_little_free),
+                (noted.all, noted.nothing_scattered, noted.too_little_free),
                 (1, nothing_scattered, too_little_free),
                 "{high}"
             );

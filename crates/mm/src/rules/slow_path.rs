@@ -46,8 +46,8 @@ mechanism! {
         #[rule(since = "6.19, 5.10.y, 6.1.y, 6.12.y", section = "0.3")]
         pub thisnode_noretry_fails: bool,
         /// A costly NORETRY request fails where its first compaction was skipped for want of free memory, not only where it was
-        /// put off.
-        #[rule(since = "5.4", section = "3.5")]
+        /// put off; 5.4 does so from a pageblock on.
+        #[rule(since = "5.5", section = "3.5")]
         pub noretry_fails_when_skipped: bool,
         /// In defrag_mode kswapd is asked for a whole pageblock, however small the request is.
         #[rule(since = "6.15", section = "4.8")]

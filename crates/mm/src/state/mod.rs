@@ -28,7 +28,7 @@ pub use list::List;
 pub use lru::{Backing, BatchKind, CostsRead, Lru, LruList, Lruvec, NodeStat, PageFlags, SwapSpace};
 pub use marks::Watermarks;
 pub use memory::Memory;
-pub use node::{InVain, KcompactdState, KswapdState, Node, PassedBy};
+pub use node::{KcompactdState, KswapdState, Node, PassedBy, WentOn};
 pub use pageblock::Pageblocks;
 pub use pcp_lists::{AutoTuning, PerCpuPages};
 pub use tag::{FrameKind, Tag};

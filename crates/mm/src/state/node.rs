@@ -56,12 +56,22 @@ pub struct PassedBy {
     pub unsuitable: u64,
 }
 
+impl PassedBy {
+    /// One more, whose test of suitability had this result.
+    pub(crate) fn add(&mut self, result: CompactResult) {
+        match result {
+            CompactResult::Success => self.goal_met += 1,
+            _ => self.unsuitable += 1,
+        }
+    }
+}
+
 /// Tests after which kcompactd went on to make whole pageblocks, and those of them after which no moving of pages could meet
 /// its goal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InVain {
+pub struct WentOn {
     /// All after which it went on, whatever could come of it.
-    pub went_on: u64,
+    pub all: u64,
     /// All that was free was in whole pageblocks already, but for less than one.
     pub nothing_scattered: u64,
     /// Some was scattered, but all that was free together was too little for the goal.
@@ -79,7 +89,7 @@ pub struct KcompactdState {
     /// How often a run for a block of some order asked whether it is finished, by the answer.
     pub finished: [u64; CompactResult::Success as usize + 1],
     /// How often of these a run for whole pageblocks went on, and where nothing could come of it.
-    pub in_vain: InVain,
+    pub went_on: WentOn,
     /// Zones it was woken for in which no run began.
     pub passed_by: PassedBy,
     /// The sysctl was written: check now.

@@ -33,7 +33,8 @@ impl FileSystem {
         }
     }
 
-    /// What pages of its files are asked for with: XFS's must not lead into a file system again (`xfs_setup_inode`).
+    /// What pages of its files are asked for with: XFS's must not lead into a file system again (`xfs_setup_inode`), but for the
+    /// one that a fault waits for.
     const fn page_gfp(self) -> Gfp {
         match self {
             FileSystem::Ext4 => Gfp::HIGHUSER_MOVABLE,

@@ -13,7 +13,7 @@ use crate::kernel::Kernel;
 use crate::pages::Pages;
 use crate::process::address_space::{At, FileMap};
 use crate::wait::Wait;
-use kontig_mm::{AllocFailure, MigrateOutcome, PageState, Pfn, References, Step, VmEvent};
+use kontig_mm::{AllocFailure, Gfp, MigrateOutcome, PageState, Pfn, References, Step, VmEvent};
 use kontig_program::Region;
 
 /// `fault_around_bytes` is 64 KiB.
@@ -178,7 +178,9 @@ impl FileFault {
                     }
                 };
                 let ahead = window.map(|window| ReadIn::ahead(k, inode, window));
-                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(k, inode, index))));
+                // A fault holds no lock of a file system (`__get_fault_gfp_mask`).
+                let gfp = k.pages.files().page_gfp(inode) | Gfp::FS;
+                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(inode, index, gfp))));
                 continue;
             };
             let flags = k.pages.frames.flags(pfn);

@@ -3,9 +3,9 @@
 //! Pages go into the cache one after the other; those that lie together on the disk are asked for together, once the last
 //! of them is there. Reading ahead gives up where memory is short. A page without a block on the disk is nothing but zeros.
 
+use super::Flags;
 use super::readahead::Window;
 use super::room::Room;
-use super::{Cache, Flags};
 use crate::allocation::Allocation;
 use crate::context::Context;
 use crate::cost::ns;
@@ -50,9 +50,8 @@ impl ReadIn {
     }
 
     /// One page that somebody cannot go on without.
-    pub(crate) fn one(k: &mut Kernel, inode: u32, index: u32) -> ReadIn {
-        let (pages, gfp) = (index..index + 1, k.pages.files().page_gfp(inode));
-        ReadIn { inode, pages, mark: None, locked: 0, gfp, stage: Stage::Next }
+    pub(crate) fn one(inode: u32, index: u32, gfp: Gfp) -> ReadIn {
+        ReadIn { inode, pages: index..index + 1, mark: None, locked: 0, gfp, stage: Stage::Next }
     }
 
     /// Whether somebody cannot go on without what is read.
@@ -85,7 +84,7 @@ impl ReadIn {
                     Step::Done(Err(failure)) => return self.give_up(k, c, failure),
                     Step::Done(Ok(pfn)) => {
                         let missing = k.pages.files().missing(self.inode, self.pages.start);
-                        self.stage = Stage::Node(pfn, Room::of(Cache::Node, missing));
+                        self.stage = Stage::Node(pfn, Room::of_nodes(missing, self.gfp));
                     }
                 },
                 Stage::Node(pfn, room) => {

@@ -8,12 +8,14 @@ use crate::allocation::Allocation;
 use crate::context::Context;
 use crate::kernel::Kernel;
 use crate::wait::Wait;
-use kontig_mm::{AllocFailure, Order, Step};
+use kontig_mm::{AllocFailure, Gfp, Order, Step};
 
 /// Objects that are being taken.
 #[derive(Clone)]
 pub(crate) struct Room {
     cache: Cache,
+    /// What slabs are asked for with.
+    gfp: Gfp,
     wanted: usize,
     grow: Option<Grow>,
     got: Vec<Object>,
@@ -31,7 +33,12 @@ struct Grow {
 impl Room {
     /// So many objects of a cache.
     pub(crate) fn of(cache: Cache, wanted: usize) -> Room {
-        Room { cache, wanted, grow: None, got: Vec::with_capacity(wanted) }
+        Room { cache, gfp: cache.gfp(), wanted, grow: None, got: Vec::with_capacity(wanted) }
+    }
+
+    /// So many nodes of a file's tree, for a page that was asked for so.
+    pub(crate) fn of_nodes(wanted: usize, page: Gfp) -> Room {
+        Room { gfp: Cache::gfp_of_nodes(page), ..Room::of(Cache::Node, wanted) }
     }
 
     /// A step; done when all are there.
@@ -48,7 +55,7 @@ impl Room {
                     }
                     Step::Done(Err(_)) if grow.is_first => {
                         let order = k.pages.files().slabs.least_order(self.cache);
-                        *grow = Grow { order, is_first: false, allocation: Allocation::new(self.cache.gfp(), order) };
+                        *grow = Grow { order, is_first: false, allocation: Allocation::new(self.gfp, order) };
                         continue;
                     }
                     Step::Done(Err(failure)) => {
@@ -63,7 +70,7 @@ impl Room {
                 None => {
                     let order = slabs.order(self.cache);
                     let is_larger = order > slabs.least_order(self.cache);
-                    let gfp = self.cache.first_gfp(is_larger, &k.mem.profile().slab);
+                    let gfp = Cache::first_gfp(self.gfp, is_larger, &k.mem.profile().slab);
                     let allocation = Allocation::new(gfp, order);
                     self.grow = Some(Grow { order, is_first: true, allocation });
                 }

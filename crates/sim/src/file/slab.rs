@@ -104,10 +104,15 @@ impl Cache {
         if self.is_reclaimable() { gfp | Gfp::RECLAIMABLE } else { gfp }
     }
 
-    /// What its first try for a slab is made with (`allocate_slab`). For a block that is larger than it has to be nothing is
-    /// reclaimed or compacted; whether kswapd is woken for it is a matter of the kernel's age.
-    pub(crate) fn first_gfp(self, is_larger: bool, rules: &SlabRules) -> Gfp {
-        let gfp = self.gfp() | Gfp::NOWARN | Gfp::NORETRY;
+    /// What slabs for nodes of a file's tree are allocated with: with what the page that needs them is.
+    pub(crate) fn gfp_of_nodes(page: Gfp) -> Gfp {
+        page.without(Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::HARDWALL) | Gfp::COMP | Gfp::RECLAIMABLE
+    }
+
+    /// What the first try for a slab is made with that is allocated so (`allocate_slab`). For a block that is larger than it has
+    /// to be nothing is reclaimed or compacted; whether kswapd is woken for it is a matter of the kernel's age.
+    pub(crate) fn first_gfp(gfp: Gfp, is_larger: bool, rules: &SlabRules) -> Gfp {
+        let gfp = gfp | Gfp::NOWARN | Gfp::NORETRY;
         match (is_larger, rules.large_try_wakes_kswapd) {
             (false, _) => gfp,
             (true, true) => (gfp | Gfp::NOMEMALLOC).without(Gfp::DIRECT_RECLAIM),
@@ -431,11 +436,19 @@ mod tests {
     #[test]
     fn a_larger_slab_than_has_to_be_is_tried_for_lightly_and_up_to_4_5_wakes_kswapd() {
         let rights = |profile: &str, is_larger| {
-            let gfp = Cache::Inode.first_gfp(is_larger, &kontig_profiles::linux(profile).slab);
+            let gfp = Cache::first_gfp(Cache::Inode.gfp(), is_larger, &kontig_profiles::linux(profile).slab);
             (gfp.has(Gfp::DIRECT_RECLAIM), gfp.has(Gfp::KSWAPD_RECLAIM))
         };
         assert_eq!([rights("4.4-kcompactd", true), rights("4.6", true)], [(false, true), (false, false)]);
         assert_eq!(rights("6.1", false), (true, true));
+    }
+
+    #[test]
+    fn a_tree_s_nodes_are_asked_for_as_the_page_is_and_are_kernel_memory() {
+        let ahead = Gfp::HIGHUSER_MOVABLE.without(Gfp::FS) | Gfp::NORETRY;
+        let gfp = Cache::gfp_of_nodes(ahead);
+        assert!(gfp.has(Gfp::NORETRY) && !gfp.has(Gfp::FS));
+        assert_eq!(Cache::gfp_of_nodes(Gfp::HIGHUSER_MOVABLE), Gfp::KERNEL | Gfp::COMP | Gfp::RECLAIMABLE);
     }
 
     #[test]

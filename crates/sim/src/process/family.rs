@@ -39,7 +39,7 @@ struct Member {
 pub(crate) struct End {
     /// It was killed.
     pub(crate) killed: bool,
-    /// Its program has failed.
+    /// It was, or its program says that it has failed.
     pub(crate) failed: bool,
 }
 
@@ -236,7 +236,7 @@ impl Family {
         let of_children = &mut self.member(parent).children_time;
         of_children.add(time);
         of_children.add(children_time);
-        Some((child, End { killed, failed }))
+        Some((child, End { killed, failed: killed || failed }))
     }
 
     /// Whether a process has children that it has not waited for.

@@ -79,7 +79,8 @@ impl Read {
             let Some(pfn) = files.find(self.inode, index) else {
                 let ahead = (!self.missed).then(|| self.window(k, false)).flatten();
                 self.missed = true;
-                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(k, self.inode, index))));
+                let gfp = k.pages.files().page_gfp(self.inode);
+                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(self.inode, index, gfp))));
                 return None;
             };
             let flags = k.pages.frames.flags(pfn);

@@ -38,7 +38,7 @@ impl WaitChild {
         match k.family.reap(self.process, self.child) {
             Some((child, End { killed, failed })) => {
                 k.remove_process(child);
-                Step::Done(Value::Ended { process: Process::new(child), killed, failed: killed || failed })
+                Step::Done(Value::Ended { process: Process::new(child), killed, failed })
             }
             None if self.no_hang => Step::Done(Value::Unit),
             None => {

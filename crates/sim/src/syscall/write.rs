@@ -115,8 +115,9 @@ impl Write {
                     Step::Wait(wait) => return Ok(Step::Wait(wait)),
                     Step::Done(Err(failure)) => return self.no_memory(failure),
                     Step::Done(Ok(pfn)) => {
-                        let missing = k.pages.files().missing(self.inode, self.next);
-                        self.stage = Stage::Node(pfn, Room::of(Cache::Node, missing));
+                        let files = k.pages.files();
+                        let (missing, gfp) = (files.missing(self.inode, self.next), files.page_gfp(self.inode));
+                        self.stage = Stage::Node(pfn, Room::of_nodes(missing, gfp));
                     }
                 },
                 Stage::Node(pfn, room) => {
