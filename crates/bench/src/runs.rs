@@ -1,8 +1,8 @@
 //! Rows U: a process touches a run of pages and unmaps it, whole and by holes. What a page of each takes.
 //!
-//! The process maps nine tenths of memory and does all three again and again, each time in a mapping of its own. The first pass touches the host's own
-//! memory for the first time, which the host has to clear: it is not counted. Which holes a pass makes is chosen before
-//! its clock starts, as a fragmenter chooses them: three quarters of every 2 MiB, at random.
+//! The process maps nine tenths of memory and does all three again and again, each time in a mapping of its own. The first
+//! pass touches the host's own memory for the first time, which the host has to clear: it is not counted. Which holes a pass
+//! makes is chosen before its clock starts, as a fragmenter chooses them: three quarters of every 2 MiB, at random.
 //!
 //! The yardstick writes, in order, what has to be written of a page. Of one that is touched that is its frame's tag and
 //! word, and its bit in a page table. Of one unmapped with its neighbours the tag and the bit are cleared. Random holes

@@ -7,7 +7,7 @@ use crate::ageing::ageing;
 use crate::experiment::Variant;
 use crate::missed::{Lack, beyond_run_to_run, missed};
 use crate::quantity::Quantity;
-use crate::remarks::remarks;
+use crate::remarks::{readings, remarks};
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
 use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
 use kontig_results::{Caveat, ExperimentResult, MEASURE, Remark, Row, RunResult, Score, judge};
@@ -83,9 +83,8 @@ fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: 
 fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Option<Remark> {
     let variant = variants.iter().position(|v| v.name == of.variant)?;
     let of_variant = || runs.iter().filter(|run| run.variant == of.variant);
-    let readings = || of_variant().flat_map(|run| run.rounds.iter().flat_map(|r| &r.figures).chain(&run.figures));
     let ours = |name: &String| {
-        let named = readings().filter(|r| r.figure.name == *name && r.figure.phase == MEASURE);
+        let named = of_variant().flat_map(readings).filter(|r| r.figure.name == *name && r.figure.phase == MEASURE);
         let values: Vec<f64> = named.filter_map(|r| r.value).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>())
     };

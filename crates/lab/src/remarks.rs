@@ -108,7 +108,7 @@ fn missing(runs: &Repetitions<'_>) -> Vec<String> {
 }
 
 /// All readings of a run, and of its rounds.
-fn readings(run: &RunResult) -> impl Iterator<Item = &Reading> {
+pub(crate) fn readings(run: &RunResult) -> impl Iterator<Item = &Reading> {
     run.figures.iter().chain(run.rounds.iter().flat_map(|round| &round.figures))
 }
 

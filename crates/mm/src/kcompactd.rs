@@ -366,6 +366,21 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_finds_its_zone_unsuitable_itself_is_counted_as_one_that_was_passed_by() {
+        let mut m = crate::testing::with_single_pages(16, 8, linux("6.1"));
+        let node = NodeId::new(0);
+        m.nodes[node].kcompactd.max_order = Order::new(9);
+        let mut daemon = Kcompactd::new(node, CpuId::new(0));
+        let mut step = |m: &mut Memory| daemon.step(m, &mut crate::testing::Nobody, 1, false);
+        // It wakes, and finds a zone to work on; before its run begins nothing is above the marks any more.
+        assert_eq!([step(&mut m), step(&mut m)], [Step::Working; 2]);
+        let zone = &mut m.zones[ZONE];
+        (zone.watermarks.min, zone.watermarks.low) = (zone.managed, zone.managed);
+        step(&mut m);
+        assert_eq!(m.nodes[node].kcompactd.passed_by, PassedBy { unsuitable: 1, ..PassedBy::default() });
+    }
+
+    #[test]
     fn up_to_4_14_it_neither_heeds_hints_nor_leaves_any() {
         for (profile, ignores) in [("4.6", true), ("5.6", false)] {
             let mut m = crate::testing::with_single_pages(16, 4, linux(profile));

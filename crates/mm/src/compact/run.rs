@@ -21,7 +21,7 @@ impl CompactRun {
     /// Whether its scanners have been set to their places: not before its first step, nor where that has found the zone
     /// unsuitable.
     pub(crate) fn has_begun(&self) -> bool {
-        self.begun
+        self.started
     }
 
     /// Frames scanned so far: by the migration scanner, by the free scanner.
@@ -55,14 +55,13 @@ impl CompactRun {
 
     fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         if !self.started {
-            self.started = true;
             let (flags, highest, daemon) = (self.cc.alloc_flags, self.cc.highest, !self.cc.direct);
             let result = m.compaction_suitable(self.zone, self.cc.order, flags, highest, daemon);
             if matches!(result, CompactResult::Success | CompactResult::Skipped) {
                 return Step::Done(result);
             }
             self.begin(m);
-            self.begun = true;
+            self.started = true;
         }
         if !self.migrate.walking && !core::mem::take(&mut self.migrate.again_at_once) {
             match self.finished(m) {

@@ -50,10 +50,8 @@ pub struct CompactRun {
     pub(super) fast_search_fail: u32,
     /// The position cached for synchronous runs follows the asynchronous one as long as nothing is isolated.
     pub(super) update_cached: bool,
-    /// It has taken its first step.
+    /// It has found the zone suitable, and its scanners stand somewhere in it. A run that finds otherwise is done.
     pub(super) started: bool,
-    /// The zone was suitable, and its scanners stand somewhere in it.
-    pub(super) begun: bool,
     /// The block it has claimed for its request.
     pub(super) captured: Option<Pfn>,
 }
@@ -147,7 +145,6 @@ impl CompactRun {
             fast_search_fail: 0,
             update_cached: false,
             started: false,
-            begun: false,
             captured: None,
         }
     }
