@@ -58,11 +58,11 @@ pub const WORKLOADS: &[Named] = &[
     ),
     on("kbuild", "box-2g", "build an eighth of a Linux kernel whose tree was just unpacked", KBUILD),
     Named {
-        sysctls: &[("thp.enabled", "always"), ("thp.defrag", "defer+madvise")],
+        sysctls: &[("thp.enabled", "always"), ("thp.defrag", "madvise")],
         ..on(
             "kbuild+hugealloc",
             "box-2g",
-            "build an eighth of a Linux kernel, beside bursts of huge-page faults",
+            "build half a Linux kernel, beside bursts of huge-page faults",
             KBUILD_HUGEALLOC,
         )
     },
@@ -269,17 +269,17 @@ measured = true
 [[phase.task]]
 name = "tar"
 copies = 1
-run = { kind = "unpack", files = 9822, size = "177 MiB", elsewhere = true }
+run = { kind = "unpack", files = 39290, size = "709 MiB", elsewhere = true }
 
 [[phase.task]]
 name = "kbuild"
 copies = 1
-run = { kind = "kbuild", jobs = 32 }
+run = { kind = "kbuild", units = 1443, jobs = 34 }
 
 [[phase.task]]
 name = "hugealloc"
 copies = 1
-run = { kind = "thp-bursts", size = "128 MiB", bursts = 16, every_ms = 1540 }
+run = { kind = "thp-bursts", size = "128 MiB", bursts = 2, every_ms = 47000, written = 512 }
 "#;
 
 const BUSY: &str = r#"
