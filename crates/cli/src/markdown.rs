@@ -41,22 +41,33 @@ pub fn page(resolved: &[Resolved], outcomes: &[Outcome]) -> Result<String, LabEr
 }
 
 /// A page without figures.
-fn of<'a>(resolved: &[Resolved], first: &'a Resolved, text: &'a PageText) -> MarkdownPage<'a> {
+fn of<'a>(resolved: &'a [Resolved], first: &'a Resolved, text: &'a PageText) -> MarkdownPage<'a> {
     let e = &first.experiment;
     let question =
         |q: &'a kontig_lab::page::Question| MarkdownQuestion { ask: &q.ask, rows: &q.rows, reading: &q.reading };
     let machine = |r: &Resolved| {
         let name = if r.case.is_empty() { r.machine.name.clone() } else { format!("{}, {}", r.case, r.machine.name) };
-        (name, r.machine.summary.clone())
+        let of_case = r.experiment.variant.first().map(Variant::sysctl_texts).into_iter().flatten();
+        let of_case =
+            of_case.filter(|setting| !resolved.iter().all(|r| r.experiment.variant.iter().all(|v| sets(v, setting))));
+        let of_case = of_case.filter(|setting| r.experiment.variant.iter().all(|v| sets(v, setting)));
+        let settings: String = of_case.map(|(name, value)| format!("; {name} = {value}")).collect();
+        (name, r.machine.summary.clone() + &settings)
     };
-    let variants = e.variant.iter().zip(&first.profiles);
+    let in_all_cases = |i: usize| {
+        let of_variant = move |r: &'a Resolved| r.experiment.variant.get(i);
+        let mut settings = e.variant[i].sysctl_texts();
+        settings.retain(|setting| resolved.iter().filter_map(of_variant).all(|v| sets(v, setting)));
+        settings
+    };
+    let variants = e.variant.iter().zip(&first.profiles).enumerate();
     MarkdownPage {
         title: &text.title,
         about: &text.about,
         command: format!("kontig reproduce {} --markdown docs/{}.md", e.id, e.id),
         assumptions: &e.assumptions,
         machines: resolved.iter().map(machine).collect(),
-        variants: variants.map(|(v, profile)| (v.name.clone(), described(v, profile))).collect(),
+        variants: variants.map(|(i, (v, profile))| (v.name.clone(), described(v, profile, in_all_cases(i)))).collect(),
         questions: text.question.iter().map(question).collect(),
         depends_on: &text.depends_on,
         not_modelled: &text.not_modelled,
@@ -64,15 +75,19 @@ fn of<'a>(resolved: &[Resolved], first: &'a Resolved, text: &'a PageText) -> Mar
     }
 }
 
-/// What a variant is: its profile, the patches on top and its settings.
-fn described(v: &Variant, profile: &Profile) -> String {
+fn sets(v: &Variant, setting: &(String, String)) -> bool {
+    v.sysctl_texts().contains(setting)
+}
+
+/// What a variant is: its profile, the patches on top and its settings, those of single cases aside.
+fn described(v: &Variant, profile: &Profile, settings: Vec<(String, String)>) -> String {
     let switches = kontig_profiles::switches();
     let mut said = format!("profile {} ({})", v.profile, profile.summary);
     for name in &v.switches {
         let summary = switches.get(name).map_or("", |switch| switch.summary.as_str());
         said += &format!("; switch {name} ({summary})");
     }
-    for (name, value) in v.sysctl_texts() {
+    for (name, value) in settings {
         said += &format!("; {name} = {value}");
     }
     said
