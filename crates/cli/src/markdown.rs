@@ -41,25 +41,19 @@ pub fn page(resolved: &[Resolved], outcomes: &[Outcome]) -> Result<String, LabEr
 }
 
 /// A page without figures.
-fn of<'a>(resolved: &'a [Resolved], first: &'a Resolved, text: &'a PageText) -> MarkdownPage<'a> {
+fn of<'a>(resolved: &[Resolved], first: &'a Resolved, text: &'a PageText) -> MarkdownPage<'a> {
     let e = &first.experiment;
     let question =
         |q: &'a kontig_lab::page::Question| MarkdownQuestion { ask: &q.ask, rows: &q.rows, reading: &q.reading };
+    let everywhere = common(resolved.iter().flat_map(|r| &r.experiment.variant));
     let machine = |r: &Resolved| {
         let name = if r.case.is_empty() { r.machine.name.clone() } else { format!("{}, {}", r.case, r.machine.name) };
-        let of_case = r.experiment.variant.first().map(Variant::sysctl_texts).into_iter().flatten();
-        let of_case =
-            of_case.filter(|setting| !resolved.iter().all(|r| r.experiment.variant.iter().all(|v| sets(v, setting))));
-        let of_case = of_case.filter(|setting| r.experiment.variant.iter().all(|v| sets(v, setting)));
+        let of_case = common(r.experiment.variant.iter());
+        let of_case = of_case.into_iter().filter(|setting| !everywhere.contains(setting));
         let settings: String = of_case.map(|(name, value)| format!("; {name} = {value}")).collect();
         (name, r.machine.summary.clone() + &settings)
     };
-    let in_all_cases = |i: usize| {
-        let of_variant = move |r: &'a Resolved| r.experiment.variant.get(i);
-        let mut settings = e.variant[i].sysctl_texts();
-        settings.retain(|setting| resolved.iter().filter_map(of_variant).all(|v| sets(v, setting)));
-        settings
-    };
+    let in_all_cases = |i: usize| common(resolved.iter().filter_map(|r| r.experiment.variant.get(i)));
     let variants = e.variant.iter().zip(&first.profiles).enumerate();
     MarkdownPage {
         title: &text.title,
@@ -75,8 +69,14 @@ fn of<'a>(resolved: &'a [Resolved], first: &'a Resolved, text: &'a PageText) -> 
     }
 }
 
-fn sets(v: &Variant, setting: &(String, String)) -> bool {
-    v.sysctl_texts().contains(setting)
+/// The settings that all these variants have.
+fn common<'a>(mut variants: impl Iterator<Item = &'a Variant>) -> Vec<(String, String)> {
+    let mut settings = variants.next().map(Variant::sysctl_texts).unwrap_or_default();
+    for variant in variants {
+        let its_own = variant.sysctl_texts();
+        settings.retain(|setting| its_own.contains(setting));
+    }
+    settings
 }
 
 /// What a variant is: its profile, the patches on top and its settings, those of single cases aside.
