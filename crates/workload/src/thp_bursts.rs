@@ -3,7 +3,7 @@
 //!
 //! Seed 001 measures with such bursts beside a kernel build. Its program is not public. What is known of it: it faults
 //! huge pages in bursts, and a build sees the same number of attempts however long it takes (68,636 to
-//! 68,639 in the mean of fifteen runs, of six kernels and two speeds); the shortest burst of an earlier
+//! 68,639 in the mean of fifteen runs, of six kernels and two speeds); and the shortest burst of an earlier
 //! series took 4.8 ms. What is not known is a parameter: pages written of each huge page, huge pages a burst, and when
 //! the next one begins.
 
