@@ -48,10 +48,9 @@ fn of<'a>(resolved: &[Resolved], first: &'a Resolved, text: &'a PageText) -> Mar
     let everywhere = common(resolved.iter().flat_map(|r| &r.experiment.variant));
     let machine = |r: &Resolved| {
         let name = if r.case.is_empty() { r.machine.name.clone() } else { format!("{}, {}", r.case, r.machine.name) };
-        let of_case = common(r.experiment.variant.iter());
-        let of_case = of_case.into_iter().filter(|setting| !everywhere.contains(setting));
-        let settings: String = of_case.map(|(name, value)| format!("; {name} = {value}")).collect();
-        (name, r.machine.summary.clone() + &settings)
+        let mut of_case = common(r.experiment.variant.iter());
+        of_case.retain(|setting| !everywhere.contains(setting));
+        (name, r.machine.summary.clone() + &said(&of_case))
     };
     let in_all_cases = |i: usize| common(resolved.iter().filter_map(|r| r.experiment.variant.get(i)));
     let variants = e.variant.iter().zip(&first.profiles).enumerate();
@@ -61,7 +60,9 @@ fn of<'a>(resolved: &[Resolved], first: &'a Resolved, text: &'a PageText) -> Mar
         command: format!("kontig reproduce {} --markdown docs/{}.md", e.id, e.id),
         assumptions: &e.assumptions,
         machines: resolved.iter().map(machine).collect(),
-        variants: variants.map(|(i, (v, profile))| (v.name.clone(), described(v, profile, in_all_cases(i)))).collect(),
+        variants: variants
+            .map(|(i, (v, profile))| (v.name.clone(), described(v, profile) + &said(&in_all_cases(i))))
+            .collect(),
         questions: text.question.iter().map(question).collect(),
         depends_on: &text.depends_on,
         not_modelled: &text.not_modelled,
@@ -79,16 +80,17 @@ fn common<'a>(mut variants: impl Iterator<Item = &'a Variant>) -> Vec<(String, S
     settings
 }
 
-/// What a variant is: its profile, the patches on top and its settings, those of single cases aside.
-fn described(v: &Variant, profile: &Profile, settings: Vec<(String, String)>) -> String {
+fn said(settings: &[(String, String)]) -> String {
+    settings.iter().map(|(name, value)| format!("; {name} = {value}")).collect()
+}
+
+/// What a variant is: its profile and the patches on top.
+fn described(v: &Variant, profile: &Profile) -> String {
     let switches = kontig_profiles::switches();
     let mut said = format!("profile {} ({})", v.profile, profile.summary);
     for name in &v.switches {
         let summary = switches.get(name).map_or("", |switch| switch.summary.as_str());
         said += &format!("; switch {name} ({summary})");
-    }
-    for (name, value) in settings {
-        said += &format!("; {name} = {value}");
     }
     said
 }

@@ -8,11 +8,10 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
+use crate::size::HUGE;
 use kontig_program::{Batch, Figure, Frame, Gfp, Op, Order, Outcome, Program, Value};
 use serde::{Deserialize, Serialize};
 
-/// Pages of a huge page.
-const HUGE_PAGES: u32 = 512;
 /// How long an attempt may take that gets a huge page, and one that does not.
 const LONGEST_NS: [u64; 2] = [600_000_000_000, 1_200_000_000_000];
 /// Between two passes.
@@ -91,7 +90,7 @@ impl Benchmark for HighAlloc {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        let has = pages / u64::from(HUGE_PAGES);
+        let has = pages / u64::from(HUGE);
         match u64::from(self.attempts) * copies <= has {
             true => Ok(()),
             false => Err(format!(
@@ -147,7 +146,7 @@ impl HighAllocDriver {
         for _ in 0..AT_ONCE.min(self.kept.len()) {
             let Some(block) = self.kept.pop() else { break };
             todo.push(Op::SplitPages { block, order: Order::HUGE });
-            todo.push(Op::FreePages { first: block, pages: HUGE_PAGES });
+            todo.push(Op::FreePages { first: block, pages: HUGE });
         }
     }
 }

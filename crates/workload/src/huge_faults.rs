@@ -7,12 +7,11 @@
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
-use crate::size::pages;
+use crate::size::{HUGE, pages};
 use kontig_program::{Batch, Figure, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
-/// Pages of a huge page, and the one of them that is asked about.
-const HUGE: u32 = 512;
+/// The page of a huge page that is asked about.
 const ASKED_ABOUT: u32 = 64;
 
 /// A process touches memory, huge page by huge page.

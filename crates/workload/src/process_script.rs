@@ -4,20 +4,18 @@
 //! A process that grows has all it has in use: with every act of computing it looks at its program's pages and at its heap once more, so that reclaim
 //! finds them used. A compiler does not: it looks at what is new and at a part of the rest.
 
+use crate::size::HUGE;
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, Value};
 use std::sync::Arc;
 
 /// Pages of one read or write: 128 KiB, as a buffer of a C library's or a compiler's is at most.
 const CALL: u32 = 32;
 
-/// How much of what it has a process looks at again with every act: the latest, and of the others a part of every stretch, another one each time; that is
+/// How much of what it has a process looks at again with every act: the latest, and of the others 8 % of every 2 MiB, another part each time; that is
 /// 29 % of all. Compilers of kernel files used 31 % of the anonymous memory they had in a sixteenth of their time, and these pages lay everywhere: where
 /// their heaps were huge pages, they used all of those (Linux 6.18, the means of ten and of twelve; `clear_refs`, then `Referenced`).
 const LATEST_PERCENT: u32 = 23;
 const OTHERS_PERCENT: u32 = 8;
-
-/// As many pages as a huge page has. What came piece by piece has its share of each stretch.
-const STRETCH: u32 = 512;
 
 /// Pages that the break is moved by, at most: fewer than a huge page has. (The C library moves it by 33; larger pieces are fewer mappings here,
 /// of which the process has one.)
@@ -158,7 +156,7 @@ impl Script {
             (Act::Work { pages, ns } | Act::Compile { pages, ns }, _) => {
                 let looked_at = match act {
                     Act::Compile { .. } => self.looked_at(*pages),
-                    _ => self.stretch(0, self.used.max(*pages)),
+                    _ => self.between(0, self.used.max(*pages)),
                 };
                 todo.extend(self.text.map(Op::Load));
                 todo.extend(looked_at.into_iter().map(Op::Touch));
@@ -178,20 +176,21 @@ impl Script {
 }
 
 impl Script {
-    /// What it looks at when it comes to have `pages` in use: those that are new, the latest of the others, and a part of each stretch of the rest.
+    /// What it looks at when it comes to have `pages` in use: those that are new, the latest of the others, and a part of each huge page's worth of
+    /// the rest, in which what came piece by piece has its share.
     fn looked_at(&self, pages: u32) -> Vec<Region> {
-        const PART: u32 = STRETCH * OTHERS_PERCENT / 100;
-        let latest = self.used * (100 - LATEST_PERCENT) / 100;
-        let part = self.worked % (STRETCH / PART) * PART;
-        let parts = (0..latest).step_by(STRETCH as usize).map(|stretch| stretch + part);
+        const PART: u32 = HUGE * OTHERS_PERCENT / 100;
+        let rest = self.used * (100 - LATEST_PERCENT) / 100;
+        let offset = self.worked % (HUGE / PART) * PART;
+        let parts = (0..rest).step_by(HUGE as usize).map(|first| first + offset);
         let mut looked_at: Vec<Region> =
-            parts.flat_map(|from| self.stretch(from.min(latest), (from + PART).min(latest))).collect();
-        looked_at.extend(self.stretch(latest, self.used.max(pages)));
+            parts.flat_map(|from| self.between(from.min(rest), (from + PART).min(rest))).collect();
+        looked_at.extend(self.between(rest, self.used.max(pages)));
         looked_at
     }
 
     /// The pages from one to another of all it has in use: of what came piece by piece the same share as of the rest.
-    fn stretch(&self, from: u32, to: u32) -> Vec<Region> {
+    fn between(&self, from: u32, to: u32) -> Vec<Region> {
         let of_pieces: u32 = self.pieces.iter().map(|piece| piece.pages).sum();
         let all = of_pieces + self.heap.map_or(0, |heap| heap.pages);
         let in_pieces = |n: u32| (u64::from(n) * u64::from(of_pieces) / u64::from(all.max(1))) as u32;
@@ -336,7 +335,7 @@ mod tests {
         let [_, second, third] = &each[..] else { panic!("three acts: {each:?}") };
         for looked_at in [second, third] {
             // 23 % are the latest: of the rest, and up to it, there is something in each.
-            let huge_pages: Vec<u32> = looked_at.iter().map(|first| first / STRETCH).collect();
+            let huge_pages: Vec<u32> = looked_at.iter().map(|first| first / HUGE).collect();
             assert_eq!(huge_pages, [0, 1, 2, 3, 4, 5, 6, 6]);
         }
         assert!(second[..6].iter().zip(third).all(|(second, third)| second != third));

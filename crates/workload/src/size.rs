@@ -2,6 +2,9 @@
 
 use kontig_program::parse_size;
 
+/// Pages of a huge page, of 2 MiB.
+pub(crate) const HUGE: u32 = 512;
+
 /// The pages of a mapping of this size.
 pub(crate) fn pages(name: &str, size: &str) -> Result<u32, String> {
     let bytes = parse_size(size).ok_or_else(|| format!("{name} = \"{size}\" is not a size such as \"4 GiB\""))?;

@@ -10,12 +10,9 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
-use crate::size::{all_fit, pages};
+use crate::size::{HUGE, all_fit, pages};
 use kontig_program::{Batch, Figure, Merge, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
-
-/// Pages of a huge page.
-const HUGE: u32 = 512;
 
 /// A process takes and gives back huge pages in bursts.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

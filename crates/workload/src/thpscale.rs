@@ -9,13 +9,12 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::huge_faults::FaultLoop;
 use crate::latencies::Latencies;
-use crate::size::{all_fit, pages};
+use crate::size::{HUGE, all_fit, pages};
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Region, Thread, Value};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 
-/// Pages of a huge page, and those of it that are unmapped.
-const HUGE: u32 = 512;
+/// Pages of a huge page that are unmapped.
 const HOLE: u32 = 256;
 /// What a share is rounded up by: 8 MiB less a byte, down to 2 MiB.
 const ROUND_UP: u32 = 4 * HUGE - 1;
