@@ -69,6 +69,19 @@ impl RunPlan {
         format!("{} / {}", key(&self.experiment, &self.case), self.variant.name)
     }
 
+    /// Whether it differs from another plan of the same workload in names alone. One whose files somebody wants differs.
+    pub(crate) fn is_named_otherwise(&self, other: &RunPlan) -> bool {
+        let decides = |plan: &RunPlan| (plan.rounds, plan.repetition, plan.seed, plan.pictures);
+        let writes = |plan: &RunPlan| plan.procfs.is_some() || plan.mmtests.is_some();
+        decides(self) == decides(other)
+            && !writes(self)
+            && !writes(other)
+            && self.variant.sysctls == other.variant.sysctls
+            && self.profile == other.profile
+            && self.machine == other.machine
+            && self.begins_as == other.begins_as
+    }
+
     /// Whether the machine could be made, the sysctls be set and the scenario be run; nothing is booted.
     ///
     /// # Errors

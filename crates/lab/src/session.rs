@@ -1,7 +1,8 @@
 //! A session: what was asked for, resolved, run in parallel, and compared.
 //!
 //! Every name is looked up and every file read before the first run starts. Runs go side by side as far as the
-//! host's CPUs and memory allow; results do not depend on how many.
+//! host's CPUs and memory allow; results do not depend on how many. Runs that differ in names alone, as a baseline that
+//! several experiments have, are done once.
 
 use crate::compare::{Subject, compare};
 use crate::error::{AskedWrongly, Failed, LabError};
@@ -77,7 +78,11 @@ impl Session {
                         let what = format!("{} on machine {}", plan.title(), plan.machine.name);
                         return Err(Failed::HostMemory { what, needed, available }.into());
                     }
-                    let control = RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
+                    let earlier = jobs
+                        .iter()
+                        .find(|job| is_repeated(&resolved, (job.experiment, &job.plan), (experiment, &plan)));
+                    let new = || RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
+                    let control = earlier.map_or_else(new, |job| job.control.clone());
                     // Where there is no room for a copy beside the machine it is of, each job prepares its own.
                     let family = if 2 * needed <= available { first } else { jobs.len() };
                     jobs.push(Job { plan, control, experiment, family, bytes: needed });
@@ -93,6 +98,25 @@ impl Session {
     pub fn only(mut self, wanted: impl Fn(&RunPlan) -> bool) -> Session {
         self.jobs.retain(|job| wanted(&job.plan));
         self
+    }
+
+    /// For each job the number of an earlier one that it repeats.
+    fn repeated(&self) -> Vec<Option<usize>> {
+        let same = |a: &Job, b: &Job| is_repeated(&self.resolved, (a.experiment, &a.plan), (b.experiment, &b.plan));
+        self.jobs.iter().enumerate().map(|(i, job)| self.jobs[..i].iter().position(|other| same(other, job))).collect()
+    }
+
+    /// A job's result, which is also that of the jobs that repeat it.
+    fn results_of(&self, job: usize, result: RunResult, repeated: &[Option<usize>]) -> Vec<(usize, RunResult)> {
+        let repeating = (0..self.jobs.len()).filter(|&i| repeated[i] == Some(job));
+        let named = |i: usize| {
+            let RunPlan { experiment, case, variant, .. } = &self.jobs[i].plan;
+            let (experiment, case, variant) = (experiment.clone(), case.clone(), variant.name.clone());
+            (i, RunResult { experiment, case, variant, ..result.clone() })
+        };
+        let mut results: Vec<(usize, RunResult)> = repeating.map(named).collect();
+        results.push((job, result));
+        results
     }
 
     /// The jobs of each family, by number.
@@ -139,8 +163,10 @@ impl Session {
         finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
     ) -> (Vec<Outcome>, Option<LabError>) {
         let gate = Gate::new(MEMORY_FOR_RUNS.min(available_memory()));
+        let repeated = self.repeated();
         // The largest first, so that small ones fill the gaps.
         let mut families = self.families();
+        families.retain(|family| family.clone().any(|job| repeated[job].is_none()));
         families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family.start].bytes), family.start));
         let queue = Queue::new(families);
         let results: Mutex<Vec<Option<RunResult>>> = Mutex::new((0..self.jobs.len()).map(|_| None).collect());
@@ -155,9 +181,14 @@ impl Session {
                 && let Some((i, prepared)) = family.next()
             {
                 let Job { plan, control, .. } = &self.jobs[i];
-                match prepared.measure(plan, control).and_then(|r| finished(&r).map(|()| r)) {
-                    Ok(r) => lock(&results)[i] = Some(r),
-                    Err(e) => failed(e),
+                let keep = |(i, result): (usize, RunResult)| {
+                    finished(&result)?;
+                    lock(&results)[i] = Some(result);
+                    Ok(())
+                };
+                let measured = prepared.measure(plan, control);
+                if let Err(e) = measured.and_then(|r| self.results_of(i, r, &repeated).into_iter().try_for_each(keep)) {
+                    failed(e);
                 }
             }
         };
@@ -226,4 +257,11 @@ impl Session {
         }
         outcomes
     }
+}
+
+/// Whether the second of two plans, each of an experiment of this number, repeats the first. A pace sweep's experiments are left alone:
+/// their workloads differ from point to point, and their points share a preparation.
+fn is_repeated(resolved: &[Resolved], (a, plan_a): (usize, &RunPlan), (b, plan_b): (usize, &RunPlan)) -> bool {
+    let (a, b) = (&resolved[a].experiment, &resolved[b].experiment);
+    a.pace.is_none() && b.pace.is_none() && a.workload == b.workload && plan_a.is_named_otherwise(plan_b)
 }

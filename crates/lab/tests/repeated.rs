@@ -1,0 +1,99 @@
+//! What several experiments have in common, such as their baseline, runs once: each of them has its result.
+
+use kontig_lab::experiment::Experiment;
+use kontig_lab::plan::Views;
+use kontig_lab::resolved::Resolved;
+use kontig_lab::run::{RunControl, run};
+use kontig_lab::session::{Job, Session};
+use kontig_results::RunResult;
+use std::sync::{Arc, Mutex};
+
+const BASELINE: &str = r#"summary = "x"
+assumptions = "x"
+machine = "tiny-64m"
+repetitions = 2
+
+[[workload.phase]]
+name = "prepare"
+[[workload.phase.task]]
+run = { kind = "fragment", holes = "random" }
+
+[[workload.phase]]
+name = "measure"
+measured = true
+[[workload.phase.task]]
+run = { kind = "hugealloc", gfp = "GFP_KERNEL", give_up_after = 20 }
+
+[[variant]]
+name = "NAME"
+profile = "7.2"
+"#;
+
+/// An experiment with that baseline, called so in it, and with a variant that has this sysctl, too.
+fn experiment(id: &str, baseline: &str, sysctl: &str) -> String {
+    let other = format!("[[variant]]\nname = \"other\"\nprofile = \"7.2\"\nsysctls = {{ {sysctl} }}\n");
+    format!("id = \"{id}\"\n{}\n{other}", BASELINE.replace("NAME", baseline))
+}
+
+fn session(experiments: &[String], views: &Views) -> Session {
+    let resolved = |text: &String| {
+        let experiment: Experiment = toml::from_str(text).unwrap_or_else(|e| panic!("{e}"));
+        Resolved::new(experiment, None).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let resolved = experiments.iter().map(resolved).collect();
+    Session::new(resolved, 1, views).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Jobs that are one run have one progress.
+fn are_one_run(a: &Job, b: &Job) -> bool {
+    Arc::ptr_eq(&a.control.permille, &b.control.permille)
+}
+
+#[test]
+fn a_baseline_of_two_experiments_runs_once_and_each_has_its_result_under_its_own_name() {
+    let experiments = [
+        experiment("first", "vanilla", "\"vm.compaction_proactiveness\" = 0"),
+        experiment("second", "before", "\"vm.compaction_proactiveness\" = 100"),
+    ];
+    let session = session(&experiments, &Views::default());
+    let jobs = session.jobs();
+    let one_run = |i: usize| (0..jobs.len()).filter(|&j| are_one_run(&jobs[i], &jobs[j])).collect::<Vec<_>>();
+    let all: Vec<Vec<usize>> = (0..jobs.len()).map(one_run).collect();
+    // Two repetitions of each variant: of the baseline, each is one with that of the other experiment.
+    assert_eq!(all, [vec![0, 4], vec![1, 5], vec![2], vec![3], vec![0, 4], vec![1, 5], vec![6], vec![7]]);
+
+    for threads in [1, 3] {
+        let told: Mutex<Vec<RunResult>> = Mutex::default();
+        let (outcomes, error) = session.run(threads, &|run| {
+            told.lock().unwrap().push(run.clone());
+            Ok(())
+        });
+        assert_eq!((outcomes.len(), error), (2, None));
+        let told = told.into_inner().unwrap();
+        assert_eq!(told.len(), jobs.len());
+        for (job, kept) in jobs.iter().zip(outcomes.iter().flat_map(|outcome| &outcome.runs)) {
+            let alone = run(&job.plan, &RunControl::default()).unwrap_or_else(|e| panic!("{e}"));
+            let json = |run: &RunResult| serde_json::to_string(run).unwrap();
+            assert!(json(&alone) == json(kept), "{}", job.plan.title());
+            assert!(told.iter().any(|run| json(run) == json(kept)), "{} is told of", job.plan.title());
+        }
+    }
+}
+
+#[test]
+fn runs_that_differ_in_a_setting_or_the_workload_or_leave_files_are_each_done() {
+    let first = || experiment("first", "vanilla", "\"vm.compaction_proactiveness\" = 0");
+    let shared = |other: String, views: &Views| {
+        let session = session(&[first(), other], views);
+        let (a, b) = session.jobs().split_at(4);
+        a.iter().any(|a| b.iter().any(|b| are_one_run(a, b)))
+    };
+    let none = Views::default();
+    assert!(shared(first().replace("\"first\"", "\"second\""), &none));
+    let second = |of: &str, by: &str| first().replace("\"first\"", "\"second\"").replace(of, by);
+    assert!(!shared(second("profile = \"7.2\"", "profile = \"6.12\""), &none));
+    assert!(!shared(second("give_up_after = 20", "give_up_after = 21"), &none));
+    assert!(!shared(second("repetitions = 2", "repetitions = 2\nrounds = 2"), &none));
+    let files = Views { procfs: Some("x".into()), ..Views::default() };
+    assert!(!shared(second("", ""), &files));
+}
