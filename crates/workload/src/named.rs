@@ -279,7 +279,7 @@ run = { kind = "kbuild", units = 1443, jobs = 34 }
 [[phase.task]]
 name = "hugealloc"
 copies = 1
-run = { kind = "thp-bursts", size = "128 MiB", bursts = 2, every_ms = 47000, written = 512 }
+run = { kind = "thp-bursts", size = "74 MiB", bursts = 3, every_ms = 31300, written = 512 }
 "#;
 
 const BUSY: &str = r#"
