@@ -174,7 +174,10 @@ impl Memory {
             for (j, kept) in reserve.iter_mut().enumerate().skip(kind + 1) {
                 above +=
                     self.zones.iter().filter(|z| z.node == node && z.kind.index() == j).map(|z| z.managed).sum::<u64>();
-                *kept = if self.zones[i].managed == 0 { 0 } else { u64::checked_div(above, RATIO[kind]).unwrap_or(0) };
+                let empty = !self.zones.iter().any(|z| z.node == node && z.kind.index() == j && z.managed > 0);
+                let kept_from = !empty || self.shared.profile.watermark.kept_from_empty_zones;
+                let keeps = self.zones[i].managed > 0 && kept_from;
+                *kept = if keeps { u64::checked_div(above, RATIO[kind]).unwrap_or(0) } else { 0 };
             }
             self.zones[i].lowmem_reserve = reserve;
         }
