@@ -7,7 +7,7 @@
 mod pageblocks;
 
 use crate::compact::proactive::whole_zone_control;
-use crate::compact::{CompactControl, CompactRun};
+use crate::compact::{Carried, CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
 use crate::host::Owner;
@@ -87,6 +87,8 @@ enum Job {
         highest: ZoneType,
         next: usize,
         run: Option<CompactRun>,
+        /// What the run over the zone before has left.
+        carried: Option<Carried>,
     },
     /// Bringing the score down, zone by zone, from what it was.
     Proactive {
@@ -128,7 +130,7 @@ impl Kcompactd {
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64, timed_out: bool) -> DaemonStep {
         match &mut self.job {
             Job::Asleep => self.wake(m, timed_out),
-            Job::Work { order, highest, next, run } => {
+            Job::Work { order, highest, next, run, carried } => {
                 let (order, highest) = (*order, *highest);
                 if let Some(r) = run {
                     let Step::Done(result) = r.step(m, owner, budget) else {
@@ -139,6 +141,7 @@ impl Kcompactd {
                         // Its own look is for the highest zone asked for, the one before it for this zone.
                         m.nodes[self.node].kcompactd.passed_by.add(result);
                     }
+                    *carried = Some(r.carried());
                     *run = None;
                     settle(m, zone, order, highest, self.cpu, result);
                     count_daemon(m, scanned);
@@ -148,7 +151,8 @@ impl Kcompactd {
                 match zones.get(*next).copied().filter(|z| m.zones[*z].kind <= highest) {
                     Some(zone) => {
                         *next += 1;
-                        *run = work_on(m, zone, order, highest, self.cpu);
+                        *run = work_on(m, zone, order, highest, self.cpu)
+                            .map(|run| if let Some(carried) = *carried { run.after(carried) } else { run });
                         Step::Working
                     }
                     None => self.work_done(m, order, highest),
@@ -195,7 +199,7 @@ impl Kcompactd {
             });
             m.shared.vmstat.add(VmEvent::CompactDaemonWake, 1);
             self.interval = HPAGE_FRAG_CHECK_INTERVAL_NS;
-            self.job = Job::Work { order, highest, next: 0, run: None };
+            self.job = Job::Work { order, highest, next: 0, run: None, carried: None };
             return Step::Working;
         }
         if !timed_out && !triggered {
@@ -323,8 +327,12 @@ impl NodeSweep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::PassedBy;
+    use crate::gfp::Gfp;
+    use crate::request::Request;
+    use crate::state::{PassedBy, Watermarks};
     use crate::testing::{linux, machine_with};
+    use crate::types::Pfn;
+    use alloc::vec::Vec;
 
     const ZONE: ZoneId = ZoneId::new(0);
 
@@ -378,6 +386,44 @@ mod tests {
         (zone.watermarks.min, zone.watermarks.low) = (zone.managed, zone.managed);
         step(&mut m);
         assert_eq!(m.nodes[node].kcompactd.passed_by, PassedBy { unsuitable: 1, ..PassedBy::default() });
+    }
+
+    /// The kernel has one control for all zones of a wake-up: found with a recording of a node with two.
+    #[test]
+    fn a_run_over_a_zone_begins_as_the_one_before_it_has_left_off() {
+        let mut m = crate::testing::two_zones(linux("6.1"));
+        let (cpu, node) = (CpuId::new(0), NodeId::new(0));
+        let block = Request::new(cpu, node, Gfp::KERNEL, Order::new(9));
+        m.zones.iter_mut().for_each(|zone| zone.watermarks = Watermarks::default());
+        m.zones.iter_mut().for_each(|zone| zone.lowmem_reserve = Default::default());
+        let taken: Vec<Pfn> = core::iter::from_fn(|| m.alloc(block).ok()).collect();
+        for pfn in taken {
+            m.split_page(pfn, Order::new(9));
+            (0..512).step_by(2).for_each(|page| m.free(cpu, pfn.plus(page), Order::ZERO));
+        }
+        m.drain_cpu(cpu);
+        m.fold_vmstat(cpu);
+        while m.alloc(block).is_ok() {}
+        // In both zones a run would take up where the last one was; in the lower one that is its beginning.
+        m.zones[ZONE].compaction.init_migrate_pfn = m.zones[ZONE].start;
+        let normal = ZoneId::new(1);
+        let middle = m.zones[normal].start.plus(20 * 512);
+        m.zones[normal].compaction.cached_migrate_pfn = [middle, middle];
+        m.nodes[node].kcompactd.max_order = Order::new(9);
+        m.trace().listen(Listen::COMPACTION);
+        let mut daemon = Kcompactd::new(node, cpu);
+        while daemon.step(&mut m, &mut crate::testing::Nobody, 8, false) == Step::Working {}
+        let begun = |event| match event {
+            Event::CompactionBegin { zone_start, migrate_pfn, .. } => Some((zone_start, migrate_pfn)),
+            _ => None,
+        };
+        let begun: Vec<_> = m.trace().take().into_iter().filter_map(begun).collect();
+        let starts = [0, 1].map(|zone| m.zones[ZoneId::new(zone)].start);
+        assert_eq!(
+            begun,
+            starts.map(|start| (start, start)),
+            "the lower zone's run was over all of it: so is the next"
+        );
     }
 
     #[test]

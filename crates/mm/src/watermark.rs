@@ -175,8 +175,8 @@ impl Memory {
                 above +=
                     self.zones.iter().filter(|z| z.node == node && z.kind.index() == j).map(|z| z.managed).sum::<u64>();
                 let empty = !self.zones.iter().any(|z| z.node == node && z.kind.index() == j && z.managed > 0);
-                let kept_from = !empty || self.shared.profile.watermark.kept_from_empty_zones;
-                let keeps = self.zones[i].managed > 0 && kept_from;
+                let keeps_nothing = empty && self.shared.profile.watermark.keeps_nothing_from_empty_zones;
+                let keeps = self.zones[i].managed > 0 && !keeps_nothing;
                 *kept = if keeps { u64::checked_div(above, RATIO[kind]).unwrap_or(0) } else { 0 };
             }
             self.zones[i].lowmem_reserve = reserve;
@@ -234,6 +234,19 @@ mod tests {
         let m = machine(&[3975, 740_000, 255_000], false, 262_144);
         assert_eq!(m.tunables().min_free_kbytes, 7995);
         assert_eq!(marks(&m), [(7, 10, 13, 16), (1480, 2220, 2960, 3700), (510, 765, 1020, 1275)]);
+    }
+
+    #[test]
+    fn from_6_10_to_6_13_a_zone_keeps_nothing_from_requests_for_a_zone_without_memory() {
+        let mut profile = crate::testing::linux("6.14");
+        let of_dma = |profile| {
+            let m = machine_of(&[3840, 431_617], true, profile);
+            let reserve = m.zones().iter().next().expect("two zones").lowmem_reserve;
+            [ZoneType::Dma32, ZoneType::Normal, ZoneType::Movable].map(|of| reserve[of.index()])
+        };
+        assert_eq!(of_dma(profile.clone()), [1686, 1686, 1686]);
+        profile.watermark.keeps_nothing_from_empty_zones = true;
+        assert_eq!(of_dma(profile), [1686, 0, 0]);
     }
 
     #[test]

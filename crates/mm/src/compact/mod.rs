@@ -23,6 +23,7 @@ pub mod walk;
 use crate::state::Locked;
 use crate::types::{MigrateType, Order, Pfn};
 
+pub(crate) use state::Carried;
 pub use state::{CompactControl, CompactRun};
 pub use walk::Passed;
 

@@ -111,7 +111,28 @@ pub(super) struct Stock {
     pub(super) pages: u32,
 }
 
+/// What is left of a run for the next, where one call compacts zone after zone: the kernel does so with one control.
+#[derive(Clone, Copy)]
+pub(crate) struct Carried {
+    whole_zone: bool,
+    fast_search_fail: u32,
+    search_order: u8,
+}
+
 impl CompactRun {
+    /// What it leaves for a run over the next zone.
+    pub(crate) fn carried(&self) -> Carried {
+        let CompactRun { whole_zone, fast_search_fail, free: FreeScanner { search_order, .. }, .. } = *self;
+        Carried { whole_zone, fast_search_fail, search_order }
+    }
+
+    /// The same run, not yet begun, after another of the same call.
+    pub(crate) fn after(mut self, Carried { whole_zone, fast_search_fail, search_order }: Carried) -> CompactRun {
+        assert!(!self.started, "what is carried over is there from the beginning");
+        (self.whole_zone, self.fast_search_fail, self.free.search_order) = (whole_zone, fast_search_fail, search_order);
+        self
+    }
+
     /// A run over `zone` by `cpu`; nothing happens before its first step.
     pub fn new(cc: CompactControl, zone: ZoneId, cpu: CpuId) -> CompactRun {
         CompactRun {

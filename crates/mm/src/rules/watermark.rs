@@ -30,9 +30,8 @@ mechanism! {
         /// Largest `vm.watermark_scale_factor`: 3000; before, 1000.
         #[rule(since = "5.17", section = "7.8")]
         pub scale_factor_max: u32,
-        /// A zone keeps pages from requests for higher zones, whether these have memory or not; from 6.10 until 6.14 took it back, nothing
-        /// from requests for a zone without any.
-        #[rule(since = "not from 6.10 to 6.14-rc5", section = "1.4")]
-        pub kept_from_empty_zones: bool,
+        /// A zone keeps nothing from requests for a higher zone that has no memory; in other kernels as much as from those for the zones below that.
+        #[rule(since = "6.10–6.13, not 6.12", section = "1.4")]
+        pub keeps_nothing_from_empty_zones: bool,
     }
 }
