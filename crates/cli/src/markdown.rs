@@ -92,6 +92,9 @@ fn described(v: &Variant, profile: &Profile) -> String {
         let summary = switches.get(name).map_or("", |switch| switch.summary.as_str());
         said += &format!("; switch {name} ({summary})");
     }
+    if !profile.recorded {
+        said += "; followed from descriptions of the kernel, not recorded";
+    }
     said
 }
 

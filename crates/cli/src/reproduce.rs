@@ -215,7 +215,8 @@ pub fn run_session(
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if std::io::stderr().is_terminal() {
-            scope.spawn(|| crate::progress::show(session.jobs(), &done));
+            // Without a thread for it the work goes on unseen.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, || crate::progress::show(session.jobs(), &done));
         }
         let result = session.run(threads, finished);
         done.store(true, Ordering::Relaxed);

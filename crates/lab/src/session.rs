@@ -214,9 +214,11 @@ impl Session {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, self.jobs.len().max(1)) {
-                scope.spawn(work);
-            }
+            // Where there is no memory for another thread, those that are there do its work.
+            let more = 1..threads.min(self.jobs.len());
+            let _ =
+                more.map(|_| std::thread::Builder::new().spawn_scoped(scope, work)).take_while(Result::is_ok).count();
+            work();
         });
         let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut error = error.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -240,7 +242,8 @@ impl Session {
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
             let Experiment { id, variant, caveat, lack, .. } = &r.experiment;
-            let notes: Vec<String> = r.notes.iter().cloned().chain(r.not_recorded()).collect();
+            let notes: Vec<String> =
+                r.notes.iter().cloned().chain(r.not_recorded()).chain(r.published_elsewhere()).collect();
             let subject = Subject {
                 id,
                 case: &r.case,
