@@ -69,17 +69,32 @@ impl RunPlan {
         format!("{} / {}", key(&self.experiment, &self.case), self.variant.name)
     }
 
-    /// Whether it differs from another plan of the same workload in names alone. One whose files somebody wants differs.
-    pub(crate) fn is_named_otherwise(&self, other: &RunPlan) -> bool {
-        let decides = |plan: &RunPlan| (plan.rounds, plan.repetition, plan.seed, plan.pictures);
-        let writes = |plan: &RunPlan| plan.procfs.is_some() || plan.mmtests.is_some();
-        decides(self) == decides(other)
-            && !writes(self)
-            && !writes(other)
-            && self.variant.sysctls == other.variant.sysctls
-            && self.profile == other.profile
-            && self.machine == other.machine
-            && self.begins_as == other.begins_as
+    /// Whether another plan of the same workload has the same result, but for names. A plan whose files somebody wants is carried out itself.
+    pub(crate) fn has_result_of(&self, other: &RunPlan) -> bool {
+        // Without `..`: whatever a plan comes to hold has to be thought of here.
+        let RunPlan {
+            experiment: _,
+            case: _,
+            scenario: _,
+            rounds,
+            variant,
+            profile,
+            machine,
+            begins_as,
+            repetition,
+            seed,
+            procfs,
+            mmtests,
+            pictures,
+        } = self;
+        let leaves_files = procfs.is_some() || mmtests.is_some() || other.procfs.is_some() || other.mmtests.is_some();
+        !leaves_files
+            && *rounds == other.rounds
+            && variant.sysctls == other.variant.sysctls
+            && *profile == other.profile
+            && *machine == other.machine
+            && *begins_as == other.begins_as
+            && (*repetition, *seed, *pictures) == (other.repetition, other.seed, other.pictures)
     }
 
     /// Whether the machine could be made, the sysctls be set and the scenario be run; nothing is booted.

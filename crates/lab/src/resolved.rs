@@ -128,7 +128,10 @@ impl Resolved {
             && t.rounds.is_some_and(|rounds| rounds != e.rounds)
         {
             let published = t.rounds.unwrap_or_default();
-            let reason = format!("rounds = {}, but the series of target {} are of {published} rounds", e.rounds, t.id);
+            let reason = format!(
+                "rounds = {}, but the series of target {} are of {published} rounds: another number goes without target, [[lack]] and [[caveat]]",
+                e.rounds, t.id
+            );
             return Err(Wrong::at(&["rounds"], reason));
         }
         let rows: Vec<&TargetRow> = target.iter().flat_map(|t| &t.row).collect();
@@ -231,10 +234,11 @@ impl Resolved {
 
     /// Where this workload is held against what was published, if it is not here; a line.
     pub(crate) fn published_elsewhere(&self) -> Option<String> {
+        if self.experiment.target.is_some() {
+            return None;
+        }
         let of = |e: &Experiment| e.target.is_some() && e.workload == self.experiment.workload;
-        let elsewhere =
-            catalog::experiments().ok()?.into_iter().find(of).filter(|_| self.experiment.target.is_none())?;
-        let id = elsewhere.id;
+        let id = catalog::experiments().ok()?.into_iter().find(of)?.id;
         Some(format!("'kontig reproduce {id}' holds this workload against what was published, and says what it misses"))
     }
 

@@ -78,11 +78,12 @@ impl Session {
                         let what = format!("{} on machine {}", plan.title(), plan.machine.name);
                         return Err(Failed::HostMemory { what, needed, available }.into());
                     }
-                    let earlier = jobs
-                        .iter()
-                        .find(|job| is_repeated(&resolved, (job.experiment, &job.plan), (experiment, &plan)));
-                    let new = || RunControl { stop: Arc::clone(&stop), ..RunControl::default() };
-                    let control = earlier.map_or_else(new, |job| job.control.clone());
+                    let first_of =
+                        |job: &&Job| same_result(&resolved, (job.experiment, &job.plan), (experiment, &plan));
+                    let control = match jobs.iter().find(first_of) {
+                        Some(job) => job.control.clone(),
+                        None => RunControl { stop: Arc::clone(&stop), ..RunControl::default() },
+                    };
                     // Where there is no room for a copy beside the machine it is of, each job prepares its own.
                     let family = if 2 * needed <= available { first } else { jobs.len() };
                     jobs.push(Job { plan, control, experiment, family, bytes: needed });
@@ -100,23 +101,21 @@ impl Session {
         self
     }
 
-    /// For each job the number of an earlier one that it repeats.
-    fn repeated(&self) -> Vec<Option<usize>> {
-        let same = |a: &Job, b: &Job| is_repeated(&self.resolved, (a.experiment, &a.plan), (b.experiment, &b.plan));
-        self.jobs.iter().enumerate().map(|(i, job)| self.jobs[..i].iter().position(|other| same(other, job))).collect()
+    /// For each job the number of the first one that has its result: they have one control.
+    fn firsts(&self) -> Vec<usize> {
+        let is_of = |job: &Job, other: &Job| Arc::ptr_eq(&job.control.permille, &other.control.permille);
+        let first = |job: &Job| self.jobs.iter().position(|other| is_of(job, other));
+        self.jobs.iter().enumerate().map(|(i, job)| first(job).unwrap_or(i)).collect()
     }
 
-    /// A job's result, which is also that of the jobs that repeat it.
-    fn results_of(&self, job: usize, result: RunResult, repeated: &[Option<usize>]) -> Vec<(usize, RunResult)> {
-        let repeating = (0..self.jobs.len()).filter(|&i| repeated[i] == Some(job));
+    /// A job's result, once for each job whose first it is.
+    fn results_of(&self, job: usize, result: &RunResult, firsts: &[usize]) -> Vec<(usize, RunResult)> {
         let named = |i: usize| {
             let RunPlan { experiment, case, variant, .. } = &self.jobs[i].plan;
             let (experiment, case, variant) = (experiment.clone(), case.clone(), variant.name.clone());
             (i, RunResult { experiment, case, variant, ..result.clone() })
         };
-        let mut results: Vec<(usize, RunResult)> = repeating.map(named).collect();
-        results.push((job, result));
-        results
+        (0..self.jobs.len()).filter(|&i| firsts[i] == job).map(named).collect()
     }
 
     /// The jobs of each family, by number.
@@ -163,10 +162,11 @@ impl Session {
         finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
     ) -> (Vec<Outcome>, Option<LabError>) {
         let gate = Gate::new(MEMORY_FOR_RUNS.min(available_memory()));
-        let repeated = self.repeated();
+        let firsts = self.firsts();
         // The largest first, so that small ones fill the gaps.
         let mut families = self.families();
-        families.retain(|family| family.clone().any(|job| repeated[job].is_none()));
+        // A job that has another's result is a family by itself.
+        families.retain(|family| firsts[family.start] == family.start);
         families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family.start].bytes), family.start));
         let queue = Queue::new(families);
         let results: Mutex<Vec<Option<RunResult>>> = Mutex::new((0..self.jobs.len()).map(|_| None).collect());
@@ -187,7 +187,7 @@ impl Session {
                     Ok(())
                 };
                 let measured = prepared.measure(plan, control);
-                if let Err(e) = measured.and_then(|r| self.results_of(i, r, &repeated).into_iter().try_for_each(keep)) {
+                if let Err(e) = measured.and_then(|r| self.results_of(i, &r, &firsts).into_iter().try_for_each(keep)) {
                     failed(e);
                 }
             }
@@ -262,9 +262,9 @@ impl Session {
     }
 }
 
-/// Whether the second of two plans, each of an experiment of this number, repeats the first. A pace sweep's experiments are left alone:
-/// their workloads differ from point to point, and their points share a preparation.
-fn is_repeated(resolved: &[Resolved], (a, plan_a): (usize, &RunPlan), (b, plan_b): (usize, &RunPlan)) -> bool {
+/// Whether two plans, each with its experiment's number, have one result. The plans of experiments with a pace sweep have one each: the workload differs
+/// from point to point, and points share a preparation.
+fn same_result(resolved: &[Resolved], (a, plan_a): (usize, &RunPlan), (b, plan_b): (usize, &RunPlan)) -> bool {
     let (a, b) = (&resolved[a].experiment, &resolved[b].experiment);
-    a.pace.is_none() && b.pace.is_none() && a.workload == b.workload && plan_a.is_named_otherwise(plan_b)
+    a.pace.is_none() && b.pace.is_none() && a.workload == b.workload && plan_a.has_result_of(plan_b)
 }

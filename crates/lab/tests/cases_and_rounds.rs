@@ -133,7 +133,9 @@ fn a_series_that_was_published_round_by_round_stands_beside_the_rounds() {
     assert_eq!(ageing.measured, [of_b(0), of_b(1), of_b(2)].map(Some), "the median of two is their mean");
     assert_eq!(ageing.step.direction_agrees, Some(true), "{ageing:?}");
     let wrong = all(&with_rounds(2), &target).unwrap_err();
-    assert_eq!(wrong, "./e.toml:7: rounds = 2, but the series of target published are of 3 rounds");
+    let expected =
+        "./e.toml:7: rounds = 2, but the series of target published are of 3 rounds: another number goes without";
+    assert_eq!(wrong, format!("{expected} target, [[lack]] and [[caveat]]"));
 }
 
 #[test]

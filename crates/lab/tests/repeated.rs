@@ -80,20 +80,40 @@ fn a_baseline_of_two_experiments_runs_once_and_each_has_its_result_under_its_own
     }
 }
 
+/// Whether an experiment's baseline is one run with that of another, which this makes of it.
+fn shares(of: &str, by: &str, views: &Views) -> bool {
+    let first = experiment("first", "vanilla", "\"vm.compaction_proactiveness\" = 0");
+    let second = first.replace("\"first\"", "\"second\"").replace(of, by);
+    let session = session(&[first, second], views);
+    // Two variants, two repetitions each.
+    are_one_run(&session.jobs()[0], &session.jobs()[4])
+}
+
 #[test]
-fn runs_that_differ_in_a_setting_or_the_workload_or_leave_files_are_each_done() {
-    let first = || experiment("first", "vanilla", "\"vm.compaction_proactiveness\" = 0");
-    let shared = |other: String, views: &Views| {
-        let session = session(&[first(), other], views);
-        let (a, b) = session.jobs().split_at(4);
-        a.iter().any(|a| b.iter().any(|b| are_one_run(a, b)))
-    };
-    let none = Views::default();
-    assert!(shared(first().replace("\"first\"", "\"second\""), &none));
-    let second = |of: &str, by: &str| first().replace("\"first\"", "\"second\"").replace(of, by);
-    assert!(!shared(second("profile = \"7.2\"", "profile = \"6.12\""), &none));
-    assert!(!shared(second("give_up_after = 20", "give_up_after = 21"), &none));
-    assert!(!shared(second("repetitions = 2", "repetitions = 2\nrounds = 2"), &none));
-    let files = Views { procfs: Some("x".into()), ..Views::default() };
-    assert!(!shared(second("", ""), &files));
+fn the_same_under_another_experiments_name_is_one_run() {
+    assert!(shares("\"vanilla\"", "\"before\"", &Views::default()));
+}
+
+#[test]
+fn runs_that_differ_in_what_decides_them_are_each_done() {
+    let sysctls = "profile = \"7.2\"\nsysctls = { \"vm.min_free_kbytes\" = 4096 }\n\n[[variant]]";
+    for (of, by) in [
+        ("profile = \"7.2\"", "profile = \"6.12\""),
+        ("profile = \"7.2\"\n\n[[variant]]", sysctls),
+        ("give_up_after = 20", "give_up_after = 21"),
+        ("repetitions = 2", "repetitions = 2\nrounds = 2"),
+        ("tiny-64m", "desktop-32g"),
+    ] {
+        assert!(!shares(of, by, &Views::default()), "{by}");
+    }
+}
+
+#[test]
+fn runs_that_leave_files_are_each_done() {
+    for views in [
+        Views { procfs: Some("x".into()), ..Views::default() },
+        Views { mmtests: Some("x".into()), ..Views::default() },
+    ] {
+        assert!(!shares("", "", &views), "{views:?}");
+    }
 }

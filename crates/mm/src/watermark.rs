@@ -172,11 +172,11 @@ impl Memory {
             let mut above = 0;
             let mut reserve = [0; ZoneType::COUNT];
             for (j, kept) in reserve.iter_mut().enumerate().skip(kind + 1) {
-                above +=
-                    self.zones.iter().filter(|z| z.node == node && z.kind.index() == j).map(|z| z.managed).sum::<u64>();
-                let empty = !self.zones.iter().any(|z| z.node == node && z.kind.index() == j && z.managed > 0);
-                let keeps_nothing = empty && self.shared.profile.watermark.keeps_nothing_from_empty_zones;
-                let keeps = self.zones[i].managed > 0 && !keeps_nothing;
+                let of_kind = self.zones.iter().filter(|z| z.node == node && z.kind.index() == j);
+                let managed: u64 = of_kind.map(|z| z.managed).sum();
+                above += managed;
+                let none_for_it = managed == 0 && self.shared.profile.watermark.no_lowmem_reserve_for_empty_zones;
+                let keeps = self.zones[i].managed > 0 && !none_for_it;
                 *kept = if keeps { u64::checked_div(above, RATIO[kind]).unwrap_or(0) } else { 0 };
             }
             self.zones[i].lowmem_reserve = reserve;
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn from_6_10_to_6_13_a_zone_keeps_nothing_from_requests_for_a_zone_without_memory() {
+    fn a_zone_may_have_no_lowmem_reserve_against_requests_for_a_zone_without_memory() {
         let mut profile = crate::testing::linux("6.14");
         let of_dma = |profile| {
             let m = machine_of(&[3840, 431_617], true, profile);
@@ -245,7 +245,7 @@ mod tests {
             [ZoneType::Dma32, ZoneType::Normal, ZoneType::Movable].map(|of| reserve[of.index()])
         };
         assert_eq!(of_dma(profile.clone()), [1686, 1686, 1686]);
-        profile.watermark.keeps_nothing_from_empty_zones = true;
+        profile.watermark.no_lowmem_reserve_for_empty_zones = true;
         assert_eq!(of_dma(profile), [1686, 0, 0]);
     }
 

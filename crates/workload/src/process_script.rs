@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// Pages of one read or write: 128 KiB, as a buffer of a C library's or a compiler's is at most.
 const CALL: u32 = 32;
 
-/// How much of what it has a compiler looks at again with every act: the latest 23 %, and of every 2 MiB of the rest a part, another each time; 31 %
-/// in all. So much of their anonymous memory compilers of kernel files used in a sixteenth of their time, and these pages lay everywhere: where
+/// How much of what it has a compiler looks at again with every act: the latest 23 %, and a part of every 2 MiB of the rest, each time another part; 31 %
+/// in all. Compilers of kernel files used so much of their anonymous memory in a sixteenth of their time, and these pages lay everywhere: where
 /// their heaps were huge pages, they used all of those (Linux 6.18, the means of ten and of twelve; `clear_refs`, then `Referenced`).
 const LATEST_PERCENT: u32 = 23;
 const LOOKED_AT_PERCENT: u32 = 31;
@@ -338,7 +338,6 @@ mod tests {
     #[test]
     fn a_compiler_looks_at_some_of_each_huge_page_with_every_act() {
         for looked_at in looked_at_again(10) {
-            // Of the last two all is among the latest.
             for huge_page in 0..8 {
                 let range = huge_page * HUGE..(huge_page + 1) * HUGE;
                 assert!(looked_at.iter().any(|part| part.first < range.end && part.first + part.pages > range.start));

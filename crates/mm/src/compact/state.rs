@@ -111,8 +111,9 @@ pub(super) struct Stock {
     pub(super) pages: u32,
 }
 
-/// What is left of a run for the next, where one call compacts zone after zone: the kernel does so with one control.
-#[derive(Clone, Copy)]
+/// What is left of a run for the next, where one call compacts zone after zone: the kernel does so with one control. Runs over whole zones for no
+/// order leave nothing that the next would heed.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Carried {
     whole_zone: bool,
     fast_search_fail: u32,
@@ -120,19 +121,6 @@ pub(crate) struct Carried {
 }
 
 impl CompactRun {
-    /// What it leaves for a run over the next zone.
-    pub(crate) fn carried(&self) -> Carried {
-        let CompactRun { whole_zone, fast_search_fail, free: FreeScanner { search_order, .. }, .. } = *self;
-        Carried { whole_zone, fast_search_fail, search_order }
-    }
-
-    /// The same run, not yet begun, after another of the same call.
-    pub(crate) fn after(mut self, Carried { whole_zone, fast_search_fail, search_order }: Carried) -> CompactRun {
-        assert!(!self.started, "what is carried over is there from the beginning");
-        (self.whole_zone, self.fast_search_fail, self.free.search_order) = (whole_zone, fast_search_fail, search_order);
-        self
-    }
-
     /// A run over `zone` by `cpu`; nothing happens before its first step.
     pub fn new(cc: CompactControl, zone: ZoneId, cpu: CpuId) -> CompactRun {
         CompactRun {
@@ -168,5 +156,31 @@ impl CompactRun {
             started: false,
             captured: None,
         }
+    }
+
+    /// What it leaves for a run over the next zone.
+    pub(crate) fn carried(&self) -> Carried {
+        let CompactRun { whole_zone, fast_search_fail, free: FreeScanner { search_order, .. }, .. } = *self;
+        Carried { whole_zone, fast_search_fail, search_order }
+    }
+
+    /// The same run, not yet begun, after another of the same call.
+    pub(crate) fn after(mut self, Carried { whole_zone, fast_search_fail, search_order }: Carried) -> CompactRun {
+        assert!(!self.started, "what is carried over is there from the beginning");
+        (self.whole_zone, self.fast_search_fail, self.free.search_order) = (whole_zone, fast_search_fail, search_order);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::proactive::whole_zone_control;
+
+    #[test]
+    fn a_run_takes_over_all_that_another_has_left() {
+        let run = CompactRun::new(whole_zone_control(true), ZoneId::new(0), CpuId::new(0));
+        let left = Carried { whole_zone: false, fast_search_fail: 3, search_order: 5 };
+        assert_eq!(run.after(left).carried(), left);
     }
 }

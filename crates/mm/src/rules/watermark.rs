@@ -30,8 +30,8 @@ mechanism! {
         /// Largest `vm.watermark_scale_factor`: 3000; before, 1000.
         #[rule(since = "5.17", section = "7.8")]
         pub scale_factor_max: u32,
-        /// A zone keeps nothing from requests for a higher zone that has no memory; in other kernels as much as from those for the zones below that.
+        /// A zone has no lowmem reserve against requests for a higher zone without memory; otherwise as much as against those for the zones below that.
         #[rule(since = "6.10–6.13, not 6.12", section = "1.4")]
-        pub keeps_nothing_from_empty_zones: bool,
+        pub no_lowmem_reserve_for_empty_zones: bool,
     }
 }
