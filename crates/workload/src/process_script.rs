@@ -12,7 +12,7 @@ use std::sync::Arc;
 const CALL: u32 = 32;
 
 /// How much of what it has a compiler looks at again with every act: the latest 23 %, and a part of every 2 MiB of the rest, each time another part; 31 %
-/// in all. Compilers of kernel files used so much of their anonymous memory in a sixteenth of their time, and these pages lay everywhere: where
+/// in all. Compilers of kernel files used so much of the anonymous memory they had had in a sixteenth of their time, and these pages lay everywhere: where
 /// their heaps were huge pages, they used all of those (Linux 6.18, the means of ten and of twelve; `clear_refs`, then `Referenced`).
 const LATEST_PERCENT: u32 = 23;
 const LOOKED_AT_PERCENT: u32 = 31;
