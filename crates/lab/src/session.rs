@@ -15,6 +15,7 @@ use crate::resolved::Resolved;
 use crate::run::{Prepared, RunControl};
 use crate::sweep;
 use kontig_results::{ExperimentResult, PacePoint, RunResult};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +64,7 @@ impl Session {
     pub fn new(resolved: Vec<Resolved>, seed: u64, views: &Views) -> Result<Session, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut jobs: Vec<Job> = Vec::new();
+        let mut by_seed: BTreeMap<(u64, u32), Vec<usize>> = BTreeMap::new();
         let available = available_memory();
         for (experiment, r) in resolved.iter().enumerate() {
             for alike in r.plans(seed, views) {
@@ -78,12 +80,15 @@ impl Session {
                         let what = format!("{} on machine {}", plan.title(), plan.machine.name);
                         return Err(Failed::HostMemory { what, needed, available }.into());
                     }
-                    let first_of =
-                        |job: &&Job| same_result(&resolved, (job.experiment, &job.plan), (experiment, &plan));
-                    let control = match jobs.iter().find(first_of) {
-                        Some(job) => job.control.clone(),
+                    // Only runs of one seed and repetition can have one result: of ten thousand repetitions few are compared.
+                    let alike: &mut Vec<usize> = by_seed.entry((plan.seed, plan.repetition)).or_default();
+                    let of_job = |i: usize| (jobs[i].experiment, &jobs[i].plan);
+                    let same = |i: &&usize| same_result(&resolved, of_job(**i), (experiment, &plan));
+                    let control = match alike.iter().find(same) {
+                        Some(&first) => jobs[first].control.clone(),
                         None => RunControl { stop: Arc::clone(&stop), ..RunControl::default() },
                     };
+                    alike.push(jobs.len());
                     // Where there is no room for a copy beside the machine it is of, each job prepares its own.
                     let family = if 2 * needed <= available { first } else { jobs.len() };
                     jobs.push(Job { plan, control, experiment, family, bytes: needed });
@@ -101,21 +106,21 @@ impl Session {
         self
     }
 
-    /// For each job the number of the first one that has its result: they have one control.
-    fn firsts(&self) -> Vec<usize> {
-        let is_of = |job: &Job, other: &Job| Arc::ptr_eq(&job.control.permille, &other.control.permille);
-        let first = |job: &Job| self.jobs.iter().position(|other| is_of(job, other));
-        self.jobs.iter().enumerate().map(|(i, job)| first(job).unwrap_or(i)).collect()
+    /// For each job those that have its result, itself the first of them; none for one that has another's. They have one control.
+    fn sharing(&self) -> Vec<Vec<usize>> {
+        let mut first = BTreeMap::new();
+        let mut sharing = vec![Vec::new(); self.jobs.len()];
+        for (i, job) in self.jobs.iter().enumerate() {
+            sharing[*first.entry(Arc::as_ptr(&job.control.permille)).or_insert(i)].push(i);
+        }
+        sharing
     }
 
-    /// A job's result, once for each job whose first it is.
-    fn results_of(&self, job: usize, result: &RunResult, firsts: &[usize]) -> Vec<(usize, RunResult)> {
-        let named = |i: usize| {
-            let RunPlan { experiment, case, variant, .. } = &self.jobs[i].plan;
-            let (experiment, case, variant) = (experiment.clone(), case.clone(), variant.name.clone());
-            (i, RunResult { experiment, case, variant, ..result.clone() })
-        };
-        (0..self.jobs.len()).filter(|&i| firsts[i] == job).map(named).collect()
+    /// A result under the name of a job that has it.
+    fn named(&self, job: usize, result: &RunResult) -> RunResult {
+        let RunPlan { experiment, case, variant, .. } = &self.jobs[job].plan;
+        let (experiment, case, variant) = (experiment.clone(), case.clone(), variant.name.clone());
+        RunResult { experiment, case, variant, ..result.clone() }
     }
 
     /// The jobs of each family, by number.
@@ -162,11 +167,11 @@ impl Session {
         finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
     ) -> (Vec<Outcome>, Option<LabError>) {
         let gate = Gate::new(MEMORY_FOR_RUNS.min(available_memory()));
-        let firsts = self.firsts();
+        let sharing = self.sharing();
         // The largest first, so that small ones fill the gaps.
         let mut families = self.families();
         // A job that has another's result is a family by itself.
-        families.retain(|family| firsts[family.start] == family.start);
+        families.retain(|family| !sharing[family.start].is_empty());
         families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family.start].bytes), family.start));
         let queue = Queue::new(families);
         let results: Mutex<Vec<Option<RunResult>>> = Mutex::new((0..self.jobs.len()).map(|_| None).collect());
@@ -181,13 +186,15 @@ impl Session {
                 && let Some((i, prepared)) = family.next()
             {
                 let Job { plan, control, .. } = &self.jobs[i];
-                let keep = |(i, result): (usize, RunResult)| {
-                    finished(&result)?;
-                    lock(&results)[i] = Some(result);
-                    Ok(())
+                let keep = |r: RunResult| {
+                    sharing[i].iter().try_for_each(|&job| {
+                        let named = self.named(job, &r);
+                        finished(&named)?;
+                        lock(&results)[job] = Some(named);
+                        Ok(())
+                    })
                 };
-                let measured = prepared.measure(plan, control);
-                if let Err(e) = measured.and_then(|r| self.results_of(i, &r, &firsts).into_iter().try_for_each(keep)) {
+                if let Err(e) = prepared.measure(plan, control).and_then(keep) {
                     failed(e);
                 }
             }
