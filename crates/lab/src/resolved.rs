@@ -323,7 +323,7 @@ mod tests {
         };
         assert_eq!(of(|_| ()), None);
         let alone = |e: &mut Experiment| (e.target, e.caveat, e.lack) = (None, Vec::new(), Vec::new());
-        assert!(of(alone).is_some_and(|said| said.starts_with("'kontig reproduce hugealloc-kbuild")));
+        assert!(of(alone).is_some_and(|said| said.starts_with("'kontig reproduce hugealloc-kbuild' ")));
         let other = |e: &mut Experiment| {
             (e.target, e.caveat, e.lack) = (None, Vec::new(), Vec::new());
             e.workload = toml::from_str(WORKLOADS[0].text).expect("a workload");

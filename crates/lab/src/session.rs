@@ -81,14 +81,14 @@ impl Session {
                         return Err(Failed::HostMemory { what, needed, available }.into());
                     }
                     // Only runs of one seed and repetition can have one result: of ten thousand repetitions few are compared.
-                    let alike: &mut Vec<usize> = by_seed.entry((plan.seed, plan.repetition)).or_default();
+                    let of_seed: &mut Vec<usize> = by_seed.entry((plan.seed, plan.repetition)).or_default();
                     let of_job = |i: usize| (jobs[i].experiment, &jobs[i].plan);
                     let same = |i: &&usize| same_result(&resolved, of_job(**i), (experiment, &plan));
-                    let control = match alike.iter().find(same) {
+                    let control = match of_seed.iter().find(same) {
                         Some(&first) => jobs[first].control.clone(),
                         None => RunControl { stop: Arc::clone(&stop), ..RunControl::default() },
                     };
-                    alike.push(jobs.len());
+                    of_seed.push(jobs.len());
                     // Where there is no room for a copy beside the machine it is of, each job prepares its own.
                     let family = if 2 * needed <= available { first } else { jobs.len() };
                     jobs.push(Job { plan, control, experiment, family, bytes: needed });
