@@ -10,7 +10,7 @@ use crate::quantity::Quantity;
 use crate::remarks::{readings, remarks};
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
 use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
-use kontig_results::{Caveat, ExperimentResult, MEASURE, Remark, Row, RunResult, Score, judge};
+use kontig_results::{Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Remark, Row, RunResult, Score, judge};
 
 /// What the table of some runs is about.
 #[derive(Clone, Copy)]
@@ -73,8 +73,12 @@ fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: 
     let row = row(quantity, by_variant);
     let measured: Vec<Option<f64>> = row.measured.iter().map(|m| m.map(|m| m.value)).collect();
     let caveat = subject.caveat(&of.name);
-    let null_test = caveat.as_ref().is_some_and(|c| c.kind == kontig_results::CaveatKind::NullTest);
-    let steps = judge::steps(&of.values, &measured, null_test);
+    let noise = match (&caveat, of.null_test) {
+        (Some(caveat), _) if caveat.kind == CaveatKind::NullTest => Noise::Itself,
+        (_, Some(null_test)) => Noise::Published(null_test),
+        (_, None) => Noise::Unknown,
+    };
+    let steps = judge::steps(&of.values, &measured, noise);
     Row { headline: of.headline, published: of.values.clone(), steps, caveat, ..row }
 }
 

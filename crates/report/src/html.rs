@@ -8,10 +8,10 @@ mod rounds;
 
 use crate::data::Data;
 use crate::number;
-use crate::standing::{self, Layout};
+use crate::standing::{self, Count, Layout};
 use crate::verdict::{self, Standing};
 use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, Row, RunResult, Score, Tally};
+use kontig_results::{ExperimentResult, Row, RunResult};
 use std::fmt::Write;
 
 /// What a page shows.
@@ -165,26 +165,27 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
 
 fn pills(out: &mut String, e: &ExperimentResult) {
     let missed = e.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed).count();
-    let Score { direction, beyond_chance, headline_within_2x: headline, ageing, .. } = &e.score;
-    let all = |tally: &Tally| tally.agree == tally.of;
-    let of = |tally: &Tally| format!("{}/{}", tally.agree, tally.of);
-    let way = match standing::beyond_chance(*beyond_chance) {
+    let way = match standing::beyond_chance(e.score.beyond_chance) {
         Some(chance) => format!("rows move the published way, {chance}"),
         None => "rows move the published way".into(),
     };
-    let missed_words = if missed == 1 { "row missed" } else { "rows missed" };
-    let mut pills = vec![
-        (all(direction), of(direction), way),
-        (all(headline), of(headline), "headline rows within 2×".into()),
-        (missed == 0, missed.to_string(), missed_words.into()),
-    ];
-    if ageing.of > 0 {
-        pills.push((all(ageing), of(ageing), "series age as published".into()));
-    }
+    let words = |count: Count| match count {
+        Count::Direction => way.as_str(),
+        Count::ToZero => "rows fall to zero as published",
+        Count::FalseAlarms => "false alarms",
+        Count::Headline => "headline rows within 2×",
+        Count::Ageing => "series age as published",
+    };
     out.push_str("<ul class=\"pills\">");
-    for (good, figure, words) in &pills {
-        let class = if *good { "good" } else { "short" };
-        let _ = write!(out, "<li class=\"{class}\"><b>{figure}</b> {words}</li>");
+    let still = standing::counts(&e.score.nothing_changes);
+    for ((count, n, of), (_, if_still, _)) in standing::counts(&e.score.measured).into_iter().zip(still) {
+        let good = if count == Count::FalseAlarms { n == 0 } else { n == of };
+        let class = if good { "good" } else { "short" };
+        let words = escape(words(count));
+        let _ = write!(
+            out,
+            "<li class=\"{class}\"><b>{n}/{of}</b> {words} <small>({if_still} if nothing changed)</small></li>"
+        );
     }
     out.push_str("</ul>");
 }

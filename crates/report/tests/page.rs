@@ -6,7 +6,8 @@ use kontig_report::html::{Page, PageExperiment, page};
 use kontig_report::map::{self, MapError};
 use kontig_report::svg::{Picture, memory_map_svg};
 use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, RunResult};
+use kontig_report::table::render;
+use kontig_results::{ExperimentResult, RunResult, Score};
 
 fn html(result: &ExperimentResult, runs: &[RunResult], text: &str) -> String {
     html_with_pace(result, runs, &common::pace(), text)
