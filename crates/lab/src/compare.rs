@@ -4,6 +4,7 @@
 //! percentiles come from all repetitions' samples put together. Every figure any run has becomes a row.
 
 use crate::ageing::ageing;
+use crate::elsewhere::Elsewhere;
 use crate::experiment::Variant;
 use crate::missed::{Lack, beyond_run_to_run, missed};
 use crate::quantity::Quantity;
@@ -31,6 +32,8 @@ pub struct Subject<'a> {
     pub lacks: &'a [Lack],
     /// What had to be said about the request.
     pub notes: &'a [String],
+    /// What was published of the workload, where there is no target.
+    pub elsewhere: Option<&'a Elsewhere>,
 }
 
 impl Subject<'_> {
@@ -127,6 +130,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
     let quantities: Vec<&Quantity> = of_target.iter().map(|(_, quantity)| quantity).collect();
     let mut remarks = remarks(variants, &by_variant, &quantities, subject.notes);
+    remarks.extend(subject.elsewhere.iter().flat_map(|of| of.remarks(variants, &by_variant, runs)));
     remarks.extend(target.iter().flat_map(|t| &t.shares).filter_map(|of| shares(of, variants, runs)));
     remarks.extend(said.into_iter().map(|text| Remark { variant: None, text }));
     let ageing = target.map(|t| ageing(t, subject.case, &names, &by_variant, runs)).unwrap_or_default();

@@ -147,8 +147,8 @@ pub fn judge(variant: usize, against: usize, published: [f64; 2], measured: Opti
     Step { variant, against, rule, direction_agrees, ratio_off, size_agrees, false_alarm }
 }
 
-/// Whether a change counts for direction.
-fn changes([a, b]: [f64; 2]) -> bool {
+/// Whether a change is of a tenth or more.
+pub fn changes([a, b]: [f64; 2]) -> bool {
     a != b && (b - a).abs() >= CHANGE_THAT_COUNTS * a.abs()
 }
 
