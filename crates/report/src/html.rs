@@ -7,6 +7,7 @@
 mod rounds;
 
 use crate::data::Data;
+use crate::limits::LIMITS;
 use crate::number;
 use crate::standing::{self, Count, Layout};
 use crate::verdict::{self, Standing};
@@ -59,6 +60,7 @@ pub fn page(page: &Page<'_>) -> String {
     for (i, experiment) in page.experiments.iter().enumerate() {
         section(&mut body, i, experiment);
     }
+    limits(&mut body);
     let subtitle = paragraphs(&page.subtitle);
     // Results hold only strings, numbers and lists, which always serialise; were that to change, the page says
     // "no data" rather than failing to be written.
@@ -187,7 +189,31 @@ fn pills(out: &mut String, e: &ExperimentResult) {
             "<li class=\"{class}\"><b>{n}/{of}</b> {words} <small>({if_still} if nothing changed)</small></li>"
         );
     }
-    out.push_str("</ul>");
+    let (class, words) =
+        (if missed == 0 { "good" } else { "short" }, if missed == 1 { "row missed" } else { "rows missed" });
+    let _ = write!(out, "<li class=\"{class}\"><b>{missed}</b> {words}</li></ul>");
+    let _ = write!(out, "<p class=\"small\">{}</p>", escape(&standing::counts_explained(&e.score)));
+}
+
+/// What is not simulated.
+fn limits(out: &mut String) {
+    out.push_str("<section class=\"prose limits\"><h2>Limits</h2><ul>");
+    for limit in LIMITS {
+        out.push_str("<li>");
+        // The signs of Markdown that the list has: every other part is bold, and of that every other one code.
+        for (i, part) in limit.split("**").enumerate() {
+            let text: String =
+                part.split('`').enumerate().map(|(i, text)| in_element(i % 2 == 1, "code", text)).collect();
+            out.push_str(&if i % 2 == 1 { format!("<b>{text}</b>") } else { text });
+        }
+        out.push_str("</li>");
+    }
+    out.push_str("</ul></section>");
+}
+
+fn in_element(inside: bool, name: &str, text: &str) -> String {
+    let text = escape(text);
+    if inside { format!("<{name}>{text}</{name}>") } else { text }
 }
 
 /// The rows that are held against something, and the others.
