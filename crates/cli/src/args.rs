@@ -139,7 +139,7 @@ impl Command {
 /// Where results go, and how much of the host they may use.
 #[derive(Args)]
 pub struct OutputArgs {
-    /// Print one JSON document (schema kontig.reproduce/2) instead of tables
+    /// Print one JSON document (schema kontig.reproduce/3) instead of tables
     #[arg(long)]
     pub json: bool,
     /// Print the statistics of every figure over repetitions and rounds, too: means, deviations, the best, and which

@@ -229,7 +229,7 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     write(d.path(), "target.toml", TARGET);
     let doc = json(d.path(), &["reproduce", &e, "--json", "--seed", "7"]);
     assert_eq!(fields(&doc), set(["schema", "seed", "wall_s", "peak_rss_bytes", "experiments"]));
-    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/2"), Some(7)));
+    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/3"), Some(7)));
     let experiments = doc["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 1);
     let e = &experiments[0];
@@ -237,11 +237,17 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     assert_eq!(e["repetitions"], 1);
     assert_eq!((e["id"].as_str(), e["target"].as_str()), (Some("small"), Some("small-target")));
     assert_eq!(e["variants"], serde_json::json!(["vanilla", "patched, 60"]));
-    assert_eq!(fields(&e["score"]), set(["direction", "beyond_chance", "headline_within_2x", "ageing", "apart"]));
-    for tally in ["direction", "headline_within_2x"] {
-        assert_eq!(fields(&e["score"][tally]), set(["agree", "of"]));
-        assert_eq!(e["score"][tally]["of"], 1);
+    assert_eq!(fields(&e["score"]), set(["measured", "nothing_changes", "beyond_chance", "within_noise", "apart"]));
+    for of in ["measured", "nothing_changes"] {
+        let counts = &e["score"][of];
+        assert_eq!(fields(counts), set(["direction", "to_zero", "false_alarms", "headline_within_2x", "ageing"]));
+        assert_eq!(fields(&counts["false_alarms"]), set(["moved", "of"]));
+        for tally in ["direction", "headline_within_2x"] {
+            assert_eq!(fields(&counts[tally]), set(["agree", "of"]));
+            assert_eq!(counts[tally]["of"], 1);
+        }
     }
+    assert_eq!(e["score"]["nothing_changes"]["direction"]["agree"], 0, "nothing moves the published way");
     let rows = e["rows"].as_array().unwrap();
     let of_row = set([
         "name",
@@ -257,7 +263,7 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
         "caveat",
         "statistics",
     ]);
-    let of_step = set(["variant", "against", "rule", "direction_agrees", "ratio_off", "size_agrees"]);
+    let of_step = set(["variant", "against", "rule", "direction_agrees", "ratio_off", "size_agrees", "false_alarm"]);
     let of_measured = set(["value", "low", "high", "repetitions", "lacking", "samples", "samples_needed"]);
     for (i, row) in rows.iter().enumerate() {
         assert_eq!(fields(row), of_row);

@@ -127,7 +127,20 @@ fn carried_out(plan: &RunPlan) -> RunResult {
 fn table(runs: &[RunResult], profiles: &[&str]) -> ExperimentResult {
     let variants: Vec<Variant> = profiles.iter().map(|profile| plan(scenario(1), profile, 0).variant).collect();
     let (id, machine, variants) = ("pairs", "four CPUs", variants.as_slice());
-    compare(&Subject { id, case: "", machine, variants, target: None, caveats: &[], lacks: &[], notes: &[] }, runs)
+    compare(
+        &Subject {
+            id,
+            case: "",
+            machine,
+            variants,
+            target: None,
+            caveats: &[],
+            lacks: &[],
+            notes: &[],
+            elsewhere: None,
+        },
+        runs,
+    )
 }
 
 #[test]

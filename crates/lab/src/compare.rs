@@ -4,13 +4,14 @@
 //! percentiles come from all repetitions' samples put together. Every figure any run has becomes a row.
 
 use crate::ageing::ageing;
+use crate::elsewhere::Elsewhere;
 use crate::experiment::Variant;
 use crate::missed::{Lack, beyond_run_to_run, missed};
 use crate::quantity::Quantity;
 use crate::remarks::{readings, remarks};
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
 use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
-use kontig_results::{Caveat, ExperimentResult, MEASURE, Remark, Row, RunResult, Score, judge};
+use kontig_results::{Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Remark, Row, RunResult, Score, judge};
 
 /// What the table of some runs is about.
 #[derive(Clone, Copy)]
@@ -31,6 +32,8 @@ pub struct Subject<'a> {
     pub lacks: &'a [Lack],
     /// What had to be said about the request.
     pub notes: &'a [String],
+    /// What was published of the workload, where there is no target.
+    pub elsewhere: Option<&'a Elsewhere>,
 }
 
 impl Subject<'_> {
@@ -73,8 +76,12 @@ fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: 
     let row = row(quantity, by_variant);
     let measured: Vec<Option<f64>> = row.measured.iter().map(|m| m.map(|m| m.value)).collect();
     let caveat = subject.caveat(&of.name);
-    let null_test = caveat.as_ref().is_some_and(|c| c.kind == kontig_results::CaveatKind::NullTest);
-    let steps = judge::steps(&of.values, &measured, null_test);
+    let noise = match (&caveat, of.null_test) {
+        (Some(caveat), _) if caveat.kind == CaveatKind::NullTest => Noise::Itself,
+        (_, Some(null_test)) => Noise::Published(null_test),
+        (_, None) => Noise::Unknown,
+    };
+    let steps = judge::steps(&of.values, &measured, noise);
     Row { headline: of.headline, published: of.values.clone(), steps, caveat, ..row }
 }
 
@@ -123,6 +130,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
     let quantities: Vec<&Quantity> = of_target.iter().map(|(_, quantity)| quantity).collect();
     let mut remarks = remarks(variants, &by_variant, &quantities, subject.notes);
+    remarks.extend(subject.elsewhere.iter().flat_map(|of| of.remarks(variants, &by_variant, runs)));
     remarks.extend(target.iter().flat_map(|t| &t.shares).filter_map(|of| shares(of, variants, runs)));
     remarks.extend(said.into_iter().map(|text| Remark { variant: None, text }));
     let ageing = target.map(|t| ageing(t, subject.case, &names, &by_variant, runs)).unwrap_or_default();

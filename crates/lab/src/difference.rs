@@ -103,13 +103,10 @@ mod tests {
 
     /// A result of no inputs with a run, a table of a row, and a pace sweep of a point.
     fn result() -> StoredResult {
+        let score = kontig_results::Score::default();
         let table: ExperimentResult = serde_json::from_value(serde_json::json!({
             "id": "e", "case": "", "machine": "m", "target": "", "repetitions": 1, "rounds": 1, "variants": ["v"],
-            "score": {
-                "direction": { "agree": 0, "of": 0 }, "beyond_chance": { "agree": 0, "of": 0 },
-                "headline_within_2x": { "agree": 0, "of": 0 }, "ageing": { "agree": 0, "of": 0 }, "apart": [],
-            },
-            "ageing": [], "remarks": [],
+            "score": score, "ageing": [], "remarks": [],
             "rows": [{
                 "name": "x", "unit": "s", "phase": "measure", "better": "lower", "merge": "median", "headline": false,
                 "published": [], "measured": [null], "pairs": [null], "steps": [], "caveat": null, "statistics": [null],
@@ -160,7 +157,7 @@ mod tests {
         for (change, said) in cases {
             assert_eq!(difference(change).as_deref(), Some(said));
         }
-        let score = difference(|r| r.experiments[0].score.direction.of = 1).expect("a difference");
+        let score = difference(|r| r.experiments[0].score.measured.direction.of = 1).expect("a difference");
         assert!(score.starts_with("e, score: "), "{score}");
     }
 }

@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod compare;
 mod counters;
 mod difference;
+pub mod elsewhere;
 pub mod error;
 mod event_log;
 pub mod experiment;

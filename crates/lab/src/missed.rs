@@ -34,7 +34,7 @@ impl Lack {
     }
 }
 
-/// A sentence for each reason why rows of a case are missed, and one that names those without.
+/// A sentence for each reason why rows of a case are missed, and one that names those of which no cause was shown.
 pub(crate) fn missed(rows: &[Row], lacks: &[Lack], case: &str) -> Vec<String> {
     let mut left: Vec<&str> = rows.iter().filter(|row| row.is_missed()).map(|row| row.name.as_str()).collect();
     let mut said = Vec::new();
@@ -46,8 +46,8 @@ pub(crate) fn missed(rows: &[Row], lacks: &[Lack], case: &str) -> Vec<String> {
         }
         left = others;
     }
-    if !left.is_empty() && !lacks.is_empty() {
-        said.push(format!("missed, cause not known: {}", left.join(", ")));
+    if !left.is_empty() {
+        said.push(format!("missed, no cause shown: {}", left.join(", ")));
     }
     said
 }
@@ -64,19 +64,23 @@ pub(crate) fn beyond_run_to_run(rows: &[Row], null_tests: &[Option<[f64; 2]>]) -
         let of_last = row.statistics.last()?.as_ref()?;
         Some((row.name.as_str(), of_last.significant?))
     });
-    let sentence = |what: &str, of: Vec<(&str, bool)>| {
+    let sentence = |what: &str, smaller: &str, of: Vec<(&str, bool)>| {
         let those = |is: bool| {
             let names: Vec<&str> = of.iter().filter(|(_, larger)| *larger == is).map(|(name, _)| *name).collect();
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         };
-        (!of.is_empty()).then(|| format!("{what} {}; not larger: {}", those(true), those(false)))
+        (!of.is_empty()).then(|| format!("{what} {}; {smaller}: {}", those(true), those(false)))
     };
     let null_test =
         "published differences larger than between two runs of the same kernel (the null test of the same series):";
     let chance = "measured differences larger than from run to run (two-sided t-test, 10 %):";
-    let of_published =
-        if null_tests.iter().any(Option::is_some) { sentence(null_test, published.collect()) } else { None };
-    let of_measured = if null_tests.iter().any(Option::is_some) { sentence(chance, measured.collect()) } else { None };
+    let of_published = if null_tests.iter().any(Option::is_some) {
+        sentence(null_test, "not larger, and in no score", published.collect())
+    } else {
+        None
+    };
+    let of_measured =
+        if null_tests.iter().any(Option::is_some) { sentence(chance, "not larger", measured.collect()) } else { None };
     of_published.into_iter().chain(of_measured).collect()
 }
 
@@ -93,7 +97,7 @@ mod tests {
             "statistics": [null, null],
         });
         let mut row: Row = serde_json::from_value(text).expect("a row");
-        row.steps = judge::steps(&published, &measured.map(Some), false);
+        row.steps = judge::steps(&published, &measured.map(Some), judge::Noise::Unknown);
         row
     }
 
@@ -112,9 +116,10 @@ mod tests {
         let lacks = [lack(&["scanned", "stalls"], "nothing is throttled"), lack(&["scanned"], "no")];
         assert_eq!(
             missed(&rows, &lacks, ""),
-            ["missed, stalls: nothing is throttled", "missed, cause not known: faults"]
+            ["missed, stalls: nothing is throttled", "missed, no cause shown: faults"]
         );
-        assert_eq!(missed(&rows, &[], ""), [""; 0]);
+        assert_eq!(missed(&rows, &[], ""), ["missed, no cause shown: stalls, faults"], "no file says why");
+        assert_eq!(missed(&rows[1..2], &[], ""), [""; 0]);
     }
 
     #[test]
@@ -122,7 +127,7 @@ mod tests {
         let rows = [row("a", [10.0, 5.0], [1.0, 1.0]), row("b", [10.0, 9.0], [1.0, 1.0])];
         let said = beyond_run_to_run(&rows, &[Some([10.0, 12.0]), Some([10.0, 12.0])]);
         assert_eq!(said.len(), 1);
-        assert!(said[0].ends_with("series): a; not larger: b"), "{said:?}");
+        assert!(said[0].ends_with("series): a; not larger, and in no score: b"), "{said:?}");
         assert!(beyond_run_to_run(&rows, &[None, None]).is_empty());
     }
 }

@@ -232,16 +232,6 @@ impl Resolved {
             .then(|| format!("{are} {}: followed from descriptions of the kernel, none was recorded", names.join(", ")))
     }
 
-    /// Where this workload is held against what was published, if it is not here; a line.
-    pub(crate) fn published_elsewhere(&self) -> Option<String> {
-        if self.experiment.target.is_some() {
-            return None;
-        }
-        let of = |e: &Experiment| e.target.is_some() && e.workload == self.experiment.workload;
-        let id = catalog::experiments().ok()?.into_iter().find(of)?.id;
-        Some(format!("'kontig reproduce {id}' holds this workload against what was published, and says what it misses"))
-    }
-
     /// The variants' names, baseline first.
     pub fn variants(&self) -> Vec<String> {
         self.experiment.variant.iter().map(|v| v.name.clone()).collect()
@@ -304,30 +294,5 @@ impl Resolved {
             }
         }
         plans
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kontig_workload::WORKLOADS;
-
-    #[test]
-    fn a_workload_says_which_experiment_holds_it_against_what_was_published_and_the_experiment_does_not() {
-        let of = |change: fn(&mut Experiment)| {
-            let (mut e, _) = catalog::experiment("hugealloc-kbuild").unwrap_or_else(|e| panic!("{e}"));
-            let named = WORKLOADS.iter().find(|named| named.name == "kbuild+hugealloc").expect("a workload");
-            assert_eq!(toml::from_str(named.text), Ok(e.workload.clone()), "what runs under either name");
-            change(&mut e);
-            Resolved::new(e, None).unwrap_or_else(|e| panic!("{e}")).published_elsewhere()
-        };
-        assert_eq!(of(|_| ()), None);
-        let alone = |e: &mut Experiment| (e.target, e.caveat, e.lack) = (None, Vec::new(), Vec::new());
-        assert!(of(alone).is_some_and(|said| said.starts_with("'kontig reproduce hugealloc-kbuild' ")));
-        let other = |e: &mut Experiment| {
-            (e.target, e.caveat, e.lack) = (None, Vec::new(), Vec::new());
-            e.workload = toml::from_str(WORKLOADS[0].text).expect("a workload");
-        };
-        assert_eq!(of(other), None);
     }
 }

@@ -5,6 +5,7 @@
 //! several experiments have, are done once.
 
 use crate::compare::{Subject, compare};
+use crate::elsewhere::Elsewhere;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Experiment;
 use crate::gate::{Gate, available_memory, lock};
@@ -249,8 +250,8 @@ impl Session {
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
             let Experiment { id, variant, caveat, lack, .. } = &r.experiment;
-            let notes: Vec<String> =
-                r.notes.iter().cloned().chain(r.not_recorded()).chain(r.published_elsewhere()).collect();
+            let notes: Vec<String> = r.notes.iter().cloned().chain(r.not_recorded()).collect();
+            let elsewhere = Elsewhere::of(&r.experiment);
             let subject = Subject {
                 id,
                 case: &r.case,
@@ -260,6 +261,7 @@ impl Session {
                 caveats: caveat,
                 lacks: lack,
                 notes: &notes,
+                elsewhere: elsewhere.as_ref(),
             };
             let result = compare(&subject, &runs);
             let pace = sweep::points(&r.variants(), r.experiment.pace.as_ref(), &swept);

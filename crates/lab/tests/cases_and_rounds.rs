@@ -161,14 +161,17 @@ fn a_row_is_worked_out_by_its_formula_for_each_run() {
 #[test]
 fn a_declared_caveat_takes_a_row_out_of_the_score_and_into_one_of_its_own() {
     let without = run(EXPERIMENT, TARGET).remove(0).result;
-    let of = without.score.headline_within_2x.of;
+    let of = without.score.measured.headline_within_2x.of;
     let caveat = "\n[[caveat]]\nkind = 'few-samples'\nreason = 'one sample'\nrows = ['2M hugepages allocated']\n";
     for (experiment, target) in
         [(EXPERIMENT.to_owned(), TARGET.to_owned() + caveat), (EXPERIMENT.to_owned() + caveat, TARGET.to_owned())]
     {
         let outcome = run(&experiment, &target).remove(0);
         let score = &outcome.result.score;
-        assert_eq!((score.headline_within_2x.of, score.direction.of), (of - 1, without.score.direction.of - 1));
+        assert_eq!(
+            (score.measured.headline_within_2x.of, score.measured.direction.of),
+            (of - 1, without.score.measured.direction.of - 1)
+        );
         let [apart] = &score.apart[..] else { panic!("{score:?}") };
         assert_eq!((apart.kind, apart.rows, apart.size.of), (CaveatKind::FewSamples, 1, 1));
         let row = row(&outcome, "2M hugepages allocated", MEASURE);
@@ -178,7 +181,7 @@ fn a_declared_caveat_takes_a_row_out_of_the_score_and_into_one_of_its_own() {
     let noise = TARGET.to_owned() + "\n[[caveat]]\nkind = 'null-test'\nreason = 'the same code'\n";
     let result = run(EXPERIMENT, &noise).remove(0).result;
     assert!(result.rows.iter().flat_map(|row| &row.steps).all(|step| step.rule == Rule::NullTest));
-    assert_eq!((result.score.direction.of, result.score.apart[0].rows), (0, 2), "all rows of it");
+    assert_eq!((result.score.measured.direction.of, result.score.apart[0].rows), (0, 2), "all rows of it");
 }
 
 const CASES: &str = r#"

@@ -64,7 +64,7 @@ fn table(variants: &[&str], runs: &[RunResult]) -> ExperimentResult {
 
 /// A table of these variants against this target.
 fn about<'a>(variants: &'a [Variant], target: Option<&'a Target>) -> Subject<'a> {
-    Subject { id: "e", case: "", machine: "m", variants, target, caveats: &[], lacks: &[], notes: &[] }
+    Subject { id: "e", case: "", machine: "m", variants, target, caveats: &[], lacks: &[], notes: &[], elsewhere: None }
 }
 
 fn variant(name: &str) -> Variant {

@@ -7,11 +7,12 @@
 mod rounds;
 
 use crate::data::Data;
+use crate::limits::LIMITS;
 use crate::number;
-use crate::standing::{self, Layout};
+use crate::standing::{self, Count, Layout};
 use crate::verdict::{self, Standing};
 use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, Row, RunResult, Score, Tally};
+use kontig_results::{ExperimentResult, Row, RunResult};
 use std::fmt::Write;
 
 /// What a page shows.
@@ -59,6 +60,7 @@ pub fn page(page: &Page<'_>) -> String {
     for (i, experiment) in page.experiments.iter().enumerate() {
         section(&mut body, i, experiment);
     }
+    limits(&mut body);
     let subtitle = paragraphs(&page.subtitle);
     // Results hold only strings, numbers and lists, which always serialise; were that to change, the page says
     // "no data" rather than failing to be written.
@@ -165,28 +167,53 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
 
 fn pills(out: &mut String, e: &ExperimentResult) {
     let missed = e.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed).count();
-    let Score { direction, beyond_chance, headline_within_2x: headline, ageing, .. } = &e.score;
-    let all = |tally: &Tally| tally.agree == tally.of;
-    let of = |tally: &Tally| format!("{}/{}", tally.agree, tally.of);
-    let way = match standing::beyond_chance(*beyond_chance) {
+    let way = match standing::beyond_chance(e.score.beyond_chance) {
         Some(chance) => format!("rows move the published way, {chance}"),
         None => "rows move the published way".into(),
     };
-    let missed_words = if missed == 1 { "row missed" } else { "rows missed" };
-    let mut pills = vec![
-        (all(direction), of(direction), way),
-        (all(headline), of(headline), "headline rows within 2×".into()),
-        (missed == 0, missed.to_string(), missed_words.into()),
-    ];
-    if ageing.of > 0 {
-        pills.push((all(ageing), of(ageing), "series age as published".into()));
-    }
+    let words = |count: Count| match count {
+        Count::Direction => way.as_str(),
+        Count::ToZero => "rows fall to zero as published",
+        Count::FalseAlarms => "false alarms",
+        Count::Headline => "headline rows within 2×",
+        Count::Ageing => "series age as published",
+    };
     out.push_str("<ul class=\"pills\">");
-    for (good, figure, words) in &pills {
-        let class = if *good { "good" } else { "short" };
-        let _ = write!(out, "<li class=\"{class}\"><b>{figure}</b> {words}</li>");
+    let still = standing::counts(&e.score.nothing_changes);
+    for ((count, n, of), (_, if_still, _)) in standing::counts(&e.score.measured).into_iter().zip(still) {
+        let good = if count == Count::FalseAlarms { n == 0 } else { n == of };
+        let class = if good { "good" } else { "short" };
+        let words = escape(words(count));
+        let _ = write!(
+            out,
+            "<li class=\"{class}\"><b>{n}/{of}</b> {words} <small>({if_still} if nothing changed)</small></li>"
+        );
     }
-    out.push_str("</ul>");
+    let (class, words) =
+        (if missed == 0 { "good" } else { "short" }, if missed == 1 { "row missed" } else { "rows missed" });
+    let _ = write!(out, "<li class=\"{class}\"><b>{missed}</b> {words}</li></ul>");
+    let _ = write!(out, "<p class=\"small\">{}</p>", escape(&standing::counts_explained(&e.score)));
+}
+
+/// What is not simulated.
+fn limits(out: &mut String) {
+    out.push_str("<section class=\"prose limits\"><h2>Limits</h2><ul>");
+    for limit in LIMITS {
+        out.push_str("<li>");
+        // The signs of Markdown that the list has: every other part is bold, and of that every other one code.
+        for (i, part) in limit.split("**").enumerate() {
+            let text: String =
+                part.split('`').enumerate().map(|(i, text)| in_element(i % 2 == 1, "code", text)).collect();
+            out.push_str(&if i % 2 == 1 { format!("<b>{text}</b>") } else { text });
+        }
+        out.push_str("</li>");
+    }
+    out.push_str("</ul></section>");
+}
+
+fn in_element(inside: bool, name: &str, text: &str) -> String {
+    let text = escape(text);
+    if inside { format!("<{name}>{text}</{name}>") } else { text }
 }
 
 /// The rows that are held against something, and the others.

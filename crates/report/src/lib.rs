@@ -7,6 +7,7 @@ mod ageing;
 mod curve;
 mod data;
 pub mod html;
+pub mod limits;
 pub mod map;
 pub mod markdown;
 mod number;

@@ -4,7 +4,9 @@
 //! of the two overlap, that is said: a run with another seed could have come out the other way.
 
 use crate::number;
-use kontig_results::{Apart, Better, CaveatKind, ExperimentResult, MEASURE, Measured, Merge, Pairs, Row, Tally};
+use kontig_results::{
+    Apart, Better, CaveatKind, Counts, ExperimentResult, MEASURE, Measured, Merge, Pairs, Row, Score, Tally,
+};
 
 /// What a table is of: the experiment and its case.
 pub(crate) fn title(e: &ExperimentResult) -> String {
@@ -35,6 +37,45 @@ pub(crate) fn apart(e: &ExperimentResult) -> Vec<String> {
         lines.extend(reasons.iter().map(|(reason, names)| format!("  {}: {reason}", names.join("; "))));
     }
     lines
+}
+
+/// What a score counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    Direction,
+    ToZero,
+    FalseAlarms,
+    Headline,
+    Ageing,
+}
+
+/// Each thing a score counts: how many rows, and of how many. What no row is of is left out, but for direction and headline.
+pub(crate) fn counts(counts: &Counts) -> Vec<(Count, u32, u32)> {
+    let Counts { direction, to_zero, false_alarms, headline_within_2x, ageing } = counts;
+    let of = |count, tally: &Tally| (count, tally.agree, tally.of);
+    let mut said = vec![
+        of(Count::Direction, direction),
+        of(Count::ToZero, to_zero),
+        (Count::FalseAlarms, false_alarms.moved, false_alarms.of),
+        of(Count::Headline, headline_within_2x),
+        of(Count::Ageing, ageing),
+    ];
+    said.retain(|(count, _, of)| *of > 0 || matches!(count, Count::Direction | Count::Headline));
+    said
+}
+
+/// What the counts of a score mean, and what is not counted.
+pub(crate) fn counts_explained(score: &Score) -> String {
+    let mut text = "false alarms: rows published to change by less than a tenth that move by more here".to_owned();
+    if score.measured.to_zero.of > 0 {
+        text += "; to zero: rows that a patch brings to less than a hundredth";
+    }
+    match score.within_noise {
+        0 => {}
+        1 => text += "; 1 published change no larger than the null test's is not counted",
+        n => text += &format!("; {n} published changes no larger than the null test's are not counted"),
+    }
+    text
 }
 
 /// How many of the rows that agree differ by more than chance; nothing where that is not known of any.

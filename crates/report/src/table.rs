@@ -5,12 +5,12 @@
 
 use crate::ageing;
 use crate::number;
-use crate::standing::{self, Layout};
+use crate::standing::{self, Count, Layout};
 use crate::verdict::{self, Standing};
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, presets,
 };
-use kontig_results::{ExperimentResult, Measured, Row, Score};
+use kontig_results::{Counts, ExperimentResult, Measured, Row, Score};
 use std::ops::Range;
 
 /// The table of `e`, with a line for each variant above and the score and remarks below, ending in a newline.
@@ -35,7 +35,9 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     if held {
         out.push_str(&fitted(width, |form, width| paint.rows(&published, true, form, width)));
         out.push('\n');
-        out.push_str(&format!("{}\n", score(&e.score)));
+        out.push_str(&wrapped(&score(&e.score), width));
+        out.push_str(&wrapped(&nothing_changes(&e.score), width));
+        out.push_str(&wrapped(&standing::counts_explained(&e.score), width));
         for line in standing::apart(e) {
             out.push_str(&wrapped(&plain(&line), width));
         }
@@ -78,15 +80,27 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     out
 }
 
-/// The score as one line: `direction 11/11 rows agree, 9 of them by more than chance; headline 3/4 within 2×`; chance and ageing where there is something to tell.
+/// The score as one line: `direction 11/11 rows agree, 9 of them by more than chance; false alarms 0/2; headline 3/4 within
+/// 2×`; what there is nothing to tell of is left out.
 pub fn score(score: &Score) -> String {
-    let Score { direction, beyond_chance, headline_within_2x: headline, ageing, .. } = score;
-    let chance = standing::beyond_chance(*beyond_chance).map(|words| format!(", {words}")).unwrap_or_default();
-    let ages = if ageing.of > 0 { format!("; ageing {}/{}", ageing.agree, ageing.of) } else { String::new() };
-    format!(
-        "direction {}/{} rows agree{chance}; headline {}/{} within 2×{ages}",
-        direction.agree, direction.of, headline.agree, headline.of
-    )
+    let chance = standing::beyond_chance(score.beyond_chance).map(|words| format!(", {words}")).unwrap_or_default();
+    in_words(&score.measured, &chance)
+}
+
+/// What the same rows would score if every variant measured what the baseline does, as one line.
+pub fn nothing_changes(score: &Score) -> String {
+    format!("if nothing changed: {}", in_words(&score.nothing_changes, ""))
+}
+
+fn in_words(counts: &Counts, chance: &str) -> String {
+    let word = |(count, n, of): (Count, u32, u32)| match count {
+        Count::Direction => format!("direction {n}/{of} rows agree{chance}"),
+        Count::ToZero => format!("to zero {n}/{of}"),
+        Count::FalseAlarms => format!("false alarms {n}/{of}"),
+        Count::Headline => format!("headline {n}/{of} within 2×"),
+        Count::Ageing => format!("ageing {n}/{of}"),
+    };
+    standing::counts(counts).into_iter().map(word).collect::<Vec<_>>().join("; ")
 }
 
 /// What the cases of one experiment score together: a line, and none of a single case.
@@ -94,7 +108,8 @@ pub fn together(cases: &[&ExperimentResult]) -> Option<String> {
     let [first, _, ..] = cases else { return None };
     let mut sum = Score::default();
     cases.iter().for_each(|e| sum.add(&e.score));
-    Some(format!("{}, {} cases together: {}\n", plain(&first.id), cases.len(), score(&sum)))
+    let of = format!("{}, {} cases together", plain(&first.id), cases.len());
+    Some(format!("{of}: {}\n{of}, {}\n", score(&sum), nothing_changes(&sum)))
 }
 
 /// A line broken at spaces where it is wider than the terminal, further lines set in by two.

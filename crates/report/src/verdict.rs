@@ -20,7 +20,7 @@ pub enum Verdict {
     AgreesOff(f64),
     /// It moves the same way, and one of its figures is 0, so that there is no factor: what became of it.
     AgreesWithout(Without),
-    /// A null test that shows no more than the published noise.
+    /// A null test, or a change published no larger than one, that shows no more than the published noise.
     WithinNoise,
     /// Missed: it moves the other way.
     Opposite,
@@ -34,7 +34,9 @@ pub enum Verdict {
     Left(f64),
     /// Missed: published as nothing, measured as something.
     NotNothing,
-    /// Missed: a null test that shows more than the published noise.
+    /// Missed: published to change by less than a tenth, and it moves by more.
+    FalseAlarm,
+    /// Missed: a null test, or a change published no larger than one, that shows more than the published noise.
     BeyondNoise,
     /// Missed: figures were published but the runs gave none that compare.
     NoFigure,
@@ -92,6 +94,7 @@ impl Verdict {
             Verdict::Off(off) => format!("off {}", number::off(off)),
             Verdict::Left(share) => format!("{} is left", number::factor(share)),
             Verdict::NotNothing => "not nothing".into(),
+            Verdict::FalseAlarm => "false alarm".into(),
             Verdict::BeyondNoise => "beyond the noise".into(),
             Verdict::NoFigure => "no figure".into(),
         }
@@ -147,9 +150,9 @@ fn of_step(row: &Row, step: &Step) -> Verdict {
         if still || nothing { Verdict::Unchanged } else { Verdict::Opposite }
     };
     match (step.rule, step.size_agrees) {
-        (Rule::NullTest, Some(true)) => Verdict::WithinNoise,
-        (Rule::NullTest, Some(false)) => Verdict::BeyondNoise,
-        (Rule::NullTest, None) => Verdict::NotHeld,
+        (Rule::NullTest | Rule::WithinNoise, Some(true)) => Verdict::WithinNoise,
+        (Rule::NullTest | Rule::WithinNoise, Some(false)) => Verdict::BeyondNoise,
+        (Rule::NullTest | Rule::WithinNoise, None) => Verdict::NotHeld,
         (Rule::StaysZero, agrees) => {
             if agrees == Some(true) {
                 Verdict::Agrees
@@ -165,9 +168,10 @@ fn of_step(row: &Row, step: &Step) -> Verdict {
         // How near to nothing it has to come is no matter of a factor; that it is off is said all the same.
         (Rule::ToZero, _) => step.ratio_off.filter(|off| *off > WITHIN).map_or(Verdict::Agrees, Verdict::AgreesOff),
         (Rule::FromZero, _) => Verdict::Agrees,
-        (Rule::Ratio, _) => {
-            // A row published as unchanged has no direction: only its size can be wrong, so it counts here.
-            let size_counts = row.headline || step.direction_agrees.is_none();
+        (Rule::Still, _) if step.false_alarm == Some(true) => Verdict::FalseAlarm,
+        (Rule::Still | Rule::Ratio, _) => {
+            // Of a row published as unchanged only the size can be wrong, so it counts here.
+            let size_counts = row.headline || step.rule == Rule::Still;
             match step.ratio_off {
                 Some(off) if off > WITHIN && size_counts => Verdict::Off(off),
                 Some(off) if off > WITHIN => Verdict::AgreesOff(off),
@@ -214,7 +218,7 @@ fn change(baseline: Option<f64>, patched: Option<f64>, variants: usize) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_results::{Better, Caveat, CaveatKind, MEASURE, Measured, Merge, judge};
+    use kontig_results::{Better, Caveat, CaveatKind, MEASURE, Measured, Merge, Noise, judge};
 
     fn once(value: f64) -> Measured {
         Measured { value, low: value, high: value, repetitions: 1, lacking: 0, samples: None, samples_needed: None }
@@ -231,7 +235,7 @@ mod tests {
             merge: Merge::Median,
             measured: measured.iter().map(|value| value.map(once)).collect(),
             pairs: vec![],
-            steps: judge::steps(published, measured, false),
+            steps: judge::steps(published, measured, Noise::Unknown),
             caveat: None,
             statistics: vec![],
         }
@@ -243,8 +247,9 @@ mod tests {
 
     /// Whether these words are those of a row that is missed.
     fn missed(verdict: Verdict) -> bool {
-        use Verdict::{BeyondNoise, Left, NoFigure, NotNothing, Off, Opposite, Unchanged, Without};
-        matches!(verdict, Opposite | Unchanged | Off(_) | Without(_) | Left(_) | NotNothing | BeyondNoise | NoFigure)
+        use Verdict::{BeyondNoise, FalseAlarm, Left, NoFigure, NotNothing, Off, Opposite, Unchanged, Without};
+        let moves = matches!(verdict, Opposite | FalseAlarm | NotNothing | BeyondNoise);
+        moves || matches!(verdict, Unchanged | Off(_) | Without(_) | Left(_) | NoFigure)
     }
 
     #[test]
@@ -252,7 +257,9 @@ mod tests {
         assert_eq!(of(true, [1.0, 2.0], [1.0, 2.0]), Verdict::Agrees);
         assert_eq!(of(false, [1.0, 9.0], [1.0, 2.0]), Verdict::AgreesOff(4.5));
         assert_eq!(of(true, [1.0, 9.0], [1.0, 2.0]), Verdict::Off(4.5));
-        assert_eq!(of(false, [1.0, 1.0], [1.0, 2.5]), Verdict::Off(2.5));
+        assert_eq!(of(false, [1.0, 1.0], [1.0, 2.5]), Verdict::FalseAlarm);
+        assert_eq!(of(false, [1.0, 0.95], [1.0, 0.6]), Verdict::FalseAlarm, "within 2×, and still it should not move");
+        assert_eq!(text(&row(false, &[1.0, 0.95], &[Some(1.0), Some(0.6)])), "MISSED: false alarm");
         assert_eq!(of(false, [2.0, 1.0], [1.0, 2.0]), Verdict::Opposite);
         assert_eq!(of(false, [2.0, 1.0], [1.0, 1.01]), Verdict::Unchanged);
         assert_eq!(Verdict::of(&row(false, &[2.0, 1.0], &[Some(1.0), None])), [Verdict::NoFigure]);
@@ -264,10 +271,10 @@ mod tests {
     fn a_figure_of_nothing_is_told_from_none() {
         assert_eq!(of(true, [10.0, 3.0], [0.25, 0.0]), Verdict::Without(Without::FallsToNothing));
         assert_eq!(of(false, [10.0, 3.0], [0.25, 0.0]), Verdict::AgreesWithout(Without::FallsToNothing));
-        assert_eq!(of(false, [100.0, 95.0], [818.2, 0.0]), Verdict::Without(Without::FallsToNothing));
+        assert_eq!(of(false, [100.0, 95.0], [818.2, 0.0]), Verdict::FalseAlarm);
         assert_eq!(of(false, [100.0, 95.0], [0.0, 0.0]), Verdict::Without(Without::Nothing));
-        assert_eq!(of(false, [100.0, 95.0], [0.0, 3.0]), Verdict::Without(Without::RisesFromNothing));
-        assert_eq!(text(&row(false, &[100.0, 95.0], &[Some(818.2), Some(0.0)])), "MISSED: falls to nothing");
+        assert_eq!(of(false, [100.0, 95.0], [0.0, 3.0]), Verdict::FalseAlarm);
+        assert_eq!(text(&row(true, &[10.0, 3.0], &[Some(818.2), Some(0.0)])), "MISSED: falls to nothing");
     }
 
     #[test]
@@ -306,7 +313,7 @@ mod tests {
         let opposite = Row { caveat: caveat(CaveatKind::Artefact), ..row(true, &[2.0, 1.0], &[Some(1.0), Some(2.0)]) };
         assert_eq!((text(&opposite).as_str(), standing(&opposite)), ("opposite (artefact)", Standing::Loose));
         let mut null = Row { caveat: caveat(CaveatKind::NullTest), ..opposite };
-        null.steps = judge::steps(&[2.0, 2.5], &[Some(1.0), Some(2.0)], true);
+        null.steps = judge::steps(&[2.0, 2.5], &[Some(1.0), Some(2.0)], Noise::Itself);
         assert_eq!(text(&null), "beyond the noise (null-test)");
     }
 

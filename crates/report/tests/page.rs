@@ -3,10 +3,12 @@
 mod common;
 
 use kontig_report::html::{Page, PageExperiment, page};
+use kontig_report::limits::LIMITS;
 use kontig_report::map::{self, MapError};
 use kontig_report::svg::{Picture, memory_map_svg};
+use kontig_report::table::render;
 use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, RunResult};
+use kontig_results::{ExperimentResult, RunResult, Score};
 
 fn html(result: &ExperimentResult, runs: &[RunResult], text: &str) -> String {
     html_with_pace(result, runs, &common::pace(), text)
@@ -80,7 +82,40 @@ fn every_part_has_its_data() {
     assert_eq!(pace["pauses"], serde_json::json!([0.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]));
     assert_eq!(pace["variants"][1]["lines"].as_array().map(Vec::len), Some(5), "a line a percentile");
     assert_eq!(pace["variants"][1]["lines"][0][6], serde_json::json!([6, 3.25]));
-    assert!(html.contains("MISSED: opposite") && html.contains("<b>6/9</b>"));
+    assert!(html.contains("MISSED: opposite") && html.contains("<b>2/5</b>"));
+    assert!(html.contains("<b>0/1</b> false alarms <small>(0 if nothing changed)</small>"));
+    assert!(html.contains("<b>2/4</b> headline rows within 2× <small>(1 if nothing changed)</small>"));
+}
+
+#[test]
+fn the_page_and_the_readme_show_the_one_list_of_limits() {
+    let page = html(&common::table(), &common::small(), "");
+    let (_, limits) = page.split_once("<h2>Limits</h2>").expect("a heading");
+    assert!(limits.contains("<li><b>Address translation.</b> What huge pages are for, fewer TLB misses"));
+    assert!(limits.contains("Machines without a <code>[[disk]]</code>"), "{limits:.200}");
+    let readme = include_str!("../../../README.md");
+    let (_, section) = readme.split_once("\n## Limits\n").expect("a heading");
+    let (section, _) = section.split_once("\n## ").expect("a next one");
+    let listed: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+    assert_eq!(listed, LIMITS);
+}
+
+#[test]
+fn a_false_alarm_is_counted_and_missed_alike_in_terminal_page_and_json() {
+    let mut table = common::table();
+    table.rows.push(common::row("DMA32 allocs", "events", false, &[100.0, 95.0], &[Some(100.0), Some(61.0)]));
+    table.score = Score::of(&table.rows, &[]);
+    let text = render(&table, None, false);
+    let page = html(&table, &common::small(), "");
+    for (form, text, parts) in [
+        ("terminal", &text, ["false alarms 1/2", "MISSED: false alarm", "if nothing changed: direction 0/5"]),
+        ("page", &page, ["<b>1/2</b> false alarms", "MISSED: false alarm", "(0 if nothing changed)"]),
+    ] {
+        parts.iter().for_each(|part| assert!(text.contains(part), "{form}: {part}"));
+    }
+    let json = serde_json::to_value(&table).expect("a table");
+    assert_eq!(json["score"]["measured"]["false_alarms"], serde_json::json!({ "moved": 1, "of": 2 }));
+    assert_eq!(json["score"]["nothing_changes"]["false_alarms"], serde_json::json!({ "moved": 0, "of": 2 }));
 }
 
 #[test]

@@ -26,7 +26,9 @@ fn published_rows_show_both_and_a_verdict() {
      user                           s                17.39        8.35       ×0.48       17.2       17.1      ×0.99   MISSED: unchanged
      elapsed *                      s             1,657.89      199.62       ×0.12      1,490          –          –   MISSED: no figure
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-    direction 6/9 rows agree; headline 2/4 within 2×
+    direction 2/5 rows agree; to zero 4/4; false alarms 0/1; headline 2/4 within 2×
+    if nothing changed: direction 0/5 rows agree; to zero 0/4; false alarms 0/1; headline 1/4 within 2×
+    false alarms: rows published to change by less than a tenth that move by more here; to zero: rows that a patch brings to less than a hundredth
     4 rows missed: hugepage alloc latency p95; system; user; elapsed
 
     not published
@@ -199,7 +201,9 @@ fn steps_caveats_and_rounds_are_said_under_the_table() {
     );
     let (_, below) = text.split_once("direction ").expect("a score");
     insta::assert_snapshot!(below, @"
-    2/3 rows agree; headline 3/4 within 2×
+    0/1 rows agree; to zero 2/2; false alarms 0/1; headline 3/4 within 2×
+    if nothing changed: direction 0/1 rows agree; to zero 0/2; false alarms 0/1; headline 1/4 within 2×
+    false alarms: rows published to change by less than a tenth that move by more here; to zero: rows that a patch brings to less than a hundredth
     scored apart, artefact: 1 row, direction 0/1 agree, size 1/2 within 2×
     User: the process is not waited for
     scored apart, few-samples: 1 row, direction 0/1 agree, size 1/2 within 2×
@@ -222,9 +226,10 @@ fn steps_caveats_and_rounds_are_said_under_the_table() {
     THP fault alloc of A: ages the published way, of the published size
     THP fault alloc of C: MISSED: published as steady, and ages
     ");
-    let both = together(&[&e, &e]);
-    let both = both.as_deref().map(str::trim);
-    assert_eq!(both, Some("hugepage-latency, 2 cases together: direction 4/6 rows agree; headline 6/8 within 2×"));
+    insta::assert_snapshot!(together(&[&e, &e]).unwrap_or_default(), @"
+    hugepage-latency, 2 cases together: direction 0/2 rows agree; to zero 4/4; false alarms 0/2; headline 6/8 within 2×
+    hugepage-latency, 2 cases together, if nothing changed: direction 0/2 rows agree; to zero 0/4; false alarms 0/2; headline 2/8 within 2×
+    ");
     assert_eq!(together(&[&e]), None);
 }
 

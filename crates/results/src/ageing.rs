@@ -32,7 +32,7 @@ impl Ageing {
         published: Vec<f64>,
         measured: Vec<Option<f64>>,
     ) -> Option<Ageing> {
-        let step = judge::judge(1, 0, ends(&published)?, ends_of_some(&measured), false);
+        let step = judge::judge(1, 0, ends(&published)?, ends_of_some(&measured), judge::Noise::Unknown);
         Some(Ageing { name, unit, variant, published, measured, step })
     }
 

@@ -1,9 +1,8 @@
 //! Judgement: whether what was measured changes as what was published does, step by step.
 //!
 //! A table of two variants has one step, a table of a series of patches one from each column to the next. A step has a
-//! direction if a tenth or more was published, and a size by its rule: the two changes are within a factor of each
-//! other; or what was published falls to nearly nothing, and what was measured has to as well; or nothing was
-//! published in either column, and nothing may have been measured.
+//! direction if a tenth or more was published and that is more than a null test showed, and a size by its rule.
+//! Where less than a tenth was published, nothing may move here: a row that does is a false alarm.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,16 +19,32 @@ pub const NEARLY_NOTHING_MEASURED: f64 = 0.02;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// The measured change is within a factor of two of the published one.
+    /// A tenth or more was published: the measured change is within a factor of two of it.
     Ratio,
+    /// Less than a tenth was published: the measured change must be less than a tenth, too.
+    Still,
     /// The published change is to less than a hundredth: the measured one has to be to less than two hundredths.
     ToZero,
     /// 0 was published in both columns: 0 has to be measured in both.
     StaysZero,
     /// 0 was published in the first column only: there is no ratio, and no size to judge.
     FromZero,
+    /// The published change is no larger than a null test's: the measured one is less than a tenth, or no larger than the
+    /// null test's, or no further than that from the published one. It counts in no score.
+    WithinNoise,
     /// Both columns are the same code: the measured change must be no larger than the published one.
     NullTest,
+}
+
+/// What was published of how far a row differs between two runs of one kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Noise {
+    /// Nothing.
+    Unknown,
+    /// The row itself: both its columns are the same code.
+    Itself,
+    /// These two figures of one kernel.
+    Published([f64; 2]),
 }
 
 /// A step from one column to another.
@@ -41,17 +56,21 @@ pub struct Step {
     pub against: usize,
     /// By which rule.
     pub rule: Rule,
-    /// Whether it moves the published way; null where the published change is below a tenth, and in null tests.
+    /// Whether it moves the published way; null where the published change is below a tenth or no larger than a null test's,
+    /// and in null tests.
     pub direction_agrees: Option<bool>,
     /// (measured change) / (published change), folded to be at least 1; null where undefined.
     pub ratio_off: Option<f64>,
     /// Whether its size agrees by the rule; null where there is none to judge.
     pub size_agrees: Option<bool>,
+    /// Whether it moves by a tenth or more though less was published; null by all rules but [`Rule::Still`].
+    pub false_alarm: Option<bool>,
 }
 
 impl Step {
-    /// Whether it counts as missed: it does not move the published way, or it is not of the published size where its size counts. That is in headline rows,
-    /// where what was published falls to nearly nothing, and where it hardly moves, so that only its size can be wrong.
+    /// Whether it counts as missed: it does not move the published way, or it is not of the published size where its size
+    /// counts. That is in headline rows, where what was published falls to nearly nothing, and where it hardly moves, so
+    /// that only its size can be wrong.
     pub fn missed(&self, headline: bool) -> bool {
         let size_counts = headline || self.rule == Rule::ToZero || self.direction_agrees.is_none();
         self.direction_agrees == Some(false) || size_counts && self.size_agrees == Some(false)
@@ -62,50 +81,74 @@ impl Step {
     pub fn agrees_in_full(&self) -> Option<bool> {
         self.size_agrees.map(|size| size && self.direction_agrees != Some(false))
     }
+
+    /// The same step of a model in which nothing ever changes.
+    pub fn if_nothing_changed(&self) -> Step {
+        let still = matches!(self.rule, Rule::Still | Rule::StaysZero | Rule::WithinNoise | Rule::NullTest);
+        Step {
+            direction_agrees: self.direction_agrees.map(|_| false),
+            ratio_off: None,
+            size_agrees: self.size_agrees.map(|_| still),
+            false_alarm: self.false_alarm.map(|_| false),
+            ..*self
+        }
+    }
 }
 
 /// The steps of a row: each column against the one before it.
-pub fn steps(published: &[f64], measured: &[Option<f64>], null_test: bool) -> Vec<Step> {
+pub fn steps(published: &[f64], measured: &[Option<f64>], noise: Noise) -> Vec<Step> {
     let measured = |i: usize| measured.get(i).copied().flatten().filter(|value| value.is_finite());
     let step = |variant: usize| {
         let against = variant - 1;
         let was = [published[against], published[variant]];
         let is = measured(against).zip(measured(variant)).map(|(a, b)| [a, b]);
-        judge(variant, against, was, is, null_test)
+        judge(variant, against, was, is, noise)
     };
     (1..published.len()).map(step).collect()
 }
 
 /// One step, from the first of two figures to the second. What was not measured agrees with nothing.
-pub fn judge(variant: usize, against: usize, published: [f64; 2], measured: Option<[f64; 2]>, null_test: bool) -> Step {
+pub fn judge(variant: usize, against: usize, published: [f64; 2], measured: Option<[f64; 2]>, noise: Noise) -> Step {
+    let noise_of = |[a, b]: [f64; 2]| if a == b { Some(1.0) } else { ratio([a, b]).map(folded) };
+    let null_test = match noise {
+        Noise::Published(of) => noise_of(of),
+        Noise::Unknown | Noise::Itself => None,
+    };
+    let inside = |noise: f64| noise_of(published).is_some_and(|change| change <= noise);
     let rule = match published {
-        _ if null_test => Rule::NullTest,
+        _ if noise == Noise::Itself => Rule::NullTest,
         [0.0, 0.0] => Rule::StaysZero,
         [0.0, _] => Rule::FromZero,
+        _ if null_test.is_some_and(inside) => Rule::WithinNoise,
         [a, b] if (b / a).abs() < NEARLY_NOTHING => Rule::ToZero,
+        change if !changes(change) => Rule::Still,
         _ => Rule::Ratio,
     };
     let ratio_off = measured.and_then(ratio).zip(ratio(published)).map(|(m, p)| folded(m / p));
+    let no_larger = |noise: f64| measured.and_then(noise_of).is_some_and(|change| change <= noise);
+    let moves = measured.is_some_and(changes);
     let size_agrees = match rule {
         Rule::FromZero => None,
         Rule::Ratio => Some(ratio_off.is_some_and(|off| off <= WITHIN)),
+        Rule::Still => Some(ratio_off.is_some() && !moves),
         Rule::ToZero => Some(measured.is_some_and(|[a, b]| a != 0.0 && (b / a).abs() < NEARLY_NOTHING_MEASURED)),
         Rule::StaysZero => Some(measured == Some([0.0, 0.0])),
-        Rule::NullTest => {
-            let size = |of: [f64; 2]| if of[0] == of[1] { Some(1.0) } else { ratio(of).map(folded) };
-            size(published).map(|noise| measured.and_then(size).is_some_and(|m| m <= noise))
+        Rule::WithinNoise => {
+            let near = |noise: f64| ratio_off.is_some_and(|off| off <= noise);
+            Some(measured.is_some() && !moves || null_test.is_some_and(|noise| no_larger(noise) || near(noise)))
         }
+        Rule::NullTest => noise_of(published).map(no_larger),
     };
-    let counts = !null_test && changes(published);
-    let direction_agrees = counts.then(|| {
-        // A measured change that would not count if it were published agrees with nothing.
-        measured.is_some_and(|m| changes(m) && (m[1] > m[0]) == (published[1] > published[0]))
-    });
-    Step { variant, against, rule, direction_agrees, ratio_off, size_agrees }
+    let counts = !matches!(rule, Rule::NullTest | Rule::WithinNoise) && changes(published);
+    // A measured change that would not count if it were published agrees with nothing.
+    let same_way = || moves && measured.is_some_and(|m| (m[1] > m[0]) == (published[1] > published[0]));
+    let direction_agrees = counts.then(same_way);
+    let false_alarm = (rule == Rule::Still).then_some(moves);
+    Step { variant, against, rule, direction_agrees, ratio_off, size_agrees, false_alarm }
 }
 
-/// Whether a change counts for direction.
-fn changes([a, b]: [f64; 2]) -> bool {
+/// Whether a change is of a tenth or more.
+pub fn changes([a, b]: [f64; 2]) -> bool {
     a != b && (b - a).abs() >= CHANGE_THAT_COUNTS * a.abs()
 }
 
@@ -123,7 +166,7 @@ mod tests {
     use super::*;
 
     fn step(published: [f64; 2], measured: [f64; 2]) -> Step {
-        judge(1, 0, published, Some(measured), false)
+        judge(1, 0, published, Some(measured), Noise::Unknown)
     }
 
     #[test]
@@ -140,6 +183,58 @@ mod tests {
         let s = step([98.0, 98.0], [99.0, 97.0]);
         assert_eq!((s.direction_agrees, s.size_agrees), (None, Some(true)));
         assert!(s.ratio_off.unwrap() < 1.03);
+    }
+
+    #[test]
+    fn what_moves_though_less_than_a_tenth_was_published_is_a_false_alarm() {
+        let of = |published, measured| {
+            let s = step(published, measured);
+            (s.rule, s.size_agrees, s.false_alarm)
+        };
+        assert_eq!(of([18.58, 17.94], [6.0, 5.8]), (Rule::Still, Some(true), Some(false)));
+        assert_eq!(
+            of([18.58, 17.94], [6.0, 3.7]),
+            (Rule::Still, Some(false), Some(true)),
+            "×0.62 is within 2× of ×0.97"
+        );
+        assert_eq!(of([18.58, 17.94], [6.0, 0.0]), (Rule::Still, Some(false), Some(true)));
+        assert_eq!(of([18.58, 17.94], [0.0, 0.0]), (Rule::Still, Some(false), Some(false)), "nothing moved");
+        assert_eq!(of([18.58, 9.0], [6.0, 3.0]), (Rule::Ratio, Some(true), None));
+        assert!(step([18.58, 17.94], [6.0, 3.7]).missed(false));
+        let none = judge(1, 0, [18.58, 17.94], None, Noise::Unknown);
+        assert_eq!(
+            (none.size_agrees, none.false_alarm),
+            (Some(false), Some(false)),
+            "what was not measured never moved"
+        );
+    }
+
+    #[test]
+    fn a_change_no_larger_than_a_null_tests_has_no_direction_and_may_not_exceed_it_here() {
+        let of = |published, measured| {
+            let s = judge(1, 0, published, Some(measured), Noise::Published([100.0, 120.0]));
+            (s.rule, s.direction_agrees, s.size_agrees, s.false_alarm)
+        };
+        assert_eq!(of([10.0, 11.5], [5.0, 5.9]), (Rule::WithinNoise, None, Some(true), None));
+        assert_eq!(of([10.0, 8.4], [5.0, 6.1]), (Rule::WithinNoise, None, Some(false), None), "×1.22 and ×0.84");
+        assert_eq!(of([10.0, 11.5], [5.0, 6.1]), (Rule::WithinNoise, None, Some(true), None), "×1.22 is near ×1.15");
+        assert_eq!(of([10.0, 12.5], [5.0, 6.1]), (Rule::Ratio, Some(true), Some(true), None), "beyond it");
+        let small = judge(1, 0, [10.0, 10.1], Some([10.0, 10.9]), Noise::Published([10.0, 10.2]));
+        assert_eq!((small.rule, small.size_agrees), (Rule::WithinNoise, Some(true)), "less than a tenth");
+        assert!(judge(1, 0, [10.0, 10.1], None, Noise::Published([10.0, 10.2])).missed(false), "no figure");
+    }
+
+    #[test]
+    fn where_nothing_changes_no_direction_agrees_and_nothing_is_a_false_alarm() {
+        let of = |published, measured| {
+            let s = step(published, measured).if_nothing_changed();
+            (s.direction_agrees, s.agrees_in_full(), s.false_alarm)
+        };
+        assert_eq!(of([10.0, 6.0], [10.0, 5.0]), (Some(false), Some(false), None));
+        assert_eq!(of([10.0, 9.5], [10.0, 5.0]), (None, Some(true), Some(false)));
+        assert_eq!(of([10.0, 0.0], [10.0, 0.0]), (Some(false), Some(false), None));
+        assert_eq!(of([0.0, 5.0], [0.0, 5.0]), (Some(false), None, None));
+        assert_eq!(of([0.0, 0.0], [0.0, 5.0]), (None, Some(true), None));
     }
 
     #[test]
@@ -183,7 +278,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_agrees_with_nothing() {
         for published in [[2.0, 1.0], [2.0, 0.0], [0.0, 0.0]] {
-            let s = judge(1, 0, published, None, false);
+            let s = judge(1, 0, published, None, Noise::Unknown);
             assert_eq!(s.size_agrees, Some(false), "{published:?}");
             assert_ne!(s.direction_agrees, Some(true), "{published:?}");
         }
@@ -191,10 +286,10 @@ mod tests {
 
     #[test]
     fn a_null_test_agrees_within_its_own_noise_and_has_no_direction() {
-        let of = |measured| judge(1, 0, [52_739.45, 62_758.21], Some(measured), true);
+        let of = |measured| judge(1, 0, [52_739.45, 62_758.21], Some(measured), Noise::Itself);
         assert_eq!((of([10.0, 11.0]).size_agrees, of([11.0, 10.0]).size_agrees), (Some(true), Some(true)));
         assert_eq!((of([10.0, 13.0]).size_agrees, of([10.0, 13.0]).direction_agrees), (Some(false), None));
-        assert_eq!(judge(1, 0, [5.0, 5.0], Some([0.0, 0.0]), true).size_agrees, Some(true));
+        assert_eq!(judge(1, 0, [5.0, 5.0], Some([0.0, 0.0]), Noise::Itself).size_agrees, Some(true));
     }
 
     #[test]
@@ -202,7 +297,7 @@ mod tests {
         // Success 1 of a series of patches: the third brings it all.
         let published = [27.5, 25.3, 45.5, 45.9, 46.3];
         let measured = [20.0, 20.0, 41.0, 41.0, 20.0].map(Some);
-        let steps = steps(&published, &measured, false);
+        let steps = steps(&published, &measured, Noise::Unknown);
         let of = |f: fn(&Step) -> Option<bool>| steps.iter().map(f).collect::<Vec<_>>();
         assert_eq!(of(|s| s.direction_agrees), [None, Some(true), None, None]);
         assert_eq!(of(|s| s.size_agrees), [Some(true), Some(true), Some(true), Some(false)]);

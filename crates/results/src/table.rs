@@ -11,7 +11,7 @@ use kontig_program::{Better, Merge};
 use serde::{Deserialize, Serialize};
 
 /// Schema of [`Reproduction`].
-pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/2";
+pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/3";
 
 /// The answer of `kontig reproduce`: every experiment with its rows and score.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

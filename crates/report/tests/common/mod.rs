@@ -42,7 +42,7 @@ pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: 
         published: published.to_vec(),
         measured: measured.iter().map(|value| value.map(once)).collect(),
         pairs: vec![],
-        steps: judge::steps(published, measured, false),
+        steps: judge::steps(published, measured, judge::Noise::Unknown),
         caveat: None,
         statistics: vec![],
     }

@@ -1,0 +1,205 @@
+//! What was published of a workload that runs under other kernels or settings than the publication's.
+//!
+//! A what-if has no published column of its own. What was published of its workload is said all the same: from which
+//! kernel to which, how the headline rows changed, and what this model is known to miss of it. A variant that makes the
+//! published step, the same switch or the same value of the same sysctl, is held against it row by row.
+
+use crate::catalog;
+use crate::experiment::{Experiment, Variant};
+use crate::missed::Lack;
+use crate::quantity::Quantity;
+use crate::repetitions::{Repetitions, merged};
+use crate::target::{Target, TargetRow, is_of_case};
+use kontig_mm::sysctl::Sysctl;
+use kontig_results::{Noise, Remark, RunResult, judge};
+use std::collections::BTreeMap;
+
+/// A published experiment with the workload of another.
+pub struct Elsewhere {
+    id: String,
+    case: String,
+    variants: Vec<Variant>,
+    target: Target,
+    lacks: Vec<Lack>,
+    /// Other experiments of the same workload, by name.
+    others: Vec<String>,
+}
+
+impl Elsewhere {
+    /// What was published of this experiment's workload, if the experiment itself is held against nothing.
+    pub(crate) fn of(asked: &Experiment) -> Option<Elsewhere> {
+        if asked.target.is_some() {
+            return None;
+        }
+        let cases = |e: Experiment| match e.case.as_slice() {
+            [] => vec![(String::new(), e)],
+            cases => cases.iter().map(|case| (case.name.clone(), e.of_case(case))).collect(),
+        };
+        let same = |(_, e): &(String, Experiment)| e.target.is_some() && e.workload == asked.workload;
+        let mut found = catalog::experiments().ok()?.into_iter().flat_map(cases).filter(same);
+        let (case, first) = found.next()?;
+        let target = catalog::target(first.target.as_deref()?).ok()?.0;
+        let others = found.map(|(_, e)| e.id).collect();
+        Some(Elsewhere { id: first.id, case, variants: first.variant, target, lacks: first.lack, others })
+    }
+
+    /// The remarks on these runs: what was published, what is missed of it, and how each variant stands to it.
+    pub(crate) fn remarks(
+        &self,
+        variants: &[Variant],
+        by_variant: &[Repetitions<'_>],
+        runs: &[RunResult],
+    ) -> Vec<Remark> {
+        let of_all = |text: String| Remark { variant: None, text };
+        let (Some(from), Some(to)) = (self.variants.first(), self.variants.last()) else { return Vec::new() };
+        let rows: Vec<(&TargetRow, [f64; 2])> = self
+            .target
+            .row
+            .iter()
+            .filter(|row| row.headline && is_of_case(&row.case, &self.case))
+            .filter_map(|row| Some((row, [*row.values.first()?, *row.values.last()?])))
+            .collect();
+        let published: Vec<String> =
+            rows.iter().map(|(row, values)| format!("{} {}", row.name, change(*values))).collect();
+        let mut text = format!(
+            "'kontig reproduce {}' holds this workload against what was published: from {} to {}, {}",
+            self.id,
+            named(from, to),
+            named(to, from),
+            published.join(", ")
+        );
+        if !self.others.is_empty() {
+            text += &format!(" (other published steps: {})", self.others.join(", "));
+        }
+        let mut remarks = vec![of_all(text)];
+        for lack in self.lacks.iter().filter(|lack| is_of_case(&lack.case, &self.case)) {
+            remarks.push(of_all(format!("known to be missed there, {}: {}", lack.rows.join(", "), lack.why)));
+        }
+        for (i, _) in variants.iter().enumerate().skip(1).filter(|(_, v)| self.is_step(&variants[0], v)) {
+            let held = rows.iter().filter_map(|(row, values)| {
+                let quantity = Quantity::of_row(row, runs);
+                let measured = [merged(&quantity, &by_variant[0])?.value, merged(&quantity, &by_variant[i])?.value];
+                let noise = row.null_test.map_or(Noise::Unknown, Noise::Published);
+                let step = judge::judge(1, 0, *values, Some(measured), noise);
+                let moves = judge::changes(measured);
+                let standing = match (step.direction_agrees, step.false_alarm) {
+                    (Some(false), _) if moves => " (THE OTHER WAY)",
+                    (Some(false), _) => " (unchanged here)",
+                    (None, Some(true)) => " (hardly moves there)",
+                    _ => "",
+                };
+                Some(format!("{} {}, published {}{standing}", row.name, change(measured), change(*values)))
+            });
+            let held: Vec<String> = held.collect();
+            if !held.is_empty() {
+                let text =
+                    format!("the step that was published, here from '{}': {}", variants[0].name, held.join("; "));
+                remarks.push(Remark { variant: Some(i), text });
+            }
+        }
+        remarks
+    }
+
+    /// Whether one variant differs from another as the published ones do: by a switch, or by the value of a sysctl.
+    fn is_step(&self, from: &Variant, to: &Variant) -> bool {
+        let (Some(published_from), Some(published_to)) = (self.variants.first(), self.variants.last()) else {
+            return false;
+        };
+        let gains =
+            |a: &Variant, b: &Variant, switch: &String| b.switches.contains(switch) && !a.switches.contains(switch);
+        let by_switch =
+            published_to.switches.iter().any(|s| gains(published_from, published_to, s) && gains(from, to, s));
+        let values = [published_from, published_to, from, to].map(settings);
+        let of = |i: usize, name: &String| values[i].get(name).cloned().or_else(|| default(name));
+        let by_sysctl = values[1]
+            .keys()
+            .any(|name| of(0, name) != of(1, name) && of(0, name) == of(2, name) && of(1, name) == of(3, name));
+        by_switch || by_sysctl
+    }
+}
+
+/// A variant's sysctls under their full names.
+fn settings(v: &Variant) -> BTreeMap<String, String> {
+    let full = |name: String| Sysctl::find(&name).map_or(name.clone(), |sysctl| sysctl.name.to_owned());
+    v.sysctl_texts().into_iter().map(|(name, value)| (full(name), value)).collect()
+}
+
+/// What boot sets, where that is the same everywhere.
+fn default(name: &str) -> Option<String> {
+    let sysctl = Sysctl::find(name)?;
+    sysctl.default_value().map(|value| sysctl.text_of(value))
+}
+
+/// A variant with its profile and what it has that another has not.
+fn named(v: &Variant, other: &Variant) -> String {
+    let mut what = vec![v.profile.clone()];
+    what.extend(v.switches.iter().filter(|s| !other.switches.contains(s)).map(|s| format!("with {s}")));
+    let others = settings(other);
+    let own = settings(v).into_iter().filter(|(name, value)| others.get(name) != Some(value));
+    what.extend(own.map(|(name, value)| format!("{name}={value}")));
+    format!("{} ({})", v.name, what.join(", "))
+}
+
+/// The second figure over the first, or both where there is no ratio.
+fn change([a, b]: [f64; 2]) -> String {
+    match b / a {
+        ratio if !ratio.is_finite() => format!("{a} to {b}"),
+        0.0 => "to 0".into(),
+        ratio if ratio < 0.01 => format!("×{ratio:.5}"),
+        ratio => format!("×{ratio:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_workload::WORKLOADS;
+
+    fn asked(name: &str) -> Option<Elsewhere> {
+        let (mut e, _) = catalog::experiment("hugealloc-kbuild").unwrap_or_else(|e| panic!("{e}"));
+        let named = WORKLOADS.iter().find(|named| named.name == name).expect("a workload");
+        (e.target, e.caveat, e.lack) = (None, Vec::new(), Vec::new());
+        e.workload = toml::from_str(named.text).expect("a workload");
+        Elsewhere::of(&e)
+    }
+
+    fn variant(text: &str) -> Variant {
+        toml::from_str(&format!("name = 'v'\nprofile = '7.2'\n{text}")).expect("a variant")
+    }
+
+    #[test]
+    fn a_workload_knows_what_was_published_of_it_and_a_published_experiment_needs_not() {
+        let of = asked("kbuild+hugealloc").expect("it is hugealloc-kbuild's");
+        let said = &of.remarks(&[variant("")], &[Vec::new()], &[])[0].text;
+        let expected = "'kontig reproduce hugealloc-kbuild' holds this workload against what was published: from vanilla (6.14) to \
+                        defragmode-async-wmarks (6.15-posted, vm.defrag_mode=1), Hugealloc Time mean ×0.55, ";
+        assert!(said.starts_with(expected), "{said}");
+        assert!(said.contains("other published steps: hugealloc-kbuild-async, "), "{said}");
+        assert!(
+            of.remarks(&[variant("")], &[Vec::new()], &[])
+                .iter()
+                .any(|r| r.text.starts_with("known to be missed there, "))
+        );
+        assert!(asked("hugealloc").is_none());
+        let (published, _) = catalog::experiment("hugealloc-kbuild").unwrap_or_else(|e| panic!("{e}"));
+        assert!(Elsewhere::of(&published).is_none(), "its own table says it");
+    }
+
+    #[test]
+    fn a_variant_makes_the_published_step_by_the_same_sysctl_or_switch() {
+        let of = asked("kbuild+hugealloc").expect("it is hugealloc-kbuild's");
+        let set = |value: u32| variant(&format!("sysctls = {{ defrag_mode = {value} }}"));
+        assert!(of.is_step(&set(0), &set(1)) && of.is_step(&variant(""), &set(1)), "0 is what boot sets");
+        assert!(!of.is_step(&set(1), &set(0)) && !of.is_step(&set(1), &set(1)));
+        assert!(!of.is_step(&variant(""), &variant("sysctls = { 'vm.swappiness' = 10 }")));
+        let (e, _) = catalog::experiment("hugepage-latency").unwrap_or_else(|e| panic!("{e}"));
+        let of = Elsewhere::of(&Experiment { target: None, ..e }).expect("its own");
+        assert!(of.is_step(&variant(""), &variant("switches = ['proactive-compaction']")));
+    }
+
+    #[test]
+    fn changes_are_ratios_where_there_is_one() {
+        let of = [[2.0, 1.0], [0.0, 3.0], [5.0, 0.0], [20_000.0, 4.0]].map(change);
+        assert_eq!(of, ["×0.50", "0 to 3", "to 0", "×0.00020"]);
+    }
+}
