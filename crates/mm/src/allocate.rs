@@ -258,15 +258,15 @@ impl Memory {
     fn count_numa(&mut self, zone: ZoneId, r: &Request, blocks: u64) {
         self.zones[zone].numa.given += blocks;
         if self.nodes.len() > 1 {
-            self.count_far(zone, r, blocks);
+            self.count_far(zone, *r, blocks);
         }
     }
 
     /// The same, where there is more than one node.
     #[inline(never)]
-    fn count_far(&mut self, zone: ZoneId, r: &Request, blocks: u64) {
+    fn count_far(&mut self, zone: ZoneId, r: Request, blocks: u64) {
         let node = self.zones[zone].node;
-        if let Some(preferred) = self.preferred_zone(r)
+        if let Some(preferred) = self.preferred_zone(&r)
             && self.zones[preferred].node != node
         {
             self.zones[zone].numa.miss += blocks;
