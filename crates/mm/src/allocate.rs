@@ -37,12 +37,14 @@ impl Memory {
     /// [`NoPage`] if no zone has a page to spare; [`crate::AllocSlow`] goes on from there.
     #[inline(always)]
     pub fn alloc(&mut self, r: Request) -> Result<Pfn, NoPage> {
-        let flags = self.fast_path_flags(&r);
-        self.get_page_from_freelist(&r, flags).ok_or(NoPage)
+        let first = self.preferred_zone(&r).ok_or(NoPage)?;
+        let flags = self.fast_path_flags(&r, first);
+        self.get_page_from(first, &r, flags).ok_or(NoPage)
     }
 
+    /// What a request may do at first; `preferred` is its preferred zone.
     #[inline(always)]
-    fn fast_path_flags(&self, r: &Request) -> AllocFlags {
+    fn fast_path_flags(&self, r: &Request, preferred: ZoneId) -> AllocFlags {
         let mut flags = AllocFlags::mark(Wmark::Low);
         if r.gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);
@@ -51,7 +53,7 @@ impl Memory {
         if rules.goes_round {
             flags = flags.with(AllocFlags::FAIR);
         }
-        if self.shared.tunables.defrag_mode || rules.avoids_fragmentation && self.may_avoid_fragmentation(r) {
+        if self.shared.tunables.defrag_mode || rules.avoids_fragmentation && self.may_avoid_fragmentation(preferred) {
             flags = flags.with(AllocFlags::NOFRAGMENT);
         }
         if self.shared.profile.highatomic.serves_at_once && r.is_highatomic() {
@@ -90,7 +92,8 @@ impl Memory {
             return 0;
         }
         if !source.above_mark {
-            let flags = self.fast_path_flags(&r);
+            let Some(preferred) = self.preferred_zone(&r) else { return 0 };
+            let flags = self.fast_path_flags(&r, preferred);
             source.above_mark = self.above_mark(source.zone, &r, flags);
             if !source.above_mark {
                 return 0;
@@ -103,7 +106,10 @@ impl Memory {
         }
         let count = self.locked(source.zone, r.cpu).pcp_pop(r.gfp.migratetype(), &mut pages[..most]);
         if count > 0 {
-            self.count_numa(source.zone, &r, count as u64);
+            self.zones[source.zone].numa.given += count as u64;
+            if self.nodes.len() > 1 {
+                self.count_far(source.zone, r, count as u64);
+            }
             pages[..count].iter().for_each(|pfn| self.frames.set(*pfn, FrameKind::Kernel, Order::ZERO));
             self.count_given(source.zone, r.cpu, Order::ZERO, count as u32);
         }
@@ -113,11 +119,8 @@ impl Memory {
     /// Whether a request should rather take a lower zone than split a foreign pageblock (§3.3): only where the
     /// preferred zone is Normal and the node has, or on a single node is assumed to have, a DMA32 zone below it.
     #[inline(always)]
-    fn may_avoid_fragmentation(&self, r: &Request) -> bool {
-        let Some(first) = self.preferred_zone(r) else {
-            return false;
-        };
-        let zone = &self.zones[first];
+    fn may_avoid_fragmentation(&self, preferred: ZoneId) -> bool {
+        let zone = &self.zones[preferred];
         zone.kind == ZoneType::Normal
             && (self.nodes.len() == 1
                 || self.nodes[zone.node].zones.iter().any(|z| self.zones[*z].kind == ZoneType::Dma32))
@@ -126,7 +129,12 @@ impl Memory {
     /// Walks the zones and takes a block from the first that can spare one (§3.4).
     #[inline(always)]
     pub(crate) fn get_page_from_freelist(&mut self, r: &Request, flags: AllocFlags) -> Option<Pfn> {
-        let first = self.preferred_zone(r)?;
+        self.get_page_from(self.preferred_zone(r)?, r, flags)
+    }
+
+    /// The same; `first` is the preferred zone.
+    #[inline(always)]
+    fn get_page_from(&mut self, first: ZoneId, r: &Request, flags: AllocFlags) -> Option<Pfn> {
         let passed_over = self.leave_for_last(first) || flags.any(AllocFlags::FAIR) && self.zones[first].fair_depleted;
         if !passed_over && let Some(pfn) = self.try_zone(first, r, flags) {
             return Some(pfn);
@@ -222,15 +230,20 @@ impl Memory {
         if !self.above_mark(id, r, flags) {
             return None;
         }
-        let pfn = self.locked(id, r.cpu).rmqueue(r.order, r.gfp.migratetype(), flags);
+        let mut locked = self.locked(id, r.cpu);
+        let pfn = locked.rmqueue(r.order, r.gfp.migratetype(), flags);
+        locked.zone.numa.given += u64::from(pfn.is_some());
+        let boosted = locked.zone.boosted_flag;
         let may_wake = flags.any(AllocFlags::KSWAPD) || !self.shared.profile.boost.woken_for_by_kswapd_requests;
-        if self.zones[id].boosted_flag && may_wake {
+        if boosted && may_wake {
             self.zones[id].boosted_flag = false;
             let highest = self.zones[id].kind;
             self.wakeup_kswapd(id, Gfp::NONE, Order::ZERO, highest);
         }
         let pfn = pfn?;
-        self.count_numa(id, r, 1);
+        if self.nodes.len() > 1 {
+            self.count_far(id, *r, 1);
+        }
         self.account_alloc(id, pfn, r);
         if flags.any(AllocFlags::HIGHATOMIC) && !self.shared.profile.highatomic.bypasses_pcp {
             self.locked(id, r.cpu).reserve_highatomic(pfn, r.order);
@@ -253,20 +266,12 @@ impl Memory {
         zone.watermark_fast(order, zone.wmark(flags.wmark), highest, flags, profile)
     }
 
-    /// Counts blocks of a zone, by the node that was preferred and the node of the CPU.
-    #[inline(always)]
-    fn count_numa(&mut self, zone: ZoneId, r: &Request, blocks: u64) {
-        self.zones[zone].numa.given += blocks;
-        if self.nodes.len() > 1 {
-            self.count_far(zone, r, blocks);
-        }
-    }
-
-    /// The same, where there is more than one node.
+    /// Counts blocks that a zone has given by the node that was preferred and the node of the CPU, where there is more
+    /// than one node. By value: a pointer to the request would keep it in memory on the fast path, too.
     #[inline(never)]
-    fn count_far(&mut self, zone: ZoneId, r: &Request, blocks: u64) {
+    fn count_far(&mut self, zone: ZoneId, r: Request, blocks: u64) {
         let node = self.zones[zone].node;
-        if let Some(preferred) = self.preferred_zone(r)
+        if let Some(preferred) = self.preferred_zone(&r)
             && self.zones[preferred].node != node
         {
             self.zones[zone].numa.miss += blocks;
@@ -462,7 +467,8 @@ mod tests {
         for (profile, avoids) in [("4.6", false), ("5.6", true)] {
             let m = three_nodes(linux(profile));
             let r = Request::new(CpuId::new(0), NodeId::default(), Gfp::KERNEL, Order::ZERO);
-            assert_eq!(m.fast_path_flags(&r).any(AllocFlags::NOFRAGMENT), avoids, "{profile}");
+            let preferred = m.preferred_zone(&r).expect("a zone it may use");
+            assert_eq!(m.fast_path_flags(&r, preferred).any(AllocFlags::NOFRAGMENT), avoids, "{profile}");
         }
     }
 

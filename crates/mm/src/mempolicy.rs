@@ -59,7 +59,7 @@ impl Memory {
         let placed = Request::new(r.cpu, policy.prefers(r.node, turn), r.gfp, r.order);
         match policy {
             MemPolicy::Bind(nodes) if r.gfp.highest_zone() >= self.policy_zone() => placed.within(nodes),
-            MemPolicy::Interleave(_) => placed.interleaved(),
+            MemPolicy::Interleave(nodes) => placed.interleaved(nodes),
             _ => placed,
         }
     }

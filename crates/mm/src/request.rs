@@ -22,16 +22,23 @@ pub struct Request {
     pub order: Order,
     /// The nodes it may use.
     nodes: NodeSet,
-    /// A policy that goes round the nodes had come to its node.
-    interleaves: bool,
+    /// The nodes that its policy goes round; none without such a policy. A flag would have padding behind it, which is
+    /// copied with it: a load of bytes of which only some have just been stored waits for the store to finish.
+    goes_round: NodeSet,
 }
+
+// No padding.
+const _: () = assert!(
+    size_of::<Request>()
+        == size_of::<CpuId>() + size_of::<NodeId>() + size_of::<Gfp>() + size_of::<Order>() + 2 * size_of::<NodeSet>()
+);
 
 impl Request {
     /// A request that runs on `cpu` and prefers `node`.
     #[inline(always)]
     pub const fn new(cpu: CpuId, node: NodeId, gfp: Gfp, order: Order) -> Request {
         let nodes = if gfp.has(Gfp::THISNODE) { NodeSet::only(node) } else { NodeSet::ALL };
-        Request { cpu, node, gfp, order, nodes, interleaves: false }
+        Request { cpu, node, gfp, order, nodes, goes_round: NodeSet::NONE }
     }
 
     /// The same, of these nodes alone.
@@ -39,14 +46,14 @@ impl Request {
         Request { nodes: self.nodes.and(nodes), ..self }
     }
 
-    /// The same, by a policy that goes round the nodes.
-    pub(crate) const fn interleaved(self) -> Request {
-        Request { interleaves: true, ..self }
+    /// The same, by a policy that goes round these nodes and has come to the preferred one.
+    pub(crate) const fn interleaved(self, nodes: NodeSet) -> Request {
+        Request { goes_round: nodes, ..self }
     }
 
-    /// Whether a policy that goes round the nodes had come to its node.
+    /// Whether a policy that goes round the nodes has come to the preferred one.
     pub(crate) const fn interleaves(&self) -> bool {
-        self.interleaves
+        !self.goes_round.is_empty()
     }
 
     /// The nodes it may use.

@@ -77,10 +77,7 @@ impl Memory {
     /// Why there is no block.
     #[inline(always)]
     pub fn alloc_pages<O: Owner>(&mut self, owner: &mut O, r: Request) -> Result<Pfn, AllocFailure> {
-        match self.alloc(r) {
-            Ok(pfn) => Ok(pfn),
-            Err(NoPage) => self.alloc_slow(owner, r),
-        }
+        self.alloc(r).or_else(|NoPage| self.alloc_slow(owner, r))
     }
 
     #[cold]

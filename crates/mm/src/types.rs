@@ -306,6 +306,8 @@ pub struct NodeSet(u64);
 impl NodeSet {
     /// Every node a machine can have.
     pub const ALL: NodeSet = NodeSet(u64::MAX);
+    /// No node.
+    pub(crate) const NONE: NodeSet = NodeSet(0);
 
     /// One node alone.
     #[inline(always)]

@@ -47,12 +47,14 @@ impl Zone {
     /// Pages that are free but not for a request with these flags.
     #[inline(always)]
     fn unusable_free(&self, order: Order, flags: AllocFlags, profile: &Profile) -> u64 {
-        let reserve_rights = match profile.watermark.reserves {
-            Reserves::HighHarder => AllocFlags::NON_BLOCK,
-            Reserves::MinReserveNonBlock => AllocFlags::NON_BLOCK | AllocFlags::MIN_RESERVE | AllocFlags::HIGHATOMIC,
+        let has_reserve_rights = match profile.watermark.reserves {
+            Reserves::HighHarder => flags.any(AllocFlags::NON_BLOCK),
+            Reserves::MinReserveNonBlock => {
+                flags.any(AllocFlags::NON_BLOCK | AllocFlags::MIN_RESERVE | AllocFlags::HIGHATOMIC)
+            }
         };
         let highatomic = match profile.highatomic.free_counts {
-            _ if flags.any(reserve_rights) => 0,
+            _ if has_reserve_rights => 0,
             false => self.nr_reserved_highatomic,
             true => self.nr_free_highatomic,
         };
