@@ -62,7 +62,7 @@ fn linux_6_1_every_recording_is_reproduced() {
 
 #[test]
 fn linux_7_2_every_recording_is_reproduced() {
-    all_are_reproduced("7.2", 31);
+    all_are_reproduced("7.2", 32);
 }
 
 #[test]
