@@ -119,7 +119,8 @@ impl Locked<'_> {
                 at = at.plus(tag.order().pages());
             } else {
                 let looks_movable = pairs_look_movable && tag.is_allocated_of(Order::new(1));
-                movable += u32::from(tag.is_movable() || looks_movable);
+                let pages = tag.movable_pages();
+                movable += pages.max(u32::from(looks_movable));
                 at = at.plus(1);
             }
         }

@@ -119,6 +119,12 @@ pub trait Owner {
     fn wait(&mut self, _: &mut Memory, _: Wait) {}
     /// Whether the movable page may be taken off the LRU now (it is not pinned).
     fn may_isolate(&mut self, pfn: Pfn) -> bool;
+    /// Whether the page has to be written before it can move: it is under writeback, or it is dirty and its file system
+    /// moves only clean pages. `owner` is the number kept with it.
+    #[inline(always)]
+    fn moves_after_writing(&mut self, _pfn: Pfn, _owner: u32) -> bool {
+        false
+    }
     /// Moves the contents and mappings of `from`, with which the number `owner` is kept, to `to`.
     fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome;
 

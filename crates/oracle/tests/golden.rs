@@ -57,12 +57,12 @@ fn linux_6_12_every_recording_is_reproduced() {
 
 #[test]
 fn linux_6_1_every_recording_is_reproduced() {
-    all_are_reproduced("6.1", 40);
+    all_are_reproduced("6.1", 41);
 }
 
 #[test]
 fn linux_7_2_every_recording_is_reproduced() {
-    all_are_reproduced("7.2", 30);
+    all_are_reproduced("7.2", 32);
 }
 
 #[test]

@@ -170,6 +170,12 @@ impl Owner for Pages {
     }
 
     #[inline]
+    fn moves_after_writing(&mut self, pfn: Pfn, _number: u32) -> bool {
+        // Its file system moves dirty pages.
+        self.frames.flags(pfn).any(Flags::WRITEBACK)
+    }
+
+    #[inline]
     fn migrate(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
         if self.frames.flags(from).any(Flags::FILE) {
             return self.migrate_file(from, to, number);

@@ -136,6 +136,15 @@ impl CompactRun {
         larger || !rules.moves_small_folios
     }
 
+    /// Whether pages that have to be written before they can move are left alone: this run does not wait for that.
+    fn leaves_unwritten(&self, rules: &CompactionRules) -> bool {
+        match self.cc.mode {
+            MigrateMode::Async => true,
+            MigrateMode::SyncLight => rules.light_leaves_unwritten,
+            MigrateMode::Sync => false,
+        }
+    }
+
     fn isolate_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) -> Isolate {
         self.migrate.walking = false;
         if self.gives_way(m, owner) {
@@ -175,6 +184,7 @@ impl CompactRun {
         // Direct async compaction wants one block of its order: a page that stays makes the rest pointless.
         let leaves = rules.async_leaves_at_failure && self.cc.direct && self.cc.mode == MigrateMode::Async;
         let unit = self.cc.order.filter(|_| leaves);
+        let leaves_unwritten = self.leaves_unwritten(&rules);
         let mut next_unit = unit.map_or(end, |o| from.block_end(o));
         let whole = m.frames.block_tag(block) != Tag::SPLIT;
         let may_set_skip = from.is_pageblock_aligned();
@@ -205,7 +215,10 @@ impl CompactRun {
             let stays = match tag.kind() {
                 FrameKind::Lru => {
                     let too_large = tag.order() > Order::ZERO && self.steps_over(&rules, tag.order());
-                    too_large || is_kept_by_batch(m, owner, low) || !owner.may_isolate(low)
+                    too_large
+                        || is_kept_by_batch(m, owner, low)
+                        || !owner.may_isolate(low)
+                        || leaves_unwritten && owner.moves_after_writing(low, m.frames.owner(low, tag.order()))
                 }
                 FrameKind::MovableOps => false,
                 _ => true,

@@ -108,7 +108,7 @@ impl Locked<'_> {
             let tag = self.frames.tag(at);
             let pages = if tag.is_buddy() { tag.order().pages() } else { 1 };
             free += if tag.is_buddy() { pages } else { 0 };
-            movable += u32::from(tag.is_movable());
+            movable += tag.movable_pages();
             at = at.plus(pages);
         }
         self.shared.work.steal_scanned += u64::from(PAGEBLOCK_PAGES);

@@ -79,6 +79,9 @@ mechanism! {
         /// Direct asynchronous runs leave the block of the wanted order where a page of it stays.
         #[rule(since = "4.7", section = "5.4.2")]
         pub async_leaves_at_failure: bool,
+        /// Light synchronous runs, too, leave pages that would have to be written first; before, asynchronous ones alone.
+        #[rule(since = "4.7", section = "5.4.2")]
+        pub light_leaves_unwritten: bool,
         /// Only a pageblock in which nothing was isolated gets the skip hint, and the next run begins at its start; every
         /// pageblock is looked at from its first page to its last.
         #[rule(since = "up to 5.0", section = "5.4.2")]

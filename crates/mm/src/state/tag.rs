@@ -120,10 +120,15 @@ impl Tag {
     pub const fn is_allocated_of(self, order: Order) -> bool {
         self.is_allocated() && self.0 & 0x0f == order.get()
     }
-    /// Whether this counts as movable when a pageblock changes hands: on the LRU or with migration operations.
+    /// How many pages of the block this frame heads count as movable when a pageblock changes hands: all of a folio on
+    /// the LRU, because the kernel asks a tail's head; of one with migration operations the head, which alone has them.
     #[inline(always)]
-    pub const fn is_movable(self) -> bool {
-        matches!(self.0 >> 4, KIND_LRU | KIND_MOVABLE_OPS)
+    pub const fn movable_pages(self) -> u32 {
+        match self.0 >> 4 {
+            KIND_LRU => self.order().pages(),
+            KIND_MOVABLE_OPS => 1,
+            _ => 0,
+        }
     }
     /// Whether a block of at least a pageblock is allocated as one: a huge page.
     #[inline(always)]

@@ -181,6 +181,11 @@ impl Owner for Tenant {
         !page.state.pinned && !self.fails()
     }
 
+    fn moves_after_writing(&mut self, pfn: Pfn, owner: u32) -> bool {
+        let state = self.page(pfn, owner).state;
+        state.writeback || state.dirty && !state.anon
+    }
+
     fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
         let page = *self.page(from, owner);
         let frames = |at: Pfn| at.index()..at.plus(page.order.pages()).index();

@@ -211,6 +211,11 @@ impl Owner for Files {
     fn may_isolate(&mut self, _: Pfn) -> bool {
         true
     }
+    fn moves_after_writing(&mut self, _: Pfn, owner: u32) -> bool {
+        // The module's files have no `migrate_folio`.
+        let kept = self.kept(owner);
+        kept.writeback || kept.dirty && matches!(kept.of, Of::File(_))
+    }
     fn migrate(&mut self, _: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
         let kept = self.kept_mut(owner);
         if kept.held || kept.writeback {
