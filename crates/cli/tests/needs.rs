@@ -205,6 +205,57 @@ fn a_command_runs_once_the_needs_are_met_and_its_exit_code_counts() {
     );
 }
 
+/// `prepare --execute` of a host with a command.
+fn with_command(tree: &TempDir, options: &[&str], command: &[&str]) -> Assert {
+    let roots = ["--path.procfs", "proc", "--path.sysfs", "sys", "--journal", "j", "--"];
+    kontig(tree.path(), &[&["prepare", "--execute"], options, &roots, command].concat()).assert()
+}
+
+#[test]
+fn the_exit_code_behind_a_command_is_the_commands_own_or_that_it_was_not_started() {
+    let (free, hopeless) = (host(|_| FREE), host(|pfn| if pfn % 512 == 7 { SLAB } else { fragmented(pfn) }));
+    let met = ["--need", "2x2M"];
+    for code in [0, 4, 5, 6, 7, 8, 9] {
+        with_command(&free, &met, &["sh", "-c", &format!("exit {code}")]).code(code);
+    }
+    with_command(&free, &met, &["sh", "-c", "kill -9 $$"]).code(128 + 9);
+    let said = error(&with_command(&free, &met, &["./no-such-program"]).code(127));
+    assert!(said.starts_with("kontig: ./no-such-program: "), "{said}");
+    with_command(&free, &met, &["./proc"]).code(126);
+    let unmet = with_command(&hopeless, &met, &["echo", "started"]).code(125);
+    assert!(!text(&unmet).contains("started"), "{}", text(&unmet));
+    assert!(error(&unmet).starts_with("kontig: echo was not started: no compaction reaches it"), "{}", error(&unmet));
+    let wrong = with_command(&free, &["--need", "0x2M"], &["echo", "started"]).code(125);
+    assert!(error(&wrong).starts_with("kontig: echo was not started: need '0x2M': "), "{}", error(&wrong));
+    with_command(&free, &["--no-such-option"], &["true"]).code(125);
+    fs::remove_file(free.path().join("proc/zoneinfo")).unwrap();
+    let failed = with_command(&free, &met, &["echo", "started"]).code(125);
+    assert!(error(&failed).contains("echo was not started: prepare: proc/zoneinfo: "), "{}", error(&failed));
+}
+
+#[test]
+fn what_is_to_start_anyway_starts_and_the_verdict_is_in_the_receipt_and_on_standard_error() {
+    let tree = host(|pfn| if pfn % 512 == 7 { SLAB } else { fragmented(pfn) });
+    let anyway = ["--need", "2x2M", "--start-anyway", "--receipt", "r.json"];
+    let receipt = || serde_json::from_slice::<Value>(&fs::read(tree.path().join("r.json")).unwrap()).unwrap();
+    let ran = with_command(&tree, &anyway, &["sh", "-c", "echo started; exit 4"]).code(4);
+    assert!(text(&ran).ends_with("started\n"), "{}", text(&ran));
+    let verdict = "kontig: prepare: no compaction reaches it";
+    assert!(error(&ran).starts_with(verdict) && error(&ran).contains(": sh is started anyway\n"), "{}", error(&ran));
+    let kept = receipt();
+    assert_eq!((&kept["plan"]["check"]["verdict"], &kept["reached"]), (&"not-reachable".into(), &false.into()));
+    assert_eq!(kept["got"]["exit_code"], 4);
+    // As a unit's ExecStartPre has it: without a command.
+    let went_on = run(&tree, &[&["prepare", "--execute"], &anyway[..]].concat()).code(0);
+    assert!(error(&went_on).starts_with(verdict) && error(&went_on).ends_with(": goes on anyway\n"));
+    assert_eq!(receipt()["plan"]["check"]["verdict"], "not-reachable");
+    // Nor does a host that cannot be read keep a service from starting; a mistake in the unit does.
+    fs::remove_file(tree.path().join("proc/zoneinfo")).unwrap();
+    let failed = run(&tree, &[&["prepare", "--execute"], &anyway[..]].concat()).code(0);
+    assert!(error(&failed).contains("proc/zoneinfo: there is no such file\n"), "{}", error(&failed));
+    run(&tree, &["prepare", "--execute", "--need", "2x3M", "--start-anyway"]).code(2);
+}
+
 /// Waits until something holds; a test that waits for ever has failed.
 fn until(holds: impl Fn() -> bool) {
     let began = Instant::now();
