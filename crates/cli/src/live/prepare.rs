@@ -9,6 +9,7 @@ use crate::Ending;
 use clap::Args;
 use kontig_lab::files::write_file;
 use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_live::caller::Caller;
 use kontig_live::check::choices;
 use kontig_live::need::Need;
 use kontig_live::number::{count, percent, size, time};
@@ -38,13 +39,10 @@ pub struct PrepareArgs {
     /// Clean cache may be dropped where compaction alone is not enough: what is read again has to be read from disk
     #[arg(long)]
     allow_drop_caches: bool,
-    /// Put the blocks into the pools of huge pages, where nobody else takes them. It stays so
-    #[arg(long)]
-    reserve: bool,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time: u64,
-    /// Write the receipt (JSON, schema kontig.prepare/1) to a file
+    /// Write the receipt (JSON, schema kontig.prepare/2) to a file
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
     /// Print the receipt instead of a text
@@ -157,8 +155,8 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let page_size = page_size();
     let needs =
         chosen(&a.need, &found.check.needs.iter().map(|asked| asked.need.as_str()).collect::<Vec<_>>(), page_size)?;
-    let allowed = Allowed { drop_caches: a.allow_drop_caches, reserve: a.reserve };
-    let plan = Plan::of(found.check.clone(), &needs, page_size, &roots, allowed);
+    let allowed = Allowed { drop_caches: a.allow_drop_caches };
+    let plan = Plan::of(found.check.clone(), (&needs, &found.caller), page_size, &roots, allowed);
     if !a.execute || plan.lacks.is_some() {
         let receipt = Receipt::planned(plan);
         give(a, &receipt)?;
@@ -176,7 +174,7 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let raised = stop.clone();
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let journal = a.journal.clone().unwrap_or_else(default_journal);
-    let means = Means { roots: &roots, journal: &journal, time: Duration::from_secs(a.time), stop: &stop };
+    let means = Means { roots: &roots, caller: &found.caller, journal: &journal, time: Duration::from_secs(a.time), stop: &stop };
     let receipt = match carry_out(plan, &needs, &means)? {
         Ok(receipt) => receipt,
         Err(e) if e.is_permission() => {
@@ -207,6 +205,7 @@ const NOT_MET_IN_THE_END: u8 = 9;
 /// With what a plan is carried out.
 pub(super) struct Means<'a> {
     pub(super) roots: &'a Roots,
+    pub(super) caller: &'a Caller,
     pub(super) journal: &'a Path,
     pub(super) time: Duration,
     pub(super) stop: &'a AtomicBool,
@@ -219,8 +218,8 @@ pub(super) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Res
         let args = if sync { &["write-one", "--sync"][..] } else { &["write-one"] };
         Command::new(&program).args(args).arg(path).stdin(Stdio::null()).spawn()
     };
-    let Means { roots, journal, time, stop } = *means;
-    let orders = Orders { roots, journal, time, stop, writer: &writer };
+    let Means { roots, caller, journal, time, stop } = *means;
+    let orders = Orders { roots, caller, journal, time, stop, writer: &writer };
     let mut restores = Command::new(&program);
     restores.arg("restore-at-end").arg(journal).args([&roots.procfs, &roots.sysfs]);
     let guard = Guard::start(restores);
@@ -284,6 +283,9 @@ fn text(r: &Receipt) -> String {
     }
     for setting in &r.restored {
         text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
+    }
+    if let Some(command) = &r.give_back {
+        text.push_str(&format!("to give the pools' new pages back: {command}\n"));
     }
     text.push_str(&format!("=> {}\n", if r.reached { Ended::Reached.words() } else { r.ended.words() }));
     text
