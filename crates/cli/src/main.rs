@@ -39,7 +39,11 @@ enum Ending {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|e| {
+        // Where not even this can be said, the exit code says it.
+        let _ = e.print();
+        std::process::exit(live::command::code_of_usage_error(e.exit_code()))
+    });
     interrupt::listen();
     if let Some(remedy) = cli.command.remedy() {
         ALLOCATOR.advise(remedy);

@@ -14,11 +14,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A pool of huge pages of so many KiB, with so many.
+/// A pool of huge pages of so many KiB, with so many, all in use.
 fn pool(tree: &TempDir, kib: u64, pages: &str) -> std::path::PathBuf {
     let folder = tree.path().join(format!("sys/kernel/mm/hugepages/hugepages-{kib}kB"));
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("nr_hugepages"), pages).unwrap();
+    fs::write(folder.join("free_hugepages"), "0\n").unwrap();
     folder.join("nr_hugepages")
 }
 
@@ -175,9 +176,91 @@ fn a_pool_that_is_filled_stays_and_the_receipt_says_so() {
     assert!(said.ends_with("=> reached\n"), "{said}");
     assert_eq!(fs::read_to_string(pool).unwrap(), "3");
     let receipt: Value = serde_json::from_slice(&fs::read(tree.path().join("r.json")).unwrap()).unwrap();
-    assert_eq!((&receipt["schema"], &receipt["reached"]), (&"kontig.prepare/1".into(), &true.into()));
+    assert_eq!((&receipt["schema"], &receipt["reached"]), (&"kontig.prepare/2".into(), &true.into()));
     assert_eq!(receipt["done"][0]["step"], "reserve");
     assert!(!tree.path().join("run/j").exists());
+    let back = "echo 1 > sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+    assert_eq!(receipt["give_back"], back);
+    assert!(said.contains(&format!("\nto give the pools' new pages back: {back}\n")), "{said}");
+}
+
+#[test]
+fn a_reservation_is_of_so_many_in_all_and_calling_it_again_adds_nothing() {
+    let tree = host(|_| FREE);
+    let pool = pool(&tree, 2048, "3\n");
+    let call = || text(&run(&tree, &["prepare", "--need", "10x2M", "--reserve", "--execute", "--journal", "j"]).code(0));
+    let free = |pages: u64| fs::write(pool.with_file_name("free_hugepages"), pages.to_string()).unwrap();
+    free(2);
+    assert!(call().contains(" 10 of 10 there now\n"));
+    assert!(is(&pool, "11"), "one is in use, and two of the ten were free");
+    free(10);
+    for _ in 0..2 {
+        let again = call();
+        assert!(is(&pool, "11") && !again.contains("to give"), "{again}");
+    }
+    // Part of a need may be in the pool, and what the pool has meets it without root.
+    let said = text(&run(&tree, &["check", "--need", "40x2M", "--reserve"]).code(0));
+    assert_eq!(said, "40x2M: all of 40 there now\n=> met now\n");
+    run(&tree, &["check", "--need", "40x2M"]).code(6);
+    // Two needs of one pool.
+    let both = ["prepare", "--need", "12x2M", "--need", "3x2M", "--reserve"];
+    let plan = text(&run(&tree, &both).code(0));
+    assert!(plan.contains("reserve huge pages until 15 are free: "), "{plan}");
+}
+
+#[test]
+fn gigabytes_that_a_pool_has_are_there() {
+    let tree = host(|_| SLAB);
+    let pool = pool(&tree, 1 << 20, "3\n");
+    fs::write(pool.with_file_name("free_hugepages"), "2\n").unwrap();
+    fs::remove_file(tree.path().join("proc/kpageflags")).unwrap();
+    let said = text(&run(&tree, &["check", "--need", "2x1G"]).code(0));
+    assert_eq!(said, "2x1G: all of 2 there now\n=> met now\n");
+    run(&tree, &["check", "--need", "3x1G"]).code(1);
+}
+
+/// Puts the process into a control group of version 2, with these files.
+fn in_group(tree: &TempDir, files: &[(&str, &str)]) {
+    let write = |file: &str, text: &str| {
+        let path = tree.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("proc/self/cgroup", "0::/service/worker\n");
+    write("proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    files.iter().for_each(|(file, text)| write(&format!("sys/fs/cgroup/{file}"), text));
+}
+
+#[test]
+fn a_control_groups_limit_is_part_of_the_verdict() {
+    let tree = host(|_| FREE);
+    let service = [
+        ("service/memory.max", "16777216\n"),
+        ("service/memory.current", "8388608\n"),
+        ("service/memory.stat", "anon 4194304\ninactive_file 3145728\nactive_file 1048576\nfile_dirty 2097152\n"),
+        ("service/worker/memory.max", "max\n"),
+    ];
+    in_group(&tree, &service);
+    // 16 − (8 − 2) MiB.
+    run(&tree, &["check", "--need", "5x2M"]).code(0);
+    let said = text(&run(&tree, &["check", "--need", "6x2M"]).code(6));
+    let way = "=> not reachable: sys/fs/cgroup/service/memory.max is 16 MiB, and control group /service has 8 MiB already, \
+               2 MiB of it clean cache: it gets 10 MiB more, and 12 MiB are needed\n";
+    assert_eq!(said, format!("6x2M: all of 6 there now\n{way}"));
+    let json = text(&run(&tree, &["check", "--need", "6x2M", "--json"]).code(6));
+    let doc: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&doc["limit"]["room_bytes"], &doc["limit"]["needed_bytes"]), (&(10 << 20).into(), &(12 << 20).into()));
+    assert!(text(&run(&tree, &["check", "--need", "6x2M|4x2M"]).code(0)).starts_with("4x2M: "));
+    // What a driver takes is charged to no group, nor is what a pool has.
+    run(&tree, &["check", "--need", "12x2M:unmovable"]).code(0);
+    run(&tree, &["check", "--need", "12x2M", "--reserve"]).code(0);
+    let refused = with_command(&tree, &["--need", "6x2M"], &["echo", "started"]).code(125);
+    let why = "kontig: echo was not started: a control group's limit is too low: raise it, or start this in another group\n";
+    assert_eq!(error(&refused), why);
+    let fragmented = host(fragmented);
+    in_group(&fragmented, &service);
+    run(&fragmented, &["check", "--need", "5x2M"]).code(4);
+    run(&fragmented, &["check", "--need", "6x2M"]).code(6);
 }
 
 #[test]
@@ -186,7 +269,7 @@ fn what_a_driver_needs_stays_on_the_free_lists_and_is_not_put_into_a_pool() {
     let pool = pool(&tree, 2048, "0\n");
     let needs =
         ["prepare", "--need", "2x2M", "--need", "3xorder6:unmovable", "--reserve", "--execute", "--journal", "j"];
-    assert!(text(&run(&tree, &needs).code(0)).ends_with("3x256K:unmovable: 3 of 3 there now\n=> reached\n"));
+    assert!(text(&run(&tree, &needs).code(0)).contains("\n3x256K:unmovable: 3 of 3 there now\n"));
     assert!(is(&pool, "2"));
 }
 
@@ -203,6 +286,57 @@ fn a_command_runs_once_the_needs_are_met_and_its_exit_code_counts() {
         "{}",
         error(&ran)
     );
+}
+
+/// `prepare --execute` of a host with a command.
+fn with_command(tree: &TempDir, options: &[&str], command: &[&str]) -> Assert {
+    let roots = ["--path.procfs", "proc", "--path.sysfs", "sys", "--journal", "j", "--"];
+    kontig(tree.path(), &[&["prepare", "--execute"], options, &roots, command].concat()).assert()
+}
+
+#[test]
+fn the_exit_code_behind_a_command_is_the_commands_own_or_that_it_was_not_started() {
+    let (free, hopeless) = (host(|_| FREE), host(|pfn| if pfn % 512 == 7 { SLAB } else { fragmented(pfn) }));
+    let met = ["--need", "2x2M"];
+    for code in [0, 4, 5, 6, 7, 8, 9] {
+        with_command(&free, &met, &["sh", "-c", &format!("exit {code}")]).code(code);
+    }
+    with_command(&free, &met, &["sh", "-c", "kill -9 $$"]).code(128 + 9);
+    let said = error(&with_command(&free, &met, &["./no-such-program"]).code(127));
+    assert!(said.starts_with("kontig: ./no-such-program: "), "{said}");
+    with_command(&free, &met, &["./proc"]).code(126);
+    let unmet = with_command(&hopeless, &met, &["echo", "started"]).code(125);
+    assert!(!text(&unmet).contains("started"), "{}", text(&unmet));
+    assert!(error(&unmet).starts_with("kontig: echo was not started: no compaction reaches it"), "{}", error(&unmet));
+    let wrong = with_command(&free, &["--need", "0x2M"], &["echo", "started"]).code(125);
+    assert!(error(&wrong).starts_with("kontig: echo was not started: need '0x2M': "), "{}", error(&wrong));
+    with_command(&free, &["--no-such-option"], &["true"]).code(125);
+    fs::remove_file(free.path().join("proc/zoneinfo")).unwrap();
+    let failed = with_command(&free, &met, &["echo", "started"]).code(125);
+    assert!(error(&failed).contains("echo was not started: prepare: proc/zoneinfo: "), "{}", error(&failed));
+}
+
+#[test]
+fn what_is_to_start_anyway_starts_and_the_verdict_is_in_the_receipt_and_on_standard_error() {
+    let tree = host(|pfn| if pfn % 512 == 7 { SLAB } else { fragmented(pfn) });
+    let anyway = ["--need", "2x2M", "--start-anyway", "--receipt", "r.json"];
+    let receipt = || serde_json::from_slice::<Value>(&fs::read(tree.path().join("r.json")).unwrap()).unwrap();
+    let ran = with_command(&tree, &anyway, &["sh", "-c", "echo started; exit 4"]).code(4);
+    assert!(text(&ran).ends_with("started\n"), "{}", text(&ran));
+    let verdict = "kontig: prepare: no compaction reaches it";
+    assert!(error(&ran).starts_with(verdict) && error(&ran).contains(": sh is started anyway\n"), "{}", error(&ran));
+    let kept = receipt();
+    assert_eq!((&kept["plan"]["check"]["verdict"], &kept["reached"]), (&"not-reachable".into(), &false.into()));
+    assert_eq!(kept["got"]["exit_code"], 4);
+    // As a unit's ExecStartPre has it: without a command.
+    let went_on = run(&tree, &[&["prepare", "--execute"], &anyway[..]].concat()).code(0);
+    assert!(error(&went_on).starts_with(verdict) && error(&went_on).ends_with(": goes on anyway\n"));
+    assert_eq!(receipt()["plan"]["check"]["verdict"], "not-reachable");
+    // Nor does a host that cannot be read keep a service from starting; a mistake in the unit does.
+    fs::remove_file(tree.path().join("proc/zoneinfo")).unwrap();
+    let failed = run(&tree, &[&["prepare", "--execute"], &anyway[..]].concat()).code(0);
+    assert!(error(&failed).contains("proc/zoneinfo: there is no such file\n"), "{}", error(&failed));
+    run(&tree, &["prepare", "--execute", "--need", "2x3M", "--start-anyway"]).code(2);
 }
 
 /// Waits until something holds; a test that waits for ever has failed.
@@ -229,9 +363,9 @@ fn start(tree: &TempDir, args: &[&str]) -> std::process::Child {
 
 /// A run that has made the first pool larger, and stands before the second.
 fn half_way(tree: &TempDir) -> (std::process::Child, std::path::PathBuf) {
-    let first = pool(tree, 2048, "1\n");
-    fifo(&pool(tree, 4096, ""));
-    let run = start(tree, &["prepare", "--need", "2x2M", "--need", "1x4M", "--reserve", "--execute"]);
+    let first = pool(tree, 4096, "1\n");
+    fifo(&pool(tree, 2048, ""));
+    let run = start(tree, &["prepare", "--need", "2x4M", "--need", "1x2M", "--reserve", "--execute"]);
     until(|| is(&first, "3"));
     (run, first)
 }

@@ -5,6 +5,7 @@
 //! written to. The run ends when the needs are met. What it counts until then is the prediction:
 //! pages to be moved, and seconds by the costs of [`COSTS`]. A prediction is as good as what is known; [`Confidence`] says what was not.
 
+use crate::caller::{Caller, InTheWay};
 use crate::contiguous::{Emptied, emptied};
 use crate::frame::State;
 use crate::need::{Ladder, Need};
@@ -121,6 +122,8 @@ pub struct Check {
     pub at_most: Option<Prediction>,
     /// What stands in the way, for each need; empty where that is not known.
     pub obstacles: Vec<Obstacles>,
+    /// The control group's limit that is too low, whatever is free.
+    pub limit: Option<InTheWay>,
     /// The kernel and the profile whose rules stand for it.
     pub kernel: String,
     /// The profile.
@@ -205,7 +208,10 @@ pub fn choices(ladders: &[Ladder]) -> Vec<Vec<Need>> {
 impl Check {
     /// What anybody may know: whether the needs are met by what `/proc/buddyinfo` says.
     pub fn of_supply(supply: &Supply, ladders: &[Ladder], page_size: u64, kernel: &str, why: &str) -> Check {
-        let choices = choices(ladders);
+        let choices = match permitted(choices(ladders), supply, page_size) {
+            Ok(choices) => choices,
+            Err((needs, limit)) => return Check::new(&needs, supply, page_size, kernel, "").beyond(limit),
+        };
         let met = choices.iter().find(|needs| supply.meets(needs));
         let mut check = Check::new(met.unwrap_or(&choices[0]), supply, page_size, kernel, "");
         if met.is_some() {
@@ -221,12 +227,18 @@ impl Check {
         snapshot: &Snapshot,
         profile: &Profile,
         ladders: &[Ladder],
+        caller: &Caller,
         mut progress: impl FnMut(f64),
     ) -> Check {
-        let choices = choices(ladders);
         let orders: Vec<u32> = ladders.iter().flatten().map(|need| need.order).collect();
         let (kernel, page_size) = (&snapshot.host.kernel, snapshot.host.page_size);
-        let now = Supply::of_snapshot(snapshot, &orders);
+        let now = Supply::of_snapshot(snapshot, &orders).for_caller(caller);
+        let choices = match permitted(choices(ladders), &now, page_size) {
+            Ok(choices) => choices,
+            Err((needs, limit)) => {
+                return Check::new(&needs, &now, page_size, kernel, &profile.name).beyond(limit);
+            }
+        };
         let new = |needs: &[Need]| {
             let mut check = Check::new(needs, &now, page_size, kernel, &profile.name);
             check.confidence = Some(confidence(snapshot, profile));
@@ -266,7 +278,8 @@ impl Check {
         for (nr, (verdict, way)) in ways.into_iter().enumerate() {
             for (i, needs) in choices.iter().enumerate() {
                 let done = (nr * choices.len() + i) as f64 / tries;
-                let tried = attempt(snapshot, memory.clone(), needs, way, |part| progress(done + part / tries));
+                let asked = (needs.as_slice(), caller);
+                let tried = attempt(snapshot, memory.clone(), asked, way, |part| progress(done + part / tries));
                 if tried.met {
                     let mut check = Check { verdict, prediction: Some(tried.prediction), ..new(needs) };
                     check.confidence = check.confidence.map(|confidence| confidence.of_way(way));
@@ -289,11 +302,39 @@ impl Check {
             prediction: None,
             at_most: None,
             obstacles: Vec::new(),
+            limit: None,
             kernel: kernel.into(),
             profile: profile.into(),
             confidence: None,
             unknown: None,
         }
+    }
+}
+
+impl Check {
+    /// Out of reach, because of a limit.
+    fn beyond(self, limit: InTheWay) -> Check {
+        Check { verdict: Verdict::NotReachable, limit: Some(limit), ..self }
+    }
+}
+
+/// The choices that the caller's control groups let it have; if there are none, the last one and the limit in its way.
+fn permitted(
+    choices: Vec<Vec<Need>>,
+    supply: &Supply,
+    page_size: u64,
+) -> Result<Vec<Vec<Need>>, (Vec<Need>, InTheWay)> {
+    let mut last = None;
+    let mut permitted = Vec::new();
+    for needs in choices {
+        match supply.limit_in_the_way(&needs, page_size) {
+            None => permitted.push(needs),
+            Some(limit) => last = Some((needs, limit)),
+        }
+    }
+    match last {
+        Some(last) if permitted.is_empty() => Err(last),
+        _ => Ok(permitted),
     }
 }
 
@@ -311,7 +352,16 @@ struct Tried {
 }
 
 /// Drops what is to be dropped, then compacts the nodes in question until the needs are met.
-fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mut progress: impl FnMut(f64)) -> Tried {
+fn attempt(
+    snapshot: &Snapshot,
+    mut memory: Memory,
+    (needs, caller): (&[Need], &Caller),
+    way: Way,
+    mut progress: impl FnMut(f64),
+) -> Tried {
+    let supply_of = |memory: &Memory, orders: &[u32]| {
+        Supply::of_memory(memory, &snapshot.zones, orders).for_caller(caller)
+    };
     let orders: Vec<u32> = needs.iter().map(|need| need.order).collect();
     let dropped = if way.drop { drop_clean_cache(snapshot, &mut memory) } else { 0 };
     let mut prediction = Prediction {
@@ -331,7 +381,7 @@ fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mu
     let mut nodes = snapshot.nodes();
     nodes.retain(|node| needs.iter().any(|need| need.node.is_none_or(|n| n == *node)));
     release(&mut memory);
-    let mut supply = Supply::of_memory(&memory, &snapshot.zones, &orders);
+    let mut supply = supply_of(&memory, &orders);
     for (i, node) in nodes.iter().enumerate() {
         if supply.meets(needs) {
             break;
@@ -345,14 +395,14 @@ fn attempt(snapshot: &Snapshot, mut memory: Memory, needs: &[Need], way: Way, mu
             let part = (visited as f64 / blocks as f64).min(1.0);
             progress((i as f64 + part) / nodes.len() as f64);
             release(&mut memory);
-            supply = Supply::of_memory(&memory, &snapshot.zones, &orders);
+            supply = supply_of(&memory, &orders);
             if supply.meets(needs) {
                 break;
             }
         }
         work.add(&memory.take_work());
     }
-    supply = Supply::of_memory(&memory, &snapshot.zones, &orders);
+    supply = supply_of(&memory, &orders);
     prediction.pages_moved = work.migrated;
     prediction.frames_scanned = work.migrate_scanned + work.free_scanned;
     prediction.seconds = COSTS.seconds(work.migrated, prediction.frames_scanned);
@@ -444,7 +494,7 @@ mod tests {
 
     fn check(snapshot: &Snapshot, need: &str) -> Check {
         let ladder = Need::parse_ladder(need, 4096).expect("a need");
-        Check::of_snapshot(snapshot, &kontig_profiles::linux("6.12"), &[ladder], |_| {})
+        Check::of_snapshot(snapshot, &kontig_profiles::linux("6.12"), &[ladder], &Caller::default(), |_| {})
     }
 
     #[test]
@@ -469,7 +519,7 @@ mod tests {
         let told = |kernel: &str, profile: &str| {
             let ladder = Need::parse_ladder("4x2M", 4096).expect("a need");
             let profile = kontig_profiles::linux(profile);
-            let check = Check::of_snapshot(&of_kernel(kernel, " a1 F15"), &profile, &[ladder], |_| {});
+            let check = Check::of_snapshot(&of_kernel(kernel, " a1 F15"), &profile, &[ladder], &Caller::default(), |_| {});
             check
                 .confidence
                 .expect("it is foretold")

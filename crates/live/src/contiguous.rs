@@ -29,11 +29,11 @@ pub struct Emptied {
 pub fn emptied(snapshot: &Snapshot, now: &Supply, needs: &[Need]) -> Option<Emptied> {
     let is_large = |need: &&Need| need.order as usize > snapshot.max_order();
     let small: Vec<Need> = needs.iter().filter(|need| !is_large(need)).copied().collect();
-    let mut large: Vec<Need> = needs.iter().filter(is_large).copied().collect();
+    let mut large = now.beyond_pools(needs);
+    large.retain(|need| is_large(&need));
     if large.is_empty() || !now.meets(&small) {
         return None;
     }
-    large.sort_by_key(Need::turn);
     let room = Room::of(snapshot);
     let first = room.moved(snapshot, &large, |_| {});
     let fewest = room.moved(snapshot, &large, |ranges| ranges.sort_by_key(|range| range.moved));

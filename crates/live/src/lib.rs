@@ -7,6 +7,8 @@
 //! All files are found below [`Roots`], so that a recorded tree is read as the host itself is.
 
 pub mod age;
+pub mod caller;
+pub mod cgroup;
 pub mod check;
 pub mod contiguous;
 pub mod error;

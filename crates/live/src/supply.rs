@@ -4,7 +4,10 @@
 //! splits; and a zone gives none if its free pages would fall below the low mark and what it keeps from requests of this
 //! kind. Higher zones are asked first, larger needs before smaller ones. Blocks above the largest order of the free lists have to be found by
 //! address, which takes a look at every frame.
+//!
+//! Whoever takes huge pages from pools takes those first that are free there.
 
+use crate::caller::{Caller, FreeInPool, InTheWay};
 use crate::need::Need;
 use crate::snapshot::{FoundZone, Snapshot, aligned};
 use kontig_mm::state::FrameKind;
@@ -29,12 +32,14 @@ pub(crate) struct ZoneSupply {
 pub struct Supply {
     /// Lowest zones first.
     zones: Vec<ZoneSupply>,
+    /// Free pages of pools, and who takes them.
+    caller: Caller,
 }
 
 impl Supply {
     /// Of a host, by what anybody may read: nothing is known of blocks above the largest order.
     pub fn of_zones(zones: &[FoundZone]) -> Supply {
-        Supply { zones: zones.iter().map(|z| zone_supply(z, z.free.clone(), BTreeMap::new())).collect() }
+        Supply::new(zones.iter().map(|z| zone_supply(z, z.free.clone(), BTreeMap::new())).collect())
     }
 
     /// Of a snapshot, for needs of these orders.
@@ -44,7 +49,7 @@ impl Supply {
             let spans = large.clone().map(|o| (*o, snapshot.free_spans(z, *o))).collect();
             zone_supply(z, z.free.clone(), spans)
         };
-        Supply { zones: snapshot.zones.iter().map(zone).collect() }
+        Supply::new(snapshot.zones.iter().map(zone).collect())
     }
 
     /// Of the engine's machine of these zones.
@@ -56,7 +61,44 @@ impl Supply {
             let spans = large.clone().map(|o| (*o, free_spans(memory, z, *o))).collect();
             zone_supply(found, free, spans)
         };
-        Supply { zones: managed.map(zone).collect() }
+        Supply::new(managed.map(zone).collect())
+    }
+
+    fn new(zones: Vec<ZoneSupply>) -> Supply {
+        Supply { zones, caller: Caller::default() }
+    }
+
+    /// The same, with what this caller may have beside it.
+    pub fn for_caller(self, caller: &Caller) -> Supply {
+        Supply { caller: caller.clone(), ..self }
+    }
+
+    /// The largest order of the free lists.
+    pub fn max_order(&self) -> u32 {
+        self.zones.iter().map(|z| z.free.len() as u32).max().unwrap_or(1).saturating_sub(1)
+    }
+
+    /// The limit of the caller's that is too low for these needs.
+    pub(crate) fn limit_in_the_way(&self, needs: &[Need], page_size: u64) -> Option<InTheWay> {
+        self.caller.in_the_way(needs, self.max_order(), page_size)
+    }
+
+    /// What is left of the needs when pools have given what is free there.
+    pub fn beyond_pools(&self, needs: &[Need]) -> Vec<Need> {
+        let mut pools = self.caller.pools.clone();
+        let mut left = needs.to_vec();
+        left.sort_by_key(Need::turn);
+        for need in &mut left {
+            need.count -= self.take_from_pool(&mut pools, need);
+        }
+        left.retain(|need| need.count > 0);
+        left
+    }
+
+    fn take_from_pool(&self, pools: &mut [FreeInPool], need: &Need) -> u64 {
+        let pool = pools.iter_mut().find(|pool| pool.order == need.order);
+        let takes = self.caller.takes_from_pool(need, self.max_order());
+        pool.filter(|_| takes).map_or(0, |pool| pool.take(need))
     }
 
     /// How many blocks of each need can be had, all needs together and no more than are needed; `None` where that is not known.
@@ -84,7 +126,12 @@ impl Supply {
 
     /// Takes the blocks of a need out, and says how many there were.
     fn take(&mut self, need: &Need) -> Option<u64> {
-        let mut wanted = need.count;
+        let mut pools = std::mem::take(&mut self.caller.pools);
+        let mut wanted = need.count - self.take_from_pool(&mut pools, need);
+        self.caller.pools = pools;
+        if wanted == 0 {
+            return Some(need.count);
+        }
         for zone in self.zones.iter_mut().rev().filter(|z| need.node.is_none_or(|n| n == z.node)) {
             wanted -= zone.take(need, wanted)?;
         }

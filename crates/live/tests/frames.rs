@@ -4,6 +4,7 @@ mod common;
 
 use common::Tree;
 use kontig_live::Snapshot;
+use kontig_live::caller::Caller;
 use kontig_live::check::{Check, Verdict};
 use kontig_live::frame::State;
 use kontig_live::iomem::IoMem;
@@ -47,7 +48,7 @@ fn it_is_a_machine_of_the_engine_and_foretells() {
         assert_eq!(Snapshot::parse(&snapshot.to_text()).expect("it was written just now"), snapshot);
         let verdict = |need: &str| {
             let ladder = Need::parse_ladder(need, 4096).expect("a need");
-            Check::of_snapshot(&snapshot, &profile, &[ladder], |_| {}).verdict
+            Check::of_snapshot(&snapshot, &profile, &[ladder], &Caller::default(), |_| {}).verdict
         };
         assert_eq!((verdict("1xorder0"), verdict("100x2M")), (Verdict::Met, Verdict::NotReachable), "{kernel}");
     }

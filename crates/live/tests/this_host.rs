@@ -1,6 +1,7 @@
 //! A snapshot of the host the tests run on: a real kernel's files, whatever it is. Where they may not be read, the tests
 //! say so and go on.
 
+use kontig_live::caller::Caller;
 use kontig_live::check::{Check, Verdict};
 use kontig_live::frame::State;
 use kontig_live::need::Need;
@@ -63,7 +64,7 @@ fn one_page_is_there_and_more_than_all_memory_is_not() {
     let size = snapshot.host.page_size;
     let check = |text: &str| {
         let ladder = Need::parse_ladder(text, size).expect("a need");
-        Check::of_snapshot(&snapshot, &kontig_profiles::linux("6.12"), &[ladder], |_| {}).verdict
+        Check::of_snapshot(&snapshot, &kontig_profiles::linux("6.12"), &[ladder], &Caller::default(), |_| {}).verdict
     };
     assert_eq!(check("1xorder0"), Verdict::Met);
     assert!(matches!(check("1000000x1G"), Verdict::NotReachable | Verdict::Unknown));

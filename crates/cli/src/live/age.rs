@@ -1,5 +1,6 @@
 //! `kontig age`: a part of a host's memory fragmented on purpose.
 
+use super::command::{exit_code, start};
 use super::host::HostArgs;
 use super::snapshot::page_size;
 use crate::Ending;
@@ -39,7 +40,8 @@ pub const HELP: &str = "Examples:\n  \
     kontig age --gib 4 --hold 60\n  \
     kontig age --gib 4 --pattern random -- kontig check --need 6000x2M\n\n\
     Only memory of its own is used, and all of it goes back at the end, however that comes.\n\n\
-    Exit codes: 0 done, or that of the command; 1 failed while running; 2 asked wrongly.";
+    Exit codes: 0 done; 1 failed while running; 2 asked wrongly. With a command that was run, its own; 126 or 127 where it \
+    cannot be run or is not found.";
 
 /// Runs `kontig age`.
 pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
@@ -57,9 +59,12 @@ pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
     let (kept, freed) = (size(aged.kept * page_size()), size(aged.freed * page_size()));
     crate::say(&format!("{kept} held in {} pages, {freed} given back, chosen by {by}", count(aged.kept)));
     if let Some((program, args)) = a.command.split_first() {
-        let status = std::process::Command::new(program).args(args).status();
-        let status = status.map_err(|e| Failed::Run { run: program.clone(), reason: e.to_string() })?;
-        return Ok(Ending::Code(super::prepare::exit_code(status)));
+        let mut child = match start(program, args) {
+            Ok(child) => child,
+            Err(code) => return Ok(Ending::Code(code)),
+        };
+        let status = child.wait().map_err(|e| Failed::Run { run: program.clone(), reason: e.to_string() })?;
+        return Ok(Ending::Code(exit_code(status)));
     }
     let began = Instant::now();
     let over = || a.hold.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds));

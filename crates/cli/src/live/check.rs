@@ -6,6 +6,7 @@ use super::{document, not_read};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
+use kontig_live::caller::{Caller, InTheWay};
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
 use kontig_live::need::{Ladder, Need, size as block_size};
 use kontig_live::number::{count, size, time};
@@ -23,6 +24,10 @@ pub struct NeedArgs {
     /// rung is enough, 2x1G|1024x2M. Several needs are to be met together
     #[arg(long = "need", value_name = "NEED", required = true)]
     pub needs: Vec<String>,
+    /// The blocks are pages of the pools of huge pages (hugetlbfs), so many in all: those that are free there count. With
+    /// 'prepare --execute', the pools are filled until so many are free, and stay so
+    #[arg(long)]
+    pub reserve: bool,
     /// Whose rules foretell it (default: the newest profile that is not newer than the host's kernel)
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
@@ -62,7 +67,9 @@ pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
             let ladders = a.need.ladders(snapshot.host.page_size)?;
             on_nodes(&ladders, snapshot.zones.iter().map(|z| z.node))?;
             let profile = a.need.profile(&snapshot.host.kernel)?;
-            Found { check: foretell(&snapshot, &profile, &ladders), unpermitted: None }
+            // Of another host, nobody's pools and control groups are known.
+            let caller = Caller { from_pools: a.need.reserve, ..Caller::default() };
+            Found { check: foretell(&snapshot, &profile, &ladders, &caller), caller, unpermitted: None }
         }
         None => match of_host(&a.need, &a.host.roots()?)? {
             Ok(found) => found,
@@ -77,6 +84,8 @@ pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
 pub struct Found {
     /// What.
     pub check: Check,
+    /// For whom.
+    pub caller: Caller,
     /// Why the frames were not looked at, if they were not permitted to.
     pub unpermitted: Option<ReadError>,
 }
@@ -104,13 +113,19 @@ pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError
     };
     on_nodes(&ladders, supply.nodes())?;
     let profile = need.profile(&kernel)?;
+    let caller = Caller::this_process(roots, need.reserve, page_size);
+    let supply = supply.for_caller(&caller);
     let quick = Check::of_supply(&supply, &ladders, page_size, &kernel, "the frames were not looked at");
-    if quick.verdict == Verdict::Met {
-        return Ok(Ok(Found { check: quick, unpermitted: None }));
+    // More privilege tells nothing more of them.
+    if quick.verdict == Verdict::Met || quick.limit.is_some() {
+        return Ok(Ok(Found { check: quick, caller, unpermitted: None }));
     }
     Ok(match Snapshot::take(roots, page_size) {
-        Ok(snapshot) => Ok(Found { check: foretell(&snapshot, &profile, &ladders), unpermitted: None }),
-        Err(e) if e.is_permission() => Ok(Found { check: quick, unpermitted: Some(e) }),
+        Ok(snapshot) => {
+            let check = foretell(&snapshot, &profile, &ladders, &caller);
+            Ok(Found { check, caller, unpermitted: None })
+        }
+        Err(e) if e.is_permission() => Ok(Found { check: quick, caller, unpermitted: Some(e) }),
         Err(e) => Err(e),
     })
 }
@@ -125,9 +140,9 @@ fn on_nodes(ladders: &[Ladder], nodes: impl Iterator<Item = u32>) -> Result<(), 
     })
 }
 
-fn foretell(snapshot: &Snapshot, profile: &Profile, ladders: &[Ladder]) -> Check {
+fn foretell(snapshot: &Snapshot, profile: &Profile, ladders: &[Ladder], caller: &Caller) -> Check {
     let bar = crate::progress::bar("looking ahead");
-    let check = Check::of_snapshot(snapshot, profile, ladders, |part| bar.set_position((part * 1000.0) as u64));
+    let check = Check::of_snapshot(snapshot, profile, ladders, caller, |part| bar.set_position((part * 1000.0) as u64));
     bar.finish_and_clear();
     check
 }
@@ -208,9 +223,27 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
         (Verdict::ByDroppingCache, Some(p)) => {
             format!("reachable after dropping {} of clean cache: {}", size(p.dropped_bytes), effort(p, page_bytes))
         }
+        (Verdict::NotReachable, _) if check.limit.is_some() => {
+            check.limit.iter().map(limit).collect::<String>()
+        }
         (Verdict::NotReachable, _) => "not reachable: neither compaction nor dropping cache makes these blocks".into(),
         _ => format!("unknown: {}", check.unknown.as_deref().unwrap_or("the frames were not looked at")),
     }
+}
+
+/// Which control group's limit is too low.
+fn limit(way: &InTheWay) -> String {
+    let InTheWay { limit, room_bytes, needed_bytes } = way;
+    format!(
+        "not reachable: {} is {}, and control group {} has {} already, {} of it clean cache: it gets {} more, and {} are needed",
+        limit.file.display(),
+        size(limit.limit_bytes),
+        limit.group,
+        size(limit.used_bytes),
+        size(limit.cache_bytes),
+        size(*room_bytes),
+        size(*needed_bytes)
+    )
 }
 
 fn effort(p: &Prediction, page_bytes: u64) -> String {

@@ -2,6 +2,7 @@
 
 pub mod age;
 pub mod check;
+pub mod command;
 pub mod explain;
 pub mod grid;
 pub mod host;

@@ -1,14 +1,16 @@
 //! `kontig prepare`: blocks made available before something starts.
 
 use super::check::{self, NeedArgs};
+use super::command::{NOT_STARTED, exit_code, start};
+use super::document;
 use super::host::HostArgs;
 use super::snapshot::page_size;
-use super::{document, not_read};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::files::write_file;
 use kontig_lab::{AskedWrongly, Failed, LabError};
-use kontig_live::check::{Verdict, choices};
+use kontig_live::caller::Caller;
+use kontig_live::check::choices;
 use kontig_live::need::Need;
 use kontig_live::number::{count, percent, size, time};
 use kontig_live::prepare::execute::{Orders, default_journal, execute};
@@ -19,9 +21,8 @@ use kontig_live::prepare::journal::NoJournal;
 use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt};
 use kontig_live::{Host, Roots};
 use std::io::ErrorKind;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -38,13 +39,10 @@ pub struct PrepareArgs {
     /// Clean cache may be dropped where compaction alone is not enough: what is read again has to be read from disk
     #[arg(long)]
     allow_drop_caches: bool,
-    /// Put the blocks into the pools of huge pages, where nobody else takes them. It stays so
-    #[arg(long)]
-    reserve: bool,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time: u64,
-    /// Write the receipt (JSON, schema kontig.prepare/1) to a file
+    /// Write the receipt (JSON, schema kontig.prepare/2) to a file
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
     /// Print the receipt instead of a text
@@ -53,6 +51,10 @@ pub struct PrepareArgs {
     /// Where it is kept what settings were, while they are changed
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+    /// Go on even if the needs are not met: run COMMAND, or end with exit code 0. The verdict is on standard error and in
+    /// the receipt. What is asked wrongly still fails
+    #[arg(long, requires = "execute")]
+    start_anyway: bool,
     /// A command to run once the needs are met
     #[arg(last = true, value_name = "COMMAND", requires = "execute")]
     command: Vec<String>,
@@ -66,41 +68,118 @@ pub const HELP: &str = "Examples:\n  \
     kontig prepare --need 2000x2M                     what would be done\n  \
     kontig prepare --need 2000x2M --execute --receipt r.json\n  \
     kontig prepare --need 2000x2M --execute --allow-drop-caches -- java -XX:+UseTransparentHugePages -jar x.jar\n  \
-    kontig prepare --need 512x2M@0 --reserve --execute\n\n\
+    kontig prepare --need 512x2M@0 --reserve --execute\n  \
+    kontig prepare --need 2000x2M --execute --start-anyway -- ./server\n\n\
     Exit codes: 0 the needs are met; 4 compaction would meet them; 7 only dropping clean cache would; 6 nothing would; \
     9 they were not met in the end, though foretold; 8 it cannot be told on this host; 5 more privilege is needed (root); \
-    1 failed while running; 2 asked wrongly. With a command that was run, its own.";
+    1 failed while running; 2 asked wrongly.\n\
+    With a command: its own exit code, 128 and the signal's number if a signal ended it; 125 if it was not started, 126 if it cannot be \
+    run, 127 if it is not found.";
 
-/// Runs `kontig prepare`.
+/// Runs `kontig prepare`, and the command behind it.
 pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
+    let prepared = match prepare_host(a) {
+        // Nobody wants the command any more, or it is not clear what was wanted.
+        Err(e @ (LabError::Failed(Failed::Interrupted { .. }) | LabError::Asked(_))) => Err(e),
+        Err(e) if a.start_anyway => {
+            crate::say(&e.to_string());
+            Ok(Prepared { receipt: None, unmet: Some(Unmet { code: e.exit_code(), why: "the preparation failed".into() }) })
+        }
+        prepared => prepared,
+    };
+    let Some((program, args)) = a.command.split_first() else {
+        return Ok(match prepared?.unmet {
+            Some(unmet) if a.start_anyway => {
+                crate::say(&format!("prepare: {}: goes on anyway", unmet.why));
+                Ending::Done
+            }
+            Some(unmet) => Ending::Code(unmet.code),
+            None => Ending::Done,
+        });
+    };
+    let not_started = |why: &str| {
+        crate::say(&format!("{program} was not started: {why}"));
+        Ok(Ending::Code(NOT_STARTED))
+    };
+    match prepared {
+        Err(e) => not_started(&e.to_string()),
+        Ok(Prepared { unmet: Some(unmet), .. }) if !a.start_anyway => not_started(&unmet.why),
+        Ok(Prepared { receipt, unmet }) => {
+            if let Some(unmet) = unmet {
+                crate::say(&format!("prepare: {}: {program} is started anyway", unmet.why));
+            }
+            Ok(Ending::Code(run(a, program, args, receipt)))
+        }
+    }
+}
+
+/// How the preparation of a host ended.
+struct Prepared {
+    /// The receipt; `None` where it did not come to a plan.
+    receipt: Option<Receipt>,
+    /// Why the needs are not met, if they are not.
+    unmet: Option<Unmet>,
+}
+
+/// Why needs are not met.
+struct Unmet {
+    /// The exit code of `kontig prepare` without a command.
+    code: u8,
+    why: String,
+}
+
+impl Prepared {
+    fn unmet(receipt: Option<Receipt>, code: u8) -> Prepared {
+        let why = match (code, receipt.as_ref().and_then(|receipt| receipt.plan.lacks)) {
+            (5, _) => "more privilege is needed".into(),
+            (_, Some(lacks)) => lacks.into(),
+            _ => "the needs are not met".into(),
+        };
+        Prepared { receipt, unmet: Some(Unmet { code, why }) }
+    }
+}
+
+/// Looks at the host, carries the plan out if it may, and gives the receipt.
+fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let roots = a.host.roots()?;
     // What is foretold is as old as the look at the host is, while others go on.
     let hurry = a.execute.then(Hurry::up);
     let found = match check::of_host(&a.need, &roots)? {
         Ok(found) => found,
-        Err(e) => return not_read("prepare", &e),
+        Err(e) if e.is_permission() => {
+            crate::say(&e.to_string());
+            return Ok(Prepared::unmet(None, UNPERMITTED));
+        }
+        Err(e) => return Err(failed("prepare", e.to_string())),
     };
     let page_size = page_size();
     let needs =
         chosen(&a.need, &found.check.needs.iter().map(|asked| asked.need.as_str()).collect::<Vec<_>>(), page_size)?;
-    let allowed = Allowed { drop_caches: a.allow_drop_caches, reserve: a.reserve };
-    let verdict = found.check.verdict;
-    let plan = Plan::of(found.check.clone(), &needs, page_size, &roots, allowed);
+    let allowed = Allowed { drop_caches: a.allow_drop_caches };
+    let plan = Plan::of(found.check.clone(), (&needs, &found.caller), page_size, &roots, allowed);
     if !a.execute || plan.lacks.is_some() {
         let receipt = Receipt::planned(plan);
         give(a, &receipt)?;
-        return Ok(found.ending());
+        let code = match found.ending() {
+            Ending::Unpermitted => UNPERMITTED,
+            Ending::Code(code) => code,
+            Ending::Done | Ending::Different => 0,
+        };
+        return Ok(match code {
+            0 => Prepared { receipt: Some(receipt), unmet: None },
+            code => Prepared::unmet(Some(receipt), code),
+        });
     }
     let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let journal = a.journal.clone().unwrap_or_else(default_journal);
-    let means = Means { roots: &roots, journal: &journal, time: Duration::from_secs(a.time), stop: &stop };
-    let mut receipt = match carry_out(plan, &needs, &means)? {
+    let means = Means { roots: &roots, caller: &found.caller, journal: &journal, time: Duration::from_secs(a.time), stop: &stop };
+    let receipt = match carry_out(plan, &needs, &means)? {
         Ok(receipt) => receipt,
         Err(e) if e.is_permission() => {
             crate::say(&e.to_string());
-            return Ok(Ending::Unpermitted);
+            return Ok(Prepared::unmet(None, UNPERMITTED));
         }
         Err(e) => return Err(failed("prepare", e.to_string())),
     };
@@ -111,27 +190,22 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     }
     if receipt.ended == Ended::NotPermitted {
         receipt.done.iter().filter_map(|done| done.failed.as_deref()).for_each(crate::say);
-        return Ok(Ending::Unpermitted);
+        return Ok(Prepared::unmet(Some(receipt), UNPERMITTED));
     }
-    if !receipt.reached {
-        return Ok(Ending::Code(if verdict == Verdict::Met && !a.reserve { 0 } else { 9 }));
-    }
-    match a.command.split_first() {
-        Some((program, args)) => {
-            let got = run(program, args, &roots)?;
-            let code = got.exit_code;
-            crate::say(&told(&got));
-            receipt.got = Some(got);
-            keep(a, &receipt)?;
-            Ok(Ending::Code(code))
-        }
-        None => Ok(Ending::Done),
-    }
+    Ok(match receipt.reached {
+        true => Prepared { receipt: Some(receipt), unmet: None },
+        false => Prepared::unmet(Some(receipt), NOT_MET_IN_THE_END),
+    })
 }
+
+/// Exit codes of `kontig prepare` that are not those of a check.
+const UNPERMITTED: u8 = 5;
+const NOT_MET_IN_THE_END: u8 = 9;
 
 /// With what a plan is carried out.
 pub(super) struct Means<'a> {
     pub(super) roots: &'a Roots,
+    pub(super) caller: &'a Caller,
     pub(super) journal: &'a Path,
     pub(super) time: Duration,
     pub(super) stop: &'a AtomicBool,
@@ -144,8 +218,8 @@ pub(super) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Res
         let args = if sync { &["write-one", "--sync"][..] } else { &["write-one"] };
         Command::new(&program).args(args).arg(path).stdin(Stdio::null()).spawn()
     };
-    let Means { roots, journal, time, stop } = *means;
-    let orders = Orders { roots, journal, time, stop, writer: &writer };
+    let Means { roots, caller, journal, time, stop } = *means;
+    let orders = Orders { roots, caller, journal, time, stop, writer: &writer };
     let mut restores = Command::new(&program);
     restores.arg("restore-at-end").arg(journal).args([&roots.procfs, &roots.sysfs]);
     let guard = Guard::start(restores);
@@ -210,6 +284,9 @@ fn text(r: &Receipt) -> String {
     for setting in &r.restored {
         text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
     }
+    if let Some(command) = &r.give_back {
+        text.push_str(&format!("to give the pools' new pages back: {command}\n"));
+    }
     text.push_str(&format!("=> {}\n", if r.reached { Ended::Reached.words() } else { r.ended.words() }));
     text
 }
@@ -221,25 +298,34 @@ fn cost(c: &Cost) -> String {
     format!("{} pages moved in {}{cache}", c.pages_moved.map_or("?".into(), count), time(c.seconds))
 }
 
-/// Runs the command, and looks at what it gets.
-fn run(program: &str, args: &[String], roots: &Roots) -> Result<Got, LabError> {
-    let before = Host::read(roots);
+/// Runs the command, looks at what it gets, and adds that to the receipt. The exit code.
+fn run(a: &PrepareArgs, program: &str, args: &[String], receipt: Option<Receipt>) -> u8 {
+    // The directories were there when the host was looked at.
+    let roots = a.host.roots().unwrap_or_default();
+    let before = Host::read(&roots);
     let began = Instant::now();
-    let mut child = Command::new(program).args(args).spawn().map_err(|e| failed(program, e.to_string()))?;
+    let mut child = match start(program, args) {
+        Ok(child) => child,
+        Err(code) => return code,
+    };
     let pid = child.id();
     crate::interrupt::act(move || kontig_live::prepare::terminate(pid));
-    let mut watch = Watch::of(roots, pid);
+    let mut watch = Watch::of(&roots, pid);
     let status = loop {
-        if let Some(status) = child.try_wait().map_err(|e| failed(program, e.to_string()))? {
-            break status;
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) => watch.look(),
+            Err(e) => {
+                crate::say(&format!("{program}: its end is not known: {e}"));
+                return NOT_STARTED;
+            }
         }
-        watch.look();
         std::thread::sleep(BETWEEN_LOOKS);
     };
-    let after = Host::read(roots);
+    let after = Host::read(&roots);
     let counted = |name: &str| Some(after.counter(name)?.saturating_sub(before.counter(name)?));
     let (most, looks) = watch.seen();
-    Ok(Got {
+    let got = Got {
         program: program.into(),
         seconds: began.elapsed().as_secs_f64(),
         exit_code: exit_code(status),
@@ -251,7 +337,15 @@ fn run(program: &str, args: &[String], roots: &Roots) -> Result<Got, LabError> {
             refused: counted("thp_fault_fallback"),
             waited: counted("compact_stall"),
         },
-    })
+    };
+    crate::say(&told(&got));
+    let code = got.exit_code;
+    if let Some(receipt) = receipt {
+        // The command is over: what it ended with counts.
+        let kept = keep(a, &Receipt { got: Some(got), ..receipt });
+        kept.unwrap_or_else(|e| crate::say(&e.to_string()));
+    }
+    code
 }
 
 /// What a command got, in words.
@@ -280,12 +374,6 @@ fn told(got: &Got) -> String {
 
 /// Between two looks at whether the command is over.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
-
-/// The exit code a shell would have: 128 and the signal's number after a signal.
-pub fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or(status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
-}
 
 /// Waits for the end of the process that prepares the host, and restores what it has left, if it was killed.
 pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result<Ending, LabError> {

@@ -207,14 +207,15 @@ impl OfHost<'_> {
         let _hurry = Hurry::up();
         let page = page_size();
         let blocks = at_hand(&self.roots, self.order).map_err(failed)? + self.a.more;
-        let need = NeedArgs { needs: vec![format!("{blocks}x{}", block_size(page << self.order))], profile: None };
+        let needs = vec![format!("{blocks}x{}", block_size(page << self.order))];
+        let need = NeedArgs { needs, reserve: false, profile: None };
         let found = of_host(&need, &self.roots)??;
         if let Some(e) = found.unpermitted {
             return Err(e.into());
         }
         let texts: Vec<&str> = found.check.needs.iter().map(|asked| asked.need.as_str()).collect();
         let needs = chosen(&need, &texts, page)?;
-        let plan = Plan::of(found.check.clone(), &needs, page, &self.roots, Allowed::default());
+        let plan = Plan::of(found.check.clone(), (&needs, &found.caller), page, &self.roots, Allowed::default());
         if let Some(lacks) = plan.lacks {
             let blocks = self.a.more;
             return Err(failed(format!(
@@ -222,7 +223,7 @@ impl OfHost<'_> {
             )));
         }
         let time = Duration::from_secs(self.a.time);
-        let means = Means { roots: &self.roots, journal: &self.journal, time, stop: &self.stop };
+        let means = Means { roots: &self.roots, caller: &found.caller, journal: &self.journal, time, stop: &self.stop };
         let receipt = carry_out(plan, &needs, &means)?.map_err(|e| match e.is_permission() {
             true => Ended::Unpermitted(e.to_string()),
             false => failed(e.to_string()),

@@ -24,7 +24,7 @@ impl Pool {
 
 const DIR: &str = "kernel/mm/hugepages";
 
-pub(super) fn read(roots: &Roots) -> Reading<Vec<Pool>> {
+pub(crate) fn read(roots: &Roots) -> Reading<Vec<Pool>> {
     let all = names(&roots.sys(DIR))?;
     let nodes = names(&roots.sys(NODES)).unwrap_or_default();
     let mut pools: Vec<Pool> = all.iter().filter_map(|name| pool(roots, name, &nodes)).collect();
@@ -41,6 +41,11 @@ fn pool(roots: &Roots, name: &str, nodes: &[String]) -> Option<Pool> {
     let mut of_node: Vec<_> = nodes.iter().filter_map(of_node).collect();
     of_node.sort_by_key(|(number, _)| *number);
     Some(Pool { bytes, all: numbers::read(roots, &format!("{DIR}/{name}")), of_node })
+}
+
+/// The sizes that there are pools of.
+pub(crate) fn sizes(roots: &Roots) -> Vec<u64> {
+    names(&roots.sys(DIR)).unwrap_or_default().iter().filter_map(|name| size_of_directory(name)).collect()
 }
 
 /// The size that a directory's name says, as `hugepages-2048kB`.

@@ -3,11 +3,11 @@
 //! The kernel compacts on behalf of whoever writes to the file, and gives up when that process is killed. So a process of
 //! its own writes, and is killed as soon as the blocks are there, which this one sees in `/proc/buddyinfo`.
 
-use super::execute::{EXIT_NOT_PERMITTED, Orders, counters, is_met};
+use super::execute::{EXIT_NOT_PERMITTED, Orders, counters};
 use super::journal::{Journal, NoJournal};
 use super::plan::Step;
 use super::receipt::Ended;
-use super::release;
+use super::{pool, release};
 use crate::error::ReadError;
 use crate::need::Need;
 use crate::roots;
@@ -69,7 +69,7 @@ impl<'a> Deed<'a> {
     }
 
     fn is_met(&self) -> bool {
-        is_met(self.orders.roots, self.needs)
+        self.orders.is_met(self.needs)
     }
 
     /// Carries out a step, and says whether it was ended early as the needs were met.
@@ -83,13 +83,9 @@ impl<'a> Deed<'a> {
             Step::Compact { path, sync, .. } => self.compact(path, *sync),
             Step::DropCaches { path } => self.write_and_watch(path, true, |_| false),
             Step::Reserve { path, pages } => {
-                let size = |path: &Path| -> Result<u64, NotDone> {
-                    let text = roots::read(path)?;
-                    text.trim().parse().map_err(|_| NotDone::because(format!("'{text}' is no number")))
-                };
-                let wanted = size(path)? + pages;
+                let Some(wanted) = pool::larger(path, *pages)? else { return Ok(false) };
                 journal.change(path, &wanted.to_string())?;
-                let got = size(path)?;
+                let got = pool::number(path)?;
                 let short = || NotDone::because(format!("the pool has {got} huge pages instead of {wanted}"));
                 if got >= wanted { Ok(false) } else { Err(short()) }
             }

@@ -2,9 +2,10 @@
 
 use super::deed::Deed;
 use super::hurry::Hurry;
-use super::journal::{Journal, NoJournal, restore_left};
+use super::journal::{Journal, NoJournal, Setting, restore_left};
 use super::plan::{Plan, Step};
 use super::receipt::{Cost, Done, Ended, Receipt, Supplied};
+use crate::caller::{Caller, free_in_pools};
 use crate::check::Verdict;
 use crate::error::ReadError;
 use crate::host::buddyinfo;
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 pub struct Orders<'a> {
     /// Where the host's files are.
     pub roots: &'a Roots,
+    /// Who needs the blocks.
+    pub caller: &'a Caller,
     /// Where the journal is kept.
     pub journal: &'a Path,
     /// How long it may take.
@@ -39,6 +42,10 @@ impl Orders<'_> {
             return Some(Ended::Stopped);
         }
         (began.elapsed() >= self.time).then_some(Ended::TimeOver)
+    }
+
+    pub(super) fn is_met(&self, needs: &[Need]) -> bool {
+        supply(self.roots).is_ok_and(|supply| supply.for_caller(self.caller).meets(needs))
     }
 }
 
@@ -82,7 +89,7 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
             break;
         }
         // What needs no more compacting gets none.
-        if matches!(step, Step::Compact { .. }) && is_met(orders.roots, needs) {
+        if matches!(step, Step::Compact { .. }) && orders.is_met(needs) {
             continue;
         }
         let before = counters(orders.roots);
@@ -106,7 +113,9 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
     let cpu_seconds = receipt.done.iter().filter_map(|done| done.cost.cpu_seconds).reduce(|a, b| a + b);
     let drops = receipt.done.iter().any(|done| done.step.drops_cache());
     receipt.real = Some(start.until(orders.roots, began.elapsed(), cpu_seconds, drops));
-    let now = supply(orders.roots).map(|supply| supply.obtainable(needs));
+    let pools = free_in_pools(orders.roots, rustix::param::page_size() as u64);
+    let caller = Caller { pools, ..orders.caller.clone() };
+    let now = supply(orders.roots).map(|supply| supply.for_caller(&caller).obtainable(needs));
     let mut after = receipt.before.clone();
     for (i, after) in after.iter_mut().enumerate() {
         after.blocks = now.as_ref().ok().and_then(|now| now.get(i).copied().flatten());
@@ -125,18 +134,29 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         receipt.ended = why;
     }
     if receipt.reached {
+        let mut before = Vec::new();
         for done in &receipt.done {
             if let Step::Reserve { path, .. } = &done.step {
-                journal.keep(path)?;
+                before.extend(journal.keep(path)?);
             }
         }
+        receipt.give_back = give_back(&before);
     }
     receipt.restored = journal.end()?;
     Ok(receipt)
 }
 
-pub(super) fn is_met(roots: &Roots, needs: &[Need]) -> bool {
-    supply(roots).is_ok_and(|supply| supply.meets(needs))
+/// The command that makes pools as large as they were; `None` where none was filled.
+fn give_back(before: &[Setting]) -> Option<String> {
+    let each = |s: &Setting| format!("echo {} > {}", s.was.trim(), quoted(&s.path.display().to_string()));
+    let all: Vec<String> = before.iter().rev().map(each).collect();
+    (!all.is_empty()).then(|| all.join(" && "))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if path.chars().all(plain) { path.into() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// The host's counters at one moment; `None` is what cannot be read.
@@ -204,6 +224,7 @@ mod tests {
         fs::create_dir_all(&pool).expect("made");
         fs::create_dir_all(roots.proc("sys/vm")).expect("made");
         fs::write(pool.join("nr_hugepages"), "3\n").expect("written");
+        fs::write(pool.join("free_hugepages"), "0\n").expect("written");
         fs::write(roots.proc("zoneinfo"), ZONEINFO).expect("written");
         fs::write(roots.proc("buddyinfo"), FRAGMENTED).expect("written");
         fs::write(roots.proc("vmstat"), "pgmigrate_success 5\nnr_file_pages 7\n").expect("written");
@@ -213,14 +234,15 @@ mod tests {
     fn plan(roots: &Roots, needs: &[Need], steps: Vec<Step>) -> Plan {
         let supply = supply(roots).expect("the files are there");
         let check = Check::of_supply(&supply, &[needs.to_vec()], 4096, "6.18", "why");
-        Plan { steps, ..Plan::of(check, needs, 4096, roots, Allowed::default()) }
+        Plan { steps, ..Plan::of(check, (needs, &Caller::default()), 4096, roots, Allowed::default()) }
     }
 
     fn run(roots: &Roots, needs: &[Need], steps: Vec<Step>, script: &str, time: Duration, stop: bool) -> Receipt {
         let stop = AtomicBool::new(stop);
         let writer = |path: &Path, _: bool| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
         let journal = roots.procfs.join("../journal");
-        let orders = Orders { roots, journal: &journal, time, stop: &stop, writer: &writer };
+        let caller = Caller::default();
+        let orders = Orders { roots, caller: &caller, journal: &journal, time, stop: &stop, writer: &writer };
         let receipt = execute(plan(roots, needs, steps), needs, &orders).expect("carried out");
         assert!(!journal.exists());
         receipt
@@ -295,6 +317,7 @@ mod tests {
         let receipt = run(&roots, &needs, steps, "true", LONG, false);
         assert!(receipt.reached && receipt.restored.is_empty());
         assert_eq!(roots::read(&path), Ok("4".into()));
+        assert_eq!(receipt.give_back, Some(format!("echo 3 > {}", path.display())));
     }
 
     #[test]

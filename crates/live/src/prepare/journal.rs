@@ -82,13 +82,15 @@ impl Journal {
         Err(NoJournal::Unwritten(path.into(), e))
     }
 
-    /// Keeps what this setting is now: it is not restored any more.
+    /// Keeps what this setting is now: it is not restored any more. What it was, if it was changed.
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub fn keep(&mut self, path: &Path) -> Result<(), NoJournal> {
-        self.entry.settings.retain(|s| s.path != path);
-        self.write()
+    pub fn keep(&mut self, path: &Path) -> Result<Option<Setting>, NoJournal> {
+        let place = self.entry.settings.iter().position(|s| s.path == path);
+        let was = place.map(|place| self.entry.settings.remove(place));
+        self.write()?;
+        Ok(was)
     }
 
     /// Restores all settings, the last one first, and removes the journal.

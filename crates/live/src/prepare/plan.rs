@@ -1,6 +1,7 @@
 //! What would be done, in order, and what for.
 
 use super::release;
+use crate::caller::Caller;
 use crate::check::{Check, Verdict};
 use crate::need::Need;
 use crate::roots::Roots;
@@ -12,8 +13,6 @@ use std::path::PathBuf;
 pub struct Allowed {
     /// Drop clean cache.
     pub drop_caches: bool,
-    /// Put the blocks into the pools of huge pages.
-    pub reserve: bool,
 }
 
 /// A write to a file of the host.
@@ -41,11 +40,11 @@ pub enum Step {
         /// Where 1 is written.
         path: PathBuf,
     },
-    /// Adds pages to a pool of huge pages. It is the one step that stays, if the pool gets all of them.
+    /// Fills a pool of huge pages until so many are free. It is the one step that stays, if the pool gets all of them.
     Reserve {
         /// Where the pool's size is written.
         path: PathBuf,
-        /// How many more.
+        /// How many are to be free, those included that are free now.
         pages: u64,
     },
 }
@@ -62,8 +61,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan that follows from a check.
-    pub fn of(check: Check, needs: &[Need], page_size: u64, roots: &Roots, allowed: Allowed) -> Plan {
+    /// The plan that follows from a check for this caller. Where it takes the blocks from pools, those are filled.
+    pub fn of(
+        check: Check,
+        (needs, caller): (&[Need], &Caller),
+        page_size: u64,
+        roots: &Roots,
+        allowed: Allowed,
+    ) -> Plan {
         let prediction = check.prediction.as_ref();
         let (path, limit) = (release::refresh(roots), release::limit(roots));
         let there = path.exists();
@@ -76,7 +81,7 @@ impl Plan {
         let mut lacks = None;
         match check.verdict {
             Verdict::Met => {}
-            Verdict::ByCompaction if prediction.is_some_and(|p| p.by_filling_a_pool) && !allowed.reserve => {
+            Verdict::ByCompaction if prediction.is_some_and(|p| p.by_filling_a_pool) && !caller.from_pools => {
                 lacks = Some("the kernel makes blocks of this size when a pool is filled: allow it with --reserve");
             }
             Verdict::ByCompaction => steps.extend(compact()),
@@ -87,14 +92,16 @@ impl Plan {
             Verdict::ByDroppingCache => {
                 lacks = Some("clean cache would have to be dropped: allow it with --allow-drop-caches");
             }
+            Verdict::NotReachable if check.limit.is_some() => {
+                lacks = Some("a control group's limit is too low: raise it, or start this in another group");
+            }
             Verdict::NotReachable => {
                 lacks = Some("no compaction reaches it: reserve the memory at boot, or free what stands in the way");
             }
             Verdict::Unknown => lacks = Some("it cannot be told on this host"),
         }
-        if allowed.reserve && lacks.is_none() {
-            // Drivers take what they need from the free lists.
-            steps.extend(needs.iter().filter(|need| !need.unmovable).map(|need| reservation(roots, need, page_size)));
+        if caller.from_pools && lacks.is_none() {
+            steps.extend(reservations(roots, (needs, caller), page_size));
         }
         Plan { check, steps, lacks }
     }
@@ -107,13 +114,33 @@ fn compaction(roots: &Roots, node: u32, sync: bool) -> Step {
     Step::Compact { node, path, sync }
 }
 
-fn reservation(roots: &Roots, need: &Need, page_size: u64) -> Step {
+/// The pools that are to be filled. What a node's pool is to have free, that of all nodes has, too.
+fn reservations(roots: &Roots, (needs, caller): (&[Need], &Caller), page_size: u64) -> Vec<Step> {
+    // Drivers take what they need from the free lists.
+    let mut needs: Vec<&Need> = needs.iter().filter(|need| !need.unmovable).collect();
+    needs.sort_by_key(|need| need.turn());
+    let mut steps: Vec<Step> = Vec::new();
+    for (i, need) in needs.iter().enumerate() {
+        let is_of_pool = |other: &&Need| other.order == need.order && (need.node.is_none() || other.node == need.node);
+        // A pool is filled once, when its last need comes.
+        if needs[i + 1..].iter().copied().any(|other| other.order == need.order && other.node == need.node) {
+            continue;
+        }
+        let pages = needs.iter().copied().filter(is_of_pool).map(|need| need.count).sum();
+        if caller.free_in_pool(need) < pages {
+            steps.push(Step::Reserve { path: pool(roots, need, page_size), pages });
+        }
+    }
+    steps
+}
+
+/// Where the size of a need's pool is written.
+fn pool(roots: &Roots, need: &Need, page_size: u64) -> PathBuf {
     let pool = format!("hugepages/hugepages-{}kB/nr_hugepages", (page_size << need.order) / 1024);
-    let path = match need.node {
+    match need.node {
         Some(node) => roots.sys(format!("devices/system/node/node{node}")).join(pool),
         None => roots.sys("kernel/mm").join(pool),
-    };
-    Step::Reserve { path, pages: need.count }
+    }
 }
 
 impl Step {
@@ -136,7 +163,7 @@ impl Step {
                 format!("{first}compact node {node}: write 1 to {}", path.display())
             }
             Step::DropCaches { path } => format!("drop clean cache: write 1 to {}", path.display()),
-            Step::Reserve { path, pages } => format!("reserve {pages} more huge pages in {}", path.display()),
+            Step::Reserve { path, pages } => format!("reserve huge pages until {pages} are free: write the pool's size to {}", path.display()),
         }
     }
 }

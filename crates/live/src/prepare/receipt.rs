@@ -1,4 +1,4 @@
-//! What a preparation found, did, cost and left, as JSON (`kontig.prepare/1`).
+//! What a preparation found, did, cost and left, as JSON (`kontig.prepare/2`).
 
 use super::got::Got;
 use super::journal::Setting;
@@ -6,7 +6,7 @@ use super::plan::{Plan, Step};
 use serde::{Deserialize, Serialize};
 
 /// Schema of a receipt.
-pub const SCHEMA: &str = "kontig.prepare/1";
+pub const SCHEMA: &str = "kontig.prepare/2";
 
 /// A need and what is there of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -126,6 +126,8 @@ pub struct Receipt {
     pub real: Option<Cost>,
     /// What the command got that was run then, once it is over.
     pub got: Option<Got>,
+    /// The shell's command that gives back what pools were filled with; `None` where none was.
+    pub give_back: Option<String>,
     /// Settings that were restored at the end.
     pub restored: Vec<Setting>,
     /// Settings that an earlier run, which was killed, had left, and that were restored first.
@@ -159,6 +161,7 @@ impl Receipt {
             predicted,
             real: None,
             got: None,
+            give_back: None,
             restored: Vec::new(),
             recovered: Vec::new(),
             plan,

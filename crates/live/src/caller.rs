@@ -1,0 +1,148 @@
+//! Who needs the blocks: what it may have beside free memory, and what its control groups keep from it.
+
+use crate::cgroup::{Limit, Limits};
+use crate::host::pools;
+use crate::need::Need;
+use crate::roots::Roots;
+use serde::Serialize;
+
+/// Free pages of a pool of huge pages (hugetlb).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FreeInPool {
+    /// The order of a page.
+    pub order: u32,
+    /// Free pages that are promised to nobody, of all nodes.
+    pub all: u64,
+    /// Free pages of each node.
+    pub of_node: Vec<(u32, u64)>,
+}
+
+/// Who needs the blocks.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Caller {
+    /// It takes them from pools of huge pages. Blocks above the largest of the free lists come from pools anyway.
+    pub from_pools: bool,
+    /// What is free there.
+    pub pools: Vec<FreeInPool>,
+    /// What its control groups let it have.
+    pub limits: Limits,
+}
+
+/// A limit that is too low for the needs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct InTheWay {
+    /// Which.
+    #[serde(flatten)]
+    pub limit: Limit,
+    /// What the group may still have, bytes.
+    pub room_bytes: u64,
+    /// What the needs take of it, bytes.
+    pub needed_bytes: u64,
+}
+
+impl Caller {
+    /// This process, or a command that it starts.
+    pub fn this_process(roots: &Roots, from_pools: bool, page_size: u64) -> Caller {
+        Caller { from_pools, pools: free_in_pools(roots, page_size), limits: Limits::read(roots) }
+    }
+
+    /// Free pages of the pool that a need's blocks come from: of its node, or of all.
+    pub(crate) fn free_in_pool(&self, need: &Need) -> u64 {
+        let all = Need { count: u64::MAX, ..*need };
+        self.pools.iter().find(|pool| pool.order == need.order).map_or(0, |pool| pool.clone().take(&all))
+    }
+
+    /// Whether it takes this from a pool, where free lists end at `max_order`. Drivers never do.
+    pub(crate) fn takes_from_pool(&self, need: &Need, max_order: u32) -> bool {
+        !need.unmovable && (self.from_pools || need.order > max_order)
+    }
+
+    /// The first limit that is too low for these needs together. What the kernel takes for itself is charged to nobody.
+    pub(crate) fn in_the_way(&self, needs: &[Need], max_order: u32, page_size: u64) -> Option<InTheWay> {
+        let bytes = |wanted: &dyn Fn(&Need) -> bool| {
+            let each = needs.iter().filter(|need| !need.unmovable && wanted(need));
+            each.fold(0u64, |sum, need| sum.saturating_add(need.pages().saturating_mul(page_size)))
+        };
+        let of = |limit: &Limit, needed_bytes: u64| {
+            let room_bytes = limit.room_bytes();
+            (needed_bytes > room_bytes).then(|| InTheWay { limit: limit.clone(), room_bytes, needed_bytes })
+        };
+        let memory = self.limits.memory.iter();
+        let of_memory = memory.flat_map(|limit| of(limit, bytes(&|need| !self.takes_from_pool(need, max_order))));
+        let of_pools = self.limits.pools.iter().flat_map(|(size, limit)| {
+            of(limit, bytes(&|need| self.takes_from_pool(need, max_order) && page_size << need.order == *size))
+        });
+        of_memory.chain(of_pools).next()
+    }
+}
+
+impl FreeInPool {
+    /// Takes pages for a need, and says how many.
+    pub(crate) fn take(&mut self, need: &Need) -> u64 {
+        let of_nodes = self.of_node.iter_mut().filter(|(node, _)| need.node.is_none_or(|n| n == *node));
+        let mut left = need.count.min(self.all);
+        if need.node.is_some() {
+            left = left.min(of_nodes.map(|(_, pages)| *pages).sum());
+        }
+        self.all -= left;
+        let taken = left;
+        for (_, pages) in self.of_node.iter_mut().filter(|(node, _)| need.node.is_none_or(|n| n == *node)) {
+            let here = left.min(*pages);
+            *pages -= here;
+            left -= here;
+        }
+        taken
+    }
+}
+
+/// What is free in the pools, for pages of this many bytes.
+pub(crate) fn free_in_pools(roots: &Roots, page_size: u64) -> Vec<FreeInPool> {
+    let pools = pools::read(roots).unwrap_or_default();
+    let of = |pool: &pools::Pool| {
+        let pages = pool.bytes / page_size;
+        let number = |name| pool.all.get(name).unwrap_or(0);
+        let of_node = pool.of_node.iter().map(|(node, of)| (*node, of.get("free_hugepages").unwrap_or(0)));
+        pages.is_power_of_two().then(|| FreeInPool {
+            order: pages.ilog2(),
+            all: number("free_hugepages").saturating_sub(number("resv_hugepages")),
+            of_node: of_node.collect(),
+        })
+    };
+    pools.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn need(count: u64, order: u32, node: Option<u32>) -> Need {
+        Need { count, order, node, unmovable: false }
+    }
+
+    #[test]
+    fn pages_of_a_node_are_also_pages_of_all_nodes() {
+        let mut pool = FreeInPool { order: 9, all: 7, of_node: vec![(0, 5), (1, 4)] };
+        assert_eq!(pool.take(&need(6, 9, Some(0))), 5);
+        assert_eq!((pool.all, pool.take(&need(9, 9, None)), pool.all), (2, 2, 0), "two are promised");
+    }
+
+    #[test]
+    fn the_limits_of_memory_and_of_a_pool_are_held_against_what_is_taken_of_each() {
+        let limit = |limit_bytes| Limit {
+            group: "/a".into(),
+            file: "f".into(),
+            limit_bytes,
+            used_bytes: 1 << 20,
+            cache_bytes: 0,
+        };
+        let limits = Limits { memory: Some(limit(9 << 20)), pools: vec![(2 << 20, limit(5 << 20))] };
+        let mut caller = Caller { limits, ..Caller::default() };
+        let needed = |caller: &Caller, needs: &[Need]| caller.in_the_way(needs, 10, 4096).map(|way| way.needed_bytes);
+        assert_eq!(needed(&caller, &[need(4, 9, None)]), None);
+        assert_eq!(needed(&caller, &[need(4, 9, None), need(1, 0, None)]), Some((8 << 20) + 4096));
+        assert_eq!(needed(&caller, &[Need { unmovable: true, ..need(9, 9, None) }]), None);
+        caller.from_pools = true;
+        assert_eq!(needed(&caller, &[need(2, 9, None), need(9, 8, None)]), None, "only pages of that size");
+        assert_eq!(needed(&caller, &[need(3, 9, None)]), Some(6 << 20));
+    }
+}
