@@ -13,6 +13,7 @@ pub mod guard;
 pub mod hurry;
 pub mod journal;
 mod plan;
+pub mod preparer;
 mod receipt;
 pub mod release;
 
