@@ -82,6 +82,17 @@ fn a_part_is_played() {
             std::fs::write(dir.join("guard"), "").expect("written");
             restore_at_end(std::io::stdin(), &journal, &roots).expect("restored");
         }
+        Ok("close the pipe first") => {
+            let mut guard = part("guard", &dir).stdin(Stdio::piped()).spawn().expect("started");
+            let (mut kept, _) = Journal::begin(&journal, &roots).expect("begun");
+            kept.change(&roots.proc("setting"), "0").expect("changed");
+            until(|| dir.join("guard").exists());
+            drop(guard.stdin.take());
+            // Time for the guard to find this process at work.
+            std::thread::sleep(Duration::from_millis(500));
+            std::fs::write(dir.join("closed"), "").expect("written");
+            std::thread::sleep(Duration::from_secs(600));
+        }
         Ok(how) => {
             let guard = Guard::start(part("guard", &dir));
             let (mut kept, _) = Journal::begin(&journal, &roots).expect("begun");
@@ -100,6 +111,17 @@ fn a_part_is_played() {
 fn a_killed_processes_guard_restores_what_it_has_changed() {
     let host = Host::new();
     let (process, _) = host.preparing();
+    kill(process);
+    until(|| host.setting() == "20" && !host.has_journal());
+}
+
+/// A process that is killed closes its pipe before it is gone, and until then looks as if it were at work.
+#[test]
+fn a_guard_that_wakes_while_the_process_is_still_there_waits_for_its_end() {
+    let host = Host::new();
+    let process = part("close the pipe first", &host.dir).spawn().expect("started");
+    until(|| host.dir.join("closed").exists());
+    assert!(host.setting() == "0" && host.has_journal(), "a process at work is left alone");
     kill(process);
     until(|| host.setting() == "20" && !host.has_journal());
 }

@@ -1,12 +1,13 @@
 //! Settings restored when the process that has changed them is killed.
 //!
-//! A process that is killed restores nothing. So another one waits for its end: the guard reads its standard input, to which
-//! nobody writes, and which ends with the process that holds the other end. What it finds in the journal then, it restores.
-//! Where the guard cannot be started, or is killed too, the next run restores what is in the journal.
+//! A process that is killed restores nothing. So another one waits for its end: the guard reads its standard input, which ends
+//! with the process that holds the other end. A process that comes to the end of its work says so there; one that does not was
+//! killed, and once it is gone the guard restores what it finds in the journal. Where the guard cannot be started, or is killed
+//! too, the next run restores what is in the journal.
 
 use super::journal::{NoJournal, Setting, restore_left};
 use crate::roots::Roots;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -21,22 +22,39 @@ impl Guard {
     }
 }
 
+/// What a process says to its guard at the end of its work: its settings are restored, or it has said why they are not.
+const DONE: &[u8] = b"done\n";
+
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            drop(child.stdin.take());
-            // It finds no journal, and ends.
-            let _ = child.wait();
+        // After a panic settings may be left: the guard waits for the end of the process.
+        let Some(mut child) = self.0.take().filter(|_| !std::thread::panicking()) else { return };
+        let said = child.stdin.take().is_some_and(|mut stdin| stdin.write_all(DONE).is_ok());
+        // It may have been killed. It would wait for this process if it were not told.
+        if !said {
+            let _ = child.kill();
         }
+        let _ = child.wait();
     }
 }
 
-/// Waits for the end of `input`, which is the end of the process that prepares the host, and restores what it has left.
+/// Waits for the end of `input`, which is the end of the process that prepares the host, or of its work; restores what a process
+/// that was killed has left.
 ///
 /// # Errors
 /// As [`restore_left`].
 pub fn restore_at_end(mut input: impl Read, journal: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
+    let mut said = Vec::new();
     // An input that cannot be read is at its end, too.
-    let _ = std::io::copy(&mut input, &mut std::io::sink());
-    restore_left(journal, roots)
+    let _ = input.read_to_end(&mut said);
+    if said == DONE {
+        return Ok(Vec::new());
+    }
+    loop {
+        match restore_left(journal, roots) {
+            // A process that is killed closes its files first, and is there for a while after that.
+            Err(NoJournal::Busy(process)) => process.wait_for_end(),
+            done => return done,
+        }
+    }
 }

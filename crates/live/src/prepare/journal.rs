@@ -2,14 +2,18 @@
 //! gone restores what it says.
 //!
 //! The journal is one file, replaced as a whole (written beside it, flushed, renamed), so that it is whole at every
-//! moment. A process is told from a later one of the same number by when it started.
+//! moment.
 
+use super::preparer::Preparer;
 use crate::error::ReadError;
 use crate::roots::{self, Roots};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 /// A setting and what it was.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -23,8 +27,8 @@ pub struct Setting {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Entry {
     schema: String,
-    pid: u32,
-    started: String,
+    #[serde(flatten)]
+    preparer: Preparer,
     settings: Vec<Setting>,
 }
 
@@ -40,10 +44,7 @@ pub struct Journal {
 #[derive(Debug)]
 pub enum NoJournal {
     /// Another process is at work with it.
-    Busy {
-        /// The process.
-        pid: u32,
-    },
+    Busy(Preparer),
     /// A file could not be read.
     Unread(ReadError),
     /// A file could not be written.
@@ -57,10 +58,8 @@ impl Journal {
     /// If another process is at work with it, or a file cannot be read or written; a journal that is found stays then.
     pub fn begin(file: &Path, roots: &Roots) -> Result<(Journal, Vec<Setting>), NoJournal> {
         let restored = restore_left(file, roots)?;
-        let pid = std::process::id();
-        let started = started(pid).unwrap_or_default();
-        let journal =
-            Journal { file: file.into(), entry: Entry { schema: SCHEMA.into(), pid, started, settings: vec![] } };
+        let entry = Entry { schema: SCHEMA.into(), preparer: Preparer::this(), settings: vec![] };
+        let journal = Journal { file: file.into(), entry };
         journal.write()?;
         Ok((journal, restored))
     }
@@ -108,7 +107,7 @@ impl Journal {
         if let Some(folder) = self.file.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
-        let beside = self.file.with_extension("new");
+        let beside = beside(&self.file);
         let text = serde_json::to_string(&self.entry).expect("strings and numbers are JSON");
         let mut file = File::create(&beside).map_err(failed)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
@@ -120,7 +119,7 @@ impl NoJournal {
     /// Whether another user could do it.
     pub fn is_permission(&self) -> bool {
         match self {
-            NoJournal::Busy { .. } => false,
+            NoJournal::Busy(_) => false,
             NoJournal::Unread(e) => e.is_permission(),
             // In a container, the host's settings are often mounted so that nobody can write them.
             NoJournal::Unwritten(_, e) => {
@@ -135,15 +134,15 @@ impl NoJournal {
 /// # Errors
 /// As [`Journal::begin`].
 pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
-    let text = match roots::read(file) {
-        Ok(text) => text,
-        Err(e) if e.is_missing() => return Ok(Vec::new()),
-        Err(e) => return Err(NoJournal::Unread(e)),
+    let Some((journal, text)) = read_locked(file).map_err(|e| NoJournal::Unread(ReadError::io(file, &e)))? else {
+        // Where a process was killed at its first write.
+        let _ = fs::remove_file(beside(file));
+        return Ok(Vec::new());
     };
     let entry: Entry = serde_json::from_str(&text)
         .map_err(|e| NoJournal::Unread(ReadError::malformed(file, e.line(), e.to_string())))?;
-    if started(entry.pid).is_some_and(|started| started == entry.started) {
-        return Err(NoJournal::Busy { pid: entry.pid });
+    if entry.preparer.is_at_work() {
+        return Err(NoJournal::Busy(entry.preparer));
     }
     // A journal is no licence to write anywhere: it names settings of this host only.
     let is_setting = |s: &&Setting| {
@@ -155,8 +154,49 @@ pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJourna
         return Err(NoJournal::Unread(ReadError::malformed(file, 0, reason)));
     }
     restore(&entry.settings)?;
+    // The journal goes last: a process that is at work by then has one of its own.
+    let _ = fs::remove_file(beside(file));
     fs::remove_file(file).map_err(|e| NoJournal::Unwritten(file.into(), e))?;
+    drop(journal);
     Ok(entry.settings)
+}
+
+/// Where a journal is written before it is renamed.
+fn beside(file: &Path) -> PathBuf {
+    file.with_extension("new")
+}
+
+/// How long a lock is waited for. Restoring takes milliseconds, and whoever can read the journal can lock it: that must
+/// keep nobody from restoring.
+const LOCK_TRIES: u32 = 500;
+const LOCK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The journal and its text, locked until the file is dropped; `None` if there is none. Of two processes that find a journal,
+/// one restores: the other would write to settings and to a journal that belong to the next process by then.
+fn read_locked(file: &Path) -> io::Result<Option<(File, String)>> {
+    let found = |e: io::Error| if e.kind() == io::ErrorKind::NotFound { Ok(None) } else { Err(e) };
+    loop {
+        let mut journal = match File::open(file) {
+            Ok(journal) => journal,
+            Err(e) => return found(e),
+        };
+        for _ in 0..LOCK_TRIES {
+            if flock(&journal, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                break;
+            }
+            std::thread::sleep(LOCK_INTERVAL);
+        }
+        // Meanwhile it may have been removed or replaced.
+        let is_current = match fs::metadata(file) {
+            Ok(now) => now.ino() == journal.metadata()?.ino(),
+            Err(e) => return found(e),
+        };
+        if is_current {
+            let mut text = String::new();
+            journal.read_to_string(&mut text)?;
+            return Ok(Some((journal, text)));
+        }
+    }
 }
 
 fn restore(settings: &[Setting]) -> Result<(), NoJournal> {
@@ -164,21 +204,10 @@ fn restore(settings: &[Setting]) -> Result<(), NoJournal> {
     settings.iter().rev().try_for_each(each)
 }
 
-/// When the process of this number started, in ticks since boot; `None` if there is none. It is asked of the host itself: a
-/// process at work is one of this host's.
-fn started(pid: u32) -> Option<String> {
-    let stat = roots::read(Path::new(&format!("/proc/{pid}/stat"))).ok()?;
-    // The name, in brackets, may hold anything.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let state_and_on: Vec<&str> = fields.split_whitespace().collect();
-    // A zombie does nothing any more.
-    (state_and_on.first() != Some(&"Z")).then(|| state_and_on.get(19).map(|s| s.to_string()))?
-}
-
 impl std::fmt::Display for NoJournal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NoJournal::Busy { pid } => write!(f, "process {pid} is preparing this host already: wait for it to end"),
+            NoJournal::Busy(by) => write!(f, "process {} is preparing this host already: wait for it to end", by.pid),
             NoJournal::Unread(e) => write!(f, "{e}"),
             NoJournal::Unwritten(path, e) if e.kind() == io::ErrorKind::ReadOnlyFilesystem => {
                 write!(f, "{}: it is mounted read-only: run this where it can be written", path.display())
@@ -229,7 +258,7 @@ mod tests {
         let (mut journal, _) = Journal::begin(&file, &roots).expect("begun");
         journal.change(&setting, "0").expect("changed");
         // As after a kill: the journal stays, and its process is one that started at another time.
-        journal.entry.started = "1".into();
+        journal.entry.preparer.started = "1".into();
         journal.write().expect("written");
         let (journal, restored) = Journal::begin(&file, &roots).expect("begun");
         assert_eq!(restored, [Setting { path: setting.clone(), was: "20".into() }]);
@@ -253,7 +282,7 @@ mod tests {
         let victim = tree.path().join("victim");
         fs::write(&victim, "whole").expect("written");
         let settings = vec![Setting { path: victim.clone(), was: "gone".into() }];
-        let entry = Entry { schema: SCHEMA.into(), pid: 1, started: "never".into(), settings };
+        let entry = Entry { schema: SCHEMA.into(), preparer: Preparer { pid: 1, started: "never".into() }, settings };
         Journal { file: file.clone(), entry }.write().expect("written");
         let refused = Journal::begin(&file, &roots).err().expect("refused").to_string();
         assert!(refused.ends_with("victim is no setting of this host"), "{refused}");

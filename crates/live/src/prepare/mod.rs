@@ -14,6 +14,7 @@ pub mod hurry;
 pub mod journal;
 mod plan;
 mod pool;
+pub mod preparer;
 mod receipt;
 pub mod release;
 
