@@ -149,8 +149,10 @@ pub enum Op {
         /// Where.
         policy: MemPolicy,
     },
-    /// Write to every page of the range once, in address order.
+    /// Write a word of every page of the range, in address order.
     Touch(Region),
+    /// Write all of the range, in address order, as `memset` does.
+    Fill(Region),
     /// Read every page of the range once, in address order.
     Load(Region),
     /// `mincore`: how many pages of the range are in memory; gives [`Value::Pages`](crate::Value::Pages).

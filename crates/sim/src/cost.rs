@@ -1,10 +1,12 @@
 //! The cost model: what each piece of work takes, in nanoseconds.
 //!
 //! One model for the whole machine, read from the machine file, where every cost stands with its source. The model
-//! is linear in the engine's work counters, plus the costs of what happens above the engine: faults, clearing,
-//! unmapping, TLB shootdowns. It knows nothing of kernel generations or variants.
+//! is linear in the engine's work counters, plus the costs of what happens above the engine: faults, unmapping, TLB
+//! shootdowns. What is written page by page takes what memory takes ([`crate::memory_bus`]). It knows nothing of kernel
+//! generations or variants.
 
 use kontig_mm::Work;
+use kontig_mm::types::PAGE_SIZE;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -37,14 +39,47 @@ impl Cost {
     }
 }
 
+/// How fast memory is written, with where that comes from.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Bandwidth {
+    /// Gigabytes (10^9) a second.
+    pub gb_s: f64,
+    /// A measurement, a published figure, or what it was fitted to.
+    pub source: String,
+}
+
+/// The slowest and the fastest memory, GB/s.
+const GB_S: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
+
+impl Bandwidth {
+    /// Whether there can be such memory.
+    fn check(&self, name: &str) -> Result<(), String> {
+        if GB_S.contains(&self.gb_s) {
+            return Ok(());
+        }
+        Err(format!("{name} = {} GB/s is not from {} to {}", self.gb_s, GB_S.start(), GB_S.end()))
+    }
+
+    /// Whole picoseconds for a page.
+    pub(crate) fn page_ps(&self) -> u64 {
+        (PAGE_SIZE as f64 * 1000.0 / self.gb_s).round() as u64
+    }
+}
+
 macro_rules! costs {
-    (work { $($(#[$wdoc:meta])* $work:ident;)* } other { $($(#[$odoc:meta])* $other:ident;)* }) => {
+    (
+        work { $($(#[$wdoc:meta])* $work:ident;)* }
+        other { $($(#[$odoc:meta])* $other:ident;)* }
+        bandwidth { $($(#[$bdoc:meta])* $bandwidth:ident;)* }
+    ) => {
         /// The costs of a machine file, by name.
         #[derive(Clone, Debug, Serialize, PartialEq)]
         #[allow(missing_docs)]
         pub struct Costs {
             $($(#[$wdoc])* pub $work: Cost,)*
             $($(#[$odoc])* pub $other: Cost,)*
+            $($(#[$bdoc])* pub $bandwidth: Bandwidth,)*
         }
 
         /// The costs as integers, ready to be summed.
@@ -53,12 +88,19 @@ macro_rules! costs {
         pub struct CostModel {
             $($work: u64,)*
             $(pub(crate) $other: u64,)*
+            $($(#[$bdoc])* pub(crate) $bandwidth: u64,)*
         }
 
         impl CostModel {
             /// From the named costs.
             pub fn new(c: &Costs) -> CostModel {
-                CostModel { $($work: c.$work.ps(),)* $($other: c.$other.ps(),)* }
+                let mut model = CostModel {
+                    $($work: c.$work.ps(),)*
+                    $($other: c.$other.ps(),)*
+                    $($bandwidth: c.$bandwidth.page_ps(),)*
+                };
+                model.migrated += model.copy_page + model.write_one;
+                model
             }
 
             /// Picoseconds that this work takes.
@@ -68,16 +110,37 @@ macro_rules! costs {
         }
 
         impl Costs {
-            const NAMES: &[&str] = &[$(stringify!($work),)* $(stringify!($other),)*];
+            /// The costs, and after them the bandwidths.
+            const NAMES: &[&str] =
+                &[$(stringify!($work),)* $(stringify!($other),)* $(stringify!($bandwidth),)*];
+            /// How many of them are costs.
+            const COSTS: usize = [$(stringify!($work),)* $(stringify!($other),)*].len();
 
-            /// From costs in the order of their names, or the name of the first that is missing.
-            fn of(costs: Vec<Option<Cost>>) -> Result<Costs, &'static str> {
-                let mut costs = costs.into_iter();
-                let mut next = |name| costs.next().flatten().ok_or(name);
-                Ok(Costs { $($work: next(stringify!($work))?,)* $($other: next(stringify!($other))?,)* })
+            /// From costs and bandwidths in the order of their names, or the name of the first that is missing.
+            fn of(costs: Vec<Option<Cost>>, bandwidths: Vec<Option<Bandwidth>>) -> Result<Costs, &'static str> {
+                let (mut costs, mut bandwidths) = (costs.into_iter(), bandwidths.into_iter());
+                let mut cost = |name| costs.next().flatten().ok_or(name);
+                let mut bandwidth = |name| bandwidths.next().flatten().ok_or(name);
+                Ok(Costs {
+                    $($work: cost(stringify!($work))?,)*
+                    $($other: cost(stringify!($other))?,)*
+                    $($bandwidth: bandwidth(stringify!($bandwidth))?,)*
+                })
             }
 
-            /// Every cost with its name.
+            /// Whether a machine can cost that; the name of what it cannot, and why.
+            pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+                $(self.$work.check(stringify!($work)).map_err(|e| (stringify!($work), e))?;)*
+                $(self.$other.check(stringify!($other)).map_err(|e| (stringify!($other), e))?;)*
+                $(self.$bandwidth.check(stringify!($bandwidth)).map_err(|e| (stringify!($bandwidth), e))?;)*
+                if self.write_all.gb_s < self.write_one.gb_s {
+                    let (one, all) = (self.write_one.gb_s, self.write_all.gb_s);
+                    return Err(("write_all", format!("write_all = {all} GB/s is less than write_one = {one} GB/s")));
+                }
+                Ok(())
+            }
+
+            /// Every cost with its name; no bandwidth.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Cost)> {
                 [$((stringify!($work), &self.$work),)* $((stringify!($other), &self.$other),)*].into_iter()
             }
@@ -115,7 +178,7 @@ costs! {
         isolated;
         /// A free page isolated as a target.
         free_isolated;
-        /// A page migrated: unmap, copy, remap.
+        /// A page migrated: unmapped and mapped elsewhere. Its copy is copy_page and what writing a page takes.
         migrated;
         /// A migration that failed.
         migrate_failed;
@@ -133,13 +196,11 @@ costs! {
     other {
         /// Entering and leaving the kernel for one system call.
         syscall;
-        /// A minor fault of a 4 KiB page, clearing included, with a page from the per-CPU list.
+        /// A minor fault of a 4 KiB page, without clearing it, with a page from the per-CPU list.
         fault;
         /// A huge-page fault, without clearing and without allocation beyond the per-CPU list.
         fault_huge;
-        /// Clearing a huge page.
-        clear_huge;
-        /// User time to write to a page just faulted in.
+        /// User time to write a word of a page.
         touch;
         /// Unmapping and freeing a 4 KiB page to the per-CPU list.
         unmap;
@@ -161,7 +222,7 @@ costs! {
         map_page;
         /// A write fault on a page that was shared and is no longer.
         reuse_page;
-        /// Copying a page to one just faulted in, on top of the fault, in place of clearing it.
+        /// Reading a page that is copied, on top of writing it.
         copy_page;
         /// A read fault on a page that was never written to.
         zero_page;
@@ -177,6 +238,12 @@ costs! {
         wakeup;
         /// Going from one task to another on a CPU that both want.
         context_switch;
+    }
+    bandwidth {
+        /// What one thread writes: pages that it clears, copies or fills.
+        write_one;
+        /// What all threads write together.
+        write_all;
     }
 }
 
@@ -197,13 +264,18 @@ impl<'de> Visitor<'de> for OfCosts {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Costs, A::Error> {
-        let mut costs = vec![None; Costs::NAMES.len()];
+        let mut costs = vec![None; Costs::COSTS];
+        let mut bandwidths = vec![None; Costs::NAMES.len() - Costs::COSTS];
         while let Some(Place(i)) = map.next_key()? {
-            if costs[i].replace(map.next_value()?).is_some() {
+            let is_double = match costs.get_mut(i) {
+                Some(cost) => cost.replace(map.next_value()?).is_some(),
+                None => bandwidths[i - Costs::COSTS].replace(map.next_value()?).is_some(),
+            };
+            if is_double {
                 return Err(A::Error::duplicate_field(Costs::NAMES[i]));
             }
         }
-        Costs::of(costs).map_err(A::Error::missing_field)
+        Costs::of(costs, bandwidths).map_err(A::Error::missing_field)
     }
 }
 
@@ -281,7 +353,13 @@ mod tests {
     fn every_cost_is_the_one_of_its_name() {
         let table = table();
         let costs = read(&table).expect("costs");
-        assert_eq!(costs.iter().count(), table.len());
+        assert_eq!(costs.iter().count() + 2, table.len());
+        for (name, read) in [("write_one", &costs.write_one), ("write_all", &costs.write_all)] {
+            assert_eq!((Some(read.gb_s), Some(read.source.as_str())), {
+                let of = &table[name];
+                (of["gb_s"].as_float().or(of["gb_s"].as_integer().map(|rate| rate as f64)), of["source"].as_str())
+            });
+        }
         for (name, cost) in costs.iter() {
             let read = &table[name];
             let ns = read["ns"].as_float().or(read["ns"].as_integer().map(|ns| ns as f64));

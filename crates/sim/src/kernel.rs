@@ -7,6 +7,7 @@ use crate::barrier::Barriers;
 use crate::context::Context;
 use crate::cost::{CostModel, ns};
 use crate::error::SimError;
+use crate::memory_bus::MemoryBus;
 use crate::numa::FarCosts;
 use crate::oom::OomKill;
 use crate::pages::Pages;
@@ -28,6 +29,7 @@ pub(crate) struct Kernel {
     pub(crate) costs: CostModel,
     /// What memory of other nodes costs more, where the machine says so.
     pub(crate) far: Option<FarCosts>,
+    pub(crate) bus: MemoryBus,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
     pub(crate) barriers: Barriers,
@@ -58,6 +60,7 @@ impl Kernel {
             mem,
             pages,
             family: Family::default(),
+            bus: MemoryBus::new(&costs),
             costs,
             far: None,
             queues: Queues::default(),
@@ -127,6 +130,10 @@ impl Kernel {
         let shootdowns = self.pages.take_shootdowns();
         self.stamp(begin, &w, shootdowns);
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
+        if w.migrated > 0 {
+            // Its thread's own part of the copies is part of their cost.
+            *now += self.bus.write(begin, w.migrated) - self.bus.alone(w.migrated);
+        }
     }
 
     /// Dates the events of a step. An event's time is `begin` plus the cost of the work done before it, with TLB

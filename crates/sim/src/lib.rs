@@ -66,6 +66,7 @@ mod found;
 mod kernel;
 mod machine;
 mod mapcount;
+mod memory_bus;
 mod numa;
 mod object;
 mod oom;

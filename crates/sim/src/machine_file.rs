@@ -113,9 +113,7 @@ impl MachineFile {
             Some(i) => wrong(&["zone", &i.to_string()], reason),
             None => wrong(&["cpus"], reason),
         })?;
-        for (name, cost) in self.costs.iter() {
-            cost.check(name).map_err(|reason| wrong(&["costs", name], reason))?;
-        }
+        self.costs.check().map_err(|(name, reason)| wrong(&["costs", name], reason))?;
         self.check_nodes()?;
         self.check_disks()
     }

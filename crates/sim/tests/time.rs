@@ -4,9 +4,9 @@ mod support;
 
 use kontig_mm::Daemon;
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
-use kontig_mm::{Event, Listen, MigrateType, Order, Profile, VmEvent, Vmstat, Work};
+use kontig_mm::{Event, Listen, Memory, MigrateType, Order, Profile, VmEvent, Vmstat, Work};
 use kontig_program::{Gfp, Op, Outcome, Placement, Value};
-use kontig_sim::{CpuTime, Machine, Stop, TaskId};
+use kontig_sim::{CostModel, Costs, CpuTime, Machine, Stop, TaskId};
 use support::*;
 
 /// A process that maps and touches so many pages.
@@ -120,6 +120,65 @@ fn a_task_is_charged_user_time_for_its_writes_and_system_time_for_the_rest() {
     let time = m.cpu_time(id);
     assert_eq!(time.user_ns, 1000 * xeon().costs.touch.ns as u64);
     assert_eq!(time.user_ns + time.system_ns, elapsed(&m, id));
+}
+
+/// A machine with costs of its own, on which huge pages are for everybody or for nobody.
+fn machine_of(costs: &Costs, enabled: &str) -> Machine {
+    let mut memory = Memory::new(&spec(8, 64), linux("6.1")).expect("a valid machine");
+    memory.sysctl_write("thp.enabled", enabled).expect("there is such a switch");
+    Machine::new(memory, CostModel::new(costs))
+}
+
+/// A process that maps so many pages and fills them as often.
+fn filler(pages: u32, times: usize) -> Box<Script> {
+    script(move |log| match log {
+        [] => Some(Op::Mmap { pages }),
+        [map, ..] if log.len() <= times => {
+            let Value::Region(r) = map.value else { panic!("{map:?}") };
+            Some(Op::Fill(r))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn a_page_that_is_filled_takes_what_its_bytes_take_and_one_that_is_touched_a_word() {
+    let page = |costs: &Costs| 4096.0 / costs.write_one.gb_s;
+    let mut costs = xeon().costs;
+    for gb_s in [9.0, 3.0] {
+        costs.write_one.gb_s = gb_s;
+        let mut m = machine_of(&costs, "never");
+        let id = run(&mut m, 0, filler(2000, 3));
+        let user = m.cpu_time(id).user_ns as f64;
+        assert!((user / (3.0 * 2000.0 * page(&costs)) - 1.0).abs() < 0.01, "{user} ns at {gb_s} GB/s");
+        // The first time each is cleared, too.
+        let least = 2000.0 * (page(&costs) + costs.fault.ns);
+        let system = m.cpu_time(id).system_ns as f64;
+        assert!(system >= least && system < 1.3 * least, "{system} ns at {gb_s} GB/s, of which the pages take {least}");
+        let mut m = machine_of(&costs, "never");
+        let id = run(&mut m, 0, toucher(2000));
+        assert_eq!(m.cpu_time(id).user_ns, 2000 * costs.touch.ns as u64);
+    }
+}
+
+#[test]
+fn those_who_write_at_once_share_what_memory_takes_in() {
+    let mut costs = xeon().costs;
+    (costs.write_one.gb_s, costs.write_all.gb_s) = (2.0, 4.0);
+    for (huge, pages) in [("never", 900), ("always", 1024)] {
+        let time_of = |writers: usize| {
+            let mut m = machine_of(&costs, huge);
+            let ids: Vec<TaskId> =
+                (0..writers).map(|cpu| m.spawn(filler(pages, 40), Placement::Cpu(cpu))).collect();
+            ids.iter().for_each(|id| finish(&mut m, *id));
+            ids.iter().map(|id| elapsed(&m, *id)).max().expect("there are writers") as f64
+        };
+        let alone = time_of(1);
+        for (writers, expected) in [(2, 1.0), (4, 2.0), (8, 4.0)] {
+            let times = time_of(writers) / alone;
+            assert!((times / expected - 1.0).abs() < 0.05, "{huge}: {writers} take {times} times as long as one alone");
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! was a huge page.
 //!
 //! Of each, in the order of addresses, the first page is written to; `mincore` of the page 64 further on says whether a huge page
-//! came; then all of it is written to. The time of these three counts as that of a huge fault or of a base one. Source:
+//! came; then all of it is written (`memset`). The time of these three counts as that of a huge fault or of a base one. Source:
 //! `thpscale.c`, `thpfioscale.c` of MMTests, which touch the first half of what they map.
 
 use crate::benchmark::{Benchmark, Measured, Start};
@@ -121,7 +121,7 @@ impl FaultLoop {
             return;
         }
         let of = |first, pages| Region { first: region.first + self.next + first, pages, ..region };
-        todo.extend([Op::Touch(of(0, 1)), Op::Mincore(of(ASKED_ABOUT, 1)), Op::Touch(of(0, HUGE))]);
+        todo.extend([Op::Touch(of(0, 1)), Op::Mincore(of(ASKED_ABOUT, 1)), Op::Fill(of(0, HUGE))]);
         self.next += HUGE;
     }
 }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(next(&mut faults, &[(Value::Region(MAPPED), 0)]), [Op::AdviseHuge(MAPPED)]);
         let loop_at = |first: u32| {
             let of = |first, pages| Region { first, pages, ..MAPPED };
-            [Op::Touch(of(first, 1)), Op::Mincore(of(first + 64, 1)), Op::Touch(of(first, 512))]
+            [Op::Touch(of(first, 1)), Op::Mincore(of(first + 64, 1)), Op::Fill(of(first, 512))]
         };
         assert_eq!(next(&mut faults, &[(Value::Unit, 0)]), loop_at(0));
         let done = |there, at: u64| [(Value::Unit, at), (Value::Pages(there), at + 100), (Value::Unit, at + 200)];

@@ -224,7 +224,7 @@ impl Program for Faulter {
             (Stage::Fill, Value::Region(region)) => {
                 self.stage = Stage::Fresh;
                 self.filled = Some(region);
-                todo.push(Op::Touch(region));
+                todo.push(Op::Fill(region));
                 let hole = |chunk| Op::Munmap(Region { first: region.first + chunk * HUGE, pages: HOLE, ..region });
                 todo.extend((0..self.pages / HUGE).map(hole));
                 todo.push(Op::Mmap { pages: self.pages / 2 });
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(asked(both[1].as_mut(), &[(Value::Unit, 0)]), [Op::Mmap { pages: 13 * 512 }]);
         let filled = Region { mapping: 1, first: 0, pages: 13 * 512 };
         let ops = asked(both[1].as_mut(), &[(Value::Region(filled), 0)]);
-        assert_eq!((ops.len(), &ops[0], &ops[14]), (15, &Op::Touch(filled), &Op::Mmap { pages: 13 * 256 }));
+        assert_eq!((ops.len(), &ops[0], &ops[14]), (15, &Op::Fill(filled), &Op::Mmap { pages: 13 * 256 }));
         assert_eq!(ops[2], Op::Munmap(Region { first: 512, pages: 256, ..filled }));
         let fresh = Region { mapping: 2, first: 0, pages: 13 * 256 };
         let ops = asked(both[1].as_mut(), &[(Value::Region(fresh), 0)]);
@@ -310,7 +310,7 @@ mod tests {
         let mut done = vec![(Value::Unit, 0)];
         loop {
             match &asked(both[1].as_mut(), &done)[..] {
-                [Op::Touch(one), Op::Mincore(asked), Op::Touch(all)] => {
+                [Op::Touch(one), Op::Mincore(asked), Op::Fill(all)] => {
                     assert_eq!((one.pages, asked.first - one.first, all.pages), (1, 64, 512));
                     faults += 1;
                 }

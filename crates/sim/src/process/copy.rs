@@ -78,7 +78,7 @@ impl Kernel {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
         self.mem.lru_add(c.cpu, pfn, Order::ZERO, PageFlags::ANON);
         self.mem.set_owner(pfn, Order::ZERO, number);
-        let mut fault_ns = ns(self.costs.fault);
+        let mut fault_ns = ns(self.costs.fault) + self.bus.write(c.now, 1);
         if let Some(old) = old {
             fault_ns += ns(self.costs.copy_page);
             self.put_page(c.cpu, old);
@@ -132,7 +132,8 @@ impl Kernel {
             self.mem.free(c.cpu, old, HUGE);
         }
         let copy = (self.costs.prepare_page + self.costs.copy_page) * u64::from(TABLE_PAGES);
-        c.now += ns(self.costs.fault_huge + self.costs.clear_huge + copy) + self.far_pages(c, pfn, TABLE_PAGES);
+        c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns(self.costs.fault_huge + copy);
+        c.now += self.far_pages(c, pfn, TABLE_PAGES);
     }
 
     /// There is no huge page to copy a protected one to: the copies will be of small pages.

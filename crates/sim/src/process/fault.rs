@@ -14,6 +14,7 @@ use crate::cost::ns;
 use crate::error::SimError;
 use crate::file::mapped::FileFault;
 use crate::kernel::Kernel;
+use crate::memory_bus::Written;
 use crate::object::TABLE_PAGES;
 use crate::oom::{Blame, JIFFY_NS};
 use crate::swap::fault::SwapIn;
@@ -31,7 +32,8 @@ const RUN: usize = 64;
 pub(super) enum For {
     /// A page table, and the huge page that it is put by for, if there is one.
     Table(Option<Pfn>),
-    Small,
+    /// A page that is then written to.
+    Small(Written),
     /// A page for a copy of one that others have, too.
     Copy,
     /// The first attempt at a huge page: this node, lightly.
@@ -47,7 +49,7 @@ impl For {
     pub(super) fn gfp(self) -> Gfp {
         match self {
             For::Table(_) => Gfp::KERNEL,
-            For::Small | For::Copy => Gfp::HIGHUSER_MOVABLE,
+            For::Small(_) | For::Copy => Gfp::HIGHUSER_MOVABLE,
             For::HugeLocal(gfp) | For::HugeAny(gfp) | For::HugeCopyLocal(gfp) | For::HugeCopyAny(gfp) => gfp,
         }
     }
@@ -72,6 +74,17 @@ impl For {
     pub(super) fn order(self) -> Order {
         if self.is_huge() { HUGE } else { Order::ZERO }
     }
+}
+
+/// What each of a run of faults takes.
+#[derive(Clone, Copy)]
+struct EachFault {
+    /// All of it, ns.
+    fault_ns: u64,
+    /// Of that, the program's own time.
+    user_ns: u64,
+    /// Pages that the memory bus is given.
+    written: u64,
 }
 
 /// A fault whose allocation takes the slow path.
@@ -260,28 +273,41 @@ impl Kernel {
     /// A fault that takes a small page, and those that follow it up to `end` as far as they are as quick. The next
     /// page to touch.
     #[inline(always)]
-    pub(crate) fn fault_small(&mut self, c: &mut Context, at: At, end: u32) -> Result<u32, Fault> {
-        let request = self.request_at(c, at, For::Small.gfp(), Order::ZERO);
+    pub(crate) fn fault_small(&mut self, c: &mut Context, at: At, written: Written, end: u32) -> Result<u32, Fault> {
+        let what = For::Small(written);
+        let request = self.request_at(c, at, what.gfp(), Order::ZERO);
         let Ok((pfn, source)) = self.mem.alloc_from(request) else {
-            return Err(Fault::start(self, c, For::Small, at));
+            return Err(Fault::start(self, c, what, at));
         };
-        let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
-        let fault_ns = ns(self.costs.fault) + self.far_pages(c, pfn, 1) + touch_ns;
         self.map_small(c.cpu, at, pfn);
-        c.now += fault_ns;
-        c.user_ns += touch_ns;
+        self.charge_small(c, written, pfn);
         self.charge(&mut c.now);
+        let pages = written.when_new();
+        if !self.bus.keeps_up(c.now, pages) {
+            return Ok(at.page + 1);
+        }
+        let (fault_ns, user_ns) = self.clear_and_write(c, written, pfn, self.bus.alone(pages));
+        let each = EachFault { fault_ns: ns(self.costs.fault) + fault_ns, user_ns, written: pages };
         let rest = Span { mapping: at.mapping, first: at.page + 1, pages: end - (at.page + 1) };
         let goes_round = matches!(self.policy_at(c, at), MemPolicy::Interleave(_));
         if goes_round || self.pages.spaces.mapping(at.mapping).has_policies() {
             return Ok(rest.first);
         }
-        Ok(self.fault_run(c, rest, request, source, (fault_ns, touch_ns)))
+        Ok(self.fault_run(c, rest, request, source, each))
+    }
+
+    /// Charges a fault that has mapped a small page, and the program's write to it.
+    #[inline(always)]
+    fn charge_small(&mut self, c: &mut Context, written: Written, pfn: Pfn) {
+        let both = self.bus.write(c.now, written.when_new());
+        let (fault_ns, user_ns) = self.clear_and_write(c, written, pfn, both);
+        c.now += ns(self.costs.fault) + fault_ns;
+        c.user_ns += user_ns;
     }
 
     /// Faults in the pages that follow one that came from `source` by this request, one by one as [`Kernel::fault_small`]
-    /// would, while they are of the same page table, not there, and this CPU's list has pages. Each takes as long, and as
-    /// much of it as the program's own time. The next page to touch.
+    /// would, while they are of the same page table, not there, and this CPU's list has pages, on a memory bus that keeps
+    /// up. The next page to touch.
     ///
     /// Nothing is charged on the way, so that no event would get its own time: while somebody listens to these
     /// allocations there are no runs, and every page is a fault of its own, with the same result.
@@ -292,7 +318,7 @@ impl Kernel {
         r: Span,
         request: Request,
         mut source: PageSource,
-        (fault_ns, touch_ns): (u64, u64),
+        EachFault { fault_ns, user_ns, written }: EachFault,
     ) -> u32 {
         if self.mem.trace().listens_to(Listen::KMEM) {
             return r.first;
@@ -309,8 +335,9 @@ impl Kernel {
                 break;
             }
             self.map_pages(c.cpu, At { mapping: r.mapping, page }, &pages[..count]);
+            self.bus.write_run(c.now, fault_ns, count as u64, written);
             c.now += count as u64 * fault_ns;
-            c.user_ns += count as u64 * touch_ns;
+            c.user_ns += count as u64 * user_ns;
             page += count as u32;
         }
         self.work.zones_tried += u64::from(page - r.first) * source.zones_tried;
@@ -363,7 +390,7 @@ impl Kernel {
             self.mem.lru_add(c.cpu, huge, HUGE, PageFlags::ANON);
             self.mem.set_owner(huge, HUGE, number);
             let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
-            c.now += ns(self.costs.fault_huge + self.costs.clear_huge + prepare);
+            c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns(self.costs.fault_huge + prepare);
             c.now += self.far_pages(c, huge, TABLE_PAGES);
         }
         self.charge(&mut c.now);
@@ -375,7 +402,7 @@ impl Kernel {
         let table = m.table(at.page);
         match what {
             For::Table(_) => table.page().is_some(),
-            For::Small => table.huge().is_some() || !m.is_none(at.page),
+            For::Small(_) => table.huge().is_some() || !m.is_none(at.page),
             // These look at what is there now.
             For::Copy | For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopyLocal(_) | For::HugeCopyAny(_) => false,
         }
@@ -388,11 +415,9 @@ impl Kernel {
         match what {
             _ if self.is_taken(what, at) => self.mem.free(c.cpu, pfn, what.order()),
             For::Table(_) => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
-            For::Small => {
+            For::Small(written) => {
                 self.map_small(c.cpu, at, pfn);
-                let touch_ns = ns(self.costs.touch) + self.far_touch(c, pfn, 1);
-                c.now += ns(self.costs.fault) + self.far_pages(c, pfn, 1) + touch_ns;
-                c.user_ns += touch_ns;
+                self.charge_small(c, written, pfn);
                 next += 1;
             }
             For::Copy => self.finish_copy(c, at, pfn),

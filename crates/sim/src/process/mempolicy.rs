@@ -50,7 +50,7 @@ impl Kernel {
                 let node = self.policy_at(c, at).prefers(c.node, at.page >> order.get());
                 Request::new(c.cpu, node, gfp, order)
             }
-            For::Small | For::Copy | For::HugeAny(_) | For::HugeCopyAny(_) => self.request_at(c, at, gfp, order),
+            For::Small(_) | For::Copy | For::HugeAny(_) | For::HugeCopyAny(_) => self.request_at(c, at, gfp, order),
         }
     }
 

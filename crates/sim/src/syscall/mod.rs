@@ -27,6 +27,7 @@ mod write;
 use crate::context::Context;
 use crate::error::SimError;
 use crate::kernel::Kernel;
+use crate::memory_bus::Written;
 use crate::process::ProcessId;
 use crate::sched::CpuTime;
 use crate::translate;
@@ -94,6 +95,7 @@ impl Syscall {
             let open = k.pages.files.as_ref().and_then(|files| files.opened(process, file.get()));
             open.map(|open| open.inode).ok_or_else(|| SimError::bad_address(&op))
         };
+        let touch = |region, written| Ok(Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), written)));
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap::anonymous(process, pages)),
             Op::AdviseHuge(region) => {
@@ -113,9 +115,12 @@ impl Syscall {
                 let inode = opened(file)?;
                 Syscall::Mmap(mmap::Mmap::file(process, (file, inode), first, pages))
             }
-            Op::Touch(region) if k.pages.spaces.maps_file(process, region) => return Err(SimError::bad_address(&op)),
-            Op::Touch(region) => Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), true)),
-            Op::Load(region) => Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), false)),
+            Op::Touch(region) | Op::Fill(region) if k.pages.spaces.maps_file(process, region) => {
+                return Err(SimError::bad_address(&op));
+            }
+            Op::Touch(region) => touch(region, Some(Written::Word))?,
+            Op::Fill(region) => touch(region, Some(Written::Page))?,
+            Op::Load(region) => touch(region, None)?,
             Op::Munmap(region) => {
                 own(region)?;
                 Syscall::Munmap(munmap::Munmap::new(process, region))

@@ -1,9 +1,10 @@
-//! A write to every page of a range, or a read, in address order; what is not there is faulted in.
+//! A write to every page of a range or of all of it, or a read, in address order; what is not there is faulted in.
 
 use crate::context::Context;
 use crate::cost::ns;
 use crate::error::SimError;
 use crate::kernel::Kernel;
+use crate::memory_bus::Written;
 use crate::object::TABLE_PAGES;
 use crate::process::ProcessId;
 use crate::process::address_space::{At, Entry, Mapping, Span};
@@ -21,7 +22,8 @@ pub(crate) struct Touch {
     span: Span,
     /// How many mappings had left when the range was last known to be there.
     left: u64,
-    writes: bool,
+    /// What is written of each page; nothing if the range is read.
+    writes: Option<Written>,
     next: Next,
     lock: Lock,
 }
@@ -58,7 +60,7 @@ impl From<Fault> for Stop {
 }
 
 impl Touch {
-    pub(crate) fn new(k: &Kernel, process: ProcessId, (region, span): (Region, Span), writes: bool) -> Touch {
+    pub(crate) fn new(k: &Kernel, process: ProcessId, (region, span): (Region, Span), writes: Option<Written>) -> Touch {
         let left = k.pages.spaces.left();
         Touch { process, region, span, left, writes, next: Next::Page(span.first), lock: Lock::Free }
     }
@@ -139,7 +141,11 @@ impl Touch {
         if k.pages.spaces.span(self.process, self.region).is_some_and(|span| span.mapping == self.span.mapping) {
             return Ok(());
         }
-        let op = if self.writes { Op::Touch(self.region) } else { Op::Load(self.region) };
+        let op = match self.writes {
+            Some(Written::Page) => Op::Fill(self.region),
+            Some(Written::Word) => Op::Touch(self.region),
+            None => Op::Load(self.region),
+        };
         Err(SimError::bad_address(&op))
     }
 
@@ -175,15 +181,15 @@ impl Touch {
             if is_barred && self.faults(m, page) {
                 return Err(Stop::Barred(page));
             } else if table.page().is_none() {
-                k.fault_range(c, at, self.writes)?;
+                k.fault_range(c, at, self.writes.is_some())?;
             } else if let Some(pfn) = table.huge() {
-                if self.writes && table.is_protected() {
+                if self.writes.is_some() && table.is_protected() {
                     k.fault_huge_protected(c, at, pfn)?;
                     continue;
                 }
                 m.table_mut(page).set_accessed();
                 let next = ((page | (TABLE_PAGES - 1)) + 1).min(end);
-                let touch_ns = ns(k.costs.touch) * u64::from(next - page) + k.far_touch(c, pfn, next - page);
+                let touch_ns = k.write_pages(c, self.written(), pfn, next - page);
                 c.now += touch_ns;
                 c.user_ns += touch_ns;
                 page = next;
@@ -192,11 +198,14 @@ impl Touch {
                     return Err(Fault::file(at).into());
                 }
             } else if m.is_none(page) {
-                page = if self.writes { k.fault_small(c, at, end)? } else { k.fault_zero(c, at) };
+                page = match self.writes {
+                    Some(written) => k.fault_small(c, at, written, end)?,
+                    None => k.fault_zero(c, at),
+                };
             } else if !self.faults(m, page) {
                 page = self.touch_there(k, c, page, end);
             } else if let Entry::Swap(_) = m.entry(page) {
-                return Err(Fault::swap(at, self.writes).into());
+                return Err(Fault::swap(at, self.writes.is_some()).into());
             } else {
                 k.fault_protected(c, at)?;
             }
@@ -214,28 +223,40 @@ impl Touch {
             if k.far.is_some()
                 && let Entry::Frame(pfn) = k.pages.spaces.mapping(self.span.mapping).entry(next)
             {
-                far_ns += k.far_touch(c, pfn, 1);
+                far_ns += match self.written() {
+                    Written::Word => k.far_touch(c, pfn, 1),
+                    Written::Page => k.far_pages(c, pfn, 1),
+                };
             }
             let m = k.pages.spaces.mapping(self.span.mapping);
-            m.used(next, self.writes);
+            m.used(next, self.writes.is_some());
             next += 1;
             if next == end || self.faults(m, next) {
                 break;
             }
         }
-        let touch_ns = ns(k.costs.touch) * u64::from(next - page) + far_ns;
+        let touch_ns = far_ns
+            + match self.written() {
+                Written::Word => ns(k.costs.touch) * u64::from(next - page),
+                Written::Page => k.bus.write(c.now, u64::from(next - page)),
+            };
         c.now += touch_ns;
         c.user_ns += touch_ns;
         next
+    }
+
+    /// How much of a page is written to, or read.
+    fn written(&self) -> Written {
+        self.writes.unwrap_or(Written::Word)
     }
 
     /// Whether touching a page faults.
     fn faults(&self, m: &mut Mapping, page: u32) -> bool {
         let table = m.table(page);
         match (table.huge(), m.entry(page)) {
-            (Some(_), _) => self.writes && table.is_protected(),
+            (Some(_), _) => self.writes.is_some() && table.is_protected(),
             (None, Entry::None | Entry::Swap(_)) => true,
-            (None, Entry::Frame(_) | Entry::Zero) => self.writes && m.is_protected(page),
+            (None, Entry::Frame(_) | Entry::Zero) => self.writes.is_some() && m.is_protected(page),
         }
     }
 }

@@ -191,10 +191,8 @@ impl Kernel {
         self.mem.lru_add(c.cpu, huge, HUGE, PageFlags::ANON);
         self.mem.set_owner(huge, HUGE, number);
         self.khugepaged.counts.pages_collapsed += 1;
-        // What is missing is cleared, at the rate at which a huge page is.
-        let missing = u64::from(TABLE_PAGES) - copied;
-        let cleared = self.costs.clear_huge * missing / u64::from(TABLE_PAGES);
-        c.now += ns((self.costs.copy_page + self.costs.unmap) * copied + cleared);
+        // What is missing is cleared.
+        c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns((self.costs.copy_page + self.costs.unmap) * copied);
         c.now += ns(self.costs.prepare_page * u64::from(TABLE_PAGES));
         self.charge(&mut c.now);
     }
