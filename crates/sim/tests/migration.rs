@@ -112,7 +112,7 @@ fn two_cpus_after_huge_pages_both_make_progress_and_share_no_block() {
         assert_eq!(all.len(), a.len() + b.len(), "{name}: a block was handed out twice");
         for pfn in all {
             let tag = m.memory().frames().tag(pfn);
-            assert!(pfn.is_pageblock_aligned() && tag.is_huge() && !tag.is_movable(), "{name}: {pfn}");
+            assert!(pfn.is_pageblock_aligned() && tag.is_huge() && tag.movable_pages() == 0, "{name}: {pfn}");
         }
         assert!(event(&m, VmEvent::CompactSuccess) > 0 && event(&m, VmEvent::PgmigrateSuccess) > 0, "{name}");
     }
