@@ -36,7 +36,10 @@ impl Elsewhere {
             cases => cases.iter().map(|case| (case.name.clone(), e.of_case(case))).collect(),
         };
         let same = |(_, e): &(String, Experiment)| e.target.is_some() && e.workload == asked.workload;
-        let mut found = catalog::experiments().ok()?.into_iter().flat_map(cases).filter(same);
+        let mut found: Vec<_> = catalog::experiments().ok()?.into_iter().flat_map(cases).filter(same).collect();
+        // An experiment that was changed is held against its own publication first.
+        found.sort_by_key(|(_, e)| e.id != asked.id);
+        let mut found = found.into_iter();
         let (case, first) = found.next()?;
         let target = catalog::target(first.target.as_deref()?).ok()?.0;
         let others = found.map(|(_, e)| e.id).collect();
@@ -52,22 +55,27 @@ impl Elsewhere {
     ) -> Vec<Remark> {
         let of_all = |text: String| Remark { variant: None, text };
         let (Some(from), Some(to)) = (self.variants.first(), self.variants.last()) else { return Vec::new() };
-        let rows: Vec<(&TargetRow, [f64; 2])> = self
-            .target
-            .row
-            .iter()
-            .filter(|row| row.headline && is_of_case(&row.case, &self.case))
+        let of_case = || self.target.row.iter().filter(|row| is_of_case(&row.case, &self.case));
+        // A publication of few figures has no headline among them.
+        let any_headline = of_case().any(|row| row.headline);
+        let rows: Vec<(&TargetRow, [f64; 2])> = of_case()
+            .filter(|row| row.headline || !any_headline)
             .filter_map(|row| Some((row, [*row.values.first()?, *row.values.last()?])))
             .collect();
-        let published: Vec<String> =
-            rows.iter().map(|(row, values)| format!("{} {}", row.name, change(*values))).collect();
-        let mut text = format!(
-            "'kontig reproduce {}' holds this workload against what was published: from {} to {}, {}",
-            self.id,
-            named(from, to),
-            named(to, from),
-            published.join(", ")
-        );
+        let one_column = self.variants.len() == 1;
+        let published = rows.iter().map(|(row, values)| match one_column {
+            true => format!("{} {} {}", row.name, values[0], row.unit),
+            false => format!("{} {}", row.name, change(*values)),
+        });
+        let published: Vec<String> = published.collect();
+        let of = match one_column {
+            true => format!("of {}", from.name),
+            false => format!("from {} to {}", named(from, to), named(to, from)),
+        };
+        let mut text = format!("'kontig reproduce {}' holds this workload against what was published {of}", self.id);
+        if !published.is_empty() {
+            text += &format!(": {}", published.join(", "));
+        }
         if !self.others.is_empty() {
             text += &format!(" (other published steps: {})", self.others.join(", "));
         }
@@ -171,8 +179,8 @@ mod tests {
     fn a_workload_knows_what_was_published_of_it_and_a_published_experiment_needs_not() {
         let of = asked("kbuild+hugealloc").expect("it is hugealloc-kbuild's");
         let said = &of.remarks(&[variant("")], &[Vec::new()], &[])[0].text;
-        let expected = "'kontig reproduce hugealloc-kbuild' holds this workload against what was published: from vanilla (6.14) to \
-                        defragmode-async-wmarks (6.15-posted, vm.defrag_mode=1), Hugealloc Time mean ×0.55, ";
+        let expected = "'kontig reproduce hugealloc-kbuild' holds this workload against what was published from vanilla (6.14) to \
+                        defragmode-async-wmarks (6.15-posted, vm.defrag_mode=1): Hugealloc Time mean ×0.55, ";
         assert!(said.starts_with(expected), "{said}");
         assert!(said.contains("other published steps: hugealloc-kbuild-async, "), "{said}");
         assert!(
@@ -192,9 +200,24 @@ mod tests {
         assert!(of.is_step(&set(0), &set(1)) && of.is_step(&variant(""), &set(1)), "0 is what boot sets");
         assert!(!of.is_step(&set(1), &set(0)) && !of.is_step(&set(1), &set(1)));
         assert!(!of.is_step(&variant(""), &variant("sysctls = { 'vm.swappiness' = 10 }")));
-        let (e, _) = catalog::experiment("hugepage-latency").unwrap_or_else(|e| panic!("{e}"));
-        let of = Elsewhere::of(&Experiment { target: None, ..e }).expect("its own");
+        let own = |id: &str| {
+            let (e, _) = catalog::experiment(id).unwrap_or_else(|e| panic!("{e}"));
+            Elsewhere::of(&Experiment { target: None, ..e }).expect("its own")
+        };
+        assert_eq!(own("hugealloc-kbuild-handoff").id, "hugealloc-kbuild-handoff", "of five with one workload");
+        let of = own("hugepage-latency");
         assert!(of.is_step(&variant(""), &variant("switches = ['proactive-compaction']")));
+    }
+
+    #[test]
+    fn of_one_published_column_its_figures_are_said() {
+        let (e, _) = catalog::experiment("compact-32g").unwrap_or_else(|e| panic!("{e}"));
+        let of = Elsewhere::of(&Experiment { target: None, ..e }).expect("its own");
+        let said = of.remarks(&[variant("")], &[Vec::new()], &[]);
+        let row = &of.target.row[0];
+        let expected = format!("what was published of 5.6.0-rc3: {} {} {}", row.name, row.values[0], row.unit);
+        assert!(said[0].text.contains(&expected), "{said:?}");
+        assert_eq!(said.len(), 1, "no step to hold a variant against: {said:?}");
     }
 
     #[test]

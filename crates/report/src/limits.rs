@@ -8,7 +8,7 @@ pub const LIMITS: [&str; 10] = [
     "**AutoNUMA.** Neither pages nor threads move to another node for being used there.",
     "**Large folios of files.** The page cache has single pages, where newer file systems have folios that are used, reclaimed and moved as a whole.",
     "**Huge pages on their way to swap** are split first; kernels write them whole where swap has room.",
-    "**Pinned pages.** Nobody pins pages for DMA; what cannot move are slabs, page tables, stacks, and what programs lock.",
+    "**Pinned pages.** Nobody pins pages for DMA or locks them; what cannot move is the kernel's own: slabs, page tables, stacks, pages of drivers.",
     "**File systems' metadata**, but for a part of XFS's.",
     "**Disks only where a machine has one.** Machines without a `[[disk]]`, such as seed 000's, have neither page cache nor swap: reclaim finds nothing there.",
     "**Times** are sums of the costs in the machine file, from the literature or measured on one host; interrupts and completions take none of their own. Counts depend on \
