@@ -78,6 +78,8 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
             "name": p.name,
             "summary": p.summary,
             "recorded": p.recorded,
+            "version": p.version,
+            "lru_gen_not_modelled": kontig_profiles::is_run_with_lru_gen(p),
             "mechanisms": mechanisms,
         });
         return crate::print(&format!("{doc:#}\n"));
@@ -96,8 +98,17 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
         true => "A kernel of this generation was recorded, and the engine reproduces it.",
         false => "No kernel of this generation was recorded: its rules follow descriptions.",
     };
+    let recorded = match &p.version {
+        Some(version) => format!("{recorded} Its rules are those of {version}."),
+        None => recorded.to_string(),
+    };
+    let recorded = wrap("", &recorded, 0, width());
+    let lru_gen = match kontig_profiles::is_run_with_lru_gen(p) {
+        true => wrap("", kontig_profiles::LRU_GEN_NOT_MODELLED, 0, width()),
+        false => String::new(),
+    };
     let title = wrap("", &format!("{}: {}", p.name, p.summary), 4, width());
-    crate::print(&format!("{title}{recorded}\n{}", listed(&entries, a.short)))
+    crate::print(&format!("{title}{recorded}{lru_gen}{}", listed(&entries, a.short)))
 }
 
 fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {

@@ -141,5 +141,10 @@ fn without_anything_to_try_that_is_said() {
     fs::write(tree.path().join("proc/sys/vm/compaction_proactiveness"), "20\n").unwrap();
     let said = json(tree.path(), &[&["explain", "--simulate", "--json"][..], &ROOTS].concat());
     assert_eq!((&said["simulation"]["table"], &said["simulation"]["tried"]), (&Value::Null, &Value::Array(vec![])));
+    let names_lru_gen = |said: &Value| said["simulation"]["said"].as_str().is_some_and(|s| s.contains("lru_gen"));
+    assert!(!names_lru_gen(&said));
+    fs::create_dir_all(tree.path().join("sys/kernel/mm/lru_gen")).unwrap();
+    fs::write(tree.path().join("sys/kernel/mm/lru_gen/enabled"), "0x0007\n").unwrap();
+    assert!(names_lru_gen(&json(tree.path(), &[&["explain", "--simulate", "--json"][..], &ROOTS].concat())));
     assert_eq!(json(tree.path(), &[&["explain", "--json"][..], &ROOTS].concat())["simulation"], Value::Null);
 }

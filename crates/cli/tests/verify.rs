@@ -115,6 +115,27 @@ fn a_recording_of_a_kernel_without_profile_is_replayed_by_one_that_is_named() {
 }
 
 #[test]
+fn a_recording_of_another_patch_level_than_the_profile_states_says_so() {
+    let d = tmp();
+    let dir = copy(d.path(), "6.1-x");
+    let about = std::fs::read_to_string(dir.join("recording.toml")).unwrap();
+    std::fs::write(dir.join("recording.toml"), about.replace("6.1.192", "6.1.90")).unwrap();
+    let (code, out, err) = verify(d.path(), &["6.1-x"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let said = "6.1-x: recorded on 6.1.90, and profile 6.1 states the rules of 6.1.192";
+    assert_eq!(out.lines().nth(1), Some(said), "{out}");
+    let (_, out, _) = verify(d.path(), &["6.1-x", "--json"]);
+    let doc: Value = serde_json::from_str(&out).unwrap();
+    let levels = &doc["recordings"][0]["other_patch_level"];
+    assert_eq!((&levels["recorded"], &levels["stated"]), (&"6.1.90".into(), &"6.1.192".into()), "{out}");
+
+    let own = "name = \"6.1.90\"\nsummary = \"older\"\nbase = \"6.1\"\nversion = \"6.1.90\"\n";
+    std::fs::write(d.path().join("own.toml"), own).unwrap();
+    let (code, out, _) = verify(d.path(), &["6.1-x", "--profile", "own.toml"]);
+    assert!(code == 0 && out.lines().count() == 1, "{out}");
+}
+
+#[test]
 fn what_is_no_recording_is_one_line_and_exit_code_2() {
     let d = tmp();
     let one_line = |args: &[&str], says: &str| {

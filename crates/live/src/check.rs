@@ -130,6 +130,8 @@ pub struct Check {
     pub profile: String,
     /// How far it can be relied on.
     pub confidence: Option<Confidence>,
+    /// Whether the host's pages age by generations, which is not modelled; null where it is not known, as of a snapshot.
+    pub lru_gen_on: Option<bool>,
     /// Why it is unknown.
     pub unknown: Option<String>,
 }
@@ -306,6 +308,7 @@ impl Check {
             kernel: kernel.into(),
             profile: profile.into(),
             confidence: None,
+            lru_gen_on: None,
             unknown: None,
         }
     }

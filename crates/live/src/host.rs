@@ -9,6 +9,7 @@ pub mod pools;
 pub mod thp;
 
 use crate::error::ReadError;
+use crate::lru_gen;
 use crate::roots::{Roots, names};
 use kontig_procfs::{BadText, BuddyInfo, MemInfo, NodeMemInfo, PageTypeInfo, Pressure, SlabInfo, VmStat, ZoneInfo};
 use page_size::PageSize;
@@ -50,6 +51,8 @@ pub struct Host {
     pub thp: Reading<Thp>,
     /// Pools of huge pages, by size.
     pub pools: Reading<Vec<Pool>>,
+    /// The parts of the multi-generational LRU that are on; missing where the kernel has none.
+    pub lru_gen: Reading<u64>,
 }
 
 impl Host {
@@ -72,6 +75,7 @@ impl Host {
             sysctls: sysctls(roots),
             thp: thp::read(roots),
             pools: pools::read(roots),
+            lru_gen: lru_gen::enabled(roots),
         }
     }
 
@@ -118,9 +122,10 @@ impl Host {
             self.thp.as_ref().err(),
             self.pools.as_ref().err(),
         ];
+        let lru_gen = self.lru_gen.as_ref().err().filter(|e| !e.is_missing());
         let thp = self.thp.iter().flat_map(Thp::unread).map(Some);
         let pools = self.pools.iter().flatten().flat_map(Pool::unread).map(Some);
-        files.into_iter().chain(nodes).chain(sysctls).chain(thp).chain(pools).flatten().collect()
+        files.into_iter().chain(nodes).chain(sysctls).chain([lru_gen]).chain(thp).chain(pools).flatten().collect()
     }
 }
 

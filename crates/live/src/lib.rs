@@ -17,6 +17,7 @@ pub mod frame;
 pub mod held;
 pub mod host;
 pub mod iomem;
+pub mod lru_gen;
 pub mod machine;
 pub mod need;
 pub mod number;

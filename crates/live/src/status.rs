@@ -13,6 +13,7 @@ pub mod zone;
 
 use crate::error::{ReadError, Unread};
 use crate::host::Host;
+use crate::lru_gen;
 use events::Events;
 use frames::Frames;
 use kontig_procfs::buddyinfo::FreeBlocks;
@@ -58,6 +59,8 @@ pub struct Status {
     pub events: Events,
     /// What is set, as read.
     pub settings: Vec<Setting>,
+    /// Whether the host's pages age by generations, which Kontig does not model; null where it is not known.
+    pub lru_gen_on: Option<bool>,
     /// Files that were not read, and why: with more privilege, or on another kernel, there is more to say.
     pub not_read: Vec<NotRead>,
 }
@@ -163,6 +166,7 @@ impl Status {
             owners: None,
             events: Events::of(host, before),
             settings: settings::of(host),
+            lru_gen_on: lru_gen::is_on(&host.lru_gen),
             not_read: host.unread().into_iter().map(NotRead::from).collect(),
         })
     }

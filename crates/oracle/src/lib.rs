@@ -17,4 +17,4 @@ pub mod view;
 pub use difference::Difference;
 pub use error::BadRecording;
 pub use recording::Recording;
-pub use verify::{Verdict, verify, verify_by};
+pub use verify::{OtherPatchLevel, Verdict, other_patch_level, verify, verify_by};

@@ -84,7 +84,7 @@ pub struct Recording {
     pub name: String,
     /// Which kernel, and what was done.
     pub about: About,
-    profile: Profile,
+    pub(crate) profile: Profile,
     folder: Folder,
 }
 

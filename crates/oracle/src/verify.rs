@@ -5,6 +5,7 @@ use crate::error::BadRecording;
 use crate::recording::Recording;
 use crate::replay::{Care, Compared, replay};
 use kontig_mm::Profile;
+use std::fmt;
 use std::path::Path;
 
 /// The result of verifying a recording.
@@ -16,6 +17,39 @@ pub enum Verdict {
     Different(Box<Difference>),
     /// The recording holds nothing the engine can carry out, and why.
     NotReplayed(String),
+}
+
+/// The patch level of a recorded kernel, where it is not the profile's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherPatchLevel {
+    /// The recorded kernel's.
+    pub recorded: String,
+    /// The profile, and the patch level whose rules it states.
+    pub profile: String,
+    /// That patch level.
+    pub stated: String,
+}
+
+impl fmt::Display for OtherPatchLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OtherPatchLevel { recorded, profile, stated } = self;
+        write!(f, "recorded on {recorded}, and profile {profile} states the rules of {stated}")
+    }
+}
+
+/// Whether the recording in a folder is of another patch level than the profile it is verified by: that of its kernel,
+/// or `profile`. `None` where they are the same, or one of them does not say.
+///
+/// # Errors
+/// As [`verify`].
+pub fn other_patch_level(dir: &Path, profile: Option<&Profile>) -> Result<Option<OtherPatchLevel>, BadRecording> {
+    let rec = Recording::open_with(dir, profile)?;
+    let (recorded, profile) = (rec.about.version, rec.profile);
+    Ok(profile.version.filter(|stated| *stated != recorded && !recorded.is_empty()).map(|stated| OtherPatchLevel {
+        recorded,
+        profile: profile.name,
+        stated,
+    }))
 }
 
 /// Verifies the recording in a folder.

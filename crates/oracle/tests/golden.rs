@@ -57,7 +57,7 @@ fn linux_6_12_every_recording_is_reproduced() {
 
 #[test]
 fn linux_6_1_every_recording_is_reproduced() {
-    all_are_reproduced("6.1", 41);
+    all_are_reproduced("6.1", 42);
 }
 
 #[test]
@@ -68,6 +68,14 @@ fn linux_7_2_every_recording_is_reproduced() {
 #[test]
 fn linux_7_3_every_recording_is_reproduced() {
     all_are_reproduced("7.3", 5);
+}
+
+#[test]
+fn every_recording_is_of_the_patch_level_its_profile_states() {
+    for name in ["5.10", "6.1", "6.12", "7.2", "7.3"].into_iter().flat_map(all_of) {
+        let other = kontig_oracle::other_patch_level(&golden().join(&name), None).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(other, None, "{name}");
+    }
 }
 
 #[test]

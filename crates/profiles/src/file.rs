@@ -15,7 +15,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// What a profile file may say outside the mechanisms' tables.
-const HEAD: [&str; 4] = ["name", "summary", "base", "recorded"];
+const HEAD: [&str; 5] = ["name", "summary", "base", "recorded", "version"];
 
 /// The least the kernel computes for `vm.min_free_kbytes`.
 const LEAST_KBYTES: u32 = 128;
@@ -107,6 +107,7 @@ fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, Pro
     // These are not taken over: a change of a recorded kernel is another one, and was not recorded.
     rules.remove("name");
     rules.remove("summary");
+    rules.remove("version");
     rules.insert("recorded".into(), false.into());
     for (key, value) in document {
         match MECHANISMS.iter().find(|m| m.name == key.get_ref()) {
@@ -159,9 +160,20 @@ fn head(source: &Source, key: &str, value: &Spanned<DeValue<'_>>) -> Result<toml
             Err(source.wrong(value.span().start, reason))
         }
         ("name" | "summary", DeValue::String(text)) if !text.trim().is_empty() => Ok(text.to_string().into()),
+        ("version", DeValue::String(version)) if is_version(version) => Ok(version.to_string().into()),
+        ("version", _) => {
+            let reason = "version is a kernel's with its patch level, in quotes, such as \"5.10.223\"";
+            Err(source.wrong(value.span().start, reason))
+        }
         ("recorded", _) => Err(source.wrong(value.span().start, "recorded is true or false")),
         _ => Err(source.wrong(value.span().start, format!("{key} is a text in quotes"))),
     }
+}
+
+/// Whether this is an upstream version, such as `5.10.223`.
+fn is_version(text: &str) -> bool {
+    let numbers: Vec<&str> = text.split('.').collect();
+    numbers.len() == 3 && numbers.iter().all(|n| n.parse::<u16>().is_ok())
 }
 
 /// What the base says, which is a profile that comes along or a file beside this one.
@@ -321,6 +333,7 @@ mod tests {
         expected.name = "x".into();
         expected.summary = "mine".into();
         expected.recorded = false;
+        expected.version = None;
         expected.proactive.half_leeway = true;
         assert_eq!(profile, expected);
     }
@@ -337,6 +350,31 @@ mod tests {
         );
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/linux-6.1.toml");
         assert_eq!(read(file), Ok(crate::linux("6.1")));
+    }
+
+    #[test]
+    fn a_patch_level_is_a_base_with_its_version_and_the_rules_that_differ() {
+        let older = "name = \"5.10.223\"\nsummary = \"mine\"\nbase = \"5.10\"\nversion = \"5.10.223\"\n\
+                     [reclaim]\nfree_counts_as_reclaimable = false";
+        let source = Source { path: "p.toml".into(), text: older.into(), built_in: false };
+        let profile = resolve(&source).expect("a profile");
+        assert_eq!(profile.version.as_deref(), Some("5.10.223"));
+        assert_eq!(profile.kernel, "5.10");
+        assert!(!profile.reclaim.free_counts_as_reclaimable);
+        for wrong in ["version = \"5.10\"", "version = 5.10", "version = \"5.10.x\""] {
+            assert_eq!(
+                said_of(&with(wrong)),
+                "p.toml:4: version is a kernel's with its patch level, in quotes, such as \"5.10.223\""
+            );
+        }
+    }
+
+    #[test]
+    fn a_recorded_profile_says_its_patch_level() {
+        for profile in crate::all() {
+            let series = |version: &String| version.starts_with(&format!("{}.", profile.name));
+            assert_eq!(profile.version.as_ref().is_some_and(series), profile.recorded, "{}", profile.name);
+        }
     }
 
     #[test]

@@ -17,6 +17,19 @@ pub fn is_of_kernel(profile: &str, release: &str) -> bool {
     exact(profile).is_some_and(|of| version(release) == Some(of))
 }
 
+/// What reclaim by such a profile cannot tell.
+pub const LRU_GEN_NOT_MODELLED: &str = "Debian 13, Ubuntu since 23.10 and Fedora run kernels of this age with the \
+    multi-generational LRU on (/sys/kernel/mm/lru_gen/enabled), which is not modelled: these rules reclaim by active and \
+    inactive lists, as the recordings do, which have it off.";
+
+/// The first generation that distributions run with the multi-generational LRU on.
+const FIRST_WITH_LRU_GEN: (u32, u32) = (6, 12);
+
+/// Whether distributions run kernels of the generation this profile starts from with the multi-generational LRU on.
+pub fn is_run_with_lru_gen(profile: &Profile) -> bool {
+    version(&profile.kernel).is_some_and(|kernel| kernel >= FIRST_WITH_LRU_GEN)
+}
+
 /// The first two numbers of a release.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split('.').map(|part| {
@@ -45,6 +58,12 @@ mod tests {
         assert_eq!(name("99.0-rc1").as_deref(), names().last());
         assert_eq!(name("2.6.32-754.el6").as_deref(), Some("4.6"));
         assert_eq!(name("strange"), None);
+    }
+
+    #[test]
+    fn generations_of_pages_are_said_of_kernels_from_6_12_on() {
+        let said: Vec<&str> = names().filter(|name| is_run_with_lru_gen(&linux(name))).collect();
+        assert_eq!(said, ["6.12", "6.14", "6.15-posted", "6.15", "7.2", "7.3"]);
     }
 
     #[test]

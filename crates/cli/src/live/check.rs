@@ -8,6 +8,7 @@ use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
 use kontig_live::caller::{Caller, InTheWay};
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
+use kontig_live::lru_gen;
 use kontig_live::need::{Ladder, Need, size as block_size};
 use kontig_live::number::{count, size, time};
 use kontig_live::obstacles::Obstacles;
@@ -120,9 +121,11 @@ pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError
     if quick.verdict == Verdict::Met || quick.limit.is_some() {
         return Ok(Ok(Found { check: quick, caller, unpermitted: None }));
     }
+    let lru_gen_on = lru_gen::is_on(&lru_gen::enabled(roots));
+    let quick = Check { lru_gen_on, ..quick };
     Ok(match Snapshot::take(roots, page_size) {
         Ok(snapshot) => {
-            let check = foretell(&snapshot, &profile, &ladders, &caller);
+            let check = Check { lru_gen_on, ..foretell(&snapshot, &profile, &ladders, &caller) };
             Ok(Found { check, caller, unpermitted: None })
         }
         Err(e) if e.is_permission() => Ok(Found { check: quick, caller, unpermitted: Some(e) }),
@@ -199,6 +202,9 @@ pub fn text(check: &Check) -> String {
         let because =
             if confidence.because.is_empty() { String::new() } else { format!(": {}", confidence.because.join("; ")) };
         text.push_str(&format!("confidence {}{because}\n", confidence.level.word()));
+    }
+    if check.verdict != Verdict::Met && check.lru_gen_on == Some(true) {
+        text.push_str(&format!("{}\n", lru_gen::NOT_MODELLED));
     }
     text
 }

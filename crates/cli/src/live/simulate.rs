@@ -16,6 +16,7 @@ use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::Snapshot;
 use kontig_live::explain::{Finding, Setting};
 use kontig_live::frame::State;
+use kontig_live::lru_gen;
 use kontig_live::number::size;
 use kontig_live::snapshot::FoundZone;
 use kontig_mm::sysctl::Sysctl;
@@ -51,11 +52,11 @@ pub struct NotTried {
 /// The host as it is.
 const AS_IT_IS: &str = "as it is";
 
-/// Tries what the findings recommend, on this snapshot.
+/// Tries what the findings recommend, on this snapshot of a host with or without the multi-generational LRU.
 ///
 /// # Errors
 /// If the laboratory cannot be this host, or a run cannot go on.
-pub fn simulate(findings: &[Finding], snapshot: Snapshot) -> Result<Simulation, LabError> {
+pub fn simulate(findings: &[Finding], snapshot: Snapshot, lru_gen_on: Option<bool>) -> Result<Simulation, LabError> {
     let host = HostSnapshot::new("host", snapshot.clone());
     let none = || {
         let reason = format!("'{}' is no kernel's release, so no profile stands for it", host.kernel());
@@ -80,13 +81,16 @@ pub fn simulate(findings: &[Finding], snapshot: Snapshot) -> Result<Simulation, 
     }
     let load = Load::on(&snapshot);
     let kernel = host.kernel().to_string();
-    let said = format!(
+    let mut said = format!(
         "A simulation, not this host: Linux {kernel} as it was found just now, by the rules of {}. For 30 s a process replaces {}, then another \
          touches {} in huge pages. Which load this host has is not known.",
         profile.name,
         size(load.replaced),
         size(load.touched)
     );
+    if lru_gen_on == Some(true) {
+        said += &format!(" And {}.", lru_gen::NOT_MODELLED);
+    }
     let mut simulation = Simulation { said, profile: profile.name, tried, not_tried, table: None };
     if !simulation.tried.is_empty() {
         let experiment = experiment(&simulation, load)?;

@@ -9,7 +9,7 @@ use kontig_lab::{AskedWrongly, LabError};
 use kontig_oracle::difference::Difference;
 use kontig_oracle::replay::Compared;
 use kontig_oracle::replay::faults::{Closeness, Figure, TOLERANCE};
-use kontig_oracle::{BadRecording, Verdict, verify_by};
+use kontig_oracle::{BadRecording, OtherPatchLevel, Verdict, other_patch_level, verify_by};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,9 @@ pub const HELP: &str = "Examples:\n  \
     order; of memory under pressure the LRU lists, too, in the end and on the way.\n\n\
     A difference is reported with the operations before it, what the engine did, and its zone just before: enough to \
     find the rule.\n\n\
+    Where a recording's kernel is of another patch level than the profile states, a line says so: a stable release can \
+    change a rule. A profile of your own that states that level (docs/HACKING.md), given with --profile, settles \
+    it.\n\n\
     Huge page faults beside kcompactd cannot be replayed to the page, because the engine has no scheduler: their totals \
     have to be within 5 %.\n\n\
     Exit codes: 0 all equal (or within that); 3 at least one differs; 2 no such folder, a malformed recording, or a kernel without \
@@ -52,7 +55,11 @@ pub struct VerifyArgs {
 }
 
 /// A folder and the result of verifying it.
-type Verified = (PathBuf, Result<Verdict, BadRecording>);
+struct Verified {
+    dir: PathBuf,
+    verdict: Result<Verdict, BadRecording>,
+    other: Option<OtherPatchLevel>,
+}
 
 /// Runs `kontig oracle verify`.
 pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
@@ -63,19 +70,21 @@ pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
             Some(profile) => verify_by(&dir, profile),
             None => kontig_oracle::verify(&dir),
         };
+        // What is wrong with a folder that cannot be opened, its verdict says.
+        let other = other_patch_level(&dir, profile.as_ref()).unwrap_or_default();
         if let (false, Ok(verdict)) = (args.json, &verdict) {
-            crate::print(&in_words(&dir, verdict))?;
+            crate::print(&in_words(&dir, verdict, other.as_ref()))?;
         }
-        verified.push((dir, verdict));
+        verified.push(Verified { dir, verdict, other });
     }
     if args.json {
-        let recordings: Vec<Value> = verified.iter().map(|(dir, v)| as_json(dir, v)).collect();
+        let recordings: Vec<Value> = verified.iter().map(as_json).collect();
         crate::print(&format!("{:#}\n", json!({ "schema": "kontig.verify/1", "recordings": recordings })))?;
     }
-    let different = verified.iter().any(|(_, v)| matches!(v, Ok(Verdict::Different(_))));
+    let different = verified.iter().any(|v| matches!(v.verdict, Ok(Verdict::Different(_))));
     // The last one is the caller's to say; a difference is the graver news.
-    let mut bad: Vec<LabError> =
-        verified.iter().filter_map(|(dir, v)| Some(asked_wrongly(bad_in_words(dir, v.as_ref().err()?)))).collect();
+    let bad = verified.iter().filter_map(|v| Some(bad_in_words(&v.dir, v.verdict.as_ref().err()?)));
+    let mut bad: Vec<LabError> = bad.map(asked_wrongly).collect();
     let last = if different { None } else { bad.pop() };
     for e in bad {
         let _ = writeln!(std::io::stderr(), "kontig: {e}");
@@ -141,14 +150,16 @@ fn below(parent: &str) -> Vec<PathBuf> {
     dirs
 }
 
-fn in_words(dir: &Path, verdict: &Verdict) -> String {
+fn in_words(dir: &Path, verdict: &Verdict, other: Option<&OtherPatchLevel>) -> String {
     let dir = dir.display();
-    match verdict {
+    let said = match verdict {
         Verdict::Equal(Compared { close: Some(close), .. }) => format!("{dir}: {}\n", approximately(close)),
         Verdict::Equal(compared) => format!("{dir}: equal: {}\n", counted(compared)),
         Verdict::Different(difference) => format!("{dir}: DIFFERENT at {difference}"),
         Verdict::NotReplayed(why) => format!("{dir}: not replayed: {why}\n"),
-    }
+    };
+    let other = other.map(|other| format!("{dir}: {other}\n"));
+    said + &other.unwrap_or_default()
 }
 
 /// What was compared, leaving out what the recording does not have.
@@ -202,9 +213,9 @@ fn grouped(n: u64) -> String {
     groups.join(",")
 }
 
-fn as_json(dir: &Path, verdict: &Result<Verdict, BadRecording>) -> Value {
-    let path = dir.display().to_string();
-    match verdict {
+fn as_json(verified: &Verified) -> Value {
+    let path = verified.dir.display().to_string();
+    let mut said = match &verified.verdict {
         Ok(Verdict::Equal(Compared { close: Some(c), .. })) => {
             json!({ "path": path, "verdict": "close", "closeness": closeness_as_json(c) })
         }
@@ -214,7 +225,12 @@ fn as_json(dir: &Path, verdict: &Result<Verdict, BadRecording>) -> Value {
         }
         Ok(Verdict::NotReplayed(why)) => json!({ "path": path, "verdict": "not-replayed", "reason": why }),
         Err(e) => json!({ "path": path, "verdict": "error", "reason": e.to_string() }),
+    };
+    if let Some(other) = &verified.other {
+        said["other_patch_level"] =
+            json!({ "recorded": other.recorded, "profile": other.profile, "stated": other.stated });
     }
+    said
 }
 
 pub(super) fn compared_as_json(c: &Compared) -> Value {

@@ -15,6 +15,7 @@
 //! | `movable_bytes`, `droppable_bytes`, `anonymous_bytes`, `locked_bytes` | what memory is used for |
 //! | `huge_bytes` | anonymous memory in huge pages |
 //! | `mem_total_bytes` | `MemTotal` |
+//! | `lru_gen` | the parts of the multi-generational LRU that are on, a mask; 0 on a kernel without it |
 //! | `pageblocks`, `unmovable_pageblocks` | known to root only |
 
 use crate::host::Host;
@@ -119,6 +120,10 @@ impl<'a> HostFacts<'a> {
             "locked_bytes" => self.used(|kind, _| kind == Kind::Locked),
             "huge_bytes" => self.host.meminfo.as_ref().ok()?.kb("AnonHugePages")?.checked_mul(1024),
             "mem_total_bytes" => self.host.meminfo.as_ref().ok()?.kb("MemTotal")?.checked_mul(1024),
+            "lru_gen" => match &self.host.lru_gen {
+                Ok(mask) => Some(*mask),
+                Err(e) => e.is_missing().then_some(0),
+            },
             "pageblocks" => self.pageblocks(|_| true),
             "unmovable_pageblocks" => self.pageblocks(|name| name == "Unmovable"),
             _ => events::count(self.host, name),

@@ -48,5 +48,6 @@ pub(super) fn of(host: &Host) -> Vec<Setting> {
             set(&format!("hugepages-{}kB/enabled", size.bytes / 1024), Some(choice.chosen.clone()));
         }
     }
+    found.push(("lru_gen/enabled".into(), host.lru_gen.as_ref().ok().map(|mask| format!("{mask:#06x}"))));
     found.into_iter().map(|(name, value)| Setting { name, value }).collect()
 }

@@ -65,6 +65,9 @@ macro_rules! profile {
             /// Whether a kernel of this generation was recorded and is reproduced; the others are followed from
             /// descriptions.
             pub recorded: bool,
+            /// The patch level whose rules these are, such as `5.10.262`: a stable release can change one.
+            #[cfg_attr(feature = "serde", serde(default))]
+            pub version: Option<String>,
             $(
                 #[doc = concat!("See [`", stringify!($Rules), "`].")]
                 pub $mechanism: $Rules,

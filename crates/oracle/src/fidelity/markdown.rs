@@ -35,6 +35,9 @@ fn intro(p: &Page) -> String {
          (begin, end, finished, and what was isolated and migrated; under pressure reclaim's, too) and end with the same lists in the same order. In {equal} it does; {close} are within {TOLERANCE} %; {others} it does not \
          reproduce. To see whether the recordings would notice a mistake, {planted} rules are \
          done wrongly, one at a time: {noticed} are noticed.\n\n\
+         **Reclaim with the multi-generational LRU is not modelled.** Debian 13, Ubuntu since 23.10 and Fedora run with it; all \
+         these recordings have it off (`/sys/kernel/mm/lru_gen/enabled` is 0). What is said below of the LRU, of reclaim and of \
+         what comes back holds for active and inactive lists alone.\n\n\
          This page is made by `{MAKE}`, from the replays; the tests fail where it is not what they say. `kontig oracle \
          verify all` replays the recordings one by one.\n",
         kernels = kernels.join(" and "),

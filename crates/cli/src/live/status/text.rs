@@ -2,6 +2,7 @@
 
 use crate::live::grid::Grid;
 use crate::wrap::wrap;
+use kontig_live::lru_gen;
 use kontig_live::number::{count, percent, size, time};
 use kontig_live::status::purpose::Kind;
 use kontig_live::status::zone::Zone;
@@ -49,7 +50,12 @@ impl Page<'_> {
         let kernel = s.kernel.as_deref().unwrap_or("of unknown release");
         let up = s.uptime_s.map_or(String::new(), |s| format!(", up {}", time(s)));
         let concluded = if s.page_bytes_concluded { " (concluded from free memory)" } else { "" };
-        self.wrapped("", &format!("Linux {kernel}{up}, pages of {}{concluded}", size(s.page_bytes)), 0)
+        let heading = format!("Linux {kernel}{up}, pages of {}{concluded}", size(s.page_bytes));
+        let heading = self.wrapped("", &heading, 0);
+        match s.lru_gen_on {
+            Some(true) => heading + &self.wrapped("", lru_gen::NOT_MODELLED, 0),
+            _ => heading,
+        }
     }
 
     fn blocks(&self) -> String {
