@@ -122,6 +122,8 @@ pub struct Check {
     pub at_most: Option<Prediction>,
     /// What stands in the way, for each need; empty where that is not known.
     pub obstacles: Vec<Obstacles>,
+    /// Bytes among what is there that the allocator gets only when they are wanted: not initialised yet, or not accepted.
+    pub deferred_bytes: u64,
     /// The control group's limit that is too low, whatever is free.
     pub limit: Option<InTheWay>,
     /// The kernel and the profile whose rules stand for it.
@@ -302,6 +304,7 @@ impl Check {
             prediction: None,
             at_most: None,
             obstacles: Vec::new(),
+            deferred_bytes: supply.deferred() * page_size,
             limit: None,
             kernel: kernel.into(),
             profile: profile.into(),

@@ -54,7 +54,7 @@ impl Snapshot {
     fn made(&self, profile: &Profile, lru: bool, folios: bool) -> Result<Memory, String> {
         self.suits()?;
         let zones: Vec<&FoundZone> = self.zones.iter().filter(|z| z.managed > 0).collect();
-        let specs: Vec<ZoneSpec> = zones.iter().map(|z| spec(z)).collect::<Result<_, _>>()?;
+        let specs: Vec<ZoneSpec> = zones.iter().map(|z| spec(z, if folios { z.managed } else { z.managed_at_most() })).collect::<Result<_, _>>()?;
         let marks: Vec<FoundMarks> = zones.iter().map(|z| marks(z)).collect();
         let types: Vec<_> =
             (0..self.nr_frames().div_ceil(self.pages_per_block())).map(|b| self.block_type(b)).collect();
@@ -65,6 +65,8 @@ impl Snapshot {
             let used = move |pfn: usize| match piece.state {
                 State::Hole | State::NotManaged | State::Reserved | State::Offline => None,
                 State::Free => Some(Use::Free),
+                // A run that goes on gets it; compaction does not.
+                State::Deferred => (!folios).then_some(Use::Free),
                 // Freed again below.
                 State::Cached => Some(Use::Kernel),
                 state if state.is_movable() => Some(Use::Lru(flags(state, lru), pfn as u32)),
@@ -112,14 +114,14 @@ impl Snapshot {
     }
 }
 
-fn spec(zone: &FoundZone) -> Result<ZoneSpec, String> {
+fn spec(zone: &FoundZone, managed: u64) -> Result<ZoneSpec, String> {
     let kind = ZoneType::ALL.into_iter().find(|k| k.name() == zone.name);
     let kind = kind.ok_or_else(|| format!("the engine has no zone '{}'", zone.name))?;
     let pages = u64::from(PAGEBLOCK_PAGES);
     let (start, end) = (zone.start / pages * pages, (zone.start + zone.spanned).next_multiple_of(pages));
     let fits = |pfn: u64| u32::try_from(pfn).map_err(|_| format!("{}: ends beyond 16 TiB", zone.title()));
     let (start, end) = (fits(start)?, fits(end)?);
-    Ok(ZoneSpec { node: zone.node as usize, kind, start, end, present: zone.present, managed: zone.managed })
+    Ok(ZoneSpec { node: zone.node as usize, kind, start, end, present: zone.present, managed })
 }
 
 fn marks(zone: &FoundZone) -> FoundMarks {

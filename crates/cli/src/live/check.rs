@@ -176,6 +176,10 @@ pub fn text(check: &Check) -> String {
             .map_or("it is not known how many".into(), |n| if n >= asked.needed { "all".into() } else { count(n) });
         text.push_str(&format!("{}: {now} of {} there now\n", asked.need, count(asked.needed)));
     }
+    if check.deferred_bytes > 0 {
+        let bytes = size(check.deferred_bytes);
+        text.push_str(&format!("{bytes} of what is free is initialised or accepted only when a request finds nothing else\n"));
+    }
     text.push_str(&format!("=> {}\n", verdict(check, check.page_bytes)));
     if let Some(most) = &check.at_most {
         let got: Vec<String> = most.blocks.iter().map(|n| n.map_or("?".into(), count)).collect();

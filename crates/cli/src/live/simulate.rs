@@ -14,6 +14,7 @@ use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::Snapshot;
+use kontig_live::cgroup::Limit;
 use kontig_live::explain::{Finding, Setting};
 use kontig_live::frame::State;
 use kontig_live::number::size;
@@ -55,7 +56,7 @@ const AS_IT_IS: &str = "as it is";
 ///
 /// # Errors
 /// If the laboratory cannot be this host, or a run cannot go on.
-pub fn simulate(findings: &[Finding], snapshot: Snapshot) -> Result<Simulation, LabError> {
+pub fn simulate(findings: &[Finding], snapshot: Snapshot, limit: Option<&Limit>) -> Result<Simulation, LabError> {
     let host = HostSnapshot::new("host", snapshot.clone());
     let none = || {
         let reason = format!("'{}' is no kernel's release, so no profile stands for it", host.kernel());
@@ -78,7 +79,7 @@ pub fn simulate(findings: &[Finding], snapshot: Snapshot) -> Result<Simulation, 
         };
         not_tried.push(NotTried { name: setting.name, why: why.into() });
     }
-    let load = Load::on(&snapshot);
+    let load = Load::on(&snapshot, limit);
     let kernel = host.kernel().to_string();
     let said = format!(
         "A simulation, not this host: Linux {kernel} as it was found just now, by the rules of {}. For 30 s a process replaces {}, then another \
@@ -87,6 +88,14 @@ pub fn simulate(findings: &[Finding], snapshot: Snapshot) -> Result<Simulation, 
         size(load.replaced),
         size(load.touched)
     );
+    let said = match limit {
+        Some(limit) => format!(
+            "{said} Together they have no more than control group {} still gets, {}.",
+            limit.group,
+            size(limit.room_bytes())
+        ),
+        None => said,
+    };
     let mut simulation = Simulation { said, profile: profile.name, tried, not_tried, table: None };
     if !simulation.tried.is_empty() {
         let experiment = experiment(&simulation, load)?;
@@ -103,14 +112,16 @@ struct Load {
 }
 
 impl Load {
-    fn on(snapshot: &Snapshot) -> Load {
+    /// What fits into this machine, and into what control groups let a process have.
+    fn on(snapshot: &Snapshot, limit: Option<&Limit>) -> Load {
         const HUGE: u64 = 2 << 20;
         let pages = |zone: &FoundZone| {
             let census = snapshot.census(zone.frames());
             let of = |state: State| census[state as usize];
-            of(State::Free) + of(State::Cached) + (of(State::FileClean) + of(State::FileMapped)) / 2
+            of(State::Free) + of(State::Cached) + of(State::Deferred) + (of(State::FileClean) + of(State::FileMapped)) / 2
         };
-        let room = snapshot.zones.iter().map(pages).sum::<u64>() * snapshot.host.page_size;
+        let free = snapshot.zones.iter().map(pages).sum::<u64>() * snapshot.host.page_size;
+        let room = limit.map_or(free, |limit| free.min(limit.room_bytes()));
         let replaced = (room / 64).clamp(1 << 20, 64 << 20);
         Load { replaced, touched: (room.saturating_sub(replaced) / HUGE).max(1) * HUGE }
     }
