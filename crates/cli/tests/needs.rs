@@ -188,7 +188,8 @@ fn a_pool_that_is_filled_stays_and_the_receipt_says_so() {
 fn a_reservation_is_of_so_many_in_all_and_calling_it_again_adds_nothing() {
     let tree = host(|_| FREE);
     let pool = pool(&tree, 2048, "3\n");
-    let call = || text(&run(&tree, &["prepare", "--need", "10x2M", "--reserve", "--execute", "--journal", "j"]).code(0));
+    let call =
+        || text(&run(&tree, &["prepare", "--need", "10x2M", "--reserve", "--execute", "--journal", "j"]).code(0));
     let free = |pages: u64| fs::write(pool.with_file_name("free_hugepages"), pages.to_string()).unwrap();
     free(2);
     assert!(call().contains(" 10 of 10 there now\n"));
@@ -291,7 +292,8 @@ fn a_control_groups_limit_is_part_of_the_verdict() {
     run(&tree, &["check", "--need", "12x2M:unmovable"]).code(0);
     run(&tree, &["check", "--need", "12x2M", "--reserve"]).code(0);
     let refused = with_command(&tree, &["--need", "6x2M"], &["echo", "started"]).code(125);
-    let why = "kontig: echo was not started: a control group's limit is too low: raise it, or start this in another group\n";
+    let why =
+        "kontig: echo was not started: a control group's limit is too low: raise it, or start this in another group\n";
     assert_eq!(error(&refused), why);
     let fragmented = host(fragmented);
     in_group(&fragmented, &service);

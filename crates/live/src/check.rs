@@ -362,9 +362,8 @@ fn attempt(
     way: Way,
     mut progress: impl FnMut(f64),
 ) -> Tried {
-    let supply_of = |memory: &Memory, orders: &[u32]| {
-        Supply::of_memory(memory, &snapshot.zones, orders).for_caller(caller)
-    };
+    let supply_of =
+        |memory: &Memory, orders: &[u32]| Supply::of_memory(memory, &snapshot.zones, orders).for_caller(caller);
     let orders: Vec<u32> = needs.iter().map(|need| need.order).collect();
     let dropped = if way.drop { drop_clean_cache(snapshot, &mut memory) } else { 0 };
     let mut prediction = Prediction {
@@ -522,7 +521,8 @@ mod tests {
         let told = |kernel: &str, profile: &str| {
             let ladder = Need::parse_ladder("4x2M", 4096).expect("a need");
             let profile = kontig_profiles::linux(profile);
-            let check = Check::of_snapshot(&of_kernel(kernel, " a1 F15"), &profile, &[ladder], &Caller::default(), |_| {});
+            let check =
+                Check::of_snapshot(&of_kernel(kernel, " a1 F15"), &profile, &[ladder], &Caller::default(), |_| {});
             check
                 .confidence
                 .expect("it is foretold")

@@ -54,7 +54,10 @@ impl Snapshot {
     fn made(&self, profile: &Profile, lru: bool, folios: bool) -> Result<Memory, String> {
         self.suits()?;
         let zones: Vec<&FoundZone> = self.zones.iter().filter(|z| z.managed > 0).collect();
-        let specs: Vec<ZoneSpec> = zones.iter().map(|z| spec(z, if folios { z.managed } else { z.managed_at_most() })).collect::<Result<_, _>>()?;
+        let specs: Vec<ZoneSpec> = zones
+            .iter()
+            .map(|z| spec(z, if folios { z.managed } else { z.managed_at_most() }))
+            .collect::<Result<_, _>>()?;
         let marks: Vec<FoundMarks> = zones.iter().map(|z| marks(z)).collect();
         let types: Vec<_> =
             (0..self.nr_frames().div_ceil(self.pages_per_block())).map(|b| self.block_type(b)).collect();
@@ -143,5 +146,22 @@ fn flags(state: State, lru: bool) -> PageFlags {
         State::Locked => PageFlags::UNEVICTABLE,
         State::FileClean | State::FileDirty | State::FileMapped => PageFlags::FILE,
         _ => PageFlags::ANON,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_goes_on_has_the_memory_that_is_initialised_when_it_is_wanted_and_compaction_has_not() {
+        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":8192,"present":8192,"managed":6144,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"deferred":2048,"free":[0,0,0,0,0,0,0,0,0,0,4],"blocks":null}]}"#;
+        let text = format!("{header}\n0 M a512 *4\n800 M F512 *8\n1800 M i512 *4\n");
+        let snapshot = Snapshot::parse(&text).expect("a snapshot");
+        assert_eq!(snapshot.to_text(), text);
+        let profile = kontig_profiles::linux("6.12");
+        let free = |memory: Memory| memory.zones().iter().map(|z| z.nr_free(MAX_ORDER)).sum::<u64>();
+        assert_eq!(free(snapshot.machine(&profile, false).expect("a machine")), 4);
+        assert_eq!(free(snapshot.machine_of_pages(&profile, false).expect("a machine")), 6);
     }
 }

@@ -125,5 +125,8 @@ fn a_control_groups_limit_is_told_where_there_is_one() {
     tree.write("sys/fs/cgroup/web/memory.max", "536870912\n");
     tree.write("sys/fs/cgroup/web/memory.current", "104857600\n");
     let reason = found().expect("it holds").reason;
-    assert!(reason.starts_with("Control group /web of this process may have 512 MiB and gets 412 MiB more."), "{reason}");
+    assert!(
+        reason.starts_with("Control group /web of this process may have 512 MiB and gets 412 MiB more."),
+        "{reason}"
+    );
 }

@@ -114,9 +114,9 @@ fn larger_pages_are_concluded_and_their_huge_page_has_the_order_that_follows() {
     let tree = Tree::of("6.12");
     let meminfo = tree.read("proc/meminfo");
     let zones = Host::read(&tree.roots).zoneinfo.expect("read").zones;
-    let (free, managed) = zones.iter().fold((0, 0), |(free, managed), zone| {
-        (free + zone.free, managed + zone.sizes.get("managed").unwrap_or(0))
-    });
+    let (free, managed) = zones
+        .iter()
+        .fold((0, 0), |(free, managed), zone| (free + zone.free, managed + zone.sizes.get("managed").unwrap_or(0)));
     let with = |text: String, name: &str, pages: u64| {
         let line = text.lines().find(|l| l.starts_with(name)).expect("a line").to_string();
         text.replace(&line, &format!("{name}:        {:>8} kB", pages * 64))

@@ -118,7 +118,10 @@ impl Load {
         let pages = |zone: &FoundZone| {
             let census = snapshot.census(zone.frames());
             let of = |state: State| census[state as usize];
-            of(State::Free) + of(State::Cached) + of(State::Deferred) + (of(State::FileClean) + of(State::FileMapped)) / 2
+            of(State::Free)
+                + of(State::Cached)
+                + of(State::Deferred)
+                + (of(State::FileClean) + of(State::FileMapped)) / 2
         };
         let free = snapshot.zones.iter().map(pages).sum::<u64>() * snapshot.host.page_size;
         let room = limit.map_or(free, |limit| free.min(limit.room_bytes()));
@@ -176,5 +179,25 @@ fn run(experiment: Experiment, host: HostSnapshot) -> Result<ExperimentResult, L
     match error {
         Some(e) => Err(e),
         None => Ok(outcomes.into_iter().next().ok_or_else(none)?.result),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_processes_have_no_more_than_control_groups_let_them_have() {
+        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":65536,"present":65536,"managed":32768,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"deferred":32768,"free":[0,0,0,0,0,0,0,0,0,0,32],"blocks":null}]}"#;
+        let text = format!("{header}\n0 M F512 *64\n8000 M i512 *64\n");
+        let snapshot = Snapshot::parse(&text).expect("a snapshot");
+        let bytes = |limit| {
+            let Load { replaced, touched } = Load::on(&snapshot, limit);
+            replaced + touched
+        };
+        let limit =
+            Limit { group: "/a".into(), file: "f".into(), limit_bytes: 80 << 20, used_bytes: 16 << 20, cache_bytes: 0 };
+        assert!((252 << 20..=256 << 20).contains(&bytes(None)), "what is initialised when it is wanted is room");
+        assert!((60 << 20..=64 << 20).contains(&bytes(Some(&limit))));
     }
 }
