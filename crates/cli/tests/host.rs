@@ -198,10 +198,10 @@ fn every_command_of_the_page_works() {
 fn the_file_that_would_tell_the_size_of_a_page_is_named_with_its_fault() {
     let tree = Tree::of("6.12");
     tree.remove("proc/4242");
-    let vmstat = tree.read("proc/vmstat");
-    let (first, _) = vmstat.split_once('\n').expect("lines");
-    tree.write("proc/vmstat", &vmstat.replace(first, "nr_free_pages NaN"));
-    refused(on(&tree, &["status"]), 1, "vmstat: line 1: 'NaN' is not a number");
+    let meminfo = tree.read("proc/meminfo");
+    let (first, _) = meminfo.split_once('\n').expect("lines");
+    tree.write("proc/meminfo", &meminfo.replace(first, "MemTotal:       NaN kB"));
+    refused(on(&tree, &["status"]), 1, "meminfo: line 1: 'NaN' is not a number");
 }
 
 /// The exit code of a program that ends by itself.

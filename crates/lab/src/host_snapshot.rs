@@ -116,7 +116,7 @@ impl HostSnapshot {
                 kind: z.name.clone(),
                 start: kib(start),
                 end: kib(end),
-                reserved: kib(end - start - z.managed.min(end - start)),
+                reserved: kib(end - start - z.managed_at_most().min(end - start)),
                 source: format!("the snapshot {}", self.name),
             }
         };

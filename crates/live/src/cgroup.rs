@@ -224,7 +224,10 @@ mod tests {
             ("memory/memory.usage_in_bytes", "9000"),
             ("memory/a/memory.limit_in_bytes", "5000\n"),
             ("memory/a/memory.usage_in_bytes", "4000\n"),
-            ("memory/a/memory.stat", "inactive_file 1\ntotal_inactive_file 300\ntotal_active_file 200\ntotal_dirty 100\n"),
+            (
+                "memory/a/memory.stat",
+                "inactive_file 1\ntotal_inactive_file 300\ntotal_active_file 200\ntotal_dirty 100\n",
+            ),
             ("memory/a/b/memory.limit_in_bytes", "3000\n"),
             ("memory/a/b/memory.usage_in_bytes", "1000\n"),
         ];
@@ -265,6 +268,9 @@ mod tests {
         fs::create_dir_all(tree.path().join("sys/kernel/mm/hugepages/hugepages-2048kB")).expect("made");
         let limits = Limits::read(&roots);
         assert_eq!(limits.memory, None);
-        assert_eq!(limits.pools.iter().map(|(size, of)| (*size, of.room_bytes())).collect::<Vec<_>>(), [(2 << 20, 6 << 20)]);
+        assert_eq!(
+            limits.pools.iter().map(|(size, of)| (*size, of.room_bytes())).collect::<Vec<_>>(),
+            [(2 << 20, 6 << 20)]
+        );
     }
 }

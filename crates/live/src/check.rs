@@ -122,6 +122,8 @@ pub struct Check {
     pub at_most: Option<Prediction>,
     /// What stands in the way, for each need; empty where that is not known.
     pub obstacles: Vec<Obstacles>,
+    /// Bytes among what is there that the allocator gets only when they are wanted: not initialised yet, or not accepted.
+    pub deferred_bytes: u64,
     /// The control group's limit that is too low, whatever is free.
     pub limit: Option<InTheWay>,
     /// The kernel and the profile whose rules stand for it.
@@ -304,6 +306,7 @@ impl Check {
             prediction: None,
             at_most: None,
             obstacles: Vec::new(),
+            deferred_bytes: supply.deferred() * page_size,
             limit: None,
             kernel: kernel.into(),
             profile: profile.into(),
@@ -362,9 +365,8 @@ fn attempt(
     way: Way,
     mut progress: impl FnMut(f64),
 ) -> Tried {
-    let supply_of = |memory: &Memory, orders: &[u32]| {
-        Supply::of_memory(memory, &snapshot.zones, orders).for_caller(caller)
-    };
+    let supply_of =
+        |memory: &Memory, orders: &[u32]| Supply::of_memory(memory, &snapshot.zones, orders).for_caller(caller);
     let orders: Vec<u32> = needs.iter().map(|need| need.order).collect();
     let dropped = if way.drop { drop_clean_cache(snapshot, &mut memory) } else { 0 };
     let mut prediction = Prediction {
@@ -522,7 +524,8 @@ mod tests {
         let told = |kernel: &str, profile: &str| {
             let ladder = Need::parse_ladder("4x2M", 4096).expect("a need");
             let profile = kontig_profiles::linux(profile);
-            let check = Check::of_snapshot(&of_kernel(kernel, " a1 F15"), &profile, &[ladder], &Caller::default(), |_| {});
+            let check =
+                Check::of_snapshot(&of_kernel(kernel, " a1 F15"), &profile, &[ladder], &Caller::default(), |_| {});
             check
                 .confidence
                 .expect("it is foretold")

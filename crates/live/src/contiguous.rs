@@ -106,6 +106,8 @@ fn content(snapshot: &Snapshot, frames: Range<usize>) -> Option<Emptiable> {
         match snapshot.frame(pfn).state() {
             State::FileClean | State::FileMapped => dropped += 1,
             state if state.is_movable() => moved += 1,
+            // The kernel does not look for it here.
+            State::Deferred => return None,
             state if state.is_free() => free += 1,
             _ => return None,
         }

@@ -34,6 +34,8 @@ states! {
     Hole = b'.', "no memory";
     /// Memory that the allocator has never been given.
     NotManaged = b'x', "memory the allocator was not given";
+    /// Free, but on no list until a request finds nothing else: inferred, no flag says it.
+    Deferred = b'i', "free, initialised when wanted";
     /// Taken at boot, for good: firmware, the kernel's own image, its tables.
     Reserved = b'r', "reserved at boot";
     /// In a free block.
@@ -161,7 +163,12 @@ impl State {
 
     /// Whether the allocator can hand it out as it is.
     pub const fn is_free(self) -> bool {
-        matches!(self, State::Free | State::Cached)
+        matches!(self, State::Free | State::Cached | State::Deferred)
+    }
+
+    /// Whether such frames that touch form the largest aligned blocks.
+    pub const fn joins(self) -> bool {
+        matches!(self, State::Free | State::Deferred)
     }
 
     /// Whether it stays where it is and keeps any block around it from becoming free.

@@ -8,6 +8,7 @@ pub mod page_size;
 pub mod pools;
 pub mod thp;
 
+use crate::cgroup::Limits;
 use crate::error::ReadError;
 use crate::lru_gen;
 use crate::roots::{Roots, names};
@@ -49,6 +50,8 @@ pub struct Host {
     pub sysctls: Vec<(String, Reading<String>)>,
     /// Transparent huge pages; missing where the kernel has none.
     pub thp: Reading<Thp>,
+    /// What this process's control groups let it have.
+    pub limits: Limits,
     /// Pools of huge pages, by size.
     pub pools: Reading<Vec<Pool>>,
     /// The parts of the multi-generational LRU that are on; missing where the kernel has none.
@@ -59,21 +62,22 @@ impl Host {
     /// Reads all of it.
     pub fn read(roots: &Roots) -> Host {
         let meminfo = proc(roots, "meminfo", MemInfo::parse);
-        let vmstat = proc(roots, "vmstat", VmStat::parse);
+        let zoneinfo = proc(roots, "zoneinfo", ZoneInfo::parse);
         Host {
             release: roots.read_proc("sys/kernel/osrelease").map(|text| text.trim().to_string()),
             uptime_s: uptime(roots),
-            page_size: page_size::of(roots, meminfo.as_ref().ok(), vmstat.as_ref().ok()),
+            page_size: page_size::of(roots, meminfo.as_ref().ok(), zoneinfo.as_ref().ok()),
             buddyinfo: buddyinfo(roots),
             pagetypeinfo: proc(roots, "pagetypeinfo", PageTypeInfo::parse),
-            zoneinfo: proc(roots, "zoneinfo", ZoneInfo::parse),
-            vmstat,
+            zoneinfo,
+            vmstat: proc(roots, "vmstat", VmStat::parse),
             meminfo,
             pressure: proc(roots, "pressure/memory", Pressure::parse),
             slabinfo: proc(roots, "slabinfo", SlabInfo::parse),
             nodes: nodes(roots),
             sysctls: sysctls(roots),
             thp: thp::read(roots),
+            limits: Limits::read(roots),
             pools: pools::read(roots),
             lru_gen: lru_gen::enabled(roots),
         }

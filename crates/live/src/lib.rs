@@ -11,6 +11,7 @@ pub mod caller;
 pub mod cgroup;
 pub mod check;
 pub mod contiguous;
+pub(crate) mod deferred;
 pub mod error;
 pub mod explain;
 pub mod frame;

@@ -54,7 +54,10 @@ impl Snapshot {
     fn made(&self, profile: &Profile, lru: bool, folios: bool) -> Result<Memory, String> {
         self.suits()?;
         let zones: Vec<&FoundZone> = self.zones.iter().filter(|z| z.managed > 0).collect();
-        let specs: Vec<ZoneSpec> = zones.iter().map(|z| spec(z)).collect::<Result<_, _>>()?;
+        let specs: Vec<ZoneSpec> = zones
+            .iter()
+            .map(|z| spec(z, if folios { z.managed } else { z.managed_at_most() }))
+            .collect::<Result<_, _>>()?;
         let marks: Vec<FoundMarks> = zones.iter().map(|z| marks(z)).collect();
         let types: Vec<_> =
             (0..self.nr_frames().div_ceil(self.pages_per_block())).map(|b| self.block_type(b)).collect();
@@ -65,6 +68,8 @@ impl Snapshot {
             let used = move |pfn: usize| match piece.state {
                 State::Hole | State::NotManaged | State::Reserved | State::Offline => None,
                 State::Free => Some(Use::Free),
+                // A run that goes on gets it; compaction does not.
+                State::Deferred => (!folios).then_some(Use::Free),
                 // Freed again below.
                 State::Cached => Some(Use::Kernel),
                 state if state.is_movable() => Some(Use::Lru(flags(state, lru), pfn as u32)),
@@ -112,14 +117,14 @@ impl Snapshot {
     }
 }
 
-fn spec(zone: &FoundZone) -> Result<ZoneSpec, String> {
+fn spec(zone: &FoundZone, managed: u64) -> Result<ZoneSpec, String> {
     let kind = ZoneType::ALL.into_iter().find(|k| k.name() == zone.name);
     let kind = kind.ok_or_else(|| format!("the engine has no zone '{}'", zone.name))?;
     let pages = u64::from(PAGEBLOCK_PAGES);
     let (start, end) = (zone.start / pages * pages, (zone.start + zone.spanned).next_multiple_of(pages));
     let fits = |pfn: u64| u32::try_from(pfn).map_err(|_| format!("{}: ends beyond 16 TiB", zone.title()));
     let (start, end) = (fits(start)?, fits(end)?);
-    Ok(ZoneSpec { node: zone.node as usize, kind, start, end, present: zone.present, managed: zone.managed })
+    Ok(ZoneSpec { node: zone.node as usize, kind, start, end, present: zone.present, managed })
 }
 
 fn marks(zone: &FoundZone) -> FoundMarks {
@@ -141,5 +146,22 @@ fn flags(state: State, lru: bool) -> PageFlags {
         State::Locked => PageFlags::UNEVICTABLE,
         State::FileClean | State::FileDirty | State::FileMapped => PageFlags::FILE,
         _ => PageFlags::ANON,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_goes_on_has_the_memory_that_is_initialised_when_it_is_wanted_and_compaction_has_not() {
+        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":8192,"present":8192,"managed":6144,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"deferred":2048,"free":[0,0,0,0,0,0,0,0,0,0,4],"blocks":null}]}"#;
+        let text = format!("{header}\n0 M a512 *4\n800 M F512 *8\n1800 M i512 *4\n");
+        let snapshot = Snapshot::parse(&text).expect("a snapshot");
+        assert_eq!(snapshot.to_text(), text);
+        let profile = kontig_profiles::linux("6.12");
+        let free = |memory: Memory| memory.zones().iter().map(|z| z.nr_free(MAX_ORDER)).sum::<u64>();
+        assert_eq!(free(snapshot.machine(&profile, false).expect("a machine")), 4);
+        assert_eq!(free(snapshot.machine_of_pages(&profile, false).expect("a machine")), 6);
     }
 }

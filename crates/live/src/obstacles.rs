@@ -66,7 +66,7 @@ impl Obstacles {
         for zone in snapshot.zones.iter().filter(|z| need.node.is_none_or(|n| n == z.node)) {
             let frames = zone.frames();
             let all = snapshot.census(frames.clone());
-            found.free_pages += all[State::Free as usize] + all[State::Cached as usize];
+            found.free_pages += State::ALL.iter().filter(|s| s.is_free()).map(|s| all[*s as usize]).sum::<u64>();
             found.droppable_pages += all[State::FileClean as usize];
             let mut at = frames.start.next_multiple_of(pages);
             while at + pages <= frames.end {
@@ -78,10 +78,11 @@ impl Obstacles {
                     continue;
                 }
                 let obstacles: u64 = State::ALL.iter().filter(|s| s.is_obstacle()).map(|s| of(*s)).sum();
+                let whole = of(State::Free) + of(State::Deferred);
                 found.blocks += 1;
                 match obstacles {
-                    0 if of(State::Free) == pages as u64 => found.free += 1,
-                    0 if of(State::Free) + of(State::Cached) == pages as u64 => found.on_cpus += 1,
+                    0 if whole == pages as u64 => found.free += 1,
+                    0 if whole + of(State::Cached) == pages as u64 => found.on_cpus += 1,
                     0 => found.movable += 1,
                     _ => {
                         found.blocked += 1;

@@ -37,7 +37,7 @@ pub struct Status {
     pub uptime_s: Option<f64>,
     /// The size of a page, bytes.
     pub page_bytes: u64,
-    /// Whether that size was concluded from the amount of free memory, since the kernel did not tell it.
+    /// Whether that size was concluded from the amounts of used and free memory, since the kernel did not tell it.
     pub page_bytes_concluded: bool,
     /// The order of the huge page that the kernel's score is of; null on a kernel without huge pages.
     pub huge_page_order: Option<u32>,
@@ -231,8 +231,8 @@ fn pools(host: &Host) -> Vec<Pool> {
 
 /// Why it is not known how large a page is: where the process's own file does not tell, two others would.
 fn page_size_lacks(host: &Host) -> ReadError {
-    let unread = host.meminfo.as_ref().err().or(host.vmstat.as_ref().err());
-    let silent = || ReadError::malformed("meminfo".as_ref(), 0, "it does not tell, with vmstat, how large a page is");
+    let unread = host.meminfo.as_ref().err().or(host.zoneinfo.as_ref().err());
+    let silent = || ReadError::malformed("meminfo".as_ref(), 0, "it does not tell, with zoneinfo, how large a page is");
     unread.cloned().unwrap_or_else(silent)
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct ZoneSupply {
 pub struct Supply {
     /// Lowest zones first.
     zones: Vec<ZoneSupply>,
+    /// Pages among them that are on no list until they are wanted.
+    deferred: u64,
     /// Free pages of pools, and who takes them.
     caller: Caller,
 }
@@ -39,7 +41,7 @@ pub struct Supply {
 impl Supply {
     /// Of a host, by what anybody may read: nothing is known of blocks above the largest order.
     pub fn of_zones(zones: &[FoundZone]) -> Supply {
-        Supply::new(zones.iter().map(|z| zone_supply(z, z.free.clone(), BTreeMap::new())).collect())
+        Supply::new(zones, zones.iter().map(|z| zone_supply(z, z.free.clone(), BTreeMap::new())).collect())
     }
 
     /// Of a snapshot, for needs of these orders.
@@ -49,7 +51,7 @@ impl Supply {
             let spans = large.clone().map(|o| (*o, snapshot.free_spans(z, *o))).collect();
             zone_supply(z, z.free.clone(), spans)
         };
-        Supply::new(snapshot.zones.iter().map(zone).collect())
+        Supply::new(&snapshot.zones, snapshot.zones.iter().map(zone).collect())
     }
 
     /// Of the engine's machine of these zones.
@@ -61,16 +63,21 @@ impl Supply {
             let spans = large.clone().map(|o| (*o, free_spans(memory, z, *o))).collect();
             zone_supply(found, free, spans)
         };
-        Supply::new(managed.map(zone).collect())
+        Supply::new(zones, managed.map(zone).collect())
     }
 
-    fn new(zones: Vec<ZoneSupply>) -> Supply {
-        Supply { zones, caller: Caller::default() }
+    fn new(found: &[FoundZone], zones: Vec<ZoneSupply>) -> Supply {
+        Supply { zones, deferred: found.iter().map(|z| z.deferred).sum(), caller: Caller::default() }
     }
 
     /// The same, with what this caller may have beside it.
     pub fn for_caller(self, caller: &Caller) -> Supply {
         Supply { caller: caller.clone(), ..self }
+    }
+
+    /// Free pages that are on no list until they are wanted.
+    pub fn deferred(&self) -> u64 {
+        self.deferred
     }
 
     /// The largest order of the free lists.
@@ -193,7 +200,10 @@ impl ZoneSupply {
     }
 }
 
-fn zone_supply(zone: &FoundZone, free: Vec<u64>, spans: BTreeMap<u32, u64>) -> ZoneSupply {
+fn zone_supply(zone: &FoundZone, mut free: Vec<u64>, spans: BTreeMap<u32, u64>) -> ZoneSupply {
+    // What is deferred comes in blocks of the largest order.
+    let largest = free.len().saturating_sub(1);
+    free.iter_mut().skip(largest).for_each(|blocks| *blocks += zone.deferred >> largest);
     ZoneSupply { spans, ..ZoneSupply::new(zone.node, free, zone.marks[1] + zone.boost, zone.protection) }
 }
 
@@ -223,6 +233,7 @@ mod tests {
             boost: 0,
             protection: [0, 0],
             cached: 0,
+            deferred: 0,
             free: free.into(),
             blocks: None,
         }
@@ -254,6 +265,12 @@ mod tests {
         let supply = Supply::of_zones(&[zone([0, 0, 0, 2], 0), other]);
         assert_eq!(supply.obtainable(&[Need { node: Some(1), ..need(9, 3) }]), [Some(3)]);
         assert_eq!(supply.obtainable(&[need(9, 3)]), [Some(5)]);
+    }
+
+    #[test]
+    fn what_the_allocator_gets_when_it_is_wanted_is_there() {
+        let supply = Supply::of_zones(&[FoundZone { deferred: 27, ..zone([0, 0, 0, 1], 9) }]);
+        assert_eq!(supply.obtainable(&[need(9, 3)]), [Some(2)], "of four blocks, the low mark keeps two");
     }
 
     #[test]

@@ -90,3 +90,43 @@ fn a_finding_says_what_is_so_on_this_host_and_how_to_go_back() {
     assert_eq!(finding.undo.as_deref(), Some(undo));
     assert!(e.findings.iter().any(|f| f.id == "direct-compaction-fails"));
 }
+
+#[test]
+fn memory_that_is_free_but_not_initialised_is_told_from_memory_that_is_gone() {
+    // Recorded on a kernel that initialises memory when it is wanted.
+    let tree = Tree::of("6.18");
+    let found = |tree: &Tree, id: &str| explained(tree).findings.into_iter().find(|f| f.id == id);
+    let finding = found(&tree, "memory-given-when-wanted").expect("it holds");
+    assert!(finding.reason.starts_with("4.7 GiB are not yet given to the allocator"), "{}", finding.reason);
+    assert_eq!(found(&tree, "memory-not-managed"), None);
+    let page = |tree: &Tree| Host::read(&tree.roots).page_size.expect("it is known").bytes;
+    let meminfo = tree.read("proc/meminfo");
+    let with = |total: u64, free: u64| {
+        let changed = meminfo.replace("24684092 kB", &format!("{total} kB"));
+        tree.write("proc/meminfo", &changed.replace("21105856 kB", &format!("{free} kB")));
+    };
+    // A host that was started just now, with three quarters of its memory still to be initialised.
+    with(24684092 + (40 << 20), 21105856 + (40 << 20));
+    assert_eq!(page(&tree), 4096, "what is in use says it");
+    // The same amount in a hypervisor's hands: MemFree does not have it.
+    with(24684092, 21105856 - 4930868);
+    assert!(found(&tree, "memory-given-when-wanted").is_none());
+    let finding = found(&tree, "memory-not-managed").expect("it holds");
+    assert!(finding.reason.contains("4.7 GiB are not free either"), "{}", finding.reason);
+}
+
+#[test]
+fn a_control_groups_limit_is_told_where_there_is_one() {
+    let tree = Tree::of("6.12");
+    let found = || explained(&tree).findings.into_iter().find(|f| f.id == "control-group-limits");
+    assert_eq!(found(), None);
+    tree.write("proc/self/cgroup", "0::/web\n");
+    tree.write("proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    tree.write("sys/fs/cgroup/web/memory.max", "536870912\n");
+    tree.write("sys/fs/cgroup/web/memory.current", "104857600\n");
+    let reason = found().expect("it holds").reason;
+    assert!(
+        reason.starts_with("Control group /web of this process may have 512 MiB and gets 412 MiB more."),
+        "{reason}"
+    );
+}

@@ -113,9 +113,15 @@ fn a_kernel_without_huge_pages_has_no_score_and_is_asked_about_single_pages() {
 fn larger_pages_are_concluded_and_their_huge_page_has_the_order_that_follows() {
     let tree = Tree::of("6.12");
     let meminfo = tree.read("proc/meminfo");
-    let pages = Host::read(&tree.roots).counter("nr_free_pages").expect("counted");
-    let line = meminfo.lines().find(|l| l.starts_with("MemFree")).expect("a line");
-    tree.write("proc/meminfo", &meminfo.replace(line, &format!("MemFree:        {:>8} kB", pages * 64)));
+    let zones = Host::read(&tree.roots).zoneinfo.expect("read").zones;
+    let (free, managed) = zones
+        .iter()
+        .fold((0, 0), |(free, managed), zone| (free + zone.free, managed + zone.sizes.get("managed").unwrap_or(0)));
+    let with = |text: String, name: &str, pages: u64| {
+        let line = text.lines().find(|l| l.starts_with(name)).expect("a line").to_string();
+        text.replace(&line, &format!("{name}:        {:>8} kB", pages * 64))
+    };
+    tree.write("proc/meminfo", &with(with(meminfo, "MemFree", free), "MemTotal", managed));
     tree.write("sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "536870912\n");
     let s = status(&tree);
     assert_eq!((s.page_bytes, s.huge_page_order, s.order_bytes), (65_536, Some(13), 512 << 20));

@@ -179,6 +179,12 @@ pub fn text(check: &Check) -> String {
             .map_or("it is not known how many".into(), |n| if n >= asked.needed { "all".into() } else { count(n) });
         text.push_str(&format!("{}: {now} of {} there now\n", asked.need, count(asked.needed)));
     }
+    if check.deferred_bytes > 0 {
+        let bytes = size(check.deferred_bytes);
+        text.push_str(&format!(
+            "{bytes} of what is free is initialised or accepted only when a request finds nothing else\n"
+        ));
+    }
     text.push_str(&format!("=> {}\n", verdict(check, check.page_bytes)));
     if let Some(most) = &check.at_most {
         let got: Vec<String> = most.blocks.iter().map(|n| n.map_or("?".into(), count)).collect();
@@ -229,9 +235,7 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
         (Verdict::ByDroppingCache, Some(p)) => {
             format!("reachable after dropping {} of clean cache: {}", size(p.dropped_bytes), effort(p, page_bytes))
         }
-        (Verdict::NotReachable, _) if check.limit.is_some() => {
-            check.limit.iter().map(limit).collect::<String>()
-        }
+        (Verdict::NotReachable, _) if check.limit.is_some() => check.limit.iter().map(limit).collect::<String>(),
         (Verdict::NotReachable, _) => "not reachable: neither compaction nor dropping cache makes these blocks".into(),
         _ => format!("unknown: {}", check.unknown.as_deref().unwrap_or("the frames were not looked at")),
     }

@@ -82,7 +82,7 @@ pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
     let simulation = match a.simulate {
         false => None,
         true => match Snapshot::take(&roots, page_size()) {
-            Ok(snapshot) => Some(simulate(&e.findings, snapshot, status.lru_gen_on)?),
+            Ok(snapshot) => Some(simulate(&e.findings, snapshot, host.limits.memory.as_ref(), status.lru_gen_on)?),
             Err(e) => return not_read("explain", &e),
         },
     };

@@ -83,7 +83,10 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
         Err(e @ (LabError::Failed(Failed::Interrupted { .. }) | LabError::Asked(_))) => Err(e),
         Err(e) if a.start_anyway => {
             crate::say(&e.to_string());
-            Ok(Prepared { receipt: None, unmet: Some(Unmet { code: e.exit_code(), why: "the preparation failed".into() }) })
+            Ok(Prepared {
+                receipt: None,
+                unmet: Some(Unmet { code: e.exit_code(), why: "the preparation failed".into() }),
+            })
         }
         prepared => prepared,
     };
@@ -174,7 +177,13 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let raised = stop.clone();
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let journal = a.journal.clone().unwrap_or_else(default_journal);
-    let means = Means { roots: &roots, caller: &found.caller, journal: &journal, time: Duration::from_secs(a.time), stop: &stop };
+    let means = Means {
+        roots: &roots,
+        caller: &found.caller,
+        journal: &journal,
+        time: Duration::from_secs(a.time),
+        stop: &stop,
+    };
     let receipt = match carry_out(plan, &needs, &means)? {
         Ok(receipt) => receipt,
         Err(e) if e.is_permission() => {

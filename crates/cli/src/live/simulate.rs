@@ -14,6 +14,7 @@ use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::Snapshot;
+use kontig_live::cgroup::Limit;
 use kontig_live::explain::{Finding, Setting};
 use kontig_live::frame::State;
 use kontig_live::lru_gen;
@@ -56,7 +57,12 @@ const AS_IT_IS: &str = "as it is";
 ///
 /// # Errors
 /// If the laboratory cannot be this host, or a run cannot go on.
-pub fn simulate(findings: &[Finding], snapshot: Snapshot, lru_gen_on: Option<bool>) -> Result<Simulation, LabError> {
+pub fn simulate(
+    findings: &[Finding],
+    snapshot: Snapshot,
+    limit: Option<&Limit>,
+    lru_gen_on: Option<bool>,
+) -> Result<Simulation, LabError> {
     let host = HostSnapshot::new("host", snapshot.clone());
     let none = || {
         let reason = format!("'{}' is no kernel's release, so no profile stands for it", host.kernel());
@@ -79,7 +85,7 @@ pub fn simulate(findings: &[Finding], snapshot: Snapshot, lru_gen_on: Option<boo
         };
         not_tried.push(NotTried { name: setting.name, why: why.into() });
     }
-    let load = Load::on(&snapshot);
+    let load = Load::on(&snapshot, limit);
     let kernel = host.kernel().to_string();
     let mut said = format!(
         "A simulation, not this host: Linux {kernel} as it was found just now, by the rules of {}. For 30 s a process replaces {}, then another \
@@ -88,6 +94,13 @@ pub fn simulate(findings: &[Finding], snapshot: Snapshot, lru_gen_on: Option<boo
         size(load.replaced),
         size(load.touched)
     );
+    if let Some(limit) = limit {
+        said += &format!(
+            " Together they have no more than control group {} still gets, {}.",
+            limit.group,
+            size(limit.room_bytes())
+        );
+    }
     if lru_gen_on == Some(true) {
         said += &format!(" And {}.", lru_gen::NOT_MODELLED);
     }
@@ -107,14 +120,19 @@ struct Load {
 }
 
 impl Load {
-    fn on(snapshot: &Snapshot) -> Load {
+    /// What fits into this machine, and into what control groups let a process have.
+    fn on(snapshot: &Snapshot, limit: Option<&Limit>) -> Load {
         const HUGE: u64 = 2 << 20;
         let pages = |zone: &FoundZone| {
             let census = snapshot.census(zone.frames());
             let of = |state: State| census[state as usize];
-            of(State::Free) + of(State::Cached) + (of(State::FileClean) + of(State::FileMapped)) / 2
+            of(State::Free)
+                + of(State::Cached)
+                + of(State::Deferred)
+                + (of(State::FileClean) + of(State::FileMapped)) / 2
         };
-        let room = snapshot.zones.iter().map(pages).sum::<u64>() * snapshot.host.page_size;
+        let free = snapshot.zones.iter().map(pages).sum::<u64>() * snapshot.host.page_size;
+        let room = limit.map_or(free, |limit| free.min(limit.room_bytes()));
         let replaced = (room / 64).clamp(1 << 20, 64 << 20);
         Load { replaced, touched: (room.saturating_sub(replaced) / HUGE).max(1) * HUGE }
     }
@@ -169,5 +187,25 @@ fn run(experiment: Experiment, host: HostSnapshot) -> Result<ExperimentResult, L
     match error {
         Some(e) => Err(e),
         None => Ok(outcomes.into_iter().next().ok_or_else(none)?.result),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_processes_have_no_more_than_control_groups_let_them_have() {
+        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":65536,"present":65536,"managed":32768,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"deferred":32768,"free":[0,0,0,0,0,0,0,0,0,0,32],"blocks":null}]}"#;
+        let text = format!("{header}\n0 M F512 *64\n8000 M i512 *64\n");
+        let snapshot = Snapshot::parse(&text).expect("a snapshot");
+        let bytes = |limit| {
+            let Load { replaced, touched } = Load::on(&snapshot, limit);
+            replaced + touched
+        };
+        let limit =
+            Limit { group: "/a".into(), file: "f".into(), limit_bytes: 80 << 20, used_bytes: 16 << 20, cache_bytes: 0 };
+        assert!((252 << 20..=256 << 20).contains(&bytes(None)), "what is initialised when it is wanted is room");
+        assert!((60 << 20..=64 << 20).contains(&bytes(Some(&limit))));
     }
 }

@@ -55,7 +55,7 @@ fn text(snapshot: &Snapshot) -> String {
         let census = snapshot.census(zone.frames());
         text.push_str(&format!("{}: {} managed\n", zone.title(), size(zone.managed * host.page_size)));
         for (state, pages) in State::ALL.iter().zip(census).filter(|(_, pages)| *pages > 0) {
-            let inferred = matches!(state, State::Cached | State::NotManaged);
+            let inferred = matches!(state, State::Cached | State::NotManaged | State::Deferred);
             let mark = if inferred { "  (inferred)" } else { "" };
             let size = size(pages * host.page_size);
             text.push_str(&format!("  {:<36}{:>12} pages {size:>9}{mark}\n", state.words(), count(pages)));

@@ -16,8 +16,12 @@
 //! | `huge_bytes` | anonymous memory in huge pages |
 //! | `mem_total_bytes` | `MemTotal` |
 //! | `lru_gen` | the parts of the multi-generational LRU that are on, a mask; 0 on a kernel without it |
+//! | `deferred_bytes` | free memory that the allocator gets when it is wanted |
+//! | `not_given_bytes` | what `MemTotal` says beyond that and what the zones hand out |
+//! | `limit_bytes`, `limit_room_bytes`, `limit_group` | the tightest limit of this process's control groups, what is left of it, and the group; where there is none, all memory, what is free, and `none` |
 //! | `pageblocks`, `unmovable_pageblocks` | known to root only |
 
+use crate::deferred;
 use crate::host::Host;
 use crate::number;
 use crate::status::purpose::{Can, Kind};
@@ -103,6 +107,20 @@ impl<'a> HostFacts<'a> {
         })
     }
 
+    /// Bytes of memory that is not initialised yet.
+    fn not_initialised(&self) -> Option<u64> {
+        let (zones, meminfo) = (self.host.zoneinfo.as_ref().ok()?, self.host.meminfo.as_ref().ok()?);
+        let page = self.status.page_bytes;
+        Some(deferred::not_initialised(zones, Some(meminfo), page).saturating_mul(page))
+    }
+
+    /// Bytes of that, and of memory that a confidential guest has not accepted yet.
+    fn deferred(&self) -> Option<u64> {
+        let zones = &self.host.zoneinfo.as_ref().ok()?.zones;
+        let not_accepted: u64 = zones.iter().map(deferred::not_accepted).sum();
+        Some(self.not_initialised()?.saturating_add(not_accepted.saturating_mul(self.status.page_bytes)))
+    }
+
     /// Facts that are worked out.
     fn amount(&self, name: &str) -> Option<u64> {
         match name {
@@ -124,6 +142,19 @@ impl<'a> HostFacts<'a> {
                 Ok(mask) => Some(*mask),
                 Err(e) => e.is_missing().then_some(0),
             },
+            "deferred_bytes" => self.deferred(),
+            "not_given_bytes" => {
+                let (all, managed) = (self.amount("mem_total_bytes")?, self.amount("managed_bytes")?);
+                Some(all.saturating_sub(managed.saturating_add(self.not_initialised()?)))
+            }
+            "limit_bytes" => match &self.host.limits.memory {
+                Some(limit) => Some(limit.limit_bytes),
+                None => self.amount("mem_total_bytes"),
+            },
+            "limit_room_bytes" => match &self.host.limits.memory {
+                Some(limit) => Some(limit.room_bytes()),
+                None => self.amount("free_bytes"),
+            },
             "pageblocks" => self.pageblocks(|_| true),
             "unmovable_pageblocks" => self.pageblocks(|name| name == "Unmovable"),
             _ => events::count(self.host, name),
@@ -144,6 +175,7 @@ impl Facts for HostFacts<'_> {
             return thp()?.khugepaged(number).map(|n| Fact::Number(n as f64));
         }
         let chosen = match name {
+            "limit_group" => self.host.limits.memory.as_ref().map_or("none", |limit| &limit.group),
             "thp.enabled" => thp()?.enabled_for(thp()?.pmd_size?),
             "thp.defrag" => &thp()?.defrag.as_ref().ok()?.chosen,
             "thp.shmem_enabled" => &thp()?.shmem_enabled.as_ref().ok()?.chosen,

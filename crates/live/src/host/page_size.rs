@@ -1,18 +1,19 @@
 //! The size of the host's pages.
 //!
 //! A process is told it by the kernel: `AT_PAGESZ` in `/proc/self/auxv`. Below other roots that file is often missing;
-//! then the size follows from two numbers of free memory, one in KiB and one in pages. They are read one after the
-//! other and differ a little, sizes by a factor of 4.
+//! then the size follows from what is in use and from what is free, each of which is told in KiB and in pages. They are
+//! read one after the other and differ a little, sizes by a factor of 4. What is not initialised yet is in `MemTotal` and
+//! `MemFree`, but not in the zones' pages, so that one of the two may seem too large: the smaller one counts.
 
 use crate::roots::Roots;
-use kontig_procfs::{MemInfo, VmStat};
+use kontig_procfs::{MemInfo, ZoneInfo};
 
 /// A page's size, and how it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageSize {
     /// Bytes.
     pub bytes: u64,
-    /// Whether it was concluded from the amount of free memory.
+    /// Whether it was concluded from the amounts of used and free memory.
     pub concluded: bool,
 }
 
@@ -20,11 +21,16 @@ pub struct PageSize {
 pub const SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10];
 const AT_PAGESZ: u64 = 6;
 
-pub(super) fn of(roots: &Roots, meminfo: Option<&MemInfo>, vmstat: Option<&VmStat>) -> Option<PageSize> {
+pub(super) fn of(roots: &Roots, meminfo: Option<&MemInfo>, zones: Option<&ZoneInfo>) -> Option<PageSize> {
     if let Some(bytes) = told(roots) {
         return Some(PageSize { bytes, concluded: false });
     }
-    let bytes = concluded(meminfo?.kb("MemFree")?, vmstat?.get("nr_free_pages")?)?;
+    let managed: u64 = zones?.zones.iter().filter_map(|zone| zone.sizes.get("managed")).sum();
+    let free: u64 = zones?.zones.iter().map(|zone| zone.free).sum();
+    let used_kb = meminfo?.kb("MemTotal")?.checked_sub(meminfo?.kb("MemFree")?)?;
+    let of_used = concluded(used_kb, managed.checked_sub(free)?);
+    let of_free = concluded(meminfo?.kb("MemFree")?, free);
+    let bytes = of_used.into_iter().chain(of_free).min()?;
     Some(PageSize { bytes, concluded: true })
 }
 
@@ -38,12 +44,12 @@ fn told(roots: &Roots) -> Option<u64> {
     SIZES.into_iter().find(|size| *size == bytes as u64)
 }
 
-fn concluded(free_kb: u64, free_pages: u64) -> Option<u64> {
-    let bytes = u128::from(free_kb) * 1024;
+fn concluded(kb: u64, pages: u64) -> Option<u64> {
+    let bytes = u128::from(kb) * 1024;
     // Nearer than a quarter: sizes are apart by factors of 2 and 4.
     SIZES.into_iter().find(|size| {
-        let all = u128::from(*size) * u128::from(free_pages);
-        free_pages > 0 && bytes * 4 > all * 3 && bytes * 3 < all * 4
+        let all = u128::from(*size) * u128::from(pages);
+        pages > 0 && bytes * 4 > all * 3 && bytes * 3 < all * 4
     })
 }
 
@@ -52,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_follows_from_free_memory_in_kib_and_in_pages() {
+    fn the_size_follows_from_memory_in_kib_and_in_pages() {
         assert_eq!(concluded(4000, 1000), Some(4096));
         assert_eq!(concluded(4100, 1000), Some(4096), "some was freed between the two");
         assert_eq!(concluded(64_000, 1000), Some(65_536));

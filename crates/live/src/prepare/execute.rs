@@ -7,13 +7,14 @@ use super::plan::{Plan, Step};
 use super::receipt::{Cost, Done, Ended, Receipt, Supplied};
 use crate::caller::{Caller, free_in_pools};
 use crate::check::Verdict;
+use crate::deferred;
 use crate::error::ReadError;
 use crate::host::buddyinfo;
 use crate::need::Need;
 use crate::roots::Roots;
 use crate::snapshot::take::{found_zones, parse, possible};
 use crate::supply::Supply;
-use kontig_procfs::{VmStat, ZoneInfo};
+use kontig_procfs::VmStat;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +58,7 @@ pub const EXIT_NOT_PERMITTED: i32 = 5;
 /// # Errors
 /// If `zoneinfo` or `buddyinfo` cannot be read.
 pub fn supply(roots: &Roots) -> Result<Supply, ReadError> {
-    let zones = parse(roots, "zoneinfo", ZoneInfo::parse)?;
+    let zones = deferred::zones(roots, rustix::param::page_size() as u64)?;
     let zones = found_zones(&zones, &buddyinfo(roots)?, None);
     possible(roots, &zones)?;
     Ok(Supply::of_zones(&zones))

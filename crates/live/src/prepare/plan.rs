@@ -163,7 +163,9 @@ impl Step {
                 format!("{first}compact node {node}: write 1 to {}", path.display())
             }
             Step::DropCaches { path } => format!("drop clean cache: write 1 to {}", path.display()),
-            Step::Reserve { path, pages } => format!("reserve huge pages until {pages} are free: write the pool's size to {}", path.display()),
+            Step::Reserve { path, pages } => {
+                format!("reserve huge pages until {pages} are free: write the pool's size to {}", path.display())
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! 1. A frame without a flag at an address that is no memory is a hole.
 //! 2. Frames that the allocator was never given have no flag. A zone says how many there are (present less managed, less
-//!    those reserved at boot). They lie in long runs, so the longest runs without a flag are them, a pageblock at least.
+//!    those reserved at boot or out of use). They lie in long runs, so the longest runs without a flag are them, a
+//!    pageblock at least. So do those that it gets when they are wanted: the first of these runs are them.
 //! 3. A page on a CPU's list has no flag either. A zone says how many there are. They were freed among users' pages, so
 //!    the frames without a flag in the pageblocks with the fewest obstacles are them, those with the fewest such frames first. Beside
 //!    obstacles, long runs of such frames are buffers of the kernel's, unless nothing else is left.
@@ -35,8 +36,10 @@ pub(super) fn holes(frames: &mut [Frame], ram: impl Iterator<Item = Range<u64>>)
 /// Rule 2.
 pub(super) fn not_managed(frames: &mut [Frame], zone: &FoundZone, pages_per_block: usize) {
     let range = within(frames, zone);
-    let reserved = frames[range.clone()].iter().filter(|f| f.state() == State::Reserved).count();
-    let mut left = ((zone.present - zone.managed) as usize).saturating_sub(reserved);
+    let is_apart = |f: &&Frame| matches!(f.state(), State::Reserved | State::Offline);
+    let apart = frames[range.clone()].iter().filter(is_apart).count();
+    let mut deferred = zone.deferred as usize;
+    let mut left = ((zone.present - zone.managed) as usize).saturating_sub(apart).max(deferred);
     let mut runs = Vec::new();
     let mut at = range.start;
     for run in frames[range].chunk_by(|a, b| a.state() == b.state()) {
@@ -49,8 +52,11 @@ pub(super) fn not_managed(frames: &mut [Frame], zone: &FoundZone, pages_per_bloc
     for (Reverse(len), start) in runs {
         // The last ones are not managed: what is taken into use begins at the start.
         let taken = len.min(left);
-        frames[start + len - taken..start + len].fill(Frame::head(State::NotManaged));
+        let wanted = taken.min(deferred);
+        frames[start + len - taken..start + len - wanted].fill(Frame::head(State::NotManaged));
+        frames[start + len - wanted..start + len].fill(Frame::head(State::Deferred));
         left -= taken;
+        deferred -= wanted;
     }
 }
 
@@ -100,16 +106,17 @@ pub(super) fn free_blocks(frames: &mut [Frame], zone: &FoundZone) {
     let max_order = zone.free.len().saturating_sub(1);
     let mut at = range.start;
     while at < range.end {
-        if frames[at].state() != State::Free {
+        let state = frames[at].state();
+        if !state.joins() {
             at += 1;
             continue;
         }
-        let run = frames[at..range.end].iter().take_while(|f| f.state() == State::Free).count();
+        let run = frames[at..range.end].iter().take_while(|f| f.state() == state).count();
         let end = at + run;
         while at < end {
             let pages = largest_block(at, end - at, max_order);
-            frames[at] = Frame::head(State::Free);
-            frames[at + 1..at + pages].fill(Frame::tail(State::Free));
+            frames[at] = Frame::head(state);
+            frames[at + 1..at + pages].fill(Frame::tail(state));
             at += pages;
         }
     }
@@ -198,6 +205,7 @@ mod tests {
             boost: 0,
             protection: [0; 2],
             cached: 0,
+            deferred: 0,
             free: vec![0; 4],
             blocks: None,
         }
@@ -216,6 +224,18 @@ mod tests {
         let zone = FoundZone { managed: 17 - 8, ..zone(17) };
         not_managed(&mut found, &zone, 4);
         assert_eq!(letters(&found), "ruuaauuuxaaxxxxxx");
+    }
+
+    #[test]
+    fn of_the_runs_without_a_flag_the_longest_are_those_that_the_allocator_gets_when_they_are_wanted() {
+        let mut found = frames("ruuaauuuuaauuuuuu");
+        let zone = FoundZone { managed: 17 - 9, deferred: 6, ..zone(17) };
+        not_managed(&mut found, &zone, 4);
+        assert_eq!(letters(&found), "ruuaauuxxaaiiiiii");
+        // What a guest has not accepted is managed.
+        let mut found = frames("ruuaauuuuaauuuuuu");
+        not_managed(&mut found, &FoundZone { managed: 16, ..zone }, 4);
+        assert_eq!(letters(&found), "ruuaauuuuaaiiiiii");
     }
 
     #[test]

@@ -81,13 +81,27 @@ pub struct FoundZone {
     pub protection: [u64; 2],
     /// Free pages on the CPUs' lists.
     pub cached: u64,
+    /// Free pages that are on no list until a request finds nothing else: not initialised yet, or not accepted by a
+    /// confidential guest.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub deferred: u64,
     /// Free blocks of each order, as `/proc/buddyinfo` has them.
     pub free: Vec<u64>,
     /// Pageblocks of each type: unmovable, movable, reclaimable, highatomic. `None` where the kernel did not say.
     pub blocks: Option<[u64; MigrateType::COUNT]>,
 }
 
+/// Whether there are none.
+fn is_none(pages: &u64) -> bool {
+    *pages == 0
+}
+
 impl FoundZone {
+    /// Pages that the allocator has, those included that it gets when they are wanted.
+    pub fn managed_at_most(&self) -> u64 {
+        (self.managed + self.deferred).min(self.present)
+    }
+
     /// Its frames.
     pub fn frames(&self) -> Range<usize> {
         self.start as usize..(self.start + self.spanned) as usize
@@ -111,6 +125,9 @@ impl FoundZone {
         }
         if self.cached > self.managed {
             return bad(format!("{} free pages on CPUs' lists of the {} that it has", self.cached, self.managed));
+        }
+        if self.deferred > self.present {
+            return bad(format!("{} free pages on no list of the {} that it has", self.deferred, self.present));
         }
         let kept = self.marks.iter().chain(&self.protection).chain([&self.boost]).max();
         match kept.copied().filter(|pages| *pages > MAX_FRAMES) {

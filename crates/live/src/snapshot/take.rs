@@ -1,6 +1,7 @@
 //! Taking a snapshot of a host: its files read in one go, the frames' flags first of all, since they take longest.
 
 use super::{FoundZone, Frame, Host, Snapshot, infer};
+use crate::deferred;
 use crate::error::ReadError;
 use crate::frame::{Heads, State};
 use crate::host::buddyinfo;
@@ -18,7 +19,7 @@ impl Snapshot {
     /// # Errors
     /// The first file that cannot be read: `/proc/kpageflags` needs root.
     pub fn take(roots: &Roots, page_size: u64) -> Result<Snapshot, ReadError> {
-        let zone_info = parse(roots, "zoneinfo", ZoneInfo::parse)?;
+        let zone_info = deferred::zones(roots, page_size)?;
         let spans = found_zones(&zone_info, &BuddyInfo::default(), None);
         // Before room is made for so many frames.
         possible(roots, &spans)?;
@@ -27,12 +28,14 @@ impl Snapshot {
         let buddy = buddyinfo(roots)?;
         let page_types = parse(roots, "pagetypeinfo", PageTypeInfo::parse).ok();
         let vmstat = parse(roots, "vmstat", VmStat::parse)?;
-        let later = parse(roots, "zoneinfo", ZoneInfo::parse)?;
+        let later = deferred::zones(roots, page_size)?;
 
         let mut zones = found_zones(&zone_info, &buddy, page_types.as_ref());
         // The frames were looked at between the two.
         for (zone, later) in zones.iter_mut().zip(found_zones(&later, &buddy, None)) {
             zone.cached = zone.cached.max(later.cached);
+            zone.deferred = later.deferred;
+            zone.managed = later.managed;
         }
         possible(roots, &zones)?;
         let block_order = page_types.and_then(|p| p.nodes.first().map(|n| n.block_order)).unwrap_or(9) as u8;
@@ -46,7 +49,7 @@ impl Snapshot {
             infer::free_blocks(&mut frames, zone);
             infer::types(&mut types, &frames, zone, pages_per_block);
         }
-        let cpus = zone_info.zones.iter().filter_map(|z| z.populated.as_ref()).map(|p| p.cpus.len()).max();
+        let cpus = zone_info.0.zones.iter().filter_map(|z| z.populated.as_ref()).map(|p| p.cpus.len()).max();
         let pinned = match (vmstat.get("nr_foll_pin_acquired"), vmstat.get("nr_foll_pin_released")) {
             (Some(acquired), Some(released)) => Some(acquired.saturating_sub(released)),
             _ => None,
@@ -69,9 +72,19 @@ fn swap_kb(roots: &Roots) -> Option<u64> {
 }
 
 /// The zones with memory, by address.
-pub(crate) fn found_zones(zones: &ZoneInfo, buddy: &BuddyInfo, types: Option<&PageTypeInfo>) -> Vec<FoundZone> {
+pub(crate) fn found_zones(
+    (zones, not_initialised): &(ZoneInfo, u64),
+    buddy: &BuddyInfo,
+    types: Option<&PageTypeInfo>,
+) -> Vec<FoundZone> {
+    let mut left = *not_initialised;
     let populated = zones.zones.iter().filter(|z| z.sizes.get("present").is_some_and(|pages| pages > 0));
-    let mut found: Vec<FoundZone> = populated.map(|z| found_zone(z, zones, buddy, types)).collect();
+    let zone = |z: &Zone| {
+        let own = deferred::of_zone(z, zones, left);
+        left -= own;
+        FoundZone { deferred: own + deferred::not_accepted(z), ..found_zone(z, zones, buddy, types) }
+    };
+    let mut found: Vec<FoundZone> = populated.map(zone).collect();
     found.sort_by_key(|z| z.start);
     found
 }
@@ -136,6 +149,7 @@ fn found_zone(zone: &Zone, zones: &ZoneInfo, buddy: &BuddyInfo, page_types: Opti
         boost,
         protection: ["Normal", "Movable"].map(|highest| protection(zone, zones, highest)),
         cached: cpus.filter_map(|set| set.lists.get("count")).sum(),
+        deferred: 0,
         free: free.unwrap_or_else(|| vec![0; kontig_mm::types::NR_ORDERS]),
         blocks,
     }

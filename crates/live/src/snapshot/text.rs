@@ -103,10 +103,10 @@ impl Snapshot {
         let t = self.types[block];
         let mut line: String = TYPES.iter().find(|(known, _)| *known == t).map_or("M", |(_, letter)| letter).into();
         // Free frames are runs; so are blocks of one order.
-        let shape = |p: &Piece| if p.state == State::Free { (p.state, 1) } else { (p.state, p.pages) };
+        let shape = |p: &Piece| if p.state.joins() { (p.state, 1) } else { (p.state, p.pages) };
         let mut last: Option<((State, usize), usize)> = None;
         for piece in self.pieces(own) {
-            let n = if piece.state == State::Free { piece.pages } else { 1 };
+            let n = if piece.state.joins() { piece.pages } else { 1 };
             match &mut last {
                 Some((same, count)) if *same == shape(&piece) => *count += n,
                 _ => {
