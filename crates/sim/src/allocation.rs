@@ -8,13 +8,14 @@
 //! that compaction could begin. So does any that finds nothing in 6.15 as it was posted. The kernel hangs there; the machine stops and
 //! says so.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::At;
+use crate::base::timer::JIFFY_NS;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::oom::{Blame, JIFFY_NS};
-use crate::process::address_space::At;
-use crate::wait::Wait;
+use crate::oom::Blame;
 use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step, Work};
 
 /// An allocation in progress.

@@ -4,17 +4,17 @@
 //! the time at which the next turn or event begins, has to wait, or has woken another. So the order of all engine
 //! operations follows from virtual time alone.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::{Context, TaskPolicy};
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::TaskId;
+use crate::base::timer::Event;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
 use crate::process::Process;
-use crate::process::mempolicy::TaskPolicy;
 use crate::sched::{Schedule, Then, Turn};
-use crate::task::{Body, State, Task, TaskId};
-use crate::timer::Event;
-use crate::wait::Wait;
+use crate::task::{Body, State, Task};
 use kontig_mm::{CpuId, Step};
 
 impl Machine {
@@ -217,8 +217,8 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::CostModel;
-    use crate::queue::QueueId;
+    use crate::base::cost::CostModel;
+    use crate::base::queue::QueueId;
     use crate::sched::{Affinity, Nice};
     use kontig_mm::{Daemon, MachineSpec, Memory, NodeId, ZoneSpec, ZoneType};
     use kontig_profiles::linux;
@@ -302,9 +302,9 @@ mod tests {
             (0..tasks).for_each(|task| m.kernel.queues.join(queue, TaskId(task)));
             // What was written before does not count.
             m.kernel.wait_for(kontig_mm::Wait::Written { node: NODE, at_most_ns: 1_000_000 });
-            (0..32 * tasks).for_each(|_| m.kernel.page_written(NODE));
+            (0..32 * tasks).for_each(|_| m.kernel.daemons.page_written(NODE, &mut m.kernel.queues));
             assert!(!m.kernel.queues.has_woken());
-            m.kernel.page_written(NODE);
+            m.kernel.daemons.page_written(NODE, &mut m.kernel.queues);
             assert_eq!(m.kernel.queues.take_woken().count(), tasks as usize);
             m.kernel.wait_for(kontig_mm::Wait::Written { node: NODE, at_most_ns: 1_000_000 });
         }

@@ -3,21 +3,20 @@
 //! The engine counts work; the cost model turns the counts into time. A task's clock advances by what its work takes,
 //! and by the wait for a zone lock that another CPU holds.
 
-use crate::barrier::Barriers;
-use crate::context::Context;
-use crate::cost::{CostModel, ns};
-use crate::error::SimError;
-use crate::numa::FarCosts;
-use crate::oom::OomKill;
+use crate::base::barrier::Barriers;
+use crate::base::context::Context;
+use crate::base::cost::{CostModel, ns};
+use crate::base::error::SimError;
+use crate::base::numa::FarCosts;
+use crate::base::queue::Queues;
+use crate::base::timer::Timers;
 use crate::pages::Pages;
-use crate::process::family::Family;
-use crate::queue::Queues;
-use crate::thread::khugepaged::Khugepaged;
-use crate::timer::Timers;
-use crate::wait::{Daemons, Wait};
+use crate::process::family::{Family, OomKill};
+use crate::state::daemons::Daemons;
+use crate::state::khugepaged::Khugepaged;
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
-use kontig_mm::{AllocSlow, Memory, Step, VmEvent, Work};
+use kontig_mm::{AllocSlow, Memory, VmEvent, Work};
 
 /// Memory, processes' pages, costs, wait queues, timers and barriers: what all tasks share.
 #[derive(Clone)]
@@ -164,14 +163,6 @@ impl Kernel {
             c.now += costs.work_ns(&Work { blocks_visited: visited, blocks_hinted: hinted, ..Work::default() });
             (!c.is_over()).then(|| budget(costs, c))
         });
-    }
-
-    /// What a step of reclaim waits for: who has filled a disk's queue waits until there is room in it again.
-    pub(crate) fn wait_for_room<T>(&mut self, step: Step<T, Wait>) -> Step<T, Wait> {
-        match (self.pages.full.take(), step) {
-            (Some(disk), Step::Working) => Step::Wait(Wait::Io(self.pages.devices.room(disk))),
-            (_, step) => step,
-        }
     }
 
     /// How many things that take so long each can begin before the turn has to end, if nothing wakes a task meanwhile.

@@ -50,52 +50,43 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod cost;
 pub mod machine_file;
 
 mod allocation;
-mod barrier;
+mod base;
 mod check;
-mod context;
 mod device;
 mod entry;
-mod error;
 mod executor;
 mod file;
 mod found;
 mod kernel;
 mod machine;
 mod mapcount;
-mod numa;
 mod object;
 mod oom;
 mod pages;
+mod paging;
 mod process;
-mod queue;
-mod rw_lock;
 mod sched;
-mod sequence;
-mod slots;
+mod state;
 mod swap;
 mod syscall;
 mod task;
 mod thread;
-mod timer;
-mod translate;
-mod wait;
 
-pub use cost::{CostModel, Costs};
+pub use base::cost;
+pub use base::cost::{CostModel, Costs};
+pub use base::error::SimError;
+pub use base::id::{Place, TaskId, UserPage};
+pub use base::numa::NumaEntry;
 pub use device::{DiskEntry, Kind as DiskKind};
-pub use error::SimError;
 pub use file::{Counts as FileCounts, FileSystem, SlabInfo};
 pub use found::{FoundIn, FoundPage};
 pub use machine::{Machine, Stop};
 pub use machine_file::MachineFile;
-pub use numa::NumaEntry;
-pub use oom::OomKill;
-pub use pages::{Place, UserPage};
 pub use process::address_space::BYTES_PER_PAGE;
+pub use process::family::OomKill;
 pub use sched::{CpuTime, CpuUse};
-pub use task::TaskId;
+pub use state::khugepaged::KhugepagedCounts;
 pub use thread::KernelThread;
-pub use thread::khugepaged::KhugepagedCounts;

@@ -1,26 +1,27 @@
 //! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
 
-use crate::cost::{CostModel, ns};
-use crate::error::SimError;
+use crate::base::context::TaskPolicy;
+use crate::base::cost::{CostModel, ns};
+use crate::base::error::SimError;
+use crate::base::id::{Place, TaskId, UserPage};
+use crate::base::numa::FarCosts;
+use crate::base::translate;
 use crate::file::{Counts as FileCounts, FileSystem, Files, Frames, SlabInfo, Waiters};
 use crate::kernel::Kernel;
 use crate::machine_file::{MachineFile, WrongEntry};
-use crate::numa::FarCosts;
 use crate::object::TABLE_PAGES;
-use crate::oom::OomKill;
-use crate::pages::{Place, UserPage};
 use crate::process::Process;
-use crate::process::mempolicy::TaskPolicy;
+use crate::process::family::OomKill;
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
+use crate::state::khugepaged::KhugepagedCounts;
 use crate::swap::{Swap, Swapping};
-use crate::task::{Body, State, Task, TaskId};
+use crate::task::{Body, State, Task};
 use crate::thread::KernelThread;
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
-use crate::thread::khugepaged::{KhugepagedCounts, KhugepagedThread};
+use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
-use crate::translate;
 use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Order, Owner, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};

@@ -1,9 +1,10 @@
 //! Machine files: nodes, zones, CPUs and costs, each with its unit and the source of its value.
 
-use crate::cost::Costs;
+use crate::base::cost::Costs;
+use crate::base::numa::NumaEntry;
 use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
-use crate::file::{self, FileSystem};
-use crate::numa::NumaEntry;
+use crate::file;
+use crate::file::FileSystem;
 use kontig_mm::state::{Frames, List};
 use kontig_mm::zonelist::check_distances;
 use kontig_mm::{MachineSpec, Memory, WrongSpec, ZoneSpec, ZoneType};

@@ -8,7 +8,7 @@
 //! An object lists the mappings that may map its pages, as the kernel's `anon_vma` and `i_mmap` do: whoever wants all
 //! page table entries of a frame looks into each of these.
 
-use crate::slots::Slots;
+use crate::base::slots::Slots;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pages a page table maps, and in a huge page.

@@ -5,14 +5,12 @@
 //! reaper, which takes its memory even where it cannot, is left out. Who asked for memory tries again after a tick.
 //! Source: `mm/oom_kill.c` of 5.10 to 7.2.
 
-use crate::context::Context;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::error::SimError;
 use crate::kernel::Kernel;
+use crate::process::family::OomKill;
 use kontig_mm::{MemPolicy, NodeSet, VmEvent};
 use kontig_program::Process;
-
-/// A tick of the timer, where `HZ` is 250: what Debian's kernels have.
-pub(crate) const JIFFY_NS: u64 = 4_000_000;
 
 /// Who goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,19 +21,6 @@ pub(crate) enum Blame {
     Asker,
     /// There is nobody to kill.
     Nobody,
-}
-
-/// A process that was killed for want of memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OomKill {
-    /// When, ns.
-    pub at_ns: u64,
-    /// Which: the number may be another's by now.
-    pub process: Process,
-    /// Pages it had in memory.
-    pub rss: u64,
-    /// Pages of its page tables.
-    pub page_tables: u64,
 }
 
 impl Kernel {

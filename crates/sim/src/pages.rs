@@ -2,37 +2,18 @@
 //!
 //! The engine asks with a frame's number ([`crate::object`]); whatever knows the answer is reached from here.
 
+use crate::base::id::{MappingId, Place, UserPage};
 use crate::device::Devices;
 use crate::file::{Files, Flags, Frames, Waiters};
 use crate::mapcount::Mapcounts;
 use crate::object::{Objects, TABLE_PAGES};
 use crate::process::AddressSpaces;
-use crate::process::address_space::{Entry, MappingId};
+use crate::process::address_space::Entry;
 use crate::swap::Swapping;
 use kontig_mm::{
     CpuId, Gfp, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, WriteOut,
 };
 use kontig_program::Region;
-
-/// A page that a process has mapped.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct UserPage {
-    /// The process, by the number of its address space.
-    pub process: u32,
-    /// The mapping, as the process's regions name it.
-    pub mapping: u32,
-    /// The page, counted from the mapping's start.
-    pub page: u32,
-}
-
-/// Where a process's page is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Place {
-    /// In a frame, and nowhere else.
-    Memory(Pfn),
-    /// It has a place of this number in swap, and is perhaps in memory, too.
-    Swap(u32),
-}
 
 /// Address spaces, and the objects whose pages they map.
 #[derive(Clone, Default)]

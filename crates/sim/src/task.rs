@@ -1,7 +1,8 @@
 //! Tasks: what has turns on a CPU, and how it rests between them.
 
-use crate::context::Context;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::error::SimError;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::process::Process;
 use crate::thread::KernelThread;
@@ -10,19 +11,8 @@ use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
-use crate::wait::Wait;
 use kontig_mm::{Daemon, Step};
 use std::convert::Infallible;
-
-/// A task of the machine.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct TaskId(pub(crate) u32);
-
-impl TaskId {
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A task. When it has its next turn, and what its time went into, is the scheduler's to know.
 #[derive(Clone)]

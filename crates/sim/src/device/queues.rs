@@ -4,10 +4,10 @@
 //! work has taken. The device then says when it is through, and that becomes an event.
 
 use super::{Bio, Device, Parameters};
+use crate::base::queue::QueueId;
+use crate::base::slots::Slots;
+use crate::base::timer::Event;
 use crate::kernel::Kernel;
-use crate::queue::QueueId;
-use crate::slots::Slots;
-use crate::timer::Event;
 use kontig_mm::CpuId;
 
 /// What a bio is for.

@@ -6,10 +6,10 @@
 use super::slab::Object;
 use super::tree::{NodeNumber, PAGES};
 use super::{Cache, Files, Flags};
+use crate::base::queue::{QueueId, Queues};
+use crate::base::wait::Wait;
 use crate::entry::Entry;
 use crate::kernel::Kernel;
-use crate::queue::{QueueId, Queues};
-use crate::wait::Wait;
 use kontig_mm::{Pfn, Shadow};
 
 /// Where tasks wait for pages: a queue for each of 256 hashes, as the kernel has them.

@@ -7,12 +7,13 @@
 
 use super::read_in::ReadIn;
 use super::{Flags, Readahead};
-use crate::context::Context;
-use crate::cost::ns;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::id::At;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::pages::Pages;
-use crate::process::address_space::{At, FileMap};
-use crate::wait::Wait;
+use crate::process::address_space::FileMap;
 use kontig_mm::{AllocFailure, Gfp, MigrateOutcome, PageState, Pfn, References, Step, VmEvent};
 use kontig_program::Region;
 
@@ -128,7 +129,7 @@ impl Kernel {
         true
     }
 
-    fn map_file_page(&mut self, mapping: crate::process::address_space::MappingId, page: u32, pfn: Pfn) {
+    fn map_file_page(&mut self, mapping: crate::base::id::MappingId, page: u32, pfn: Pfn) {
         let m = self.pages.spaces.mapping(mapping);
         m.set_pte(page, pfn);
         m.used(page, false);

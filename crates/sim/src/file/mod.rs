@@ -37,11 +37,11 @@ pub use slab::SlabInfo;
 pub(crate) use slab::{Cache, Slabs};
 pub(crate) use writeback::{Halt, Pass};
 
-use crate::queue::QueueId;
-use crate::sequence::Sequence;
-use crate::slots::Slots;
+use crate::base::queue::QueueId;
+use crate::base::sequence::Sequence;
+use crate::base::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
-use kontig_mm::{CpuId, Memory, NodeId, Pfn};
+use kontig_mm::{CpuId, Memory, NodeId};
 use kontig_program::FileName;
 use slab::Object;
 use space::Space;
@@ -210,11 +210,6 @@ impl Files {
 /// the LRU, and a place in a tree with as much again for shadows.
 pub(crate) const BYTES_PER_FRAME: usize =
     Frames::BYTES_PER_FRAME + 2 + kontig_mm::state::Lru::BYTES_PER_FRAME + 2 * tree::Node::BYTES_PER_PAGE;
-
-/// The node of a frame.
-pub(crate) fn node_of(m: &Memory, pfn: Pfn) -> NodeId {
-    m.zone(m.pageblocks().zone_of(pfn)).node
-}
 
 /// Pages of a node.
 fn pages_of(m: &Memory, node: NodeId) -> u64 {

@@ -7,11 +7,11 @@ use super::Flags;
 use super::readahead::Window;
 use super::room::Room;
 use crate::allocation::Allocation;
-use crate::context::Context;
-use crate::cost::ns;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::wait::Wait;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
-use crate::wait::Wait;
 use kontig_mm::{AllocFailure, Gfp, Order, PageFlags, Pfn, Step};
 use std::ops::Range;
 

@@ -6,8 +6,7 @@
 //! with it; before with its clean pages. Source: Linux 4.20, `mm/workingset.c`, `fs/super.c`, `fs/dcache.c`, `fs/inode.c` of 6.1.
 
 use super::slab::Object;
-use super::xfs::Item;
-use super::xfs::Xfs;
+use super::xfs::{Item, Xfs};
 use super::{Cache, Files, Flags, Frames};
 use crate::mapcount::Mapcounts;
 use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn, Shrinker, Shrunk};

@@ -5,9 +5,9 @@
 
 use super::slab::{Cache, Object};
 use crate::allocation::Allocation;
-use crate::context::Context;
+use crate::base::context::Context;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 
 /// Objects that are being taken.
@@ -49,7 +49,7 @@ impl Room {
                     Step::Working => return Step::Working,
                     Step::Wait(wait) => return Step::Wait(wait),
                     Step::Done(Ok(pfn)) => {
-                        let node = super::node_of(&k.mem, pfn);
+                        let node = crate::base::numa::node_of(&k.mem, pfn);
                         k.pages.files().slabs.grow(self.cache, c.cpu, node, pfn, grow.order);
                         self.grow = None;
                     }

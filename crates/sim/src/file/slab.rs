@@ -9,7 +9,7 @@
 //! slab is as small as an object allows. A CPU's few partial slabs of its own are left out.
 //! Source: `mm/slub.c` of 6.1.
 
-use crate::sequence::Sequence;
+use crate::base::sequence::Sequence;
 use kontig_mm::rules::SlabRules;
 use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn};
 

@@ -10,8 +10,8 @@
 
 use super::Files;
 use super::slab::Object;
+use crate::base::sequence::Sequence;
 use crate::entry::Entry;
-use crate::sequence::Sequence;
 
 /// Pages of a node.
 pub(crate) const PAGES: u32 = 64;

@@ -5,14 +5,15 @@
 //! is dirty again then. Source: `fs/fs-writeback.c`, `fs/ext4/inode.c` of 6.1.
 
 use super::tree::Tag;
-use super::{Files, Flags, Writing, node_of};
-use crate::context::Context;
-use crate::cost::ns;
+use super::{Files, Flags, Writing};
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::numa::node_of;
+use crate::base::queue::QueueId;
 use crate::device::{Io, Target};
-use crate::error::SimError;
 use crate::kernel::Kernel;
 use crate::pages::Pages;
-use crate::queue::QueueId;
 use kontig_mm::{CpuId, NodeId, Order, Pfn, WriteOut};
 
 /// The most pages that are asked for in one piece (`BIO_MAX_VECS`).
@@ -235,7 +236,7 @@ impl Kernel {
             files.pending[node.index()] -= 1;
         }
         self.mem.end_writeback(cpu, pfn, again);
-        self.page_written(node);
+        self.daemons.page_written(node, &mut self.queues);
         self.wake_waiters(pfn);
     }
 }

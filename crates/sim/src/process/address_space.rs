@@ -6,10 +6,10 @@
 
 use super::mmap_lock::{MappingLock, MmapLock};
 use super::page_table::{Mark, PageTables};
+use crate::base::id::{MappingId, Span, UserPage};
+use crate::base::slots::Slots;
 use crate::file::Readahead;
 use crate::object::{ObjectId, Objects, TABLE_PAGES};
-use crate::pages::UserPage;
-use crate::slots::Slots;
 use crate::swap::Slot;
 use crate::swap::readahead::Window;
 use kontig_mm::{MemPolicy, Pfn};
@@ -19,25 +19,6 @@ use std::ops::Range;
 
 /// Host bytes for each page that is mapped, at most: an entry of its own, and a bit.
 pub const BYTES_PER_PAGE: u64 = 5;
-
-/// The number of a mapping among those of all processes. Regions name it otherwise: by its number in its process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct MappingId(pub(crate) u32);
-
-/// A page of a mapping.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct At {
-    pub(crate) mapping: MappingId,
-    pub(crate) page: u32,
-}
-
-/// A stretch of a mapping: a region of which it is known that its process has it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub(crate) mapping: MappingId,
-    pub(crate) first: u32,
-    pub(crate) pages: u32,
-}
 
 /// A mapping of a process.
 #[derive(Clone)]

@@ -4,7 +4,7 @@
 //! large machine neither is in the cache. A batch says what comes next: the entry is asked for first, and the frame that
 //! it names, when it is there, a few operations later. Nothing is decided here, and nothing waits.
 
-use super::ProcessId;
+use crate::base::id::ProcessId;
 use crate::kernel::Kernel;
 use kontig_program::{Batch, Op};
 

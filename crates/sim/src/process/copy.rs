@@ -4,10 +4,11 @@
 //! may write to it as it is. How the kernel knows that nobody else has the page differs by generation, and it may count
 //! the LRU's batches as somebody. Source: kernel-behaviour §4.7.
 
-use super::address_space::{At, Entry};
+use super::address_space::Entry;
 use super::fault::{Fault, For};
-use crate::context::Context;
-use crate::cost::ns;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::id::At;
 use crate::file::Flags;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;

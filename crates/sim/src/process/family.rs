@@ -3,13 +3,24 @@
 //! A process that has ended stays a zombie until its parent waits for it, or has ended itself. It ends with the last of
 //! its threads ([`super::threads`]).
 
-use super::mempolicy::TaskPolicy;
 use super::threads::Threads;
-use crate::queue::QueueId;
+use crate::base::context::TaskPolicy;
+use crate::base::id::TaskId;
+use crate::base::queue::QueueId;
 use crate::sched::CpuTime;
-use crate::task::TaskId;
 use kontig_mm::Pfn;
-use kontig_program::Program;
+use kontig_program::{Process, Program};
+
+/// Kernel pages of a stack: `THREAD_SIZE`, 16 KiB on x86-64, in single pages since 4.9 (`CONFIG_VMAP_STACK`).
+pub(crate) const STACK_PAGES: usize = 4;
+/// Kernel pages of what describes a process: `task_struct`, `mm_struct`, its signals, files and mappings, 11 KiB by
+/// `/proc/slabinfo` of a distribution's 6.1.
+pub(crate) const TASK_PAGES: usize = 3;
+/// Of these, what describes a thread: its `task_struct`.
+pub(crate) const THREAD_PAGES: usize = 2;
+/// Kernel pages of the tables above the page tables: of the top level two with page-table isolation, of the others one for
+/// each end of the address space.
+pub(crate) const UPPER_PAGES: usize = 6;
 
 /// What is known of a process beside its memory.
 #[derive(Clone, Default)]
@@ -248,4 +259,17 @@ impl Family {
     pub(crate) fn queue(&mut self, process: u32, make: impl FnOnce() -> QueueId) -> QueueId {
         *self.member(process).queue.get_or_insert_with(make)
     }
+}
+
+/// A process that was killed for want of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OomKill {
+    /// When, ns.
+    pub at_ns: u64,
+    /// Which: the number may be another's by now.
+    pub process: Process,
+    /// Pages it had in memory.
+    pub rss: u64,
+    /// Pages of its page tables.
+    pub page_tables: u64,
 }

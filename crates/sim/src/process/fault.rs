@@ -7,17 +7,18 @@
 //! marks allow: it is this request, then, that wakes kswapd where a huge page's own does not.
 //! Source: `__do_huge_pmd_anonymous_page` of 5.10, 6.1, 6.12 and 7.2.
 
-use super::address_space::{At, Span};
 use crate::allocation::Slow;
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::{At, Span};
+use crate::base::timer::JIFFY_NS;
+use crate::base::wait::Wait;
 use crate::file::mapped::FileFault;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::oom::{Blame, JIFFY_NS};
+use crate::oom::Blame;
 use crate::swap::fault::SwapIn;
-use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{
     AllocFailure, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent, Work,
@@ -225,7 +226,7 @@ impl Kernel {
             return self.fault_table(c, at, None);
         }
         let process = self.pages.spaces.process_of(at.mapping);
-        self.khugepaged_enter(process);
+        self.khugepaged.enter(process, &mut self.queues);
         let first = self.first_huge_request(c, at, advised);
         let request = self.fault_request(c, first, at);
         match self.mem.alloc(request) {

@@ -4,18 +4,11 @@
 //! those that it makes inherit. A page of a mapping follows the policy that its place has (`mbind`), and else the thread's.
 //! Pages that are there already stay where they are. Source: `mm/mempolicy.c` of 5.10, 6.1 and 7.2.
 
-use super::address_space::At;
 use super::fault::For;
-use crate::context::Context;
+use crate::base::context::{Context, TaskPolicy};
+use crate::base::id::At;
 use crate::kernel::Kernel;
 use kontig_mm::{Gfp, MemPolicy, Order, Request};
-
-/// The policy of a thread, and how far round the nodes it has come.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct TaskPolicy {
-    pub(crate) policy: MemPolicy,
-    pub(crate) turn: u32,
-}
 
 impl Kernel {
     /// A request of the kernel's for the task whose turn it is.

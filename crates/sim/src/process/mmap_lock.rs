@@ -5,10 +5,11 @@
 //! mapping instead; if that is being unmapped it waits for the memory map, as it would without the rule.
 //! Source: kernel-behaviour §4.9.
 
-use super::address_space::MappingId;
-use super::{Kernel, ProcessId, Wait};
-use crate::queue::{QueueId, Queues};
-use crate::rw_lock::{Mode, RwLock};
+use crate::base::id::{MappingId, ProcessId};
+use crate::base::queue::{QueueId, Queues};
+use crate::base::rw_lock::{Mode, RwLock};
+use crate::base::wait::Wait;
+use crate::kernel::Kernel;
 
 /// A process's lock.
 #[derive(Clone, Default)]
@@ -182,7 +183,7 @@ impl Kernel {
     /// Other CPUs that run threads of a process forget what they know of its page tables.
     pub(crate) fn flush_tlb(&mut self, process: ProcessId, now: &mut u64) {
         if self.pages.spaces.is_running(process) {
-            *now += crate::cost::ns(self.costs.tlb_shootdown);
+            *now += crate::base::cost::ns(self.costs.tlb_shootdown);
         }
     }
 }

@@ -12,33 +12,17 @@ pub(crate) mod threads;
 
 pub(crate) use address_space::AddressSpaces;
 
-use self::family::Birth;
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::{ProcessId, TaskId};
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
+use crate::process::family::Birth;
 use crate::syscall::exit::Exit;
 use crate::syscall::{Begun, Syscall};
-use crate::task::TaskId;
-use crate::wait::Wait;
 use kontig_mm::{MemPolicy, Order, Pfn, Step};
 use kontig_program::{Batch, Outcome, Program, Value};
-
-/// The number of a process. Every program is a process; a driver is one that maps nothing.
-pub(crate) type ProcessId = u32;
-
-/// Kernel pages of a stack: `THREAD_SIZE`, 16 KiB on x86-64, in single pages since 4.9 (`CONFIG_VMAP_STACK`).
-pub(crate) const STACK_PAGES: usize = 4;
-/// Kernel pages of what describes a process: `task_struct`, `mm_struct`, its signals, files and mappings, 11 KiB by
-/// `/proc/slabinfo` of a distribution's 6.1.
-pub(crate) const TASK_PAGES: usize = 3;
-/// Kernel pages of the tables above the page tables: of the top level two with page-table isolation, of the others one for
-/// each end of the address space.
-pub(crate) const UPPER_PAGES: usize = 6;
-
-/// Of them, what describes a thread: its `task_struct`.
-pub(crate) const THREAD_PAGES: usize = 2;
-
 /// A thread of a process: a program, and how far it is.
 #[derive(Clone)]
 pub(crate) struct Process {

@@ -3,9 +3,9 @@
 //! The first thread's number is 0. One that has ended stays until it is joined; what it has run is given back then. A
 //! process ends when the last of its threads does: `exit` in one, or a kill, has all others end as soon as they can.
 
-use super::mempolicy::TaskPolicy;
-use crate::queue::QueueId;
-use crate::task::TaskId;
+use crate::base::context::TaskPolicy;
+use crate::base::id::TaskId;
+use crate::base::queue::QueueId;
 use kontig_program::Program;
 
 /// A thread.

@@ -6,8 +6,9 @@
 
 use super::readahead::Window;
 use super::{Slot, Swap};
+use crate::base::numa::node_of;
 use crate::device::{Io, Target};
-use crate::file::{Flags, node_of};
+use crate::file::Flags;
 use crate::kernel::Kernel;
 use crate::pages::Pages;
 use kontig_mm::{CpuId, Memory, MigrateOutcome, PageState, Pfn, References, Shadow, WriteOut};
@@ -234,7 +235,7 @@ impl Kernel {
                 files.pending[node.index()] -= 1;
                 let dirty = self.pages.frames.flags(pfn).any(Flags::DIRTY);
                 self.mem.end_writeback(cpu, pfn, dirty);
-                self.page_written(node);
+                self.daemons.page_written(node, &mut self.queues);
             } else {
                 self.pages.frames.clear(pfn, Flags::LOCKED);
             }

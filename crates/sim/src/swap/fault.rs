@@ -4,14 +4,15 @@
 
 use super::Slot;
 use crate::allocation::Allocation;
-use crate::context::Context;
-use crate::cost::ns;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::id::At;
+use crate::base::wait::Wait;
 use crate::device::{Io, Target};
 use crate::file::Flags;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::process::address_space::{At, Entry};
-use crate::wait::Wait;
+use crate::process::address_space::Entry;
 use kontig_mm::{AllocFailure, Gfp, Order, PageFlags, Pfn, Step, VmEvent};
 use std::ops::Range;
 

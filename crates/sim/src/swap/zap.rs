@@ -4,7 +4,7 @@
 //! written stays until reclaim finds it. Source: `mm/memory.c` (`zap_pte_range`), `mm/swapfile.c` (`free_swap_and_cache`).
 
 use super::Slot;
-use crate::context::Context;
+use crate::base::context::Context;
 use crate::file::Flags;
 use crate::kernel::Kernel;
 use crate::process::address_space::Entry;

@@ -2,12 +2,12 @@
 
 use super::munmap::Zap;
 use super::truncate::Truncate;
-use crate::context::Context;
+use crate::base::context::Context;
+use crate::base::id::ProcessId;
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
 use crate::process::mmap_lock::Hold;
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
 use kontig_mm::{Order, Step};
 
 /// Every mapping of a process is unmapped.
@@ -117,7 +117,7 @@ impl Exit {
             self.file = Truncate::close(k, c, open);
         }
         free_upper(k, c, self.process);
-        k.khugepaged_exit(self.process);
+        k.khugepaged.exit(self.process);
         let (gone, queue) = k.family.end(self.process);
         for process in gone {
             k.remove_process(process);

@@ -3,17 +3,19 @@
 //! It begins with the child's own kernel pages. Then every page table is copied, which takes a page for each and leaves
 //! all entries write-protected in both.
 
-use super::exit::{self, UnmapAll};
+use super::exit;
+use super::exit::UnmapAll;
 use crate::allocation::Allocation;
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
+use crate::process::family::{STACK_PAGES, TASK_PAGES, UPPER_PAGES};
 use crate::process::mmap_lock::Hold;
-use crate::process::{ProcessId, STACK_PAGES, TASK_PAGES, UPPER_PAGES};
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 use kontig_program::{Process, Program, Value};
 
@@ -104,7 +106,7 @@ impl Fork {
         if let Some(program) = self.program.take() {
             k.family.add_child((self.parent, self.thread), child, program);
             if k.khugepaged.processes.contains(&self.parent) {
-                k.khugepaged_enter(child);
+                k.khugepaged.enter(child, &mut k.queues);
             }
         }
         // The child is to have its first turn.

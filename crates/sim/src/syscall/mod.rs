@@ -24,13 +24,13 @@ pub(crate) mod truncate;
 mod wait_child;
 mod write;
 
-use crate::context::Context;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::translate;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
 use crate::sched::CpuTime;
-use crate::translate;
-use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::{Op, OpenFile, Program, Region, Value};
 

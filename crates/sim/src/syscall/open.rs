@@ -1,15 +1,15 @@
 //! `open`. A file that is open has its inode, its dentry and itself in memory, as objects of slab caches; when nobody
 //! has it open any more the first two stay until they are shrunk.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::wait::Wait;
 use crate::file::room::Room;
 use crate::file::xfs::Make;
 use crate::file::{Cache, OBJECTS};
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
-use crate::wait::Wait;
 use kontig_mm::{AllocFailure, Step};
 use kontig_program::{FileName, OpenFile, Value};
 

@@ -4,14 +4,14 @@
 //! window read while this one is used up. Each page that is read is marked accessed.
 //! Source: `filemap_read` of 6.1.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::wait::Wait;
 use crate::file::Flags;
 use crate::file::read_in::ReadIn;
 use crate::file::xfs::Change;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
 use kontig_mm::{AllocFailure, Step};
 use kontig_program::Value;
 

@@ -1,15 +1,15 @@
 //! A write to every page of a range, or a read, in address order; what is not there is faulted in.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::{At, ProcessId, Span};
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::process::ProcessId;
-use crate::process::address_space::{At, Entry, Mapping, Span};
+use crate::process::address_space::{Entry, Mapping};
 use crate::process::fault::Fault;
 use crate::process::mmap_lock::FaultLock;
-use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 

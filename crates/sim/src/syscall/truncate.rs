@@ -4,12 +4,12 @@
 //! Pages that are being read or written are waited for; dirty ones are dropped unwritten, except by `drop_caches`, which
 //! leaves them, and what is in use, alone.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::wait::Wait;
 use crate::file::Flags;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
 use kontig_mm::{NodeId, Order, Pfn, Step};
 use kontig_program::{FileName, Value};
 

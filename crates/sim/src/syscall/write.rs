@@ -5,15 +5,15 @@
 //! Source: `generic_perform_write`, `balance_dirty_pages_ratelimited` of 6.1.
 
 use crate::allocation::Allocation;
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::wait::Wait;
 use crate::file::room::Room;
 use crate::file::xfs::Change;
 use crate::file::{Cache, Flags};
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
-use crate::wait::Wait;
 use kontig_mm::{AllocFailure, Order, Pfn, Step};
 use kontig_program::Value;
 

@@ -5,11 +5,11 @@
 //! in which they became dirty, a part of each at a time.
 //! Source: `fs/fs-writeback.c` of 6.1.
 
-use crate::context::Context;
+use crate::base::context::Context;
+use crate::base::wait::Wait;
 use crate::file::xfs::Change;
 use crate::file::{Halt, Limits, Pass};
 use crate::kernel::Kernel;
-use crate::wait::Wait;
 use kontig_mm::{Memory, Step};
 
 const SECOND: u64 = 1_000_000_000;

@@ -9,54 +9,20 @@
 
 mod collapse;
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::file::{Flags, node_of};
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::id::MappingId;
+use crate::base::numa::node_of;
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
+use crate::file::Flags;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::process::address_space::{Entry, MappingId};
-use crate::queue::QueueId;
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
+use crate::process::address_space::Entry;
 use collapse::Collapse;
 use kontig_mm::{NodeId, Step, VmEvent};
 
 const MS: u64 = 1_000_000;
-
-/// The processes that may have huge pages, and what has been made of them.
-#[derive(Clone, Default)]
-pub(crate) struct Khugepaged {
-    /// In the order in which they first could.
-    pub(crate) processes: Vec<u32>,
-    /// Where it waits while there are none; `None` on machines without it.
-    pub(crate) queue: Option<QueueId>,
-    pub(crate) counts: KhugepagedCounts,
-}
-
-/// What khugepaged has done (`/sys/kernel/mm/transparent_hugepage/khugepaged`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct KhugepagedCounts {
-    /// `pages_collapsed`: huge pages made.
-    pub pages_collapsed: u64,
-    /// `full_scans`: times it has been through all processes.
-    pub full_scans: u64,
-}
-
-impl Kernel {
-    /// A process may have huge pages.
-    pub(crate) fn khugepaged_enter(&mut self, process: u32) {
-        let Some(queue) = self.khugepaged.queue else { return };
-        if !self.khugepaged.processes.contains(&process) {
-            self.khugepaged.processes.push(process);
-            self.queues.wake_all(queue);
-        }
-    }
-
-    /// A process is gone.
-    pub(crate) fn khugepaged_exit(&mut self, process: u32) {
-        self.khugepaged.processes.retain(|other| *other != process);
-    }
-}
 
 /// A range of a process's memory, by the number of its mapping there.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -1,11 +1,11 @@
 //! The two threads of an XFS: one writes checkpoints to the log (`xfs-cil`, and the worker that looks every 30 seconds), the other
 //! writes in place what the log has (`xfsaild`).
 
-use crate::context::Context;
+use crate::base::context::Context;
+use crate::base::wait::Wait;
 use crate::device::{Io, Target};
 use crate::file::xfs::{GetBuffer, Item, WORKER_NS};
 use crate::kernel::Kernel;
-use crate::wait::Wait;
 use kontig_mm::Step;
 
 /// Pieces of the log that are written at a time: there are eight iclogs.
@@ -144,7 +144,7 @@ impl PushThread {
                 // No memory: a moment later there may be some.
                 Step::Done(Err(_)) => {
                     self.getting = None;
-                    return Step::Wait(Wait::Time(crate::oom::JIFFY_NS));
+                    return Step::Wait(Wait::Time(crate::base::timer::JIFFY_NS));
                 }
                 Step::Done(Ok(number)) => {
                     self.getting = None;

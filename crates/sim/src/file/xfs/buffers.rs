@@ -6,16 +6,17 @@
 
 use super::log::{Item, Logged};
 use crate::allocation::Allocation;
-use crate::context::Context;
+use crate::base::context::Context;
+use crate::base::numa::node_of;
+use crate::base::queue::{QueueId, Queues};
+use crate::base::sequence::Sequence;
+use crate::base::slots::Slots;
+use crate::base::wait::Wait;
 use crate::device::{Io, Target};
 use crate::file::room::Room;
 use crate::file::slab::Object;
-use crate::file::{Cache, Files, node_of};
+use crate::file::{Cache, Files};
 use crate::kernel::Kernel;
-use crate::queue::{QueueId, Queues};
-use crate::sequence::Sequence;
-use crate::slots::Slots;
-use crate::wait::Wait;
 use kontig_mm::{AllocFailure, CpuId, Gfp, Memory, NodeId, Order, Pfn, Shrinker, Step};
 use std::collections::BTreeMap;
 

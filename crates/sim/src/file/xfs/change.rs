@@ -3,13 +3,13 @@
 
 use super::buffers::GetBuffer;
 use super::log::Item;
-use crate::context::Context;
+use crate::base::context::Context;
+use crate::base::timer::JIFFY_NS;
+use crate::base::wait::Wait;
 use crate::file::filesystem::FileSystem;
 use crate::file::room::Room;
 use crate::file::{Cache, Files};
 use crate::kernel::Kernel;
-use crate::oom::JIFFY_NS;
-use crate::wait::Wait;
 use kontig_mm::{AllocFailure, Step};
 
 /// A change of an item, so many times in a row.

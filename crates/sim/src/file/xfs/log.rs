@@ -6,10 +6,10 @@
 //! front. Space of the log is free again up to the first that waits. When less than a quarter is free items are written in place;
 //! when none is, whoever changes something waits.
 
+use crate::base::queue::{QueueId, Queues};
+use crate::base::sequence::Sequence;
 use crate::file::slab::Object;
 use crate::file::{Cache, Files};
-use crate::queue::{QueueId, Queues};
-use crate::sequence::Sequence;
 use kontig_mm::{CpuId, Memory};
 
 const BLOCK: u64 = 4096;

@@ -25,7 +25,7 @@ pub(crate) use log::{Item, Log, Logged, WORKER_NS};
 
 use super::Files;
 use super::space::Space;
-use crate::queue::Queues;
+use crate::base::queue::Queues;
 use kontig_mm::Memory;
 
 /// The XFS of a disk.

@@ -5,15 +5,16 @@
 
 use super::{Range, existing};
 use crate::allocation::Allocation;
-use crate::context::Context;
-use crate::cost::ns;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::id::{At, MappingId};
+use crate::base::rw_lock::Mode;
+use crate::base::timer::JIFFY_NS;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::object::TABLE_PAGES;
-use crate::oom::JIFFY_NS;
-use crate::process::address_space::{At, Entry, MappingId};
-use crate::rw_lock::Mode;
+use crate::process::address_space::Entry;
 use crate::swap::fault::SwapIn;
-use crate::wait::Wait;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};
 use std::ops::ControlFlow::{self, Break, Continue};

@@ -3,7 +3,7 @@
 //! Events happen in the order of their times, and those of one time in the order in which they were asked for. A turn
 //! ends when the next one is due.
 
-use crate::task::TaskId;
+use crate::base::id::TaskId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -43,6 +43,9 @@ impl Timers {
         self.heap.pop().map(|Reverse((at, _, event))| (at, event))
     }
 }
+
+/// A tick of the timer, where `HZ` is 250: what Debian's kernels have.
+pub(crate) const JIFFY_NS: u64 = 4_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@
 //! before it is known who runs next: one that is woken has it already. A wait for a lock is not broken off. The kernel lets a task that runs take a lock from
 //! under one that was just woken, and spin for it, for some milliseconds; here none does.
 
-use crate::queue::{QueueId, Queues};
+use crate::base::queue::{QueueId, Queues};
 use std::collections::VecDeque;
 
 /// How a lock is held.
@@ -102,7 +102,7 @@ impl RwLock {
 mod tests {
     use super::Mode::{Read, Write};
     use super::*;
-    use crate::task::TaskId;
+    use crate::base::id::TaskId;
     use proptest::prelude::*;
 
     /// Takes the lock for a task, or lets it wait; whether it has it.

@@ -3,7 +3,7 @@
 //! Programs name a barrier by a number, and say how many it is for whenever they come to it. It is there while somebody
 //! waits at it, so a number can be used again, for as many as one likes.
 
-use crate::queue::{QueueId, Queues};
+use crate::base::queue::{QueueId, Queues};
 use std::collections::BTreeMap;
 
 /// A barrier at which somebody waits.
@@ -57,7 +57,7 @@ impl Barriers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::TaskId;
+    use crate::base::id::TaskId;
 
     #[test]
     fn the_last_who_comes_wakes_all_others_and_the_barrier_can_be_used_again() {

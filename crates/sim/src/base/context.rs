@@ -1,7 +1,6 @@
 //! A turn as its task sees it: where it runs, what time it is, and when the turn has to end.
 
-use crate::process::mempolicy::TaskPolicy;
-use kontig_mm::{CpuId, Gfp, NodeId, Order, Request};
+use kontig_mm::{CpuId, Gfp, MemPolicy, NodeId, Order, Request};
 
 /// Where a turn runs, and until when.
 #[derive(Clone, Copy)]
@@ -37,4 +36,11 @@ impl Context {
     pub(crate) fn is_over(&self) -> bool {
         self.now >= self.horizon || self.now >= self.until
     }
+}
+
+/// The policy of a thread, and how far round the nodes it has come.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct TaskPolicy {
+    pub(crate) policy: MemPolicy,
+    pub(crate) turn: u32,
 }

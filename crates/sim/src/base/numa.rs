@@ -5,11 +5,8 @@
 //! how much at distance 20; at others it is in proportion to what the distance has beyond 10. What costs nothing on the own
 //! node, such as a small page that is touched again, costs nothing on another.
 
-use crate::context::Context;
-use crate::cost::{Cost, ns};
-use crate::kernel::Kernel;
-use kontig_mm::Pfn;
-use kontig_mm::zonelist::LOCAL_DISTANCE;
+use crate::base::cost::Cost;
+use kontig_mm::{Memory, NodeId, Pfn};
 use serde::{Deserialize, Serialize};
 
 /// The nodes of a machine file.
@@ -29,8 +26,8 @@ pub struct NumaEntry {
 /// What memory of other nodes costs more, ps at distance 20.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FarCosts {
-    touch: u64,
-    page: u64,
+    pub(crate) touch: u64,
+    pub(crate) page: u64,
 }
 
 impl FarCosts {
@@ -39,23 +36,7 @@ impl FarCosts {
     }
 }
 
-impl Kernel {
-    /// What touching so many pages takes more because of their node, ns.
-    #[inline(always)]
-    pub(crate) fn far_touch(&self, c: &Context, pfn: Pfn, pages: u32) -> u64 {
-        self.far.map_or(0, |far| self.beyond(c, pfn, far.touch * u64::from(pages)))
-    }
-
-    /// What clearing or copying so many pages takes more because of their node, ns.
-    #[inline(always)]
-    pub(crate) fn far_pages(&self, c: &Context, pfn: Pfn, pages: u32) -> u64 {
-        self.far.map_or(0, |far| self.beyond(c, pfn, far.page * u64::from(pages)))
-    }
-
-    /// Of a cost at distance 20, that at the distance of a frame's node, ns.
-    fn beyond(&self, c: &Context, pfn: Pfn, at_20: u64) -> u64 {
-        let node = self.mem.zone(self.mem.pageblocks().zone_of(pfn)).node;
-        let beyond = self.mem.distance(c.node, node).saturating_sub(LOCAL_DISTANCE);
-        ns(at_20 * u64::from(beyond) / 10)
-    }
+/// The node of a frame.
+pub(crate) fn node_of(m: &Memory, pfn: Pfn) -> NodeId {
+    m.zone(m.pageblocks().zone_of(pfn)).node
 }

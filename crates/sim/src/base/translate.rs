@@ -1,6 +1,6 @@
 //! A program's plain values as the engine's types, and back. Nowhere else are the two vocabularies side by side.
 
-use crate::error::SimError;
+use crate::base::error::SimError;
 use kontig_mm::{Gfp, MemPolicy, Memory, NodeId, NodeSet, Order, Pfn};
 use kontig_program as program;
 

@@ -269,7 +269,7 @@ mod tests {
 
     /// The costs of a machine file, as TOML.
     fn table() -> toml::Table {
-        let file: toml::Table = include_str!("../../../machines/xeon-1t.toml").parse().expect("a machine file");
+        let file: toml::Table = include_str!("../../../../machines/xeon-1t.toml").parse().expect("a machine file");
         file["costs"].as_table().expect("it has costs").clone()
     }
 

@@ -7,7 +7,7 @@
 //! The tasks of all queues are linked by number, so joining, waking and leaving (when a wait's time has come) take the
 //! same time however many wait, and allocate nothing once the machine has found its size.
 
-use crate::task::TaskId;
+use crate::base::id::TaskId;
 
 /// A wait queue. The number of one that was removed is given out again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

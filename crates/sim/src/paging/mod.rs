@@ -1,0 +1,4 @@
+//! What the kernel does for whoever needs memory.
+
+mod numa;
+mod wait;
