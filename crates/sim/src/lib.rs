@@ -50,27 +50,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod machine_file;
-
-mod allocation;
 mod base;
-mod check;
 mod device;
-mod entry;
-mod executor;
-mod file;
-mod found;
 mod kernel;
 mod machine;
-mod mapcount;
-mod object;
-mod oom;
-mod pages;
+mod owner;
 mod paging;
-mod process;
 mod sched;
 mod state;
-mod swap;
 mod syscall;
 mod task;
 mod thread;
@@ -81,12 +68,12 @@ pub use base::error::SimError;
 pub use base::id::{Place, TaskId, UserPage};
 pub use base::numa::NumaEntry;
 pub use device::{DiskEntry, Kind as DiskKind};
-pub use file::{Counts as FileCounts, FileSystem, SlabInfo};
-pub use found::{FoundIn, FoundPage};
-pub use machine::{Machine, Stop};
-pub use machine_file::MachineFile;
-pub use process::address_space::BYTES_PER_PAGE;
-pub use process::family::OomKill;
+pub use machine::machine_file;
+pub use machine::machine_file::MachineFile;
+pub use machine::{FoundIn, FoundPage, Machine, Stop};
 pub use sched::{CpuTime, CpuUse};
+pub use state::file::{Counts as FileCounts, FileSystem, SlabInfo};
 pub use state::khugepaged::KhugepagedCounts;
+pub use state::process::address_space::BYTES_PER_PAGE;
+pub use state::process::family::OomKill;
 pub use thread::KernelThread;

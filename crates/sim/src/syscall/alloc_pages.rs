@@ -1,12 +1,12 @@
 //! A driver's `alloc_pages`.
 
-use crate::allocation::Allocation;
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::translate;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
+use crate::paging::allocation::Allocation;
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 use kontig_program::Value;
 

@@ -5,7 +5,6 @@
 
 use super::exit;
 use super::exit::UnmapAll;
-use crate::allocation::Allocation;
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::error::SimError;
@@ -13,9 +12,10 @@ use crate::base::id::ProcessId;
 use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::object::TABLE_PAGES;
-use crate::process::family::{STACK_PAGES, TASK_PAGES, UPPER_PAGES};
-use crate::process::mmap_lock::Hold;
+use crate::paging::allocation::Allocation;
+use crate::state::object::TABLE_PAGES;
+use crate::state::process::family::{STACK_PAGES, TASK_PAGES, UPPER_PAGES};
+use crate::state::process::mmap_lock::Hold;
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 use kontig_program::{Process, Program, Value};
 

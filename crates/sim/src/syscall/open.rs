@@ -6,10 +6,10 @@ use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::id::ProcessId;
 use crate::base::wait::Wait;
-use crate::file::room::Room;
-use crate::file::xfs::Make;
-use crate::file::{Cache, OBJECTS};
 use crate::kernel::Kernel;
+use crate::paging::room::Room;
+use crate::paging::xfs::Make;
+use crate::state::file::{Cache, OBJECTS};
 use kontig_mm::{AllocFailure, Step};
 use kontig_program::{FileName, OpenFile, Value};
 

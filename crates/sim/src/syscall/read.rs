@@ -8,10 +8,10 @@ use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::wait::Wait;
-use crate::file::Flags;
-use crate::file::read_in::ReadIn;
-use crate::file::xfs::Change;
 use crate::kernel::Kernel;
+use crate::paging::read_in::ReadIn;
+use crate::paging::xfs::Change;
+use crate::state::file::Flags;
 use kontig_mm::{AllocFailure, Step};
 use kontig_program::Value;
 

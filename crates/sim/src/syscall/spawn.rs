@@ -1,14 +1,14 @@
 //! `clone` of a thread and `pthread_join`: a task more in the memory of the one who asks, and the wait for its end.
 
-use crate::allocation::Allocation;
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::id::ProcessId;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::process::family::{STACK_PAGES, THREAD_PAGES};
-use crate::process::threads::Joined;
+use crate::paging::allocation::Allocation;
+use crate::state::process::family::{STACK_PAGES, THREAD_PAGES};
+use crate::state::process::threads::Joined;
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 use kontig_program::{Op, Program, Thread, Value};
 

@@ -5,9 +5,10 @@
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
-use crate::file::xfs::Change;
-use crate::file::{FileSystem, Flags, Halt, Pass, Tag};
 use crate::kernel::Kernel;
+use crate::paging::write_pass::{Halt, Pass};
+use crate::paging::xfs::Change;
+use crate::state::file::{FileSystem, Flags, Tag};
 use kontig_mm::Step;
 use kontig_program::Value;
 

@@ -6,10 +6,10 @@ use crate::base::error::SimError;
 use crate::base::id::{At, ProcessId, Span};
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::object::TABLE_PAGES;
-use crate::process::address_space::{Entry, Mapping};
-use crate::process::fault::Fault;
-use crate::process::mmap_lock::FaultLock;
+use crate::paging::fault::Fault;
+use crate::state::object::TABLE_PAGES;
+use crate::state::process::address_space::{Entry, Mapping};
+use crate::state::process::mmap_lock::FaultLock;
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 

@@ -4,7 +4,7 @@ use crate::base::error::SimError;
 use crate::base::id::ProcessId;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::process::family::End;
+use crate::state::process::family::End;
 use kontig_mm::Step;
 use kontig_program::{Op, Process, Value};
 

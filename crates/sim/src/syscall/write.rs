@@ -4,16 +4,16 @@
 //! the disk can write waits.
 //! Source: `generic_perform_write`, `balance_dirty_pages_ratelimited` of 6.1.
 
-use crate::allocation::Allocation;
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::id::ProcessId;
 use crate::base::wait::Wait;
-use crate::file::room::Room;
-use crate::file::xfs::Change;
-use crate::file::{Cache, Flags};
 use crate::kernel::Kernel;
+use crate::paging::allocation::Allocation;
+use crate::paging::room::Room;
+use crate::paging::xfs::Change;
+use crate::state::file::{Cache, Flags};
 use kontig_mm::{AllocFailure, Order, Pfn, Step};
 use kontig_program::Value;
 

@@ -7,9 +7,10 @@
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
-use crate::file::xfs::Change;
-use crate::file::{Halt, Limits, Pass};
 use crate::kernel::Kernel;
+use crate::paging::write_pass::{Halt, Pass};
+use crate::paging::xfs::Change;
+use crate::state::file::Limits;
 use kontig_mm::{Memory, Step};
 
 const SECOND: u64 = 1_000_000_000;

@@ -7,29 +7,27 @@
 //! kernel's khugepaged waits for it, this one looks again after a tick. Without a huge page it sleeps for long, once, and then gives its round up.
 //! Machines that keep no order of their pages have none. Source: kernel-behaviour §6.2, `mm/khugepaged.c` of 6.1.
 
-mod collapse;
-
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::id::MappingId;
 use crate::base::numa::node_of;
 use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
-use crate::file::Flags;
 use crate::kernel::Kernel;
-use crate::object::TABLE_PAGES;
-use crate::process::address_space::Entry;
-use collapse::Collapse;
+use crate::paging::collapse::Collapse;
+use crate::state::file::Flags;
+use crate::state::object::TABLE_PAGES;
+use crate::state::process::address_space::Entry;
 use kontig_mm::{NodeId, Step, VmEvent};
 
 const MS: u64 = 1_000_000;
 
 /// A range of a process's memory, by the number of its mapping there.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Range {
-    process: u32,
-    region: u32,
-    page: u32,
+pub(crate) struct Range {
+    pub(crate) process: u32,
+    pub(crate) region: u32,
+    pub(crate) page: u32,
 }
 
 /// khugepaged as a task.
@@ -158,7 +156,7 @@ impl KhugepagedThread {
 
 /// The first range from this one on that is wholly in a mapping which may have huge pages. What a file holds stays as it is.
 /// (A kernel with `CONFIG_READ_ONLY_THP_FOR_FS` makes huge pages of programs that nobody writes to.)
-fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
+pub(crate) fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
     if !k.family.is_alive(range.process) {
         return None;
     }
@@ -180,7 +178,13 @@ fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
 
 impl Kernel {
     /// Whether a range may become a huge page, and on which node. Only the first look asks whether it is used, and counts.
-    fn collapsible(&mut self, c: &mut Context, mapping: MappingId, first: u32, looks: bool) -> Option<NodeId> {
+    pub(crate) fn collapsible(
+        &mut self,
+        c: &mut Context,
+        mapping: MappingId,
+        first: u32,
+        looks: bool,
+    ) -> Option<NodeId> {
         let table = self.pages.spaces.mapping(mapping).table(first);
         if table.huge().is_some() || table.page().is_none() {
             return None;

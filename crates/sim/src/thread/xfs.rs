@@ -4,8 +4,8 @@
 use crate::base::context::Context;
 use crate::base::wait::Wait;
 use crate::device::{Io, Target};
-use crate::file::xfs::{GetBuffer, Item, WORKER_NS};
 use crate::kernel::Kernel;
+use crate::state::file::xfs::{GetBuffer, Item, WORKER_NS};
 use kontig_mm::Step;
 
 /// Pieces of the log that are written at a time: there are eight iclogs.

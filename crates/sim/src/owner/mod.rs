@@ -1,0 +1,6 @@
+//! What the engine is told about pages that it reclaims or moves: they are of processes ([`anon`]) or of files.
+
+pub(crate) mod anon;
+mod pages;
+
+pub(crate) use pages::Pages;
