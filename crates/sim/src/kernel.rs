@@ -16,7 +16,7 @@ use crate::state::khugepaged::Khugepaged;
 use crate::state::process::family::{Family, OomKill};
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
-use kontig_mm::{AllocSlow, Memory, VmEvent, Work};
+use kontig_mm::{AllocSlow, Memory, Work};
 
 /// Memory, processes' pages, costs, wait queues, timers and barriers: what all tasks share.
 #[derive(Clone)]
@@ -73,41 +73,9 @@ impl Kernel {
         }
     }
 
-    /// Charges the engine's work since the last charge to `now`.
-    #[inline(always)]
-    pub(crate) fn charge(&mut self, now: &mut u64) {
-        if self.mem.has_work() {
-            self.charge_work(now);
-        }
-        if self.pages.has_errands() {
-            self.run_errands(now);
-        }
-    }
-
-    /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
-    #[cold]
+    /// Charges the engine's work since the last charge to `now`. What is left to do besides, [`Kernel::charge`] does, too.
     #[inline(never)]
-    fn run_errands(&mut self, now: &mut u64) {
-        let Kernel { mem, pages, .. } = self;
-        let cpu = pages.cpu;
-        if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
-            self.charge_work(now);
-        }
-        // Handed to the disk by who reclaims, page by page.
-        *now += ns(self.run_swap_errands() * self.costs.write_back);
-        let splits = std::mem::take(&mut self.pages.splits);
-        self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
-        self.mem.vmstat_mut().add(VmEvent::ThpSplitPage, splits);
-        if self.pages.devices.has_plugged() {
-            self.unplug(*now);
-        }
-        if std::mem::take(&mut self.pages.flushers_wanted) {
-            self.wake_flushers();
-        }
-    }
-
-    #[inline(never)]
-    fn charge_work(&mut self, now: &mut u64) {
+    pub(crate) fn charge_work(&mut self, now: &mut u64) {
         let w = self.mem.take_work();
         self.work.add(&w);
         let locked = self.costs.locked_ns(&w);

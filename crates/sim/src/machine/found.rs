@@ -6,11 +6,13 @@
 //! with, so no memory is taken for them. A machine without disks has no page cache, so there they are the process's, too.
 
 use crate::machine::Machine;
+use crate::state::file::Flags;
+use crate::state::file::NODE_PAGES;
 use crate::state::object::TABLE_PAGES;
 use crate::task::Body;
 use kontig_mm::types::PAGEBLOCK_ORDER;
 use kontig_mm::{Order, Pfn};
-use kontig_program::{Batch, Outcome, Placement, Program};
+use kontig_program::{Batch, FileName, Outcome, Placement, Program};
 
 /// A user's page, or a huge page, that was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,6 +85,40 @@ impl Machine {
             };
             let number = mapping.number(at);
             self.kernel.mem.set_owner(page.pfn, order, number);
+        }
+        Ok(())
+    }
+}
+
+/// Names of files that were in memory before anything ran: numbers that no workload gives.
+const FIRST_NAME: u64 = 1 << 63;
+
+impl Machine {
+    /// Puts pages into the cache, in the order in which they are found: those of a file lie near each other.
+    pub(crate) fn adopt_files<'a>(&mut self, found: impl Iterator<Item = &'a FoundPage>) -> Result<(), String> {
+        let mut last: Option<(u32, u32)> = None;
+        for (name, page) in (0u64..).zip(found) {
+            let (inode, index) = match last {
+                Some((inode, index)) if index + 1 < NODE_PAGES => (inode, index + 1),
+                _ => {
+                    let name = FileName::new(0, FIRST_NAME + name);
+                    let files = self.kernel.pages.files();
+                    if !files.lay(name, NODE_PAGES) {
+                        return Err("the machine's first disk has no room for the files that are in memory".into());
+                    }
+                    let inode = files.named(name).ok_or("it has just been laid")?;
+                    files.inodes[inode].pin();
+                    (inode, 0)
+                }
+            };
+            last = Some((inode, index));
+            let number = self.kernel.pages.files().adopt(inode, index, page.pfn);
+            self.kernel.pages.frames.reset(page.pfn, Flags::FILE);
+            self.kernel.pages.mapcounts.unmapped(page.pfn);
+            self.kernel.mem.set_owner(page.pfn, Order::ZERO, number);
+            if page.of == (FoundIn::File { dirty: true }) {
+                self.kernel.dirty_page(inode, index, page.pfn, self.now).map_err(|e| e.to_string())?;
+            }
         }
         Ok(())
     }

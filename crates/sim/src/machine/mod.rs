@@ -2,7 +2,7 @@
 
 mod check;
 mod executor;
-pub(crate) mod found;
+mod found;
 pub mod machine_file;
 
 pub use found::{FoundIn, FoundPage};
@@ -15,13 +15,13 @@ use crate::base::numa::FarCosts;
 use crate::base::translate;
 use crate::kernel::Kernel;
 use crate::machine::machine_file::{MachineFile, WrongEntry};
-use crate::owner::anon::Swapping;
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
 use crate::state::file::{Counts as FileCounts, FileSystem, Files, Frames, SlabInfo, Waiters};
 use crate::state::khugepaged::KhugepagedCounts;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::family::OomKill;
 use crate::state::swap::Swap;
+use crate::state::swap::Swapping;
 use crate::task::process::Process;
 use crate::task::{Body, State, Task};
 use crate::thread::KernelThread;

@@ -4,56 +4,12 @@
 //! made to name the place. It is written there, and goes when that is done. While the disk's queue is full reclaim writes no
 //! more, and who reclaims waits. Source: `mm/vmscan.c`, `mm/rmap.c`, `mm/swap_state.c` of 6.1.
 
-use crate::base::numa::node_of;
 use crate::device::{Io, Target};
-use crate::kernel::Kernel;
 use crate::owner::Pages;
 use crate::state::file::Flags;
-use crate::state::swap::readahead::Window;
-use crate::state::swap::{Slot, Swap};
-use kontig_mm::{CpuId, Memory, MigrateOutcome, PageState, Pfn, References, Shadow, WriteOut};
-
-/// The swap area of a machine, and what is under way there.
-#[derive(Clone)]
-pub(crate) struct Swapping {
-    pub(crate) area: Swap,
-    /// The disk it lies on.
-    pub(crate) device: u8,
-    /// What is read ahead on a disk with a head.
-    pub(crate) window: Window,
-    /// The room left has changed without the engine being told.
-    changed: bool,
-    /// Pages that are being written since the last errand.
-    begun: Vec<Pfn>,
-    /// Pages that are being written.
-    pub(crate) writeback: u64,
-}
-
-impl Swapping {
-    /// An area on a disk of this number.
-    pub(crate) fn new(area: Swap, device: u8) -> Swapping {
-        let window = Window::default();
-        Swapping { area, device, window, changed: false, begun: Vec::new(), writeback: 0 }
-    }
-
-    /// Whether the engine is to be told something.
-    #[inline(always)]
-    pub(crate) fn has_errands(&self) -> bool {
-        self.changed || !self.begun.is_empty()
-    }
-
-    /// The page leaves the swap cache.
-    pub(crate) fn remove(&mut self, slot: Slot, shadow: Option<Shadow>) {
-        self.area.remove(slot, shadow);
-        self.changed = true;
-    }
-
-    /// One page table less names the slot.
-    pub(crate) fn forget(&mut self, slot: Slot) {
-        self.area.forget(slot);
-        self.changed = true;
-    }
-}
+use crate::state::swap::Slot;
+use crate::state::swap::Swapping;
+use kontig_mm::{Memory, MigrateOutcome, PageState, Pfn, References, Shadow, WriteOut};
 
 impl Pages {
     /// The swap of a machine that has some.
@@ -156,8 +112,7 @@ impl Pages {
         }
         let io = Io { target: Target::Swap(slot.get()), pages: 1, write: true, cpu };
         self.devices.plug(swap.device, swap.area.block(slot), io);
-        swap.begun.push(pfn);
-        swap.writeback += 1;
+        swap.begin_write(pfn);
         self.frames.clear(pfn, Flags::DIRTY);
         self.frames.set(pfn, Flags::WRITEBACK);
         let counts = &mut self.files().counts;
@@ -203,43 +158,5 @@ impl Pages {
             self.frames.moved(from, to);
         }
         MigrateOutcome::Moved
-    }
-}
-
-impl Kernel {
-    /// Tells the engine what has become of swap. How many pages are being written that were not before.
-    pub(crate) fn run_swap_errands(&mut self) -> u64 {
-        let Kernel { mem, pages, .. } = self;
-        let Some(swap) = &mut pages.swap else { return 0 };
-        mem.set_swap(swap.area.space());
-        swap.changed = false;
-        let begun = swap.begun.len() as u64;
-        if let Some(files) = &mut pages.files {
-            swap.begun.drain(..).for_each(|pfn| files.pending[node_of(mem, pfn).index()] += 1);
-        }
-        begun
-    }
-
-    /// Pages from this place in swap on have been read, or written.
-    pub(crate) fn end_swap_io(&mut self, first: u32, pages: u32, write: bool, cpu: CpuId) {
-        for slot in (first..first + pages).map(Slot::new) {
-            let pfn = self.pages.swap().area.page(slot).expect("it is locked or being written, and stays");
-            if write {
-                self.run_swap_errands();
-                self.pages.frames.clear(pfn, Flags::WRITEBACK);
-                self.pages.swap().writeback -= 1;
-                let node = node_of(&self.mem, pfn);
-                let files = self.pages.files();
-                files.counts.writeback -= 1;
-                files.counts.written += 1;
-                files.pending[node.index()] -= 1;
-                let dirty = self.pages.frames.flags(pfn).any(Flags::DIRTY);
-                self.mem.end_writeback(cpu, pfn, dirty);
-                self.daemons.page_written(node, &mut self.queues);
-            } else {
-                self.pages.frames.clear(pfn, Flags::LOCKED);
-            }
-            self.wake_waiters(pfn);
-        }
     }
 }

@@ -1,6 +1,7 @@
-//! What the engine is told about pages that it reclaims or moves: they are of processes ([`anon`]) or of files.
+//! What the engine is told about pages that it reclaims or moves: they are of processes ([`anon`]) or of files ([`file`]).
 
-pub(crate) mod anon;
+mod anon;
+mod file;
 mod pages;
 
 pub(crate) use pages::Pages;

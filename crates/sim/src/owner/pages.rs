@@ -3,12 +3,12 @@
 //! The engine asks with a frame's number ([`crate::state::object`]); whatever knows the answer is reached from here.
 
 use crate::base::id::{MappingId, Place, UserPage};
-use crate::device::Devices;
-use crate::owner::anon::Swapping;
+use crate::device::{Devices, Io};
 use crate::state::file::{Files, Flags, Frames, Waiters};
 use crate::state::mapcount::Mapcounts;
 use crate::state::object::{Objects, TABLE_PAGES};
 use crate::state::process::address_space::{AddressSpaces, Entry};
+use crate::state::swap::Swapping;
 use kontig_mm::{
     CpuId, Gfp, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, WriteOut,
 };
@@ -26,6 +26,8 @@ pub(crate) struct Pages {
     pub(crate) waiters: Waiters,
     pub(crate) devices: Devices,
     pub(crate) swap: Option<Swapping>,
+    /// What a device is through with; empty but while that is told.
+    pub(crate) io_done: Vec<Io>,
     /// Huge pages that reclaim has split and nobody has counted.
     pub(crate) splits: u64,
     /// A disk that took no more writes: who reclaims is to wait for it.

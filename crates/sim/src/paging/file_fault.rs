@@ -12,89 +12,14 @@ use crate::base::id::At;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::owner::Pages;
-use crate::state::file::{Flags, Readahead};
+use crate::state::file::Flags;
 use crate::state::process::address_space::FileMap;
-use kontig_mm::{AllocFailure, Gfp, MigrateOutcome, PageState, Pfn, References, Step, VmEvent};
-use kontig_program::Region;
+use kontig_mm::{AllocFailure, Gfp, Pfn, Step, VmEvent};
 
 /// `fault_around_bytes` is 64 KiB.
 const AROUND: u32 = 16;
 /// Pages that are asked for where readahead has left a mark (`ra_pages`).
 const AHEAD: u32 = 32;
-
-impl Pages {
-    /// Maps a part of a file for a process. `None` where the file does not have it.
-    pub(crate) fn mmap_file(&mut self, process: u32, inode: u32, first: u32, pages: u32) -> Option<Region> {
-        let files = self.files.as_mut()?;
-        let i = &mut files.inodes[inode];
-        if pages == 0 || first.checked_add(pages)? > i.length {
-            return None;
-        }
-        let object = match i.object {
-            Some(object) => object,
-            None => *i.object.insert(self.objects.add(0)?),
-        };
-        i.pin();
-        let file = FileMap { inode, first, readahead: Readahead::default() };
-        Some(self.spaces.map_file(&mut self.objects, process, object, pages, file))
-    }
-
-    /// What reclaim finds in a page of a file.
-    pub(crate) fn file_state(&mut self, pfn: Pfn, number: u32) -> PageState {
-        let flags = self.frames.flags(pfn);
-        let blocks_written = flags.any(Flags::DIRTY) && {
-            let files = self.files();
-            files.inodes[files.place(number).0].blocks_written
-        };
-        PageState {
-            locked: flags.any(Flags::LOCKED),
-            dirty: flags.any(Flags::DIRTY),
-            blocks_written,
-            writeback: flags.any(Flags::WRITEBACK),
-            private: flags.any(Flags::PRIVATE),
-            mapped: self.mapcounts.is_mapped(pfn),
-            ..PageState::default()
-        }
-    }
-
-    /// The entries through which a page of a file was used, which are so no longer.
-    pub(crate) fn file_references(&mut self, pfn: Pfn, number: u32) -> References {
-        let (inode, index) = self.files().place(number);
-        let Some(object) = self.files().inodes[inode].object else { return References::default() };
-        let mappings = self.objects.mappings(object).iter();
-        let ptes = mappings.map(|mapping| u32::from(self.spaces.take_young(*mapping, index, pfn))).sum();
-        References { ptes, ..References::default() }
-    }
-
-    /// Takes a page of a file out of all page tables.
-    pub(crate) fn unmap_file_page(&mut self, pfn: Pfn, number: u32) -> bool {
-        let (inode, index) = self.files().place(number);
-        if let Some(object) = self.files().inodes[inode].object {
-            for mapping in self.objects.mappings(object) {
-                self.shootdowns += u64::from(self.spaces.unmap_page(*mapping, index, pfn));
-            }
-        }
-        self.mapcounts.unmapped(pfn);
-        true
-    }
-
-    /// A page of a file moves to another frame, unless it is being read or written.
-    pub(crate) fn migrate_file(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
-        if self.frames.flags(from).any(Flags::LOCKED | Flags::WRITEBACK) {
-            return MigrateOutcome::Busy;
-        }
-        let (inode, index) = self.files().place(number);
-        if let Some(object) = self.files().inodes[inode].object {
-            for mapping in self.objects.mappings(object) {
-                self.shootdowns += u64::from(self.spaces.page_moved(*mapping, index, from, to));
-            }
-        }
-        self.files().page_moved(number, to);
-        self.mapcounts.moved(from, to);
-        self.frames.moved(from, to);
-        MigrateOutcome::Moved
-    }
-}
 
 impl Kernel {
     /// A fault on a page of a mapped file that is in memory: it is mapped, with those around it. False if it has to be read,

@@ -3,8 +3,11 @@
 pub(crate) mod allocation;
 pub(crate) mod collapse;
 mod copy;
+mod errands;
 pub(crate) mod fault;
 pub(crate) mod file_fault;
+pub(crate) mod hold_map;
+mod io;
 mod mempolicy;
 mod numa;
 pub(crate) mod oom;

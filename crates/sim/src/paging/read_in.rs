@@ -173,29 +173,4 @@ impl Kernel {
         c.now += ns(self.costs.cache_page);
         room.give_back(self, c);
     }
-
-    /// A device is through with something.
-    pub(crate) fn end_io(&mut self, io: Io) {
-        let counts = &mut self.pages.files().counts;
-        match io.write {
-            true => counts.written_out += u64::from(io.pages),
-            false => counts.read_in += u64::from(io.pages),
-        }
-        match io.target {
-            Target::File { inode, index } => {
-                for page in index..index + io.pages {
-                    let pfn = self.pages.files().find(inode, page).expect("it is locked or being written, and stays");
-                    if io.write {
-                        self.end_writeback(inode, pfn, io.cpu);
-                    } else {
-                        self.pages.frames.clear(pfn, Flags::LOCKED);
-                        self.wake_waiters(pfn);
-                    }
-                }
-            }
-            Target::Buffer { disk, number } => self.end_buffer_io(disk, number, io.write, io.cpu),
-            Target::Log(disk) => self.end_log_io(disk),
-            Target::Swap(first) => self.end_swap_io(first, io.pages, io.write, io.cpu),
-        }
-    }
 }

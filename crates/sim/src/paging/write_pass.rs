@@ -11,10 +11,9 @@ use crate::base::numa::node_of;
 use crate::base::queue::QueueId;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
-use crate::owner::Pages;
+use crate::state::file::Flags;
 use crate::state::file::Tag;
-use crate::state::file::{Files, Flags, Writing};
-use kontig_mm::{CpuId, NodeId, Order, Pfn, WriteOut};
+use kontig_mm::{CpuId, Order, Pfn};
 
 /// The most pages that are asked for in one piece (`BIO_MAX_VECS`).
 const MOST_AT_ONCE: u32 = 256;
@@ -40,53 +39,6 @@ pub(crate) struct Pass {
     pub(crate) left: u64,
 }
 
-impl Files {
-    /// Pages of a node that are dirty or being written.
-    pub(crate) fn write_pending(&self, node: NodeId) -> u64 {
-        self.pending[node.index()]
-    }
-
-    fn writing_of(&mut self, inode: u32) -> &mut Writing {
-        let disk = self.disk_of(inode);
-        self.writing(disk)
-    }
-}
-
-impl Pages {
-    /// A page is no longer dirty; whether it was.
-    fn clear_dirty(&mut self, inode: u32, pfn: Pfn, number: u32) -> bool {
-        let was_dirty = self.frames.clear(pfn, Flags::DIRTY);
-        if was_dirty {
-            let files = self.files();
-            files.tag(number, Tag::Dirty, false);
-            files.counts.dirty -= 1;
-            files.inodes[inode].dirty -= 1;
-        }
-        was_dirty
-    }
-
-    /// A dirty page is being written from now on.
-    fn begin_writeback(&mut self, inode: u32, pfn: Pfn, number: u32) {
-        self.clear_dirty(inode, pfn, number);
-        self.frames.set(pfn, Flags::WRITEBACK);
-        let files = self.files();
-        files.tag(number, Tag::Writeback, true);
-        files.counts.writeback += 1;
-    }
-
-    /// Reclaim writes a dirty page. One whose block is not chosen yet waits for its flusher.
-    pub(crate) fn write_out_page(&mut self, pfn: Pfn, number: u32) -> WriteOut {
-        let cpu = self.cpu;
-        let files = self.files();
-        let (inode, index) = files.place(number);
-        let Some((block, _)) = files.inodes[inode].extents.find(index) else { return WriteOut::Kept };
-        let disk = files.disk_of(inode);
-        self.begin_writeback(inode, pfn, number);
-        self.devices.plug(disk, block, Io { target: Target::File { inode, index }, pages: 1, write: true, cpu });
-        WriteOut::Queued
-    }
-}
-
 impl Kernel {
     /// A page of a file has been written to.
     ///
@@ -99,35 +51,10 @@ impl Kernel {
         if flags.any(Flags::DIRTY) {
             return Ok(());
         }
-        let node = node_of(&self.mem, pfn).index();
-        let files = self.pages.files();
-        let disk = files.disk_of(inode);
-        if files.inodes[inode].extents.find(index).is_none() {
-            let w = &mut files.writing[usize::from(disk)];
-            if files.disks[usize::from(disk)].free_blocks() <= w.reserved {
-                return Err(SimError::DiskFull { name: files.inodes[inode].name });
-            }
-            w.reserved += 1;
-        }
-        files.tag(number, Tag::Dirty, true);
-        let i = &mut files.inodes[inode];
-        i.dirty += 1;
-        i.blocks_written = false;
-        let w = &mut files.writing[usize::from(disk)];
-        if !w.queued.has(inode) && !w.taken.has(inode) {
-            i.dirty_since = now;
-            w.queued.add(inode);
-            if w.queued.len() == 1 {
-                self.queues.wake_all(w.flusher);
-            }
-        }
-        w.bandwidth.dirtied += 1;
-        if !flags.any(Flags::WRITEBACK) {
-            w.bandwidth.pending += 1;
-            files.pending[node] += 1;
-        }
-        files.counts.dirty += 1;
-        files.counts.dirtied += 1;
+        let node = node_of(&self.mem, pfn);
+        let is_written = flags.any(Flags::WRITEBACK);
+        let flusher = self.pages.files().page_dirtied((inode, index), number, node, is_written, now)?;
+        flusher.into_iter().for_each(|flusher| self.queues.wake_all(flusher));
         self.pages.frames.set(pfn, Flags::DIRTY);
         Ok(())
     }
@@ -138,13 +65,8 @@ impl Kernel {
         if !self.pages.clear_dirty(inode, pfn, number) {
             return;
         }
-        let node = node_of(&self.mem, pfn).index();
-        let files = self.pages.files();
-        files.pending[node] -= 1;
-        let no_block = files.inodes[inode].extents.find(index).is_none();
-        let w = files.writing_of(inode);
-        w.bandwidth.pending -= 1;
-        w.reserved -= u32::from(no_block);
+        let node = node_of(&self.mem, pfn);
+        self.pages.files().dirty_forgotten(inode, index, node);
     }
 
     /// Writes dirty pages of a file, run by run.
@@ -195,8 +117,7 @@ impl Kernel {
         let extents = &files.inodes[inode].extents;
         let hole = extents.hole(first, pages);
         if extents.find(first).is_none() && hole > 0 {
-            files.writing[usize::from(disk)].reserved -= hole;
-            files.allocate(inode, first, hole);
+            files.allocate_reserved(inode, first, hole);
         }
         let (block, in_a_row) = files.inodes[inode].extents.find(first).expect("it has been allocated");
         pages = pages.min(in_a_row);
@@ -213,10 +134,7 @@ impl Kernel {
     /// Has all flushers write what is dirty.
     pub(crate) fn wake_flushers(&mut self) {
         let Kernel { pages, queues, .. } = self;
-        for w in &mut pages.files().writing {
-            w.all_wanted = true;
-            queues.wake_all(w.flusher);
-        }
+        pages.files().want_all_written(queues);
     }
 
     /// A page has been written.
@@ -225,16 +143,7 @@ impl Kernel {
         let again = self.pages.frames.flags(pfn).any(Flags::DIRTY);
         let node = node_of(&self.mem, pfn);
         self.pages.frames.clear(pfn, Flags::WRITEBACK);
-        let files = self.pages.files();
-        files.tag(number, Tag::Writeback, false);
-        files.counts.writeback -= 1;
-        files.counts.written += 1;
-        let bandwidth = &mut files.writing_of(inode).bandwidth;
-        bandwidth.written += 1;
-        if !again {
-            bandwidth.pending -= 1;
-            files.pending[node.index()] -= 1;
-        }
+        self.pages.files().page_written(inode, number, node, again);
         self.mem.end_writeback(cpu, pfn, again);
         self.daemons.page_written(node, &mut self.queues);
         self.wake_waiters(pfn);

@@ -13,9 +13,9 @@ use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
+use crate::paging::hold_map::Hold;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::family::{STACK_PAGES, TASK_PAGES, UPPER_PAGES};
-use crate::state::process::mmap_lock::Hold;
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 use kontig_program::{Process, Program, Value};
 

@@ -6,7 +6,7 @@ use crate::base::id::{ProcessId, Span};
 use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::state::process::mmap_lock::Hold;
+use crate::paging::hold_map::Hold;
 use kontig_mm::{MemPolicy, Step};
 use kontig_program::{Region, Value};
 

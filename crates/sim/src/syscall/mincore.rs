@@ -5,8 +5,8 @@ use crate::base::id::{ProcessId, Span};
 use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
+use crate::paging::hold_map::Hold;
 use crate::state::process::address_space::{Entry, FileMap};
-use crate::state::process::mmap_lock::Hold;
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 

@@ -5,7 +5,8 @@ use crate::base::context::Context;
 use crate::base::wait::Wait;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
-use crate::state::file::xfs::{GetBuffer, Item, WORKER_NS};
+use crate::paging::xfs::GetBuffer;
+use crate::state::file::xfs::{Item, WORKER_NS};
 use kontig_mm::Step;
 
 /// Pieces of the log that are written at a time: there are eight iclogs.
@@ -77,18 +78,6 @@ impl CheckpointThread {
                 k.pages.devices.plug(self.disk, first, io);
             }
             k.charge(&mut c.now);
-        }
-    }
-}
-
-impl Kernel {
-    /// A piece of a log has been written.
-    pub(crate) fn end_log_io(&mut self, disk: u8) {
-        let log = &mut self.pages.files().xfs(disk).log;
-        log.pieces -= 1;
-        if log.pieces == 0 {
-            let checkpoints = log.checkpoints;
-            self.queues.wake_all(checkpoints);
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::paging::room::Room;
+use crate::paging::xfs::GetBuffer;
 use crate::state::file::FileSystem;
-use crate::state::file::xfs::GetBuffer;
 use crate::state::file::xfs::Item;
 use crate::state::file::{Cache, Files};
 use kontig_mm::{AllocFailure, Step};
@@ -185,7 +185,7 @@ impl Make {
             self.stage = match self.stage {
                 Stage::Cluster(_, true) => Stage::NewCluster(buffer, of_buffer),
                 Stage::Cluster(_, false) => {
-                    GetBuffer::is_worth_more(k, disk, buffer);
+                    k.pages.files().xfs(disk).buffers.is_worth_more(buffer);
                     let Kernel { pages, mem, .. } = k;
                     pages.files().let_go_buffer(mem, c.cpu, disk, buffer);
                     return Step::Done(Ok(()));
@@ -196,7 +196,7 @@ impl Make {
                     None => return Step::Done(Ok(())),
                 },
                 Stage::Directory(_) => {
-                    GetBuffer::is_worth_more(k, disk, buffer);
+                    k.pages.files().xfs(disk).buffers.is_worth_more(buffer);
                     Stage::Entry(buffer, of_buffer)
                 }
                 Stage::Entry(..) => return Step::Done(Ok(())),

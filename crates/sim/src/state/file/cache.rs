@@ -5,10 +5,8 @@
 
 use super::slab::Object;
 use super::tree::{NodeNumber, PAGES};
-use super::{Cache, Files, Flags};
+use super::{Cache, Files};
 use crate::base::queue::{QueueId, Queues};
-use crate::base::wait::Wait;
-use crate::kernel::Kernel;
 use crate::state::entry::Entry;
 use kontig_mm::{Pfn, Shadow};
 
@@ -21,24 +19,10 @@ impl Waiters {
         Waiters((0..256).map(|_| queues.add()).collect())
     }
 
-    fn of(&self, pfn: Pfn) -> QueueId {
+    /// The queue of a page.
+    pub(crate) fn of(&self, pfn: Pfn) -> QueueId {
         // Neighbours are read together: each has a queue of its own.
         self.0[pfn.index() % self.0.len()]
-    }
-}
-
-impl Kernel {
-    /// To wait until the page is neither being read nor being written. Who waits looks again.
-    pub(crate) fn wait_for_page(&mut self, pfn: Pfn) -> Wait {
-        self.pages.frames.set(pfn, Flags::WAITERS);
-        Wait::Io(self.pages.waiters.of(pfn))
-    }
-
-    /// Whoever waits for the page may go on.
-    pub(crate) fn wake_waiters(&mut self, pfn: Pfn) {
-        if self.pages.frames.clear(pfn, Flags::WAITERS) {
-            self.queues.wake_all(self.pages.waiters.of(pfn));
-        }
     }
 }
 
@@ -100,6 +84,22 @@ impl Files {
         self.inodes[inode].pages += 1;
         self.counts.file_pages += 1;
         (leaf * PAGES + index % PAGES, before.shadow())
+    }
+
+    /// A page of a file's first node, which is the inode's own; the number that the engine is to keep.
+    pub(crate) fn adopt(&mut self, inode: u32, index: u32, pfn: Pfn) -> u32 {
+        let leaf = match self.inodes[inode].tree.leaf(index) {
+            Some(leaf) => leaf,
+            None => {
+                let leaf = self.nodes.add(inode, 0, None);
+                self.inodes[inode].tree.add(index, leaf, std::iter::empty());
+                leaf
+            }
+        };
+        self.nodes.set(leaf, index, Entry::of_page(pfn));
+        self.inodes[inode].pages += 1;
+        self.counts.file_pages += 1;
+        leaf * PAGES + index
     }
 
     /// The page leaves the cache, or a shadow stays in its place. A node that has nothing any more goes.

@@ -13,7 +13,6 @@
 mod cache;
 mod dirty;
 mod filesystem;
-mod found;
 mod frames;
 mod inode;
 mod readahead;
@@ -21,6 +20,7 @@ mod reclaim;
 mod slab;
 mod space;
 mod tree;
+mod writeback;
 pub(crate) mod xfs;
 
 pub(crate) use cache::Waiters;
@@ -41,15 +41,15 @@ use kontig_program::FileName;
 use space::Space;
 use std::collections::BTreeMap;
 use tree::Nodes;
-pub(crate) use tree::Tag;
+pub(crate) use tree::{PAGES as NODE_PAGES, Tag};
 use xfs::Xfs;
 
 /// All files of a machine, and their pages in memory.
 #[derive(Clone)]
 pub(crate) struct Files {
     /// What lies on each disk, and what is to be written to it.
-    pub(crate) disks: Vec<Space>,
-    pub(crate) writing: Vec<Writing>,
+    disks: Vec<Space>,
+    writing: Vec<Writing>,
     /// What the file system of a disk that is XFS has beside the data.
     xfs: Vec<Option<Box<Xfs>>>,
     /// By the number of the process.
@@ -88,7 +88,7 @@ pub(crate) struct Writing {
     /// Somebody wants all that is dirty written.
     pub(crate) all_wanted: bool,
     /// Blocks that dirty pages will need and do not have yet.
-    pub(crate) reserved: u32,
+    reserved: u32,
     pub(crate) bandwidth: Bandwidth,
 }
 

@@ -7,6 +7,9 @@
 
 mod clusters;
 pub(crate) mod readahead;
+mod swapping;
+
+pub(crate) use swapping::Swapping;
 
 use crate::state::entry::Entry;
 use clusters::Clusters;

@@ -5,19 +5,13 @@
 //! node's list, from which the shrinker takes it: not at once, but when it has come by as often as the buffer is worth.
 
 use super::log::{Item, Logged};
-use crate::base::context::Context;
 use crate::base::numa::node_of;
 use crate::base::queue::{QueueId, Queues};
 use crate::base::sequence::Sequence;
 use crate::base::slots::Slots;
-use crate::base::wait::Wait;
-use crate::device::{Io, Target};
-use crate::kernel::Kernel;
-use crate::paging::allocation::Allocation;
-use crate::paging::room::Room;
 use crate::state::file::slab::Object;
 use crate::state::file::{Cache, Files};
-use kontig_mm::{AllocFailure, CpuId, Gfp, Memory, NodeId, Order, Pfn, Shrinker, Step};
+use kontig_mm::{CpuId, Memory, NodeId, Order, Pfn, Shrinker};
 use std::collections::BTreeMap;
 
 /// Inodes of a block, and blocks of a cluster: 16 KiB (`m_inode_cluster_size` with inodes of 512 bytes).
@@ -31,11 +25,11 @@ const FILES_OF_DIRECTORY: u64 = 1_000_000;
 /// Blocks of the disk that are read and written together.
 #[derive(Clone)]
 pub(crate) struct Chunk {
-    block: u32,
-    blocks: u32,
+    pub(crate) block: u32,
+    pub(crate) blocks: u32,
     /// Files whose inodes are in it; none of a directory's block.
     inodes: Vec<u32>,
-    buffer: Option<u32>,
+    pub(crate) buffer: Option<u32>,
     /// Nothing of it was ever on the disk.
     pub(crate) is_new: bool,
 }
@@ -65,7 +59,7 @@ pub(crate) struct Buffer {
 
 /// What a buffer is worth: any; one that an inode was read from (`XFS_INO_REF`), or of a directory (`XFS_DIR_BTREE_REF`).
 const WORTH: u8 = 1;
-pub(crate) const WORTH_MORE: u8 = 2;
+const WORTH_MORE: u8 = 2;
 
 /// The buffers of a file system.
 #[derive(Clone)]
@@ -90,8 +84,23 @@ impl Buffers {
         }
     }
 
+    /// A buffer of this chunk, which nobody holds. One of a chunk that was never on the disk has nothing to read.
+    pub(crate) fn add(&mut self, chunk: u32, object: Object, frames: Vec<Pfn>) -> u32 {
+        let of = &mut self.chunks[chunk as usize];
+        let is_busy = !std::mem::replace(&mut of.is_new, false);
+        let (held, worth, logged) = (0, WORTH, Logged::default());
+        let number = self.all.add(Buffer { chunk, object, frames, held, worth, is_busy, logged });
+        of.buffer = Some(number);
+        number
+    }
+
+    /// Raises what the shrinker finds a buffer worth.
+    pub(crate) fn is_worth_more(&mut self, number: u32) {
+        self.all[number].worth = WORTH_MORE;
+    }
+
     /// A buffer is used by one more.
-    pub(super) fn hold(&mut self, number: u32) {
+    pub(crate) fn hold(&mut self, number: u32) {
         self.all[number].held += 1;
     }
 
@@ -254,131 +263,27 @@ impl Files {
         let chunk = &buffers.chunks[buffer.chunk as usize];
         Some((chunk.block, chunk.blocks))
     }
-}
 
-impl Kernel {
     /// A buffer has been read, or written.
-    pub(crate) fn end_buffer_io(&mut self, disk: u8, number: u32, write: bool, cpu: CpuId) {
-        let Kernel { mem, pages, queues, .. } = self;
-        let files = pages.files();
-        files.xfs(disk).buffers.all[number].is_busy = false;
-        queues.wake_all(files.xfs(disk).buffers.busy);
-        if write {
-            for inode in files.xfs(disk).buffers.inodes_in(number).to_vec() {
-                files.end_flush(mem, cpu, disk, Item::Inode(inode));
-            }
-            files.end_flush(mem, cpu, disk, Item::Buffer(number));
-            // As long as it was written it was held.
-            files.let_go_buffer(mem, cpu, disk, number);
-            queues.wake_all(files.xfs(disk).log.space);
-        }
-    }
-}
-
-/// A buffer that is to be in memory, and held.
-#[derive(Clone)]
-pub(crate) struct GetBuffer {
-    disk: u8,
-    chunk: u32,
-    object: Option<Object>,
-    room: Option<Room>,
-    page: Option<Allocation>,
-    frames: Vec<Pfn>,
-}
-
-impl GetBuffer {
-    pub(crate) fn new(disk: u8, chunk: u32) -> GetBuffer {
-        GetBuffer { disk, chunk, object: None, room: None, page: None, frames: Vec::new() }
-    }
-
-    /// A step; the buffer, once it is there and nobody reads or writes it.
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<u32, AllocFailure>, Wait> {
-        loop {
-            let buffers = &mut k.pages.files().xfs(self.disk).buffers;
-            let chunk = &buffers.chunks[self.chunk as usize];
-            let (block, blocks, is_new) = (chunk.block, chunk.blocks, chunk.is_new);
-            if let Some(number) = chunk.buffer {
-                if buffers.all[number].is_busy {
-                    let busy = buffers.busy;
-                    self.give_back(k, c);
-                    return Step::Wait(Wait::Io(busy));
-                }
-                buffers.hold(number);
-                self.give_back(k, c);
-                return Step::Done(Ok(number));
-            }
-            if let Some(room) = &mut self.room {
-                match room.step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(Err(failure)) => return self.fail(k, c, failure),
-                    Step::Done(Ok(())) => self.object = room.objects().pop(),
-                }
-                self.room = None;
-                continue;
-            }
-            if self.object.is_none() {
-                self.object = k.pages.files().slabs.take(Cache::XfsBuffer, c.cpu, c.node);
-                if self.object.is_none() {
-                    self.room = Some(Room::of(Cache::XfsBuffer, 1));
-                }
-                continue;
-            }
-            if (self.frames.len() as u32) < blocks {
-                let gfp = Gfp::KERNEL.without(Gfp::FS) | Gfp::NOWARN;
-                match self.page.get_or_insert_with(|| Allocation::new(gfp, Order::ZERO)).step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(Err(failure)) => return self.fail(k, c, failure),
-                    Step::Done(Ok(pfn)) => self.frames.push(pfn),
-                }
-                continue;
-            }
-            let (object, frames) = (self.object.take().expect("it was taken"), std::mem::take(&mut self.frames));
-            let buffers = &mut k.pages.files().xfs(self.disk).buffers;
-            let number = buffers.all.add(Buffer {
-                chunk: self.chunk,
-                object,
-                frames,
-                held: 0,
-                worth: WORTH,
-                is_busy: !is_new,
-                logged: Logged::default(),
-            });
-            let chunk = &mut buffers.chunks[self.chunk as usize];
-            (chunk.buffer, chunk.is_new) = (Some(number), false);
-            if !is_new {
-                let target = Target::Buffer { disk: self.disk, number };
-                k.pages.devices.plug(self.disk, block, Io { target, pages: blocks, write: false, cpu: c.cpu });
-                k.charge(&mut c.now);
-            }
-        }
-    }
-
-    fn fail(
+    pub(crate) fn end_buffer_io(
         &mut self,
-        k: &mut Kernel,
-        c: &mut Context,
-        failure: AllocFailure,
-    ) -> Step<Result<u32, AllocFailure>, Wait> {
-        self.room = None;
-        self.give_back(k, c);
-        Step::Done(Err(failure))
-    }
-
-    /// Somebody has been faster, or there was no memory for all of it.
-    fn give_back(&mut self, k: &mut Kernel, c: &mut Context) {
-        if let Some(object) = self.object.take() {
-            k.pages.files().slabs.free(&mut k.mem, c.cpu, Cache::XfsBuffer, object);
+        m: &mut Memory,
+        queues: &mut Queues,
+        cpu: CpuId,
+        (disk, number): (u8, u32),
+        write: bool,
+    ) {
+        let buffers = &mut self.xfs(disk).buffers;
+        buffers.all[number].is_busy = false;
+        queues.wake_all(buffers.busy);
+        if write {
+            for inode in self.xfs(disk).buffers.inodes_in(number).to_vec() {
+                self.end_flush(m, cpu, disk, Item::Inode(inode));
+            }
+            self.end_flush(m, cpu, disk, Item::Buffer(number));
+            // As long as it was written it was held.
+            self.let_go_buffer(m, cpu, disk, number);
+            queues.wake_all(self.xfs(disk).log.space);
         }
-        for pfn in self.frames.drain(..) {
-            k.mem.free(c.cpu, pfn, Order::ZERO);
-        }
-        k.charge(&mut c.now);
-    }
-
-    /// Raises what the shrinker finds the buffer worth.
-    pub(crate) fn is_worth_more(k: &mut Kernel, disk: u8, number: u32) {
-        k.pages.files().xfs(disk).buffers.all[number].worth = WORTH_MORE;
     }
 }

@@ -408,4 +408,13 @@ impl Files {
         log.ail.remove(item.number());
         log.idle.remove(item.number());
     }
+
+    /// A piece of a log has been written.
+    pub(crate) fn end_log_io(&mut self, queues: &mut Queues, disk: u8) {
+        let log = &mut self.xfs(disk).log;
+        log.pieces -= 1;
+        if log.pieces == 0 {
+            queues.wake_all(log.checkpoints);
+        }
+    }
 }

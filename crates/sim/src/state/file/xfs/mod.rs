@@ -18,7 +18,7 @@
 mod buffers;
 mod log;
 
-pub(crate) use buffers::{Buffers, GetBuffer};
+pub(crate) use buffers::Buffers;
 pub(crate) use log::{Item, Log, Logged, WORKER_NS};
 
 use super::Files;
