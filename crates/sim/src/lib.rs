@@ -5,8 +5,10 @@
 //! of system calls) beside the machine's kswapd and kcompactd; the engine counts the work each does, and one cost
 //! model ([`CostModel`]) turns the counts into time.
 //!
-//! A file is named after what it simulates: `syscall/` has a file for each system call, `process/` address spaces and
-//! faults, `thread/` the kernel threads. `executor` gives turns in the order `sched` finds.
+//! Folders are floors: each uses what is below it, and nothing above. From the top: `machine` runs tasks; `task` is what has
+//! turns; `syscall` and `thread` have a file for each system call and kernel thread; `paging` has what these share; `kernel`
+//! is what all tasks share, and the charge for work; `owner` answers the engine's questions about pages; `device` is disks;
+//! `state` is what there is, which waits for nothing; `sched` finds who is next; `base` has names, time, costs and queues.
 //!
 //! # Run a machine
 //!
