@@ -20,3 +20,16 @@ pub(crate) enum Wait {
     /// For nothing but a CPU: it computes for so many nanoseconds.
     Compute(u64),
 }
+
+/// The value of a step that is done. While it works or waits, the function returns the same; with a second argument, such as
+/// `Ok`, inside of that.
+macro_rules! done {
+    ($step:expr $(, $wrap:path)?) => {
+        match $step {
+            kontig_mm::Step::Working => return $($wrap)?(kontig_mm::Step::Working),
+            kontig_mm::Step::Wait(wait) => return $($wrap)?(kontig_mm::Step::Wait(wait)),
+            kontig_mm::Step::Done(done) => done,
+        }
+    };
+}
+pub(crate) use done;

@@ -10,6 +10,7 @@ use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::id::At;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::owner::Pages;
 use crate::state::file::Flags;
@@ -88,11 +89,9 @@ impl FileFault {
         let index = first + self.at.page;
         loop {
             if let Some(reading) = &mut self.reading {
-                match reading.step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(Err(failure)) if reading.is_needed() => return Step::Done(Err(failure)),
-                    Step::Done(_) => self.reading = None,
+                match done!(reading.step(k, c)) {
+                    Err(failure) if reading.is_needed() => return Step::Done(Err(failure)),
+                    _ => self.reading = None,
                 }
             }
             let Some(pfn) = k.pages.files().find(inode, index) else {

@@ -7,6 +7,7 @@ use super::room::Room;
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
@@ -78,25 +79,18 @@ impl ReadIn {
                     }
                     self.stage = Stage::Page(Allocation::new(self.gfp, Order::ZERO));
                 }
-                Stage::Page(allocation) => match allocation.step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(Err(failure)) => return self.give_up(k, c, failure),
-                    Step::Done(Ok(pfn)) => {
+                Stage::Page(allocation) => match done!(allocation.step(k, c)) {
+                    Err(failure) => return self.give_up(k, c, failure),
+                    Ok(pfn) => {
                         let missing = k.pages.files().missing(self.inode, self.pages.start);
                         self.stage = Stage::Node(pfn, Room::of_nodes(missing, self.gfp));
                     }
                 },
                 Stage::Node(pfn, room) => {
-                    match room.step(k, c) {
-                        Step::Working => return Step::Working,
-                        Step::Wait(wait) => return Step::Wait(wait),
-                        Step::Done(Err(failure)) => {
-                            let pfn = *pfn;
-                            k.mem.free(c.cpu, pfn, Order::ZERO);
-                            return self.give_up(k, c, failure);
-                        }
-                        Step::Done(Ok(())) => {}
+                    if let Err(failure) = done!(room.step(k, c)) {
+                        let pfn = *pfn;
+                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                        return self.give_up(k, c, failure);
                     }
                     let (pfn, index) = (*pfn, self.pages.start);
                     let files = k.pages.files();

@@ -5,6 +5,7 @@
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::state::file::{Cache, Object};
@@ -45,20 +46,18 @@ impl Room {
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         while self.got.len() < self.wanted {
             if let Some(grow) = &mut self.grow {
-                match grow.allocation.step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(Ok(pfn)) => {
+                match done!(grow.allocation.step(k, c)) {
+                    Ok(pfn) => {
                         let node = crate::base::numa::node_of(&k.mem, pfn);
                         k.pages.files().slabs.grow(self.cache, c.cpu, node, pfn, grow.order);
                         self.grow = None;
                     }
-                    Step::Done(Err(_)) if grow.is_first => {
+                    Err(_) if grow.is_first => {
                         let order = k.pages.files().slabs.least_order(self.cache);
                         *grow = Grow { order, is_first: false, allocation: Allocation::new(self.gfp, order) };
                         continue;
                     }
-                    Step::Done(Err(failure)) => {
+                    Err(failure) => {
                         self.give_back(k, c);
                         return Step::Done(Err(failure));
                     }

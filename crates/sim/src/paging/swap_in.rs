@@ -6,6 +6,7 @@ use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::id::At;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
@@ -81,11 +82,9 @@ impl SwapIn {
                         self.stage = Stage::Look;
                         continue;
                     };
-                    let pfn = match allocation.step(k, c) {
-                        Step::Working => return Step::Working,
-                        Step::Wait(wait) => return Step::Wait(wait),
-                        Step::Done(Err(failure)) => return Step::Done(Err(failure)),
-                        Step::Done(Ok(pfn)) => pfn,
+                    let pfn = match done!(allocation.step(k, c)) {
+                        Err(failure) => return Step::Done(Err(failure)),
+                        Ok(pfn) => pfn,
                     };
                     let (is_wanted, at) = (slot == *wanted, self.at);
                     // Others may have been faster while memory was looked for.

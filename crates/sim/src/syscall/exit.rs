@@ -6,6 +6,7 @@ use crate::base::context::Context;
 use crate::base::id::ProcessId;
 use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::hold_map::Hold;
 use kontig_mm::{Order, Step};
@@ -32,11 +33,8 @@ impl UnmapAll {
         }
         loop {
             if let Some(gives_up) = &mut self.gives_up {
-                match gives_up.step(k, c) {
-                    Step::Done(_) => self.gives_up = None,
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                }
+                done!(gives_up.step(k, c));
+                self.gives_up = None;
             }
             if let Some(current) = &mut self.current {
                 let Step::Done(gives_up) = current.step(k, c) else { return Step::Working };
@@ -107,11 +105,8 @@ impl Exit {
         }
         loop {
             if let Some(file) = &mut self.file {
-                match file.step(k, c) {
-                    Step::Done(_) => self.file = None,
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                }
+                done!(file.step(k, c));
+                self.file = None;
             }
             let Some(open) = k.pages.files.as_ref().and_then(|files| files.any_opened(self.process)) else { break };
             self.file = Truncate::close(k, c, open);

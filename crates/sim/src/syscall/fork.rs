@@ -11,6 +11,7 @@ use crate::base::error::SimError;
 use crate::base::id::ProcessId;
 use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::paging::hold_map::Hold;
@@ -70,11 +71,9 @@ impl Fork {
             return Ok(step.map(|()| Value::Unit));
         }
         while k.pages.spaces.upper(child).len() < STACK_PAGES + TASK_PAGES + UPPER_PAGES {
-            match self.page.step(k, c) {
-                Step::Done(Ok(pfn)) => k.pages.spaces.upper(child).push(pfn),
-                Step::Done(Err(failure)) => return self.give_up(k, child, failure),
-                Step::Working => return Ok(Step::Working),
-                Step::Wait(wait) => return Ok(Step::Wait(wait)),
+            match done!(self.page.step(k, c), Ok) {
+                Ok(pfn) => k.pages.spaces.upper(child).push(pfn),
+                Err(failure) => return self.give_up(k, child, failure),
             }
         }
         while let Some((mapping, from)) = k.pages.spaces.next_mapping(self.parent, self.mapping) {
@@ -87,11 +86,9 @@ impl Fork {
                     if k.must_yield(c) {
                         return Ok(Step::Working);
                     }
-                    let pfn = match self.page.step(k, c) {
-                        Step::Done(Ok(pfn)) => pfn,
-                        Step::Done(Err(failure)) => return self.give_up(k, child, failure),
-                        Step::Working => return Ok(Step::Working),
-                        Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                    let pfn = match done!(self.page.step(k, c), Ok) {
+                        Ok(pfn) => pfn,
+                        Err(failure) => return self.give_up(k, child, failure),
                     };
                     k.pages.spaces.mapping(to).table_mut(self.next).set_page(Some(pfn));
                     let entries = k.pages.share_table(from, to, self.next);

@@ -5,6 +5,7 @@ use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::id::ProcessId;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::state::process::family::{STACK_PAGES, THREAD_PAGES};
@@ -37,14 +38,12 @@ impl Spawn {
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         while self.pages.len() < STACK_PAGES + THREAD_PAGES {
-            match self.page.step(k, c) {
-                Step::Done(Ok(pfn)) => self.pages.push(pfn),
-                Step::Done(Err(AllocFailure::Failed)) => return Ok(self.give_up(k, c)),
-                Step::Done(Err(AllocFailure::OutOfMemory)) => {
+            match done!(self.page.step(k, c), Ok) {
+                Ok(pfn) => self.pages.push(pfn),
+                Err(AllocFailure::Failed) => return Ok(self.give_up(k, c)),
+                Err(AllocFailure::OutOfMemory) => {
                     return Err(SimError::OutOfMemory { what: "a page of the kernel, for a thread".to_string() });
                 }
-                Step::Working => return Ok(Step::Working),
-                Step::Wait(wait) => return Ok(Step::Wait(wait)),
             }
         }
         if k.family.must_end(self.process, self.thread) {

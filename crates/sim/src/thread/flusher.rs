@@ -7,6 +7,7 @@
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::write_pass::{Halt, Pass};
 use crate::paging::xfs::Change;
@@ -78,11 +79,8 @@ impl FlusherThread {
                 return Step::Working;
             }
             if let Some(change) = &mut self.change {
-                match change.step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(_) => self.change = None,
-                }
+                _ = done!(change.step(k, c));
+                self.change = None;
             }
             if let Some((pass, had)) = &mut self.pass {
                 match k.write_pass(c, pass) {

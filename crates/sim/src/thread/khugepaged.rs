@@ -3,7 +3,7 @@
 //! It goes through the processes that may have huge pages, in the order in which they first could, and through their memory
 //! range by range; after `pages_to_scan` pages it sleeps. A range of which not too much is missing, in swap or shared, and
 //! something has been used, is collapsed: a huge page is allocated on the node that most of the range is on, what is in swap
-//! is read, and all is copied there ([`collapse`]). The process's memory map is held meanwhile as a fault holds it, and alone for the copy; the
+//! is read, and all is copied there ([`crate::paging::collapse`]). The process's memory map is held meanwhile as a fault holds it, and alone for the copy; the
 //! kernel's khugepaged waits for it, this one looks again after a tick. Without a huge page it sleeps for long, once, and then gives its round up.
 //! Machines that keep no order of their pages have none. Source: kernel-behaviour §6.2, `mm/khugepaged.c` of 6.1.
 

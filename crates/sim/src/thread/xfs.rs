@@ -3,6 +3,7 @@
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
 use crate::paging::xfs::GetBuffer;
@@ -127,15 +128,13 @@ impl PushThread {
                 continue;
             };
             let item = *item;
-            match get.step(k, c) {
-                Step::Working => return Step::Working,
-                Step::Wait(wait) => return Step::Wait(wait),
+            match done!(get.step(k, c)) {
                 // No memory: a moment later there may be some.
-                Step::Done(Err(_)) => {
+                Err(_) => {
                     self.getting = None;
                     return Step::Wait(Wait::Time(crate::base::timer::JIFFY_NS));
                 }
-                Step::Done(Ok(number)) => {
+                Ok(number) => {
                     self.getting = None;
                     let Kernel { mem, pages, .. } = k;
                     let files = pages.files();

@@ -4,6 +4,7 @@
 use crate::base::context::Context;
 use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::room::Room;
 use crate::paging::xfs::GetBuffer;
@@ -31,11 +32,8 @@ impl Change {
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         while self.times > 0 {
             if let Some((cache, room)) = &mut self.taking {
-                match room.step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(Err(failure)) => return Step::Done(Err(failure)),
-                    Step::Done(Ok(())) => {}
+                if let Err(failure) = done!(room.step(k, c)) {
+                    return Step::Done(Err(failure));
                 }
                 let cache = *cache;
                 let object = room.objects().pop().expect("one was taken");
@@ -168,11 +166,7 @@ impl Make {
                     change.step(k, c).map(|got| got.map(|()| None))
                 }
             };
-            let got = match done {
-                Step::Working => return Step::Working,
-                Step::Wait(wait) => return Step::Wait(wait),
-                Step::Done(got) => got,
-            };
+            let got = done!(done);
             if let Stage::NewCluster(buffer, _) | Stage::Entry(buffer, _) = self.stage {
                 let Kernel { pages, mem, .. } = k;
                 pages.files().let_go_buffer(mem, c.cpu, disk, buffer);

@@ -2,6 +2,7 @@
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
@@ -42,11 +43,9 @@ impl GetBuffer {
                 return Step::Done(Ok(number));
             }
             if let Some(room) = &mut self.room {
-                match room.step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(Err(failure)) => return self.fail(k, c, failure),
-                    Step::Done(Ok(())) => self.object = room.objects().pop(),
+                match done!(room.step(k, c)) {
+                    Err(failure) => return self.fail(k, c, failure),
+                    Ok(()) => self.object = room.objects().pop(),
                 }
                 self.room = None;
                 continue;
@@ -60,11 +59,9 @@ impl GetBuffer {
             }
             if (self.frames.len() as u32) < blocks {
                 let gfp = Gfp::KERNEL.without(Gfp::FS) | Gfp::NOWARN;
-                match self.page.get_or_insert_with(|| Allocation::new(gfp, Order::ZERO)).step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(Err(failure)) => return self.fail(k, c, failure),
-                    Step::Done(Ok(pfn)) => self.frames.push(pfn),
+                match done!(self.page.get_or_insert_with(|| Allocation::new(gfp, Order::ZERO)).step(k, c)) {
+                    Err(failure) => return self.fail(k, c, failure),
+                    Ok(pfn) => self.frames.push(pfn),
                 }
                 continue;
             }

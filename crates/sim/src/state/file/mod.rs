@@ -2,7 +2,7 @@
 //!
 //! A file has blocks on its disk ([`space`]) and, while somebody knows it, an inode and a dentry in memory, which are objects
 //! of slab caches ([`slab`], [`inode`]). Pages of it are in the page cache ([`cache`]), whose trees ([`tree`]) keep a shadow in
-//! place of a page that was reclaimed. Pages are read in with those that follow ([`readahead`], [`read_in`]), and given up
+//! place of a page that was reclaimed. Pages are read in with those that follow ([`readahead`]), and given up
 //! to reclaim, which asks about them ([`reclaim`]). Those that are written to are dirty ([`dirty`]) until they are written
 //! back ([`writeback`]).
 //!

@@ -3,7 +3,7 @@
 //! A node is an object of the slab cache `radix_tree_node`, and so are the nodes above it, one for each 64 of them. A file of one
 //! page needs none: its inode has the page. A page's number, which the engine keeps with its frame, is its place in its node:
 //! from it the node is found, and from there the file and the index. Nodes that hold nothing but shadows are listed, the
-//! oldest first: they can be freed ([`super::shrink`]).
+//! oldest first: they can be freed ([`super::reclaim`]).
 //!
 //! Each node also says which of its pages are dirty and which are being written, and each tree which of its nodes have any, so that nobody
 //! looks at all pages or nodes of a file to find these (the marks of the kernel's XArray).
