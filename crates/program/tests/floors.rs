@@ -26,16 +26,9 @@ const FLOORS: [(&str, &[&[&str]]); 1] = [(
 )];
 
 /// Modules that use each other, or stand between such.
-const TIED: [(&str, &[&str]); 9] = [
+const TIED: [(&str, &[&str]); 8] = [
     ("bench", &["measure", "options", "streams", "table"]),
     ("cli", &["(root)", "args", "bench", "interrupt", "list", "live", "oracle", "profile", "reproduce"]),
-    (
-        "mm",
-        &[
-            "boot", "event", "fallback", "host", "lru", "pcp", "reclaim", "request", "runs", "state", "sysctl",
-            "zonelist",
-        ],
-    ),
     ("profiles", &["(root)", "error", "file"]),
     ("program", &["batch", "op", "outcome", "program"]),
     (
