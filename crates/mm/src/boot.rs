@@ -2,9 +2,10 @@
 
 use crate::event::Trace;
 use crate::rules::Profile;
+use crate::state::new_lruvecs;
 use crate::state::{
-    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, Lruvec, MAX_FRAMES, Memory, Node, NumaCounts,
-    Pageblocks, PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
+    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, MAX_FRAMES, Memory, Node, NumaCounts, Pageblocks,
+    PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
 };
 use crate::step::Wakes;
 use crate::types::{CpuId, LruvecId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -269,14 +270,6 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize, lists_per_zone: bool) -> Zo
         lists: [const { [const { List::new() }; MigrateType::COUNT] }; NR_ORDERS],
         pcps: (0..cpus).map(|_| PerCpuPages::new()).collect(),
     }
-}
-
-/// Lists for each node, or each zone.
-pub(crate) fn new_lruvecs(nodes: &[Node], zones: &[Zone], cpus: usize, per_zone: bool) -> Table<LruvecId, Lruvec> {
-    if per_zone {
-        return zones.iter().map(|zone| Lruvec::new(zone.node, Vec::from([zone.id]), cpus)).collect();
-    }
-    nodes.iter().map(|node| Lruvec::new(node.id, node.zones.clone(), cpus)).collect()
 }
 
 /// A node without a list of zones, as far from every other as the kernel takes them to be where firmware says nothing.

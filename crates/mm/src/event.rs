@@ -3,9 +3,7 @@
 //! Nothing is recorded unless a host listens: an event site costs one test of a bit. The engine has no clock; an event
 //! carries what had been done by then instead, in the counts a host turns into time.
 
-use crate::reclaim::ReclaimStat;
-use crate::state::{Backing, LruList};
-use crate::types::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
+use crate::types::{Backing, LruList, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::work::Work;
 use alloc::vec::Vec;
 use core::fmt;
@@ -92,6 +90,29 @@ impl CompactResult {
             CompactResult::Success => "success",
         }
     }
+}
+
+/// What was met among some pages, in pages (the kernel's `reclaim_stat`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReclaimStat {
+    /// Dirty or being written.
+    pub dirty: u64,
+    /// Dirty, and nobody has queued them for writing.
+    pub unqueued_dirty: u64,
+    /// Being written and met for the second time.
+    pub congested: u64,
+    /// Being written.
+    pub writeback: u64,
+    /// Being written, where kswapd has to wait for that.
+    pub immediate: u64,
+    /// Written out.
+    pub pageout: u64,
+    /// Made active, anonymous and of files.
+    pub activate: [u64; 2],
+    /// Kept for a reference.
+    pub ref_keep: u64,
+    /// Could not be taken out of page tables.
+    pub unmap_fail: u64,
 }
 
 /// A tracepoint with its fields.

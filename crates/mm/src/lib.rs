@@ -127,6 +127,7 @@ mod testing;
 
 pub use allocate::{NoPage, PageSource};
 pub use boot::{InUse, MachineSpec, WrongSpec, ZoneSpec};
+pub use event::ReclaimStat;
 pub use event::{Event, Listen};
 pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use host::{MigrateOutcome, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};
@@ -134,7 +135,6 @@ pub use huge_page::HugeDefrag;
 pub use lru::Shadow;
 pub use mempolicy::MemPolicy;
 pub use prefetch::prefetch;
-pub use reclaim::ReclaimStat;
 pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};

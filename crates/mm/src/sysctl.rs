@@ -8,8 +8,6 @@
 mod dirty;
 mod thp;
 
-pub use dirty::{Dirty, Limit};
-pub use thp::Khugepaged;
 pub(crate) use thp::at_boot;
 
 use crate::rules::{ProactiveScore, Profile};

@@ -376,3 +376,96 @@ impl CpuId {
         self.0 as usize
     }
 }
+
+/// An LRU list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum LruList {
+    /// Anonymous pages that may be swapped out soon.
+    InactiveAnon,
+    /// Anonymous pages in use.
+    ActiveAnon,
+    /// Pages of files that may be dropped soon.
+    InactiveFile,
+    /// Pages of files in use.
+    ActiveFile,
+    /// Pages that cannot be evicted; the kernel keeps no order of them.
+    Unevictable,
+}
+
+impl LruList {
+    /// How many there are.
+    pub const COUNT: usize = 5;
+    /// Those that reclaim scans, in the order it does.
+    pub const EVICTABLE: [LruList; 4] =
+        [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile];
+    /// All of them.
+    pub const ALL: [LruList; LruList::COUNT] =
+        [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile, LruList::Unevictable];
+
+    /// The number the kernel gives it.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+    /// Whether it holds pages of files.
+    #[inline(always)]
+    pub const fn is_file(self) -> bool {
+        matches!(self, LruList::InactiveFile | LruList::ActiveFile)
+    }
+    /// Whether it holds pages in use.
+    #[inline(always)]
+    pub const fn is_active(self) -> bool {
+        matches!(self, LruList::ActiveAnon | LruList::ActiveFile)
+    }
+    /// The name the kernel prints.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LruList::InactiveAnon => "inactive_anon",
+            LruList::ActiveAnon => "active_anon",
+            LruList::InactiveFile => "inactive_file",
+            LruList::ActiveFile => "active_file",
+            LruList::Unevictable => "unevictable",
+        }
+    }
+}
+
+/// Whether something is about anonymous pages or those of files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Backing {
+    /// Anonymous, shared memory: to be swapped.
+    Anon,
+    /// Pages of files.
+    File,
+}
+
+impl Backing {
+    /// Both.
+    pub const ALL: [Backing; 2] = [Backing::Anon, Backing::File];
+
+    /// Of a list's pages.
+    #[inline(always)]
+    pub const fn of(list: LruList) -> Backing {
+        if list.is_file() { Backing::File } else { Backing::Anon }
+    }
+    /// 0 for anonymous pages, 1 for those of files.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+    /// The list of the pages that may go.
+    pub const fn inactive(self) -> LruList {
+        match self {
+            Backing::Anon => LruList::InactiveAnon,
+            Backing::File => LruList::InactiveFile,
+        }
+    }
+    /// The list of the pages in use.
+    pub const fn active(self) -> LruList {
+        match self {
+            Backing::Anon => LruList::ActiveAnon,
+            Backing::File => LruList::ActiveFile,
+        }
+    }
+}

@@ -3,22 +3,21 @@
 //! The engine counts work; the cost model turns the counts into time. A task's clock advances by what its work takes,
 //! and by the wait for a zone lock that another CPU holds.
 
-use crate::barrier::Barriers;
-use crate::context::Context;
-use crate::cost::{CostModel, ns};
-use crate::error::SimError;
-use crate::memory_bus::MemoryBus;
-use crate::numa::FarCosts;
-use crate::oom::OomKill;
-use crate::pages::Pages;
-use crate::process::family::Family;
-use crate::queue::Queues;
-use crate::thread::khugepaged::Khugepaged;
-use crate::timer::Timers;
-use crate::wait::{Daemons, Wait};
+use crate::base::barrier::Barriers;
+use crate::base::context::Context;
+use crate::base::cost::{CostModel, ns};
+use crate::base::error::SimError;
+use crate::base::memory_bus::MemoryBus;
+use crate::base::numa::FarCosts;
+use crate::base::queue::Queues;
+use crate::base::timer::Timers;
+use crate::owner::Pages;
+use crate::state::daemons::Daemons;
+use crate::state::khugepaged::Khugepaged;
+use crate::state::process::family::{Family, OomKill};
 use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
-use kontig_mm::{AllocSlow, Memory, Step, VmEvent, Work};
+use kontig_mm::{AllocSlow, Memory, Work};
 
 /// Memory, processes' pages, costs, wait queues, timers and barriers: what all tasks share.
 #[derive(Clone)]
@@ -77,41 +76,9 @@ impl Kernel {
         }
     }
 
-    /// Charges the engine's work since the last charge to `now`.
-    #[inline(always)]
-    pub(crate) fn charge(&mut self, now: &mut u64) {
-        if self.mem.has_work() {
-            self.charge_work(now);
-        }
-        if self.pages.has_errands() {
-            self.run_errands(now);
-        }
-    }
-
-    /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
-    #[cold]
+    /// Charges the engine's work since the last charge to `now`. What is left to do besides, [`Kernel::charge`] does, too.
     #[inline(never)]
-    fn run_errands(&mut self, now: &mut u64) {
-        let Kernel { mem, pages, .. } = self;
-        let cpu = pages.cpu;
-        if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
-            self.charge_work(now);
-        }
-        // Handed to the disk by who reclaims, page by page.
-        *now += ns(self.run_swap_errands() * self.costs.write_back);
-        let splits = std::mem::take(&mut self.pages.splits);
-        self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
-        self.mem.vmstat_mut().add(VmEvent::ThpSplitPage, splits);
-        if self.pages.devices.has_plugged() {
-            self.unplug(*now);
-        }
-        if std::mem::take(&mut self.pages.flushers_wanted) {
-            self.wake_flushers();
-        }
-    }
-
-    #[inline(never)]
-    fn charge_work(&mut self, now: &mut u64) {
+    pub(crate) fn charge_work(&mut self, now: &mut u64) {
         let w = self.mem.take_work();
         self.work.add(&w);
         let locked = self.costs.locked_ns(&w);
@@ -171,14 +138,6 @@ impl Kernel {
             c.now += costs.work_ns(&Work { blocks_visited: visited, blocks_hinted: hinted, ..Work::default() });
             (!c.is_over()).then(|| budget(costs, c))
         });
-    }
-
-    /// What a step of reclaim waits for: who has filled a disk's queue waits until there is room in it again.
-    pub(crate) fn wait_for_room<T>(&mut self, step: Step<T, Wait>) -> Step<T, Wait> {
-        match (self.pages.full.take(), step) {
-            (Some(disk), Step::Working) => Step::Wait(Wait::Io(self.pages.devices.room(disk))),
-            (_, step) => step,
-        }
     }
 
     /// How many things that take so long each can begin before the turn has to end, if nothing wakes a task meanwhile.

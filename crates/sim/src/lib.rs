@@ -5,8 +5,10 @@
 //! of system calls) beside the machine's kswapd and kcompactd; the engine counts the work each does, and one cost
 //! model ([`CostModel`]) turns the counts into time.
 //!
-//! A file is named after what it simulates: `syscall/` has a file for each system call, `process/` address spaces and
-//! faults, `thread/` the kernel threads. `executor` gives turns in the order `sched` finds.
+//! Folders are floors: each uses what is below it, and nothing above. From the top: `machine` runs tasks; `task` is what has
+//! turns; `syscall` and `thread` have a file for each system call and kernel thread; `paging` has what these share; `kernel`
+//! is what all tasks share, and the charge for work; `owner` answers the engine's questions about pages; `device` is disks;
+//! `state` is what there is, which waits for nothing; `sched` finds who is next; `base` has names, time, costs and queues.
 //!
 //! # Run a machine
 //!
@@ -50,53 +52,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod cost;
-pub mod machine_file;
-
-mod allocation;
-mod barrier;
-mod check;
-mod context;
+mod base;
 mod device;
-mod entry;
-mod error;
-mod executor;
-mod file;
-mod found;
 mod kernel;
 mod machine;
-mod mapcount;
-mod memory_bus;
-mod numa;
-mod object;
-mod oom;
-mod pages;
-mod process;
-mod queue;
-mod rw_lock;
+mod owner;
+mod paging;
 mod sched;
-mod sequence;
-mod slots;
-mod swap;
+mod state;
 mod syscall;
 mod task;
 mod thread;
-mod timer;
-mod translate;
-mod wait;
 
-pub use cost::{CostModel, Costs};
+pub use base::cost;
+pub use base::cost::{CostModel, Costs};
+pub use base::error::SimError;
+pub use base::id::{Place, TaskId, UserPage};
+pub use base::numa::NumaEntry;
 pub use device::{DiskEntry, Kind as DiskKind};
-pub use error::SimError;
-pub use file::{Counts as FileCounts, FileSystem, SlabInfo};
-pub use found::{FoundIn, FoundPage};
-pub use machine::{Machine, Stop};
-pub use machine_file::MachineFile;
-pub use numa::NumaEntry;
-pub use oom::OomKill;
-pub use pages::{Place, UserPage};
-pub use process::address_space::BYTES_PER_PAGE;
+pub use machine::machine_file;
+pub use machine::machine_file::MachineFile;
+pub use machine::{FoundIn, FoundPage, Machine, Stop};
 pub use sched::{CpuTime, CpuUse};
-pub use task::TaskId;
+pub use state::file::{Counts as FileCounts, FileSystem, SlabInfo};
+pub use state::khugepaged::KhugepagedCounts;
+pub use state::process::address_space::BYTES_PER_PAGE;
+pub use state::process::family::OomKill;
 pub use thread::KernelThread;
-pub use thread::khugepaged::KhugepagedCounts;

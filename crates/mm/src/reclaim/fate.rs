@@ -6,7 +6,7 @@
 
 use super::control::ScanControl;
 use super::isolate::Isolated;
-use crate::event::{Event, Listen};
+use crate::event::{Event, Listen, ReclaimStat};
 use crate::gfp::Gfp;
 use crate::host::{Owner, PageState, Turn, WriteOut};
 use crate::lru::{Shadow, ToFree};
@@ -14,29 +14,6 @@ use crate::rules::{SlabShare, StallsFor};
 use crate::state::{Backing, FrameKind, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, LruvecId, Order, Pfn};
 use crate::vmstat::VmEvent;
-
-/// What was met among some pages, in pages (the kernel's `reclaim_stat`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ReclaimStat {
-    /// Dirty or being written.
-    pub dirty: u64,
-    /// Dirty, and nobody has queued them for writing.
-    pub unqueued_dirty: u64,
-    /// Being written and met for the second time.
-    pub congested: u64,
-    /// Being written.
-    pub writeback: u64,
-    /// Being written, where kswapd has to wait for that.
-    pub immediate: u64,
-    /// Written out.
-    pub pageout: u64,
-    /// Made active, anonymous and of files.
-    pub activate: [u64; 2],
-    /// Kept for a reference.
-    pub ref_keep: u64,
-    /// Could not be taken out of page tables.
-    pub unmap_fail: u64,
-}
 
 /// What a page's references say.
 enum Use {

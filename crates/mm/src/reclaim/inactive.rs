@@ -3,8 +3,7 @@
 //! Source: kernel-behaviour §4.3.
 
 use super::control::ScanControl;
-use super::fate::ReclaimStat;
-use crate::event::{Event, Listen};
+use crate::event::{Event, Listen, ReclaimStat};
 use crate::gfp::Gfp;
 use crate::host::Owner;
 use crate::state::{Backing, LruList, Memory, NodeStat};

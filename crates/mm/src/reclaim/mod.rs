@@ -17,7 +17,6 @@ pub(crate) mod node;
 mod slab;
 mod throttle;
 
-pub use fate::ReclaimStat;
 pub(crate) use throttle::ROUND_CONGESTION_NS;
 
 pub(crate) use control::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};

@@ -9,105 +9,12 @@
 //! counted as inactive anonymous ones and nothing of this is touched. [`Lru::is_ordered`] tells.
 
 use super::list::{List, Place};
-use super::{FrameKind, Stats, Table, Tag};
+use super::{FrameKind, Node, Stats, Table, Tag, Zone};
 use crate::prefetch::prefetch;
-use crate::types::{CpuId, LruvecId, NodeId, Order, Pfn, ZoneId};
+use crate::types::{Backing, CpuId, LruList, LruvecId, NodeId, Order, Pfn, ZoneId};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::BitOr;
-
-/// An LRU list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum LruList {
-    /// Anonymous pages that may be swapped out soon.
-    InactiveAnon,
-    /// Anonymous pages in use.
-    ActiveAnon,
-    /// Pages of files that may be dropped soon.
-    InactiveFile,
-    /// Pages of files in use.
-    ActiveFile,
-    /// Pages that cannot be evicted; the kernel keeps no order of them.
-    Unevictable,
-}
-
-impl LruList {
-    /// How many there are.
-    pub const COUNT: usize = 5;
-    /// Those that reclaim scans, in the order it does.
-    pub const EVICTABLE: [LruList; 4] =
-        [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile];
-    /// All of them.
-    pub const ALL: [LruList; LruList::COUNT] =
-        [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile, LruList::Unevictable];
-
-    /// The number the kernel gives it.
-    #[inline(always)]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-    /// Whether it holds pages of files.
-    #[inline(always)]
-    pub const fn is_file(self) -> bool {
-        matches!(self, LruList::InactiveFile | LruList::ActiveFile)
-    }
-    /// Whether it holds pages in use.
-    #[inline(always)]
-    pub const fn is_active(self) -> bool {
-        matches!(self, LruList::ActiveAnon | LruList::ActiveFile)
-    }
-    /// The name the kernel prints.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LruList::InactiveAnon => "inactive_anon",
-            LruList::ActiveAnon => "active_anon",
-            LruList::InactiveFile => "inactive_file",
-            LruList::ActiveFile => "active_file",
-            LruList::Unevictable => "unevictable",
-        }
-    }
-}
-
-/// Whether something is about anonymous pages or those of files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Backing {
-    /// Anonymous, shared memory: to be swapped.
-    Anon,
-    /// Pages of files.
-    File,
-}
-
-impl Backing {
-    /// Both.
-    pub const ALL: [Backing; 2] = [Backing::Anon, Backing::File];
-
-    /// Of a list's pages.
-    #[inline(always)]
-    pub const fn of(list: LruList) -> Backing {
-        if list.is_file() { Backing::File } else { Backing::Anon }
-    }
-    /// 0 for anonymous pages, 1 for those of files.
-    #[inline(always)]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-    /// The list of the pages that may go.
-    pub const fn inactive(self) -> LruList {
-        match self {
-            Backing::Anon => LruList::InactiveAnon,
-            Backing::File => LruList::InactiveFile,
-        }
-    }
-    /// The list of the pages in use.
-    pub const fn active(self) -> LruList {
-        match self {
-            Backing::Anon => LruList::ActiveAnon,
-            Backing::File => LruList::ActiveFile,
-        }
-    }
-}
 
 /// What the LRU knows of a page, as the kernel's page flags of the same names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -638,4 +545,12 @@ impl Lru {
 #[inline(always)]
 pub(crate) fn order_on_lru(tag: Tag) -> Option<Order> {
     (tag.kind() == FrameKind::Lru).then(|| tag.order())
+}
+
+/// Lists for each node, or each zone.
+pub(crate) fn new_lruvecs(nodes: &[Node], zones: &[Zone], cpus: usize, per_zone: bool) -> Table<LruvecId, Lruvec> {
+    if per_zone {
+        return zones.iter().map(|zone| Lruvec::new(zone.node, Vec::from([zone.id]), cpus)).collect();
+    }
+    nodes.iter().map(|node| Lruvec::new(node.id, node.zones.clone(), cpus)).collect()
 }

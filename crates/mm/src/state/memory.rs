@@ -56,8 +56,7 @@ impl Memory {
             return Err("there are pages on the LRU already, and their order is not known");
         }
         let thresholds: Vec<i64> = self.lru.vecs.iter().map(|vec| vec.stat_threshold).collect();
-        let vecs =
-            crate::boot::new_lruvecs(&self.nodes, &self.zones, self.cpus, self.shared.profile.lru.lists_per_zone);
+        let vecs = super::lru::new_lruvecs(&self.nodes, &self.zones, self.cpus, self.shared.profile.lru.lists_per_zone);
         self.lru = Lru::new(true, self.frames.nr_frames(), vecs, self.cpus);
         self.lru.vecs.iter_mut().zip(thresholds).for_each(|(vec, threshold)| vec.stat_threshold = threshold);
         Ok(())

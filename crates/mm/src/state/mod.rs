@@ -21,22 +21,24 @@ mod tag;
 mod tunables;
 mod zone;
 
+pub use crate::types::{Backing, LruList};
 pub use compaction::ZoneCompaction;
 pub use content::{BlockContent, PagesInUse};
 pub use frames::Frames;
 pub use list::List;
-pub use lru::{Backing, BatchKind, CostsRead, Lru, LruList, Lruvec, NodeStat, PageFlags, SwapSpace};
+pub use lru::{BatchKind, CostsRead, Lru, Lruvec, NodeStat, PageFlags, SwapSpace};
 pub use marks::Watermarks;
 pub use memory::Memory;
 pub use node::{KcompactdState, KswapdState, Node, PassedBy, WentOn};
 pub use pageblock::Pageblocks;
 pub use pcp_lists::{AutoTuning, PerCpuPages};
 pub use tag::{FrameKind, Tag};
-pub use tunables::Tunables;
+pub use tunables::{Dirty, Khugepaged, Limit, Tunables};
 pub use zone::{NumaCounts, Zone};
 
 pub(crate) use list::{MAX_FRAMES, NIL, Walk};
 pub(crate) use locked::Locked;
+pub(crate) use lru::new_lruvecs;
 pub(crate) use lru::{BATCH_MAX, Known, order_on_lru};
 pub(crate) use pageblock::BlockFilter;
 pub(crate) use pcp_lists::NR_LISTS;

@@ -4,7 +4,7 @@
 //! host's. Source: `mm/page-writeback.c` of 6.1.
 
 use super::{ALWAYS, Decides, NO_EFFECT, Setting, Sysctl};
-use crate::types::PAGE_SIZE;
+use crate::state::Limit;
 
 macro_rules! dirty {
     ($($SYSCTL:ident = $name:literal, $max:expr, $get:expr, $set:expr, $summary:literal;)*) => {
@@ -33,54 +33,6 @@ dirty! {
         "per cent of the memory that could be dirty that may be";
     WRITEBACK = "writeback_centisecs", u32::MAX, |t| t.dirty.writeback_centisecs, |t, n| t.dirty.writeback_centisecs = n,
         "how often it is looked for what has been dirty for long; 0 for never";
-}
-
-/// A limit of dirty memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limit {
-    /// Per cent of the memory that could be dirty, as long as no bytes are set.
-    ratio: u32,
-    bytes: u32,
-}
-
-impl Limit {
-    const fn of_ratio(ratio: u32) -> Limit {
-        Limit { ratio, bytes: 0 }
-    }
-    const fn ratio(self) -> u32 {
-        if self.bytes == 0 { self.ratio } else { 0 }
-    }
-    /// The limit in pages where so many could be dirty.
-    pub fn pages(self, dirtyable: u64) -> u64 {
-        match self.bytes {
-            0 => dirtyable * u64::from(self.ratio) / 100,
-            bytes => u64::from(bytes).div_ceil(PAGE_SIZE),
-        }
-    }
-}
-
-/// What is set of dirty pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Dirty {
-    /// Above this they are written in the background.
-    pub background: Limit,
-    /// So many there may be.
-    pub limit: Limit,
-    /// How often it is looked for old ones; 0 for never.
-    pub writeback_centisecs: u32,
-    /// When they are old.
-    pub expire_centisecs: u32,
-}
-
-impl Default for Dirty {
-    fn default() -> Dirty {
-        Dirty {
-            background: Limit::of_ratio(10),
-            limit: Limit::of_ratio(20),
-            writeback_centisecs: 500,
-            expire_centisecs: 3000,
-        }
-    }
 }
 
 #[cfg(test)]

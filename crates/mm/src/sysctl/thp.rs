@@ -85,39 +85,6 @@ khugepaged! {
         "how long khugepaged sleeps";
 }
 
-/// What is set for khugepaged, by the names of its files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Khugepaged {
-    /// How long it sleeps when there is no huge page.
-    pub alloc_sleep_millisecs: u32,
-    /// Whether it reclaims and compacts for one: 0 or 1.
-    pub defrag: u32,
-    /// Pages that may be missing in a range.
-    pub max_ptes_none: u32,
-    /// Pages that others may have, too.
-    pub max_ptes_shared: u32,
-    /// Pages that may be in swap.
-    pub max_ptes_swap: u32,
-    /// Pages it looks at before it sleeps.
-    pub pages_to_scan: u32,
-    /// How long it sleeps then.
-    pub scan_sleep_millisecs: u32,
-}
-
-impl Default for Khugepaged {
-    fn default() -> Khugepaged {
-        Khugepaged {
-            alloc_sleep_millisecs: 60_000,
-            defrag: 1,
-            max_ptes_none: 511,
-            max_ptes_shared: 256,
-            max_ptes_swap: 64,
-            pages_to_scan: 4096,
-            scan_sleep_millisecs: 10_000,
-        }
-    }
-}
-
 impl Memory {
     /// Whether a program's memory may be of huge pages; `advised`: it has asked for them.
     pub fn wants_huge(&mut self, advised: bool) -> bool {

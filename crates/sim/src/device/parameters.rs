@@ -1,6 +1,6 @@
 //! What a machine file says of a disk, and whether that can be.
 
-use crate::file::FileSystem;
+use crate::state::file::FileSystem;
 use kontig_program::parse_size;
 use serde::{Deserialize, Serialize};
 

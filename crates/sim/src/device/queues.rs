@@ -4,10 +4,9 @@
 //! work has taken. The device then says when it is through, and that becomes an event.
 
 use super::{Bio, Device, Parameters};
-use crate::kernel::Kernel;
-use crate::queue::QueueId;
-use crate::slots::Slots;
-use crate::timer::Event;
+use crate::base::queue::{QueueId, Queues};
+use crate::base::slots::Slots;
+use crate::base::timer::{Event, Timers};
 use kontig_mm::CpuId;
 
 /// What a bio is for.
@@ -59,7 +58,7 @@ pub(crate) struct Devices {
     under_way: Slots<Io>,
     /// What is asked for and not handed over yet, with its device.
     plugged: Vec<(u8, Bio)>,
-    /// What is through and not told yet.
+    /// What a device is through with; empty but while that is told.
     done: Vec<Bio>,
 }
 
@@ -97,47 +96,37 @@ impl Devices {
     pub(crate) fn room(&self, device: u8) -> QueueId {
         self.all[usize::from(device)].room
     }
-}
 
-impl Kernel {
     /// Hands over what has been asked for.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn unplug(&mut self, now: u64) {
-        let Devices { all, plugged, .. } = &mut self.pages.devices;
+    pub(crate) fn unplug(&mut self, now: u64, timers: &mut Timers) {
+        let Devices { all, plugged, .. } = self;
         for (number, queued) in (0u8..).zip(all.iter_mut()) {
             let its = plugged.iter().filter(|(device, _)| *device == number);
             queued.device.submit(now, its.map(|(_, bio)| *bio));
         }
         plugged.clear();
-        self.look_again();
+        self.look_again(timers);
     }
 
     /// Sees to it that every device is looked at when it has something through.
-    fn look_again(&mut self) {
-        for (number, queued) in (0u8..).zip(self.pages.devices.all.iter_mut()) {
+    pub(crate) fn look_again(&mut self, timers: &mut Timers) {
+        for (number, queued) in (0u8..).zip(self.all.iter_mut()) {
             let Some(next) = queued.device.next_completion().filter(|at| *at < queued.looks_at) else { continue };
             queued.looks_at = next;
-            self.timers.at(next, Event::IoDone(number));
+            timers.at(next, Event::IoDone(number));
         }
     }
 
-    /// A device may be through with something.
-    pub(crate) fn io_done(&mut self, number: u8, now: u64) {
-        let mut done = std::mem::take(&mut self.pages.devices.done);
-        let queued = &mut self.pages.devices.all[usize::from(number)];
+    /// A device may be through with something: it is added to `done`. Who waited to write more is woken.
+    pub(crate) fn complete(&mut self, number: u8, now: u64, queues: &mut Queues, done: &mut Vec<Io>) {
+        let queued = &mut self.all[usize::from(number)];
         if queued.looks_at <= now {
             queued.looks_at = u64::MAX;
         }
-        queued.device.complete(now, &mut done);
+        queued.device.complete(now, &mut self.done);
         if queued.device.takes_writes() {
-            self.queues.wake_all(queued.room);
+            queues.wake_all(queued.room);
         }
-        for bio in done.drain(..) {
-            let io = self.pages.devices.under_way.remove(bio.tag);
-            self.end_io(io);
-        }
-        self.pages.devices.done = done;
-        self.look_again();
+        done.extend(self.done.drain(..).map(|bio| self.under_way.remove(bio.tag)));
     }
 }

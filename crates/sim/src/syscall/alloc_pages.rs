@@ -1,12 +1,12 @@
 //! A driver's `alloc_pages`.
 
-use crate::allocation::Allocation;
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::translate;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::translate;
-use crate::wait::Wait;
+use crate::paging::allocation::Allocation;
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 use kontig_program::Value;
 

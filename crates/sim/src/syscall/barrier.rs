@@ -1,9 +1,9 @@
 //! A task comes to a barrier, and waits there unless it is the last.
 
-use crate::barrier::Arrival;
-use crate::error::SimError;
+use crate::base::barrier::Arrival;
+use crate::base::error::SimError;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::{Op, Value};
 

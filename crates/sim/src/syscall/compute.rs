@@ -1,6 +1,6 @@
 //! Computing: time in the program's own code, in which it needs nothing of the kernel.
 
-use crate::wait::Wait;
+use crate::base::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::Value;
 

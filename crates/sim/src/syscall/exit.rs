@@ -2,12 +2,13 @@
 
 use super::munmap::Zap;
 use super::truncate::Truncate;
-use crate::context::Context;
+use crate::base::context::Context;
+use crate::base::id::ProcessId;
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
-use crate::process::mmap_lock::Hold;
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
+use crate::paging::hold_map::Hold;
 use kontig_mm::{Order, Step};
 
 /// Every mapping of a process is unmapped.
@@ -32,11 +33,8 @@ impl UnmapAll {
         }
         loop {
             if let Some(gives_up) = &mut self.gives_up {
-                match gives_up.step(k, c) {
-                    Step::Done(_) => self.gives_up = None,
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                }
+                done!(gives_up.step(k, c));
+                self.gives_up = None;
             }
             if let Some(current) = &mut self.current {
                 let Step::Done(gives_up) = current.step(k, c) else { return Step::Working };
@@ -107,17 +105,14 @@ impl Exit {
         }
         loop {
             if let Some(file) = &mut self.file {
-                match file.step(k, c) {
-                    Step::Done(_) => self.file = None,
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                }
+                done!(file.step(k, c));
+                self.file = None;
             }
             let Some(open) = k.pages.files.as_ref().and_then(|files| files.any_opened(self.process)) else { break };
             self.file = Truncate::close(k, c, open);
         }
         free_upper(k, c, self.process);
-        k.khugepaged_exit(self.process);
+        k.khugepaged.exit(self.process);
         let (gone, queue) = k.family.end(self.process);
         for process in gone {
             k.remove_process(process);

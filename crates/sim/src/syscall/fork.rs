@@ -3,17 +3,20 @@
 //! It begins with the child's own kernel pages. Then every page table is copied, which takes a page for each and leaves
 //! all entries write-protected in both.
 
-use super::exit::{self, UnmapAll};
-use crate::allocation::Allocation;
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use super::exit;
+use super::exit::UnmapAll;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::object::TABLE_PAGES;
-use crate::process::mmap_lock::Hold;
-use crate::process::{ProcessId, STACK_PAGES, TASK_PAGES, UPPER_PAGES};
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
+use crate::paging::allocation::Allocation;
+use crate::paging::hold_map::Hold;
+use crate::state::object::TABLE_PAGES;
+use crate::state::process::family::{STACK_PAGES, TASK_PAGES, UPPER_PAGES};
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 use kontig_program::{Process, Program, Value};
 
@@ -68,11 +71,9 @@ impl Fork {
             return Ok(step.map(|()| Value::Unit));
         }
         while k.pages.spaces.upper(child).len() < STACK_PAGES + TASK_PAGES + UPPER_PAGES {
-            match self.page.step(k, c) {
-                Step::Done(Ok(pfn)) => k.pages.spaces.upper(child).push(pfn),
-                Step::Done(Err(failure)) => return self.give_up(k, child, failure),
-                Step::Working => return Ok(Step::Working),
-                Step::Wait(wait) => return Ok(Step::Wait(wait)),
+            match done!(self.page.step(k, c), Ok) {
+                Ok(pfn) => k.pages.spaces.upper(child).push(pfn),
+                Err(failure) => return self.give_up(k, child, failure),
             }
         }
         while let Some((mapping, from)) = k.pages.spaces.next_mapping(self.parent, self.mapping) {
@@ -85,11 +86,9 @@ impl Fork {
                     if k.must_yield(c) {
                         return Ok(Step::Working);
                     }
-                    let pfn = match self.page.step(k, c) {
-                        Step::Done(Ok(pfn)) => pfn,
-                        Step::Done(Err(failure)) => return self.give_up(k, child, failure),
-                        Step::Working => return Ok(Step::Working),
-                        Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                    let pfn = match done!(self.page.step(k, c), Ok) {
+                        Ok(pfn) => pfn,
+                        Err(failure) => return self.give_up(k, child, failure),
                     };
                     k.pages.spaces.mapping(to).table_mut(self.next).set_page(Some(pfn));
                     let entries = k.pages.share_table(from, to, self.next);
@@ -104,7 +103,7 @@ impl Fork {
         if let Some(program) = self.program.take() {
             k.family.add_child((self.parent, self.thread), child, program);
             if k.khugepaged.processes.contains(&self.parent) {
-                k.khugepaged_enter(child);
+                k.khugepaged.enter(child, &mut k.queues);
             }
         }
         // The child is to have its first turn.

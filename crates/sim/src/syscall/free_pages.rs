@@ -1,7 +1,7 @@
 //! What a driver does with a block: splits it into single pages, and frees some of them.
 
-use crate::context::Context;
-use crate::cost::ns;
+use crate::base::context::Context;
+use crate::base::cost::ns;
 use crate::kernel::Kernel;
 use kontig_mm::{Order, Pfn};
 use kontig_program::Value;

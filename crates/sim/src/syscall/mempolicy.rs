@@ -1,14 +1,12 @@
 //! `set_mempolicy` and `mbind`: they note where memory is to be; what is there already stays.
 
-use crate::context::Context;
-use crate::error::SimError;
+use crate::base::context::{Context, TaskPolicy};
+use crate::base::error::SimError;
+use crate::base::id::{ProcessId, Span};
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
-use crate::process::address_space::Span;
-use crate::process::mempolicy::TaskPolicy;
-use crate::process::mmap_lock::Hold;
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
+use crate::paging::hold_map::Hold;
 use kontig_mm::{MemPolicy, Step};
 use kontig_program::{Region, Value};
 

@@ -1,12 +1,12 @@
 //! `mincore`: how many pages of a range are in memory, mapped or, of a file, in the page cache.
 
-use crate::error::SimError;
+use crate::base::error::SimError;
+use crate::base::id::{ProcessId, Span};
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
-use crate::process::address_space::{Entry, FileMap, Span};
-use crate::process::mmap_lock::Hold;
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
+use crate::paging::hold_map::Hold;
+use crate::state::process::address_space::{Entry, FileMap};
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 

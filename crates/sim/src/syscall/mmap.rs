@@ -1,11 +1,11 @@
 //! `mmap`, and `madvise(MADV_HUGEPAGE)`: they note what is wanted; memory comes with the faults.
 
-use crate::error::SimError;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
-use crate::process::mmap_lock::Hold;
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
+use crate::paging::hold_map::Hold;
 use kontig_mm::Step;
 use kontig_program::{Op, OpenFile, Region, Value};
 
@@ -73,7 +73,7 @@ impl AdviseHuge {
         k.pages.spaces.mapping(span.mapping).advise_huge();
         self.hold.give_back(k);
         if k.mem.wants_huge(true) {
-            k.khugepaged_enter(self.process);
+            k.khugepaged.enter(self.process, &mut k.queues);
         }
         Ok(Step::Done(Value::Unit))
     }

@@ -24,14 +24,14 @@ pub(crate) mod truncate;
 mod wait_child;
 mod write;
 
-use crate::context::Context;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::memory_bus::Written;
+use crate::base::translate;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::memory_bus::Written;
-use crate::process::ProcessId;
 use crate::sched::CpuTime;
-use crate::translate;
-use crate::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::{Op, OpenFile, Program, Region, Value};
 
@@ -95,7 +95,8 @@ impl Syscall {
             let open = k.pages.files.as_ref().and_then(|files| files.opened(process, file.get()));
             open.map(|open| open.inode).ok_or_else(|| SimError::bad_address(&op))
         };
-        let touch = |region, written| Ok(Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), written)));
+        let touch =
+            |region, written| Ok(Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), written)));
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap::anonymous(process, pages)),
             Op::AdviseHuge(region) => {

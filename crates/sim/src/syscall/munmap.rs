@@ -4,16 +4,16 @@
 //! the memory map until it is, or by the profile's rule until the pages are given back.
 
 use super::truncate::Truncate;
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::{MappingId, ProcessId, Span};
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::object::TABLE_PAGES;
-use crate::process::ProcessId;
-use crate::process::address_space::{Entry, MappingId, Span};
-use crate::process::mmap_lock::Hold;
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
+use crate::paging::hold_map::Hold;
+use crate::state::object::TABLE_PAGES;
+use crate::state::process::address_space::Entry;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{Order, Pfn, Step};
 use kontig_program::{Op, Region, Value};

@@ -1,15 +1,16 @@
 //! `open`. A file that is open has its inode, its dentry and itself in memory, as objects of slab caches; when nobody
 //! has it open any more the first two stay until they are shrunk.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
-use crate::file::room::Room;
-use crate::file::xfs::Make;
-use crate::file::{Cache, OBJECTS};
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
-use crate::wait::Wait;
+use crate::paging::room::Room;
+use crate::paging::xfs::Make;
+use crate::state::file::{Cache, OBJECTS};
 use kontig_mm::{AllocFailure, Step};
 use kontig_program::{FileName, OpenFile, Value};
 
@@ -51,11 +52,9 @@ impl Open {
     /// Takes an inode and a dentry, where they are not in memory, and the open file's own object.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         if let Some(making) = &mut self.making {
-            match making.step(k, c) {
-                Step::Working => return Ok(Step::Working),
-                Step::Wait(wait) => return Ok(Step::Wait(wait)),
-                Step::Done(Err(failure)) => return self.no_memory(k, failure),
-                Step::Done(Ok(())) => self.making = None,
+            match done!(making.step(k, c), Ok) {
+                Err(failure) => return self.no_memory(k, failure),
+                Ok(()) => self.making = None,
             }
         }
         loop {
@@ -73,11 +72,8 @@ impl Open {
                 }
                 continue;
             };
-            match room.step(k, c) {
-                Step::Working => return Ok(Step::Working),
-                Step::Wait(wait) => return Ok(Step::Wait(wait)),
-                Step::Done(Err(failure)) => return self.no_memory(k, failure),
-                Step::Done(Ok(())) => {}
+            if let Err(failure) = done!(room.step(k, c), Ok) {
+                return self.no_memory(k, failure);
             }
             let cache = *cache;
             let files = k.pages.files();

@@ -4,14 +4,15 @@
 //! window read while this one is used up. Each page that is read is marked accessed.
 //! Source: `filemap_read` of 6.1.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
-use crate::file::Flags;
-use crate::file::read_in::ReadIn;
-use crate::file::xfs::Change;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
+use crate::paging::read_in::ReadIn;
+use crate::paging::xfs::Change;
+use crate::state::file::Flags;
 use kontig_mm::{AllocFailure, Step};
 use kontig_program::Value;
 
@@ -44,16 +45,14 @@ impl Read {
         }
         loop {
             if let Some(reading) = &mut self.reading {
-                match reading.step(k, c) {
-                    Step::Working => return Ok(Step::Working),
-                    Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                match done!(reading.step(k, c), Ok) {
                     // One that was killed for want of memory ends.
-                    Step::Done(Err(AllocFailure::Failed)) if reading.is_needed() => {
+                    Err(AllocFailure::Failed) if reading.is_needed() => {
                         return Ok(Step::Done(Value::Pages(u64::from(self.next - self.first))));
                     }
                     // What was to be read ahead need not be.
-                    Step::Done(Ok(()) | Err(AllocFailure::Failed)) => self.reading = None,
-                    Step::Done(Err(AllocFailure::OutOfMemory)) => {
+                    Ok(()) | Err(AllocFailure::Failed) => self.reading = None,
+                    Err(AllocFailure::OutOfMemory) => {
                         return Err(SimError::OutOfMemory { what: format!("page {} of a file", self.next) });
                     }
                 }

@@ -1,13 +1,15 @@
 //! `clone` of a thread and `pthread_join`: a task more in the memory of the one who asks, and the wait for its end.
 
-use crate::allocation::Allocation;
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::process::threads::Joined;
-use crate::process::{ProcessId, STACK_PAGES, THREAD_PAGES};
-use crate::wait::Wait;
+use crate::paging::allocation::Allocation;
+use crate::state::process::family::{STACK_PAGES, THREAD_PAGES};
+use crate::state::process::threads::Joined;
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 use kontig_program::{Op, Program, Thread, Value};
 
@@ -36,14 +38,12 @@ impl Spawn {
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         while self.pages.len() < STACK_PAGES + THREAD_PAGES {
-            match self.page.step(k, c) {
-                Step::Done(Ok(pfn)) => self.pages.push(pfn),
-                Step::Done(Err(AllocFailure::Failed)) => return Ok(self.give_up(k, c)),
-                Step::Done(Err(AllocFailure::OutOfMemory)) => {
+            match done!(self.page.step(k, c), Ok) {
+                Ok(pfn) => self.pages.push(pfn),
+                Err(AllocFailure::Failed) => return Ok(self.give_up(k, c)),
+                Err(AllocFailure::OutOfMemory) => {
                     return Err(SimError::OutOfMemory { what: "a page of the kernel, for a thread".to_string() });
                 }
-                Step::Working => return Ok(Step::Working),
-                Step::Wait(wait) => return Ok(Step::Wait(wait)),
             }
         }
         if k.family.must_end(self.process, self.thread) {

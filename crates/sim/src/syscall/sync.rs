@@ -3,11 +3,12 @@
 //! Each page is written once and waited for once, however many others are dirtied meanwhile. After it XFS has what was changed in its
 //! log. ext4's journal, and the flush of the disk's own cache, are left out.
 
-use crate::context::Context;
-use crate::file::xfs::Change;
-use crate::file::{FileSystem, Flags, Halt, Pass, Tag};
+use crate::base::context::Context;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
+use crate::paging::write_pass::{Halt, Pass};
+use crate::paging::xfs::Change;
+use crate::state::file::{FileSystem, Flags, Tag};
 use kontig_mm::Step;
 use kontig_program::Value;
 

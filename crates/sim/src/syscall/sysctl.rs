@@ -2,10 +2,10 @@
 //! clean pages of files, unused objects, or both.
 
 use super::truncate::DropCaches;
-use crate::context::Context;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::error::SimError;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::sysctl::{SysctlEffect, SysctlError};
 use kontig_mm::{NodeId, Step};

@@ -1,16 +1,16 @@
 //! A write to every page of a range or of all of it, or a read, in address order; what is not there is faulted in.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::{At, ProcessId, Span};
+use crate::base::memory_bus::Written;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::memory_bus::Written;
-use crate::object::TABLE_PAGES;
-use crate::process::ProcessId;
-use crate::process::address_space::{At, Entry, Mapping, Span};
-use crate::process::fault::Fault;
-use crate::process::mmap_lock::FaultLock;
-use crate::wait::Wait;
+use crate::paging::fault::Fault;
+use crate::state::object::TABLE_PAGES;
+use crate::state::process::address_space::{Entry, Mapping};
+use crate::state::process::mmap_lock::FaultLock;
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 
@@ -60,7 +60,12 @@ impl From<Fault> for Stop {
 }
 
 impl Touch {
-    pub(crate) fn new(k: &Kernel, process: ProcessId, (region, span): (Region, Span), writes: Option<Written>) -> Touch {
+    pub(crate) fn new(
+        k: &Kernel,
+        process: ProcessId,
+        (region, span): (Region, Span),
+        writes: Option<Written>,
+    ) -> Touch {
         let left = k.pages.spaces.left();
         Touch { process, region, span, left, writes, next: Next::Page(span.first), lock: Lock::Free }
     }

@@ -4,12 +4,12 @@
 //! Pages that are being read or written are waited for; dirty ones are dropped unwritten, except by `drop_caches`, which
 //! leaves them, and what is in use, alone.
 
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
-use crate::file::Flags;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
+use crate::state::file::Flags;
 use kontig_mm::{NodeId, Order, Pfn, Step};
 use kontig_program::{FileName, Value};
 
@@ -93,7 +93,7 @@ impl Kernel {
     fn drop_page(&mut self, c: &mut Context, pfn: Pfn) {
         let number = self.mem.frames().owner(pfn, Order::ZERO);
         let Kernel { mem, pages, .. } = self;
-        let crate::pages::Pages { files, frames, mapcounts, .. } = pages;
+        let crate::owner::Pages { files, frames, mapcounts, .. } = pages;
         mapcounts.reset(pfn);
         let files = files.as_mut().expect("it is a page of a file");
         files.drop_buffers(frames, pfn);
@@ -155,7 +155,7 @@ impl DropCaches {
                 for _ in 0..2 {
                     pages.files().shrink_dentries(mem, c.cpu, node, u64::from(u32::MAX));
                 }
-                let crate::pages::Pages { files, frames, mapcounts, .. } = pages;
+                let crate::owner::Pages { files, frames, mapcounts, .. } = pages;
                 let files = files.as_mut().expect("there are some, as was seen before");
                 files.shrink_inodes(mem, c.cpu, (frames, mapcounts), node, u64::from(u32::MAX));
             }

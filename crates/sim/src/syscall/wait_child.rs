@@ -1,10 +1,10 @@
 //! `wait` for a child that has ended, and `kill`.
 
-use crate::error::SimError;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
-use crate::process::family::End;
-use crate::wait::Wait;
+use crate::state::process::family::End;
 use kontig_mm::Step;
 use kontig_program::{Op, Process, Value};
 

@@ -4,16 +4,17 @@
 //! the disk can write waits.
 //! Source: `generic_perform_write`, `balance_dirty_pages_ratelimited` of 6.1.
 
-use crate::allocation::Allocation;
-use crate::context::Context;
-use crate::cost::ns;
-use crate::error::SimError;
-use crate::file::room::Room;
-use crate::file::xfs::Change;
-use crate::file::{Cache, Flags};
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::ProcessId;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::process::ProcessId;
-use crate::wait::Wait;
+use crate::paging::allocation::Allocation;
+use crate::paging::room::Room;
+use crate::paging::xfs::Change;
+use crate::state::file::{Cache, Flags};
 use kontig_mm::{AllocFailure, Order, Pfn, Step};
 use kontig_program::Value;
 
@@ -69,11 +70,9 @@ impl Write {
                     let change = k.pages.files().written_to(self.inode, c.now);
                     self.stage = change.map_or(Stage::Look, |change| Stage::Change(Box::new(change)));
                 }
-                Stage::Change(change) => match change.step(k, c) {
-                    Step::Working => return Ok(Step::Working),
-                    Step::Wait(wait) => return Ok(Step::Wait(wait)),
-                    Step::Done(Err(failure)) => return self.no_memory(failure),
-                    Step::Done(Ok(())) => self.stage = Stage::Look,
+                Stage::Change(change) => match done!(change.step(k, c), Ok) {
+                    Err(failure) => return self.no_memory(failure),
+                    Ok(()) => self.stage = Stage::Look,
                 },
                 Stage::Look => {
                     if std::mem::take(&mut self.looks_again)
@@ -110,22 +109,16 @@ impl Write {
                         return Ok(Step::Wait(Wait::Time(pause)));
                     }
                 }
-                Stage::Page(allocation) => match allocation.step(k, c) {
-                    Step::Working => return Ok(Step::Working),
-                    Step::Wait(wait) => return Ok(Step::Wait(wait)),
-                    Step::Done(Err(failure)) => return self.no_memory(failure),
-                    Step::Done(Ok(pfn)) => {
+                Stage::Page(allocation) => match done!(allocation.step(k, c), Ok) {
+                    Err(failure) => return self.no_memory(failure),
+                    Ok(pfn) => {
                         let files = k.pages.files();
                         let (missing, gfp) = (files.missing(self.inode, self.next), files.page_gfp(self.inode));
                         self.stage = Stage::Node(pfn, Room::of_nodes(missing, gfp));
                     }
                 },
                 Stage::Node(pfn, room) => {
-                    let got = match room.step(k, c) {
-                        Step::Working => return Ok(Step::Working),
-                        Step::Wait(wait) => return Ok(Step::Wait(wait)),
-                        Step::Done(got) => got,
-                    };
+                    let got = done!(room.step(k, c), Ok);
                     let (pfn, files) = (*pfn, k.pages.files());
                     let is_there = files.find(self.inode, self.next).is_some();
                     if got.is_ok() && !is_there && files.missing(self.inode, self.next) <= room.objects().len() {
@@ -141,11 +134,7 @@ impl Write {
                     }
                 }
                 Stage::Buffers(room) => {
-                    let got = match room.step(k, c) {
-                        Step::Working => return Ok(Step::Working),
-                        Step::Wait(wait) => return Ok(Step::Wait(wait)),
-                        Step::Done(got) => got,
-                    };
+                    let got = done!(room.step(k, c), Ok);
                     // The page may be another by now: it is looked at again, and its slab has room.
                     room.give_back(k, c);
                     self.stage = Stage::Look;

@@ -5,11 +5,13 @@
 //! in which they became dirty, a part of each at a time.
 //! Source: `fs/fs-writeback.c` of 6.1.
 
-use crate::context::Context;
-use crate::file::xfs::Change;
-use crate::file::{Halt, Limits, Pass};
+use crate::base::context::Context;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
+use crate::paging::write_pass::{Halt, Pass};
+use crate::paging::xfs::Change;
+use crate::state::file::Limits;
 use kontig_mm::{Memory, Step};
 
 const SECOND: u64 = 1_000_000_000;
@@ -77,11 +79,8 @@ impl FlusherThread {
                 return Step::Working;
             }
             if let Some(change) = &mut self.change {
-                match change.step(k, c) {
-                    Step::Working => return Step::Working,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(_) => self.change = None,
-                }
+                _ = done!(change.step(k, c));
+                self.change = None;
             }
             if let Some((pass, had)) = &mut self.pass {
                 match k.write_pass(c, pass) {

@@ -1,6 +1,6 @@
 //! kcompactd's turns: steps of the engine's kcompactd, as many as there is time for before another task's turn.
 
-use crate::context::Context;
+use crate::base::context::Context;
 use crate::kernel::Kernel;
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::{CpuId, Daemon, DaemonStep, NodeId, Step};

@@ -3,68 +3,19 @@
 //! It goes through the processes that may have huge pages, in the order in which they first could, and through their memory
 //! range by range; after `pages_to_scan` pages it sleeps. A range of which not too much is missing, in swap or shared, and
 //! something has been used, is collapsed: a huge page is allocated on the node that most of the range is on, what is in swap
-//! is read, and all is copied there ([`collapse`]). The process's memory map is held meanwhile as a fault holds it, and alone for the copy; the
+//! is read, and all is copied there ([`crate::paging::collapse`]). The process's memory map is held meanwhile as a fault holds it, and alone for the copy; the
 //! kernel's khugepaged waits for it, this one looks again after a tick. Without a huge page it sleeps for long, once, and then gives its round up.
 //! Machines that keep no order of their pages have none. Source: kernel-behaviour §6.2, `mm/khugepaged.c` of 6.1.
 
-mod collapse;
-
-use crate::context::Context;
-use crate::cost::ns;
-use crate::file::{Flags, node_of};
+use crate::base::context::Context;
+use crate::base::rw_lock::Mode;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::object::TABLE_PAGES;
-use crate::process::address_space::{Entry, MappingId};
-use crate::queue::QueueId;
-use crate::rw_lock::Mode;
-use crate::wait::Wait;
-use collapse::Collapse;
-use kontig_mm::{NodeId, Step, VmEvent};
+use crate::paging::collapse::{Collapse, Range, existing};
+use crate::state::object::TABLE_PAGES;
+use kontig_mm::Step;
 
 const MS: u64 = 1_000_000;
-
-/// The processes that may have huge pages, and what has been made of them.
-#[derive(Clone, Default)]
-pub(crate) struct Khugepaged {
-    /// In the order in which they first could.
-    pub(crate) processes: Vec<u32>,
-    /// Where it waits while there are none; `None` on machines without it.
-    pub(crate) queue: Option<QueueId>,
-    pub(crate) counts: KhugepagedCounts,
-}
-
-/// What khugepaged has done (`/sys/kernel/mm/transparent_hugepage/khugepaged`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct KhugepagedCounts {
-    /// `pages_collapsed`: huge pages made.
-    pub pages_collapsed: u64,
-    /// `full_scans`: times it has been through all processes.
-    pub full_scans: u64,
-}
-
-impl Kernel {
-    /// A process may have huge pages.
-    pub(crate) fn khugepaged_enter(&mut self, process: u32) {
-        let Some(queue) = self.khugepaged.queue else { return };
-        if !self.khugepaged.processes.contains(&process) {
-            self.khugepaged.processes.push(process);
-            self.queues.wake_all(queue);
-        }
-    }
-
-    /// A process is gone.
-    pub(crate) fn khugepaged_exit(&mut self, process: u32) {
-        self.khugepaged.processes.retain(|other| *other != process);
-    }
-}
-
-/// A range of a process's memory, by the number of its mapping there.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Range {
-    process: u32,
-    region: u32,
-    page: u32,
-}
 
 /// khugepaged as a task.
 #[derive(Clone)]
@@ -88,16 +39,6 @@ struct Round {
     passes: u32,
     /// There has been no huge page for it.
     has_failed: bool,
-}
-
-/// What is in a range.
-#[derive(Clone, Copy, Default, Debug)]
-struct Found {
-    none: u32,
-    swapped: u32,
-    shared: u32,
-    used: u32,
-    writable: bool,
 }
 
 impl KhugepagedThread {
@@ -187,85 +128,5 @@ impl KhugepagedThread {
         self.next = next.map(|process| Range { process: *process, region: 0, page: 0 });
         k.khugepaged.counts.full_scans += u64::from(self.next.is_none());
         self.state = State::Scanning(round);
-    }
-}
-
-/// The first range from this one on that is wholly in a mapping which may have huge pages. What a file holds stays as it is.
-/// (A kernel with `CONFIG_READ_ONLY_THP_FOR_FS` makes huge pages of programs that nobody writes to.)
-fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
-    if !k.family.is_alive(range.process) {
-        return None;
-    }
-    loop {
-        let (region, mapping) = k.pages.spaces.next_mapping(range.process, range.region)?;
-        if region != range.region {
-            (range.region, range.page) = (region, 0);
-        }
-        let m = k.pages.spaces.mapping(mapping);
-        let (pages, advised) = (m.pages(), m.is_advised_huge());
-        let is_own = m.file().is_none();
-        let is_there = range.page + TABLE_PAGES <= pages && !k.pages.spaces.is_leaving(mapping);
-        if is_own && is_there && k.mem.wants_huge(advised) {
-            return Some((range, mapping));
-        }
-        range = Range { region: region + 1, page: 0, ..range };
-    }
-}
-
-impl Kernel {
-    /// Whether a range may become a huge page, and on which node. Only the first look asks whether it is used, and counts.
-    fn collapsible(&mut self, c: &mut Context, mapping: MappingId, first: u32, looks: bool) -> Option<NodeId> {
-        let table = self.pages.spaces.mapping(mapping).table(first);
-        if table.huge().is_some() || table.page().is_none() {
-            return None;
-        }
-        if looks {
-            c.now += ns(self.costs.scan_entry * u64::from(TABLE_PAGES));
-        }
-        let limits = self.mem.tunables().khugepaged;
-        let mut found = Found::default();
-        let mut of_node = vec![0u32; self.mem.nodes().len()];
-        let exceeded = |k: &mut Kernel, event| {
-            k.mem.vmstat_mut().add(event, u64::from(looks));
-            None
-        };
-        for page in first..first + TABLE_PAGES {
-            let m = self.pages.spaces.mapping(mapping);
-            let (young, writable) = (m.is_young(page), !m.is_protected(page));
-            match m.entry(page) {
-                Entry::None | Entry::Zero => {
-                    found.none += 1;
-                    if found.none > limits.max_ptes_none {
-                        return exceeded(self, VmEvent::ThpScanExceedNonePte);
-                    }
-                }
-                Entry::Swap(_) => {
-                    found.swapped += 1;
-                    if !looks || found.swapped > limits.max_ptes_swap {
-                        return exceeded(self, VmEvent::ThpScanExceedSwapPte);
-                    }
-                }
-                Entry::Frame(pfn) => {
-                    found.writable |= writable;
-                    found.used += u32::from(young);
-                    found.shared += u32::from(self.pages.mapcounts.more(pfn) > 0);
-                    if found.shared > limits.max_ptes_shared {
-                        return exceeded(self, VmEvent::ThpScanExceedSharePte);
-                    }
-                    let is_busy = self.pages.frames.flags(pfn).any(Flags::LOCKED | Flags::WRITEBACK);
-                    if is_busy || !self.mem.is_on_lru(pfn) || self.mem.lru().holds(pfn) > 0 {
-                        return None;
-                    }
-                    of_node[node_of(&self.mem, pfn).index()] += 1;
-                }
-            }
-        }
-        let used_enough = found.used > 0 && (found.swapped == 0 || found.used >= TABLE_PAGES / 2);
-        if !found.writable || looks && !used_enough {
-            return None;
-        }
-        // The first of those with the most.
-        let most = of_node.iter().copied().max()?;
-        of_node.iter().position(|pages| *pages == most).map(NodeId::new)
     }
 }

@@ -1,8 +1,8 @@
 //! kswapd's turns: one step of the engine's kswapd, charged to the CPU it runs on.
 
-use crate::context::Context;
+use crate::base::context::Context;
+use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::wait::Wait;
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::{CpuId, Daemon, NodeId, Step};
 use std::convert::Infallible;

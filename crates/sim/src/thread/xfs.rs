@@ -1,11 +1,13 @@
 //! The two threads of an XFS: one writes checkpoints to the log (`xfs-cil`, and the worker that looks every 30 seconds), the other
 //! writes in place what the log has (`xfsaild`).
 
-use crate::context::Context;
+use crate::base::context::Context;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::device::{Io, Target};
-use crate::file::xfs::{GetBuffer, Item, WORKER_NS};
 use crate::kernel::Kernel;
-use crate::wait::Wait;
+use crate::paging::xfs::GetBuffer;
+use crate::state::file::xfs::{Item, WORKER_NS};
 use kontig_mm::Step;
 
 /// Pieces of the log that are written at a time: there are eight iclogs.
@@ -81,18 +83,6 @@ impl CheckpointThread {
     }
 }
 
-impl Kernel {
-    /// A piece of a log has been written.
-    pub(crate) fn end_log_io(&mut self, disk: u8) {
-        let log = &mut self.pages.files().xfs(disk).log;
-        log.pieces -= 1;
-        if log.pieces == 0 {
-            let checkpoints = log.checkpoints;
-            self.queues.wake_all(checkpoints);
-        }
-    }
-}
-
 /// Writes in place what the log has.
 #[derive(Clone)]
 pub(crate) struct PushThread {
@@ -138,15 +128,13 @@ impl PushThread {
                 continue;
             };
             let item = *item;
-            match get.step(k, c) {
-                Step::Working => return Step::Working,
-                Step::Wait(wait) => return Step::Wait(wait),
+            match done!(get.step(k, c)) {
                 // No memory: a moment later there may be some.
-                Step::Done(Err(_)) => {
+                Err(_) => {
                     self.getting = None;
-                    return Step::Wait(Wait::Time(crate::oom::JIFFY_NS));
+                    return Step::Wait(Wait::Time(crate::base::timer::JIFFY_NS));
                 }
-                Step::Done(Ok(number)) => {
+                Ok(number) => {
                     self.getting = None;
                     let Kernel { mem, pages, .. } = k;
                     let files = pages.files();

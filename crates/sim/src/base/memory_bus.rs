@@ -1,0 +1,122 @@
+//! What writing memory takes: pages that are cleared, copied or filled.
+//!
+//! One thread writes as fast as its CPU can, all together as fast as memory takes it in. Memory takes writes in one after
+//! the other, in the order in which they begin: a write ends when its thread can have made it, and not before memory has
+//! taken in those before it and itself. So a few threads write side by side without knowing of each other, and many share
+//! what there is in equal parts.
+//!
+//! There is one bus, whatever the nodes: what memory of another node takes longer is [`super::numa`]'s. What is copied
+//! between a program and the page cache is not counted here: its costs were measured as a whole.
+
+use super::cost::{CostModel, ns};
+
+/// Memory, as those see it who write to it.
+#[derive(Clone, Copy)]
+pub(crate) struct MemoryBus {
+    /// What a page takes, ps: of one thread, and of all together.
+    one: u64,
+    all: u64,
+    /// When memory will have taken in all that was written, ns.
+    free_at: u64,
+}
+
+/// How much of each page a program writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Written {
+    /// A word.
+    Word,
+    /// All of it.
+    Page,
+}
+
+impl Written {
+    /// Whole pages that are written with a page that is faulted in: it is cleared first.
+    pub(crate) fn when_new(self) -> u64 {
+        match self {
+            Written::Word => 1,
+            Written::Page => 2,
+        }
+    }
+}
+
+impl MemoryBus {
+    pub(crate) fn new(costs: &CostModel) -> MemoryBus {
+        MemoryBus { one: costs.write_one, all: costs.write_all, free_at: 0 }
+    }
+
+    /// What so many pages take that a thread begins to write now, ns.
+    #[inline]
+    pub(crate) fn write(&mut self, now: u64, pages: u64) -> u64 {
+        self.free_at = self.free_at.max(now) + ns(self.all * pages);
+        self.alone(pages).max(self.free_at - now)
+    }
+
+    /// What so many pages take if nobody else writes, ns.
+    #[inline]
+    pub(crate) fn alone(&self, pages: u64) -> u64 {
+        ns(self.one * pages)
+    }
+
+    /// Whether so many pages that are written now take no longer than if nobody else wrote.
+    #[inline]
+    pub(crate) fn keeps_up(&self, now: u64, pages: u64) -> bool {
+        self.free_at + ns(self.all * pages) <= now + self.alone(pages)
+    }
+
+    /// So many writes of so many pages, one every `each_ns`, the first at `now`: the same as each by itself, for a bus
+    /// that keeps up with the first.
+    #[inline]
+    pub(crate) fn write_run(&mut self, now: u64, each_ns: u64, writes: u64, pages: u64) {
+        let takes = ns(self.all * pages);
+        let last = now + (writes - 1) * each_ns;
+        self.free_at = (self.free_at + writes * takes).max(last + takes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page takes a thread 2 us, and memory 0.5 us.
+    const BUS: MemoryBus = MemoryBus { one: 2_000_000, all: 500_000, free_at: 0 };
+
+    #[test]
+    fn one_writer_is_as_fast_as_its_thread() {
+        let mut bus = BUS;
+        assert_eq!(bus.write(0, 512), 1_024_000);
+        assert_eq!(bus.write(1_024_000, 1), 2_000);
+    }
+
+    #[test]
+    fn many_writers_share_what_memory_takes_in() {
+        for (writers, each_ns) in [(2, 2_000), (4, 2_000), (5, 2_500), (16, 8_000)] {
+            let mut bus = BUS;
+            let mut clocks = vec![0u64; writers];
+            // Whoever is furthest behind writes next, as the executor has it.
+            for _ in 0..1000 * writers {
+                let next = (0..writers).min_by_key(|i| clocks[*i]).expect("there are writers");
+                clocks[next] += bus.write(clocks[next], 1);
+            }
+            let last = *clocks.iter().max().expect("there are writers");
+            let first = *clocks.iter().min().expect("there are writers");
+            assert!(last.abs_diff(1000 * each_ns) <= 8_000, "{writers}: {last}");
+            assert!(last - first <= 8_000, "{writers}: none is served before others");
+        }
+    }
+
+    #[test]
+    fn a_run_is_the_same_as_each_write_by_itself() {
+        for free_at in [0, 11_200, 11_500] {
+            for pages in [1, 2] {
+                let (mut one_by_one, mut run) = (MemoryBus { free_at, ..BUS }, MemoryBus { free_at, ..BUS });
+                assert!(run.keeps_up(10_000, pages));
+                for write in 0..7 {
+                    assert_eq!(one_by_one.write(10_000 + write * 4_100, pages), BUS.alone(pages));
+                }
+                run.write_run(10_000, 4_100, 7, pages);
+                assert_eq!(run.free_at, one_by_one.free_at, "{free_at} {pages}");
+            }
+        }
+        assert!(!MemoryBus { free_at: 11_501, ..BUS }.keeps_up(10_000, 1));
+    }
+}

@@ -1,0 +1,16 @@
+//! The ground: names, time, costs, and what tasks wait in. Nothing here knows what a machine simulates.
+
+pub(crate) mod barrier;
+pub(crate) mod context;
+pub mod cost;
+pub(crate) mod error;
+pub(crate) mod id;
+pub(crate) mod memory_bus;
+pub(crate) mod numa;
+pub(crate) mod queue;
+pub(crate) mod rw_lock;
+pub(crate) mod sequence;
+pub(crate) mod slots;
+pub(crate) mod timer;
+pub(crate) mod translate;
+pub(crate) mod wait;

@@ -1,0 +1,343 @@
+//! Machine files: nodes, zones, CPUs and costs, each with its unit and the source of its value.
+
+use crate::base::cost::Costs;
+use crate::base::numa::NumaEntry;
+use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
+use crate::state::file;
+use crate::state::file::FileSystem;
+use kontig_mm::state::{Frames, List};
+use kontig_mm::zonelist::check_distances;
+use kontig_mm::{MachineSpec, Memory, WrongSpec, ZoneSpec, ZoneType};
+use kontig_program::parse_size;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// A machine as described by `machines/*.toml`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct MachineFile {
+    /// The name it is asked for by.
+    pub name: String,
+    /// One line: what it is.
+    pub summary: String,
+    /// Number of CPU threads, spread evenly over the nodes.
+    pub cpus: usize,
+    /// How many of them are threads of one core.
+    #[serde(default = "one")]
+    pub threads_per_core: usize,
+    /// Whether transparent huge pages are on, which raises `vm.min_free_kbytes`.
+    pub thp: bool,
+    /// What was assumed where nothing is published, and why.
+    pub notes: String,
+    /// The zones, ascending.
+    pub zone: Vec<ZoneEntry>,
+    /// How far its nodes are from each other. Where nothing is said each is at distance 20 from each, as the kernel takes it,
+    /// and memory of another node costs no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa: Option<NumaEntry>,
+    /// The disks. A machine with any has files and reclaims memory; one without keeps no order of its pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disk: Vec<DiskEntry>,
+    /// Where anonymous memory goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<SwapEntry>,
+    /// What things take.
+    pub costs: Costs,
+}
+
+/// The swap area of a machine file: at the end of a disk.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct SwapEntry {
+    /// The disk's name.
+    pub disk: String,
+    /// How much of it, such as `"16 GiB"`.
+    pub size: String,
+}
+
+/// A disk, and which of its blocks are for files and which for swap.
+pub(crate) struct Disk {
+    pub(crate) parameters: Parameters,
+    pub(crate) filesystem: FileSystem,
+    pub(crate) files: Range<u32>,
+    pub(crate) swap: Range<u32>,
+}
+
+/// Something wrong in a machine file: the keys that lead to it, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongEntry {
+    /// The keys and numbers, outermost first.
+    pub way: Vec<String>,
+    /// What is wrong, and what would be right.
+    pub reason: String,
+}
+
+/// A zone of a machine file. Sizes are strings such as `"512 GiB"`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneEntry {
+    /// The node it belongs to.
+    pub node: usize,
+    /// `DMA`, `DMA32` or `Normal`.
+    pub kind: String,
+    /// First address.
+    pub start: String,
+    /// First address after it.
+    pub end: String,
+    /// What the allocator does not get: holes, firmware, kernel image, memmap.
+    pub reserved: String,
+    /// Where the figures come from.
+    pub source: String,
+}
+
+impl MachineFile {
+    /// Whether it has disks, and with them files and an order of pages that reclaim goes by.
+    pub fn has_disks(&self) -> bool {
+        !self.disk.is_empty()
+    }
+
+    /// The machine the engine is to make.
+    ///
+    /// # Errors
+    /// Which entry is wrong, and why.
+    pub fn spec(&self) -> Result<MachineSpec, String> {
+        self.layout().map_err(|wrong| wrong.reason)
+    }
+
+    /// Whether there can be such a machine: CPUs, zones, nodes, their distances, disks and swap.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn check(&self) -> Result<(), WrongEntry> {
+        let spec = self.layout()?;
+        Memory::check_spec(&spec).map_err(|WrongSpec { zone, reason }| match zone {
+            Some(i) => wrong(&["zone", &i.to_string()], reason),
+            None => wrong(&["cpus"], reason),
+        })?;
+        self.costs.check().map_err(|(name, reason)| wrong(&["costs", name], reason))?;
+        self.check_nodes()?;
+        self.check_disks()
+    }
+
+    fn layout(&self) -> Result<MachineSpec, WrongEntry> {
+        let nodes = self.nodes();
+        let (cpus, threads) = (self.cpus, self.threads_per_core);
+        if threads == 0 || (threads > 1 && !cpus.is_multiple_of(nodes * threads)) {
+            let reason = format!(
+                "threads_per_core = {threads}: {cpus} CPUs on {nodes} nodes are no whole number of cores on each"
+            );
+            return Err(wrong(&["threads_per_core"], reason));
+        }
+        let zone = |(i, zone): (usize, &ZoneEntry)| {
+            zone.spec().map_err(|(key, reason)| wrong(&["zone", &i.to_string(), key], reason))
+        };
+        let zones = self.zone.iter().enumerate().map(zone).collect::<Result<_, _>>()?;
+        Ok(MachineSpec { cpus, zones, thp: self.thp, lru: self.has_disks() })
+    }
+
+    /// How many nodes there are.
+    fn nodes(&self) -> usize {
+        self.zone.iter().map(|zone| zone.node + 1).max().unwrap_or(1)
+    }
+
+    /// Pages of memory that each node has; none of a machine that cannot be.
+    pub fn node_pages(&self) -> Vec<u64> {
+        let mut nodes = vec![0; self.nodes()];
+        for zone in self.spec().map_or(Vec::new(), |spec| spec.zones) {
+            nodes[zone.node] += zone.managed;
+        }
+        nodes
+    }
+
+    fn check_nodes(&self) -> Result<(), WrongEntry> {
+        let nodes = self.nodes();
+        if let Some(gap) = (0..nodes).find(|node| self.zone.iter().all(|zone| zone.node != *node)) {
+            let beyond = self.zone.iter().position(|zone| zone.node > gap).unwrap_or(0).to_string();
+            let reason = format!("nodes are numbered from 0 without a gap: there is no zone of node {gap}");
+            return Err(wrong(&["zone", &beyond, "node"], reason));
+        }
+        let Some(numa) = &self.numa else { return Ok(()) };
+        check_distances(&numa.distances, nodes).map_err(|reason| wrong(&["numa", "distances"], reason))?;
+        for (key, cost) in [("touch", &numa.touch), ("page", &numa.page)] {
+            cost.check(key).map_err(|reason| wrong(&["numa", key], reason))?;
+        }
+        Ok(())
+    }
+
+    /// Whether there can be such disks, and room for swap on the one it names.
+    fn check_disks(&self) -> Result<(), WrongEntry> {
+        self.disks().map(|_| ())
+    }
+
+    /// How many pages of files each disk has room for; none of disks that cannot be.
+    pub fn file_pages(&self) -> Vec<u32> {
+        let disks = self.disks().unwrap_or_default();
+        disks.iter().map(|disk| disk.files.end - disk.files.start).collect()
+    }
+
+    /// The disks, each with the blocks that files have and those that swap has.
+    pub(crate) fn disks(&self) -> Result<Vec<Disk>, WrongEntry> {
+        let mut disks = Vec::with_capacity(self.disk.len());
+        for (i, disk) in self.disk.iter().enumerate() {
+            let at = i.to_string();
+            let parameters = disk
+                .parameters()
+                .map_err(|(key, why)| wrong(&["disk", &at, key], format!("disk {}: {why}", disk.name)))?;
+            if self.disk[..i].iter().any(|other| other.name == disk.name) {
+                return Err(wrong(&["disk", &at, "name"], format!("there is another disk named '{}'", disk.name)));
+            }
+            let blocks = parameters.blocks;
+            let filesystem = disk.filesystem;
+            disks.push(Disk { parameters, filesystem, files: 0..blocks, swap: blocks..blocks });
+        }
+        let Some(swap) = &self.swap else { return Ok(disks) };
+        let Some(number) = self.disk.iter().position(|disk| disk.name == swap.disk) else {
+            let names: Vec<&str> = self.disk.iter().map(|disk| disk.name.as_str()).collect();
+            let there = if names.is_empty() {
+                "this machine has none".into()
+            } else {
+                format!("there is {}", names.join(", "))
+            };
+            return Err(wrong(&["swap", "disk"], format!("swap on disk '{}', which is not there: {there}", swap.disk)));
+        };
+        let disk = &mut disks[number];
+        let blocks = parse_size(&swap.size).map(|bytes| bytes / BLOCK_BYTES).filter(|blocks| *blocks > 1);
+        match blocks.map(u32::try_from) {
+            None => {
+                Err(wrong(&["swap", "size"], format!("swap: size = \"{}\" is not a size such as \"4 GiB\"", swap.size)))
+            }
+            Some(Ok(blocks)) if blocks < disk.files.end => {
+                let end = disk.files.end;
+                (disk.files, disk.swap) = (0..end - blocks, end - blocks..end);
+                Ok(disks)
+            }
+            Some(_) => {
+                let of_disk = &self.disk[number];
+                let reason = format!(
+                    "swap of {} leaves no room for files on disk {}, of {}",
+                    swap.size, of_disk.name, of_disk.size
+                );
+                Err(wrong(&["swap", "size"], reason))
+            }
+        }
+    }
+
+    /// How many pages swap has room for; none of disks that cannot be.
+    pub fn swap_pages(&self) -> u64 {
+        let disks = self.disks().unwrap_or_default();
+        disks.iter().map(|disk| u64::from(disk.swap.end - disk.swap.start)).sum()
+    }
+
+    /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, page tables
+    /// with an entry for every page, and with disks what the page cache and the order of the LRU take.
+    pub fn host_bytes(&self) -> Result<u64, String> {
+        let frames: u64 = self.spec()?.zones.iter().map(|z| u64::from(z.end - z.start)).sum();
+        let of_engine = (Frames::BYTES_PER_FRAME + List::BYTES_PER_BLOCK) as u64;
+        let of_files = if self.has_disks() { file::BYTES_PER_FRAME as u64 } else { 0 };
+        Ok(frames * (of_engine + of_files + crate::BYTES_PER_PAGE) + (64 << 20))
+    }
+}
+
+/// Where nothing is said, a thread is a core.
+fn one() -> usize {
+    1
+}
+
+fn wrong(way: &[&str], reason: String) -> WrongEntry {
+    WrongEntry { way: way.iter().map(|s| s.to_string()).collect(), reason }
+}
+
+impl ZoneEntry {
+    /// # Errors
+    /// The key of what is wrong, and what it is.
+    fn spec(&self) -> Result<ZoneSpec, (&'static str, String)> {
+        let at = format!("zone {} of node {}", self.kind, self.node);
+        // Where on x86-64 the zone ends at the latest.
+        let (kind, most) = match self.kind.as_str() {
+            "DMA" => (ZoneType::Dma, Some(("16 MiB", 1 << 12))),
+            "DMA32" => (ZoneType::Dma32, Some(("4 GiB", 1 << 20))),
+            "Normal" => (ZoneType::Normal, None),
+            _ => return Err(("kind", format!("{at}: kind must be DMA, DMA32 or Normal"))),
+        };
+        let pages = |key: &'static str, text: &str| {
+            let bytes = parse_size(text)
+                .ok_or_else(|| (key, format!("{at}: {key} = \"{text}\" is not a size such as \"4 GiB\"")))?;
+            u32::try_from(bytes / 4096).map_err(|_| (key, format!("{at}: {key} = \"{text}\" is beyond 16 TiB")))
+        };
+        let (start, end) = (pages("start", &self.start)?, pages("end", &self.end)?);
+        if let Some((most, _)) = most.filter(|(_, most)| end > *most) {
+            return Err(("end", format!("{at}: end = \"{}\": such a zone ends at {most} at the latest", self.end)));
+        }
+        let spanned = u64::from(end.saturating_sub(start));
+        let managed = spanned
+            .checked_sub(u64::from(pages("reserved", &self.reserved)?))
+            .ok_or_else(|| ("reserved", format!("{at}: more is reserved than there is")))?;
+        Ok(ZoneSpec { node: self.node, kind, start, end, present: spanned, managed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_make_whole_cores_on_every_node() {
+        let text = include_str!("../../../../machines/xeon-1t.toml");
+        let with = |threads: usize| {
+            let mut file: MachineFile = toml::from_str(text).expect("a machine file");
+            file.threads_per_core = threads;
+            file.spec().map(drop)
+        };
+        assert_eq!((with(1), with(2), with(4)), (Ok(()), Ok(()), Ok(())));
+        let said = with(3).expect_err("20 CPUs a node");
+        assert_eq!(said, "threads_per_core = 3: 80 CPUs on 4 nodes are no whole number of cores on each");
+        assert!(with(0).is_err());
+    }
+
+    const DISK: &str = "[[disk]]
+        name = 'sda'
+        kind = 'hdd'
+        size = '1 GiB'
+        queue_depth = 32
+        read_mb_s = 150
+        write_mb_s = 150
+        rpm = 7200
+        seek_ms = 8.5
+        track_ms = 1
+        source = 'a test'
+        ";
+
+    fn machine(more: &str) -> MachineFile {
+        let text = include_str!("../../../../machines/xeon-1t.toml");
+        // Tables of the file's own follow after these.
+        let (head, tables) = text.split_at(text.find("[[zone]]").expect("a machine has zones"));
+        toml::from_str(&format!("{head}{more}\n{tables}")).expect("well-formed")
+    }
+
+    fn wrong(more: &str) -> (String, String) {
+        let wrong = machine(more).check_disks().expect_err("it cannot be");
+        (wrong.way.join("."), wrong.reason)
+    }
+
+    #[test]
+    fn a_machine_with_a_disk_keeps_the_order_of_its_pages() {
+        assert_eq!((machine("").spec().unwrap().lru, machine(DISK).spec().unwrap().lru), (false, true));
+        let swapping = machine(&format!("{DISK}[swap]\ndisk = 'sda'\nsize = '512 MiB'"));
+        assert_eq!((swapping.check_disks(), machine(DISK).check_disks()), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn what_is_wrong_with_disks_is_said_with_its_place() {
+        let there = "swap on disk 'sdb', which is not there: ";
+        let swap = "[swap]\ndisk = 'sdb'\nsize = '1 GiB'";
+        assert_eq!(wrong(swap), ("swap.disk".into(), format!("{there}this machine has none")));
+        assert_eq!(wrong(&format!("{DISK}{swap}")), ("swap.disk".into(), format!("{there}there is sda")));
+        let large = wrong(&format!("{DISK}{}", swap.replace("sdb", "sda")));
+        assert_eq!(large.1, "swap of 1 GiB leaves no room for files on disk sda, of 1 GiB");
+        let twice = wrong(&format!("{DISK}{DISK}"));
+        assert_eq!(twice, ("disk.1.name".into(), "there is another disk named 'sda'".into()));
+        let slow = wrong(&DISK.replace("read_mb_s = 150", "read_mb_s = 0"));
+        assert_eq!(slow.0, "disk.0.read_mb_s");
+        assert!(slow.1.starts_with("disk sda: read_mb_s = 0: a disk needs more"), "{}", slow.1);
+    }
+}

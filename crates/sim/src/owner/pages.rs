@@ -1,0 +1,248 @@
+//! All pages that are not the kernel's own, and the engine's questions about them.
+//!
+//! The engine asks with a frame's number ([`crate::state::object`]); whatever knows the answer is reached from here.
+
+use crate::base::id::{MappingId, Place, UserPage};
+use crate::device::{Devices, Io};
+use crate::state::file::{Files, Flags, Frames, Waiters};
+use crate::state::mapcount::Mapcounts;
+use crate::state::object::{Objects, TABLE_PAGES};
+use crate::state::process::address_space::{AddressSpaces, Entry};
+use crate::state::swap::Swapping;
+use kontig_mm::{
+    CpuId, Gfp, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, WriteOut,
+};
+use kontig_program::Region;
+
+/// Address spaces, and the objects whose pages they map.
+#[derive(Clone, Default)]
+pub(crate) struct Pages {
+    pub(crate) spaces: AddressSpaces,
+    pub(crate) objects: Objects,
+    pub(crate) mapcounts: Mapcounts,
+    /// Of a machine with disks: its files, what is known of frames with pages of them, and who waits for such pages.
+    pub(crate) files: Option<Files>,
+    pub(crate) frames: Frames,
+    pub(crate) waiters: Waiters,
+    pub(crate) devices: Devices,
+    pub(crate) swap: Option<Swapping>,
+    /// What a device is through with; empty but while that is told.
+    pub(crate) io_done: Vec<Io>,
+    /// Huge pages that reclaim has split and nobody has counted.
+    pub(crate) splits: u64,
+    /// A disk that took no more writes: who reclaims is to wait for it.
+    pub(crate) full: Option<u8>,
+    /// Reclaim has met dirty pages that nobody writes.
+    pub(crate) flushers_wanted: bool,
+    /// The CPU that the task is on whose turn it is.
+    pub(crate) cpu: CpuId,
+    /// Migrations since last asked that had to interrupt another CPU.
+    pub(crate) shootdowns: u64,
+}
+
+impl Pages {
+    /// None yet, of a machine that reclaims or does not.
+    pub(crate) fn new(reclaims: bool) -> Pages {
+        Pages { spaces: AddressSpaces::new(reclaims), ..Pages::default() }
+    }
+
+    /// Maps so many anonymous pages for a process; `None` if there are no numbers left for them.
+    pub(crate) fn mmap(&mut self, process: u32, pages: u32) -> Option<Region> {
+        let object = self.objects.add(pages)?;
+        Some(self.spaces.map_object(&mut self.objects, process, object, pages))
+    }
+
+    /// Adds a process with a copy of each mapping of another, of which no page is mapped yet; its number.
+    pub(crate) fn fork(&mut self, parent: u32) -> u32 {
+        let child = self.spaces.fork(&mut self.objects, parent);
+        if let Some(files) = &mut self.files {
+            self.spaces.files_of(child).for_each(|inode| files.inodes[inode].pin());
+        }
+        child
+    }
+
+    /// Takes away a mapping of which no page is mapped any more; the file that is to be given up by that.
+    pub(crate) fn remove_mapping(&mut self, mapping: MappingId) -> Option<u32> {
+        let inode = self.spaces.mapping(mapping).file().map(|file| file.inode);
+        if let Some(object) = self.spaces.unmap_object(&mut self.objects, mapping) {
+            self.objects.remove(object);
+            if let Some(inode) = inode {
+                self.files().inodes[inode].object = None;
+            }
+        }
+        let inode = inode?;
+        self.files().unpin(inode)
+    }
+
+    /// Has a child's mapping map what its parent's has in a page's table, which has a page of its own in both. How many
+    /// entries that takes.
+    pub(crate) fn share_table(&mut self, parent: MappingId, child: MappingId, page: u32) -> u64 {
+        let Pages { spaces, mapcounts, swap, .. } = self;
+        let mut entries = 0;
+        spaces.copy_table(parent, child, page, |entry| {
+            match (entry, &mut *swap) {
+                (Entry::Frame(pfn), _) => mapcounts.share(pfn),
+                (Entry::Swap(slot), Some(swap)) => swap.area.name(slot),
+                _ => {}
+            }
+            entries += 1;
+        });
+        entries
+    }
+
+    /// Has everybody who maps a huge page, with which the number is kept, map its small pages instead.
+    pub(crate) fn split_huge(&mut self, pfn: Pfn, number: u32) {
+        let (object, page) = self.objects.at(number);
+        for mapping in self.objects.mappings(object) {
+            self.spaces.split_huge(MappingId(*mapping), page, pfn);
+        }
+        self.mapcounts.split(pfn, TABLE_PAGES);
+    }
+
+    /// The processes' pages that a frame is mapped as, where the engine keeps this number with it.
+    pub(crate) fn mapped_as(&self, pfn: Pfn, number: u32) -> impl Iterator<Item = UserPage> {
+        // The number of a page that nobody maps says nothing.
+        let is_mapped = self.mapcounts.is_mapped(pfn) && !self.frames.flags(pfn).any(Flags::FILE);
+        let (mappings, page) = match is_mapped.then(|| self.objects.at(number)) {
+            Some((object, page)) => (self.objects.mappings(object), page),
+            None => (&[][..], 0),
+        };
+        mappings.iter().filter_map(move |mapping| self.spaces.mapped_as(*mapping, page, pfn))
+    }
+
+    /// The files of a machine that has some.
+    #[inline(always)]
+    pub(crate) fn files(&mut self) -> &mut Files {
+        self.files.as_mut().expect("only a machine with disks has files")
+    }
+
+    /// Whether something was asked for that needs memory or the time: see [`crate::kernel::Kernel::charge`].
+    #[inline(always)]
+    pub(crate) fn has_errands(&self) -> bool {
+        self.devices.has_plugged()
+            || self.flushers_wanted
+            || self.splits > 0
+            || self.files.as_ref().is_some_and(Files::has_gone)
+            || self.swap.as_ref().is_some_and(Swapping::has_errands)
+    }
+
+    /// Where a process's page is.
+    pub(crate) fn place_of(&self, at: UserPage) -> Option<Place> {
+        let (entry, huge) = self.spaces.entry_of(at)?;
+        match entry {
+            Entry::Frame(pfn) if self.frames.flags(pfn).any(Flags::SWAP_CACHE) => {
+                Some(Place::Swap(self.frames.word(pfn)))
+            }
+            Entry::Frame(pfn) => Some(Place::Memory(pfn)),
+            Entry::Swap(slot) => Some(Place::Swap(slot.get())),
+            Entry::Zero | Entry::None => huge.map(Place::Memory),
+        }
+    }
+
+    /// Migrations since last asked that had to interrupt another CPU.
+    pub(crate) fn take_shootdowns(&mut self) -> u64 {
+        std::mem::take(&mut self.shootdowns)
+    }
+}
+
+impl Owner for Pages {
+    fn may_isolate(&mut self, _pfn: Pfn) -> bool {
+        // Nothing pins user pages on this machine: no direct I/O, no device access.
+        true
+    }
+
+    #[inline]
+    fn moves_after_writing(&mut self, pfn: Pfn, _number: u32) -> bool {
+        // Its file system moves dirty pages.
+        self.frames.flags(pfn).any(Flags::WRITEBACK)
+    }
+
+    #[inline]
+    fn migrate(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
+        if self.frames.flags(from).any(Flags::FILE) {
+            return self.migrate_file(from, to, number);
+        }
+        self.migrate_anon(from, to, number)
+    }
+
+    fn split(&mut self, pfn: Pfn, number: u32, numbers: &mut [u32]) -> bool {
+        if self.frames.flags(pfn) != Flags::default() {
+            return false;
+        }
+        self.split_huge(pfn, number);
+        (number..).zip(numbers).for_each(|(number, of)| *of = number);
+        self.splits += 1;
+        true
+    }
+
+    fn page_state(&mut self, pfn: Pfn, number: u32) -> PageState {
+        if self.frames.flags(pfn).any(Flags::FILE) { self.file_state(pfn, number) } else { self.anon_state(pfn) }
+    }
+
+    fn references(&mut self, pfn: Pfn, number: u32) -> References {
+        match self.frames.flags(pfn).any(Flags::FILE) {
+            true => self.file_references(pfn, number),
+            false => self.anon_references(pfn, number),
+        }
+    }
+
+    fn add_to_swap(&mut self, m: &mut Memory, pfn: Pfn, _number: u32) -> bool {
+        self.add_anon_to_swap(m, pfn)
+    }
+
+    fn may_free_swap(&mut self, _m: &mut Memory, pfn: Pfn, _number: u32) {
+        self.free_swap_of(pfn);
+    }
+
+    fn unmap(&mut self, pfn: Pfn, number: u32) -> bool {
+        match self.frames.flags(pfn).any(Flags::FILE) {
+            true => self.unmap_file_page(pfn, number),
+            false => self.unmap_anon(pfn, number),
+        }
+    }
+
+    fn release(&mut self, pfn: Pfn, _number: u32) -> bool {
+        let Pages { files, frames, .. } = self;
+        if let Some(files) = files {
+            files.drop_buffers(frames, pfn);
+        }
+        true
+    }
+
+    fn write_out(&mut self, pfn: Pfn, number: u32) -> WriteOut {
+        if self.frames.flags(pfn).any(Flags::FILE) { self.write_out_page(pfn, number) } else { self.write_anon(pfn) }
+    }
+
+    fn is_congested(&mut self) -> bool {
+        self.devices.full().is_some()
+    }
+
+    fn wake_flushers(&mut self) {
+        self.flushers_wanted = true;
+    }
+
+    fn removed(&mut self, pfn: Pfn, number: u32, shadow: Option<Shadow>) {
+        if self.frames.flags(pfn).any(Flags::FILE) {
+            self.frames.reset(pfn, Flags::default());
+            self.mapcounts.reset(pfn);
+            self.files().remove_page(number, shadow);
+        } else {
+            self.anon_removed(pfn, shadow);
+        }
+    }
+
+    fn write_pending(&mut self, node: NodeId) -> u64 {
+        self.files.as_ref().map_or(0, |files| files.write_pending(node))
+    }
+
+    fn shrinker(&mut self, node: NodeId, number: usize) -> Option<Shrinker> {
+        self.files.as_ref()?.shrinker(node, number)
+    }
+
+    fn shrink(&mut self, m: &mut Memory, node: NodeId, number: usize, objects: u64, gfp: Gfp) -> Option<Shrunk> {
+        let cpu = self.cpu;
+        let Pages { files, frames, mapcounts, .. } = self;
+        let files = files.as_mut()?;
+        files.may_shrink(number, gfp).then(|| files.shrink(m, cpu, (frames, mapcounts), node, (number, objects)))
+    }
+}

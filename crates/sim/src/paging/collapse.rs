@@ -1,0 +1,305 @@
+//! A range that becomes a huge page: the page is allocated, what is in swap is read, and all is copied there.
+//!
+//! The process's memory map is not held while memory is looked for, nor between the reading and the copy: the range is looked at again each
+//! time. Source: `collapse_huge_page` of 6.1.
+
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::id::{At, MappingId};
+use crate::base::numa::node_of;
+use crate::base::rw_lock::Mode;
+use crate::base::timer::JIFFY_NS;
+use crate::base::wait::Wait;
+use crate::kernel::Kernel;
+use crate::paging::allocation::Allocation;
+use crate::paging::swap_in::SwapIn;
+use crate::state::file::Flags;
+use crate::state::object::TABLE_PAGES;
+use crate::state::process::address_space::Entry;
+use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
+use kontig_mm::{Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};
+use std::ops::ControlFlow::{self, Break, Continue};
+
+/// A range of a process's memory, by the number of its mapping there.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Range {
+    pub(crate) process: u32,
+    pub(crate) region: u32,
+    pub(crate) page: u32,
+}
+
+/// What is in a range.
+#[derive(Clone, Copy, Default, Debug)]
+struct Found {
+    none: u32,
+    swapped: u32,
+    shared: u32,
+    used: u32,
+    writable: bool,
+}
+
+/// A range that becomes a huge page.
+#[derive(Clone)]
+pub(crate) struct Collapse {
+    range: Range,
+    mapping: MappingId,
+    node: NodeId,
+    stage: Stage,
+    /// Whether the process's memory map is held, for the stage it is in.
+    is_held: bool,
+    /// Up to this page nothing is in swap.
+    next: u32,
+    /// What is being read.
+    reading: Option<Box<SwapIn>>,
+}
+
+#[derive(Clone)]
+enum Stage {
+    Allocate(Allocation),
+    /// The huge page is there, and what is in swap is read.
+    SwapIn(Pfn),
+    /// All is there.
+    Copy(Pfn),
+}
+
+/// What ends a turn: more to do, a wait, or the end, with whether there was a huge page for it.
+type Over = Step<bool, Wait>;
+
+impl Collapse {
+    /// Of this range of a mapping, to a huge page of this node.
+    pub(crate) fn new(k: &Kernel, range: Range, mapping: MappingId, node: NodeId) -> Collapse {
+        let gfp = k.mem.khugepaged_request() | Gfp::THISNODE;
+        let stage = Stage::Allocate(Allocation::new(gfp, HUGE));
+        Collapse { range, mapping, node, stage, is_held: false, next: range.page, reading: None }
+    }
+
+    /// A step; whether there was a huge page for it.
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Over {
+        loop {
+            let next = match &mut self.stage {
+                Stage::Allocate(allocation) => allocate(allocation, self.node, k, c),
+                Stage::SwapIn(pfn) => {
+                    let pfn = *pfn;
+                    self.swap_in(k, c, pfn)
+                }
+                Stage::Copy(pfn) => {
+                    let pfn = *pfn;
+                    self.copy(k, c, pfn)
+                }
+            };
+            match next {
+                Continue(stage) => self.stage = stage,
+                Break(over) => return over,
+            }
+        }
+    }
+
+    /// Holds the process's memory map, which may have changed while it was not held.
+    fn enter(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn, mode: Mode) -> ControlFlow<Over> {
+        if self.is_held {
+            return Continue(());
+        }
+        if existing(k, self.range) != Some((self.range, self.mapping)) {
+            return Break(give_back(k, c, pfn));
+        }
+        if !k.try_lock_map(self.range.process, mode) {
+            return Break(Step::Wait(Wait::Time(JIFFY_NS)));
+        }
+        self.is_held = true;
+        Continue(())
+    }
+
+    fn leave(&mut self, k: &mut Kernel, mode: Mode) {
+        k.unlock_map(self.range.process, mode);
+        self.is_held = false;
+    }
+
+    /// Reads a page that is in swap, or finds the next one.
+    fn swap_in(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn) -> ControlFlow<Over, Stage> {
+        self.enter(k, c, pfn, Mode::Read)?;
+        if let Some(swap_in) = &mut self.reading {
+            match swap_in.step(k, c) {
+                Step::Working => return Break(Step::Working),
+                Step::Wait(wait) => {
+                    if swap_in.waits_for_page() {
+                        self.leave(k, Mode::Read);
+                    }
+                    return Break(Step::Wait(wait));
+                }
+                Step::Done(Err(_)) => {
+                    self.leave(k, Mode::Read);
+                    return Break(give_back(k, c, pfn));
+                }
+                Step::Done(Ok(())) => self.reading = None,
+            }
+        }
+        let m = k.pages.spaces.mapping(self.mapping);
+        let is_swapped = |page: &u32| matches!(m.entry(*page), Entry::Swap(_));
+        match (self.next..self.range.page + TABLE_PAGES).find(is_swapped) {
+            Some(page) => {
+                self.next = page;
+                self.reading = Some(Box::new(SwapIn::new(At { mapping: self.mapping, page }, false)));
+                Continue(Stage::SwapIn(pfn))
+            }
+            None => {
+                self.leave(k, Mode::Read);
+                Continue(Stage::Copy(pfn))
+            }
+        }
+    }
+
+    /// Copies the range, if it can still become a huge page.
+    fn copy(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn) -> ControlFlow<Over, Stage> {
+        self.enter(k, c, pfn, Mode::Write)?;
+        let (process, mapping, page) = (self.range.process, self.mapping, self.range.page);
+        if let Some(wait) = k.close_mapping(process, mapping) {
+            return Break(Step::Wait(wait));
+        }
+        k.mem.lru_add_drain_all();
+        let may = k.collapsible(c, mapping, page, false).is_some();
+        if may {
+            k.collapse(c, mapping, page, pfn);
+            k.flush_tlb(process, &mut c.now);
+        }
+        k.open_mapping(mapping);
+        self.leave(k, Mode::Write);
+        Break(if may { Step::Done(true) } else { give_back(k, c, pfn) })
+    }
+}
+
+/// A step towards the huge page, from the node.
+fn allocate(allocation: &mut Allocation, node: NodeId, k: &mut Kernel, c: &mut Context) -> ControlFlow<Over, Stage> {
+    let own = std::mem::replace(&mut c.node, node);
+    let step = allocation.step(k, c);
+    c.node = own;
+    match step {
+        Step::Working => Break(Step::Working),
+        Step::Wait(wait) => Break(Step::Wait(wait)),
+        Step::Done(Ok(pfn)) => {
+            k.mem.vmstat_mut().add(VmEvent::ThpCollapseAlloc, 1);
+            Continue(Stage::SwapIn(pfn))
+        }
+        Step::Done(Err(_)) => {
+            k.mem.vmstat_mut().add(VmEvent::ThpCollapseAllocFailed, 1);
+            Break(Step::Done(false))
+        }
+    }
+}
+
+/// The range cannot be collapsed after all.
+fn give_back(k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Over {
+    k.mem.free(c.cpu, pfn, HUGE);
+    k.charge(&mut c.now);
+    Step::Done(true)
+}
+
+impl Kernel {
+    /// Copies a range into a huge page and maps that in its place.
+    fn collapse(&mut self, c: &mut Context, mapping: MappingId, first: u32, huge: Pfn) {
+        let mut copied = 0;
+        for page in first..first + TABLE_PAGES {
+            if let Some((entry, _)) = self.pages.spaces.mapping(mapping).take(page) {
+                copied += u64::from(matches!(entry, Entry::Frame(_)));
+                self.zap(c.cpu, entry);
+            }
+        }
+        let m = self.pages.spaces.mapping(mapping);
+        assert!(m.file().is_none(), "a huge page is a process's own: a file's pages have other numbers");
+        m.table_mut(first).set_huge(Some(huge));
+        m.table_mut(first).set_accessed();
+        let number = m.number(first);
+        self.mem.lru_add(c.cpu, huge, HUGE, PageFlags::ANON);
+        self.mem.set_owner(huge, HUGE, number);
+        self.khugepaged.counts.pages_collapsed += 1;
+        // What is missing is cleared.
+        c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns((self.costs.copy_page + self.costs.unmap) * copied);
+        c.now += ns(self.costs.prepare_page * u64::from(TABLE_PAGES));
+        self.charge(&mut c.now);
+    }
+}
+
+/// The first range from this one on that is wholly in a mapping which may have huge pages. What a file holds stays as it is.
+/// (A kernel with `CONFIG_READ_ONLY_THP_FOR_FS` makes huge pages of programs that nobody writes to.)
+pub(crate) fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
+    if !k.family.is_alive(range.process) {
+        return None;
+    }
+    loop {
+        let (region, mapping) = k.pages.spaces.next_mapping(range.process, range.region)?;
+        if region != range.region {
+            (range.region, range.page) = (region, 0);
+        }
+        let m = k.pages.spaces.mapping(mapping);
+        let (pages, advised) = (m.pages(), m.is_advised_huge());
+        let is_own = m.file().is_none();
+        let is_there = range.page + TABLE_PAGES <= pages && !k.pages.spaces.is_leaving(mapping);
+        if is_own && is_there && k.mem.wants_huge(advised) {
+            return Some((range, mapping));
+        }
+        range = Range { region: region + 1, page: 0, ..range };
+    }
+}
+
+impl Kernel {
+    /// Whether a range may become a huge page, and on which node. Only the first look asks whether it is used, and counts.
+    pub(crate) fn collapsible(
+        &mut self,
+        c: &mut Context,
+        mapping: MappingId,
+        first: u32,
+        looks: bool,
+    ) -> Option<NodeId> {
+        let table = self.pages.spaces.mapping(mapping).table(first);
+        if table.huge().is_some() || table.page().is_none() {
+            return None;
+        }
+        if looks {
+            c.now += ns(self.costs.scan_entry * u64::from(TABLE_PAGES));
+        }
+        let limits = self.mem.tunables().khugepaged;
+        let mut found = Found::default();
+        let mut of_node = vec![0u32; self.mem.nodes().len()];
+        let exceeded = |k: &mut Kernel, event| {
+            k.mem.vmstat_mut().add(event, u64::from(looks));
+            None
+        };
+        for page in first..first + TABLE_PAGES {
+            let m = self.pages.spaces.mapping(mapping);
+            let (young, writable) = (m.is_young(page), !m.is_protected(page));
+            match m.entry(page) {
+                Entry::None | Entry::Zero => {
+                    found.none += 1;
+                    if found.none > limits.max_ptes_none {
+                        return exceeded(self, VmEvent::ThpScanExceedNonePte);
+                    }
+                }
+                Entry::Swap(_) => {
+                    found.swapped += 1;
+                    if !looks || found.swapped > limits.max_ptes_swap {
+                        return exceeded(self, VmEvent::ThpScanExceedSwapPte);
+                    }
+                }
+                Entry::Frame(pfn) => {
+                    found.writable |= writable;
+                    found.used += u32::from(young);
+                    found.shared += u32::from(self.pages.mapcounts.more(pfn) > 0);
+                    if found.shared > limits.max_ptes_shared {
+                        return exceeded(self, VmEvent::ThpScanExceedSharePte);
+                    }
+                    let is_busy = self.pages.frames.flags(pfn).any(Flags::LOCKED | Flags::WRITEBACK);
+                    if is_busy || !self.mem.is_on_lru(pfn) || self.mem.lru().holds(pfn) > 0 {
+                        return None;
+                    }
+                    of_node[node_of(&self.mem, pfn).index()] += 1;
+                }
+            }
+        }
+        let used_enough = found.used > 0 && (found.swapped == 0 || found.used >= TABLE_PAGES / 2);
+        if !found.writable || looks && !used_enough {
+            return None;
+        }
+        // The first of those with the most.
+        let most = of_node.iter().copied().max()?;
+        of_node.iter().position(|pages| *pages == most).map(NodeId::new)
+    }
+}

@@ -1,0 +1,54 @@
+//! What the engine's questions have left to do, because it needs memory or the time: it is done where work is charged.
+
+use crate::base::cost::ns;
+use crate::base::numa::node_of;
+use crate::kernel::Kernel;
+use kontig_mm::VmEvent;
+
+impl Kernel {
+    /// Charges the engine's work since the last charge to `now`, and does what it has left to do.
+    #[inline(always)]
+    pub(crate) fn charge(&mut self, now: &mut u64) {
+        if self.mem.has_work() {
+            self.charge_work(now);
+        }
+        if self.pages.has_errands() {
+            self.run_errands(now);
+        }
+    }
+
+    /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
+    #[cold]
+    #[inline(never)]
+    fn run_errands(&mut self, now: &mut u64) {
+        let Kernel { mem, pages, .. } = self;
+        let cpu = pages.cpu;
+        if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
+            self.charge_work(now);
+        }
+        // Handed to the disk by who reclaims, page by page.
+        *now += ns(self.run_swap_errands() * self.costs.write_back);
+        let splits = std::mem::take(&mut self.pages.splits);
+        self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
+        self.mem.vmstat_mut().add(VmEvent::ThpSplitPage, splits);
+        if self.pages.devices.has_plugged() {
+            self.unplug(*now);
+        }
+        if std::mem::take(&mut self.pages.flushers_wanted) {
+            self.wake_flushers();
+        }
+    }
+
+    /// Tells the engine what has become of swap. How many pages are being written that were not before.
+    pub(crate) fn run_swap_errands(&mut self) -> u64 {
+        let Kernel { mem, pages, .. } = self;
+        let Some(swap) = &mut pages.swap else { return 0 };
+        mem.set_swap(swap.area.space());
+        let begun = swap.told();
+        let pages_begun = begun.len() as u64;
+        if let Some(files) = &mut pages.files {
+            begun.for_each(|pfn| files.pending[node_of(mem, pfn).index()] += 1);
+        }
+        pages_begun
+    }
+}

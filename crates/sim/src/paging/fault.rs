@@ -1,0 +1,431 @@
+//! Page faults: a huge page where one is wanted, and the page table that is put by for its split; else a page table and a
+//! small page.
+//!
+//! What the per-CPU lists serve is done at once. A fault whose allocation takes the slow path is a [`Fault`], a value
+//! with a step. A huge page is first tried on this node and lightly; then on any node, with what the advice allows;
+//! then the fault falls back to a small page. The page table is allocated after the huge page, which may be the last that the
+//! marks allow: it is this request, then, that wakes kswapd where a huge page's own does not.
+//! Source: `__do_huge_pmd_anonymous_page` of 5.10, 6.1, 6.12 and 7.2.
+
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::error::SimError;
+use crate::base::id::{At, Span};
+use crate::base::memory_bus::Written;
+use crate::base::timer::JIFFY_NS;
+use crate::base::wait::Wait;
+use crate::kernel::Kernel;
+use crate::paging::allocation::Slow;
+use crate::paging::file_fault::FileFault;
+use crate::paging::oom::Blame;
+use crate::paging::swap_in::SwapIn;
+use crate::state::object::TABLE_PAGES;
+use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
+use kontig_mm::{
+    AllocFailure, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent, Work,
+};
+
+/// The most pages that are faulted in at once.
+const RUN: usize = 64;
+
+/// What a fault allocates.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum For {
+    /// A page table, and the huge page that it is put by for, if there is one.
+    Table(Option<Pfn>),
+    /// A page that is then written to.
+    Small(Written),
+    /// A page for a copy of one that others have, too.
+    Copy,
+    /// The first attempt at a huge page: this node, lightly.
+    HugeLocal(Gfp),
+    /// The second: any node, with what administrators and the advice allow.
+    HugeAny(Gfp),
+    /// A huge page for a copy of one that others have, too: the same two attempts.
+    HugeCopyLocal(Gfp),
+    HugeCopyAny(Gfp),
+}
+
+impl For {
+    pub(crate) fn gfp(self) -> Gfp {
+        match self {
+            For::Table(_) => Gfp::KERNEL,
+            For::Small(_) | For::Copy => Gfp::HIGHUSER_MOVABLE,
+            For::HugeLocal(gfp) | For::HugeAny(gfp) | For::HugeCopyLocal(gfp) | For::HugeCopyAny(gfp) => gfp,
+        }
+    }
+
+    fn is_huge(self) -> bool {
+        matches!(self, For::HugeLocal(_) | For::HugeAny(_)) || self.is_huge_copy()
+    }
+
+    fn is_huge_copy(self) -> bool {
+        matches!(self, For::HugeCopyLocal(_) | For::HugeCopyAny(_))
+    }
+
+    /// The second attempt that follows this one, with these flags; none after a second.
+    fn second(self, gfp: Gfp) -> Option<For> {
+        match self {
+            For::HugeLocal(_) => Some(For::HugeAny(gfp)),
+            For::HugeCopyLocal(_) => Some(For::HugeCopyAny(gfp)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn order(self) -> Order {
+        if self.is_huge() { HUGE } else { Order::ZERO }
+    }
+}
+
+/// What each of a run of faults takes.
+#[derive(Clone, Copy)]
+struct EachFault {
+    /// All of it, ns.
+    fault_ns: u64,
+    /// Of that, the program's own time.
+    user_ns: u64,
+    /// Pages that the memory bus is given.
+    written: u64,
+}
+
+/// A fault whose allocation takes the slow path.
+#[derive(Clone)]
+pub(crate) struct Fault {
+    at: At,
+    stage: Stage,
+}
+
+#[derive(Clone)]
+enum Stage {
+    Allocating(For, Slow),
+    /// The page is in swap.
+    Swap(Box<SwapIn>),
+    /// The page is of a file.
+    File(Box<FileFault>),
+    /// A huge page and its table are there; the page is to be cleared.
+    Clear {
+        huge: Pfn,
+        table: Pfn,
+    },
+    /// The page is there, or the process is to go without; the next one to touch.
+    Mapped(u32),
+}
+
+impl Fault {
+    pub(crate) fn start(k: &mut Kernel, c: &mut Context, what: For, at: At) -> Fault {
+        k.charge(&mut c.now);
+        let request = k.fault_request(c, what, at);
+        Fault { at, stage: Stage::Allocating(what, Slow::new(k, c, request)) }
+    }
+
+    /// A fault on a page that is in swap.
+    pub(crate) fn swap(at: At, writes: bool) -> Fault {
+        Fault { at, stage: Stage::Swap(Box::new(SwapIn::new(at, writes))) }
+    }
+
+    /// A fault on a page of a file that is not in memory.
+    pub(crate) fn file(at: At) -> Fault {
+        Fault { at, stage: Stage::File(Box::new(FileFault::new(at))) }
+    }
+
+    /// Whether nothing is lost if it is never gone on with.
+    pub(crate) fn may_end(&self) -> bool {
+        matches!(self.stage, Stage::Mapped(_))
+    }
+
+    /// Whether what it waits for is a page that is being read.
+    pub(crate) fn waits_for_page(&self) -> bool {
+        match &self.stage {
+            Stage::Swap(swap_in) => swap_in.waits_for_page(),
+            Stage::File(file) => file.waits_for_page(),
+            Stage::Allocating(..) | Stage::Clear { .. } | Stage::Mapped(_) => false,
+        }
+    }
+
+    fn no_memory(&self) -> SimError {
+        SimError::OutOfMemory { what: format!("a fault on page {} of a process", self.at.page) }
+    }
+
+    /// A step of the allocation; when the page is in place, the next one to touch.
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32, Wait>, SimError> {
+        let (what, slow) = match &mut self.stage {
+            Stage::Allocating(what, slow) => (*what, slow),
+            Stage::Mapped(next) => return Ok(Step::Done(*next)),
+            Stage::Clear { huge, table } => {
+                k.finish_huge(c, self.at, *huge, *table);
+                return Ok(Step::Done(self.at.page));
+            }
+            Stage::Swap(_) | Stage::File(_) => {
+                let step = match &mut self.stage {
+                    Stage::Swap(swap_in) => swap_in.step(k, c),
+                    Stage::File(file) => file.step(k, c),
+                    _ => unreachable!("it was looked at"),
+                };
+                return Ok(match step {
+                    Step::Working => Step::Working,
+                    Step::Wait(wait) => Step::Wait(wait),
+                    Step::Done(Ok(())) => Step::Done(self.at.page),
+                    Step::Done(Err(AllocFailure::Failed)) => {
+                        self.stage = Stage::Mapped(self.at.page);
+                        Step::Working
+                    }
+                    Step::Done(Err(AllocFailure::OutOfMemory)) => return Err(self.no_memory()),
+                });
+            }
+        };
+        Ok(match slow.step(k, c) {
+            Step::Working => Step::Working,
+            Step::Wait(wait) => Step::Wait(wait),
+            Step::Done(Ok(pfn)) => match what {
+                For::HugeLocal(_) | For::HugeAny(_) => self.go_on(k, c, Some(pfn)),
+                For::Table(Some(huge)) => {
+                    // A step of its own: whom the request has woken runs while the page is cleared.
+                    self.stage = Stage::Clear { huge, table: pfn };
+                    Step::Working
+                }
+                _ => Step::Done(k.finish_fault(c, what, self.at, pfn)),
+            },
+            Step::Done(Err(AllocFailure::Failed)) if what.is_huge() => {
+                if let Some(second) = k.second_request(self.at).and_then(|gfp| what.second(gfp)) {
+                    *self = Fault::start(k, c, second, self.at);
+                    Step::Working
+                } else if what.is_huge_copy() {
+                    k.huge_copy_failed(c, self.at);
+                    self.stage = Stage::Mapped(self.at.page);
+                    Step::Working
+                } else {
+                    k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
+                    // The table, and then a small page.
+                    self.go_on(k, c, None)
+                }
+            }
+            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
+                Blame::Another => {
+                    *self = Fault::start(k, c, what, self.at);
+                    Step::Wait(Wait::Time(JIFFY_NS))
+                }
+                Blame::Asker => {
+                    if let For::Table(Some(huge)) = what {
+                        k.mem.free(c.cpu, huge, HUGE);
+                    }
+                    self.stage = Stage::Mapped(self.at.page);
+                    Step::Working
+                }
+                Blame::Nobody => return Err(self.no_memory()),
+            },
+            Step::Done(Err(AllocFailure::Failed)) => return Err(self.no_memory()),
+        })
+    }
+
+    /// Goes on with the page table.
+    fn go_on(&mut self, k: &mut Kernel, c: &mut Context, huge: Option<Pfn>) -> Step<u32, Wait> {
+        match k.fault_table(c, self.at, huge) {
+            Ok(()) => Step::Done(self.at.page),
+            Err(table) => {
+                *self = table;
+                Step::Working
+            }
+        }
+    }
+}
+
+impl Kernel {
+    /// The first fault in a 2 MiB range: a huge page if one is wanted, and a page table. If it was quick, the page has to be
+    /// looked at again.
+    pub(crate) fn fault_range(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
+        let m = self.pages.spaces.mapping(at.mapping);
+        let advised = m.is_advised_huge();
+        if !writes || !m.has_room_for_huge(at.page) || !self.mem.wants_huge(advised) {
+            return self.fault_table(c, at, None);
+        }
+        let process = self.pages.spaces.process_of(at.mapping);
+        self.khugepaged.enter(process, &mut self.queues);
+        let first = self.first_huge_request(c, at, advised);
+        let request = self.fault_request(c, first, at);
+        match self.mem.alloc(request) {
+            Ok(huge) => self.fault_table(c, at, Some(huge)),
+            Err(_) => Err(Fault::start(self, c, first, at)),
+        }
+    }
+
+    /// A page table, and with it the huge page that there is for the range.
+    fn fault_table(&mut self, c: &mut Context, at: At, huge: Option<Pfn>) -> Result<(), Fault> {
+        let what = For::Table(huge);
+        let request = self.fault_request(c, what, at);
+        match self.mem.alloc(request) {
+            Ok(table) => {
+                c.now += ns(self.costs.kernel_alloc);
+                match huge {
+                    Some(huge) => self.finish_huge(c, at, huge, table),
+                    None => _ = self.finish_fault(c, what, at, table),
+                }
+                Ok(())
+            }
+            Err(_) => Err(Fault::start(self, c, what, at)),
+        }
+    }
+
+    /// What a fault asks for that got no huge page of its own node.
+    fn second_request(&mut self, at: At) -> Option<Gfp> {
+        let advised = self.pages.spaces.mapping(at.mapping).is_advised_huge();
+        self.mem.huge_requests(advised).1
+    }
+
+    /// A fault that takes a small page, and those that follow it up to `end` as far as they are as quick. The next
+    /// page to touch.
+    #[inline(always)]
+    pub(crate) fn fault_small(&mut self, c: &mut Context, at: At, written: Written, end: u32) -> Result<u32, Fault> {
+        let what = For::Small(written);
+        let request = self.request_at(c, at, what.gfp(), Order::ZERO);
+        let Ok((pfn, source)) = self.mem.alloc_from(request) else {
+            return Err(Fault::start(self, c, what, at));
+        };
+        self.map_small(c.cpu, at, pfn);
+        self.charge_small(c, written, pfn);
+        self.charge(&mut c.now);
+        let pages = written.when_new();
+        if !self.bus.keeps_up(c.now, pages) {
+            return Ok(at.page + 1);
+        }
+        let (fault_ns, user_ns) = self.clear_and_write(c, written, pfn, self.bus.alone(pages));
+        let each = EachFault { fault_ns: ns(self.costs.fault) + fault_ns, user_ns, written: pages };
+        let rest = Span { mapping: at.mapping, first: at.page + 1, pages: end - (at.page + 1) };
+        let goes_round = matches!(self.policy_at(c, at), MemPolicy::Interleave(_));
+        if goes_round || self.pages.spaces.mapping(at.mapping).has_policies() {
+            return Ok(rest.first);
+        }
+        Ok(self.fault_run(c, rest, request, source, each))
+    }
+
+    /// Charges a fault that has mapped a small page, and the program's write to it.
+    #[inline(always)]
+    fn charge_small(&mut self, c: &mut Context, written: Written, pfn: Pfn) {
+        let both = self.bus.write(c.now, written.when_new());
+        let (fault_ns, user_ns) = self.clear_and_write(c, written, pfn, both);
+        c.now += ns(self.costs.fault) + fault_ns;
+        c.user_ns += user_ns;
+    }
+
+    /// Faults in the pages that follow one that came from `source` by this request, one by one as [`Kernel::fault_small`]
+    /// would, while they are of the same page table, not there, and this CPU's list has pages, on a memory bus that keeps
+    /// up. The next page to touch.
+    ///
+    /// Nothing is charged on the way, so that no event would get its own time: while somebody listens to these
+    /// allocations there are no runs, and every page is a fault of its own, with the same result.
+    #[inline(always)]
+    fn fault_run(
+        &mut self,
+        c: &mut Context,
+        r: Span,
+        request: Request,
+        mut source: PageSource,
+        EachFault { fault_ns, user_ns, written }: EachFault,
+    ) -> u32 {
+        if self.mem.trace().listens_to(Listen::KMEM) {
+            return r.first;
+        }
+        let end = (r.first.next_multiple_of(TABLE_PAGES)).min(r.first + r.pages);
+        let walk = Work { zones_tried: source.zones_tried, ..Work::default() };
+        let fault_ns = fault_ns + self.costs.work_ns(&walk);
+        let (mut page, mut pages) = (r.first, [Pfn::default(); RUN]);
+        while page < end && !self.must_yield(c) {
+            let most = self.begun_in_turn(c, fault_ns).min(u64::from(end - page)).min(RUN as u64);
+            let most = self.pages.spaces.mapping(r.mapping).unmapped(page, most as u32);
+            let count = self.mem.alloc_again(request, &mut source, &mut pages[..most as usize]);
+            if count == 0 {
+                break;
+            }
+            self.map_pages(c.cpu, At { mapping: r.mapping, page }, &pages[..count]);
+            self.bus.write_run(c.now, fault_ns, count as u64, written);
+            c.now += count as u64 * fault_ns;
+            c.user_ns += count as u64 * user_ns;
+            page += count as u32;
+        }
+        self.work.zones_tried += u64::from(page - r.first) * source.zones_tried;
+        page
+    }
+
+    /// A read fault on a page that is not there: it is zeros. The next page to touch.
+    pub(crate) fn fault_zero(&mut self, c: &mut Context, at: At) -> u32 {
+        self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
+        self.pages.spaces.mapping(at.mapping).set_zero(at.page);
+        c.now += ns(self.costs.zero_page);
+        at.page + 1
+    }
+
+    #[inline(always)]
+    fn map_small(&mut self, cpu: CpuId, at: At, pfn: Pfn) {
+        self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
+        self.mem.lru_add(cpu, pfn, Order::ZERO, PageFlags::ANON);
+        let mapping = self.pages.spaces.mapping(at.mapping);
+        mapping.set_pte(at.page, pfn);
+        mapping.used(at.page, true);
+        self.mem.set_owner(pfn, Order::ZERO, mapping.number(at.page));
+    }
+
+    /// Maps small pages that follow each other and were allocated one after the other, all of one zone.
+    #[inline(always)]
+    fn map_pages(&mut self, cpu: CpuId, at: At, pages: &[Pfn]) {
+        self.mem.vmstat_mut().add(VmEvent::Pgfault, pages.len() as u64);
+        self.mem.lru_add_pages(cpu, pages, PageFlags::ANON);
+        let mapping = self.pages.spaces.mapping(at.mapping);
+        mapping.map_written(at.page, pages);
+        let numbers = mapping.number(at.page)..;
+        numbers.zip(pages).for_each(|(number, pfn)| self.mem.set_owner(*pfn, Order::ZERO, number));
+    }
+
+    /// Clears and maps a huge page, whose table is put by; both are given back where another thread has filled the range.
+    fn finish_huge(&mut self, c: &mut Context, at: At, huge: Pfn, table: Pfn) {
+        let mapping = self.pages.spaces.mapping(at.mapping);
+        if mapping.table(at.page).page().is_some() {
+            self.mem.free(c.cpu, huge, HUGE);
+            self.mem.free(c.cpu, table, Order::ZERO);
+        } else {
+            mapping.table_mut(at.page).set_page(Some(table));
+            mapping.table_mut(at.page).set_huge(Some(huge));
+            mapping.table_mut(at.page).set_accessed();
+            let number = mapping.number(at.page & !(TABLE_PAGES - 1));
+            let vmstat = self.mem.vmstat_mut();
+            vmstat.add(VmEvent::Pgfault, 1);
+            vmstat.add(VmEvent::ThpFaultAlloc, 1);
+            self.mem.lru_add(c.cpu, huge, HUGE, PageFlags::ANON);
+            self.mem.set_owner(huge, HUGE, number);
+            let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
+            c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns(self.costs.fault_huge + prepare);
+            c.now += self.far_pages(c, huge, TABLE_PAGES);
+        }
+        self.charge(&mut c.now);
+    }
+
+    /// Whether another thread has filled the place that a page is for.
+    fn is_taken(&mut self, what: For, at: At) -> bool {
+        let m = self.pages.spaces.mapping(at.mapping);
+        let table = m.table(at.page);
+        match what {
+            For::Table(_) => table.page().is_some(),
+            For::Small(_) => table.huge().is_some() || !m.is_none(at.page),
+            // These look at what is there now.
+            For::Copy | For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopyLocal(_) | For::HugeCopyAny(_) => false,
+        }
+    }
+
+    /// Puts a faulted page in place; the next page to touch. One whose place another thread has filled while memory was
+    /// looked for is given back.
+    fn finish_fault(&mut self, c: &mut Context, what: For, at: At, pfn: Pfn) -> u32 {
+        let mut next = at.page;
+        match what {
+            _ if self.is_taken(what, at) => self.mem.free(c.cpu, pfn, what.order()),
+            For::Table(_) => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
+            For::Small(written) => {
+                self.map_small(c.cpu, at, pfn);
+                self.charge_small(c, written, pfn);
+                next += 1;
+            }
+            For::Copy => self.finish_copy(c, at, pfn),
+            For::HugeCopyLocal(_) | For::HugeCopyAny(_) => self.finish_huge_copy(c, at, pfn),
+            For::HugeLocal(_) | For::HugeAny(_) => unreachable!("it is mapped with its table"),
+        }
+        self.charge(&mut c.now);
+        next
+    }
+}

@@ -1,0 +1,136 @@
+//! Files that processes have mapped, to be read.
+//!
+//! A fault on a page that is in memory maps it with those around it that are, 16 at most (fault-around). A page that is not is
+//! read with those around it, until that has been of no use often. Reclaim asks for the use of a mapped page, and takes it out of all
+//! page tables before it goes. Who maps a file is kept with an object of no pages, as with anonymous memory.
+//! Source: `mm/filemap.c` (`filemap_fault`, `filemap_map_pages`), `mm/memory.c` (`do_fault_around`) of 6.1.
+
+use super::read_in::ReadIn;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::id::At;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
+use crate::kernel::Kernel;
+use crate::owner::Pages;
+use crate::state::file::Flags;
+use crate::state::process::address_space::FileMap;
+use kontig_mm::{AllocFailure, Gfp, Pfn, Step, VmEvent};
+
+/// `fault_around_bytes` is 64 KiB.
+const AROUND: u32 = 16;
+/// Pages that are asked for where readahead has left a mark (`ra_pages`).
+const AHEAD: u32 = 32;
+
+impl Kernel {
+    /// A fault on a page of a mapped file that is in memory: it is mapped, with those around it. False if it has to be read,
+    /// or waited for.
+    pub(crate) fn fault_file(&mut self, c: &mut Context, at: At) -> bool {
+        let Some(FileMap { inode, first, .. }) = self.pages.spaces.mapping(at.mapping).file().copied() else {
+            return false;
+        };
+        let is_ready = |pages: &Pages, page: u32| {
+            let pfn = pages.files.as_ref()?.find(inode, first + page)?;
+            (!pages.frames.flags(pfn).any(Flags::LOCKED | Flags::READAHEAD)).then_some(pfn)
+        };
+        if is_ready(&self.pages, at.page).is_none() {
+            return false;
+        }
+        self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
+        let start = at.page & !(AROUND - 1);
+        let end = (start + AROUND).min(self.pages.spaces.mapping(at.mapping).pages());
+        let mut mapped = 0;
+        for page in start..end {
+            if !self.pages.spaces.mapping(at.mapping).is_none(page) {
+                continue;
+            }
+            if let Some(pfn) = is_ready(&self.pages, page) {
+                self.map_file_page(at.mapping, page, pfn);
+                mapped += 1;
+            }
+        }
+        let missed = &mut self.pages.spaces.mapping(at.mapping).file_mut().readahead.missed;
+        *missed = missed.saturating_sub(mapped);
+        c.now += ns(self.costs.zero_page + self.costs.map_page * u64::from(mapped));
+        true
+    }
+
+    fn map_file_page(&mut self, mapping: crate::base::id::MappingId, page: u32, pfn: Pfn) {
+        let m = self.pages.spaces.mapping(mapping);
+        m.set_pte(page, pfn);
+        m.used(page, false);
+        self.pages.mapcounts.map_again(pfn);
+    }
+}
+
+/// A fault on a page of a file that has to be read, or waited for.
+#[derive(Clone)]
+pub(crate) struct FileFault {
+    at: At,
+    missed: bool,
+    reading: Option<Box<ReadIn>>,
+}
+
+impl FileFault {
+    pub(crate) fn new(at: At) -> FileFault {
+        FileFault { at, missed: false, reading: None }
+    }
+
+    /// Whether what it waits for is a page that is being read.
+    pub(crate) fn waits_for_page(&self) -> bool {
+        self.reading.is_none()
+    }
+
+    /// A step; done when the page has to be looked at again.
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
+        let Some(FileMap { inode, first, .. }) = k.pages.spaces.mapping(self.at.mapping).file().copied() else {
+            return Step::Done(Ok(()));
+        };
+        let index = first + self.at.page;
+        loop {
+            if let Some(reading) = &mut self.reading {
+                match done!(reading.step(k, c)) {
+                    Err(failure) if reading.is_needed() => return Step::Done(Err(failure)),
+                    _ => self.reading = None,
+                }
+            }
+            let Some(pfn) = k.pages.files().find(inode, index) else {
+                let window = match std::mem::replace(&mut self.missed, true) {
+                    true => None,
+                    false => {
+                        k.pages.files().counts.major_faults += 1;
+                        k.pages.spaces.mapping(self.at.mapping).file_mut().readahead.around(index)
+                    }
+                };
+                let ahead = window.map(|window| ReadIn::ahead(k, inode, window));
+                // A fault holds no lock of a file system (`__get_fault_gfp_mask`).
+                let gfp = k.pages.files().page_gfp(inode) | Gfp::FS;
+                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(inode, index, gfp))));
+                continue;
+            };
+            let flags = k.pages.frames.flags(pfn);
+            if flags.any(Flags::READAHEAD) {
+                k.pages.frames.clear(pfn, Flags::READAHEAD);
+                let Pages { spaces, files, .. } = &mut k.pages;
+                let (ra, files) = (&mut spaces.mapping(self.at.mapping).file_mut().readahead, files.as_ref());
+                ra.missed = ra.missed.saturating_sub(1);
+                let there = |page| files.is_some_and(|files| files.find(inode, page).is_some());
+                if let Some(window) = ra.ask(index, AHEAD, true, there).filter(|_| !flags.any(Flags::WRITEBACK)) {
+                    self.reading = Some(Box::new(ReadIn::ahead(k, inode, window)));
+                    continue;
+                }
+            }
+            if flags.any(Flags::LOCKED) {
+                return Step::Wait(k.wait_for_page(pfn));
+            }
+            if self.missed && k.pages.spaces.mapping(self.at.mapping).is_none(self.at.page) {
+                // Only what had to be waited for: the next fault maps what is around it.
+                k.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
+                k.map_file_page(self.at.mapping, self.at.page, pfn);
+                c.now += ns(k.costs.zero_page + k.costs.map_page);
+            }
+            k.charge(&mut c.now);
+            return Step::Done(Ok(()));
+        }
+    }
+}

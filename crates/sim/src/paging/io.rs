@@ -1,0 +1,92 @@
+//! What devices are asked for and what they are through with; whoever waits for a page goes on then.
+
+use crate::base::numa::node_of;
+use crate::base::wait::Wait;
+use crate::device::{Io, Target};
+use crate::kernel::Kernel;
+use crate::state::file::Flags;
+use crate::state::swap::Slot;
+use kontig_mm::{CpuId, Pfn};
+
+impl Kernel {
+    /// To wait until the page is neither being read nor being written. Who waits looks again.
+    pub(crate) fn wait_for_page(&mut self, pfn: Pfn) -> Wait {
+        self.pages.frames.set(pfn, Flags::WAITERS);
+        Wait::Io(self.pages.waiters.of(pfn))
+    }
+
+    /// Whoever waits for the page may go on.
+    pub(crate) fn wake_waiters(&mut self, pfn: Pfn) {
+        if self.pages.frames.clear(pfn, Flags::WAITERS) {
+            self.queues.wake_all(self.pages.waiters.of(pfn));
+        }
+    }
+
+    /// Hands over what devices have been asked for.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn unplug(&mut self, now: u64) {
+        self.pages.devices.unplug(now, &mut self.timers);
+    }
+
+    /// A device may be through with something.
+    pub(crate) fn io_done(&mut self, number: u8, now: u64) {
+        let Kernel { pages, queues, .. } = self;
+        let mut done = std::mem::take(&mut pages.io_done);
+        pages.devices.complete(number, now, queues, &mut done);
+        done.drain(..).for_each(|io| self.end_io(io));
+        self.pages.io_done = done;
+        self.pages.devices.look_again(&mut self.timers);
+    }
+
+    /// A device is through with something.
+    pub(crate) fn end_io(&mut self, io: Io) {
+        let counts = &mut self.pages.files().counts;
+        match io.write {
+            true => counts.written_out += u64::from(io.pages),
+            false => counts.read_in += u64::from(io.pages),
+        }
+        match io.target {
+            Target::File { inode, index } => {
+                for page in index..index + io.pages {
+                    let pfn = self.pages.files().find(inode, page).expect("it is locked or being written, and stays");
+                    if io.write {
+                        self.end_writeback(inode, pfn, io.cpu);
+                    } else {
+                        self.pages.frames.clear(pfn, Flags::LOCKED);
+                        self.wake_waiters(pfn);
+                    }
+                }
+            }
+            Target::Buffer { disk, number } => {
+                let Kernel { mem, pages, queues, .. } = self;
+                pages.files().end_buffer_io(mem, queues, io.cpu, (disk, number), io.write);
+            }
+            Target::Log(disk) => self.pages.files().end_log_io(&mut self.queues, disk),
+            Target::Swap(first) => self.end_swap_io(first, io.pages, io.write, io.cpu),
+        }
+    }
+
+    /// Pages from this place in swap on have been read, or written.
+    pub(crate) fn end_swap_io(&mut self, first: u32, pages: u32, write: bool, cpu: CpuId) {
+        for slot in (first..first + pages).map(Slot::new) {
+            let pfn = self.pages.swap().area.page(slot).expect("it is locked or being written, and stays");
+            if write {
+                self.run_swap_errands();
+                self.pages.frames.clear(pfn, Flags::WRITEBACK);
+                self.pages.swap().writeback -= 1;
+                let node = node_of(&self.mem, pfn);
+                let files = self.pages.files();
+                files.counts.writeback -= 1;
+                files.counts.written += 1;
+                files.pending[node.index()] -= 1;
+                let dirty = self.pages.frames.flags(pfn).any(Flags::DIRTY);
+                self.mem.end_writeback(cpu, pfn, dirty);
+                self.daemons.page_written(node, &mut self.queues);
+            } else {
+                self.pages.frames.clear(pfn, Flags::LOCKED);
+            }
+            self.wake_waiters(pfn);
+        }
+    }
+}

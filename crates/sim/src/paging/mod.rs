@@ -1,0 +1,21 @@
+//! What the kernel does for whoever needs memory: steps that allocate, read, write and give back, and what they have in common.
+
+pub(crate) mod allocation;
+pub(crate) mod collapse;
+mod copy;
+mod errands;
+pub(crate) mod fault;
+pub(crate) mod file_fault;
+pub(crate) mod hold_map;
+mod io;
+mod memory_writes;
+mod mempolicy;
+mod numa;
+pub(crate) mod oom;
+pub(crate) mod read_in;
+pub(crate) mod room;
+pub(crate) mod swap_in;
+mod wait;
+pub(crate) mod write_pass;
+pub(crate) mod xfs;
+mod zap;

@@ -1,0 +1,28 @@
+//! What a task pays for memory of another node ([`FarCosts`](crate::base::numa::FarCosts)).
+
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::kernel::Kernel;
+use kontig_mm::Pfn;
+use kontig_mm::zonelist::LOCAL_DISTANCE;
+
+impl Kernel {
+    /// What touching so many pages takes more because of their node, ns.
+    #[inline(always)]
+    pub(crate) fn far_touch(&self, c: &Context, pfn: Pfn, pages: u32) -> u64 {
+        self.far.map_or(0, |far| self.beyond(c, pfn, far.touch * u64::from(pages)))
+    }
+
+    /// What clearing or copying so many pages takes more because of their node, ns.
+    #[inline(always)]
+    pub(crate) fn far_pages(&self, c: &Context, pfn: Pfn, pages: u32) -> u64 {
+        self.far.map_or(0, |far| self.beyond(c, pfn, far.page * u64::from(pages)))
+    }
+
+    /// Of a cost at distance 20, that at the distance of a frame's node, ns.
+    fn beyond(&self, c: &Context, pfn: Pfn, at_20: u64) -> u64 {
+        let node = self.mem.zone(self.mem.pageblocks().zone_of(pfn)).node;
+        let beyond = self.mem.distance(c.node, node).saturating_sub(LOCAL_DISTANCE);
+        ns(at_20 * u64::from(beyond) / 10)
+    }
+}

@@ -1,0 +1,63 @@
+//! When memory has run out and nothing more can be reclaimed: the process that has most of it is killed.
+//!
+//! The victim is the process with the most pages: in memory, in swap, and of page tables (`oom_badness`); of two with as many,
+//! the younger one. Nobody else is killed until it has gone. It ends by itself as soon as it has its turn; the kernel's
+//! reaper, which takes its memory even where it cannot, is left out. Who asked for memory tries again after a tick.
+//! Source: `mm/oom_kill.c` of 5.10 to 7.2.
+
+use crate::base::context::Context;
+use crate::base::error::SimError;
+use crate::kernel::Kernel;
+use crate::state::process::family::OomKill;
+use kontig_mm::{MemPolicy, NodeSet, VmEvent};
+use kontig_program::Process;
+
+/// Who goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Blame {
+    /// Another process, now or soon.
+    Another,
+    /// Whoever asks: it is not to have the memory.
+    Asker,
+    /// There is nobody to kill.
+    Nobody,
+}
+
+impl Kernel {
+    /// A request that may not fail found nothing more to reclaim on the nodes it may use. Who is bound to others is not
+    /// killed for that.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn out_of_memory(&mut self, c: &Context, nodes: NodeSet) -> Blame {
+        if c.process.is_some_and(|asker| self.family.is_killed(asker)) {
+            return Blame::Asker;
+        }
+        let alive = self.family.alive();
+        if alive.iter().any(|process| self.family.is_oom_victim(*process)) {
+            return Blame::Another;
+        }
+        let may_have_some = |process: &u32| {
+            self.family.policies(*process).any(|of_thread| match of_thread.policy {
+                MemPolicy::Bind(bound) => !bound.and(nodes).is_empty(),
+                _ => true,
+            })
+        };
+        // A process without memory, such as a driver, is as little to blame as a thread of the kernel.
+        let badness = |process: &u32| self.pages.spaces.size(*process).badness();
+        let Some(victim) = alive.into_iter().filter(|p| may_have_some(p) && badness(p) > 0).max_by_key(badness) else {
+            return Blame::Nobody;
+        };
+        let size = self.pages.spaces.size(victim);
+        self.mem.vmstat_mut().add(VmEvent::OomKill, 1);
+        self.family.oom_kill(victim);
+        let process = Process::new(victim);
+        let kill = OomKill { at_ns: c.now, process, rss: size.in_memory, page_tables: size.page_tables };
+        self.oom_kills.push(kill);
+        if self.family.is_root(victim) {
+            // Nothing waits for it that could go on without it.
+            let what = format!("process {victim}, with {} pages, is killed for that", size.in_memory);
+            self.failed = Some(SimError::OutOfMemory { what });
+        }
+        if c.process == Some(victim) { Blame::Asker } else { Blame::Another }
+    }
+}

@@ -1,0 +1,170 @@
+//! Pages of a file that are being read in: allocated, put into the page cache locked, and asked for of the device.
+//!
+//! Pages go into the cache one after the other; those that lie together on the disk are asked for together, once the last
+//! of them is there. Reading ahead gives up where memory is short. A page without a block on the disk is nothing but zeros.
+
+use super::room::Room;
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
+use crate::device::{Io, Target};
+use crate::kernel::Kernel;
+use crate::paging::allocation::Allocation;
+use crate::state::file::Flags;
+use crate::state::file::Window;
+use kontig_mm::{AllocFailure, Gfp, Order, PageFlags, Pfn, Step};
+use std::ops::Range;
+
+/// The most pages that are asked for in one piece (`BIO_MAX_VECS`).
+const MOST_AT_ONCE: u32 = 256;
+
+/// Pages of a file that are being read in.
+#[derive(Clone)]
+pub(crate) struct ReadIn {
+    inode: u32,
+    /// Those still to be looked at.
+    pages: Range<u32>,
+    mark: Option<u32>,
+    /// Pages that are in the cache, locked, and not asked for yet: the last ones looked at.
+    locked: u32,
+    gfp: Gfp,
+    stage: Stage,
+}
+
+#[derive(Clone)]
+enum Stage {
+    Next,
+    Page(Allocation),
+    Node(Pfn, Room),
+}
+
+impl ReadIn {
+    /// What is to be read ahead, as far as the file goes.
+    pub(crate) fn ahead(k: &mut Kernel, inode: u32, window: Window) -> ReadIn {
+        let length = k.pages.files().inodes[inode].length;
+        let lookahead = window.mark.map(|mark| window.pages.end - mark);
+        let end = window.pages.end.min(length);
+        let mark = lookahead.and_then(|n| end.checked_sub(n)).filter(|mark| *mark >= window.pages.start);
+        let gfp = k.pages.files().page_gfp(inode) | Gfp::NORETRY | Gfp::NOWARN;
+        ReadIn { inode, pages: window.pages.start..end, mark, locked: 0, gfp, stage: Stage::Next }
+    }
+
+    /// One page that somebody cannot go on without.
+    pub(crate) fn one(inode: u32, index: u32, gfp: Gfp) -> ReadIn {
+        ReadIn { inode, pages: index..index + 1, mark: None, locked: 0, gfp, stage: Stage::Next }
+    }
+
+    /// Whether somebody cannot go on without what is read.
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.gfp.has(Gfp::NORETRY)
+    }
+
+    /// A step; done when all is asked for, or there was no memory for more of it.
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
+        loop {
+            match &mut self.stage {
+                Stage::Next => {
+                    if self.pages.is_empty() {
+                        self.ask(k, c);
+                        return Step::Done(Ok(()));
+                    }
+                    if k.must_yield(c) {
+                        return Step::Working;
+                    }
+                    if k.pages.files().find(self.inode, self.pages.start).is_some() {
+                        self.ask(k, c);
+                        self.pages.start += 1;
+                        continue;
+                    }
+                    self.stage = Stage::Page(Allocation::new(self.gfp, Order::ZERO));
+                }
+                Stage::Page(allocation) => match done!(allocation.step(k, c)) {
+                    Err(failure) => return self.give_up(k, c, failure),
+                    Ok(pfn) => {
+                        let missing = k.pages.files().missing(self.inode, self.pages.start);
+                        self.stage = Stage::Node(pfn, Room::of_nodes(missing, self.gfp));
+                    }
+                },
+                Stage::Node(pfn, room) => {
+                    if let Err(failure) = done!(room.step(k, c)) {
+                        let pfn = *pfn;
+                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                        return self.give_up(k, c, failure);
+                    }
+                    let (pfn, index) = (*pfn, self.pages.start);
+                    let files = k.pages.files();
+                    if files.find(self.inode, index).is_some()
+                        || files.missing(self.inode, index) > room.objects().len()
+                    {
+                        // Somebody has been faster, or has made more necessary.
+                        room.give_back(k, c);
+                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                        k.charge(&mut c.now);
+                        self.stage = Stage::Next;
+                        continue;
+                    }
+                    k.add_to_cache(c, self.inode, index, pfn, room);
+                    let mark = if self.mark == Some(index) { Flags::READAHEAD } else { Flags::FILE };
+                    k.pages.frames.set(pfn, Flags::LOCKED | mark);
+                    self.locked += 1;
+                    self.pages.start += 1;
+                    self.stage = Stage::Next;
+                }
+            }
+        }
+    }
+
+    fn give_up(
+        &mut self,
+        k: &mut Kernel,
+        c: &mut Context,
+        failure: AllocFailure,
+    ) -> Step<Result<(), AllocFailure>, Wait> {
+        self.ask(k, c);
+        let may_fail = self.gfp.has(Gfp::NORETRY);
+        Step::Done(Err(if may_fail { AllocFailure::Failed } else { failure }))
+    }
+
+    /// Asks for the pages that are locked, in pieces as they lie on the disk.
+    fn ask(&mut self, k: &mut Kernel, c: &mut Context) {
+        let end = self.pages.start;
+        let mut index = end - std::mem::take(&mut self.locked);
+        while index < end {
+            let files = k.pages.files();
+            let device = files.disk_of(self.inode);
+            match files.inodes[self.inode].extents.find(index) {
+                Some((block, in_a_row)) => {
+                    let pages = in_a_row.min(end - index).min(MOST_AT_ONCE);
+                    let target = Target::File { inode: self.inode, index };
+                    k.pages.devices.plug(device, block, Io { target, pages, write: false, cpu: c.cpu });
+                    index += pages;
+                }
+                None => {
+                    let pfn = files.find(self.inode, index).expect("it is locked, and stays");
+                    k.pages.frames.clear(pfn, Flags::LOCKED);
+                    k.wake_waiters(pfn);
+                    index += 1;
+                }
+            }
+        }
+        k.charge(&mut c.now);
+    }
+}
+
+impl Kernel {
+    /// Puts a page into the page cache and on the LRU; if it was there before and went, as what it was.
+    pub(crate) fn add_to_cache(&mut self, c: &mut Context, inode: u32, index: u32, pfn: Pfn, room: &mut Room) {
+        let (number, shadow) = self.pages.files().add_page(inode, index, pfn, room.objects());
+        self.pages.frames.reset(pfn, Flags::FILE);
+        self.pages.mapcounts.unmapped(pfn);
+        let flags = match shadow {
+            Some(shadow) => self.mem.workingset_refault(c.cpu, pfn, PageFlags::FILE, shadow),
+            None => PageFlags::FILE,
+        };
+        self.mem.lru_add(c.cpu, pfn, Order::ZERO, flags);
+        self.mem.set_owner(pfn, Order::ZERO, number);
+        c.now += ns(self.costs.cache_page);
+        room.give_back(self, c);
+    }
+}

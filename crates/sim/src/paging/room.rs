@@ -1,0 +1,93 @@
+//! Objects of slab caches, taken before they are needed: making a slab may take long.
+//!
+//! A slab is first tried for without any effort, if it could be smaller, then the smallest is asked for with all that the
+//! cache's flags allow. Source: `allocate_slab` in `mm/slub.c`.
+
+use crate::base::context::Context;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
+use crate::kernel::Kernel;
+use crate::paging::allocation::Allocation;
+use crate::state::file::{Cache, Object};
+use kontig_mm::{AllocFailure, Gfp, Order, Step};
+
+/// Objects that are being taken.
+#[derive(Clone)]
+pub(crate) struct Room {
+    cache: Cache,
+    /// What slabs are asked for with.
+    gfp: Gfp,
+    wanted: usize,
+    grow: Option<Grow>,
+    got: Vec<Object>,
+}
+
+/// A slab that is asked for.
+#[derive(Clone)]
+struct Grow {
+    order: Order,
+    /// It is not the last try.
+    is_first: bool,
+    allocation: Allocation,
+}
+
+impl Room {
+    /// So many objects of a cache.
+    pub(crate) fn of(cache: Cache, wanted: usize) -> Room {
+        Room { cache, gfp: cache.gfp(), wanted, grow: None, got: Vec::with_capacity(wanted) }
+    }
+
+    /// So many nodes of a file's tree, for a page that was asked for so.
+    pub(crate) fn of_nodes(wanted: usize, page: Gfp) -> Room {
+        Room { gfp: Cache::gfp_of_nodes(page), ..Room::of(Cache::Node, wanted) }
+    }
+
+    /// A step; done when all are there.
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
+        while self.got.len() < self.wanted {
+            if let Some(grow) = &mut self.grow {
+                match done!(grow.allocation.step(k, c)) {
+                    Ok(pfn) => {
+                        let node = crate::base::numa::node_of(&k.mem, pfn);
+                        k.pages.files().slabs.grow(self.cache, c.cpu, node, pfn, grow.order);
+                        self.grow = None;
+                    }
+                    Err(_) if grow.is_first => {
+                        let order = k.pages.files().slabs.least_order(self.cache);
+                        *grow = Grow { order, is_first: false, allocation: Allocation::new(self.gfp, order) };
+                        continue;
+                    }
+                    Err(failure) => {
+                        self.give_back(k, c);
+                        return Step::Done(Err(failure));
+                    }
+                }
+            }
+            let slabs = &mut k.pages.files().slabs;
+            match slabs.take(self.cache, c.cpu, c.node) {
+                Some(object) => self.got.push(object),
+                None => {
+                    let order = slabs.order(self.cache);
+                    let is_larger = order > slabs.least_order(self.cache);
+                    let gfp = Cache::first_gfp(self.gfp, is_larger, &k.mem.profile().slab);
+                    let allocation = Allocation::new(gfp, order);
+                    self.grow = Some(Grow { order, is_first: true, allocation });
+                }
+            }
+        }
+        Step::Done(Ok(()))
+    }
+
+    /// The objects, to be used.
+    pub(crate) fn objects(&mut self) -> &mut Vec<Object> {
+        &mut self.got
+    }
+
+    /// Gives back what was not used.
+    pub(crate) fn give_back(&mut self, k: &mut Kernel, c: &mut Context) {
+        for object in self.got.drain(..) {
+            k.pages.files().slabs.free(&mut k.mem, c.cpu, self.cache, object);
+        }
+        k.charge(&mut c.now);
+    }
+}

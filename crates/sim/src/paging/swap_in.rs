@@ -1,0 +1,196 @@
+//! A fault on a page that is in swap: it is read with those around it, waited for, and mapped.
+//!
+//! Source: `mm/memory.c` (`do_swap_page`), `mm/swap_state.c` of 6.1.
+
+use crate::base::context::Context;
+use crate::base::cost::ns;
+use crate::base::id::At;
+use crate::base::wait::Wait;
+use crate::base::wait::done;
+use crate::device::{Io, Target};
+use crate::kernel::Kernel;
+use crate::paging::allocation::Allocation;
+use crate::state::file::Flags;
+use crate::state::object::TABLE_PAGES;
+use crate::state::process::address_space::Entry;
+use crate::state::swap::Slot;
+use kontig_mm::{AllocFailure, Gfp, Order, PageFlags, Pfn, Step, VmEvent};
+use std::ops::Range;
+
+/// A page being brought back.
+#[derive(Clone)]
+pub(crate) struct SwapIn {
+    at: At,
+    writes: bool,
+    stage: Stage,
+}
+
+#[derive(Clone)]
+enum Stage {
+    /// Look what there is.
+    Look,
+    /// Read what is not there.
+    Read { wanted: Slot, slots: Slots, allocation: Allocation },
+}
+
+/// Places that are read together: neighbours in swap, or of neighbours in the process's memory.
+#[derive(Clone)]
+enum Slots {
+    InSwap(Range<u32>),
+    InMemory(Range<u32>),
+}
+
+impl SwapIn {
+    pub(crate) fn new(at: At, writes: bool) -> SwapIn {
+        SwapIn { at, writes, stage: Stage::Look }
+    }
+
+    /// Whether what it waits for is a page that is being read.
+    pub(crate) fn waits_for_page(&self) -> bool {
+        matches!(self.stage, Stage::Look)
+    }
+
+    /// A step; done when the page has to be looked at again, mapped or because things have changed.
+    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
+        loop {
+            match &mut self.stage {
+                Stage::Look => {
+                    let Entry::Swap(slot) = k.pages.spaces.mapping(self.at.mapping).entry(self.at.page) else {
+                        return Step::Done(Ok(()));
+                    };
+                    match k.pages.swap().area.page(slot) {
+                        Some(pfn) if k.pages.frames.flags(pfn).any(Flags::LOCKED) => {
+                            return Step::Wait(k.wait_for_page(pfn));
+                        }
+                        Some(pfn) => {
+                            k.map_from_swap(c, self.at, slot, pfn, self.writes);
+                            return Step::Done(Ok(()));
+                        }
+                        None => {
+                            k.pages.files().counts.major_faults += 1;
+                            let slots = k.swap_window(self.at, slot);
+                            let allocation = Allocation::new(Gfp::HIGHUSER_MOVABLE, Order::ZERO).at(self.at);
+                            self.stage = Stage::Read { wanted: slot, slots, allocation };
+                        }
+                    }
+                }
+                Stage::Read { wanted, slots, allocation } => {
+                    let Some(slot) = next_slot(k, self.at, slots) else {
+                        // What was read ahead is to be found on the LRU.
+                        k.mem.lru_add_drain(c.cpu);
+                        k.charge(&mut c.now);
+                        self.stage = Stage::Look;
+                        continue;
+                    };
+                    let pfn = match done!(allocation.step(k, c)) {
+                        Err(failure) => return Step::Done(Err(failure)),
+                        Ok(pfn) => pfn,
+                    };
+                    let (is_wanted, at) = (slot == *wanted, self.at);
+                    // Others may have been faster while memory was looked for.
+                    if next_slot(k, at, slots) == Some(slot) {
+                        k.bring_from_swap(c, slot, pfn, !is_wanted);
+                    } else {
+                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                    }
+                    if k.must_yield(c) {
+                        return Step::Working;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The next place that is in use and whose page is not there; those before it are done with.
+fn next_slot(k: &mut Kernel, at: At, slots: &mut Slots) -> Option<Slot> {
+    loop {
+        let slot = match slots {
+            Slots::InSwap(slots) => Slot::new(slots.clone().next()?),
+            Slots::InMemory(pages) => match k.pages.spaces.mapping(at.mapping).entry(pages.clone().next()?) {
+                Entry::Swap(slot) => slot,
+                _ => {
+                    pages.next();
+                    continue;
+                }
+            },
+        };
+        let area = &k.pages.swap().area;
+        if area.users(slot) > 0 && area.page(slot).is_none() {
+            return Some(slot);
+        }
+        match slots {
+            Slots::InSwap(places) | Slots::InMemory(places) => places.next(),
+        };
+    }
+}
+
+impl Kernel {
+    /// What is read with a page of a process that is not there.
+    fn swap_window(&mut self, at: At, slot: Slot) -> Slots {
+        let device = self.pages.swap().device;
+        if self.mem.profile().faults.reads_swap_by_address && self.pages.devices.device(device).is_flash() {
+            let m = self.pages.spaces.mapping(at.mapping);
+            let pages = m.pages();
+            let around = m.swap_window().around(at.page, pages);
+            // No further than the page table goes.
+            let table = at.page & !(TABLE_PAGES - 1);
+            Slots::InMemory(around.start.max(table)..around.end.min(table + TABLE_PAGES))
+        } else {
+            let swap = self.pages.swap();
+            let slots = swap.area.slots();
+            Slots::InSwap(swap.window.slots(slot.get(), slots))
+        }
+    }
+
+    /// Brings a page into the swap cache, to be read.
+    fn bring_from_swap(&mut self, c: &mut Context, slot: Slot, pfn: Pfn, ahead: bool) {
+        let cpu = c.cpu;
+        let swap = self.pages.swap.as_mut().expect("the page has a place in it");
+        let shadow = swap.area.bring(slot, pfn);
+        let io = Io { target: Target::Swap(slot.get()), pages: 1, write: false, cpu };
+        self.pages.devices.plug(swap.device, swap.area.block(slot), io);
+        let readahead = if ahead { Flags::READAHEAD } else { Flags::default() };
+        self.pages.frames.reset(pfn, Flags::SWAP_CACHE | Flags::LOCKED | readahead);
+        self.pages.frames.set_word(pfn, slot.get());
+        self.pages.mapcounts.unmapped(pfn);
+        let counts = &mut self.pages.files().counts;
+        counts.swapped_in += 1;
+        counts.file_pages += 1;
+        let mut flags = PageFlags::ANON;
+        if let Some(shadow) = shadow {
+            flags = self.mem.workingset_refault(cpu, pfn, flags, shadow);
+        }
+        self.mem.lru_add(cpu, pfn, Order::ZERO, flags);
+        c.now += ns(self.costs.cache_page);
+    }
+
+    /// Maps a page that is in the swap cache where its place stood; it is touched next.
+    fn map_from_swap(&mut self, c: &mut Context, at: At, slot: Slot, pfn: Pfn, writes: bool) {
+        let rules = self.mem.profile().faults;
+        let was_ahead = self.pages.frames.clear(pfn, Flags::READAHEAD);
+        self.pages.spaces.mapping(at.mapping).swap_window().found(at.page, was_ahead);
+        self.pages.swap().window.hits += u32::from(was_ahead);
+        if writes && rules.drains_before_writing && !self.mem.is_on_lru(pfn) {
+            self.mem.lru_add_drain(c.cpu);
+        }
+        self.pages.swap().forget(slot);
+        self.pages.mapcounts.map_again(pfn);
+        let is_alone = self.pages.mapcounts.more(pfn) == 0 && self.pages.swap().area.users(slot) == 0;
+        let space = self.pages.swap().area.space();
+        let own = !self.pages.spaces.mapping(at.mapping).is_protected(at.page);
+        let by_write = writes && !(rules.keeps_place_of_own && own);
+        if is_alone && (by_write || 2 * space.free < space.total) {
+            self.pages.free_swap_of(pfn);
+        }
+        let may_write = is_alone && (writes || !rules.copies_held_pages);
+        let m = self.pages.spaces.mapping(at.mapping);
+        m.swap_in(at.page, pfn, may_write);
+        m.used(at.page, writes && may_write);
+        let number = m.number(at.page);
+        self.mem.set_owner(pfn, Order::ZERO, number);
+        self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
+        c.now += ns(self.costs.reuse_page);
+        self.charge(&mut c.now);
+    }
+}

@@ -1,0 +1,7 @@
+//! What tasks do to XFS's metadata.
+
+mod change;
+mod get_buffer;
+
+pub(crate) use change::{Change, Make};
+pub(crate) use get_buffer::GetBuffer;

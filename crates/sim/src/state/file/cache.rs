@@ -1,0 +1,177 @@
+//! The page cache: the pages of files that are in memory.
+//!
+//! A page is found by its file and its place there. With its frame the engine keeps its place in the cache's trees, so that
+//! it is also found the other way. While it is read it is locked, and who wants it waits.
+
+use super::slab::Object;
+use super::tree::{NodeNumber, PAGES};
+use super::{Cache, Files};
+use crate::base::queue::{QueueId, Queues};
+use crate::state::entry::Entry;
+use kontig_mm::{Pfn, Shadow};
+
+/// Where tasks wait for pages: a queue for each of 256 hashes, as the kernel has them.
+#[derive(Clone, Default)]
+pub(crate) struct Waiters(Vec<QueueId>);
+
+impl Waiters {
+    pub(crate) fn new(queues: &mut Queues) -> Waiters {
+        Waiters((0..256).map(|_| queues.add()).collect())
+    }
+
+    /// The queue of a page.
+    pub(crate) fn of(&self, pfn: Pfn) -> QueueId {
+        // Neighbours are read together: each has a queue of its own.
+        self.0[pfn.index() % self.0.len()]
+    }
+}
+
+impl Files {
+    /// A file's page, if it is in memory.
+    #[inline(always)]
+    pub(crate) fn find(&self, inode: u32, index: u32) -> Option<Pfn> {
+        let leaf = self.inodes[inode].tree.leaf(index)?;
+        self.nodes.node(leaf).entries()[(index % PAGES) as usize].page()
+    }
+
+    /// The file and the page that a number of the engine's names.
+    #[inline]
+    pub(crate) fn place(&self, number: u32) -> (u32, u32) {
+        let node = self.nodes.node(number / PAGES);
+        (node.inode, node.at * PAGES + number % PAGES)
+    }
+
+    /// How many objects have to be there before this page can be added.
+    pub(crate) fn missing(&self, inode: u32, index: u32) -> usize {
+        let tree = &self.inodes[inode].tree;
+        let own = tree.leaf(0).is_some_and(|leaf| !self.nodes.has_object(leaf));
+        match tree.leaf(index) {
+            Some(_) if index == 0 || !own => 0,
+            Some(_) => 1,
+            None if index == 0 && tree.leaves().next().is_none() => 0,
+            None => usize::from(own) + 1 + tree.missing_above(index),
+        }
+    }
+
+    /// Adds a page, which is locked, with the objects that are missing. The number that the engine is to keep, and the shadow
+    /// that stood in the page's place.
+    pub(crate) fn add_page(
+        &mut self,
+        inode: u32,
+        index: u32,
+        pfn: Pfn,
+        objects: &mut Vec<Object>,
+    ) -> (u32, Option<Shadow>) {
+        let tree = &self.inodes[inode].tree;
+        let own = tree.leaf(0).filter(|leaf| !self.nodes.has_object(*leaf));
+        let is_first = index == 0 && tree.leaves().next().is_none();
+        if index > 0
+            && let Some(own) = own
+        {
+            self.nodes.promote(own, objects.pop().expect("as many objects as are missing"));
+        }
+        let leaf = match self.inodes[inode].tree.leaf(index) {
+            Some(leaf) => leaf,
+            None => {
+                let object = (!is_first).then(|| objects.pop().expect("as many objects as are missing"));
+                let leaf = self.nodes.add(inode, index / PAGES, object);
+                self.inodes[inode].tree.add(index, leaf, std::iter::from_fn(|| objects.pop()));
+                leaf
+            }
+        };
+        let before = self.nodes.set(leaf, index % PAGES, Entry::of_page(pfn));
+        debug_assert!(before.page().is_none(), "page {index} is there twice");
+        self.inodes[inode].pages += 1;
+        self.counts.file_pages += 1;
+        (leaf * PAGES + index % PAGES, before.shadow())
+    }
+
+    /// A page of a file's first node, which is the inode's own; the number that the engine is to keep.
+    pub(crate) fn adopt(&mut self, inode: u32, index: u32, pfn: Pfn) -> u32 {
+        let leaf = match self.inodes[inode].tree.leaf(index) {
+            Some(leaf) => leaf,
+            None => {
+                let leaf = self.nodes.add(inode, 0, None);
+                self.inodes[inode].tree.add(index, leaf, std::iter::empty());
+                leaf
+            }
+        };
+        self.nodes.set(leaf, index, Entry::of_page(pfn));
+        self.inodes[inode].pages += 1;
+        self.counts.file_pages += 1;
+        leaf * PAGES + index
+    }
+
+    /// The page leaves the cache, or a shadow stays in its place. A node that has nothing any more goes.
+    pub(crate) fn remove_page(&mut self, number: u32, shadow: Option<Shadow>) {
+        let (leaf, place) = (number / PAGES, number % PAGES);
+        let before = self.nodes.set(leaf, place, Entry::of_shadow(shadow));
+        debug_assert!(before.page().is_some());
+        let node = self.nodes.node(leaf);
+        let inode = node.inode;
+        if node.is_empty() {
+            self.remove_node(leaf);
+        }
+        self.counts.file_pages -= 1;
+        let i = &mut self.inodes[inode];
+        i.pages -= 1;
+        if i.pages == 0 {
+            self.emptied(inode);
+        }
+    }
+
+    /// A node goes with what is above it and has nothing else.
+    pub(super) fn remove_node(&mut self, leaf: NodeNumber) {
+        let (inode, at) = (self.nodes.node(leaf).inode, self.nodes.node(leaf).at);
+        let gone = self.inodes[inode].tree.remove(at).chain(self.nodes.remove(leaf));
+        self.gone.extend(gone.map(|object| (Cache::Node, object)));
+    }
+
+    /// Forgets what is remembered of a file's pages, none of which is in memory.
+    pub(super) fn forget_shadows(&mut self, inode: u32) {
+        let leaves: Vec<NodeNumber> = self.inodes[inode].tree.leaves().collect();
+        for leaf in leaves {
+            self.empty_node(leaf);
+        }
+    }
+
+    /// Forgets what is remembered of a file's pages from one on, none of which is in memory.
+    pub(super) fn forget_from(&mut self, inode: u32, first: u32) {
+        let leaves: Vec<NodeNumber> = self.inodes[inode].tree.leaves_from(first).collect();
+        for leaf in leaves {
+            let at = self.nodes.node(leaf).at * PAGES;
+            for place in first.saturating_sub(at)..PAGES {
+                self.nodes.set(leaf, place, Entry::EMPTY);
+            }
+            if self.nodes.node(leaf).is_empty() {
+                self.remove_node(leaf);
+            }
+        }
+    }
+
+    /// Forgets the shadows of a node, and the node.
+    pub(super) fn empty_node(&mut self, leaf: NodeNumber) {
+        for place in 0..PAGES {
+            debug_assert!(self.nodes.node(leaf).entries()[place as usize].page().is_none());
+            if !self.nodes.node(leaf).entries()[place as usize].is_empty() {
+                self.nodes.set(leaf, place, Entry::EMPTY);
+            }
+        }
+        self.remove_node(leaf);
+    }
+
+    /// The page has moved to another frame.
+    pub(crate) fn page_moved(&mut self, number: u32, to: Pfn) {
+        self.nodes.set(number / PAGES, number % PAGES, Entry::of_page(to));
+    }
+
+    /// The pages of a file that are in memory, from `first` on, with their places there.
+    pub(crate) fn pages_from(&self, inode: u32, first: u32) -> impl Iterator<Item = (u32, Pfn)> {
+        let leaves = self.inodes[inode].tree.leaves_from(first);
+        leaves.flat_map(move |leaf| {
+            let node = self.nodes.node(leaf);
+            let places = (0..PAGES).filter(move |place| node.at * PAGES + place >= first);
+            places.filter_map(move |place| Some((node.at * PAGES + place, node.entries()[place as usize].page()?)))
+        })
+    }
+}

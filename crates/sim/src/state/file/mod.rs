@@ -1,0 +1,211 @@
+//! Files: what lies on disks, and what of it is in memory.
+//!
+//! A file has blocks on its disk ([`space`]) and, while somebody knows it, an inode and a dentry in memory, which are objects
+//! of slab caches ([`slab`], [`inode`]). Pages of it are in the page cache ([`cache`]), whose trees ([`tree`]) keep a shadow in
+//! place of a page that was reclaimed. Pages are read in with those that follow ([`readahead`]), and given up
+//! to reclaim, which asks about them ([`reclaim`]). Those that are written to are dirty ([`dirty`]) until they are written
+//! back ([`writeback`]).
+//!
+//! Pages are single ones (no large folios), as ext4 has them up to 6.15. Which file system a disk has, the machine file says ([`filesystem`]).
+//! What it reads and writes beside the data is simulated of XFS ([`xfs`]), not of ext4. Left out: the inodes and dentries of
+//! directories themselves.
+
+mod cache;
+mod dirty;
+mod filesystem;
+mod frames;
+mod inode;
+mod readahead;
+mod reclaim;
+mod slab;
+mod space;
+mod tree;
+mod writeback;
+pub(crate) mod xfs;
+
+pub(crate) use cache::Waiters;
+pub(crate) use dirty::Limits;
+pub use filesystem::FileSystem;
+pub(crate) use frames::{Flags, Frames};
+pub(crate) use inode::{Inode, OBJECTS, Open};
+pub(crate) use readahead::{Readahead, Window};
+pub use slab::SlabInfo;
+pub(crate) use slab::{Cache, Object, Slabs};
+
+use crate::base::queue::QueueId;
+use crate::base::sequence::Sequence;
+use crate::base::slots::Slots;
+use dirty::{Bandwidth, Dirtier};
+use kontig_mm::{CpuId, Memory, NodeId};
+use kontig_program::FileName;
+use space::Space;
+use std::collections::BTreeMap;
+use tree::Nodes;
+pub(crate) use tree::{PAGES as NODE_PAGES, Tag};
+use xfs::Xfs;
+
+/// All files of a machine, and their pages in memory.
+#[derive(Clone)]
+pub(crate) struct Files {
+    /// What lies on each disk, and what is to be written to it.
+    disks: Vec<Space>,
+    writing: Vec<Writing>,
+    /// What the file system of a disk that is XFS has beside the data.
+    xfs: Vec<Option<Box<Xfs>>>,
+    /// By the number of the process.
+    dirtiers: Vec<Dirtier>,
+    names: BTreeMap<FileName, u32>,
+    pub(crate) inodes: Slots<Inode>,
+    pub(crate) opens: Slots<Open>,
+    /// The open files of each process.
+    of_process: Vec<Vec<u32>>,
+    nodes: Nodes,
+    pub(crate) slabs: Slabs,
+    /// Of each node: files that nobody has open, whose dentry may go; and those whose inode may. The first goes first.
+    unused_dentries: Vec<Sequence>,
+    unused_inodes: Vec<Sequence>,
+    /// Whether an inode goes with its clean pages (kernels before 5.16).
+    inodes_take_pages: bool,
+    /// Objects that are given back as soon as memory is at hand.
+    gone: Vec<(Cache, Object)>,
+    pub(crate) counts: Counts,
+    /// Pages of each node that are dirty or being written.
+    pub(crate) pending: Vec<u64>,
+    /// Of each node: how many nodes of trees with nothing but shadows are worth keeping. Shadows of as many pages as there
+    /// are in memory are, and an eighth of a node's places is taken to be used.
+    nodes_worth: Vec<u64>,
+}
+
+/// What is to be written to a disk.
+#[derive(Clone)]
+pub(crate) struct Writing {
+    /// Files with dirty pages, in the order in which they became dirty; and those that have had their part and are not
+    /// clean yet.
+    pub(crate) queued: Sequence,
+    pub(crate) taken: Sequence,
+    /// Where the flusher waits.
+    pub(crate) flusher: QueueId,
+    /// Somebody wants all that is dirty written.
+    pub(crate) all_wanted: bool,
+    /// Blocks that dirty pages will need and do not have yet.
+    reserved: u32,
+    pub(crate) bandwidth: Bandwidth,
+}
+
+/// What `/proc` counts of files and swap, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Counts {
+    /// `nr_file_pages`: in the page cache and in the swap cache.
+    pub file_pages: u64,
+    /// `nr_dirty`.
+    pub dirty: u64,
+    /// `nr_writeback`.
+    pub writeback: u64,
+    /// `nr_dirtied`.
+    pub dirtied: u64,
+    /// `nr_written`.
+    pub written: u64,
+    /// `pgpgin`, in pages where the kernel has KiB.
+    pub read_in: u64,
+    /// `pgpgout`, in pages where the kernel has KiB.
+    pub written_out: u64,
+    /// `pswpin`.
+    pub swapped_in: u64,
+    /// `pswpout`.
+    pub swapped_out: u64,
+    /// `pgmajfault`.
+    pub major_faults: u64,
+}
+
+impl Counts {
+    /// The counter that `/proc/vmstat` has under this name.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        const KIB: u64 = 4;
+        Some(match name {
+            "nr_file_pages" => self.file_pages,
+            "nr_dirty" => self.dirty,
+            "nr_writeback" => self.writeback,
+            "nr_dirtied" => self.dirtied,
+            "nr_written" => self.written,
+            "pgpgin" => self.read_in * KIB,
+            "pgpgout" => self.written_out * KIB,
+            "pswpin" => self.swapped_in,
+            "pswpout" => self.swapped_out,
+            "pgmajfault" => self.major_faults,
+            _ => return None,
+        })
+    }
+}
+
+impl Files {
+    /// The files of a machine: none, on disks with these blocks for them.
+    pub(crate) fn new(m: &Memory, disks: Vec<(std::ops::Range<u32>, QueueId)>) -> Files {
+        let nodes = m.nodes().len();
+        let writing = |flusher| Writing {
+            queued: Sequence::default(),
+            taken: Sequence::default(),
+            flusher,
+            all_wanted: false,
+            reserved: 0,
+            bandwidth: Bandwidth::default(),
+        };
+        Files {
+            writing: disks.iter().map(|(_, flusher)| writing(*flusher)).collect(),
+            disks: disks.into_iter().map(|(blocks, _)| Space::new(blocks)).collect(),
+            dirtiers: Vec::new(),
+            xfs: Vec::new(),
+            names: BTreeMap::new(),
+            inodes: Slots::default(),
+            opens: Slots::default(),
+            of_process: Vec::new(),
+            nodes: Nodes::default(),
+            slabs: Slabs::new(m.nr_cpus(), nodes),
+            unused_dentries: vec![Sequence::default(); nodes],
+            unused_inodes: vec![Sequence::default(); nodes],
+            inodes_take_pages: m.profile().reclaim.inodes_take_pages,
+            gone: Vec::new(),
+            counts: Counts::default(),
+            pending: vec![0; nodes],
+            nodes_worth: m.nodes().iter().map(|node| pages_of(m, node.id) >> 3).collect(),
+        }
+    }
+
+    /// What is to be written to a disk.
+    pub(crate) fn writing(&mut self, disk: u8) -> &mut Writing {
+        &mut self.writing[usize::from(disk)]
+    }
+
+    /// A process may write from now on.
+    pub(crate) fn knows_dirtier(&mut self, process: u32) {
+        if self.dirtiers.len() <= process as usize {
+            self.dirtiers.resize(process as usize + 1, Dirtier::default());
+        }
+    }
+
+    /// What a process has dirtied.
+    pub(crate) fn dirtier(&mut self, process: u32) -> &mut Dirtier {
+        &mut self.dirtiers[process as usize]
+    }
+
+    /// Whether something could not be given back at once.
+    #[inline(always)]
+    pub(crate) fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
+    /// Gives back the objects that had to wait for that; the pages that are free with them.
+    pub(crate) fn free_gone(&mut self, m: &mut Memory, cpu: CpuId) -> u64 {
+        self.gone.drain(..).map(|(cache, object)| self.slabs.free(m, cpu, cache, object)).sum()
+    }
+}
+
+/// Host bytes for each frame of a machine with disks: its flags and word, its count of page table entries, its place in
+/// the LRU, and a place in a tree with as much again for shadows.
+pub(crate) const BYTES_PER_FRAME: usize =
+    Frames::BYTES_PER_FRAME + 2 + kontig_mm::state::Lru::BYTES_PER_FRAME + 2 * tree::Node::BYTES_PER_PAGE;
+
+/// Pages of a node.
+fn pages_of(m: &Memory, node: NodeId) -> u64 {
+    m.zones().iter().filter(|zone| zone.node == node).map(|zone| zone.present).sum()
+}

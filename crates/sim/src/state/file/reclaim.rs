@@ -1,0 +1,194 @@
+//! What reclaim and compaction are told about pages of files, and the caches that can be shrunk: nodes with nothing but
+//! shadows, dentries and inodes of files that nobody has open, and XFS's buffers.
+//!
+//! A page that is being read is locked. A dentry that was used again since it was last looked at has another round. An inode
+//! goes after its dentry: since 5.16 when neither a page of it nor a node of its tree is left, so that its pages are not thrown away
+//! with it; before with its clean pages. Source: Linux 4.20, `mm/workingset.c`, `fs/super.c`, `fs/dcache.c`, `fs/inode.c` of 6.1.
+
+use super::slab::Object;
+use super::xfs::{Item, Xfs};
+use super::{Cache, Files, Flags, Frames};
+use crate::state::mapcount::Mapcounts;
+use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn, Shrinker, Shrunk};
+
+/// The shrinkers in the order in which they are asked.
+const SHADOWS: usize = 0;
+const SUPER_BLOCK: usize = 1;
+
+impl Files {
+    /// Drops the buffer head of a page, which is clean.
+    pub(crate) fn drop_buffers(&mut self, frames: &mut Frames, pfn: Pfn) {
+        if frames.clear(pfn, Flags::PRIVATE) {
+            self.gone.push((Cache::BufferHead, Object::of_number(frames.word(pfn))));
+        }
+    }
+
+    /// The shrinker of this number.
+    pub(crate) fn shrinker(&self, node: NodeId, number: usize) -> Option<Shrinker> {
+        match number {
+            SHADOWS => {
+                let worth = self.nodes_worth[node.index()];
+                let there = if node.index() == 0 { self.nodes.with_shadows_only().len() } else { 0 };
+                Some(Shrinker { freeable: there.saturating_sub(worth), seeks: 0, batch: 128 })
+            }
+            SUPER_BLOCK => {
+                let [dentries, inodes] = self.unused_counts(node);
+                Some(Shrinker { freeable: dentries + inodes, seeks: 2, batch: 1024 })
+            }
+            _ => Some(self.xfs_shrunk_by(number)?.buffers.shrinker(node)),
+        }
+    }
+
+    /// Behind the others each XFS has a shrinker.
+    fn xfs_shrunk_by(&self, number: usize) -> Option<&Xfs> {
+        self.xfs.iter().flatten().nth(number.checked_sub(SUPER_BLOCK + 1)?).map(Box::as_ref)
+    }
+
+    fn unused_counts(&self, node: NodeId) -> [u64; 2] {
+        [self.unused_dentries[node.index()].len(), self.unused_inodes[node.index()].len()]
+    }
+
+    /// Whether a request may have this shrinker work: dentries and inodes only one that may enter a file system, as it may
+    /// hold locks of one.
+    pub(crate) fn may_shrink(&self, number: usize, gfp: Gfp) -> bool {
+        number != SUPER_BLOCK || gfp.has(Gfp::FS)
+    }
+
+    /// Has a shrinker look at so many objects.
+    pub(crate) fn shrink(
+        &mut self,
+        m: &mut Memory,
+        cpu: CpuId,
+        page_flags: (&mut Frames, &mut Mapcounts),
+        node: NodeId,
+        (number, objects): (usize, u64),
+    ) -> Shrunk {
+        let (freed, mut pages) = match number {
+            SHADOWS => (self.shrink_shadows(objects), 0),
+            more if more > SUPER_BLOCK => {
+                let disk = (0u8..).zip(&self.xfs).filter(|(_, xfs)| xfs.is_some()).nth(more - SUPER_BLOCK - 1);
+                let disk = disk.map(|(disk, _)| disk).expect("it has said that it is there");
+                self.shrink_buffers(m, cpu, disk, node, objects)
+            }
+            _ => {
+                let [dentries, inodes] = self.unused_counts(node);
+                let total = dentries + inodes + 1;
+                let (freed, pages) = self.shrink_dentries(m, cpu, node, objects * dentries / total + 1);
+                let (more, of_inodes) = self.shrink_inodes(m, cpu, page_flags, node, objects * inodes / total + 1);
+                (freed + more, pages + of_inodes)
+            }
+        };
+        pages += self.free_gone(m, cpu);
+        Shrunk { scanned: objects, freed, pages }
+    }
+
+    fn shrink_shadows(&mut self, objects: u64) -> u64 {
+        let mut freed = 0;
+        while freed < objects
+            && let Some(oldest) = self.nodes.with_shadows_only().first()
+        {
+            let inode = self.nodes.node(oldest).inode;
+            self.empty_node(oldest);
+            self.emptied(inode);
+            freed += 1;
+        }
+        freed
+    }
+
+    /// Frees dentries; how many, and the pages that were freed with them.
+    pub(crate) fn shrink_dentries(&mut self, m: &mut Memory, cpu: CpuId, node: NodeId, most: u64) -> (u64, u64) {
+        let (mut freed, mut pages) = (0, 0);
+        for _ in 0..most {
+            let list = &mut self.unused_dentries[node.index()];
+            let Some(inode) = list.first() else { break };
+            list.remove(inode);
+            if self.inodes[inode].is_open() {
+                continue;
+            }
+            if self.was_used(inode) {
+                self.unused_dentries[node.index()].add(inode);
+                continue;
+            }
+            let Some(object) = self.drop_dentry(inode) else { continue };
+            pages += self.slabs.free(m, cpu, Cache::Dentry, object);
+            freed += 1;
+        }
+        (freed, pages)
+    }
+
+    /// Drops the pages of a file that are clean and that nobody uses (`invalidate_mapping_pages`); how many.
+    fn invalidate(
+        &mut self,
+        m: &mut Memory,
+        cpu: CpuId,
+        (frames, mapcounts): (&mut Frames, &mut Mapcounts),
+        inode: u32,
+    ) -> u64 {
+        let in_use = Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY;
+        let all: Vec<Pfn> = self.pages_from(inode, 0).map(|(_, pfn)| pfn).collect();
+        let mut dropped = 0;
+        for pfn in all {
+            // Reclaim and compaction hold what they have taken off the lists.
+            if frames.flags(pfn).any(in_use) || mapcounts.is_mapped(pfn) || !m.frames().tag(pfn).is_lru() {
+                continue;
+            }
+            let number = m.frames().owner(pfn, Order::ZERO);
+            mapcounts.reset(pfn);
+            self.drop_buffers(frames, pfn);
+            frames.reset(pfn, Flags::default());
+            self.remove_page(number, None);
+            m.free(cpu, pfn, Order::ZERO);
+            dropped += 1;
+        }
+        dropped
+    }
+
+    /// Frees inodes; how many, and the pages that were freed with them.
+    pub(crate) fn shrink_inodes(
+        &mut self,
+        m: &mut Memory,
+        cpu: CpuId,
+        page_flags: (&mut Frames, &mut Mapcounts),
+        node: NodeId,
+        most: u64,
+    ) -> (u64, u64) {
+        let (frames, mapcounts) = page_flags;
+        let (mut freed, mut pages) = (0, 0);
+        // Those that cannot go yet join again at the end.
+        for _ in 0..most.min(self.unused_inodes[node.index()].len()) {
+            let list = &mut self.unused_inodes[node.index()];
+            let Some(inode) = list.first() else { break };
+            list.remove(inode);
+            let i = &self.inodes[inode];
+            if i.is_open() || i.has_dentry() {
+                continue;
+            }
+            if i.pages > 0 {
+                if !self.inodes_take_pages {
+                    continue;
+                }
+                pages += self.invalidate(m, cpu, (frames, mapcounts), inode);
+                if self.inodes[inode].pages > 0 {
+                    self.unused_inodes[node.index()].add(inode);
+                    continue;
+                }
+                self.unused_inodes[node.index()].remove(inode);
+            }
+            let i = &self.inodes[inode];
+            if !i.logged.is_clean() {
+                // Until it is in its place.
+                self.unused_inodes[node.index()].add(inode);
+                continue;
+            }
+            let cache = self.filesystem(inode).inodes();
+            if self.inodes[inode].chunk.is_some() {
+                let disk = self.disk_of(inode);
+                self.drop_logged(m, cpu, disk, Item::Inode(inode), true);
+            }
+            let Some(object) = self.drop_inode(inode) else { continue };
+            pages += self.slabs.free(m, cpu, cache, object);
+            freed += 1;
+        }
+        (freed, pages)
+    }
+}

@@ -1,0 +1,397 @@
+//! The page cache's trees: a file's pages and shadows in nodes of 64.
+//!
+//! A node is an object of the slab cache `radix_tree_node`, and so are the nodes above it, one for each 64 of them. A file of one
+//! page needs none: its inode has the page. A page's number, which the engine keeps with its frame, is its place in its node:
+//! from it the node is found, and from there the file and the index. Nodes that hold nothing but shadows are listed, the
+//! oldest first: they can be freed ([`super::reclaim`]).
+//!
+//! Each node also says which of its pages are dirty and which are being written, and each tree which of its nodes have any, so that nobody
+//! looks at all pages or nodes of a file to find these (the marks of the kernel's XArray).
+
+use super::Files;
+use super::slab::Object;
+use crate::base::sequence::Sequence;
+use crate::state::entry::Entry;
+
+/// Pages of a node.
+pub(crate) const PAGES: u32 = 64;
+/// A node's place in the table.
+pub(crate) type NodeNumber = u32;
+const NIL: u32 = u32::MAX;
+/// Nodes are kept in pieces, which never move.
+const PIECE: usize = 1024;
+
+/// What is known of a page beside where it is.
+#[derive(Clone, Copy)]
+pub(crate) enum Tag {
+    Dirty,
+    /// It is being written.
+    Writeback,
+}
+
+/// A node.
+#[derive(Clone)]
+pub(crate) struct Node {
+    /// The file, and the node's first index there by 64.
+    pub(crate) inode: u32,
+    pub(crate) at: u32,
+    entries: [Entry; PAGES as usize],
+    /// Entries that are a page, and that are a shadow.
+    pages: u8,
+    shadows: u8,
+    /// A bit a page, of each [`Tag`].
+    tagged: [u64; 2],
+    object: Option<Object>,
+}
+
+impl Node {
+    /// Host bytes for each of its pages.
+    pub(crate) const BYTES_PER_PAGE: usize = size_of::<Node>().div_ceil(PAGES as usize);
+
+    const UNUSED: Node = Node {
+        inode: NIL,
+        at: 0,
+        entries: [Entry::EMPTY; PAGES as usize],
+        pages: 0,
+        shadows: 0,
+        tagged: [0; 2],
+        object: None,
+    };
+
+    /// Its pages and shadows.
+    pub(crate) fn entries(&self) -> &[Entry; PAGES as usize] {
+        &self.entries
+    }
+
+    /// Whether any of its pages is dirty or being written.
+    fn is_tagged(&self) -> bool {
+        self.tagged != [0; 2]
+    }
+
+    /// Whether it has neither a page nor a shadow.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages + self.shadows == 0
+    }
+}
+
+/// All nodes of the machine.
+#[derive(Clone, Default)]
+pub(crate) struct Nodes {
+    pieces: Vec<Vec<Node>>,
+    unused: Vec<NodeNumber>,
+    /// Those with shadows only, the oldest first.
+    with_shadows_only: Sequence,
+}
+
+impl Nodes {
+    /// A node for the pages of a file from `64 * at` on. One without an object is the inode's own.
+    pub(crate) fn add(&mut self, inode: u32, at: u32, object: Option<Object>) -> NodeNumber {
+        let node = Node { inode, at, object, ..Node::UNUSED };
+        if let Some(number) = self.unused.pop() {
+            *self.node_mut(number) = node;
+            return number;
+        }
+        if self.pieces.last().is_none_or(|piece| piece.len() == PIECE) {
+            self.pieces.push(Vec::with_capacity(PIECE));
+        }
+        let before = self.pieces.len() - 1;
+        self.pieces[before].push(node);
+        (before * PIECE + self.pieces[before].len() - 1) as NodeNumber
+    }
+
+    /// The node goes, which has nothing any more; its object.
+    pub(crate) fn remove(&mut self, number: NodeNumber) -> Option<Object> {
+        debug_assert!(self.node(number).is_empty() && !self.node(number).is_tagged());
+        self.with_shadows_only.remove(number);
+        self.unused.push(number);
+        let node = self.node_mut(number);
+        node.inode = NIL;
+        node.object.take()
+    }
+
+    /// Whether it is an object of its own, and not part of its inode.
+    pub(crate) fn has_object(&self, number: NodeNumber) -> bool {
+        self.node(number).object.is_some()
+    }
+
+    /// The pages an inode has itself become a node of their own, because there are others.
+    pub(crate) fn promote(&mut self, number: NodeNumber, object: Object) {
+        let node = self.node_mut(number);
+        debug_assert!(node.object.is_none());
+        node.object = Some(object);
+        if node.pages == 0 && node.shadows > 0 {
+            self.with_shadows_only.add(number);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn node(&self, number: NodeNumber) -> &Node {
+        &self.pieces[number as usize / PIECE][number as usize % PIECE]
+    }
+
+    #[inline(always)]
+    pub(crate) fn node_mut(&mut self, number: NodeNumber) -> &mut Node {
+        &mut self.pieces[number as usize / PIECE][number as usize % PIECE]
+    }
+
+    /// A page or a shadow takes a place; what was there before.
+    pub(crate) fn set(&mut self, number: NodeNumber, place: u32, entry: Entry) -> Entry {
+        let node = self.node_mut(number);
+        let before = std::mem::replace(&mut node.entries[place as usize], entry);
+        node.pages = node.pages + u8::from(entry.page().is_some()) - u8::from(before.page().is_some());
+        let is_shadow = |entry: Entry| u8::from(!entry.is_empty() && entry.page().is_none());
+        node.shadows = node.shadows + is_shadow(entry) - is_shadow(before);
+        let is_listed = node.pages == 0 && node.shadows > 0 && node.object.is_some();
+        // Nearly every page joins others, or goes before others.
+        if is_listed {
+            self.with_shadows_only.add(number);
+        } else if entry.page().is_some() {
+            self.with_shadows_only.remove(number);
+        }
+        before
+    }
+
+    /// The page at a place of a node is or is no longer dirty, or being written; whether the node has any such page.
+    fn tag(&mut self, number: NodeNumber, place: u32, tag: Tag, on: bool) -> bool {
+        let pages = &mut self.node_mut(number).tagged[tag as usize];
+        let bit = 1u64 << place;
+        *pages = if on { *pages | bit } else { *pages & !bit };
+        *pages != 0
+    }
+
+    /// Nodes with nothing but shadows, the one that has been so for longest first.
+    pub(crate) fn with_shadows_only(&self) -> &Sequence {
+        &self.with_shadows_only
+    }
+}
+
+/// The nodes of a file, and the objects above them.
+#[derive(Clone, Default)]
+pub(crate) struct Tree {
+    /// The node for each 64 pages; `NIL` where there is none.
+    leaves: Vec<u32>,
+    /// Of each level above the leaves, for each 64 nodes below: how many there are, and the object.
+    above: Vec<Vec<Option<(u8, Object)>>>,
+    /// Of each tag a bit a leaf: whether it has such pages.
+    tagged: [Vec<u64>; 2],
+}
+
+/// Objects a tree may need at once: the levels of 2³² pages, less the leaf.
+pub(crate) const LEVELS: usize = 5;
+
+impl Tree {
+    /// The node with this index, if there is one.
+    #[inline(always)]
+    pub(crate) fn leaf(&self, index: u32) -> Option<NodeNumber> {
+        match self.leaves.get((index / PAGES) as usize) {
+            Some(&NIL) | None => None,
+            Some(&number) => Some(number),
+        }
+    }
+
+    /// The nodes that are there, from the one for `index` on.
+    pub(crate) fn leaves_from(&self, index: u32) -> impl Iterator<Item = NodeNumber> {
+        let from = self.leaves.get((index / PAGES) as usize..).unwrap_or_default();
+        from.iter().copied().filter(|number| *number != NIL)
+    }
+
+    /// The nodes that are there.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = NodeNumber> {
+        self.leaves.iter().copied().filter(|number| *number != NIL)
+    }
+
+    /// The nodes with pages of this tag, from the one for `index` on.
+    fn tagged_from(&self, index: u32, tag: Tag) -> impl Iterator<Item = NodeNumber> {
+        let (first, words) = ((index / PAGES) as usize, &self.tagged[tag as usize]);
+        let mut at = first / 64;
+        let mut word = words.get(at).map_or(0, |word| word >> (first % 64) << (first % 64));
+        std::iter::from_fn(move || {
+            while word == 0 {
+                at += 1;
+                word = *words.get(at)?;
+            }
+            let bit = word.trailing_zeros() as usize;
+            word &= word - 1;
+            Some(self.leaves[at * 64 + bit])
+        })
+    }
+
+    /// A node has pages of this tag, or none any more.
+    fn tag(&mut self, at: u32, tag: Tag, on: bool) {
+        let (words, at) = (&mut self.tagged[tag as usize], at as usize);
+        if words.len() <= at / 64 {
+            words.resize(at / 64 + 1, 0);
+        }
+        let bit = 1u64 << (at % 64);
+        words[at / 64] = if on { words[at / 64] | bit } else { words[at / 64] & !bit };
+    }
+
+    /// How many objects have to be made above a node for this index that is not there yet. The first of a level needs none:
+    /// a tree is only as high as it has to be.
+    pub(crate) fn missing_above(&self, index: u32) -> usize {
+        let (mut at, mut missing) = ((index / PAGES) as usize, 0);
+        while at > 0 {
+            at /= PAGES as usize;
+            if self.above.get(missing).and_then(|level| level.get(at)).is_some_and(Option::is_some) {
+                break;
+            }
+            missing += 1;
+        }
+        missing
+    }
+
+    /// Adds a node, with as many objects as are missing above it.
+    pub(crate) fn add(&mut self, index: u32, number: NodeNumber, mut objects: impl Iterator<Item = Object>) {
+        let leaf = (index / PAGES) as usize;
+        if self.leaves.len() <= leaf {
+            self.leaves.resize(leaf + 1, NIL);
+        }
+        debug_assert!(self.leaves[leaf] == NIL);
+        self.leaves[leaf] = number;
+        let (mut at, mut level) = (leaf, 0);
+        while at > 0 {
+            at /= PAGES as usize;
+            if self.above.len() == level {
+                self.above.push(Vec::new());
+            }
+            let above = &mut self.above[level];
+            if above.len() <= at {
+                above.resize(at + 1, None);
+            }
+            if let Some((below, _)) = &mut above[at] {
+                *below += 1;
+                break;
+            }
+            above[at] = Some((1, objects.next().expect("as many as are missing")));
+            level += 1;
+        }
+    }
+
+    /// A node goes; the objects above it that go, too.
+    pub(crate) fn remove(&mut self, at: u32) -> impl Iterator<Item = Object> + use<> {
+        self.leaves[at as usize] = NIL;
+        let mut gone = [None; LEVELS];
+        let mut at = at as usize;
+        for (level, gone) in self.above.iter_mut().zip(&mut gone) {
+            if at == 0 {
+                break;
+            }
+            at /= PAGES as usize;
+            let (below, object) = level[at].as_mut().expect("what is below is counted");
+            *below -= 1;
+            if *below > 0 {
+                break;
+            }
+            *gone = Some(*object);
+            level[at] = None;
+        }
+        gone.into_iter().flatten()
+    }
+}
+
+impl Files {
+    /// The page with this number is or is no longer dirty, or being written.
+    pub(crate) fn tag(&mut self, number: u32, tag: Tag, on: bool) {
+        let leaf = number / PAGES;
+        let any = self.nodes.tag(leaf, number % PAGES, tag, on);
+        let Node { inode, at, .. } = *self.nodes.node(leaf);
+        self.inodes[inode].tree.tag(at, tag, any);
+    }
+
+    /// The first dirty page (or the first being written) of a file from `first` on.
+    pub(crate) fn next_tagged(&self, inode: u32, first: u32, tag: Tag) -> Option<u32> {
+        self.inodes[inode].tree.tagged_from(first, tag).find_map(|leaf| {
+            let node = self.nodes.node(leaf);
+            // Those of the first node that lie before.
+            let before = first.saturating_sub(node.at * PAGES);
+            let pages = node.tagged[tag as usize] >> before << before;
+            (pages != 0).then(|| node.at * PAGES + pages.trailing_zeros())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::file::slab::{Cache, Slabs};
+    use kontig_mm::{CpuId, NodeId, Pfn};
+
+    /// Objects with room for many.
+    fn objects() -> impl Iterator<Item = Object> {
+        let mut slabs = Slabs::new(1, 1);
+        let (cpu, node) = (CpuId::new(0), NodeId::new(0));
+        std::iter::from_fn(move || {
+            slabs.take(Cache::Node, cpu, node).or_else(|| {
+                slabs.grow(Cache::Node, cpu, node, Pfn::new(0), slabs.order(Cache::Node));
+                slabs.take(Cache::Node, cpu, node)
+            })
+        })
+    }
+
+    #[test]
+    fn a_tree_is_as_high_as_its_pages_need() {
+        let mut tree = Tree::default();
+        // What a page with this index needs above its node, added one after the other.
+        let needs = |tree: &mut Tree, index: u32| {
+            let missing = tree.missing_above(index);
+            tree.add(index, index / PAGES, objects().take(missing));
+            missing
+        };
+        let all = [0, 64, 130, 64 * 64, 64 * 65, 64 * 64 * 64].map(|index| needs(&mut tree, index));
+        assert_eq!(all, [0, 1, 0, 2, 0, 3]);
+        assert_eq!(tree.leaves().collect::<Vec<_>>(), [0, 1, 2, 64, 65, 4096]);
+        assert_eq!((tree.leaf(70), tree.leaf(200), tree.leaves_from(200).next()), (Some(1), None, Some(64)));
+        let gone = [0, 1, 2, 64, 65, 4096].map(|at| tree.remove(at).count());
+        assert_eq!(gone, [0, 0, 1, 0, 2, 3], "and no higher when they go");
+    }
+
+    #[test]
+    fn nodes_with_dirty_pages_are_found_without_a_look_at_the_others() {
+        let mut tree = Tree::default();
+        let far = 64 * 64 * 3 + 64 * 5;
+        for index in [0, 64, 128, far] {
+            let missing = tree.missing_above(index);
+            tree.add(index, 100 + index / PAGES, objects().take(missing));
+        }
+        [1, far / PAGES].iter().for_each(|at| tree.tag(*at, Tag::Dirty, true));
+        tree.tag(2, Tag::Writeback, true);
+        let tagged = |tree: &Tree, from, tag| tree.tagged_from(from, tag).collect::<Vec<_>>();
+        let last = 100 + far / PAGES;
+        assert_eq!(tagged(&tree, 0, Tag::Dirty), [101, last]);
+        assert_eq!(tagged(&tree, 127, Tag::Dirty), [101, last], "the node that has the page is one of them");
+        assert_eq!(tagged(&tree, 128, Tag::Dirty), [last]);
+        assert_eq!(tagged(&tree, far + 64, Tag::Dirty), []);
+        assert_eq!(tagged(&tree, 0, Tag::Writeback), [102]);
+        tree.tag(1, Tag::Dirty, false);
+        assert_eq!(tagged(&tree, 0, Tag::Dirty), [last]);
+    }
+
+    #[test]
+    fn nodes_with_nothing_but_shadows_are_listed_the_oldest_first() {
+        let mut nodes = Nodes::default();
+        let object = objects().next();
+        let [a, b, own] = [object, object, None].map(|object| nodes.add(7, 0, object));
+        let shadow = |n| {
+            Entry::of_shadow(Some(kontig_mm::Shadow {
+                lruvec: kontig_mm::LruvecId::new(0),
+                eviction: n,
+                workingset: false,
+            }))
+        };
+        for number in [a, b, own] {
+            nodes.set(number, 3, Entry::of_page(Pfn::new(9)));
+            nodes.set(number, 4, shadow(1));
+        }
+        assert_eq!(nodes.with_shadows_only().len(), 0);
+        [b, a, own].iter().for_each(|number| assert!(nodes.set(*number, 3, shadow(2)).page().is_some()));
+        assert_eq!(
+            (nodes.with_shadows_only().len(), nodes.with_shadows_only().first()),
+            (2, Some(b)),
+            "an inode's own is no object"
+        );
+        nodes.set(b, 3, Entry::of_page(Pfn::new(1)));
+        assert_eq!((nodes.with_shadows_only().len(), nodes.with_shadows_only().first()), (1, Some(a)));
+        [3, 4].iter().for_each(|place| assert!(!nodes.set(a, *place, Entry::EMPTY).is_empty()));
+        assert_eq!((nodes.remove(a), nodes.with_shadows_only().len(), nodes.add(8, 0, None)), (object, 0, a));
+    }
+}

@@ -1,0 +1,99 @@
+//! What is known of dirty pages on their way to the disk: which wait for which flusher, and the blocks they will need.
+//!
+//! A page's block on the disk is reserved when it becomes dirty and chosen when it is written back, so that pages that were
+//! written together lie together (ext4's delayed allocation).
+
+use super::tree::Tag;
+use super::{Files, Writing};
+use crate::base::error::SimError;
+use crate::base::queue::{QueueId, Queues};
+use kontig_mm::NodeId;
+
+impl Files {
+    /// Pages of a node that are dirty or being written.
+    pub(crate) fn write_pending(&self, node: NodeId) -> u64 {
+        self.pending[node.index()]
+    }
+
+    fn writing_of(&mut self, inode: u32) -> &mut Writing {
+        let disk = self.disk_of(inode);
+        self.writing(disk)
+    }
+
+    /// A clean page of a file has become dirty, perhaps while it is being written. The flusher to wake, if it may have been idle.
+    ///
+    /// # Errors
+    /// If its disk has no block left for it.
+    pub(crate) fn page_dirtied(
+        &mut self,
+        (inode, index): (u32, u32),
+        number: u32,
+        node: NodeId,
+        is_written: bool,
+        now: u64,
+    ) -> Result<Option<QueueId>, SimError> {
+        let disk = usize::from(self.disk_of(inode));
+        if self.inodes[inode].extents.find(index).is_none() {
+            let w = &mut self.writing[disk];
+            if self.disks[disk].free_blocks() <= w.reserved {
+                return Err(SimError::DiskFull { name: self.inodes[inode].name });
+            }
+            w.reserved += 1;
+        }
+        self.tag(number, Tag::Dirty, true);
+        let i = &mut self.inodes[inode];
+        i.dirty += 1;
+        i.blocks_written = false;
+        let w = &mut self.writing[disk];
+        let mut flusher = None;
+        if !w.queued.has(inode) && !w.taken.has(inode) {
+            i.dirty_since = now;
+            w.queued.add(inode);
+            flusher = (w.queued.len() == 1).then_some(w.flusher);
+        }
+        w.bandwidth.dirtied += 1;
+        if !is_written {
+            w.bandwidth.pending += 1;
+            self.pending[node.index()] += 1;
+        }
+        self.counts.dirty += 1;
+        self.counts.dirtied += 1;
+        Ok(flusher)
+    }
+
+    /// A page of a file that was dirty, and is not any more, will not be written.
+    pub(crate) fn dirty_forgotten(&mut self, inode: u32, index: u32, node: NodeId) {
+        self.pending[node.index()] -= 1;
+        let no_block = self.inodes[inode].extents.find(index).is_none();
+        let w = self.writing_of(inode);
+        w.bandwidth.pending -= 1;
+        w.reserved -= u32::from(no_block);
+    }
+
+    /// Chooses the blocks of pages that had them reserved.
+    pub(crate) fn allocate_reserved(&mut self, inode: u32, first: u32, pages: u32) {
+        self.writing_of(inode).reserved -= pages;
+        self.allocate(inode, first, pages);
+    }
+
+    /// A page has been written, and may have become dirty again meanwhile.
+    pub(crate) fn page_written(&mut self, inode: u32, number: u32, node: NodeId, again: bool) {
+        self.tag(number, Tag::Writeback, false);
+        self.counts.writeback -= 1;
+        self.counts.written += 1;
+        let bandwidth = &mut self.writing_of(inode).bandwidth;
+        bandwidth.written += 1;
+        if !again {
+            bandwidth.pending -= 1;
+            self.pending[node.index()] -= 1;
+        }
+    }
+
+    /// Wakes all flushers, to write what is dirty.
+    pub(crate) fn want_all_written(&mut self, queues: &mut Queues) {
+        for w in &mut self.writing {
+            w.all_wanted = true;
+            queues.wake_all(w.flusher);
+        }
+    }
+}

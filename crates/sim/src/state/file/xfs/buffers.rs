@@ -1,0 +1,289 @@
+//! XFS's buffers: pages with what lies on the disk beside the data, and the shrinker that takes them.
+//!
+//! Inodes of 512 bytes are allocated 32 at a time, for one directory; a directory has a block for each 128 of its entries. A buffer
+//! with either is made of single pages, allocated to stay where they are. Who uses it holds it. When nobody does it is on its
+//! node's list, from which the shrinker takes it: not at once, but when it has come by as often as the buffer is worth.
+
+use super::log::{Item, Logged};
+use crate::base::numa::node_of;
+use crate::base::queue::{QueueId, Queues};
+use crate::base::sequence::Sequence;
+use crate::base::slots::Slots;
+use crate::state::file::slab::Object;
+use crate::state::file::{Cache, Files};
+use kontig_mm::{CpuId, Memory, NodeId, Order, Pfn, Shrinker};
+use std::collections::BTreeMap;
+
+/// Inodes of a block, and blocks of a cluster: 16 KiB (`m_inode_cluster_size` with inodes of 512 bytes).
+const INODES_EACH: u32 = 8;
+const CLUSTER: u32 = 4;
+/// Entries of a directory's block: 24 bytes for a short name, and 8 of its hash.
+const ENTRIES: u32 = 128;
+/// How many numbers of files a directory has.
+const FILES_OF_DIRECTORY: u64 = 1_000_000;
+
+/// Blocks of the disk that are read and written together.
+#[derive(Clone)]
+pub(crate) struct Chunk {
+    pub(crate) block: u32,
+    pub(crate) blocks: u32,
+    /// Files whose inodes are in it; none of a directory's block.
+    inodes: Vec<u32>,
+    pub(crate) buffer: Option<u32>,
+    /// Nothing of it was ever on the disk.
+    pub(crate) is_new: bool,
+}
+
+#[derive(Clone, Default)]
+struct Directory {
+    /// Clusters with room for more inodes.
+    roomy: Vec<u32>,
+    /// The block for the next entry, and what it has room for.
+    block: Option<u32>,
+    left: u32,
+}
+
+/// A buffer.
+#[derive(Clone)]
+pub(crate) struct Buffer {
+    chunk: u32,
+    object: Object,
+    frames: Vec<Pfn>,
+    held: u32,
+    /// How often the shrinker leaves it (`b_lru_ref`).
+    worth: u8,
+    /// It is being read or written.
+    pub(crate) is_busy: bool,
+    pub(crate) logged: Logged,
+}
+
+/// What a buffer is worth: any; one that an inode was read from (`XFS_INO_REF`), or of a directory (`XFS_DIR_BTREE_REF`).
+const WORTH: u8 = 1;
+const WORTH_MORE: u8 = 2;
+
+/// The buffers of a file system.
+#[derive(Clone)]
+pub(crate) struct Buffers {
+    pub(crate) all: Slots<Buffer>,
+    pub(crate) chunks: Vec<Chunk>,
+    directories: BTreeMap<u64, Directory>,
+    /// Of each node: those on the list.
+    unused: Vec<Sequence>,
+    /// Who waits for a buffer that is being read or written.
+    pub(crate) busy: QueueId,
+}
+
+impl Buffers {
+    pub(super) fn new(m: &Memory, queues: &mut Queues) -> Buffers {
+        Buffers {
+            all: Slots::default(),
+            chunks: Vec::new(),
+            directories: BTreeMap::new(),
+            unused: vec![Sequence::default(); m.nodes().len()],
+            busy: queues.add(),
+        }
+    }
+
+    /// A buffer of this chunk, which nobody holds. One of a chunk that was never on the disk has nothing to read.
+    pub(crate) fn add(&mut self, chunk: u32, object: Object, frames: Vec<Pfn>) -> u32 {
+        let of = &mut self.chunks[chunk as usize];
+        let is_busy = !std::mem::replace(&mut of.is_new, false);
+        let (held, worth, logged) = (0, WORTH, Logged::default());
+        let number = self.all.add(Buffer { chunk, object, frames, held, worth, is_busy, logged });
+        of.buffer = Some(number);
+        number
+    }
+
+    /// Raises what the shrinker finds a buffer worth.
+    pub(crate) fn is_worth_more(&mut self, number: u32) {
+        self.all[number].worth = WORTH_MORE;
+    }
+
+    /// A buffer is used by one more.
+    pub(crate) fn hold(&mut self, number: u32) {
+        self.all[number].held += 1;
+    }
+
+    /// The shrinker of a node's list.
+    pub(crate) fn shrinker(&self, node: NodeId) -> Shrinker {
+        Shrinker { freeable: self.unused[node.index()].len(), seeks: 2, batch: 128 }
+    }
+
+    /// Files whose inodes are in a buffer.
+    fn inodes_in(&self, number: u32) -> &[u32] {
+        &self.chunks[self.all[number].chunk as usize].inodes
+    }
+
+    /// A file's inode is gone: there is room for another.
+    pub(crate) fn leave(&mut self, chunk: u32, inode: u32, number: u64) {
+        let inodes = &mut self.chunks[chunk as usize].inodes;
+        if let Some(at) = inodes.iter().position(|other| *other == inode) {
+            inodes.swap_remove(at);
+            let roomy = &mut self.directories.entry(number / FILES_OF_DIRECTORY).or_default().roomy;
+            if !roomy.contains(&chunk) {
+                roomy.push(chunk);
+            }
+        }
+    }
+}
+
+impl Files {
+    /// Finds room on the disk for a file's inode, with the others of its directory. False if the disk is full.
+    pub(crate) fn place_inode(&mut self, inode: u32) -> bool {
+        let (disk, number) = (self.disk_of(inode), self.inodes[inode].name.number());
+        let directory = number / FILES_OF_DIRECTORY;
+        let roomy = self.xfs(disk).buffers.directories.entry(directory).or_default().roomy.last().copied();
+        let Some(chunk) = roomy.or_else(|| self.add_chunk(disk, CLUSTER)) else { return false };
+        let buffers = &mut self.xfs(disk).buffers;
+        let c = &mut buffers.chunks[chunk as usize];
+        c.inodes.push(inode);
+        let is_full = c.inodes.len() as u32 == c.blocks * INODES_EACH;
+        let all = &mut buffers.directories.entry(directory).or_default().roomy;
+        if roomy.is_none() {
+            all.push(chunk);
+        }
+        if is_full {
+            all.retain(|other| *other != chunk);
+        }
+        self.inodes[inode].chunk = Some(chunk);
+        true
+    }
+
+    /// A file that was laid before anything ran has its inode on the disk.
+    pub(crate) fn was_there(&mut self, inode: u32) {
+        let disk = self.disk_of(inode);
+        if let Some(chunk) = self.inodes[inode].chunk {
+            self.xfs(disk).buffers.chunks[chunk as usize].is_new = false;
+        }
+    }
+
+    /// The block for a file's entry in its directory. `None` if the disk is full.
+    pub(crate) fn place_entry(&mut self, inode: u32) -> Option<u32> {
+        let (disk, number) = (self.disk_of(inode), self.inodes[inode].name.number());
+        let key = number / FILES_OF_DIRECTORY;
+        let directory = self.xfs(disk).buffers.directories.entry(key).or_default();
+        if let (Some(block), true) = (directory.block, directory.left > 0) {
+            directory.left -= 1;
+            return Some(block);
+        }
+        let block = self.add_chunk(disk, 1)?;
+        let directory = self.xfs(disk).buffers.directories.entry(key).or_default();
+        (directory.block, directory.left) = (Some(block), ENTRIES - 1);
+        Some(block)
+    }
+
+    fn add_chunk(&mut self, disk: u8, wanted: u32) -> Option<u32> {
+        let reserved = self.writing[usize::from(disk)].reserved;
+        let space = &mut self.disks[usize::from(disk)];
+        if space.free_blocks() < reserved + wanted {
+            return None;
+        }
+        let goal =
+            self.xfs[usize::from(disk)].as_ref()?.buffers.chunks.last().map_or(0, |last| last.block + last.blocks);
+        let (block, blocks) = space.take(goal, wanted)?;
+        let chunks = &mut self.xfs(disk).buffers.chunks;
+        chunks.push(Chunk { block, blocks, inodes: Vec::new(), buffer: None, is_new: true });
+        Some(chunks.len() as u32 - 1)
+    }
+
+    /// A buffer is used by one less. One that nobody uses goes on the list; or away, if it is worth nothing more.
+    pub(crate) fn let_go_buffer(&mut self, m: &mut Memory, cpu: CpuId, disk: u8, number: u32) {
+        let buffers = &mut self.xfs(disk).buffers;
+        let buffer = &mut buffers.all[number];
+        debug_assert!(buffer.held > 0);
+        buffer.held -= 1;
+        if buffer.held > 0 {
+            return;
+        }
+        let list = &mut buffers.unused[node_of(m, buffer.frames[0]).index()];
+        if buffer.worth > 0 {
+            list.add(number);
+        } else if !list.has(number) {
+            self.free_buffer(m, cpu, disk, number);
+        }
+    }
+
+    fn free_buffer(&mut self, m: &mut Memory, cpu: CpuId, disk: u8, number: u32) -> u64 {
+        self.drop_logged(m, cpu, disk, Item::Buffer(number), true);
+        let buffers = &mut self.xfs(disk).buffers;
+        let buffer = buffers.all.remove(number);
+        debug_assert!(buffer.held == 0 && !buffer.is_busy);
+        buffers.chunks[buffer.chunk as usize].buffer = None;
+        buffer.frames.iter().for_each(|pfn| m.free(cpu, *pfn, Order::ZERO));
+        buffer.frames.len() as u64 + self.slabs.free(m, cpu, Cache::XfsBuffer, buffer.object)
+    }
+
+    /// The shrinker looks at so many buffers of a node; how many it frees, and their pages.
+    pub(crate) fn shrink_buffers(
+        &mut self,
+        m: &mut Memory,
+        cpu: CpuId,
+        disk: u8,
+        node: NodeId,
+        most: u64,
+    ) -> (u64, u64) {
+        let (mut freed, mut pages) = (0, 0);
+        for _ in 0..most {
+            let buffers = &mut self.xfs(disk).buffers;
+            let list = &mut buffers.unused[node.index()];
+            let Some(number) = list.first() else { break };
+            list.remove(number);
+            let buffer = &mut buffers.all[number];
+            if buffer.worth > 0 {
+                buffer.worth -= 1;
+                list.add(number);
+            } else if buffer.held == 0 {
+                freed += 1;
+                pages += self.free_buffer(m, cpu, disk, number);
+            }
+        }
+        (freed, pages)
+    }
+
+    /// The blocks that an item lies in.
+    pub(crate) fn chunk_of(&mut self, disk: u8, item: Item) -> u32 {
+        match item {
+            Item::Inode(number) => self.inodes[number].chunk.expect("an inode of XFS lies somewhere"),
+            Item::Buffer(number) => self.xfs(disk).buffers.all[number].chunk,
+        }
+    }
+
+    /// Begins to write a buffer in place, with all the inodes in it that wait for that; its blocks. `None` if nothing does.
+    pub(crate) fn begin_buffer_write(&mut self, disk: u8, number: u32) -> Option<(u32, u32)> {
+        let mut any = self.begin_flush(disk, Item::Buffer(number));
+        for inode in self.xfs(disk).buffers.inodes_in(number).to_vec() {
+            any |= self.begin_flush(disk, Item::Inode(inode));
+        }
+        if !any {
+            return None;
+        }
+        let buffers = &mut self.xfs(disk).buffers;
+        let buffer = &mut buffers.all[number];
+        buffer.is_busy = true;
+        let chunk = &buffers.chunks[buffer.chunk as usize];
+        Some((chunk.block, chunk.blocks))
+    }
+
+    /// A buffer has been read, or written.
+    pub(crate) fn end_buffer_io(
+        &mut self,
+        m: &mut Memory,
+        queues: &mut Queues,
+        cpu: CpuId,
+        (disk, number): (u8, u32),
+        write: bool,
+    ) {
+        let buffers = &mut self.xfs(disk).buffers;
+        buffers.all[number].is_busy = false;
+        queues.wake_all(buffers.busy);
+        if write {
+            for inode in self.xfs(disk).buffers.inodes_in(number).to_vec() {
+                self.end_flush(m, cpu, disk, Item::Inode(inode));
+            }
+            self.end_flush(m, cpu, disk, Item::Buffer(number));
+            // As long as it was written it was held.
+            self.let_go_buffer(m, cpu, disk, number);
+            queues.wake_all(self.xfs(disk).log.space);
+        }
+    }
+}

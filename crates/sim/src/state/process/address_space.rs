@@ -1,0 +1,679 @@
+//! Address spaces: which mappings a process has, and which frame each of their pages is mapped to.
+//!
+//! Where a page is, its page table says ([`super::page_table`]). The way back, from frame to page, is the number that the
+//! engine keeps with a frame ([`crate::state::object`]).
+//! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
+
+use super::mmap_lock::{MappingLock, MmapLock};
+use super::page_table::{Mark, PageTables};
+use crate::base::id::{MappingId, Span, UserPage};
+use crate::base::slots::Slots;
+use crate::state::file::Readahead;
+use crate::state::object::{ObjectId, Objects, TABLE_PAGES};
+use crate::state::swap::Slot;
+use crate::state::swap::readahead::Window;
+use kontig_mm::{MemPolicy, Pfn};
+use kontig_program::Region;
+use std::fmt;
+use std::ops::Range;
+
+/// Host bytes for each page that is mapped, at most: an entry of its own, and a bit.
+pub const BYTES_PER_PAGE: u64 = 5;
+
+/// A mapping of a process.
+#[derive(Clone)]
+pub(crate) struct Mapping {
+    /// Its process, and its number there.
+    process: u32,
+    region: u32,
+    pages: u32,
+    object: ObjectId,
+    /// Its place among the mappings of the object.
+    place: u32,
+    /// The number of its first page, which is the object's.
+    first: u32,
+    huge: bool,
+    entries: PageTables,
+    tables: Vec<Table>,
+    swap_window: Window,
+    /// What it maps, if that is a file.
+    file: Option<FileMap>,
+    pub(crate) lock: MappingLock,
+    /// It is being taken away: nobody can use it any more.
+    leaving: bool,
+    /// Where its memory is to be, of ranges that do not have it as their process; of two on a page the later one holds.
+    policies: Vec<(Range<u32>, Option<MemPolicy>)>,
+}
+
+/// A part of a file that is mapped, to be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileMap {
+    pub(crate) inode: u32,
+    /// The page of the file that is the mapping's first.
+    pub(crate) first: u32,
+    pub(crate) readahead: Readahead,
+}
+
+/// What the entry of a page holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Entry {
+    /// Nothing: the page was never used.
+    None,
+    /// A frame.
+    Frame(Pfn),
+    /// The page of zeros that all share: it was only read.
+    Zero,
+    /// A place in swap.
+    Swap(Slot),
+}
+
+/// In place of a frame's number: the page of zeros.
+const ZERO: u32 = u32::MAX - 1;
+
+/// What an entry holds that is marked to be elsewhere.
+fn elsewhere(at: Pfn) -> Entry {
+    if at.get() == ZERO { Entry::Zero } else { Entry::Swap(Slot::new(at.get())) }
+}
+
+/// The page table of one 2 MiB range, single pages aside.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Table {
+    page: u32,
+    /// The first frame of the huge page, which is a multiple of 512, with bits.
+    huge: u32,
+}
+
+/// In [`Table::huge`]: there is a huge page.
+const PRESENT: u32 = 1;
+/// It may not be written to.
+const PROTECTED: u32 = 2;
+/// It was used.
+const ACCESSED: u32 = 4;
+
+impl Table {
+    /// The kernel page that holds the table.
+    pub(crate) fn page(&self) -> Option<Pfn> {
+        self.page.checked_sub(1).map(Pfn::new)
+    }
+    pub(crate) fn set_page(&mut self, pfn: Option<Pfn>) {
+        self.page = pfn.map_or(0, |p| p.get() + 1);
+    }
+    /// The huge page mapped instead of single pages.
+    pub(crate) fn huge(&self) -> Option<Pfn> {
+        (self.huge & PRESENT != 0).then(|| Pfn::new(self.huge & !(TABLE_PAGES - 1)))
+    }
+    pub(crate) fn set_huge(&mut self, pfn: Option<Pfn>) {
+        self.huge = pfn.map_or(0, |p| p.get() | PRESENT);
+    }
+    /// The huge page was used.
+    pub(crate) fn set_accessed(&mut self) {
+        self.huge |= ACCESSED;
+    }
+    /// Whether the huge page was used, which it is not from now on.
+    fn take_accessed(&mut self) -> bool {
+        let was = self.huge & ACCESSED != 0;
+        self.huge &= !ACCESSED;
+        was
+    }
+    /// Whether the huge page may not be written to, though its mapping may.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.huge & PROTECTED != 0
+    }
+    pub(crate) fn set_protected(&mut self, on: bool) {
+        self.huge = if on { self.huge | PROTECTED } else { self.huge & !PROTECTED };
+    }
+}
+
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mapping {} of process {}", self.region, self.process)
+    }
+}
+
+impl Mapping {
+    /// The number that the engine keeps with the frame of one of its pages.
+    #[inline(always)]
+    pub(crate) fn number(&self, page: u32) -> u32 {
+        self.first + page
+    }
+    /// Its length in pages.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages
+    }
+    #[inline(always)]
+    pub(crate) fn table(&self, page: u32) -> Table {
+        self.tables[(page / TABLE_PAGES) as usize]
+    }
+    #[inline(always)]
+    pub(crate) fn table_mut(&mut self, page: u32) -> &mut Table {
+        &mut self.tables[(page / TABLE_PAGES) as usize]
+    }
+    /// The frame a page is mapped to singly.
+    #[inline(always)]
+    pub(crate) fn pte(&self, page: u32) -> Option<Pfn> {
+        self.entries.get(page).filter(|_| !self.entries.is(page, Mark::Elsewhere))
+    }
+    /// What a page's entry holds, of those that map single pages.
+    #[inline(always)]
+    pub(crate) fn entry(&self, page: u32) -> Entry {
+        match self.entries.get(page) {
+            None => Entry::None,
+            Some(at) if self.entries.is(page, Mark::Elsewhere) => elsewhere(at),
+            Some(pfn) => Entry::Frame(pfn),
+        }
+    }
+    /// The frame of a page that was in swap; it is protected unless it may be written to.
+    pub(crate) fn swap_in(&mut self, page: u32, pfn: Pfn, may_write: bool) {
+        self.entries.moved(page, pfn);
+        self.entries.mark(page, Mark::Elsewhere, false);
+        self.entries.mark(page, Mark::Protected, !may_write);
+    }
+    /// What it maps, if that is a file.
+    #[inline(always)]
+    pub(crate) fn file(&self) -> Option<&FileMap> {
+        self.file.as_ref()
+    }
+    /// The same, to be changed.
+    pub(crate) fn file_mut(&mut self) -> &mut FileMap {
+        self.file.as_mut().expect("it maps a file")
+    }
+    /// What is read with a page that is brought back from swap.
+    pub(crate) fn swap_window(&mut self) -> &mut Window {
+        &mut self.swap_window
+    }
+    /// Whether a page's entry holds nothing, of those that map single pages.
+    #[inline(always)]
+    pub(crate) fn is_none(&self, page: u32) -> bool {
+        self.entries.get(page).is_none()
+    }
+    /// Maps the page of zeros, which may not be written to.
+    pub(crate) fn set_zero(&mut self, page: u32) {
+        self.entries.keep_marks();
+        self.entries.map(page, Pfn::new(ZERO));
+        self.entries.mark(page, Mark::Elsewhere, true);
+        self.entries.mark(page, Mark::Protected, true);
+    }
+    /// Maps a page that was protected to another frame, to write to it.
+    pub(crate) fn replace_pte(&mut self, page: u32, pfn: Pfn) {
+        self.entries.moved(page, pfn);
+        self.entries.mark(page, Mark::Elsewhere, false);
+        self.entries.mark(page, Mark::Protected, false);
+    }
+    /// Whether writing to a page faults, though it is there.
+    #[inline(always)]
+    pub(crate) fn is_protected(&self, page: u32) -> bool {
+        self.entries.is(page, Mark::Protected)
+    }
+    /// Whether a page was used.
+    pub(crate) fn is_young(&self, page: u32) -> bool {
+        self.entries.is(page, Mark::Accessed)
+    }
+    /// The page may be written to.
+    pub(crate) fn unprotect(&mut self, page: u32) {
+        self.entries.mark(page, Mark::Protected, false);
+    }
+    /// Pages of the mapping that are in memory.
+    pub(crate) fn rss(&self) -> u64 {
+        let huge = self.tables.iter().filter(|table| table.huge().is_some()).count() as u64;
+        self.entries.frames() + huge * u64::from(TABLE_PAGES)
+    }
+    /// Pages of the mapping that are in swap.
+    pub(crate) fn swapped(&self) -> u64 {
+        self.entries.elsewhere().filter(|entry| *entry != ZERO).count() as u64
+    }
+    /// Page tables of the mapping.
+    pub(crate) fn page_tables(&self) -> u64 {
+        self.tables.iter().filter(|table| table.page().is_some()).count() as u64
+    }
+    #[inline(always)]
+    pub(crate) fn set_pte(&mut self, page: u32, pfn: Pfn) {
+        self.entries.map(page, pfn);
+    }
+    /// A page was used, and written to.
+    #[inline(always)]
+    pub(crate) fn used(&mut self, page: u32, written: bool) {
+        self.entries.used(page, written);
+    }
+    /// How many pages from this one on hold nothing, of so many that are of one table.
+    #[inline(always)]
+    pub(crate) fn unmapped(&self, page: u32, most: u32) -> u32 {
+        self.entries.unmapped(page, most)
+    }
+    /// Maps pages of one table that hold nothing, to be written to at once.
+    #[inline(always)]
+    pub(crate) fn map_written(&mut self, page: u32, frames: &[Pfn]) {
+        self.entries.map_written(page, frames);
+    }
+    /// Unmaps pages from this one on, of one table, as long as each is in a frame, and gives the frames; how many.
+    #[inline(always)]
+    pub(crate) fn take_frames(&mut self, page: u32, frames: &mut [Pfn]) -> usize {
+        self.entries.take_frames(page, frames)
+    }
+    /// Unmaps a page, if it is mapped singly: what its entry held, and whether it was used.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, page: u32) -> Option<(Entry, bool)> {
+        let taken = self.entries.take(page)?;
+        Some((if taken.is_elsewhere { elsewhere(taken.at) } else { Entry::Frame(taken.at) }, taken.was_accessed))
+    }
+    /// Whether nothing of a page's 2 MiB range is mapped.
+    pub(crate) fn is_range_empty(&self, page: u32) -> bool {
+        self.entries.is_empty(page) && self.table(page).huge().is_none()
+    }
+    /// Where memory of a page is to be, if not as its process has it.
+    #[inline(always)]
+    pub(crate) fn policy(&self, page: u32) -> Option<MemPolicy> {
+        let of_page = |(range, policy): &(Range<u32>, _)| range.contains(&page).then_some(*policy);
+        if self.policies.is_empty() { None } else { self.policies.iter().rev().find_map(of_page)? }
+    }
+    /// Whether any of its pages may have a policy of their own.
+    #[inline(always)]
+    pub(crate) fn has_policies(&self) -> bool {
+        !self.policies.is_empty()
+    }
+    /// Memory of these pages is to be there, or where their process has it.
+    pub(crate) fn bind(&mut self, pages: Range<u32>, policy: Option<MemPolicy>) {
+        self.policies.retain(|(range, _)| range.start < pages.start || pages.end < range.end);
+        self.policies.push((pages, policy));
+    }
+    /// Whether the program has asked for huge pages.
+    pub(crate) fn is_advised_huge(&self) -> bool {
+        self.huge
+    }
+    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, and nothing of it is mapped.
+    pub(crate) fn has_room_for_huge(&self, page: u32) -> bool {
+        let start = page & !(TABLE_PAGES - 1);
+        start + TABLE_PAGES <= self.pages && self.is_range_empty(page)
+    }
+    /// `madvise(MADV_HUGEPAGE)`.
+    pub(crate) fn advise_huge(&mut self) {
+        self.huge = true;
+    }
+}
+
+/// A process's mappings.
+#[derive(Clone, Default)]
+struct AddressSpace {
+    mappings: Slots<MappingId>,
+    lock: MmapLock,
+    /// Kernel pages of the tables above the page tables, of a process that was forked.
+    upper: Vec<Pfn>,
+    /// How many of its threads are on other CPUs than the one whose turn it is, with its translations live there.
+    running: u32,
+}
+
+/// What a process takes, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Size {
+    pub(crate) in_memory: u64,
+    pub(crate) in_swap: u64,
+    pub(crate) page_tables: u64,
+}
+
+impl Size {
+    /// How much would be free without it.
+    pub(crate) fn badness(self) -> u64 {
+        self.in_memory + self.in_swap + self.page_tables
+    }
+}
+
+/// What is known of an entry that maps nothing any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unmapped {
+    /// The page was written to through it.
+    pub(crate) dirty: bool,
+    /// Another CPU has to be told.
+    pub(crate) elsewhere: bool,
+}
+
+/// All address spaces of the machine.
+#[derive(Clone, Default)]
+pub(crate) struct AddressSpaces {
+    spaces: Slots<AddressSpace>,
+    mappings: Slots<Mapping>,
+    /// Mappings that were taken away, of all processes.
+    left: u64,
+    /// Whether every mapping keeps marks from the start: on machines that reclaim.
+    keep_marks: bool,
+}
+
+impl AddressSpaces {
+    /// None yet, of a machine that reclaims or does not.
+    pub(crate) fn new(reclaims: bool) -> AddressSpaces {
+        AddressSpaces { keep_marks: reclaims, ..AddressSpaces::default() }
+    }
+
+    /// All mappings of all processes.
+    pub(crate) fn mappings(&self) -> impl Iterator<Item = &Mapping> {
+        self.mappings.iter()
+    }
+
+    /// The kernel's pages of all processes, page tables aside.
+    pub(crate) fn all_upper(&self) -> impl Iterator<Item = Pfn> {
+        self.spaces.iter().flat_map(|space| space.upper.iter().copied())
+    }
+
+    /// Adds a process; its number.
+    pub(crate) fn add_process(&mut self) -> u32 {
+        self.spaces.add(AddressSpace::default())
+    }
+
+    /// Adds a process with a copy of each mapping of another, of which no page is mapped yet.
+    pub(crate) fn fork(&mut self, objects: &mut Objects, parent: u32) -> u32 {
+        let mut mappings = self.spaces[parent].mappings.clone();
+        let child = self.spaces.add(AddressSpace::default());
+        for id in mappings.iter_mut() {
+            let m = &self.mappings[id.0];
+            let (object, pages, region, huge, file) = (m.object, m.pages, m.region, m.huge, m.file);
+            let policies = m.policies.clone();
+            *id = self.add_mapping(objects, child, object, pages);
+            let copy = self.mapping(*id);
+            (copy.region, copy.huge, copy.file, copy.policies) = (region, huge, file, policies);
+        }
+        self.spaces[child].mappings = mappings;
+        child
+    }
+
+    /// The process is gone, and so are its mappings; the lock that it had.
+    pub(crate) fn remove_process(&mut self, process: u32) -> MmapLock {
+        let space = self.spaces.remove(process);
+        debug_assert!(space.mappings.iter().next().is_none() && space.upper.is_empty());
+        space.lock
+    }
+
+    /// The lock of a process's memory map.
+    #[inline(always)]
+    pub(crate) fn lock(&mut self, process: u32) -> &mut MmapLock {
+        &mut self.spaces.get_mut(process).expect("who asks is in it").lock
+    }
+
+    /// A mapping can be used by nobody any more.
+    pub(crate) fn leave(&mut self, mapping: MappingId) {
+        self.mapping(mapping).leaving = true;
+        self.left += 1;
+    }
+
+    /// How many mappings have left: a number that has changed says that one may be gone that was there.
+    #[inline(always)]
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Whether a mapping is being taken away.
+    pub(crate) fn is_leaving(&self, mapping: MappingId) -> bool {
+        self.mappings[mapping.0].leaving
+    }
+
+    /// The process's mapping whose number in the process is the first from `region` on.
+    pub(crate) fn next_mapping(&self, process: u32, region: u32) -> Option<(u32, MappingId)> {
+        self.spaces[process].mappings.next(region).map(|(region, id)| (region, *id))
+    }
+
+    /// The whole of a mapping.
+    pub(crate) fn whole(&self, mapping: MappingId) -> Span {
+        Span { mapping, first: 0, pages: self.mappings[mapping.0].pages }
+    }
+
+    /// Kernel pages of a process's upper tables.
+    pub(crate) fn upper(&mut self, process: u32) -> &mut Vec<Pfn> {
+        &mut self.spaces[process].upper
+    }
+
+    /// What a process takes.
+    pub(crate) fn size(&self, process: u32) -> Size {
+        let mut size = Size::default();
+        for id in self.spaces[process].mappings.iter() {
+            let m = &self.mappings[id.0];
+            size.in_memory += m.rss();
+            size.in_swap += m.swapped();
+            size.page_tables += m.page_tables();
+        }
+        size
+    }
+
+    fn both(&mut self, a: MappingId, b: MappingId) -> (&mut Mapping, &mut Mapping) {
+        self.mappings.both(a.0, b.0)
+    }
+
+    /// A thread of a process is on another CPU than the one whose turn it is from now on, or no longer.
+    pub(crate) fn set_running(&mut self, process: u32, running: bool) {
+        if let Some(space) = self.spaces.get_mut(process) {
+            space.running = if running { space.running + 1 } else { space.running - 1 };
+        }
+    }
+
+    /// Whether any thread of a process is on another CPU than the one whose turn it is.
+    #[inline(always)]
+    pub(crate) fn is_running(&self, process: u32) -> bool {
+        self.spaces[process].running > 0
+    }
+
+    /// Maps an object of so many pages for a process.
+    pub(crate) fn map_object(&mut self, objects: &mut Objects, process: u32, object: ObjectId, pages: u32) -> Region {
+        let id = self.add_mapping(objects, process, object, pages);
+        let region = self.spaces[process].mappings.add(id);
+        self.mapping(id).region = region;
+        Region { mapping: region, first: 0, pages }
+    }
+
+    /// Maps a part of a file for a process; who maps the file is kept with the object.
+    pub(crate) fn map_file(
+        &mut self,
+        objects: &mut Objects,
+        process: u32,
+        object: ObjectId,
+        pages: u32,
+        file: FileMap,
+    ) -> Region {
+        let region = self.map_object(objects, process, object, pages);
+        let id = self.spaces[process].mappings[region.mapping];
+        self.mapping(id).file = Some(file);
+        region
+    }
+
+    /// Whether a region of a process is of a file, which cannot be written to.
+    #[inline(always)]
+    pub(crate) fn maps_file(&self, process: u32, r: Region) -> bool {
+        self.peek(process, r).is_some_and(|m| m.file.is_some())
+    }
+
+    /// The files that a process maps, each as often as it does.
+    pub(crate) fn files_of(&self, process: u32) -> impl Iterator<Item = u32> {
+        self.spaces[process].mappings.iter().filter_map(|id| self.mappings[id.0].file.map(|file| file.inode))
+    }
+
+    /// The entry of a mapping that maps this page of a file to this frame, as a page of the mapping.
+    fn maps(&self, mapping: u32, index: u32, pfn: Pfn) -> Option<u32> {
+        let m = &self.mappings[mapping];
+        let page = index.checked_sub(m.file?.first).filter(|page| *page < m.pages)?;
+        (m.pte(page) == Some(pfn)).then_some(page)
+    }
+
+    /// Whether a page of a file was used through a mapping, in which it is unused from now on.
+    pub(crate) fn take_young(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
+        self.maps(mapping, index, pfn).is_some_and(|page| self.test_and_clear_young(mapping, page, pfn))
+    }
+
+    /// If a mapping maps a page of a file, it does so no longer; whether another CPU has to be told.
+    pub(crate) fn unmap_page(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
+        let Some(page) = self.maps(mapping, index, pfn) else { return false };
+        let m = &mut self.mappings[mapping];
+        m.take(page);
+        self.spaces[m.process].running > 0
+    }
+
+    /// If a mapping maps a page of a file, the page is in another frame from now on; whether another CPU has to be told.
+    pub(crate) fn page_moved(&mut self, mapping: u32, index: u32, from: Pfn, to: Pfn) -> bool {
+        self.maps(mapping, index, from).is_some_and(|page| self.moved(mapping, page, from, to))
+    }
+
+    fn add_mapping(&mut self, objects: &mut Objects, process: u32, object: ObjectId, pages: u32) -> MappingId {
+        let tables = pages.div_ceil(TABLE_PAGES) as usize;
+        let mut entries = PageTables::new(pages);
+        if self.keep_marks {
+            entries.keep_marks();
+        }
+        let id = MappingId(self.mappings.add(Mapping {
+            process,
+            region: 0,
+            pages,
+            object,
+            place: 0,
+            first: objects.first(object),
+            huge: false,
+            entries,
+            tables: vec![Table::default(); tables],
+            swap_window: Window::default(),
+            file: None,
+            lock: MappingLock::default(),
+            leaving: false,
+            policies: Vec::new(),
+        }));
+        self.mapping(id).place = objects.map(object, id.0);
+        id
+    }
+
+    /// Takes away a mapping of which no page is mapped any more. The object it had, if no other mapping has it.
+    pub(crate) fn unmap_object(&mut self, objects: &mut Objects, id: MappingId) -> Option<ObjectId> {
+        let m = self.mappings.remove(id.0);
+        debug_assert!((0..m.pages).step_by(TABLE_PAGES as usize).all(|page| m.is_range_empty(page)));
+        self.spaces[m.process].mappings.remove(m.region);
+        if let Some(moved) = objects.unmap(m.object, m.place) {
+            self.mapping(MappingId(moved)).place = m.place;
+        }
+        objects.mappings(m.object).is_empty().then_some(m.object)
+    }
+
+    /// The process of a mapping.
+    pub(crate) fn process_of(&self, mapping: MappingId) -> u32 {
+        self.mappings[mapping.0].process
+    }
+
+    /// The stretch that a region is, if `process` has all of it.
+    #[inline(always)]
+    pub(crate) fn span(&self, process: u32, r: Region) -> Option<Span> {
+        let mapping = *self.spaces[process].mappings.get(r.mapping)?;
+        let m = &self.mappings[mapping.0];
+        (!m.leaving && r.first.checked_add(r.pages)? <= m.pages).then_some(Span {
+            mapping,
+            first: r.first,
+            pages: r.pages,
+        })
+    }
+
+    /// The mapping that a region of a process names, if there is one.
+    #[inline(always)]
+    fn peek(&self, process: u32, r: Region) -> Option<&Mapping> {
+        let id = self.spaces.get(process)?.mappings.get(r.mapping)?;
+        self.mappings.get(id.0)
+    }
+
+    /// The entries of the mapping of a region, which may be no region at all.
+    #[inline(always)]
+    pub(crate) fn entries_of(&self, process: u32, r: Region) -> Option<&PageTables> {
+        self.peek(process, r).map(|m| &m.entries)
+    }
+
+    /// The frame that a region's first page is mapped to singly; the region may be no region at all.
+    #[inline(always)]
+    pub(crate) fn peek_pte(&self, process: u32, r: Region) -> Option<Pfn> {
+        let m = self.peek(process, r)?;
+        (r.first < m.pages).then(|| m.pte(r.first))?
+    }
+
+    #[inline(always)]
+    pub(crate) fn mapping(&mut self, id: MappingId) -> &mut Mapping {
+        &mut self.mappings[id.0]
+    }
+
+    /// If a mapping maps a page of its object to this frame, singly or in a huge page: as which page.
+    pub(crate) fn mapped_as(&self, mapping: u32, page: u32, pfn: Pfn) -> Option<UserPage> {
+        let m = &self.mappings[mapping];
+        let is_there = page < m.pages && (m.pte(page) == Some(pfn) || m.table(page).huge() == Some(pfn));
+        is_there.then_some(UserPage { process: m.process, mapping: m.region, page })
+    }
+
+    /// What the entry of a process's page holds, and the frame of it if it is in a huge page.
+    pub(crate) fn entry_of(&self, at: UserPage) -> Option<(Entry, Option<Pfn>)> {
+        let id = self.spaces.get(at.process)?.mappings.get(at.mapping)?;
+        let m = &self.mappings[id.0];
+        (at.page < m.pages)
+            .then(|| (m.entry(at.page), m.table(at.page).huge().map(|pfn| pfn.plus(at.page % TABLE_PAGES))))
+    }
+
+    /// If a mapping maps a page of its object singly to the frame `from`, it maps it to `to` from now on. Whether another
+    /// CPU has to be told.
+    #[inline(always)]
+    pub(crate) fn moved(&mut self, mapping: u32, page: u32, from: Pfn, to: Pfn) -> bool {
+        let m = &mut self.mappings[mapping];
+        if page >= m.pages || m.pte(page) != Some(from) {
+            return false;
+        }
+        m.entries.moved(page, to);
+        self.spaces[m.process].running > 0
+    }
+
+    /// Whether a page was used through a mapping, in which it is unused from now on.
+    pub(crate) fn test_and_clear_young(&mut self, mapping: u32, page: u32, pfn: Pfn) -> bool {
+        let m = &mut self.mappings[mapping];
+        if page >= m.pages {
+            return false;
+        }
+        if m.table(page).huge() == Some(pfn) {
+            return m.table_mut(page).take_accessed();
+        }
+        m.pte(page) == Some(pfn) && {
+            let young = m.entries.is(page, Mark::Accessed);
+            m.entries.mark(page, Mark::Accessed, false);
+            young
+        }
+    }
+
+    /// If a mapping maps a page of its object singly to this frame, its entry names a place in swap from now on.
+    pub(crate) fn swap_out(&mut self, mapping: u32, page: u32, pfn: Pfn, slot: Slot) -> Option<Unmapped> {
+        let m = &mut self.mappings[mapping];
+        if page >= m.pages || m.pte(page) != Some(pfn) {
+            return None;
+        }
+        let dirty = m.entries.is(page, Mark::Dirty);
+        m.entries.moved(page, Pfn::new(slot.get()));
+        m.entries.mark(page, Mark::Elsewhere, true);
+        m.entries.mark(page, Mark::Accessed, false);
+        m.entries.mark(page, Mark::Dirty, false);
+        Some(Unmapped { dirty, elsewhere: self.spaces[m.process].running > 0 })
+    }
+
+    /// If a mapping maps a huge page there, it maps its small pages from now on, as it was.
+    pub(crate) fn split_huge(&mut self, id: MappingId, page: u32, pfn: Pfn) {
+        let m = &mut self.mappings[id.0];
+        if page >= m.pages || m.table(page).huge() != Some(pfn) {
+            return;
+        }
+        let protected = m.table(page).is_protected();
+        let accessed = m.table_mut(page).take_accessed();
+        m.table_mut(page).set_huge(None);
+        if protected {
+            m.entries.keep_marks();
+        }
+        for i in 0..TABLE_PAGES {
+            m.entries.map(page + i, pfn.plus(i));
+            m.entries.mark(page + i, Mark::Protected, protected);
+            m.entries.mark(page + i, Mark::Accessed, accessed);
+            m.entries.mark(page + i, Mark::Dirty, true);
+        }
+    }
+
+    /// Has another mapping of the same object map what a mapping has in a page's table, which has a page of its own
+    /// already. What every entry holds is told of.
+    pub(crate) fn copy_table(&mut self, from: MappingId, to: MappingId, page: u32, mut shared: impl FnMut(Entry)) {
+        let (from, to) = self.both(from, to);
+        if let Some(pfn) = from.table(page).huge() {
+            shared(Entry::Frame(pfn));
+            from.table_mut(page).set_protected(true);
+            to.table_mut(page).set_huge(Some(pfn));
+            to.table_mut(page).set_protected(true);
+        } else {
+            let of = |at: Pfn, is_elsewhere| if is_elsewhere { elsewhere(at) } else { Entry::Frame(at) };
+            to.entries.copy_table(&mut from.entries, page, |at, is_elsewhere| shared(of(at, is_elsewhere)));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! What processes have: address spaces, relations, threads, and the locks of their memory maps.
+
+pub(crate) mod address_space;
+pub(crate) mod family;
+pub(crate) mod mmap_lock;
+mod page_table;
+pub(crate) mod threads;
