@@ -21,7 +21,7 @@ pub fn enabled(roots: &Roots) -> Reading<u64> {
     let text = roots.read_sys(FILE)?;
     let text = text.trim();
     let mask = u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16);
-    mask.map_err(|_| ReadError::malformed(&roots.sys(FILE), 1, &format!("'{text}' is no hexadecimal number")))
+    mask.map_err(|_| ReadError::malformed(&roots.sys(FILE), 1, format!("'{text}' is no hexadecimal number")))
 }
 
 /// Whether any part of it is on. `None` where that cannot be read; a kernel without it has it off.
