@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 /// Schema of `result.json`.
-pub const RESULT_SCHEMA: &str = "kontig.result/4";
+pub const RESULT_SCHEMA: &str = "kontig.result/5";
 
 /// `result.json`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

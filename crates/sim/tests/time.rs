@@ -168,8 +168,7 @@ fn those_who_write_at_once_share_what_memory_takes_in() {
     for (huge, pages) in [("never", 900), ("always", 1024)] {
         let time_of = |writers: usize| {
             let mut m = machine_of(&costs, huge);
-            let ids: Vec<TaskId> =
-                (0..writers).map(|cpu| m.spawn(filler(pages, 40), Placement::Cpu(cpu))).collect();
+            let ids: Vec<TaskId> = (0..writers).map(|cpu| m.spawn(filler(pages, 40), Placement::Cpu(cpu))).collect();
             ids.iter().for_each(|id| finish(&mut m, *id));
             ids.iter().map(|id| elapsed(&m, *id)).max().expect("there are writers") as f64
         };

@@ -95,7 +95,8 @@ impl Syscall {
             let open = k.pages.files.as_ref().and_then(|files| files.opened(process, file.get()));
             open.map(|open| open.inode).ok_or_else(|| SimError::bad_address(&op))
         };
-        let touch = |region, written| Ok(Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), written)));
+        let touch =
+            |region, written| Ok(Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), written)));
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap::anonymous(process, pages)),
             Op::AdviseHuge(region) => {

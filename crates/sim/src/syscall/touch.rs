@@ -60,7 +60,12 @@ impl From<Fault> for Stop {
 }
 
 impl Touch {
-    pub(crate) fn new(k: &Kernel, process: ProcessId, (region, span): (Region, Span), writes: Option<Written>) -> Touch {
+    pub(crate) fn new(
+        k: &Kernel,
+        process: ProcessId,
+        (region, span): (Region, Span),
+        writes: Option<Written>,
+    ) -> Touch {
         let left = k.pages.spaces.left();
         Touch { process, region, span, left, writes, next: Next::Page(span.first), lock: Lock::Free }
     }
