@@ -329,9 +329,9 @@ mod tests {
     use super::*;
     use crate::gfp::Gfp;
     use crate::request::Request;
-    use crate::state::{PassedBy, Watermarks};
-    use crate::testing::{linux, machine_with};
-    use crate::types::Pfn;
+    use crate::state::{PageFlags, PassedBy, Watermarks};
+    use crate::testing::{Nobody, linux, machine_with};
+    use crate::types::{PAGEBLOCK_PAGES, Pfn};
     use alloc::vec::Vec;
 
     const ZONE: ZoneId = ZoneId::new(0);
@@ -424,6 +424,58 @@ mod tests {
             starts.map(|start| (start, start)),
             "the lower zone's run was over all of it: so is the next"
         );
+    }
+
+    /// As 5.10 and 6.1 were recorded to do where kcompactd compacts proactively beside direct requests: what it leaves is
+    /// good for one asynchronous run, which meets and so lets the synchronous one begin at the zone's ends.
+    #[test]
+    fn a_direct_run_takes_up_where_a_proactive_one_is_and_the_next_begins_at_the_ends() {
+        for profile in ["5.6", "5.10", "6.1"] {
+            let mut m = machine_with(256, linux(profile));
+            m.shared.profile.proactive.score = ProactiveScore::Own;
+            let (cpu, huge) = (CpuId::new(0), Order::new(9));
+            let request = Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE | Gfp::COMP, huge);
+            let taken: Vec<Pfn> = core::iter::from_fn(|| m.alloc(request).ok()).collect();
+            for pfn in taken {
+                m.split_page(pfn, huge);
+                (0..384).for_each(|page| m.free(cpu, pfn.plus(page), Order::ZERO));
+                (384..512).for_each(|page| m.lru_add(cpu, pfn.plus(page), Order::ZERO, PageFlags::ANON));
+            }
+            m.drain_cpu(cpu);
+            let mut proactive = CompactRun::new(whole_zone_control(true), ZONE, cpu);
+            let (start, last) = (m.zones[ZONE].start, m.zones[ZONE].last_pageblock());
+            let far = start.plus(20 * PAGEBLOCK_PAGES);
+            while m.zones[ZONE].compaction.cached_migrate_pfn[1] < far {
+                assert_eq!(proactive.step(&mut m, &mut Nobody, 1), Step::Working, "{profile}");
+            }
+            // What it has made is taken: the next request has to compact.
+            m.drain_cpu(cpu);
+            while m.alloc(request).is_ok() {}
+            m.trace().listen(Listen::COMPACTION);
+            for mode in [MigrateMode::Async, MigrateMode::SyncLight] {
+                let cc = CompactControl {
+                    order: Some(huge),
+                    mode,
+                    direct: true,
+                    whole_zone: false,
+                    ignore_skip_hint: false,
+                    proactive: false,
+                    highest: ZoneType::Normal,
+                    ..whole_zone_control(true)
+                };
+                let mut run = CompactRun::new(cc, ZONE, cpu);
+                run.step(&mut m, &mut Nobody, 1);
+                while mode == MigrateMode::Async && run.step(&mut m, &mut Nobody, 64) == Step::Working {}
+            }
+            let begun = |event| match event {
+                Event::CompactionBegin { migrate_pfn, free_pfn, .. } => Some((migrate_pfn, free_pfn)),
+                _ => None,
+            };
+            let begun: Vec<_> = m.trace().take().into_iter().filter_map(begun).collect();
+            let [(migrate, free), next] = begun[..] else { panic!("{profile}: {begun:?}") };
+            assert!(migrate >= far && free < last.minus(4 * PAGEBLOCK_PAGES), "{profile}: {migrate:?} {free:?}");
+            assert_eq!(next, (start, last), "{profile}");
+        }
     }
 
     #[test]
