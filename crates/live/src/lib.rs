@@ -15,6 +15,7 @@ pub mod frame;
 pub mod held;
 pub mod host;
 pub mod iomem;
+pub mod load;
 pub mod machine;
 pub mod need;
 pub mod number;

@@ -17,7 +17,7 @@ struct Page<'a> {
 /// The whole text; with `orders`, every order of the free lists.
 pub fn text(s: &Status, orders: bool, width: Option<usize>) -> String {
     let page = Page { s, width };
-    let mut parts = vec![page.heading(), page.blocks()];
+    let mut parts = vec![page.heading(), page.leftover(), page.blocks()];
     if orders {
         parts.push(page.orders());
     }
@@ -50,6 +50,10 @@ impl Page<'_> {
         let up = s.uptime_s.map_or(String::new(), |s| format!(", up {}", time(s)));
         let concluded = if s.page_bytes_concluded { " (concluded from free memory)" } else { "" };
         self.wrapped("", &format!("Linux {kernel}{up}, pages of {}{concluded}", size(s.page_bytes)), 0)
+    }
+
+    fn leftover(&self) -> String {
+        self.s.leftover.as_ref().map_or(String::new(), |left| self.wrapped("", &left.words(), 2))
     }
 
     fn blocks(&self) -> String {
