@@ -1,11 +1,15 @@
 //! What can be asked for. Help, completions and man pages all come from here.
 
+use crate::number::whole;
 use clap::{Args, Parser, Subcommand};
 use kontig_workload::fragmenter::Holes;
 use std::path::PathBuf;
 
 /// The machine whose costs and disks a host's snapshot has where none is named: one socket, files and swap on flash.
 pub const COSTS_OF_HOSTS: &str = "skylake-1s";
+
+/// The largest number of anything that is counted in 32 bits.
+pub const MOST: u64 = u32::MAX as u64;
 
 /// Reproduce and explore Linux's memory compaction on a simulated machine.
 #[derive(Parser)]
@@ -20,7 +24,7 @@ pub const COSTS_OF_HOSTS: &str = "skylake-1s";
         kontig profile diff 6.1 7.2                       what changed between two kernels, rule by rule\n\n\
         Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result \
         differs; of the commands about a host: 5 more privilege is needed; 4 compaction would make the blocks; 7 only dropping clean \
-        cache would; 6 nothing would; 8 it cannot be told; 9 they were foretold, but not there in the end."
+        cache would; 6 nothing would; 8 it cannot be told; 9 they were predicted, but not there in the end."
 )]
 pub struct Cli {
     /// What to do.
@@ -49,7 +53,7 @@ pub enum Command {
     /// Touch memory for the first time, and say how long each huge page took
     #[command(after_help = crate::live::touch::HELP)]
     Touch(crate::live::touch::TouchArgs),
-    /// Hold what is foretold of this host against what comes about, on memory that is fragmented for it
+    /// Compare what is predicted of this host with what happens, on memory that is fragmented for it; with --execute
     #[command(after_help = crate::live::trial::HELP)]
     Trial(crate::live::trial::TrialArgs),
     /// Write 1 to a file: what 'prepare' has a process of its own do, so that it can be ended
@@ -166,11 +170,11 @@ pub struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub mmtests: Option<PathBuf>,
     /// Seed of all randomness; each further repetition has the next
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     pub seed: u64,
     /// Runs side by side (default: one for each CPU, as far as memory allows); results do not depend on it
-    #[arg(long, short, value_name = "N")]
-    pub jobs: Option<std::num::NonZeroUsize>,
+    #[arg(long, short, value_name = "N", value_parser = whole::<usize>(1..=MOST))]
+    pub jobs: Option<usize>,
 }
 
 /// `kontig reproduce`.
@@ -209,11 +213,11 @@ pub struct RunArgs {
     #[arg(long = "switch", value_name = "NAME")]
     pub switch: Vec<String>,
     /// Run every variant so often, each time with another seed: figures then come with their spread
-    #[arg(long, value_name = "N")]
-    pub repetitions: Option<std::num::NonZeroU32>,
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=MOST))]
+    pub repetitions: Option<u32>,
     /// Let a driver of huge pages go on until N allocations fail in a row
-    #[arg(long, value_name = "N")]
-    pub give_up_after: Option<std::num::NonZeroU32>,
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=MOST))]
+    pub give_up_after: Option<u32>,
     /// Which pages of every 2 MiB the fragmenter frees (a workload's own are random)
     #[arg(long, value_name = "PATTERN", value_parser = Holes::NAMED.map(|(name, _)| name))]
     pub holes: Option<String>,
@@ -229,6 +233,6 @@ pub struct RerunArgs {
     #[arg(value_name = "RESULT")]
     pub result: PathBuf,
     /// Runs side by side
-    #[arg(long, short, value_name = "N")]
-    pub jobs: Option<std::num::NonZeroUsize>,
+    #[arg(long, short, value_name = "N", value_parser = whole::<usize>(1..=MOST))]
+    pub jobs: Option<usize>,
 }

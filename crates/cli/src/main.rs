@@ -10,6 +10,7 @@ mod interrupt;
 mod list;
 mod live;
 mod markdown;
+mod number;
 mod oracle;
 mod profile;
 mod progress;
@@ -17,7 +18,7 @@ mod reproduce;
 mod wrap;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use kontig_huge_pages::HugePages;
 use kontig_lab::LabError;
 use std::io::Write;
@@ -39,7 +40,8 @@ enum Ending {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|e| {
+    let matches = number::take_negative(Cli::command()).try_get_matches();
+    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|e| {
         // Where not even this can be said, the exit code says it.
         let _ = e.print();
         std::process::exit(live::command::code_of_usage_error(e.exit_code()))

@@ -56,7 +56,7 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
         profiles: if a.profile.is_empty() { of_host(host.as_ref())? } else { a.profile.clone() },
         switches: a.switch.clone(),
         settings: a.set.iter().map(|s| assignment(s)).collect::<Result<_, _>>()?,
-        give_up_after: a.give_up_after.map(std::num::NonZeroU32::get),
+        give_up_after: a.give_up_after,
         holes: a.holes.as_ref().and_then(|name| Holes::NAMED.into_iter().find(|(known, _)| known == name)).map(|h| h.1),
         snapshot: a.snapshot.clone(),
     };
@@ -64,7 +64,7 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     let own = WORKLOADS.iter().find(|w| w.name == a.what).map_or(&[][..], |w| w.sysctls);
     notes.extend(kontig_lab::sysctls::set_own(&mut e.variant, own)?);
     if let Some(n) = a.repetitions {
-        e.repetitions = n.get();
+        e.repetitions = n;
         e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
     }
     notes.iter().for_each(|note| crate::say(note));
@@ -200,7 +200,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
 /// Runs a session with progress on the terminal and Ctrl-C understood.
 pub fn run_session(
     session: &Session,
-    jobs: Option<std::num::NonZeroUsize>,
+    jobs: Option<usize>,
     finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
 ) -> (Vec<Outcome>, Option<LabError>) {
     let stop = session.stop_flag();
@@ -211,7 +211,7 @@ pub fn run_session(
             std::process::exit(1);
         }
     });
-    let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, std::num::NonZeroUsize::get);
+    let threads = jobs.or_else(|| Some(std::thread::available_parallelism().ok()?.get())).unwrap_or(1);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if std::io::stderr().is_terminal() {

@@ -431,6 +431,7 @@ fn a_page_loads_nothing_and_a_picture_is_one() {
     let dir = d.path();
     let e = experiment(dir, &[]);
     write(dir, "page.html", "an earlier page");
+    std::fs::create_dir(dir.join("pictures")).unwrap();
     done(dir, &["reproduce", &e, "--html", "page.html", "--svg", "pictures/map.svg"]);
     let page = std::fs::read_to_string(dir.join("page.html")).unwrap();
     assert!(page.trim_start().to_ascii_lowercase().starts_with("<!doctype html>"));
@@ -519,7 +520,7 @@ fn completions_and_man_pages_are_of_this_program() {
 #[test]
 fn help_names_the_exit_codes_and_the_version_is_the_packages() {
     let d = tmp();
-    let codes = "Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs; of the commands about a host: 5 more privilege is needed; 4 compaction would make the blocks; 7 only dropping clean cache would; 6 nothing would; 8 it cannot be told; 9 they were foretold, but not there in the end.";
+    let codes = "Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs; of the commands about a host: 5 more privilege is needed; 4 compaction would make the blocks; 7 only dropping clean cache would; 6 nothing would; 8 it cannot be told; 9 they were predicted, but not there in the end.";
     let help = done(d.path(), &["--help"]);
     assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(codes), "{help}");
     assert_eq!(done(d.path(), &["--version"]), concat!("kontig ", env!("CARGO_PKG_VERSION"), "\n"));

@@ -38,6 +38,7 @@ fn a_process_killed_at_any_moment_leaves_the_host_as_it_was() {
     let dir = tree.path();
     fs::write(dir.join(LIMIT), WAS).unwrap();
     fs::write(dir.join("proc/sys/vm/stat_refresh"), "").unwrap();
+    fs::create_dir(dir.join("run")).unwrap();
     let setting = || fs::read_to_string(dir.join(LIMIT)).unwrap();
     let began = Instant::now();
     prepare(dir).wait().unwrap();

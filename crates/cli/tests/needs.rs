@@ -6,6 +6,7 @@ mod common;
 use assert_cmd::assert::Assert;
 use common::frames::{ANON, CLEAN_FILE, FREE, SLAB, host};
 use common::{kontig, program};
+use kontig_live::error::remedy;
 use serde_json::Value;
 
 use std::fs;
@@ -158,9 +159,9 @@ fn what_is_asked_wrongly_and_what_is_not_permitted_is_said_in_one_line() {
     fs::write(tree.path().join("proc/iomem"), "00000000-00000000 : System RAM\n").unwrap();
     for command in ["check", "prepare"] {
         let hidden = said(&[command, "--need", "1x2M"], 5);
-        assert_eq!(hidden, "kontig: proc/iomem: no permission to read it: run this as root\n");
+        assert_eq!(hidden, format!("kontig: proc/iomem: no permission to read it: {}\n", remedy()));
     }
-    assert_eq!(said(&["snapshot"], 5), "kontig: proc/iomem: no permission to read it: run this as root\n");
+    assert_eq!(said(&["snapshot"], 5), format!("kontig: proc/iomem: no permission to read it: {}\n", remedy()));
     fs::write(tree.path().join("proc/kpageflags"), [0; 12]).unwrap();
     assert_eq!(said(&["snapshot"], 1), "kontig: snapshot: proc/kpageflags: the file ends within a word of 8 bytes\n");
     fs::remove_file(tree.path().join("proc/kpageflags")).unwrap();
@@ -171,14 +172,14 @@ fn what_is_asked_wrongly_and_what_is_not_permitted_is_said_in_one_line() {
 fn a_pool_that_is_filled_stays_and_the_receipt_says_so() {
     let tree = host(|_| FREE);
     let pool = pool(&tree, 2048, "1\n");
-    let args = ["prepare", "--need", "2x2M", "--reserve", "--execute", "--journal", "run/j", "--receipt", "r.json"];
+    let args = ["prepare", "--need", "2x2M", "--reserve", "--execute", "--journal", "j", "--receipt", "r.json"];
     let said = text(&run(&tree, &args).code(0));
     assert!(said.ends_with("=> reached\n"), "{said}");
     assert_eq!(fs::read_to_string(pool).unwrap(), "3");
     let receipt: Value = serde_json::from_slice(&fs::read(tree.path().join("r.json")).unwrap()).unwrap();
     assert_eq!((&receipt["schema"], &receipt["reached"]), (&"kontig.prepare/2".into(), &true.into()));
     assert_eq!(receipt["done"][0]["step"], "reserve");
-    assert!(!tree.path().join("run/j").exists());
+    assert!(!tree.path().join("j").exists());
     let back = "echo 1 > sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
     assert_eq!(receipt["give_back"], back);
     assert!(said.contains(&format!("\nto give the pools' new pages back: {back}\n")), "{said}");

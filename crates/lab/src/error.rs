@@ -115,6 +115,7 @@ impl From<kontig_profiles::ProfileError> for LabError {
             ProfileError::Unknown { name, nearest, known } => {
                 AskedWrongly::Unknown { what: "profile", name, nearest, known }
             }
+            e @ ProfileError::NoKernel { .. } => AskedWrongly::Value(format!("{e} ('kontig list' shows all)")),
             ProfileError::Unreadable { path, reason } => AskedWrongly::Unreadable { path, reason },
             ProfileError::Malformed { path, line, reason } => AskedWrongly::Malformed { path, line, reason },
         })

@@ -6,7 +6,7 @@
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
-use crate::files::write_file;
+use crate::files::write_with_directory;
 use crate::mmtests::{Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
 use crate::plan::RunPlan;
@@ -320,7 +320,7 @@ impl Running<'_> {
                 text = vmstat.with(|name| self.machine.counter(name)).to_string();
             }
             let path = dir.join(when).join(name);
-            write_file(&path, text.as_bytes())?;
+            write_with_directory(&path, text.as_bytes())?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 //! same, with the runs that were finished and the tables of the experiments all of whose runs were.
 
 use crate::error::{AskedWrongly, Failed, LabError};
-use crate::files::{check_directory, file_name, write_file};
+use crate::files::{check_directory, file_name, write_with_directory};
 use crate::plan::{RunPlan, key};
 use crate::resolved::Resolved;
 use crate::session::Outcome;
@@ -119,7 +119,7 @@ impl Store {
     /// If it cannot be written.
     pub fn keep_run(&self, run: &RunResult) -> Result<(), LabError> {
         let path = self.dir.join(Store::run_path(run));
-        write_file(&path, &run_bytes(run)?)
+        write_with_directory(&path, &run_bytes(run)?)
     }
 
     /// Completes the result.
@@ -128,7 +128,7 @@ impl Store {
     /// If it cannot be written.
     pub fn complete(&self, result: &StoredResult, host: &HostFacts) -> Result<(), LabError> {
         for (name, value) in [(RESULT, json(result, &self.dir)?), (HOST, json(host, &self.dir)?)] {
-            write_file(&self.dir.join(name), &value)?;
+            write_with_directory(&self.dir.join(name), &value)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! free or a user's page, and what is moved out of it finds room elsewhere. Clean pages of files in it are not moved, but dropped, be they
 //! mapped or not (`reclaim_clean_pages_from_list`). The zone of movable memory gives none, as such a page would never leave it. Compaction
 //! makes no such block. A range in which a page is on its way somewhere for a moment is passed over, the sooner the more pages it has,
-//! which nobody can foretell: so the least that any choice of ranges moves is told, too.
+//! which nobody can predict: so the least that any choice of ranges moves is told, too.
 
 use crate::frame::State;
 use crate::need::Need;

@@ -62,6 +62,15 @@ impl ReadError {
     }
 }
 
+/// What helps whoever lacks a permission.
+pub fn remedy() -> &'static str {
+    if rustix::process::geteuid().is_root() {
+        "root here may not: a container, or who started this, keeps it from that; run this on the host itself, with all of root's rights"
+    } else {
+        "run this as root"
+    }
+}
+
 /// ESRCH: a process's files, when it has ended.
 const NO_SUCH_PROCESS: i32 = 3;
 
@@ -76,7 +85,7 @@ impl fmt::Display for ReadError {
         let path = self.path.display();
         f.write_str(&one_line(&match &self.why {
             Unread::Missing => format!("{path}: there is no such file"),
-            Unread::NoPermission => format!("{path}: no permission to read it: run this as root"),
+            Unread::NoPermission => format!("{path}: no permission to read it: {}", remedy()),
             Unread::Malformed { line: 0, reason } => format!("{path}: {reason}"),
             Unread::Malformed { line, reason } => format!("{path}: line {line}: {reason}"),
             Unread::Failed(reason) => format!("{path}: {reason}"),
@@ -97,8 +106,9 @@ mod tests {
         assert_eq!(said(io::ErrorKind::NotFound), "/proc/buddyinfo: there is no such file");
         assert_eq!(
             said(io::ErrorKind::PermissionDenied),
-            "/proc/buddyinfo: no permission to read it: run this as root"
+            format!("/proc/buddyinfo: no permission to read it: {}", remedy())
         );
+        assert_eq!(remedy() == "run this as root", !rustix::process::geteuid().is_root());
         let bad = BadText { file: "/proc/buddyinfo".into(), line: 3, reason: "'x' is not a number".into() };
         assert_eq!(ReadError::from(bad).to_string(), "/proc/buddyinfo: line 3: 'x' is not a number");
     }

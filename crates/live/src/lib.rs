@@ -18,6 +18,7 @@ pub mod frame;
 pub mod held;
 pub mod host;
 pub mod iomem;
+pub mod load;
 pub mod lru_gen;
 pub mod machine;
 pub mod need;

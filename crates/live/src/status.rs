@@ -14,6 +14,7 @@ pub mod zone;
 use crate::error::{ReadError, Unread};
 use crate::host::Host;
 use crate::lru_gen;
+use crate::prepare::journal::Leftover;
 use events::Events;
 use frames::Frames;
 use kontig_procfs::buddyinfo::FreeBlocks;
@@ -55,6 +56,8 @@ pub struct Status {
     pub frames: Option<Vec<Frames>>,
     /// Whose memory it is; null unless asked for.
     pub owners: Option<Owners>,
+    /// The journal of a preparation that is at work or was killed; `None` unless somebody has looked for it.
+    pub leftover: Option<Leftover>,
     /// What has happened since boot, and over the interval if one was waited for.
     pub events: Events,
     /// What is set, as read.
@@ -163,6 +166,7 @@ impl Status {
             pools: pools(host),
             caches: caches(host, page.bytes),
             frames: None,
+            leftover: None,
             owners: None,
             events: Events::of(host, before),
             settings: settings::of(host),

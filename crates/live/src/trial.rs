@@ -1,15 +1,17 @@
-//! What was foretold of a host beside what came about: the tries of `kontig trial`, and the figures that follow from them.
+//! What was predicted of a host beside what came about: the tries of `kontig trial`, and the figures that follow from them.
 //!
 //! A try fragments memory of its own, asks for more blocks than there are, and prepares them as `kontig prepare` does. What
-//! was foretold and what was counted are two costs of its receipt. A touch is what a task waits for at its first touches, before
+//! was predicted and what was counted are two costs of its receipt. A touch is what a task waits for at its first touches, before
 //! and after such a preparation, while the blocks at hand were held.
 
-use crate::prepare::{Cost, Foretold, Receipt};
+use crate::load::Load;
+use crate::prepare::{Cost, Predicted, Receipt};
 use crate::touch::Touched;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// Schema of a trial's JSON.
-pub const SCHEMA: &str = "kontig.trial/1";
+pub const SCHEMA: &str = "kontig.trial/2";
 
 /// One preparation of a host that was fragmented on purpose.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -20,8 +22,10 @@ pub struct Try {
     pub seed: u64,
     /// The need, as it was asked for.
     pub need: String,
-    /// What was foretold; `None` where the check foretold no compaction.
-    pub foretold: Option<Foretold>,
+    /// How busy the host was; `None` where it does not say.
+    pub load: Option<Load>,
+    /// What was predicted; `None` where the check predicted no compaction.
+    pub predicted: Option<Predicted>,
     /// What was counted.
     pub counted: Cost,
     /// Whether the blocks were there in the end.
@@ -56,8 +60,6 @@ pub struct Trial {
     pub aged_bytes: u64,
     /// Blocks that were asked for beyond those that were there.
     pub more: u64,
-    /// The host's load average of the last minute at the beginning of each try.
-    pub load: Vec<f64>,
     /// The tries, in order.
     pub tries: Vec<Try>,
     /// The touches, in order.
@@ -72,17 +74,33 @@ impl Try {
             pattern: pattern.into(),
             seed,
             need: needs.join(" + "),
-            foretold: receipt.predicted,
+            load: receipt.plan.check.load,
+            predicted: receipt.predicted,
             counted: receipt.real.unwrap_or_default(),
             reached: receipt.reached,
             ended: receipt.ended.words().into(),
         }
     }
 
-    /// How far the pages foretold are from those that were moved, as a share of the latter; `None` where either is not known.
+    /// How far the pages predicted are from those that were moved, as a share of the latter; `None` where either is not known.
     pub fn pages_off(&self) -> Option<f64> {
         let moved = self.counted.pages_moved.filter(|pages| *pages > 0)?;
-        Some(self.foretold?.pages_moved.abs_diff(moved) as f64 / moved as f64)
+        Some(self.predicted?.pages_moved.abs_diff(moved) as f64 / moved as f64)
+    }
+
+    /// How the time it took compares to the range that was predicted; `None` where there was none. Writing what is dirty takes
+    /// what the disk takes, and is not in the range.
+    pub fn in_time(&self) -> Option<Ordering> {
+        let predicted = self.predicted?;
+        let (least, most) = (predicted.seconds, predicted.seconds_at_most?);
+        let took = self.counted.seconds;
+        Some(if took < least {
+            Ordering::Less
+        } else if took > most {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        })
     }
 }
 
@@ -103,12 +121,14 @@ impl Trial {
         self.tries.iter().filter(move |a_try| a_try.pattern == pattern)
     }
 
-    /// The mean of the load averages; `None` where the host has none.
-    pub fn mean_load(&self) -> Option<f64> {
-        (!self.load.is_empty()).then(|| self.load.iter().sum::<f64>() / self.load.len() as f64)
+    /// The least and the most busy that the host was at a try; `None` where it never said.
+    pub fn loads(&self) -> Option<[Load; 2]> {
+        let loads = || self.tries.iter().filter_map(|a_try| a_try.load);
+        let by_tasks = |a: &Load, b: &Load| a.tasks.total_cmp(&b.tasks);
+        Some([loads().min_by(by_tasks)?, loads().max_by(by_tasks)?])
     }
 
-    /// How many tries foretold the pages that were moved within this share of them.
+    /// How many tries predicted the pages that were moved within this share of them.
     pub fn within(&self, share: f64) -> usize {
         self.tries.iter().filter(|a_try| a_try.pages_off().is_some_and(|off| off <= share)).count()
     }
@@ -126,13 +146,15 @@ impl Latency {
 mod tests {
     use super::*;
 
-    fn a_try(pattern: &str, foretold: Option<u64>, counted: Option<u64>) -> Try {
+    fn a_try(pattern: &str, predicted: Option<u64>, counted: Option<u64>) -> Try {
         Try {
             pattern: pattern.into(),
             seed: 1,
             need: "4x2M".into(),
-            foretold: foretold.map(|pages_moved| Foretold {
+            load: Some(Load { cpus: 2, tasks: 3.0, waited_cpu: None, waited_memory: None, waited_io: None }),
+            predicted: predicted.map(|pages_moved| Predicted {
                 seconds: 1.0,
+                seconds_at_most: Some(4.0),
                 pages_moved,
                 frames_scanned: 0,
                 dropped_bytes: 0,
@@ -145,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_off_is_a_share_of_what_was_counted() {
-        let off = |foretold, counted| a_try("runs", foretold, counted).pages_off();
+        let off = |predicted, counted| a_try("runs", predicted, counted).pages_off();
         assert_eq!((off(Some(75), Some(100)), off(Some(150), Some(100))), (Some(0.25), Some(0.5)));
         assert_eq!((off(None, Some(100)), off(Some(5), None), off(Some(5), Some(0))), (None, None, None));
     }
@@ -158,9 +180,34 @@ mod tests {
             a_try("runs", None, Some(9)),
         ];
         let (schema, kernel) = (SCHEMA.into(), "6.18".into());
-        let trial =
-            Trial { schema, kernel, aged_bytes: 0, more: 4, load: vec![1.0, 3.0], tries, latencies: Vec::new() };
-        assert_eq!((trial.patterns(), trial.mean_load()), (vec!["runs", "random"], Some(2.0)));
+        let trial = Trial { schema, kernel, aged_bytes: 0, more: 4, tries, latencies: Vec::new() };
+        assert_eq!(trial.patterns(), ["runs", "random"]);
         assert_eq!((trial.of_pattern("runs").count(), trial.within(0.25), trial.within(0.26)), (2, 1, 2));
+    }
+
+    #[test]
+    fn a_try_is_in_time_within_the_range_that_was_predicted() {
+        let took = |seconds| {
+            let mut a_try = a_try("runs", Some(75), Some(100));
+            a_try.counted.seconds = seconds;
+            a_try.in_time()
+        };
+        assert_eq!(
+            [0.9, 1.0, 4.0, 4.1].map(took),
+            [Ordering::Less, Ordering::Equal, Ordering::Equal, Ordering::Greater].map(Some)
+        );
+        assert_eq!(a_try("runs", None, Some(1)).in_time(), None);
+    }
+
+    #[test]
+    fn the_loads_of_a_trial_go_from_the_least_to_the_most() {
+        let (schema, kernel) = (SCHEMA.into(), "6.18".into());
+        let at = |tasks| Try {
+            load: Some(Load { cpus: 2, tasks, waited_cpu: None, waited_memory: None, waited_io: None }),
+            ..a_try("runs", None, None)
+        };
+        let tries = vec![at(7.0), at(2.0), at(9.0)];
+        let trial = Trial { schema, kernel, aged_bytes: 0, more: 4, tries, latencies: Vec::new() };
+        assert_eq!(trial.loads().map(|loads| loads.map(|load| load.tasks)), Some([2.0, 9.0]));
     }
 }

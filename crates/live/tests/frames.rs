@@ -38,7 +38,7 @@ fn free_blocks_and_managed_pages_are_those_that_the_kernel_counts() {
 }
 
 #[test]
-fn it_is_a_machine_of_the_engine_and_foretells() {
+fn it_is_a_machine_of_the_engine_and_predicts() {
     for kernel in KERNELS {
         let (_tree, snapshot) = snapshot(kernel);
         let profile = kontig_profiles::of_kernel(&snapshot.host.kernel).expect("a profile");

@@ -1,5 +1,6 @@
 //! What is wrong with a profile that was asked for.
 
+use crate::kernel::neighbours;
 use crate::nearest;
 use std::fmt;
 
@@ -14,6 +15,13 @@ pub enum ProfileError {
         nearest: Option<String>,
         /// All there are.
         known: String,
+    },
+    /// A kernel that has no profile of its own.
+    NoKernel {
+        /// Its version.
+        name: String,
+        /// Which profiles are before and behind it, in words.
+        neighbours: String,
     },
     /// A file that cannot be read.
     Unreadable {
@@ -35,6 +43,9 @@ pub enum ProfileError {
 
 impl ProfileError {
     pub(crate) fn unknown(name: &str) -> ProfileError {
+        if let Some(neighbours) = neighbours(name) {
+            return ProfileError::NoKernel { name: name.into(), neighbours };
+        }
         let known: Vec<&str> = crate::names().collect();
         // Every name begins with nothing.
         let nearest = if name.is_empty() { None } else { nearest(name, &known) };
@@ -50,6 +61,9 @@ impl fmt::Display for ProfileError {
             }
             ProfileError::Unknown { name, nearest: None, known } => {
                 write!(f, "unknown profile '{name}'; known: {known}")
+            }
+            ProfileError::NoKernel { name, neighbours } => {
+                write!(f, "unknown profile '{name}': it is {neighbours}")
             }
             ProfileError::Unreadable { path, reason } => write!(f, "{path}: cannot be read: {reason}"),
             ProfileError::Malformed { path, line, reason } => write!(f, "{path}:{line}: {reason}"),

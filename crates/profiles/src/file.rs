@@ -4,6 +4,7 @@
 //! says what the rule takes.
 
 use crate::error::ProfileError;
+use crate::kernel::neighbours;
 use crate::nearest;
 use kontig_mm::Profile;
 use kontig_mm::rules::MECHANISMS;
@@ -289,6 +290,9 @@ fn check_complete(source: &Source, rules: &toml::Table) -> Result<(), ProfileErr
 }
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    if let Some(neighbours) = neighbours(name).filter(|_| what == "base") {
+        return format!("unknown {what} '{name}': it is {neighbours}");
+    }
     match nearest(name, known) {
         Some(nearest) => format!("unknown {what} '{name}': did you mean '{nearest}'?"),
         None => format!("unknown {what} '{name}'; known: {}", known.join(", ")),
@@ -395,7 +399,10 @@ mod tests {
             said_of(&with("[pcp]\nbusy_nodes_last = true")),
             "p.toml:5: 'busy_nodes_last' is a rule of [zonelist], not of [pcp]"
         );
-        assert_eq!(said_of("name = \"x\"\nbase = \"6.11\""), "p.toml:2: unknown base '6.11': did you mean '6.1'?");
+        assert_eq!(
+            said_of("name = \"x\"\nbase = \"6.11\""),
+            "p.toml:2: unknown base '6.11': it is between 6.1 and 6.12"
+        );
     }
 
     #[test]

@@ -30,6 +30,22 @@ pub fn is_run_with_lru_gen(profile: &Profile) -> bool {
     version(&profile.kernel).is_some_and(|kernel| kernel >= FIRST_WITH_LRU_GEN)
 }
 
+/// The profiles of released kernels before and behind a version that has none, in words; `None` for what is no version, or has one.
+pub(crate) fn neighbours(name: &str) -> Option<String> {
+    let asked = version(name)?;
+    let mut released: Vec<_> = names().filter_map(|name| Some((exact(name)?, name))).collect();
+    released.sort_unstable();
+    if released.iter().any(|(version, _)| *version == asked) {
+        return None;
+    }
+    let (older, newer) = released.split_at(released.partition_point(|(version, _)| *version < asked));
+    Some(match (older.last(), newer.first()) {
+        (Some((_, older)), Some((_, newer))) => format!("between {older} and {newer}"),
+        (Some((_, newest)), None) => format!("newer than {newest}, the newest"),
+        (None, oldest) => format!("older than {}, the oldest", oldest?.1),
+    })
+}
+
 /// The first two numbers of a release.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split('.').map(|part| {
@@ -64,6 +80,20 @@ mod tests {
     fn generations_of_pages_are_said_of_kernels_from_6_12_on() {
         let said: Vec<&str> = names().filter(|name| is_run_with_lru_gen(&linux(name))).collect();
         assert_eq!(said, ["6.12", "6.14", "6.15-posted", "6.15", "7.2", "7.3"]);
+    }
+
+    #[test]
+    fn a_version_without_rules_of_its_own_has_neighbours() {
+        let newest = format!("newer than {}, the newest", names().last().expect("there are some"));
+        let of = |name| neighbours(name);
+        assert_eq!(
+            (of("6.13").as_deref(), of("5.15").as_deref()),
+            (Some("between 6.12 and 6.14"), Some("between 5.10 and 6.1"))
+        );
+        assert_eq!((of("99.0"), of("2.6").as_deref()), (Some(newest), Some("older than 4.6, the oldest")));
+        assert_eq!((of("6.1"), of("6.1.9"), of("mine"), of("")), (None, None, None, None));
+        // As numbers: 6.18 lies behind 6.2 and 6.15.
+        assert_eq!(of("6.18").as_deref(), Some("between 6.15 and 7.2"));
     }
 
     #[test]

@@ -4,6 +4,8 @@ use super::command::{exit_code, start};
 use super::host::HostArgs;
 use super::snapshot::page_size;
 use crate::Ending;
+use crate::args::MOST;
+use crate::number::{fraction, whole};
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::age::{Aged, NotAged, Pattern};
@@ -22,10 +24,10 @@ pub struct AgeArgs {
     #[arg(long, value_name = "PATTERN", default_value = "every-other", value_parser = Pattern::NAMED.map(|(name, _)| name))]
     pattern: String,
     /// Seed of the patterns that go by chance
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     seed: u64,
     /// Hold it so many seconds (default: until Ctrl-C, or until the command is over)
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(0..=MOST))]
     hold: Option<u64>,
     /// A command to run meanwhile
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "hold")]
@@ -39,7 +41,8 @@ pub struct AgeArgs {
 pub const HELP: &str = "Examples:\n  \
     kontig age --gib 4 --hold 60\n  \
     kontig age --gib 4 --pattern random -- kontig check --need 6000x2M\n\n\
-    Only memory of its own is used, and all of it goes back at the end, however that comes.\n\n\
+    Only memory of its own is used, and all of it goes back at the end, however that comes. It is a load on the host: others have \
+    that much less memory, and its free memory is in pieces.\n\n\
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly. With a command that was run, its own; 126 or 127 where it \
     cannot be run or is not found.";
 
@@ -75,9 +78,5 @@ pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
 }
 
 pub(super) fn gib(text: &str) -> Result<u64, String> {
-    let gib: f64 = text.parse().map_err(|_| format!("'{text}' is no number of GiB"))?;
-    if !(0.001..=65_536.0).contains(&gib) {
-        return Err("between 0.001 and 65536 GiB".into());
-    }
-    Ok((gib * (1u64 << 30) as f64) as u64)
+    fraction(text, 0.001..=65_536.0, "GiB").map(|gib| (gib * (1u64 << 30) as f64) as u64)
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
 use kontig_live::caller::{Caller, InTheWay};
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
+use kontig_live::load::Load;
 use kontig_live::lru_gen;
 use kontig_live::need::{Ladder, Need, size as block_size};
 use kontig_live::number::{count, size, time};
@@ -18,7 +19,7 @@ use kontig_mm::Profile;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What is needed, and by which rules it is foretold.
+/// What is needed, and by which rules it is predicted.
 #[derive(Args)]
 pub struct NeedArgs {
     /// Blocks that are needed: 2000x2M, 8x1G@0 (on node 0), 4xorder10:unmovable (for the kernel), or a ladder of which one
@@ -29,7 +30,7 @@ pub struct NeedArgs {
     /// 'prepare --execute', the pools are filled until so many are free, and stay so
     #[arg(long)]
     pub reserve: bool,
-    /// Whose rules foretell it (default: the newest profile that is not newer than the host's kernel)
+    /// Whose rules predict it (default: the newest profile that is not newer than the host's kernel)
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
 }
@@ -56,7 +57,7 @@ pub const HELP: &str = "Examples:\n  \
     kontig check --need 2000x2M\n  \
     kontig check --need 2x1G@0 --need 512x2M --json\n  \
     kontig check --need '2x1G|1024x2M'\n\n\
-    What is foretold comes from the engine's own compaction, run on a snapshot of the host.\n\n\
+    What is predicted comes from the engine's own compaction, run on a snapshot of the host.\n\n\
     Exit codes: 0 met now; 4 reachable by compaction; 7 reachable after dropping clean cache; 6 not reachable; 8 it cannot \
     be told on this host; 5 more privilege is needed to tell (root); 1 failed while running; 2 asked wrongly.";
 
@@ -70,7 +71,7 @@ pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
             let profile = a.need.profile(&snapshot.host.kernel)?;
             // Of another host, nobody's pools and control groups are known.
             let caller = Caller { from_pools: a.need.reserve, ..Caller::default() };
-            Found { check: foretell(&snapshot, &profile, &ladders, &caller), caller, unpermitted: None }
+            Found { check: predict(&snapshot, &profile, &ladders, &caller), caller, unpermitted: None }
         }
         None => match of_host(&a.need, &a.host.roots()?)? {
             Ok(found) => found,
@@ -108,6 +109,8 @@ impl Found {
 pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError>, LabError> {
     let page_size = page_size();
     let ladders = need.ladders(page_size)?;
+    // Before this looks at every frame, which is a load, too.
+    let load = Load::read(roots);
     let (supply, kernel) = match (supply(roots), roots.read_proc("sys/kernel/osrelease")) {
         (Ok(supply), Ok(kernel)) => (supply, kernel.trim().to_string()),
         (Err(e), _) | (_, Err(e)) => return Ok(Err(e)),
@@ -125,7 +128,8 @@ pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError
     let quick = Check { lru_gen_on, ..quick };
     Ok(match Snapshot::take(roots, page_size) {
         Ok(snapshot) => {
-            let check = Check { lru_gen_on, ..foretell(&snapshot, &profile, &ladders, &caller) };
+            let check = Check { lru_gen_on, ..predict(&snapshot, &profile, &ladders, &caller) };
+            let check = check.under(load);
             Ok(Found { check, caller, unpermitted: None })
         }
         Err(e) if e.is_permission() => Ok(Found { check: quick, caller, unpermitted: Some(e) }),
@@ -143,7 +147,7 @@ fn on_nodes(ladders: &[Ladder], nodes: impl Iterator<Item = u32>) -> Result<(), 
     })
 }
 
-fn foretell(snapshot: &Snapshot, profile: &Profile, ladders: &[Ladder], caller: &Caller) -> Check {
+fn predict(snapshot: &Snapshot, profile: &Profile, ladders: &[Ladder], caller: &Caller) -> Check {
     let bar = crate::progress::bar("looking ahead");
     let check = Check::of_snapshot(snapshot, profile, ladders, caller, |part| bar.set_position((part * 1000.0) as u64));
     bar.finish_and_clear();
@@ -202,6 +206,12 @@ pub fn text(check: &Check) -> String {
             text.push_str(&obstacles(o, asked.needed, most, check.page_bytes));
         }
     }
+    if let Some(load) = check.load.filter(|_| check.prediction.is_some()) {
+        text.push_str(&format!(
+            "   the least time is that of a CPU of its own, the most follows from the load: {}\n",
+            load.words()
+        ));
+    }
     // What is there needs no rules; whether it is, only a snapshot that agrees with itself says for sure.
     let matters = |confidence: &&Confidence| check.verdict != Verdict::Met || confidence.level == Level::Low;
     if let Some(confidence) = check.confidence.as_ref().filter(matters) {
@@ -219,12 +229,12 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
     match (check.verdict, &check.prediction) {
         (Verdict::Met, _) => "met now".into(),
         (Verdict::ByCompaction, Some(p)) if p.by_filling_a_pool => format!(
-            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {} at most; the \
+            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {}; the \
              kernel drops {} of clean cache for it",
             count(p.pages_moved_at_least.unwrap_or(p.pages_moved)),
             count(p.pages_moved),
             size(p.pages_moved * page_bytes),
-            time(p.seconds),
+            range(p.seconds, p.seconds_at_most),
             size(p.dropped_bytes)
         ),
         (Verdict::ByCompaction, Some(p)) => format!(
@@ -261,11 +271,11 @@ fn effort(p: &Prediction, page_bytes: u64) -> String {
     match nodes.is_empty() {
         true => "nothing has to be moved".into(),
         false => format!(
-            "{} pages ({}) to be moved on node {}, about {}{}",
+            "{} pages ({}) to be moved on node {}, {}{}",
             count(p.pages_moved),
             size(p.pages_moved * page_bytes),
             nodes.join(", "),
-            time(p.seconds),
+            range(p.seconds, p.seconds_at_most),
             match p.written_bytes {
                 0 => String::new(),
                 bytes => format!(", and the time that the disk takes for {}", size(bytes)),
@@ -274,7 +284,15 @@ fn effort(p: &Prediction, page_bytes: u64) -> String {
     }
 }
 
-/// What is in the way of so many blocks, of which `most` were foretold to be there in the end.
+/// How long something takes: on a CPU of its own, and at most on a host as busy as it is.
+pub(super) fn range(seconds: f64, at_most: Option<f64>) -> String {
+    match at_most {
+        Some(most) => format!("{} to {}", time(seconds), time(most)),
+        None => format!("{} or more", time(seconds)),
+    }
+}
+
+/// What is in the way of so many blocks, of which `most` were predicted to be there in the end.
 fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> String {
     let block = block_size(page_bytes << o.order);
     let mut text = String::new();

@@ -12,6 +12,7 @@ use kontig_live::explain::facts::HostFacts;
 use kontig_live::explain::rule::{self, Severity};
 use kontig_live::explain::{Explanation, Finding};
 use kontig_live::number::time;
+use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
 use kontig_live::{Host, Snapshot, Status};
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -36,6 +37,9 @@ pub struct ExplainArgs {
     /// Print one JSON document (schema kontig.explain/1)
     #[arg(long)]
     json: bool,
+    /// Where 'prepare' keeps what settings were: one that was left by a killed run is named
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_JOURNAL)]
+    journal: PathBuf,
     /// Which host.
     #[command(flatten)]
     host: HostArgs,
@@ -76,8 +80,10 @@ pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
     let facts = HostFacts::of(&host, &status, since);
     let e = Explanation::of(&rules, &facts, status.kernel.as_deref(), since.map(|(_, seconds)| seconds));
     let width = crate::wrap::columns().unwrap_or(100).min(100);
+    let leftover = Leftover::find(&a.journal);
     if !a.json {
-        crate::print(&text(&e, a.all, width))?;
+        let left = leftover.as_ref().map_or(String::new(), |left| wrap("", &left.words(), 2, width) + "\n");
+        crate::print(&(left + &text(&e, a.all, width)))?;
     }
     let simulation = match a.simulate {
         false => None,
@@ -87,7 +93,7 @@ pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
         },
     };
     if a.json {
-        crate::print(&super::document(&Document { explanation: &e, simulation }, false))?;
+        crate::print(&super::document(&Document { explanation: &e, leftover, simulation }, false))?;
     } else if let Some(simulation) = simulation {
         crate::print(&tried(&simulation, width))?;
     }
@@ -99,6 +105,7 @@ pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
 struct Document<'a> {
     #[serde(flatten)]
     explanation: &'a Explanation,
+    leftover: Option<Leftover>,
     simulation: Option<Simulation>,
 }
 

@@ -6,18 +6,20 @@ use super::document;
 use super::host::HostArgs;
 use super::snapshot::page_size;
 use crate::Ending;
+use crate::args::MOST;
+use crate::number::whole;
 use clap::Args;
-use kontig_lab::files::write_file;
+use kontig_lab::files::{check_writable, write_file};
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::caller::Caller;
 use kontig_live::check::choices;
 use kontig_live::need::Need;
 use kontig_live::number::{count, percent, size, time};
-use kontig_live::prepare::execute::{Orders, default_journal, execute};
+use kontig_live::prepare::execute::{Orders, execute};
 use kontig_live::prepare::got::{Got, HostGot, Watch};
 use kontig_live::prepare::guard::{self, Guard};
-use kontig_live::prepare::hurry::Hurry;
-use kontig_live::prepare::journal::NoJournal;
+use kontig_live::prepare::hurry::{self, Hurry};
+use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover, NoJournal};
 use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt};
 use kontig_live::{Host, Roots};
 use std::io::ErrorKind;
@@ -40,7 +42,7 @@ pub struct PrepareArgs {
     #[arg(long)]
     allow_drop_caches: bool,
     /// Stop after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole::<u64>(1..=MOST))]
     time: u64,
     /// Write the receipt (JSON, schema kontig.prepare/2) to a file
     #[arg(long, value_name = "FILE")]
@@ -71,7 +73,7 @@ pub const HELP: &str = "Examples:\n  \
     kontig prepare --need 512x2M@0 --reserve --execute\n  \
     kontig prepare --need 2000x2M --execute --start-anyway -- ./server\n\n\
     Exit codes: 0 the needs are met; 4 compaction would meet them; 7 only dropping clean cache would; 6 nothing would; \
-    9 they were not met in the end, though foretold; 8 it cannot be told on this host; 5 more privilege is needed (root); \
+    9 they were not met in the end, though predicted; 8 it cannot be told on this host; 5 more privilege is needed (root); \
     1 failed while running; 2 asked wrongly.\n\
     With a command: its own exit code, 128 and the signal's number if a signal ended it; 125 if it was not started, 126 if it cannot be \
     run, 127 if it is not found.";
@@ -145,8 +147,9 @@ impl Prepared {
 /// Looks at the host, carries the plan out if it may, and gives the receipt.
 fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let roots = a.host.roots()?;
-    // What is foretold is as old as the look at the host is, while others go on.
-    let hurry = a.execute.then(Hurry::up);
+    a.receipt.as_deref().map_or(Ok(()), check_writable)?;
+    // What is predicted is as old as the look at the host is, while others go on.
+    let goes_first = a.execute.then(Hurry::up);
     let found = match check::of_host(&a.need, &roots)? {
         Ok(found) => found,
         Err(e) if e.is_permission() => {
@@ -161,7 +164,7 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let allowed = Allowed { drop_caches: a.allow_drop_caches };
     let plan = Plan::of(found.check.clone(), (&needs, &found.caller), page_size, &roots, allowed);
     if !a.execute || plan.lacks.is_some() {
-        let receipt = Receipt::planned(plan);
+        let receipt = Receipt { leftover: Leftover::find(a.journal()), ..Receipt::planned(plan) };
         give(a, &receipt)?;
         let code = match found.ending() {
             Ending::Unpermitted => UNPERMITTED,
@@ -176,11 +179,10 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
-    let journal = a.journal.clone().unwrap_or_else(default_journal);
     let means = Means {
         roots: &roots,
         caller: &found.caller,
-        journal: &journal,
+        journal: a.journal(),
         time: Duration::from_secs(a.time),
         stop: &stop,
     };
@@ -192,7 +194,7 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
         }
         Err(e) => return Err(failed("prepare", e.to_string())),
     };
-    drop(hurry);
+    drop(goes_first);
     give(a, &receipt)?;
     if stop.load(Ordering::Relaxed) {
         return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
@@ -205,6 +207,12 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
         true => Prepared { receipt: Some(receipt), unmet: None },
         false => Prepared::unmet(Some(receipt), NOT_MET_IN_THE_END),
     })
+}
+
+impl PrepareArgs {
+    fn journal(&self) -> &Path {
+        self.journal.as_deref().unwrap_or(Path::new(DEFAULT_JOURNAL))
+    }
 }
 
 /// Exit codes of `kontig prepare` that are not those of a check.
@@ -265,16 +273,15 @@ fn text(r: &Receipt) -> String {
         text.push_str(&format!("restored {}, as an earlier run was killed\n", setting.path.display()));
     }
     if !r.executed {
-        text.push_str(if r.plan.steps.is_empty() {
-            "nothing is to be done"
-        } else {
-            "plan (nothing was done; --execute does it):"
-        });
-        text.push('\n');
-        r.plan.steps.iter().for_each(|step| text.push_str(&format!("   {}\n", step.words())));
-        if let Some(lacks) = r.plan.lacks {
-            text.push_str(&format!("   {lacks}\n"));
+        if let Some(leftover) = &r.leftover {
+            text.push_str(&format!("{}\n", leftover.words()));
         }
+        match r.plan.lacks {
+            Some(lacks) => text.push_str(&format!("nothing would be done: {lacks}\n")),
+            None if r.plan.steps.is_empty() => text.push_str("nothing is to be done\n"),
+            None => text.push_str("plan (nothing was done; --execute does it):\n"),
+        }
+        r.plan.steps.iter().for_each(|step| text.push_str(&format!("   {}\n", step.words())));
         return text;
     }
     for done in &r.done {
@@ -283,8 +290,9 @@ fn text(r: &Receipt) -> String {
         text.push_str(&format!("done: {}{early}: {}{failed}\n", done.step.words(), cost(&done.cost)));
     }
     if let Some((p, real)) = r.predicted.as_ref().zip(r.real.as_ref()) {
-        let foretold = format!("{} pages moved in {}", count(p.pages_moved), time(p.seconds));
-        text.push_str(&format!("foretold: {foretold}; it took: {}\n", cost(real)));
+        let predicted =
+            format!("{} pages moved in {}", count(p.pages_moved), check::range(p.seconds, p.seconds_at_most));
+        text.push_str(&format!("predicted: {predicted}; it took: {}\n", cost(real)));
     }
     for after in r.after.iter().flatten() {
         let blocks = after.blocks.map_or("?".into(), count);
@@ -397,6 +405,7 @@ pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result
 /// Writes 1 to a file, once dirty pages are on disk where that is wanted.
 pub fn write_one(path: &Path, sync: bool) -> Result<Ending, LabError> {
     kontig_live::prepare::end_with_parent();
+    hurry::before_all_sessions();
     if sync {
         kontig_live::prepare::sync();
     }

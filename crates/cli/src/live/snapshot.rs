@@ -5,7 +5,7 @@ use super::not_read;
 use crate::Ending;
 use clap::Args;
 use kontig_lab::LabError;
-use kontig_lab::files::write_file;
+use kontig_lab::files::{check_writable, write_file};
 use kontig_live::Snapshot;
 use kontig_live::frame::State;
 use kontig_live::number::{count, percent, size};
@@ -32,6 +32,7 @@ pub const HELP: &str = "Examples:\n  \
 
 /// Runs `kontig snapshot`.
 pub fn snapshot(a: &SnapshotArgs) -> Result<Ending, LabError> {
+    a.out.as_deref().map_or(Ok(()), check_writable)?;
     let snapshot = match Snapshot::take(&a.host.roots()?, page_size()) {
         Ok(snapshot) => snapshot,
         Err(e) => return not_read("snapshot", &e),

@@ -6,21 +6,25 @@ mod text;
 use super::host::HostArgs;
 use super::not_read;
 use crate::Ending;
+use crate::args::MOST;
+use crate::number::{fraction, whole};
 use clap::Args;
 use kontig_lab::{AskedWrongly, LabError};
+use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
 use kontig_live::status::{frames, owners};
 use kontig_live::{Host, ReadError, Roots, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// `kontig status`.
 #[derive(Args)]
 pub struct StatusArgs {
     /// Say how much of this process's memory is in huge pages, and why the rest is not
-    #[arg(long, value_name = "PID", conflicts_with_all = ["block", "orders", "frames", "owners"])]
+    #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..=MOST), conflicts_with_all = ["block", "orders", "frames", "owners"])]
     pid: Option<u32>,
     /// See blocks of this size instead of the huge page's: as 32M, 1G, 64K, or an order as order13
     #[arg(long, value_name = "SIZE|orderN")]
@@ -44,6 +48,9 @@ pub struct StatusArgs {
     /// Print JSON (schema kontig.status/1, of a process kontig.process/1): one document, or with --watch one a line
     #[arg(long)]
     json: bool,
+    /// Where 'prepare' keeps what settings were: one that was left by a killed run is named
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_JOURNAL)]
+    journal: PathBuf,
     /// Which host.
     #[command(flatten)]
     host: HostArgs,
@@ -128,6 +135,7 @@ fn machine(a: &StatusArgs, roots: &Roots, host: &Host, since: Option<(&Host, f64
         _ => None,
     };
     let status = Status::of(host, order, since).and_then(|mut status| {
+        status.leftover = Leftover::find(&a.journal);
         if a.frames {
             status.frames = Some(frames::read(roots, status.page_bytes, status.order)?);
         }
@@ -156,9 +164,5 @@ impl StatusArgs {
 
 /// Reads an interval.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("'{text}' is no number of seconds"))?;
-    if !(0.01..=86_400.0).contains(&seconds) {
-        return Err("an interval is between 0.01 and 86400 seconds".into());
-    }
-    Ok(Duration::from_secs_f64(seconds))
+    fraction(text, 0.01..=86_400.0, "seconds").map(Duration::from_secs_f64)
 }

@@ -4,6 +4,8 @@ use super::grid::Grid;
 use super::host::HostArgs;
 use super::{document, not_read};
 use crate::Ending;
+use crate::args::MOST;
+use crate::number::whole;
 use clap::Args;
 use kontig_lab::{Failed, LabError};
 use kontig_live::number::{count, size};
@@ -24,7 +26,7 @@ pub struct TouchArgs {
     #[arg(long)]
     warm: bool,
     /// Hold it so many seconds afterwards, or until Ctrl-C
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = whole::<u64>(0..=MOST))]
     hold: u64,
     /// Print JSON (schema kontig.touch/1)
     #[arg(long)]
@@ -38,7 +40,8 @@ pub struct TouchArgs {
 pub const HELP: &str = "Examples:\n  \
     kontig touch --gib 1                  how long a task waits for each of 512 huge pages\n  \
     kontig touch --gib 4 --hold 60        the same, and nobody else gets them for a minute\n\n\
-    Only memory of its own is touched, and all of it goes back at the end, however that comes.\n\n\
+    Only memory of its own is touched, and all of it goes back at the end, however that comes. It is a load on the host: where no huge \
+    page is free, the kernel compacts and reclaims for each.\n\n\
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly.";
 
 /// Runs `kontig touch`.

@@ -1,25 +1,30 @@
-//! `kontig trial`: what is foretold of this host beside what comes about, on memory that is fragmented for it.
+//! `kontig trial`: what is predicted of this host beside what happens, on memory that is fragmented for it.
 
 use super::check::{NeedArgs, of_host};
-use super::document;
 use super::grid::Grid;
 use super::host::HostArgs;
 use super::prepare::{Means, carry_out, chosen};
 use super::snapshot::page_size;
 use super::touch::{mark, mark_explained};
+use super::{document, not_read};
 use crate::Ending;
+use crate::args::MOST;
+use crate::number::whole;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::age::{Aged, NotAged, Pattern};
 use kontig_live::held::{Held, at_hand};
 use kontig_live::need::{order, size as block_size};
 use kontig_live::number::{count, percent, size};
-use kontig_live::prepare::execute::default_journal;
+use kontig_live::prepare::execute::supply;
 use kontig_live::prepare::hurry::Hurry;
-use kontig_live::prepare::{Allowed, Plan};
+use kontig_live::prepare::journal::{self, DEFAULT_JOURNAL, NoJournal};
+use kontig_live::prepare::{Allowed, Plan, compacting};
 use kontig_live::touch::{Quantiles, Touched, touch};
 use kontig_live::trial::{Latency, SCHEMA, Trial, Try};
 use kontig_live::{ReadError, Roots};
+use std::cmp::Ordering::{Equal, Greater, Less};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +33,9 @@ use std::time::Duration;
 /// `kontig trial`.
 #[derive(Args)]
 pub struct TrialArgs {
+    /// Carry the trial out; without it, it is only shown what would be done
+    #[arg(long, conflicts_with = "of")]
+    execute: bool,
     /// So much memory is fragmented each time, in GiB; part of it is given back at once
     #[arg(long, value_name = "N", value_parser = super::age::gib, default_value = "3")]
     gib: u64,
@@ -35,10 +43,10 @@ pub struct TrialArgs {
     #[arg(long = "pattern", value_name = "PATTERN", value_parser = Pattern::NAMED.map(|(name, _)| name))]
     patterns: Vec<String>,
     /// Tries of each pattern, with one seed after the other
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(0..=MOST))]
     tries: u64,
     /// So many blocks are asked for beyond those that are there
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..1 << 32))]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = whole::<u64>(1..=MOST))]
     more: u64,
     /// The size of a block
     #[arg(long, value_name = "SIZE", default_value = "2M")]
@@ -48,16 +56,16 @@ pub struct TrialArgs {
     #[arg(long)]
     touch: bool,
     /// Stop a preparation after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole::<u64>(1..=MOST))]
     time: u64,
-    /// Print JSON (schema kontig.trial/1)
-    #[arg(long)]
+    /// Print JSON (schema kontig.trial/2)
+    #[arg(long, requires = "execute")]
     json: bool,
     /// Print the tables as Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
     /// Print the tables of an earlier trial's JSON instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["touch", "patterns", "json"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["touch", "patterns"])]
     of: Option<PathBuf>,
     /// Where it is kept what settings were, while they are changed
     #[arg(long, value_name = "FILE")]
@@ -69,11 +77,13 @@ pub struct TrialArgs {
 
 /// What --help says behind the options.
 pub const HELP: &str = "Examples:\n  \
-    kontig trial                                  five patterns, three tries each: pages and seconds, foretold and counted\n  \
-    kontig trial --pattern random --tries 1       one of them\n  \
-    kontig trial --gib 6 --tries 0 --touch        what first touches of huge pages take, before and after\n\n\
-    Memory of its own is fragmented, then prepared as 'kontig prepare --execute' does; clean cache is not dropped. All memory goes back \
-    and every setting is restored at the end, however that comes.\n\n\
+    kontig trial                                            what would be done\n  \
+    kontig trial --execute                                  five patterns, three tries each: pages and seconds, predicted and counted\n  \
+    kontig trial --execute --pattern random --tries 1       one of them\n  \
+    kontig trial --execute --gib 6 --tries 0 --touch        what first touches of huge pages take, before and after\n\n\
+    Memory of its own is fragmented, then prepared as 'kontig prepare --execute' does: the whole host is compacted, at the highest \
+    priority, and settings are changed meanwhile. Clean cache is not dropped. All memory goes back and every setting is restored at the \
+    end, even after 'kill -9'.\n\n\
     Exit codes: 0 done, whatever came about; 1 failed while running; 2 asked wrongly; 5 more privilege is needed (root).";
 
 /// Why a trial ends before its end.
@@ -97,12 +107,28 @@ impl From<ReadError> for Ended {
     }
 }
 
+impl From<NoJournal> for Ended {
+    fn from(e: NoJournal) -> Ended {
+        match e.is_permission() {
+            true => Ended::Unpermitted(e.to_string()),
+            false => failed(e.to_string()),
+        }
+    }
+}
+
 fn failed(reason: String) -> Ended {
     Ended::Failed(Failed::Run { run: "trial".into(), reason }.into())
 }
 
 /// Runs `kontig trial`.
 pub fn trial(a: &TrialArgs) -> Result<Ending, LabError> {
+    if a.tries == 0 && !a.touch && a.of.is_none() {
+        let reason = "--tries 0: nothing would be tried; ask for at least 1, or for first touches alone with --touch";
+        return Err(AskedWrongly::Value(reason.into()).into());
+    }
+    if !a.execute && a.of.is_none() {
+        return planned(a);
+    }
     let trial = match &a.of {
         Some(file) => earlier(file)?,
         None => match of_this_host(a) {
@@ -116,6 +142,42 @@ pub fn trial(a: &TrialArgs) -> Result<Ending, LabError> {
     };
     crate::print(&if a.json { document(&trial, false) } else { text(&trial, a.markdown) })?;
     Ok(Ending::Done)
+}
+
+/// Says what would be done, and does nothing.
+fn planned(a: &TrialArgs) -> Result<Ending, LabError> {
+    let roots = a.host.roots()?;
+    let nodes: Vec<u32> = match supply(&roots) {
+        Ok(supply) => supply.nodes().collect::<BTreeSet<_>>().into_iter().collect(),
+        Err(e) => return not_read("trial", &e),
+    };
+    let bad = |why: String| LabError::from(AskedWrongly::Value(format!("--block: {why}")));
+    order(&a.block, page_size()).map_err(bad)?;
+    let (patterns, blocks) = (a.patterns(), count(a.more));
+    let mut text = format!(
+        "plan (nothing was done; --execute does it): {} times, with the patterns {}\n   take {} of memory, give a part of it back, and \
+         prepare {blocks} blocks of {} more than there are; for that\n",
+        count(a.tries.saturating_mul(patterns.len() as u64)),
+        patterns.join(", "),
+        size(a.gib),
+        a.block
+    );
+    for step in compacting(&roots, &nodes, true) {
+        text += &format!("   {}\n", step.words());
+    }
+    if a.touch {
+        text +=
+            "   once for each pattern, hold all blocks at hand, which leaves the host 2 GiB, and time first touches\n";
+    }
+    crate::print(&text)?;
+    Ok(Ending::Done)
+}
+
+impl TrialArgs {
+    fn patterns(&self) -> Vec<String> {
+        let all = || Pattern::NAMED.iter().map(|(name, _)| name.to_string()).collect();
+        if self.patterns.is_empty() { all() } else { self.patterns.clone() }
+    }
 }
 
 fn earlier(file: &std::path::Path) -> Result<Trial, LabError> {
@@ -147,23 +209,21 @@ fn of_this_host(a: &TrialArgs) -> Result<Trial, Ended> {
     let of_host = OfHost {
         a,
         order: order(&a.block, page_size()).map_err(bad)?,
-        journal: a.journal.clone().unwrap_or_else(default_journal),
+        journal: a.journal.clone().unwrap_or_else(|| DEFAULT_JOURNAL.into()),
         roots,
         stop,
     };
+    journal::check(&of_host.journal)?;
     let mut trial = Trial {
         schema: SCHEMA.into(),
         kernel: of_host.roots.read_proc("sys/kernel/osrelease")?.trim().into(),
         aged_bytes: a.gib,
         more: a.more,
-        load: Vec::new(),
         tries: Vec::new(),
         latencies: Vec::new(),
     };
-    let all = || Pattern::NAMED.iter().map(|(name, _)| name.to_string()).collect();
-    for pattern in if a.patterns.is_empty() { all() } else { a.patterns.clone() } {
+    for pattern in a.patterns() {
         for seed in 1..=a.tries {
-            trial.load.extend(load(&of_host.roots));
             let aged = of_host.age(&pattern, seed)?;
             let a_try = of_host.prepared(&pattern, seed)?;
             drop(aged);
@@ -177,11 +237,6 @@ fn of_this_host(a: &TrialArgs) -> Result<Trial, Ended> {
         }
     }
     Ok(trial)
-}
-
-/// The load average of the last minute.
-fn load(roots: &Roots) -> Option<f64> {
-    roots.read_proc("loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
 impl OfHost<'_> {
@@ -219,15 +274,12 @@ impl OfHost<'_> {
         if let Some(lacks) = plan.lacks {
             let blocks = self.a.more;
             return Err(failed(format!(
-                "{pattern}: no {blocks} more blocks are foretold: {lacks}; ask for fewer with --more"
+                "{pattern}: no {blocks} more blocks are predicted: {lacks}; ask for fewer with --more"
             )));
         }
         let time = Duration::from_secs(self.a.time);
         let means = Means { roots: &self.roots, caller: &found.caller, journal: &self.journal, time, stop: &self.stop };
-        let receipt = carry_out(plan, &needs, &means)?.map_err(|e| match e.is_permission() {
-            true => Ended::Unpermitted(e.to_string()),
-            false => failed(e.to_string()),
-        })?;
+        let receipt = carry_out(plan, &needs, &means)??;
         self.interrupted()?;
         Ok(Try::of(&receipt, pattern, seed))
     }
@@ -261,18 +313,20 @@ const MOST_TOUCHED: u64 = 200;
 fn said(t: &Try) -> String {
     let pages = pages(t);
     let off = t.pages_off().map_or(String::new(), |off| format!(" ({} off)", percent(off)));
-    format!("{pages} pages foretold / moved{off}, {}: {}", t.need, t.ended)
+    format!("{pages} pages predicted / moved{off}, {}: {}", t.need, t.ended)
 }
 
 fn pages(t: &Try) -> String {
     let show = |pages: Option<u64>| pages.map_or("–".into(), count);
-    format!("{} / {}", show(t.foretold.map(|foretold| foretold.pages_moved)), show(t.counted.pages_moved))
+    format!("{} / {}", show(t.predicted.map(|predicted| predicted.pages_moved)), show(t.counted.pages_moved))
 }
 
 fn seconds(t: &Try) -> String {
     let show = |seconds: Option<f64>| seconds.map_or("–".into(), |seconds| format!("{seconds:.2}"));
-    let foretold = show(t.foretold.map(|cost| cost.seconds));
-    format!("{foretold} / {} / {}", show(t.counted.cpu_seconds), show(Some(t.counted.seconds)))
+    let predicted = show(t.predicted.map(|cost| cost.seconds));
+    let at_most = t.predicted.and_then(|cost| cost.seconds_at_most);
+    let at_most = at_most.map_or(String::new(), |seconds| format!(" to {seconds:.1}"));
+    format!("{predicted}{at_most} / {} / {}", show(t.counted.cpu_seconds), show(Some(t.counted.seconds)))
 }
 
 /// The tables and what follows from them.
@@ -309,7 +363,7 @@ fn text(trial: &Trial, markdown: bool) -> String {
     text
 }
 
-const TRIES: [&str; 4] = ["pattern", "pages, foretold / moved", "off", "seconds, foretold / of a CPU / in all"];
+const TRIES: [&str; 4] = ["pattern", "pages, predicted / moved", "off", "seconds, predicted / of a CPU / in all"];
 const TOUCHES: [&str; 11] = [
     "pattern",
     "before: p50, µs",
@@ -339,16 +393,22 @@ fn micros(seconds: f64) -> String {
 fn summary(trial: &Trial) -> String {
     let reached = trial.tries.iter().filter(|t| t.reached).count();
     let farthest = trial.tries.iter().filter_map(Try::pages_off).reduce(f64::max);
-    let load = trial.mean_load().map_or(String::new(), |load| format!("; load {load:.1}"));
+    let load = trial.loads().map_or(String::new(), |[least, most]| {
+        format!(" It was least busy with {}, most busy with {}.", least.words(), most.words())
+    });
+    let ends = |order| trial.tries.iter().filter(|t| t.in_time() == Some(order)).count();
     format!(
-        "Linux {}, {} fragmented each time, {} blocks more than there were{load}. {} of {} tries reached them; pages were foretold \
-         within 25 % in {}, the farthest off {}.",
+        "Linux {}, {} fragmented each time, {} blocks more than there were.{load} {} of {} tries reached them; pages were predicted \
+         within 25 % in {}, the farthest off {}. {} took a time within the range that was predicted, {} less, {} more.",
         trial.kernel,
         size(trial.aged_bytes),
         count(trial.more),
         reached,
         trial.tries.len(),
         trial.within(0.25),
-        farthest.map_or("unknown".into(), percent)
+        farthest.map_or("unknown".into(), percent),
+        ends(Equal),
+        ends(Less),
+        ends(Greater)
     )
 }

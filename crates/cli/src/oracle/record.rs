@@ -1,6 +1,8 @@
 //! `kontig oracle record`: a real kernel booted under emulation, and what its allocator did.
 
 use crate::Ending;
+use crate::args::MOST;
+use crate::number::whole;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_lab::{AskedWrongly, Failed, LabError};
@@ -76,19 +78,19 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1)]
     kernel: Series,
     /// Operations of the trace (default: the experiment's)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=MOST))]
     ops: Option<usize>,
     /// Seed of all randomness
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     seed: u64,
     /// guest-* only: record so many seeds, from --seed on; 'guest' is every pattern
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=MOST))]
     seeds: Option<u64>,
     /// Boot once more for a recording that is there already, and exit with 3 if a byte differs
     #[arg(long)]
     again: bool,
     /// Size of the requests of direct-* and kcompactd-order (default: 9)
-    #[arg(long, value_name = "ORDER")]
+    #[arg(long, value_name = "ORDER", value_parser = whole::<u8>(0..=10))]
     order: Option<u8>,
     /// Write down compaction's tracepoints also for traces and direct-*
     #[arg(long)]

@@ -15,7 +15,7 @@ use crate::roots::Roots;
 use crate::snapshot::take::{found_zones, parse, possible};
 use crate::supply::Supply;
 use kontig_procfs::VmStat;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -194,11 +194,6 @@ impl Counters {
             cache_bytes: cache.map(|(before, now)| [before, now].map(|n| n * rustix::param::page_size() as u64)),
         }
     }
-}
-
-/// Where the journal is kept where nobody says otherwise.
-pub fn default_journal() -> PathBuf {
-    "/run/kontig/prepare.journal".into()
 }
 
 #[cfg(test)]

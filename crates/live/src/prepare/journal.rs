@@ -5,9 +5,9 @@
 //! moment.
 
 use super::preparer::Preparer;
-use crate::error::ReadError;
+use crate::error::{ReadError, remedy};
 use crate::roots::{self, Roots};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, access, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -34,6 +34,67 @@ struct Entry {
 
 const SCHEMA: &str = "kontig.journal/1";
 
+/// Where the journal is kept unless somebody says otherwise.
+pub const DEFAULT_JOURNAL: &str = "/run/kontig/prepare.journal";
+
+/// A journal that is there: a process is at work, or it was killed and nobody has restored what it changed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Leftover {
+    /// The file.
+    pub journal: PathBuf,
+    /// The process; `None` where the journal cannot be read.
+    pub pid: Option<u32>,
+    /// Whether it still is at work.
+    pub at_work: bool,
+    /// What it has changed.
+    pub settings: Vec<Setting>,
+    /// Why the journal cannot be read, if it cannot.
+    pub unread: Option<String>,
+}
+
+impl Leftover {
+    /// Looks for a journal, and changes nothing.
+    pub fn find(journal: &Path) -> Option<Leftover> {
+        let none = Leftover { journal: journal.into(), pid: None, at_work: false, settings: vec![], unread: None };
+        let read = roots::read(journal).and_then(|text| Entry::parse(journal, &text));
+        match read {
+            Ok(Entry { preparer, settings, .. }) => {
+                Some(Leftover { pid: Some(preparer.pid), at_work: preparer.is_at_work(), settings, ..none })
+            }
+            Err(e) if e.is_missing() => None,
+            Err(e) => Some(Leftover { unread: Some(e.to_string()), ..none }),
+        }
+    }
+
+    /// In words, with what restores the settings.
+    pub fn words(&self) -> String {
+        let journal = self.journal.display();
+        let by = self.pid.map_or("a process".into(), |pid| format!("process {pid}"));
+        if self.at_work {
+            return format!("{by} is preparing this host now (journal {journal})");
+        }
+        let settings: Vec<String> =
+            self.settings.iter().map(|s| format!("{} was {}", s.path.display(), s.was)).collect();
+        let what = match (&self.unread, settings.is_empty()) {
+            (Some(why), _) => format!("its journal cannot be read: {why}"),
+            (None, true) => format!("it has changed nothing (journal {journal})"),
+            (None, false) => format!("{} (journal {journal})", settings.join(", ")),
+        };
+        let option =
+            if self.journal == Path::new(DEFAULT_JOURNAL) { String::new() } else { format!(" --journal {journal}") };
+        format!(
+            "an earlier 'kontig prepare' ({by}) was killed, and what it changed is not restored: {what}; the next 'kontig prepare \
+             --execute{option}' restores it, such as: kontig prepare --need 1xorder0 --execute{option}"
+        )
+    }
+}
+
+impl Entry {
+    fn parse(file: &Path, text: &str) -> Result<Entry, ReadError> {
+        serde_json::from_str(text).map_err(|e| ReadError::malformed(file, e.line(), e.to_string()))
+    }
+}
+
 /// The journal of a process at work.
 pub struct Journal {
     file: PathBuf,
@@ -57,6 +118,7 @@ impl Journal {
     /// # Errors
     /// If another process is at work with it, or a file cannot be read or written; a journal that is found stays then.
     pub fn begin(file: &Path, roots: &Roots) -> Result<(Journal, Vec<Setting>), NoJournal> {
+        check(file)?;
         let restored = restore_left(file, roots)?;
         let entry = Entry { schema: SCHEMA.into(), preparer: Preparer::this(), settings: vec![] };
         let journal = Journal { file: file.into(), entry };
@@ -104,15 +166,33 @@ impl Journal {
 
     fn write(&self) -> Result<(), NoJournal> {
         let failed = |e| NoJournal::Unwritten(self.file.clone(), e);
-        if let Some(folder) = self.file.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
         let beside = beside(&self.file);
         let text = serde_json::to_string(&self.entry).expect("strings and numbers are JSON");
         let mut file = File::create(&beside).map_err(failed)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&beside, &self.file).map_err(failed)
     }
+}
+
+/// Finds out whether a journal can be written in this file, before anything is done. The directory of the usual one is made: it is
+/// gone after a boot.
+///
+/// # Errors
+/// Why it cannot.
+pub fn check(file: &Path) -> Result<(), NoJournal> {
+    let failed = |e: io::Error| NoJournal::Unwritten(file.into(), e);
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if file == Path::new(DEFAULT_JOURNAL) {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    if !folder.is_dir() {
+        let reason = format!("there is no directory {}: make it first", folder.display());
+        return Err(failed(io::Error::new(io::ErrorKind::NotFound, reason)));
+    }
+    if file.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|e| failed(e.into()))
 }
 
 impl NoJournal {
@@ -139,8 +219,7 @@ pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJourna
         let _ = fs::remove_file(beside(file));
         return Ok(Vec::new());
     };
-    let entry: Entry = serde_json::from_str(&text)
-        .map_err(|e| NoJournal::Unread(ReadError::malformed(file, e.line(), e.to_string())))?;
+    let entry = Entry::parse(file, &text).map_err(NoJournal::Unread)?;
     if entry.preparer.is_at_work() {
         return Err(NoJournal::Busy(entry.preparer));
     }
@@ -213,7 +292,7 @@ impl std::fmt::Display for NoJournal {
                 write!(f, "{}: it is mounted read-only: run this where it can be written", path.display())
             }
             NoJournal::Unwritten(path, _) if self.is_permission() => {
-                write!(f, "{}: no permission to write it: run this as root", path.display())
+                write!(f, "{}: no permission to write it: {}", path.display(), remedy())
             }
             NoJournal::Unwritten(path, e) => write!(f, "{}: cannot be written: {e}", path.display()),
         }
@@ -232,7 +311,7 @@ mod tests {
         fs::create_dir_all(&roots.procfs).expect("made");
         let setting = roots.proc("setting");
         fs::write(&setting, "20\n").expect("written");
-        let file = tree.path().join("run/journal");
+        let file = tree.path().join("journal");
         (tree, roots, setting, file)
     }
 
@@ -287,5 +366,48 @@ mod tests {
         let refused = Journal::begin(&file, &roots).err().expect("refused").to_string();
         assert!(refused.ends_with("victim is no setting of this host"), "{refused}");
         assert_eq!(roots::read(&victim), Ok("whole".into()));
+    }
+
+    #[test]
+    fn a_place_without_a_directory_or_that_is_one_is_refused_and_nothing_is_made() {
+        let (tree, roots, setting, _) = tree();
+        let refused = |file: &Path| Journal::begin(file, &roots).err().expect("refused").to_string();
+        let below = tree.path().join("run/journal");
+        let said = format!(
+            "{}: cannot be written: there is no directory {}: make it first",
+            below.display(),
+            tree.path().join("run").display()
+        );
+        assert_eq!(refused(&below), said);
+        assert!(refused(tree.path()).ends_with("cannot be written: is a directory"), "{}", refused(tree.path()));
+        assert!(!tree.path().join("run").exists());
+        assert_eq!(roots::read(&setting), Ok("20\n".into()));
+    }
+
+    #[test]
+    fn a_journal_that_was_left_is_found_and_left_alone() {
+        let (_tree, roots, setting, file) = tree();
+        assert_eq!(Leftover::find(&file), None);
+        let (mut journal, _) = Journal::begin(&file, &roots).expect("begun");
+        journal.change(&setting, "0").expect("changed");
+        let at_work = Leftover::find(&file).expect("a journal");
+        assert_eq!(
+            at_work.words(),
+            format!("process {} is preparing this host now (journal {})", std::process::id(), file.display())
+        );
+        journal.entry.preparer.started = "1".into();
+        journal.write().expect("written");
+        let left = Leftover::find(&file).expect("a journal");
+        assert_eq!((left.at_work, left.settings.len()), (false, 1));
+        let words = left.words();
+        assert!(words.contains(&format!("is not restored: {} was 20 (journal ", setting.display())), "{words}");
+        assert!(
+            words.ends_with(&format!("kontig prepare --need 1xorder0 --execute --journal {}", file.display())),
+            "{words}"
+        );
+        fs::write(&file, "{").expect("written");
+        let damaged = Leftover::find(&file).expect("a journal").words();
+        assert!(damaged.contains("its journal cannot be read: ") && damaged.contains("line 1"), "{damaged}");
+        assert_eq!(roots::read(&setting), Ok("0".into()));
     }
 }

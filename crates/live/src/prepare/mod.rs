@@ -18,8 +18,8 @@ pub mod preparer;
 mod receipt;
 pub mod release;
 
-pub use plan::{Allowed, Plan, Step};
-pub use receipt::{Cost, Done, Ended, Foretold, Receipt, SCHEMA, Supplied};
+pub use plan::{Allowed, Plan, Step, compacting};
+pub use receipt::{Cost, Done, Ended, Predicted, Receipt, SCHEMA, Supplied};
 
 /// Has this process killed when the thread that has started it ends, however that comes.
 pub fn end_with_parent() {

@@ -70,13 +70,7 @@ impl Plan {
         allowed: Allowed,
     ) -> Plan {
         let prediction = check.prediction.as_ref();
-        let (path, limit) = (release::refresh(roots), release::limit(roots));
-        let there = path.exists();
-        let release = Step::Release { path, limit: Some(limit).filter(|limit| limit.exists()) };
-        let compact = || {
-            let nodes = prediction.iter().flat_map(|p| p.nodes.iter().map(|node| compaction(roots, *node, p.sync)));
-            there.then(|| release.clone()).into_iter().chain(nodes)
-        };
+        let compact = || prediction.map_or(Vec::new(), |p| compacting(roots, &p.nodes, p.sync));
         let mut steps: Vec<Step> = Vec::new();
         let mut lacks = None;
         match check.verdict {
@@ -105,6 +99,14 @@ impl Plan {
         }
         Plan { check, steps, lacks }
     }
+}
+
+/// What compacts these nodes. CPUs give back the free pages they keep first, where the kernel has the file for it.
+pub fn compacting(roots: &Roots, nodes: &[u32], sync: bool) -> Vec<Step> {
+    let (path, limit) = (release::refresh(roots), release::limit(roots));
+    let limit = Some(limit).filter(|limit| limit.exists());
+    let release = path.exists().then_some(Step::Release { path, limit });
+    release.into_iter().chain(nodes.iter().map(|node| compaction(roots, *node, sync))).collect()
 }
 
 /// A node's compaction. A kernel for one node has the file of all nodes only.

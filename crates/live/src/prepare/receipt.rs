@@ -1,7 +1,7 @@
 //! What a preparation found, did, cost and left, as JSON (`kontig.prepare/2`).
 
 use super::got::Got;
-use super::journal::Setting;
+use super::journal::{Leftover, Setting};
 use super::plan::{Plan, Step};
 use serde::{Deserialize, Serialize};
 
@@ -19,11 +19,13 @@ pub struct Supplied {
     pub blocks: Option<u64>,
 }
 
-/// What is foretold that it takes.
+/// What it is predicted to take.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Foretold {
+pub struct Predicted {
     /// Seconds, on a CPU of its own.
     pub seconds: f64,
+    /// Seconds at most, while the host is as busy as it was; `None` where that is not known.
+    pub seconds_at_most: Option<f64>,
     /// Pages that are moved.
     pub pages_moved: u64,
     /// Frames that compaction's two scanners look at.
@@ -121,7 +123,7 @@ pub struct Receipt {
     /// Why it ended.
     pub ended: Ended,
     /// What was predicted.
-    pub predicted: Option<Foretold>,
+    pub predicted: Option<Predicted>,
     /// What it took; `None` where nothing was done.
     pub real: Option<Cost>,
     /// What the command got that was run then, once it is over.
@@ -132,6 +134,8 @@ pub struct Receipt {
     pub restored: Vec<Setting>,
     /// Settings that an earlier run, which was killed, had left, and that were restored first.
     pub recovered: Vec<Setting>,
+    /// The journal of an earlier run that was found and left alone, as nothing was done.
+    pub leftover: Option<Leftover>,
 }
 
 impl Receipt {
@@ -143,8 +147,9 @@ impl Receipt {
             blocks: asked.now,
         };
         let before: Vec<Supplied> = plan.check.needs.iter().map(of).collect();
-        let predicted = plan.check.prediction.as_ref().map(|p| Foretold {
+        let predicted = plan.check.prediction.as_ref().map(|p| Predicted {
             seconds: p.seconds,
+            seconds_at_most: p.seconds_at_most,
             pages_moved: p.pages_moved,
             frames_scanned: p.frames_scanned,
             dropped_bytes: p.dropped_bytes,
@@ -164,6 +169,7 @@ impl Receipt {
             give_back: None,
             restored: Vec::new(),
             recovered: Vec::new(),
+            leftover: None,
             plan,
         }
     }

@@ -18,7 +18,7 @@ struct Page<'a> {
 /// The whole text; with `orders`, every order of the free lists.
 pub fn text(s: &Status, orders: bool, width: Option<usize>) -> String {
     let page = Page { s, width };
-    let mut parts = vec![page.heading(), page.blocks()];
+    let mut parts = vec![page.heading(), page.leftover(), page.blocks()];
     if orders {
         parts.push(page.orders());
     }
@@ -56,6 +56,10 @@ impl Page<'_> {
             Some(true) => heading + &self.wrapped("", lru_gen::NOT_MODELLED, 0),
             _ => heading,
         }
+    }
+
+    fn leftover(&self) -> String {
+        self.s.leftover.as_ref().map_or(String::new(), |left| self.wrapped("", &left.words(), 2))
     }
 
     fn blocks(&self) -> String {

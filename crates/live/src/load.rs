@@ -1,0 +1,114 @@
+//! How busy a host is: how many tasks want its CPUs, and how much of the time some wait.
+//!
+//! What takes a second on a host at rest takes longer while others want the same CPUs. The highest priority helps little: the
+//! kernel's own workers, the disk and the hypervisor do not know it.
+
+use crate::host::proc;
+use crate::number::percent;
+use crate::roots::Roots;
+use kontig_procfs::{Pressure, ZoneInfo};
+use serde::{Deserialize, Serialize};
+
+/// What a host says of it; `None` is what it does not.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Load {
+    /// Its CPUs.
+    pub cpus: u64,
+    /// Tasks that run or want to: the load average of the last minute, or the tasks of this moment where there are more.
+    pub tasks: f64,
+    /// The share of the time in which some task waited for a CPU, of the last 10 or 60 seconds: whichever is more.
+    pub waited_cpu: Option<f64>,
+    /// The same for memory.
+    pub waited_memory: Option<f64>,
+    /// The same for files and swap.
+    pub waited_io: Option<f64>,
+}
+
+impl Load {
+    /// What the host says now; `None` where it says neither its load nor its CPUs.
+    pub fn read(roots: &Roots) -> Option<Load> {
+        let zones = proc(roots, "zoneinfo", ZoneInfo::parse).ok()?;
+        let cpus = zones.zones.iter().filter_map(|z| z.populated.as_ref()).map(|p| p.cpus.len() as u64).max()?;
+        let text = roots.read_proc("loadavg").ok()?;
+        let mut fields = text.split_whitespace();
+        let average: f64 = fields.next()?.parse().ok()?;
+        // `13/161` of all tasks; one of them is this.
+        let running =
+            fields.nth(2).and_then(|field| field.split_once('/')?.0.parse().ok()).map_or(0.0, |n: f64| n - 1.0);
+        Some(Load {
+            cpus: cpus.max(1),
+            tasks: average.max(running),
+            waited_cpu: waited(roots, "cpu"),
+            waited_memory: waited(roots, "memory"),
+            waited_io: waited(roots, "io"),
+        })
+    }
+
+    /// How many times as long something takes at most that needs a CPU, when the tasks take turns whenever one waits. A host that
+    /// does not say how long tasks wait counts as one on which they always do.
+    pub fn stretch(&self) -> f64 {
+        let waits = [self.waited_cpu, self.waited_memory, self.waited_io];
+        let share = waits.into_iter().flatten().reduce(f64::max).unwrap_or(1.0);
+        1.0 + self.tasks / self.cpus as f64 * share
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        let waits = [("CPUs", self.waited_cpu), ("memory", self.waited_memory), ("disks", self.waited_io)];
+        let said: Vec<String> =
+            waits.iter().filter_map(|(what, share)| Some(format!("for {what} {}", percent((*share)?)))).collect();
+        let waited = match said.is_empty() {
+            true => "it is not known how long they wait".into(),
+            false => format!("some waited {} of the time", said.join(", ")),
+        };
+        format!("{:.1} tasks on {} CPUs; {waited}", self.tasks, self.cpus)
+    }
+}
+
+fn waited(roots: &Roots, what: &str) -> Option<f64> {
+    let pressure = proc(roots, &format!("pressure/{what}"), Pressure::parse).ok()?;
+    let some = pressure.stall("some")?;
+    [10, 60].into_iter().filter_map(|seconds| some.share(seconds)).max().map(|share| f64::from(share) / 10_000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const ZONEINFO: &str = "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     1024\n        min      1\n        low      2\n        high     3\n        spanned  4096\n        present  4096\n        managed  4096\n        protection: (0)\n      nr_free_pages 1024\n  pagesets\n    cpu: 0\n              count: 0\n    cpu: 1\n              count: 0\n  node_unreclaimable:  0\n  start_pfn:           0\n";
+
+    fn host(loadavg: &str, cpu: &str) -> (tempfile::TempDir, Roots) {
+        let tree = tempfile::tempdir().expect("a directory");
+        fs::create_dir(tree.path().join("pressure")).expect("made");
+        let write = |file: &str, text: &str| fs::write(tree.path().join(file), text).expect("written");
+        write("zoneinfo", ZONEINFO);
+        write("loadavg", loadavg);
+        if !cpu.is_empty() {
+            write("pressure/cpu", &format!("some {cpu} avg300=0.00 total=7\n"));
+        }
+        let roots = Roots { procfs: tree.path().into(), ..Roots::default() };
+        (tree, roots)
+    }
+
+    #[test]
+    fn a_busy_host_takes_as_many_times_longer_as_tasks_share_a_cpu() {
+        let (_tree, roots) = host("10.00 9.00 6.00 7/161 2996\n", "avg10=80.00 avg60=50.00");
+        let load = Load::read(&roots).expect("it says both");
+        assert_eq!((load.cpus, load.tasks, load.waited_cpu, load.waited_io), (2, 10.0, Some(0.8), None));
+        assert_eq!(load.stretch(), 5.0);
+        assert_eq!(load.words(), "10.0 tasks on 2 CPUs; some waited for CPUs 80 % of the time");
+    }
+
+    #[test]
+    fn a_host_at_rest_takes_no_longer_and_one_that_has_just_become_busy_does() {
+        let stretch = |loadavg: &str, cpu: &str| {
+            let (_tree, roots) = host(loadavg, cpu);
+            Load::read(&roots).map(|load| load.stretch())
+        };
+        assert_eq!(stretch("0.00 0.00 0.00 1/161 2996\n", "avg10=0.00 avg60=0.00"), Some(1.0));
+        assert_eq!(stretch("0.00 0.00 0.00 5/161 2996\n", "avg10=100.00 avg60=10.00"), Some(3.0));
+        assert_eq!(stretch("4.00 0.00 0.00 1/161 2996\n", ""), Some(3.0), "without PSI tasks always wait");
+        assert_eq!(stretch("", ""), None);
+    }
+}
