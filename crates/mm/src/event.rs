@@ -3,7 +3,7 @@
 //! Nothing is recorded unless a host listens: an event site costs one test of a bit. The engine has no clock; an event
 //! carries what had been done by then instead, in the counts a host turns into time.
 
-use crate::reclaim::ReclaimStat;
+use crate::reclaim::{ReclaimStat, Throttle};
 use crate::state::{Backing, LruList};
 use crate::types::{MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::work::Work;
@@ -191,6 +191,8 @@ pub enum Event {
     },
     /// Reclaim has written a page.
     WriteFolio { pfn: Pfn, backing: Backing },
+    /// A task waits, because reclaim goes on faster than it can have success.
+    Throttled { nid: NodeId, reason: Throttle },
     /// A shrinker is asked.
     ShrinkSlabStart {
         nid: NodeId,
@@ -236,6 +238,7 @@ impl Event {
             Event::LruShrinkInactive { .. } => "mm_vmscan_lru_shrink_inactive",
             Event::LruShrinkActive { .. } => "mm_vmscan_lru_shrink_active",
             Event::WriteFolio { .. } => "mm_vmscan_write_folio",
+            Event::Throttled { .. } => "mm_vmscan_throttled",
             Event::ShrinkSlabStart { .. } => "mm_shrink_slab_start",
             Event::ShrinkSlabEnd { .. } => "mm_shrink_slab_end",
         }
@@ -385,6 +388,9 @@ impl fmt::Display for Event {
                 )
             }
             Event::WriteFolio { pfn, backing } => write!(f, "pfn={pfn} flags={}", reclaim_flags(*backing)),
+            Event::Throttled { nid, reason } => {
+                write!(f, "nid={} usec_timeout={} reason={}", nid.index(), reason.longest_ns() / 1000, reason.name())
+            }
             Event::ShrinkSlabStart { nid, nr_objects_to_shrink, cache_items, delta, total_scan, priority } => write!(
                 f,
                 "nid: {} objects to shrink {nr_objects_to_shrink} cache items {cache_items} delta {delta} \

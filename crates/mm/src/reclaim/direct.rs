@@ -164,7 +164,7 @@ impl DirectReclaim {
     }
 
     /// Without success at nearly the last priority the task waits a little.
-    fn consider_throttle<O: Owner>(&self, m: &Memory, owner: &mut O) -> Option<Wait> {
+    fn consider_throttle<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> Option<Wait> {
         if m.shared.profile.reclaim.stalls_for == StallsFor::Congestion {
             return None;
         }

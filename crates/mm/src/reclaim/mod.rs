@@ -19,5 +19,6 @@ mod throttle;
 
 pub use fate::ReclaimStat;
 pub(crate) use throttle::ROUND_CONGESTION_NS;
+pub use throttle::Throttle;
 
 pub(crate) use control::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};

@@ -12,7 +12,7 @@ use crate::recording::Recording;
 use crate::trace::lru::LruOp;
 use kontig_mm::{Event, Memory, Pfn};
 
-const COMPARED: [&str; 23] = [
+const COMPARED: [&str; 24] = [
     "mm_compaction_begin",
     "mm_compaction_end",
     "mm_compaction_isolate_migratepages",
@@ -34,6 +34,7 @@ const COMPARED: [&str; 23] = [
     "mm_vmscan_kswapd_sleep",
     "mm_vmscan_wakeup_kswapd",
     "mm_vmscan_write_folio",
+    "mm_vmscan_throttled",
     "mm_shrink_slab_start",
     "mm_shrink_slab_end",
 ];
@@ -111,7 +112,8 @@ fn kernel_line(line: &str) -> Option<String> {
 
 /// Without what the engine does not say, and each page by its number in hexadecimal.
 fn trimmed(event: &str) -> String {
-    const UNSAID: [&str; 6] = ["gfp_flags=", "gfp_mask=", "isolate_mode=", "pid=", "memcg_id=", "page="];
+    const UNSAID: [&str; 7] =
+        ["gfp_flags=", "gfp_mask=", "isolate_mode=", "pid=", "memcg_id=", "page=", "usec_delayed="];
     let mut words = Vec::new();
     let mut all = event.split_whitespace();
     while let Some(word) = all.next() {
