@@ -134,7 +134,7 @@ pub use huge_page::HugeDefrag;
 pub use lru::Shadow;
 pub use mempolicy::MemPolicy;
 pub use prefetch::prefetch;
-pub use reclaim::ReclaimStat;
+pub use reclaim::{ReclaimStat, Throttle};
 pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};

@@ -242,9 +242,10 @@ mod tests {
                 "TRY_HARD" => "retry".to_string(),
                 other => other.to_lowercase(),
             };
-            let op = lru::parse(&format!("object unmovable {right}")).expect("a right");
+            let op = lru::parse(&format!("alloc 0 0 unmovable direct {right}")).expect("a right");
             let record = lru::encode(&[op]);
-            assert_eq!(u32::from(u16::from_le_bytes([record[2], record[3]])), bit, "{right}");
+            // Some rights are of no use without 'direct'.
+            assert_eq!(u32::from(u16::from_le_bytes([record[2], record[3]])), bit | 8, "{right}");
         }
     }
 
