@@ -59,6 +59,12 @@ static pte_t entry(unsigned long address)
 	return *pte_offset_kernel(pmd, address);
 }
 
+/* What there is to say of a page that is there: nothing of the page of zeroes, which is everybody's. */
+static u32 says(pte_t e)
+{
+	return is_zero_pfn(pte_pfn(e)) ? 0 : page_says(pte_page(e));
+}
+
 u32 process_execute(const struct op *op)
 {
 	unsigned long at = le32_to_cpu(op->id), address = start + at * PAGE_SIZE;
@@ -78,14 +84,14 @@ u32 process_execute(const struct op *op)
 		if (pte_none(before))
 			return SKIPPED;
 		if (pte_present(before))
-			result |= page_says(pte_page(before));
+			result |= says(before);
 		return advise(current->mm, address, PAGE_SIZE, MADV_DONTNEED) ? FAILED : result;
 	}
 	asm volatile("invlpg (%0)" : : "r" (address) : "memory");
 	if (op->op == OP_ANON_READ ? get_user(value, byte) : put_user((char)at, byte))
 		return FAILED;
 	after = entry(address);
-	return pte_present(after) ? result | page_says(pte_page(after)) : FAILED;
+	return pte_present(after) ? result | says(after) : FAILED;
 }
 
 /* A line for each page that is not in memory: which, and where in swap it is. */

@@ -29,6 +29,11 @@ enum {
 	FLAG_TRY_HARD = 64,	/* without NORETRY and NOMEMALLOC */
 	FLAG_ATOMIC = 128,	/* what marks an atomic request, where there is such a mark */
 	FLAG_DMA32 = 256,	/* from that zone or below */
+	FLAG_MAYFAIL = 512,	/* costly requests try again, too, and fail in the end */
+	FLAG_NOFAIL = 1024,	/* tries again until there is a block */
+	FLAG_NOFS = 2048,	/* may not enter a file system */
+	FLAG_NOIO = 4096,	/* may do no I/O */
+	FLAG_POLICY = 8192,	/* bound by a mask of nodes, as a process's memory is by its policy */
 };
 
 struct holding {
@@ -77,8 +82,18 @@ static gfp_t gfp_of(u16 flags)
 	if (flags & FLAG_ATOMIC)
 		gfp = (gfp | __GFP_ATOMIC) & ~__GFP_NOMEMALLOC;
 #endif
-	if (flags & FLAG_TRY_HARD)
+	if (flags & (FLAG_TRY_HARD | FLAG_MAYFAIL | FLAG_NOFAIL))
 		gfp &= ~(__GFP_NORETRY | __GFP_NOMEMALLOC);
+	if (flags & FLAG_MAYFAIL)
+		gfp |= __GFP_RETRY_MAYFAIL;
+	if (flags & FLAG_NOFAIL)
+		gfp |= __GFP_NOFAIL;
+	if (flags & FLAG_NOFS)
+		gfp &= ~__GFP_FS;
+	if (flags & FLAG_NOIO)
+		gfp &= ~(__GFP_IO | __GFP_FS);
+	if (flags & FLAG_POLICY)
+		gfp &= ~__GFP_THISNODE;
 	if (flags & FLAG_DMA32)
 		gfp = (gfp | __GFP_DMA32) & ~__GFP_HIGHMEM;
 	return gfp;
@@ -187,6 +202,30 @@ static struct page *disown(struct holding *h)
 }
 #endif
 
+/* The kernel from which on a request with a mask is for pages that nobody holds yet; its headers do not say how. */
+#define FROZEN_ONLY (LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0))
+#if FROZEN_ONLY
+struct page *__alloc_frozen_pages_noprof(gfp_t gfp, unsigned int order, int node, nodemask_t *mask);
+#endif
+
+/* From the observed node, because no other is in the request's mask. */
+static struct page *alloc_by_policy(gfp_t gfp, unsigned int order)
+{
+	nodemask_t only = nodemask_of_node(observed_node());
+
+#if FROZEN_ONLY
+	struct page *page = __alloc_frozen_pages_noprof(gfp, order, observed_node(), &only);
+
+	if (page)
+		init_page_count(page);
+	return page;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 13, 0)
+	return __alloc_pages(gfp, order, observed_node(), &only);
+#else
+	return __alloc_pages_nodemask(gfp, order, observed_node(), &only);
+#endif
+}
+
 static u32 execute_block(const struct op *op)
 {
 	u32 id = le32_to_cpu(op->id);
@@ -207,7 +246,8 @@ static u32 execute_block(const struct op *op)
 	}
 	if (h->pfn != FAILED)
 		return SKIPPED;
-	page = alloc_pages_node(observed_node(), gfp_of(flags), op->order);
+	page = flags & FLAG_POLICY ? alloc_by_policy(gfp_of(flags), op->order) :
+				     alloc_pages_node(observed_node(), gfp_of(flags), op->order);
 	if (!page)
 		return FAILED;
 	h->pfn = page_to_pfn(page);

@@ -115,6 +115,36 @@ pub struct ReclaimStat {
     pub unmap_fail: u64,
 }
 
+/// Why a task waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Throttle {
+    /// Pages are met again before they are written: 100 ms, or until enough of them are.
+    Writeback,
+    /// All dirty pages wait for a slow device: a tick.
+    Congested,
+    /// Nothing was reclaimed at nearly the last priority: a tick.
+    NoProgress,
+}
+
+impl Throttle {
+    /// The kernel's name for it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Throttle::Writeback => "VMSCAN_THROTTLE_WRITEBACK",
+            Throttle::Congested => "VMSCAN_THROTTLE_CONGESTED",
+            Throttle::NoProgress => "VMSCAN_THROTTLE_NOPROGRESS",
+        }
+    }
+
+    /// The longest wait: a tenth of a second for writeback, else a clock tick (250 Hz).
+    pub(crate) const fn longest_ns(self) -> u64 {
+        match self {
+            Throttle::Writeback => 100_000_000,
+            Throttle::Congested | Throttle::NoProgress => 4_000_000,
+        }
+    }
+}
+
 /// A tracepoint with its fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)] // the fields are the kernel's, named as in its format files
@@ -212,6 +242,8 @@ pub enum Event {
     },
     /// Reclaim has written a page.
     WriteFolio { pfn: Pfn, backing: Backing },
+    /// A task waits, because reclaim goes on faster than it can have success.
+    Throttled { nid: NodeId, reason: Throttle },
     /// A shrinker is asked.
     ShrinkSlabStart {
         nid: NodeId,
@@ -257,6 +289,7 @@ impl Event {
             Event::LruShrinkInactive { .. } => "mm_vmscan_lru_shrink_inactive",
             Event::LruShrinkActive { .. } => "mm_vmscan_lru_shrink_active",
             Event::WriteFolio { .. } => "mm_vmscan_write_folio",
+            Event::Throttled { .. } => "mm_vmscan_throttled",
             Event::ShrinkSlabStart { .. } => "mm_shrink_slab_start",
             Event::ShrinkSlabEnd { .. } => "mm_shrink_slab_end",
         }
@@ -406,6 +439,9 @@ impl fmt::Display for Event {
                 )
             }
             Event::WriteFolio { pfn, backing } => write!(f, "pfn={pfn} flags={}", reclaim_flags(*backing)),
+            Event::Throttled { nid, reason } => {
+                write!(f, "nid={} usec_timeout={} reason={}", nid.index(), reason.longest_ns() / 1000, reason.name())
+            }
             Event::ShrinkSlabStart { nid, nr_objects_to_shrink, cache_items, delta, total_scan, priority } => write!(
                 f,
                 "nid: {} objects to shrink {nr_objects_to_shrink} cache items {cache_items} delta {delta} \

@@ -58,6 +58,8 @@ gfp_bits! {
     ZERO = 17, "__GFP_ZERO";
     /// Marks an atomic request, up to 6.2; its rights come from other bits.
     ATOMIC_MARK = 18, "__GFP_ATOMIC";
+    /// Try until there is a block.
+    NOFAIL = 19, "__GFP_NOFAIL";
 }
 
 impl BitOr for Gfp {

@@ -127,8 +127,8 @@ mod testing;
 
 pub use allocate::{NoPage, PageSource};
 pub use boot::{InUse, MachineSpec, WrongSpec, ZoneSpec};
-pub use event::ReclaimStat;
 pub use event::{Event, Listen};
+pub use event::{ReclaimStat, Throttle};
 pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use host::{MigrateOutcome, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};
 pub use huge_page::HugeDefrag;

@@ -293,7 +293,7 @@ impl AllocSlow {
         if self.request.gfp.has(Gfp::NORETRY)
             || costly && !(self.can_compact() && self.request.gfp.has(Gfp::RETRY_MAYFAIL))
         {
-            return Step::Done(Err(AllocFailure::Failed));
+            return self.give_up(m, owner, AllocFailure::Failed);
         }
         if self.should_reclaim_retry(m, owner)
             || self.progress && self.may_compact_again(m) && self.should_compact_retry(m)
@@ -314,9 +314,26 @@ impl AllocSlow {
             return Step::Working;
         }
         if costly || self.request.gfp.has(Gfp::RETRY_MAYFAIL) || self.request.gfp.has(Gfp::THISNODE) {
-            return Step::Done(Err(AllocFailure::Failed));
+            return self.give_up(m, owner, AllocFailure::Failed);
         }
-        Step::Done(Err(AllocFailure::OutOfMemory))
+        self.give_up(m, owner, AllocFailure::OutOfMemory)
+    }
+
+    /// The end without a block; a request that may not fail looks once more, at a part of the reserves, and goes on.
+    fn give_up<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, why: AllocFailure) -> AllocStep {
+        if !self.request.gfp.has(Gfp::NOFAIL) {
+            return Step::Done(Err(why));
+        }
+        let reserve = match m.shared.profile.watermark.reserves {
+            Reserves::HighHarder => AllocFlags::NON_BLOCK,
+            Reserves::MinReserveNonBlock => AllocFlags::MIN_RESERVE,
+        };
+        if let Some(pfn) = m.get_page_from_freelist(&self.request, AllocFlags::mark(Wmark::Min).with(reserve)) {
+            return Step::Done(Ok(pfn));
+        }
+        offer_cpu(m, owner);
+        self.state = State::Retry;
+        Step::Working
     }
 
     fn wake_all_kswapds<O: Owner>(&self, m: &mut Memory, owner: &mut O) {

@@ -3,6 +3,7 @@
 use super::experiment::Plan;
 use super::kernel::Kernel;
 use super::qemu::{Machine, Qemu};
+use super::reclaim::Reclaim;
 use super::{Control, RecordError, about_file};
 use kontig_oracle::recording::about::{KCOMPACTD, SCHEMA};
 use lzma_rust2::{XzOptions, XzWriter};
@@ -32,6 +33,8 @@ pub(super) struct About {
     real_time: Vec<&'static str>,
     qemu: String,
     command_line: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swap_mib: Option<u32>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     sysctls: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +65,7 @@ impl About {
             real_time: plan.trace.iter().map(|_| KCOMPACTD).collect(),
             qemu: qemu.version.clone(),
             command_line: Machine::shown_command_line(plan.board),
+            swap_mib: plan.reclaim.as_ref().and_then(Reclaim::swap_mib),
             sysctls: plan.sysctls.clone(),
             faults: plan.fault_pause_us().map(|us| Faults { pause_us: f64::from(us), pages: 1 }),
         }
@@ -192,6 +196,7 @@ mod tests {
             real_time: Vec::new(),
             qemu: "7.2.22".into(),
             command_line: Machine::shown_command_line(Board::USUAL),
+            swap_mib: None,
             sysctls: BTreeMap::from([("vm.defrag_mode".into(), "1".into())]),
             faults: Some(Faults { pause_us: 2000.0, pages: 1 }),
         }

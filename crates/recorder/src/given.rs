@@ -103,6 +103,9 @@ fn request(order: &str, kind: &str, rights: &[&str]) -> Result<(Order, Request),
         request =
             request.with(more.ok_or_else(|| format!("'{right}' is no right; known: {}", known(&Request::RIGHTS)))?);
     }
+    if let Some(reason) = request.contradiction() {
+        return Err(reason.into());
+    }
     if request.has(Request::OWNED) && order > Order::ZERO {
         return Err("only a single page can be owned; make the order 0, or leave 'owned' out".into());
     }

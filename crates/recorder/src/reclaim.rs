@@ -15,11 +15,13 @@ pub(super) const EXPECTED: &[&str] = &["t0.snap", "t0.lru", RESULTS, "t1.snap", 
 const RESULTS: &str = "res.bin";
 const ANSWERED: &str = "lru.txt";
 
-/// MiB of memory to swap to, where somebody's own operations touch a process's memory.
+/// MiB of memory to swap to, where somebody's own operations touch a process's memory and do not say how much.
 const OWN_SWAP_MIB: u32 = 256;
+/// What says so in a file, with a number of MiB: `swap 1`.
+const SWAP: &str = "swap";
 /// More than node 0 has room for: states are kept in memory until all is done.
 const MOST_DUMPS: usize = 32;
-/// Pages of a process that all have a place in swap.
+/// Pages of a process.
 const MOST_PAGES: u32 = OWN_SWAP_MIB << 8;
 
 /// A trace of this kind.
@@ -36,6 +38,8 @@ pub(super) struct Reclaim {
 pub struct GivenOps {
     /// The file, as it was named.
     pub file: String,
+    /// MiB of memory to swap to, if the file says so.
+    swap_mib: Option<u32>,
     ops: Vec<LruOp>,
 }
 
@@ -47,6 +51,15 @@ impl GivenOps {
     pub fn read(file: &str, content: &[u8]) -> Result<GivenOps, String> {
         let text = std::str::from_utf8(content).map_err(|_| format!("{file}: is not text; see docs/traces.md"))?;
         let lines = (1..).zip(text.lines().map(|l| l.split(['#', '=']).next().unwrap_or_default().trim()));
+        let (swap, lines): (Vec<_>, Vec<_>) = lines.partition(|(_, l)| l.split_whitespace().next() == Some(SWAP));
+        let mut swap_mib = None;
+        for (number, line) in swap {
+            let mib = line[SWAP.len()..].trim().parse().ok().filter(|mib| *mib <= OWN_SWAP_MIB);
+            let mib = mib.ok_or_else(|| format!("{file}:{number}: write 'swap MIB', from 0 to {OWN_SWAP_MIB}"))?;
+            if swap_mib.replace(mib).is_some() {
+                return Err(format!("{file}:{number}: says a second time how much swap there is; leave one out"));
+            }
+        }
         let one = |(number, line): (usize, &str)| {
             let op = lru::parse(line).map_err(|e| format!("{file}:{number}: {e}; see docs/traces.md"))?;
             let page = match op {
@@ -58,7 +71,8 @@ impl GivenOps {
             }
             Ok(op)
         };
-        let ops: Vec<LruOp> = lines.filter(|(_, l)| !l.is_empty()).map(one).collect::<Result<_, String>>()?;
+        let ops: Vec<LruOp> =
+            lines.into_iter().filter(|(_, l)| !l.is_empty()).map(one).collect::<Result<_, String>>()?;
         if ops.is_empty() {
             return Err(format!("{file}: holds no operation; see docs/traces.md"));
         }
@@ -70,7 +84,7 @@ impl GivenOps {
         let beyond = |op: &LruOp| matches!(op, LruOp::Alloc { id, .. } | LruOp::Free(id) if id.0 as usize >= most);
         match ops.iter().find(|op| beyond(op)) {
             Some(op) => Err(format!("{file}: '{op}': blocks have numbers below that of operations, {most}")),
-            None => Ok(GivenOps { file: file.into(), ops }),
+            None => Ok(GivenOps { file: file.into(), swap_mib, ops }),
         }
     }
 
@@ -92,7 +106,7 @@ impl Reclaim {
             _ => None,
         });
         let process_pages = touched.max().unwrap_or(0);
-        let swap_mib = if process_pages > 0 { OWN_SWAP_MIB } else { 0 };
+        let swap_mib = if process_pages > 0 { given.swap_mib.unwrap_or(OWN_SWAP_MIB) } else { 0 };
         Reclaim { node: Node::SMALL, process_pages, swap_mib, ops: given.ops.clone() }
     }
 
@@ -103,6 +117,11 @@ impl Reclaim {
 
     pub(super) fn board(&self) -> Board {
         Board::Observed { node_mib: self.node.mib, two_zones: self.node.two_zones, reclaim: true }
+    }
+
+    /// MiB to swap to; nothing where no process has memory.
+    pub(super) fn swap_mib(&self) -> Option<u32> {
+        (self.process_pages > 0).then_some(self.swap_mib)
     }
 
     /// Whether pages are swapped out.
@@ -152,7 +171,11 @@ mod tests {
         let given = GivenOps::read("mine.txt", text.as_bytes()).expect("operations");
         let reclaim = Reclaim::given(&given);
         assert_eq!((given.len(), reclaim.parameters().as_str()), (3, "PAGES=32\nSWAP_KIB=262144\n"));
+        let small = GivenOps::read("mine.txt", b"swap 1\nstore a:1f\n").expect("operations");
+        assert_eq!(Reclaim::given(&small).swap_mib(), Some(1));
         let refused = |text: &str| GivenOps::read("mine.txt", text.as_bytes()).expect_err("refused");
+        assert!(refused("drain\nswap much\n").starts_with("mine.txt:2: write 'swap MIB', from 0 to 256"));
+        assert!(refused("swap 1\nswap 2\n").starts_with("mine.txt:2: says a second time"));
         assert!(refused("drain\nreed f0:2\n").starts_with("mine.txt:2: 'reed f0:2' is no operation; see docs"));
         assert!(refused("store a:10000\n").starts_with("mine.txt:1: the process has 10000 pages at most"));
         assert!(refused("alloc 1 0 movable\n").contains("'alloc 1 0 movable': blocks have numbers below"));
@@ -207,7 +230,7 @@ mod tests {
     fn the_module_reads_rights_and_answers_as_they_are_written() {
         let trace = include_str!("../../../oracle/module/trace.c");
         let (answers, flags) = (named_in(HEADER, "SAYS_"), named_in(trace, "FLAG_"));
-        assert_eq!((answers.len(), flags.len()), (7, 8));
+        assert_eq!((answers.len(), flags.len()), (7, 13));
         for (name, bit) in answers {
             let answered = lru::write_answered(&[lru::parse("touch f0:0").expect("an operation")], &[bit | 5]);
             assert_eq!(answered, format!("touch f0:0 = 5 {}\n", name.to_lowercase()));
@@ -219,9 +242,10 @@ mod tests {
                 "TRY_HARD" => "retry".to_string(),
                 other => other.to_lowercase(),
             };
-            let op = lru::parse(&format!("object unmovable {right}")).expect("a right");
+            let op = lru::parse(&format!("alloc 0 0 unmovable direct {right}")).expect("a right");
             let record = lru::encode(&[op]);
-            assert_eq!(u32::from(u16::from_le_bytes([record[2], record[3]])), bit, "{right}");
+            // Some rights are of no use without 'direct'.
+            assert_eq!(u32::from(u16::from_le_bytes([record[2], record[3]])), bit | 8, "{right}");
         }
     }
 

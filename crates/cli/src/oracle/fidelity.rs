@@ -3,7 +3,7 @@
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
-use kontig_oracle::fidelity::page::{Carried, Outcome, Replayed, Row};
+use kontig_oracle::fidelity::page::{Carried, Outcome, Replayed, Row, Unnoticed};
 use kontig_oracle::fidelity::{Page, Standing, markdown};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -57,8 +57,7 @@ fn as_json(page: &Page) -> Value {
         })
     };
     let limits: Vec<Value> = page.limits.iter().map(|l| json!({ "what": l.what, "why": l.why })).collect();
-    let unnoticed: Vec<Value> =
-        page.unnoticed.iter().map(|(name, mechanism)| json!({ "name": name, "mechanism": mechanism })).collect();
+    let unnoticed = |u: &Unnoticed| json!({ "name": u.mistake, "mechanism": u.mechanism, "why": u.why });
     json!({
         "schema": "kontig.fidelity/1",
         "kernels": kernels,
@@ -68,7 +67,7 @@ fn as_json(page: &Page) -> Value {
         "differing": page.differing.iter().map(|(r, why)| differing_as_json(r, why.as_deref())).collect::<Vec<_>>(),
         "limits": limits,
         "mistakes": page.mistakes,
-        "unnoticed": unnoticed,
+        "unnoticed": page.unnoticed.iter().map(unnoticed).collect::<Vec<_>>(),
     })
 }
 

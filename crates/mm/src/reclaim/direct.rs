@@ -5,8 +5,7 @@
 
 use super::control::{DEF_PRIORITY, ScanControl};
 use super::node::ShrinkNode;
-use super::throttle::Throttle;
-use crate::event::{CompactResult, Event, Listen};
+use crate::event::{CompactResult, Event, Listen, Throttle};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::Owner;
 use crate::request::Request;
@@ -164,7 +163,7 @@ impl DirectReclaim {
     }
 
     /// Without success at nearly the last priority the task waits a little.
-    fn consider_throttle<O: Owner>(&self, m: &Memory, owner: &mut O) -> Option<Wait> {
+    fn consider_throttle<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> Option<Wait> {
         if m.shared.profile.reclaim.stalls_for == StallsFor::Congestion {
             return None;
         }

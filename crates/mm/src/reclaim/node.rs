@@ -5,8 +5,7 @@
 
 use super::control::{DEF_PRIORITY, Met, ScanControl};
 use super::lruvec::ShrinkLruvec;
-use super::throttle::Throttle;
-use crate::event::CompactResult;
+use crate::event::{CompactResult, Throttle};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::Owner;
 use crate::rules::StallsFor;

@@ -3,30 +3,16 @@
 //! Source: kernel-behaviour §4.3 (throttling).
 
 use super::control::ScanControl;
+use crate::event::{Event, Listen, Throttle};
 use crate::host::Owner;
 use crate::state::Memory;
 use crate::step::Wait;
 use crate::types::{LruvecId, NodeId};
 
-/// Why a task waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Throttle {
-    /// Pages are met again before they are written: 100 ms, or until enough of them are.
-    Writeback,
-    /// All dirty pages wait for a slow device: a tick.
-    Congested,
-    /// Nothing was reclaimed at nearly the last priority: a tick.
-    NoProgress,
-}
-
 /// The most that a task waits for a device whose queue is full: a tenth of a second.
 pub(super) const CONGESTION_NS: u64 = 100_000_000;
 /// The most that a request waits for it before another round: 20 ms.
 pub(crate) const ROUND_CONGESTION_NS: u64 = 20_000_000;
-
-/// A clock tick of a kernel with 250 of them a second.
-const TICK_NS: u64 = 4_000_000;
-const WRITEBACK_NS: u64 = 100_000_000;
 
 impl Memory {
     /// What a task waits for after a cluster, up to 5.15: kswapd where it met pages again before they were written, others
@@ -47,17 +33,22 @@ impl Memory {
     }
 
     /// What a task waits for, if it waits: without much to be written it does not, nor where kswapd has given up.
-    pub(super) fn reclaim_throttle(&self, node: NodeId, reason: Throttle, write_pending: u64) -> Option<Wait> {
-        match reason {
-            Throttle::Writeback => Some(Wait::Written { node, at_most_ns: WRITEBACK_NS }),
+    pub(super) fn reclaim_throttle(&mut self, node: NodeId, reason: Throttle, write_pending: u64) -> Option<Wait> {
+        let at_most_ns = reason.longest_ns();
+        let wait = match reason {
+            Throttle::Writeback => Some(Wait::Written { node, at_most_ns }),
             Throttle::Congested | Throttle::NoProgress => {
                 let hopeless = self.nodes[node].kswapd.hopeless();
                 let zones = self.nodes[node].zones.iter().filter(|z| self.zones[**z].managed > 0);
                 let reclaimable: i64 = zones.map(|z| self.reclaimable_pages(*z)).sum();
                 let waits = !hopeless && 2 * write_pending as i64 > reclaimable;
-                waits.then_some(Wait::Time(TICK_NS))
+                waits.then_some(Wait::Time(at_most_ns))
             }
+        };
+        if wait.is_some() {
+            self.shared.emit(Listen::VMSCAN, || Event::Throttled { nid: node, reason });
         }
+        wait
     }
 }
 

@@ -84,6 +84,9 @@ pub struct Mistake {
     pub name: Spanned<String>,
     /// The mechanism it is in.
     pub mechanism: Option<String>,
+    /// Why no recording can notice it, where none can.
+    #[serde(default)]
+    pub unnoticed: Option<String>,
 }
 
 #[derive(Deserialize)]

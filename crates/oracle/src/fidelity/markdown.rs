@@ -1,6 +1,6 @@
 //! The page as Markdown: a sentence or two on what the words mean, then tables.
 
-use super::page::{Outcome, Page, Replayed, Row, Standing};
+use super::page::{Outcome, Page, Replayed, Row, Standing, Unnoticed};
 use crate::replay::Compared;
 use crate::replay::faults::{Closeness, Figure, TOLERANCE};
 use crate::replay::outcome::{KERNEL_PAGES, SLAB_TAILS};
@@ -135,8 +135,9 @@ fn not_verified(p: &Page) -> String {
             text += &format!("* {} ({}): {why}.\n", row.mechanism.name.as_ref(), kernels.join(", "));
         }
     }
-    for (mistake, mechanism) in &p.unnoticed {
-        text += &format!("* The planted mistake `{mistake}` ({mechanism}): no recording notices it.\n");
+    for Unnoticed { mistake, mechanism, why } in &p.unnoticed {
+        let why = why.as_deref().unwrap_or("no recording notices it");
+        text += &format!("* The planted mistake `{mistake}` ({mechanism}): {why}.\n");
     }
     text
 }
@@ -263,7 +264,8 @@ mod tests {
         let (series, version) = ("6.1".into(), "6.1.9".into());
         let recording = Replayed { name: "6.1-a".into(), series, version, what: "something".into(), outcome };
         let limits = vec![Limit { what: "Swap".into(), why: "not modelled".into() }];
-        let unnoticed = vec![("no-capture".into(), "Capture".into())];
+        let why = Some("nobody takes a page meanwhile".into());
+        let unnoticed = vec![Unnoticed { mistake: "no-capture".into(), mechanism: "Capture".into(), why }];
         let recordings = vec![recording];
         let carried = Carried {
             kernel: kernels[1].clone(),

@@ -123,8 +123,19 @@ pub struct Page {
     pub limits: Vec<Limit>,
     /// Planted mistakes, and how many of them no recording notices.
     pub mistakes: usize,
-    /// Those no recording notices, each with its mechanism.
-    pub unnoticed: Vec<(String, String)>,
+    /// Those no recording notices.
+    pub unnoticed: Vec<Unnoticed>,
+}
+
+/// A planted mistake that no recording notices.
+#[derive(Clone, Debug)]
+pub struct Unnoticed {
+    /// What it is called.
+    pub mistake: String,
+    /// The mechanism it is in.
+    pub mechanism: String,
+    /// Why none can, if that is known.
+    pub why: Option<String>,
 }
 
 impl Page {
@@ -242,7 +253,12 @@ fn conclude(evidence: &Evidence, recordings: Vec<Replayed>) -> Page {
     };
     let rows = evidence.mechanisms.mechanism.iter().map(row).collect();
     let unnoticed = evidence.mistakes.iter().filter(|m| evidence.noticed(m.name.as_ref()).is_empty());
-    let unnoticed = unnoticed.map(|m| (m.name.as_ref().clone(), m.mechanism.clone().unwrap_or_default())).collect();
+    let unnoticed = unnoticed.map(|m| Unnoticed {
+        mistake: m.name.as_ref().clone(),
+        mechanism: m.mechanism.clone().unwrap_or_default(),
+        why: m.unnoticed.clone(),
+    });
+    let unnoticed = unnoticed.collect();
     let mistakes = evidence.mistakes.len();
     let limits = std::iter::once(not_recorded()).chain(evidence.mechanisms.limit.iter().cloned()).collect();
     Page { kernels, rows, recordings, carried: None, differing: Vec::new(), limits, mistakes, unnoticed }

@@ -51,6 +51,10 @@ pub struct About {
     /// Daemons that were of a real-time class, beside kswapd.
     #[serde(default)]
     pub real_time: Vec<String>,
+    /// MiB of the device that a process's memory was swapped to; 0 where there was none. Recordings that do not say had more
+    /// than they used.
+    #[serde(default)]
+    pub swap_mib: Option<u32>,
     /// How a process's page faults were made.
     #[serde(default)]
     pub faults: Faults,

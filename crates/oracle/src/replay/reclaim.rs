@@ -31,8 +31,9 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     state::begin(rec, &mut memory)?;
     memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
     if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
-        // More than is ever needed, as in the recordings: only whether there is any makes a difference.
-        memory.set_swap(SwapSpace { total: u64::from(u32::MAX), free: u64::from(u32::MAX) });
+        // More than is ever needed, where the recording does not say; else all of the device but its head.
+        let pages = rec.about.swap_mib.map_or(u64::from(u32::MAX), |mib| (u64::from(mib) << 8).saturating_sub(1));
+        memory.set_swap(SwapSpace { total: pages, free: pages });
     }
     let mut runner = Runner { host: Files::new(&memory, rec.about.kcompactd_is_real_time()), memory };
     let mut compared = Compared { operations: ops.len() as u64, ..Compared::default() };
@@ -286,11 +287,16 @@ impl Runner {
                 let number = self.fault(page, shadow);
                 if let Some(number) = number {
                     self.brought_back(number, writes);
+                    host::free_place(&mut self.memory);
                 }
                 (number, "shadow")
             }
-            // Its first contents are zeros that are written.
-            None => (self.fault(page, None).inspect(|number| self.host.kept_mut(*number).written = true), ""),
+            None | Some(Mapped::Zeroes) if !writes => {
+                let present = self.host.process.insert(page, Mapped::Zeroes).is_some();
+                return Answer::Page(Page::new(Pfn::default(), if present { &["present"] } else { &[] }));
+            }
+            Some(Mapped::Zeroes) => (self.first_page(page), "present"),
+            None => (self.first_page(page), ""),
         };
         let Some(number) = number else { return Answer::Failed };
         self.host.process.insert(page, Mapped::Page(number));
@@ -299,6 +305,13 @@ impl Runner {
         kept.written |= writes;
         kept.writable |= writes || said.is_empty() || !rules.copies_held_pages;
         self.answer(number, said)
+    }
+
+    /// A page that the process has written nothing to yet. Its first contents are zeros that are written.
+    fn first_page(&mut self, page: ProcessPage) -> Option<u32> {
+        let number = self.fault(page, None)?;
+        self.host.kept_mut(number).written = true;
+        Some(number)
     }
 
     /// A new page for the process.
@@ -343,13 +356,18 @@ impl Runner {
             self.memory.lru_add_drain(CPU);
         }
         match mapped {
+            Mapped::Zeroes => Answer::Page(Page::new(Pfn::default(), &["present"])),
             Mapped::Page(number) => {
                 let answer = self.answer(number, "present");
-                let Kept { pfn, .. } = self.host.remove(number, None);
+                let Kept { pfn, swap_cache, .. } = self.host.remove(number, None);
                 self.memory.free(CPU, pfn, Order::ZERO);
+                if swap_cache {
+                    host::free_place(&mut self.memory);
+                }
                 answer
             }
             Mapped::Swapped { cached, .. } => {
+                host::free_place(&mut self.memory);
                 if let Some(number) = cached {
                     let Kept { pfn, .. } = self.host.remove(number, None);
                     self.memory.free(CPU, pfn, Order::ZERO);

@@ -3,6 +3,7 @@
 //! A trace does not know what reclaim takes: it reads pages that may have gone, and the recording says what was found.
 
 mod blocks;
+mod corners;
 mod files;
 mod process;
 mod script;
@@ -104,7 +105,7 @@ pub const TRACES: &[Pressure] = &[
             "page cache in fragments, then other types of memory: kswapd takes boosts back",
             60_000,
             |s| {
-                blocks::boosting(s);
+                blocks::boosting(s, PAGES, |_| {});
             },
         )
     },
@@ -117,6 +118,34 @@ pub const TRACES: &[Pressure] = &[
         },
     ),
     usual("lru-order9", "the same with order 9", 50_000, |s| blocks::requests(s, 9, 40)),
+    Pressure {
+        process_pages: 40,
+        swap_mib: 1,
+        ..usual(
+            "lru-in-vain",
+            "reclaim that finds nothing but dirty pages: the last priority, active lists after all, waiting, the last reserve",
+            1_800,
+            |s| corners::in_vain(s),
+        )
+    },
+    Pressure {
+        process_pages: 3_000,
+        swap_mib: 256,
+        sysctls: &[],
+        ..usual("lru-boost-swap", "lru-boost beside a process's memory, which no boost is swapped for", 30_000, |s| {
+            corners::boosting_beside_a_process(s, 3_000);
+        })
+    },
+    Pressure {
+        process_pages: 3_000,
+        swap_mib: 1,
+        ..usual(
+            "lru-rights",
+            "swap is full; costly requests of all rights where no pageblock can be emptied, then the last pages",
+            40_000,
+            |s| corners::rights(s, 3_000),
+        )
+    },
     usual("lru-large", "page cache in folios of many sizes", 60_000, |s| files::large(s, BOTH)),
     Pressure {
         node: Node { mib: 256, two_zones: true },

@@ -8,10 +8,14 @@ use std::fmt;
 
 /// The flags of an allocation's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Request(u8);
+pub struct Request(u16);
 
 /// The bits that say the migratetype.
-const TYPE: u8 = 3;
+const TYPE: u16 = 3;
+/// The bit that says the zone in other traces ([`super::lru`]); here it means nothing.
+const ZONE: u16 = 256;
+/// Above all flags.
+const END: u16 = 16384;
 
 impl Request {
     /// Memory that stays where it is.
@@ -33,31 +37,43 @@ impl Request {
     /// Marked atomic, on kernels that have such a mark; it means nothing on the others
     /// ([`Profile::has_atomic_mark`](kontig_mm::Profile::has_atomic_mark)).
     pub const ATOMIC: Request = Request(128);
+    /// `__GFP_RETRY_MAYFAIL`: a costly one tries again, too, and fails in the end.
+    pub const MAYFAIL: Request = Request(512);
+    /// `__GFP_NOFAIL`: tries again until there is a block.
+    pub const NOFAIL: Request = Request(1024);
+    /// Without `__GFP_FS`: may not enter a file system.
+    pub const NOFS: Request = Request(2048);
+    /// Without `__GFP_IO` and `__GFP_FS`.
+    pub const NOIO: Request = Request(4096);
+    /// Bound to the node by its mask of nodes, as a process's memory is by its policy, not by `__GFP_THISNODE`.
+    pub const POLICY: Request = Request(8192);
 
     /// The types, as they are written.
     pub const TYPES: [(Request, &str); 3] =
         [(Request::UNMOVABLE, "unmovable"), (Request::RECLAIMABLE, "reclaimable"), (Request::MOVABLE, "movable")];
     /// What a request may have besides, as it is written.
-    pub const RIGHTS: [(Request, &str); 6] = [
+    pub const RIGHTS: [(Request, &str); 11] = [
         (Request::KSWAPD, "kswapd"),
         (Request::DIRECT, "direct"),
         (Request::HIGH, "high"),
         (Request::OWNED, "owned"),
         (Request::RETRY, "retry"),
         (Request::ATOMIC, "atomic"),
+        (Request::MAYFAIL, "mayfail"),
+        (Request::NOFAIL, "nofail"),
+        (Request::NOFS, "nofs"),
+        (Request::NOIO, "noio"),
+        (Request::POLICY, "policy"),
     ];
-
-    /// What every request says: this node or none, and no warning.
-    const ALWAYS: Gfp = Gfp::THISNODE.with(Gfp::NOWARN);
 
     /// The flags as recorded; `None` if they mean nothing.
     pub fn from_flags(flags: u16) -> Option<Request> {
-        u8::try_from(flags).ok().filter(|f| f & TYPE != TYPE).map(Request)
+        (flags & TYPE != TYPE && flags & ZONE == 0 && flags < END).then_some(Request(flags))
     }
 
     /// The flags to record.
     pub const fn flags(self) -> u16 {
-        self.0 as u16
+        self.0
     }
 
     /// A request of this type that may do nothing but take what is there.
@@ -87,15 +103,26 @@ impl Request {
         self.0 & o.0 == o.0
     }
 
+    /// What of it no kernel makes sense of, and what to write instead.
+    pub const fn contradiction(self) -> Option<&'static str> {
+        if self.has(Request::NOFAIL) && !self.has(Request::DIRECT) {
+            return Some("'nofail' without 'direct' would never end: write both");
+        }
+        if self.has(Request::MAYFAIL) && self.has(Request::NOFAIL) {
+            return Some("'mayfail' and 'nofail' contradict each other: leave one out");
+        }
+        None
+    }
+
     /// The same to the allocator.
     #[inline(always)]
     pub const fn gfp(self) -> Gfp {
         // A replay asks for every operation: it looks up what is worked out once.
-        const ALL: [Gfp; 256] = {
-            let mut all = [Gfp::NONE; 256];
+        const ALL: [Gfp; END as usize] = {
+            let mut all = [Gfp::NONE; END as usize];
             let mut flags = 0;
             while flags < all.len() {
-                all[flags] = Request(flags as u8).worked_out();
+                all[flags] = Request(flags as u16).worked_out();
                 flags += 1;
             }
             all
@@ -105,11 +132,14 @@ impl Request {
 
     const fn worked_out(self) -> Gfp {
         let mut g = match self.0 & TYPE {
-            0 => Request::ALWAYS,
-            1 => Request::ALWAYS.with(Gfp::RECLAIMABLE),
-            _ => Request::ALWAYS.with(Gfp::MOVABLE),
+            0 => Gfp::NOWARN,
+            1 => Gfp::NOWARN.with(Gfp::RECLAIMABLE),
+            _ => Gfp::NOWARN.with(Gfp::MOVABLE),
         };
-        if !self.has(Request::RETRY) {
+        if !self.has(Request::POLICY) {
+            g = g.with(Gfp::THISNODE);
+        }
+        if !self.has(Request::RETRY) && !self.has(Request::MAYFAIL) && !self.has(Request::NOFAIL) {
             g = g.with(Gfp::NORETRY);
             if !self.has(Request::HIGH) {
                 g = g.with(Gfp::NOMEMALLOC);
@@ -119,7 +149,13 @@ impl Request {
             g = g.with(Gfp::KSWAPD_RECLAIM);
         }
         if self.has(Request::DIRECT) {
-            g = g.with(Gfp::DIRECT_RECLAIM).with(Gfp::IO).with(Gfp::FS);
+            g = g.with(Gfp::DIRECT_RECLAIM);
+            if !self.has(Request::NOIO) {
+                g = g.with(Gfp::IO);
+                if !self.has(Request::NOFS) {
+                    g = g.with(Gfp::FS);
+                }
+            }
             if g.has(Gfp::MOVABLE) {
                 // As a process's own memory is asked for.
                 g = g.with(Gfp::HIGHMEM).with(Gfp::HARDWALL);
@@ -130,6 +166,12 @@ impl Request {
         }
         if self.has(Request::ATOMIC) {
             g = g.with(Gfp::ATOMIC_MARK).without(Gfp::NOMEMALLOC);
+        }
+        if self.has(Request::MAYFAIL) {
+            g = g.with(Gfp::RETRY_MAYFAIL);
+        }
+        if self.has(Request::NOFAIL) {
+            g = g.with(Gfp::NOFAIL);
         }
         g
     }
@@ -155,5 +197,11 @@ mod tests {
         assert_eq!(fault, Gfp::HIGHUSER_MOVABLE | Gfp::THISNODE | Gfp::NOWARN);
         let atomic = Request::UNMOVABLE.with(Request::HIGH).gfp();
         assert!(atomic.has(Gfp::HIGH | Gfp::NORETRY) && !atomic.has(Gfp::NOMEMALLOC));
+        let bound = Request::UNMOVABLE.with(Request::DIRECT);
+        assert_eq!(bound.with(Request::NOFS).gfp(), bound.gfp().without(Gfp::FS));
+        assert_eq!(bound.with(Request::NOIO).gfp(), bound.gfp().without(Gfp::IO | Gfp::FS));
+        assert_eq!(bound.with(Request::POLICY).gfp(), bound.gfp().without(Gfp::THISNODE));
+        let again = bound.gfp().without(Gfp::NORETRY | Gfp::NOMEMALLOC);
+        assert_eq!(bound.with(Request::MAYFAIL).gfp(), again | Gfp::RETRY_MAYFAIL);
     }
 }

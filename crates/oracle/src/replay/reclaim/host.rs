@@ -6,8 +6,8 @@ use crate::replay::daemons::{self, Beside, Host};
 use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::{
-    Gfp, Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, Turn,
-    Wait, WriteOut,
+    Gfp, Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, SwapSpace,
+    Turn, Wait, WriteOut,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -57,6 +57,8 @@ pub(super) enum Mapped {
     Page(u32),
     /// A place in swap; the page, while it is still there, or its shadow.
     Swapped { cached: Option<u32>, shadow: Option<Shadow> },
+    /// The kernel's one page of zeroes: it was read, and never written to.
+    Zeroes,
 }
 
 /// What a page is of.
@@ -192,6 +194,12 @@ impl Files {
     }
 }
 
+/// A place in swap is free again.
+pub(super) fn free_place(m: &mut Memory) {
+    let space = m.swap_space();
+    m.set_swap(SwapSpace { free: space.free + 1, ..space });
+}
+
 impl Host for Files {
     fn beside(&mut self) -> &mut Beside {
         &mut self.beside
@@ -264,10 +272,20 @@ impl Owner for Files {
         let young = std::mem::take(&mut self.kept_mut(owner).young);
         References { ptes: u32::from(young), ..References::default() }
     }
-    fn add_to_swap(&mut self, _: &mut Memory, _: Pfn, owner: u32) -> bool {
+    fn add_to_swap(&mut self, m: &mut Memory, _: Pfn, owner: u32) -> bool {
+        let space = m.swap_space();
+        let Some(free) = space.free.checked_sub(1) else { return false };
+        m.set_swap(SwapSpace { free, ..space });
         let kept = self.kept_mut(owner);
         (kept.swap_cache, kept.dirty) = (true, true);
         true
+    }
+    fn may_free_swap(&mut self, m: &mut Memory, _: Pfn, owner: u32) {
+        let kept = self.kept_mut(owner);
+        if std::mem::take(&mut kept.swap_cache) {
+            kept.dirty = true;
+            free_place(m);
+        }
     }
     fn unmap(&mut self, _: Pfn, owner: u32) -> bool {
         let kept = self.kept_mut(owner);
@@ -294,7 +312,8 @@ impl Owner for Files {
         self.remove(owner, shadow);
     }
     fn write_pending(&mut self, _: NodeId) -> u64 {
-        let pending = |kept: &&Kept| kept.of != Of::Nobody && (kept.dirty || kept.writeback);
+        // What a process has written to is nothing that a flusher would write.
+        let pending = |kept: &&Kept| matches!(kept.of, Of::File(_)) && (kept.dirty || kept.writeback);
         self.pages.iter().filter(pending).map(|kept| u64::from(kept.order.pages())).sum()
     }
     fn shrinker(&mut self, _: NodeId, number: usize) -> Option<Shrinker> {

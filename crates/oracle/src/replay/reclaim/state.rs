@@ -268,7 +268,7 @@ fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String
 fn swapped(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Difference>> {
     let away = |(page, mapped): (&ProcessPage, &Mapped)| match mapped {
         Mapped::Swapped { cached: None, .. } => Some(*page),
-        Mapped::Swapped { .. } | Mapped::Page(_) => None,
+        Mapped::Swapped { .. } | Mapped::Page(_) | Mapped::Zeroes => None,
     };
     let mut kernel = want.swapped.keys().copied();
     let mut engine = runner.host.process.iter().filter_map(away);

@@ -12,7 +12,7 @@ use crate::recording::Recording;
 use crate::trace::lru::LruOp;
 use kontig_mm::{Event, Memory, Pfn};
 
-const COMPARED: [&str; 23] = [
+const COMPARED: [&str; 24] = [
     "mm_compaction_begin",
     "mm_compaction_end",
     "mm_compaction_isolate_migratepages",
@@ -34,6 +34,7 @@ const COMPARED: [&str; 23] = [
     "mm_vmscan_kswapd_sleep",
     "mm_vmscan_wakeup_kswapd",
     "mm_vmscan_write_folio",
+    "mm_vmscan_throttled",
     "mm_shrink_slab_start",
     "mm_shrink_slab_end",
 ];
@@ -111,7 +112,8 @@ fn kernel_line(line: &str) -> Option<String> {
 
 /// Without what the engine does not say, and each page by its number in hexadecimal.
 fn trimmed(event: &str) -> String {
-    const UNSAID: [&str; 6] = ["gfp_flags=", "gfp_mask=", "isolate_mode=", "pid=", "memcg_id=", "page="];
+    const UNSAID: [&str; 7] =
+        ["gfp_flags=", "gfp_mask=", "isolate_mode=", "pid=", "memcg_id=", "page=", "usect_delayed="];
     let mut words = Vec::new();
     let mut all = event.split_whitespace();
     while let Some(word) = all.next() {
@@ -130,7 +132,7 @@ fn trimmed(event: &str) -> String {
 mod tests {
     use super::*;
     use crate::recording::NODE;
-    use kontig_mm::Backing;
+    use kontig_mm::{Backing, Throttle};
 
     /// A line of the kernel's is compared with this event as the engine says it.
     #[track_caller]
@@ -145,6 +147,14 @@ mod tests {
         let (task, before) = ("kswapd1-39      [000] .....         4344: ", "page=ffffea00041fa2c0 pfn=1080902");
         is_said(&format!("{task}mm_vmscan_write_folio: page=(____ptrval____) pfn=0x107e46 {flags}"), event);
         is_said(&format!("{task}mm_vmscan_writepage: {before} {flags}"), event);
+    }
+
+    #[test]
+    fn a_wait_is_the_same_however_long_it_took() {
+        let event = Event::Throttled { nid: NODE, reason: Throttle::NoProgress };
+        // The kernel's own spelling.
+        let line = "runner-118 [000] ..... 9: mm_vmscan_throttled: nid=1 usec_timeout=4000 usect_delayed=4000";
+        is_said(&format!("{line} reason=VMSCAN_THROTTLE_NOPROGRESS"), event);
     }
 
     #[test]

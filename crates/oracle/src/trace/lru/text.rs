@@ -35,10 +35,10 @@ pub fn parse(text: &str) -> Result<LruOp, String> {
         }
         ["free", block] => Ok(LruOp::Free(id(block)?)),
         ["add", page, size, ref rest @ ..] => {
-            Ok(LruOp::Add { page: file_page(page)?, order: order(size)?, asks: asks(rest)? })
+            Ok(LruOp::Add { page: file_page(page)?, order: order(size)?, asks: cache_asks(rest)? })
         }
         ["read", page, size, ref rest @ ..] => {
-            Ok(LruOp::Read { page: file_page(page)?, order: order(size)?, asks: asks(rest)? })
+            Ok(LruOp::Read { page: file_page(page)?, order: order(size)?, asks: cache_asks(rest)? })
         }
         ["touch", page] => Ok(LruOp::Touch(file_page(page)?)),
         ["truncate", page, size] => Ok(LruOp::Truncate { page: file_page(page)?, order: order(size)? }),
@@ -50,7 +50,7 @@ pub fn parse(text: &str) -> Result<LruOp, String> {
         ["load", page] => Ok(LruOp::Load(process_page(page)?)),
         ["store", page] => Ok(LruOp::Store(process_page(page)?)),
         ["drop", page] => Ok(LruOp::Drop(process_page(page)?)),
-        ["object", ref rest @ ..] => Ok(LruOp::Object(asks(rest)?)),
+        ["object", ref rest @ ..] => Ok(LruOp::Object(cache_asks(rest)?)),
         ["drain"] => Ok(LruOp::Drain),
         ["wait"] => Ok(LruOp::Wait),
         ["dump"] => Ok(LruOp::Dump),
@@ -103,7 +103,19 @@ fn asks(words: &[&str]) -> Result<Asks, String> {
             None => return Err(format!("'{right}' is no right")),
         }
     }
-    Ok(Asks { request, dma32 })
+    match request.contradiction() {
+        Some(reason) => Err(reason.into()),
+        None => Ok(Asks { request, dma32 }),
+    }
+}
+
+/// The same for a page that a cache adds: such is not bound by a process's policy.
+fn cache_asks(words: &[&str]) -> Result<Asks, String> {
+    let asks = asks(words)?;
+    match asks.request.has(Request::POLICY) {
+        true => Err("'policy' is for blocks: leave it out".into()),
+        false => Ok(asks),
+    }
 }
 
 fn parse_answer(op: &LruOp, text: &str) -> Result<Answer, String> {
@@ -187,7 +199,7 @@ mod tests {
     use crate::trace::{FAILED, SKIPPED};
     use kontig_mm::Pfn;
 
-    const LINES: [&str; 19] = [
+    const LINES: [&str; 22] = [
         "alloc 3 9 movable kswapd direct retry dma32 = 104000",
         "free 3 = 104000",
         "add f0:1f 0 movable direct retry = 10043f shadow active workingset",
@@ -207,6 +219,9 @@ mod tests {
         "wait = done",
         "dump = 0",
         "alloc 4 10 unmovable = failed",
+        "alloc 5 9 movable direct mayfail nofs policy = failed",
+        "alloc 6 0 unmovable direct nofail noio = 100442",
+        "load a:20 = 0 present",
     ];
 
     #[test]
@@ -241,6 +256,9 @@ mod tests {
         assert!(refused("touch f0:1000000 = skipped").contains("no page of a file"));
         assert!(refused("add f0:0 11 movable = 1").contains("the order '11'"));
         assert!(refused("add f0:0 0 movable owned = 1").contains("'owned' is no right"));
+        assert!(refused("add f0:0 0 movable direct policy = 1").contains("'policy' is for blocks"));
+        assert!(refused("alloc 1 0 movable nofail = 1").contains("'nofail' without 'direct'"));
+        assert!(refused("alloc 1 0 movable direct nofail mayfail = 1").contains("contradict"));
         assert!(refused("load f0:0 = 1").contains("no page of the process"));
         assert!(refused("drain = 5").contains("'5' is no answer to drain"));
         assert!(refused("touch f0:0 = 5 happy").contains("no answer to touch"));

@@ -19,20 +19,22 @@ pub fn objects(s: &mut Script, request: Request) {
     }
 }
 
-/// Page cache fills the node and comes free here and there; then memory that stays takes pieces of movable blocks.
-pub fn boosting(s: &mut Script) {
-    (0..PAGES).for_each(|i| s.add(0, i, BOTH));
+/// Page cache of so many pages fills the node and comes free here and there; then memory that stays takes pieces of movable
+/// blocks. `each` adds to every round.
+pub fn boosting(s: &mut Script, pages: u32, mut each: impl FnMut(&mut Script)) {
+    (0..pages).for_each(|i| s.add(0, i, BOTH));
     let stays = [Request::UNMOVABLE, Request::RECLAIMABLE].map(|r| r.with(Request::KSWAPD).with(Request::DIRECT));
     let mut held: Vec<BlockId> = Vec::new();
     while !s.is_full() {
-        let from = s.below(PAGES);
+        each(s);
+        let from = s.below(pages);
         (from..from + 40).filter(|i| i % 3 != 0).for_each(|i| s.truncate(0, i));
         for _ in 0..20 + s.random.below(60) {
             let order = s.random.weighted(&[(0, 6), (1, 3), (2, 2), (3, 2)]);
             let request = stays[s.random.below(2)].with(Request::RETRY);
             held.push(s.alloc(order, request.into()));
             if s.random.chance(2, 3) {
-                let i = s.skewed(PAGES);
+                let i = s.skewed(pages);
                 s.read(0, i, BOTH);
             }
         }

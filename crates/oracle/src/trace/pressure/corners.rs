@@ -1,0 +1,103 @@
+//! What reclaim does when it has little success, and what it does for unusual requests.
+
+use super::script::Script;
+use super::{BOTH, DIRECT, PAGES, blocks};
+use crate::trace::Request;
+use crate::trace::lru::{FilePage, LruOp};
+
+/// A block that stays, by a task that reclaims itself.
+const STAYS: Request = Request::UNMOVABLE.with(Request::DIRECT).with(Request::RETRY);
+const ATOMIC: Request = Request::UNMOVABLE.with(Request::HIGH).with(Request::ATOMIC);
+
+/// Large blocks until about `left` pages of the node are free.
+fn all_but(s: &mut Script, left: u32) {
+    (0..(PAGES - left) / 1024).for_each(|_| {
+        s.alloc(10, Request::UNMOVABLE.into());
+    });
+}
+
+/// Little memory: dirty pages, fewer clean ones, all of them active, and a few of a process. Then requests: those that find
+/// an active page, those that find none any more, and some that may not fail.
+pub fn in_vain(s: &mut Script) {
+    const DIRTY: u32 = 200;
+    const ACTIVE: u32 = 160;
+    all_but(s, 5_000);
+    (0..40).for_each(|i| s.access(i, true));
+    for index in 0..DIRTY {
+        s.add(1, index, DIRECT);
+        s.write(LruOp::Dirty(FilePage { file: 1, index }));
+    }
+    for i in 0..ACTIVE {
+        s.read(0, i, DIRECT);
+        s.touch(0, i);
+    }
+    s.write(LruOp::Drain);
+    // Down to where atomic requests reserve; then by those that may reclaim. The first find pages left for others.
+    (0..300).for_each(|_| {
+        s.alloc(4, Request::UNMOVABLE.into());
+    });
+    (0..400).for_each(|_| {
+        s.alloc(0, Request::UNMOVABLE.into());
+    });
+    (0..4).for_each(|_| {
+        s.alloc(3, ATOMIC.into());
+    });
+    while !s.is_full() {
+        let rights = [(Request::UNMOVABLE, 56), (Request::NOFS, 1), (Request::NOIO, 1), (Request::NOFAIL, 1)];
+        let right = s.random.weighted(&rights);
+        s.alloc(0, STAYS.with(right).into());
+    }
+}
+
+/// A process's memory and page cache, of which more is active than not, fill what large blocks leave of the node; then other
+/// types of memory, while the process uses a part of its own.
+pub fn boosting_beside_a_process(s: &mut Script, pages: u32) {
+    const FILES: u32 = 9_000;
+    all_but(s, 12_500);
+    (0..pages).for_each(|i| s.access(i, true));
+    (0..FILES * 2 / 3).for_each(|i| s.read(0, i, DIRECT));
+    (0..FILES * 2 / 3).for_each(|i| s.touch(0, i));
+    blocks::boosting(s, FILES, |s| {
+        for _ in 0..40 {
+            let page = s.skewed(pages);
+            s.access(page, false);
+        }
+    });
+}
+
+/// Every pageblock has a page in it that cannot be moved, and a process's memory has no place left in swap.
+pub fn rights(s: &mut Script, pages: u32) {
+    const FILES: u32 = 8_000;
+    let stays = Request::MOVABLE.with(Request::DIRECT);
+    (0..pages).for_each(|i| s.access(i, true));
+    let mut index = 0;
+    while index < FILES {
+        (0..8).for_each(|i| s.add(0, index + i, DIRECT));
+        index += 8;
+        (0..16).for_each(|_| {
+            s.alloc(0, stays.into());
+        });
+    }
+    (0..40).for_each(|_| {
+        s.alloc(4, Request::UNMOVABLE.into());
+    });
+    let huge = Request::MOVABLE.with(Request::DIRECT);
+    for _ in 0..60 {
+        let (order, request) = s.random.weighted(&[
+            ((9, huge.with(Request::RETRY)), 3),
+            ((9, huge.with(Request::POLICY)), 6),
+            ((9, huge.with(Request::MAYFAIL)), 1),
+            ((5, STAYS.with(Request::MAYFAIL)), 2),
+            ((4, huge.with(Request::MAYFAIL).with(Request::NOFS)), 2),
+            ((4, STAYS.with(Request::MAYFAIL).with(Request::NOIO)), 1),
+        ]);
+        s.alloc(order, request.into());
+        let i = s.below(FILES);
+        s.read(0, i, BOTH);
+        let page = s.below(pages);
+        s.access(page, false);
+    }
+    while !s.is_full() {
+        s.alloc(0, STAYS.into());
+    }
+}
