@@ -140,7 +140,7 @@ fn what_is_no_profile_is_refused_with_the_nearest_or_the_line() {
     let d = tempfile::tempdir().expect("a folder");
     assert_eq!(
         refused(d.path(), &["show", "6.2"]),
-        "kontig: unknown profile '6.2': did you mean '6.1'? ('kontig list' shows all)\n"
+        "kontig: unknown profile '6.2': it is between 6.1 and 6.12 ('kontig list' shows all)\n"
     );
     assert!(refused(d.path(), &["show", ""]).starts_with("kontig: unknown profile ''; known: "));
     let wrong = "name = \"x\"\nsummary = \"y\"\nbase = \"6.1\"\n[compaction]\nfinish_pageblock = true\n";

@@ -8,7 +8,6 @@
 //! zones manage it and count it as free, and say how much (`nr_unaccepted`).
 
 use crate::roots::Roots;
-use crate::snapshot::take::parse;
 use kontig_procfs::zoneinfo::Zone;
 use kontig_procfs::{MemInfo, ZoneInfo};
 
@@ -45,8 +44,8 @@ fn managed(zone: &Zone) -> u64 {
 /// # Errors
 /// If `zoneinfo` cannot be read.
 pub(crate) fn zones(roots: &Roots, page_size: u64) -> Result<(ZoneInfo, u64), crate::ReadError> {
-    let zones = parse(roots, "zoneinfo", ZoneInfo::parse)?;
-    let meminfo = parse(roots, "meminfo", MemInfo::parse).ok();
+    let zones = roots.parse_proc("zoneinfo", ZoneInfo::parse)?;
+    let meminfo = roots.parse_proc("meminfo", MemInfo::parse).ok();
     let pages = not_initialised(&zones, meminfo.as_ref(), page_size);
     Ok((zones, pages))
 }

@@ -4,7 +4,6 @@
 //! a kernel without it has no such file.
 
 use crate::error::ReadError;
-use crate::host::Reading;
 use crate::roots::Roots;
 
 const FILE: &str = "kernel/mm/lru_gen/enabled";
@@ -17,7 +16,7 @@ pub const NOT_MODELLED: &str = "this host runs with the multi-generational LRU (
 ///
 /// # Errors
 /// If the file is missing, as on a kernel without it, cannot be read, or holds no number.
-pub fn enabled(roots: &Roots) -> Reading<u64> {
+pub fn enabled(roots: &Roots) -> Result<u64, ReadError> {
     let text = roots.read_sys(FILE)?;
     let text = text.trim();
     let mask = u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16);
@@ -25,7 +24,7 @@ pub fn enabled(roots: &Roots) -> Reading<u64> {
 }
 
 /// Whether any part of it is on. `None` where that cannot be read; a kernel without it has it off.
-pub fn is_on(enabled: &Reading<u64>) -> Option<bool> {
+pub fn is_on(enabled: &Result<u64, ReadError>) -> Option<bool> {
     match enabled {
         Ok(mask) => Some(*mask != 0),
         Err(e) if e.is_missing() => Some(false),

@@ -37,6 +37,15 @@ impl Roots {
         self.sysfs.join(file)
     }
 
+    /// Reads and parses a file of `/proc`; what is malformed is said with the path.
+    pub(crate) fn parse_proc<T>(
+        &self,
+        file: &str,
+        parser: impl Fn(&str, &str) -> Result<T, kontig_procfs::BadText>,
+    ) -> Result<T, ReadError> {
+        Ok(parser(&self.proc(file).display().to_string(), &self.read_proc(file)?)?)
+    }
+
     /// The text of a file below `/proc`.
     ///
     /// # Errors

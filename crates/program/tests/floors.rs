@@ -29,7 +29,7 @@ const FLOORS: [(&str, &[&[&str]]); 1] = [(
 const TIED: [(&str, &[&str]); 8] = [
     ("bench", &["measure", "options", "streams", "table"]),
     ("cli", &["(root)", "args", "bench", "interrupt", "list", "live", "oracle", "profile", "reproduce"]),
-    ("profiles", &["(root)", "error", "file"]),
+    ("profiles", &["(root)", "error", "file", "kernel"]),
     ("program", &["batch", "op", "outcome", "program"]),
     (
         "recorder",

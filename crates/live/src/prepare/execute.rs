@@ -12,7 +12,7 @@ use crate::error::ReadError;
 use crate::host::buddyinfo;
 use crate::need::Need;
 use crate::roots::Roots;
-use crate::snapshot::take::{found_zones, parse, possible};
+use crate::snapshot::take::{found_zones, possible};
 use crate::supply::Supply;
 use kontig_procfs::VmStat;
 use std::path::Path;
@@ -170,7 +170,7 @@ pub(super) struct Counters {
 }
 
 pub(super) fn counters(roots: &Roots) -> Counters {
-    let Ok(vmstat) = parse(roots, "vmstat", VmStat::parse) else { return Counters::default() };
+    let Ok(vmstat) = roots.parse_proc("vmstat", VmStat::parse) else { return Counters::default() };
     let scanned = vmstat.get("compact_migrate_scanned").zip(vmstat.get("compact_free_scanned"));
     Counters {
         moved: vmstat.get("pgmigrate_success"),

@@ -8,7 +8,6 @@
 
 use crate::error::ReadError;
 use crate::roots::{self, Roots};
-use crate::snapshot::take::parse;
 use kontig_procfs::ZoneInfo;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +50,7 @@ pub fn all(roots: &Roots, path: &Path, stop: impl Fn() -> bool) -> Result<u64, R
 
 /// Free pages on CPUs' lists.
 fn cached(roots: &Roots) -> Result<u64, ReadError> {
-    let zones = parse(roots, "zoneinfo", ZoneInfo::parse)?;
+    let zones = roots.parse_proc("zoneinfo", ZoneInfo::parse)?;
     let sets = zones.zones.iter().filter_map(|z| z.populated.as_ref()).flat_map(|p| &p.cpus);
     Ok(sets.filter_map(|set| set.lists.get("count")).sum())
 }

@@ -26,8 +26,8 @@ impl Snapshot {
         let mut frames = read_frames(roots, spans.iter().map(|z| z.start + z.spanned).max().unwrap_or(0))?;
         let io = IoMem::read(roots)?;
         let buddy = buddyinfo(roots)?;
-        let page_types = parse(roots, "pagetypeinfo", PageTypeInfo::parse).ok();
-        let vmstat = parse(roots, "vmstat", VmStat::parse)?;
+        let page_types = roots.parse_proc("pagetypeinfo", PageTypeInfo::parse).ok();
+        let vmstat = roots.parse_proc("vmstat", VmStat::parse)?;
         let later = deferred::zones(roots, page_size)?;
 
         let mut zones = found_zones(&zone_info, &buddy, page_types.as_ref());
@@ -68,7 +68,7 @@ impl Snapshot {
 }
 
 fn swap_kb(roots: &Roots) -> Option<u64> {
-    parse(roots, "meminfo", MemInfo::parse).ok()?.kb("SwapTotal")
+    roots.parse_proc("meminfo", MemInfo::parse).ok()?.kb("SwapTotal")
 }
 
 /// The zones with memory, by address.
@@ -93,15 +93,6 @@ pub(crate) fn found_zones(
 pub(crate) fn possible(roots: &Roots, zones: &[FoundZone]) -> Result<(), ReadError> {
     let each = |zone: &FoundZone| zone.check().map_err(|why| ReadError::malformed(&roots.proc("zoneinfo"), 0, why));
     zones.iter().try_for_each(each)
-}
-
-pub(crate) fn parse<T>(
-    roots: &Roots,
-    file: &str,
-    parser: impl Fn(&str, &str) -> Result<T, kontig_procfs::BadText>,
-) -> Result<T, ReadError> {
-    let path = roots.proc(file);
-    Ok(parser(&path.display().to_string(), &roots.read_proc(file)?)?)
 }
 
 /// Every frame's state; a tail has its head's.

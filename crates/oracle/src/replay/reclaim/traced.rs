@@ -41,6 +41,9 @@ const COMPARED: [&str; 24] = [
 /// What a page written is called before 6.1.
 const WRITE_PAGE: &str = "mm_vmscan_writepage";
 const WRITE_FOLIO: &str = "mm_vmscan_write_folio";
+/// kswapd alone waits for this, and the kernel says so when the wait ends, after what others did meanwhile: a replay cannot
+/// tell when that is, so these lines are not compared.
+const WAIT_OF_KSWAPD: &str = "reason=VMSCAN_THROTTLE_WRITEBACK";
 /// What shrinkers' events begin with, and how those of the trace's own one go on after its function.
 const SHRINK_SLAB: &str = "mm_shrink_slab_";
 const OF_THE_MODULE: &str = " [kontig] ";
@@ -67,6 +70,9 @@ impl Recorded {
     pub(super) fn next(&mut self, _: &Memory, events: &[Event], i: usize, op: &LruOp) -> Result<(), Box<Difference>> {
         for event in events.iter().filter(|e| COMPARED.contains(&e.name())) {
             let engine = trimmed(&event.to_string());
+            if engine.ends_with(WAIT_OF_KSWAPD) {
+                continue;
+            }
             let kernel = self.lines.get(self.at).map_or(NONE, String::as_str);
             if engine != kernel {
                 let from = self.at.saturating_sub(LINES_SHOWN);
@@ -99,7 +105,7 @@ fn kernel_line(line: &str) -> Option<String> {
     let event = line.find(": mm_").map(|at| &line[at + 2..])?;
     let (name, fields) = event.split_once(": ")?;
     let name = if name == WRITE_PAGE { WRITE_FOLIO } else { name };
-    if !COMPARED.contains(&name) {
+    if !COMPARED.contains(&name) || fields.ends_with(WAIT_OF_KSWAPD) {
         return None;
     }
     let fields = match name.starts_with(SHRINK_SLAB) {
