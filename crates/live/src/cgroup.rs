@@ -77,7 +77,7 @@ impl Limits {
                 self.memory = tightest(self.memory.take(), limit("memory"));
                 continue;
             }
-            for bytes in crate::host::pools::sizes(roots) {
+            for bytes in crate::pool_sizes::sizes(roots) {
                 let Some(limit) = limit(&format!("hugetlb.{}", size_of_pool(bytes))) else { continue };
                 match self.pools.iter_mut().find(|(size, _)| *size == bytes) {
                     Some((_, found)) if found.room_bytes() <= limit.room_bytes() => {}

@@ -29,8 +29,9 @@ pub(crate) fn not_accepted(zone: &Zone) -> u64 {
 
 /// How many of `left` pages that are not initialised are this zone's: the last zone of each node has them.
 pub(crate) fn of_zone(zone: &Zone, zones: &ZoneInfo, left: u64) -> u64 {
-    let of_node = zones.zones.iter().filter(|other| other.at.node == zone.at.node && managed(other) > 0);
-    let is_last = of_node.last().is_some_and(|last| last.at == zone.at);
+    let mut from_the_end = zones.zones.iter().rev();
+    let last = from_the_end.find(|other| other.at.node == zone.at.node && managed(other) > 0);
+    let is_last = last.is_some_and(|last| last.at == zone.at);
     let present = zone.sizes.get("present").unwrap_or(0);
     if is_last { left.min(present.saturating_sub(managed(zone))) } else { 0 }
 }

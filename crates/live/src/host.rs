@@ -135,7 +135,7 @@ impl Host {
 
 /// A file below `/proc`, parsed.
 pub(crate) fn proc<T>(roots: &Roots, file: &str, parse: impl Fn(&str, &str) -> Result<T, BadText>) -> Reading<T> {
-    parsed(&roots.proc(file), &roots.read_proc(file)?, parse)
+    roots.parse_proc(file, parse)
 }
 
 /// A file below `/sys`, parsed.

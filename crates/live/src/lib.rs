@@ -27,6 +27,7 @@ pub mod obstacles;
 pub mod one_line;
 pub mod own_memory;
 pub mod page_words;
+mod pool_sizes;
 pub mod prepare;
 pub mod process;
 pub mod roots;

@@ -11,6 +11,7 @@ pub mod faults;
 pub mod operations;
 pub mod outcome;
 pub mod reclaim;
+mod request;
 pub mod sweep;
 
 use crate::difference::Difference;

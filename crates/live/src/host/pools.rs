@@ -2,6 +2,7 @@
 
 use super::numbers::{self, Numbers};
 use super::{NODES, Reading};
+use crate::pool_sizes::{DIR, of_directory};
 use crate::roots::{Roots, names};
 
 /// The pool of a size.
@@ -22,8 +23,6 @@ impl Pool {
     }
 }
 
-const DIR: &str = "kernel/mm/hugepages";
-
 pub(crate) fn read(roots: &Roots) -> Reading<Vec<Pool>> {
     let all = names(&roots.sys(DIR))?;
     let nodes = names(&roots.sys(NODES)).unwrap_or_default();
@@ -33,7 +32,7 @@ pub(crate) fn read(roots: &Roots) -> Reading<Vec<Pool>> {
 }
 
 fn pool(roots: &Roots, name: &str, nodes: &[String]) -> Option<Pool> {
-    let bytes = size_of_directory(name)?;
+    let bytes = of_directory(name)?;
     let of_node = |node: &String| {
         let number: u32 = node.strip_prefix("node")?.parse().ok()?;
         Some((number, numbers::read(roots, &format!("{NODES}/{node}/hugepages/{name}"))))
@@ -41,15 +40,4 @@ fn pool(roots: &Roots, name: &str, nodes: &[String]) -> Option<Pool> {
     let mut of_node: Vec<_> = nodes.iter().filter_map(of_node).collect();
     of_node.sort_by_key(|(number, _)| *number);
     Some(Pool { bytes, all: numbers::read(roots, &format!("{DIR}/{name}")), of_node })
-}
-
-/// The sizes that there are pools of.
-pub(crate) fn sizes(roots: &Roots) -> Vec<u64> {
-    names(&roots.sys(DIR)).unwrap_or_default().iter().filter_map(|name| size_of_directory(name)).collect()
-}
-
-/// The size that a directory's name says, as `hugepages-2048kB`.
-pub(super) fn size_of_directory(name: &str) -> Option<u64> {
-    let kb: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-    kb.checked_mul(1024)
 }

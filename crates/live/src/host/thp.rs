@@ -84,7 +84,7 @@ pub(super) fn read(roots: &Roots) -> Reading<Thp> {
 
 fn size(roots: &Roots, name: &str) -> Option<Size> {
     let dir = format!("{DIR}/{name}");
-    let bytes = super::pools::size_of_directory(name)?;
+    let bytes = crate::pool_sizes::of_directory(name)?;
     let (mut choices, mut unread) = ([None, None], Vec::new());
     for (choice, file) in choices.iter_mut().zip(["enabled", "shmem_enabled"]) {
         match sys(roots, &format!("{dir}/{file}"), Choice::parse) {

@@ -5,21 +5,18 @@
 
 use super::daemons::{self, Beside, Host};
 use super::events::{self, Recorded};
+use super::request::{self, MOST_STEPS};
 use super::{Care, Compared, Moves, Replayed, outcome};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording, ZONE};
 use crate::trace::{BlockId, FAILED, Op, Request, SKIPPED};
 use crate::view;
-use kontig_mm::{AllocSlow, Event, Listen, Memory, MigrateOutcome, Order, Owner, Pfn, Step, Turn};
+use kontig_mm::{Event, Listen, Memory, MigrateOutcome, Order, Owner, Pfn, Turn};
 
 /// How many operations before the differing one, and events of it, are shown.
 const OPS_SHOWN: usize = 8;
 const EVENTS_SHOWN: usize = 40;
-/// A request that takes more steps than this takes no end. Those of the recorded machines take a few hundred.
-const MOST_STEPS: usize = 100_000;
-/// Pageblocks a step visits at most; it does not change what happens.
-const BUDGET: u64 = 64;
 /// What a request without end returns, which no kernel does: a number no pfn has.
 const ENDLESS: u32 = SKIPPED - 1;
 
@@ -203,18 +200,10 @@ impl Runner {
     /// The slow path. The daemons it wakes run when they get the CPU, and at the latest when it is done.
     #[cold]
     fn alloc_slowly(&mut self, order: Order, request: Request, id: BlockId) -> u32 {
-        let mut slow = AllocSlow::new(&self.memory, asked_for(order, request));
-        let mut steps = 0..MOST_STEPS;
-        let result = loop {
-            if steps.next().is_none() {
-                return ENDLESS;
-            }
-            match slow.step(&mut self.memory, &mut self.held, BUDGET) {
-                Step::Working => {}
-                Step::Wait(wait) => self.held.wait(&mut self.memory, wait),
-                Step::Done(Ok(pfn)) => break self.hold(pfn, order, request, id),
-                Step::Done(Err(_)) => break FAILED,
-            }
+        let result = match request::finish(asked_for(order, request), &mut self.memory, &mut self.held) {
+            Some(Ok(pfn)) => self.hold(pfn, order, request, id),
+            Some(Err(_)) => FAILED,
+            None => return ENDLESS,
         };
         daemons::run(&mut self.held, &mut self.memory);
         result

@@ -8,14 +8,14 @@ mod host;
 mod state;
 mod traced;
 
-use super::{Care, Compared, Replayed, daemons, outcome};
+use super::{Care, Compared, Replayed, daemons, outcome, request};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording};
 use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage};
 use crate::trace::{BlockId, Request};
 use host::{Files, Kept, Mapped};
-use kontig_mm::{AllocSlow, Event, Gfp, Listen, Memory, Order, PageFlags, Pfn, Shadow, SwapSpace, Turn};
+use kontig_mm::{Event, Gfp, Listen, Memory, Order, PageFlags, Pfn, Shadow, SwapSpace, Turn};
 
 /// What a process's fault may do for its page.
 const FAULT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::KSWAPD).with(Request::RETRY);
@@ -166,10 +166,9 @@ impl Runner {
 
     fn alloc(&mut self, order: Order, asks: Asks, more: Gfp) -> Option<Pfn> {
         let request = Runner::request(order, asks, more);
-        self.memory
-            .alloc(request)
-            .ok()
-            .or_else(|| AllocSlow::new(&self.memory, request).finish(&mut self.memory, &mut self.host).ok())
+        // What has no end fails here; its events tell it from the kernel's failure.
+        let slowly = |m: &mut Memory, host: &mut Files| request::finish(request, m, host)?.ok();
+        self.memory.alloc(request).ok().or_else(|| slowly(&mut self.memory, &mut self.host))
     }
 
     /// A block that nobody reclaims. Its pages are single ones to compaction.

@@ -125,7 +125,7 @@ pub const TRACES: &[Pressure] = &[
             "lru-in-vain",
             "reclaim that finds nothing but dirty pages: the last priority, active lists after all, waiting, the last reserve",
             1_800,
-            |s| corners::in_vain(s),
+            corners::in_vain,
         )
     },
     Pressure {

@@ -116,9 +116,9 @@ impl Request {
 
     /// The same to the allocator.
     #[inline(always)]
-    pub const fn gfp(self) -> Gfp {
+    pub fn gfp(self) -> Gfp {
         // A replay asks for every operation: it looks up what is worked out once.
-        const ALL: [Gfp; END as usize] = {
+        static ALL: [Gfp; END as usize] = {
             let mut all = [Gfp::NONE; END as usize];
             let mut flags = 0;
             while flags < all.len() {
