@@ -308,9 +308,9 @@ fn a_name_in_an_experiment_that_nothing_has_is_answered_with_its_line_and_the_ne
     let dir = d.path();
     let named = |from: &str, to: &str, line: usize, nearest: &str| {
         let e = experiment(dir, &[(from, to)]);
-        let (place, mean) = (format!("./experiment.toml:{line}: "), nearest);
-        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[&place, &mean]);
-        refused(dir, &["run", &e], ASKED_WRONGLY, &[&place, &mean]);
+        let place = format!("./experiment.toml:{line}: ");
+        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[&place, nearest]);
+        refused(dir, &["run", &e], ASKED_WRONGLY, &[&place, nearest]);
     };
     named("tiny-64m", "tiny-65m", 4, "tiny-64m");
     named("\"5.6\"", "\"5.66\"", 14, "between 5.10 and 6.1");

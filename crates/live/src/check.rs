@@ -566,7 +566,7 @@ mod tests {
             let check = Check::of_snapshot(
                 &host(" a1 F15"),
                 &kontig_profiles::linux("6.12"),
-                &[ladder.clone()],
+                std::slice::from_ref(&ladder),
                 &Caller::default(),
                 |_| {},
             );

@@ -91,7 +91,8 @@ fn a_part_is_played() {
             // Time for the guard to find this process at work.
             std::thread::sleep(Duration::from_millis(500));
             std::fs::write(dir.join("closed"), "").expect("written");
-            std::thread::sleep(Duration::from_secs(600));
+            // The guard outlives this process, which is killed here.
+            guard.wait().expect("it has ended");
         }
         Ok(how) => {
             let guard = Guard::start(part("guard", &dir));

@@ -2,7 +2,7 @@
 //!
 //! One model for the whole machine, read from the machine file, where every cost stands with its source. The model
 //! is linear in the engine's work counters, plus the costs of what happens above the engine: faults, unmapping, TLB
-//! shootdowns. What is written page by page takes what memory takes ([`super::memory_bus`]). It knows nothing of kernel
+//! shootdowns. Writing whole pages is charged by bandwidth (`memory_bus.rs`). The model knows nothing of kernel
 //! generations or variants.
 
 use kontig_mm::Work;
