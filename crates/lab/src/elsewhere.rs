@@ -2,7 +2,7 @@
 //!
 //! A what-if has no published column of its own. What was published of its workload is said all the same: from which
 //! kernel to which, how the headline rows changed, and what this model is known to miss of it. A variant that makes the
-//! published step, the same switch or the same value of the same sysctl, is held against it row by row.
+//! published step, all of its switches and sysctl values, is held against it row by row; on another kernel, that is said.
 
 use crate::catalog;
 use crate::experiment::{Experiment, Variant};
@@ -100,29 +100,41 @@ impl Elsewhere {
             });
             let held: Vec<String> = held.collect();
             if !held.is_empty() {
-                let text =
-                    format!("the step that was published, here from '{}': {}", variants[0].name, held.join("; "));
+                let kernel = match variants[i].profile == to.profile {
+                    true => String::new(),
+                    false => format!(" by the rules of {} instead of {}", variants[i].profile, to.profile),
+                };
+                let text = format!(
+                    "the step that was published, here from '{}'{kernel}: {}",
+                    variants[0].name,
+                    held.join("; ")
+                );
                 remarks.push(Remark { variant: Some(i), text });
             }
         }
         remarks
     }
 
-    /// Whether one variant differs from another as the published ones do: by a switch, or by the value of a sysctl.
+    /// Whether one variant differs from another as the published ones do: by all switches and values of sysctls.
     fn is_step(&self, from: &Variant, to: &Variant) -> bool {
         let (Some(published_from), Some(published_to)) = (self.variants.first(), self.variants.last()) else {
             return false;
         };
         let gains =
             |a: &Variant, b: &Variant, switch: &String| b.switches.contains(switch) && !a.switches.contains(switch);
-        let by_switch =
-            published_to.switches.iter().any(|s| gains(published_from, published_to, s) && gains(from, to, s));
+        let gained: Vec<&String> =
+            published_to.switches.iter().filter(|s| gains(published_from, published_to, s)).collect();
         let values = [published_from, published_to, from, to].map(settings);
         let of = |i: usize, name: &String| values[i].get(name).cloned().or_else(|| default(name));
-        let by_sysctl = values[1]
-            .keys()
-            .any(|name| of(0, name) != of(1, name) && of(0, name) == of(2, name) && of(1, name) == of(3, name));
-        by_switch || by_sysctl
+        let set: Vec<&String> = values[1].keys().filter(|name| of(0, name) != of(1, name)).collect();
+        let is_set = |name: &&String| of(0, name) == of(2, name) && of(1, name) == of(3, name);
+        let made = |s: &&String| gains(from, to, s);
+        // Another kernel may have what the switches add already.
+        let is_patched = match from.profile == published_from.profile {
+            true => gained.iter().all(made),
+            false => !set.is_empty() || gained.iter().any(made),
+        };
+        !(gained.is_empty() && set.is_empty()) && is_patched && set.iter().all(is_set)
     }
 }
 

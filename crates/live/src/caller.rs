@@ -52,7 +52,7 @@ impl Caller {
         self.pools.iter().find(|pool| pool.order == need.order).map_or(0, |pool| pool.clone().take(&all))
     }
 
-    /// Whether it takes this from a pool, where free lists end at `max_order`. Drivers never do.
+    /// Whether a pool serves this need: on request, or if its order exceeds `max_order`. Never for drivers.
     pub(crate) fn takes_from_pool(&self, need: &Need, max_order: u32) -> bool {
         !need.unmovable && (self.from_pools || need.order > max_order)
     }

@@ -1,5 +1,4 @@
-//! What the control groups of this process let it have: the tightest limit of the group it is in and of all groups around
-//! that one, in both versions of the hierarchy.
+//! Memory limits of this process: the tightest one of its control group and all ancestors, version 1 and 2.
 //!
 //! A group's clean cache counts as room: the kernel drops it before it refuses anything. `memory.high` counts as a limit,
 //! since a task above it is slowed down until hardly anything goes on. Pages of a pool (hugetlb) are limited by a

@@ -176,11 +176,10 @@ impl Costs {
     }
 }
 
-/// How many times the work that is predicted there is at most: what others allocate meanwhile undoes some of it. On busy hosts up to
-/// twice the pages that were predicted were moved.
+/// Upper bound on repeated work: allocations meanwhile undo some of it. Busy hosts moved up to twice the predicted pages.
 const AGAIN: f64 = 2.0;
-/// Seconds at most that have nothing to do with the pages: this process looks whether it is enough, and the kernel's own workers empty
-/// CPUs' lists, with everybody's priority. Of 15 tries of `kontig trial` at 18 to 19 tasks on two CPUs the largest was 1.1.
+/// Fixed overhead at most, in seconds: this process checks the result, and kernel workers drain per-CPU lists at normal
+/// priority. Of 15 tries of `kontig trial` at 18 to 19 tasks on two CPUs the largest was 1.1.
 const WAITS: f64 = 1.2;
 
 /// Pageblocks visited between two looks at whether the needs are met.

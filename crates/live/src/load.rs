@@ -9,7 +9,7 @@ use crate::roots::Roots;
 use kontig_procfs::{Pressure, ZoneInfo};
 use serde::{Deserialize, Serialize};
 
-/// What a host says of it; `None` is what it does not.
+/// How busy a host is. A field is `None` if the kernel does not report it.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Load {
     /// Its CPUs.
@@ -44,8 +44,8 @@ impl Load {
         })
     }
 
-    /// How many times as long something takes at most that needs a CPU, when the tasks take turns whenever one waits. A host that
-    /// does not say how long tasks wait counts as one on which they always do.
+    /// Upper bound on the slowdown of CPU-bound work: 1 + tasks per CPU × the largest share of time in which some task
+    /// stalls. Without PSI that share is 1.
     pub fn stretch(&self) -> f64 {
         let waits = [self.waited_cpu, self.waited_memory, self.waited_io];
         let share = waits.into_iter().flatten().reduce(f64::max).unwrap_or(1.0);

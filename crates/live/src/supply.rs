@@ -5,7 +5,7 @@
 //! kind. Higher zones are asked first, larger needs before smaller ones. Blocks above the largest order of the free lists have to be found by
 //! address, which takes a look at every frame.
 //!
-//! Whoever takes huge pages from pools takes those first that are free there.
+//! A caller that uses pools takes their free pages first.
 
 use crate::caller::{Caller, FreeInPool, InTheWay};
 use crate::need::Need;

@@ -1,6 +1,6 @@
-//! The modules of every crate stand on floors: none uses what is above it, and none uses one that uses it.
+//! No crate's modules use each other in a circle, but for those in [`TIED`].
 //!
-//! Where [`FLOORS`] says which, a module may use those on the floors below its own, and no method that only a floor above
+//! Where [`FLOORS`] gives an order, a module may use those on the floors below its own, and no method that only a floor above
 //! gives a type. Elsewhere the order is any that there is. What is still tied in a circle is listed in [`TIED`], so that it can
 //! only become less.
 
@@ -134,7 +134,7 @@ fn made(text: &str) -> BTreeSet<String> {
         let line =
             ["pub(crate) ", "pub(super) ", "pub "].iter().fold(line, |line, start| line.trim_start_matches(start));
         let line = line.trim_start_matches("const fn ").trim_start_matches("unsafe ");
-        let rest = kinds.iter().find_map(|kind| line.strip_prefix(kind)).or(line.split_once('(').and(None));
+        let rest = kinds.iter().find_map(|kind| line.strip_prefix(kind));
         rest.map(|rest| first_word(rest).to_string())
     };
     text.lines().filter_map(of_line).collect()
@@ -147,7 +147,7 @@ fn uses(modules: &BTreeMap<String, Module>) -> BTreeMap<String, BTreeSet<String>
     // What the root only hands on stands where it comes from.
     let mut handed = BTreeMap::<String, String>::new();
     let (mut own, mut left) = (String::new(), root.as_str());
-    while let Some(at) = left.find("pub use ").or_else(|| left.find("pub(crate) use ")) {
+    while let Some(at) = ["pub use ", "pub(crate) use "].iter().filter_map(|with| left.find(with)).min() {
         own += &left[..at];
         let Some((statement, rest)) = left[at..].split_once(';') else { break };
         let path = statement

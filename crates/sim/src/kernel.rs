@@ -76,7 +76,7 @@ impl Kernel {
         }
     }
 
-    /// Charges the engine's work since the last charge to `now`. What is left to do besides, [`Kernel::charge`] does, too.
+    /// Charges the engine's work since the last charge to `now`. [`Kernel::charge`] runs errands as well.
     #[inline(never)]
     pub(crate) fn charge_work(&mut self, now: &mut u64) {
         let w = self.mem.take_work();

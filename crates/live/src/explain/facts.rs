@@ -114,7 +114,7 @@ impl<'a> HostFacts<'a> {
         Some(deferred::not_initialised(zones, Some(meminfo), page).saturating_mul(page))
     }
 
-    /// Bytes of that, and of memory that a confidential guest has not accepted yet.
+    /// Bytes not initialised yet, and bytes that a confidential guest has not accepted yet.
     fn deferred(&self) -> Option<u64> {
         let zones = &self.host.zoneinfo.as_ref().ok()?.zones;
         let not_accepted: u64 = zones.iter().map(deferred::not_accepted).sum();

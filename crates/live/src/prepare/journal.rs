@@ -75,10 +75,15 @@ impl Leftover {
         }
         let settings: Vec<String> =
             self.settings.iter().map(|s| format!("{} was {}", s.path.display(), s.was)).collect();
-        let what = match (&self.unread, settings.is_empty()) {
-            (Some(why), _) => format!("its journal cannot be read: {why}"),
-            (None, true) => format!("it has changed nothing (journal {journal})"),
-            (None, false) => format!("{} (journal {journal})", settings.join(", ")),
+        if let Some(why) = &self.unread {
+            return format!(
+                "the journal of an earlier 'kontig prepare' cannot be read: {why}; 'kontig prepare --execute' refuses to \
+                 start until it can be, or is removed"
+            );
+        }
+        let what = match settings.is_empty() {
+            true => format!("it has changed nothing (journal {journal})"),
+            false => format!("{} (journal {journal})", settings.join(", ")),
         };
         let option =
             if self.journal == Path::new(DEFAULT_JOURNAL) { String::new() } else { format!(" --journal {journal}") };
@@ -135,7 +140,7 @@ impl Journal {
         self.entry.settings.push(Setting { path: path.into(), was: was.clone() });
         self.write()?;
         let Err(e) = fs::write(path, to) else { return Ok(()) };
-        // What was not changed is not to be restored, by who may not write it either.
+        // The write failed and the setting is unchanged: there is nothing to restore.
         if roots::read(path).is_ok_and(|is| is.trim() == was) {
             self.entry.settings.pop();
             self.write()?;
@@ -407,7 +412,7 @@ mod tests {
         );
         fs::write(&file, "{").expect("written");
         let damaged = Leftover::find(&file).expect("a journal").words();
-        assert!(damaged.contains("its journal cannot be read: ") && damaged.contains("line 1"), "{damaged}");
+        assert!(damaged.contains("cannot be read: ") && damaged.contains("line 1"), "{damaged}");
         assert_eq!(roots::read(&setting), Ok("0".into()));
     }
 }

@@ -44,7 +44,7 @@ pub enum Step {
     Reserve {
         /// Where the pool's size is written.
         path: PathBuf,
-        /// How many are to be free, those included that are free now.
+        /// Free pages that the pool must have in the end, those free now included.
         pages: u64,
     },
 }

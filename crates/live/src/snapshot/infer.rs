@@ -3,7 +3,7 @@
 //! 1. A frame without a flag at an address that is no memory is a hole.
 //! 2. Frames that the allocator was never given have no flag. A zone says how many there are (present less managed, less
 //!    those reserved at boot or out of use). They lie in long runs, so the longest runs without a flag are them, a
-//!    pageblock at least. So do those that it gets when they are wanted: the first of these runs are them.
+//!    pageblock at least. Frames that are initialised when wanted lie in such runs too; the first of them are those.
 //! 3. A page on a CPU's list has no flag either. A zone says how many there are. They were freed among users' pages, so
 //!    the frames without a flag in the pageblocks with the fewest obstacles are them, those with the fewest such frames first. Beside
 //!    obstacles, long runs of such frames are buffers of the kernel's, unless nothing else is left.

@@ -103,7 +103,7 @@ impl Request {
         self.0 & o.0 == o.0
     }
 
-    /// What of it no kernel makes sense of, and what to write instead.
+    /// A combination that no kernel accepts, and what to write instead.
     pub const fn contradiction(self) -> Option<&'static str> {
         if self.has(Request::NOFAIL) && !self.has(Request::DIRECT) {
             return Some("'nofail' without 'direct' would never end: write both");

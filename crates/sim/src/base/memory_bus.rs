@@ -10,7 +10,7 @@
 
 use super::cost::{CostModel, ns};
 
-/// Memory, as those see it who write to it.
+/// Memory write bandwidth, of one thread and of all together.
 #[derive(Clone, Copy)]
 pub(crate) struct MemoryBus {
     /// What a page takes, ps: of one thread, and of all together.
@@ -44,27 +44,27 @@ impl MemoryBus {
         MemoryBus { one: costs.write_one, all: costs.write_all, free_at: 0 }
     }
 
-    /// What so many pages take that a thread begins to write now, ns.
+    /// Time in ns to write `pages` from now on, beside what others write.
     #[inline]
     pub(crate) fn write(&mut self, now: u64, pages: u64) -> u64 {
         self.free_at = self.free_at.max(now) + ns(self.all * pages);
         self.alone(pages).max(self.free_at - now)
     }
 
-    /// What so many pages take if nobody else writes, ns.
+    /// Time in ns to write `pages` if nobody else writes.
     #[inline]
     pub(crate) fn alone(&self, pages: u64) -> u64 {
         ns(self.one * pages)
     }
 
-    /// Whether so many pages that are written now take no longer than if nobody else wrote.
+    /// Whether writing `pages` now takes no longer than alone.
     #[inline]
     pub(crate) fn keeps_up(&self, now: u64, pages: u64) -> bool {
         self.free_at + ns(self.all * pages) <= now + self.alone(pages)
     }
 
-    /// So many writes of so many pages, one every `each_ns`, the first at `now`: the same as each by itself, for a bus
-    /// that keeps up with the first.
+    /// Books `writes` writes of `pages` each, `each_ns` apart, the first at `now`. The same as separate calls if
+    /// [`Self::keeps_up`] holds for the first.
     #[inline]
     pub(crate) fn write_run(&mut self, now: u64, each_ns: u64, writes: u64, pages: u64) {
         let takes = ns(self.all * pages);

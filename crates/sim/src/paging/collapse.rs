@@ -1,7 +1,7 @@
 //! A range that becomes a huge page: the page is allocated, what is in swap is read, and all is copied there.
 //!
-//! The process's memory map is not held while memory is looked for, nor between the reading and the copy: the range is looked at again each
-//! time. Source: `collapse_huge_page` of 6.1.
+//! `mmap_lock` is dropped during allocation and between reading and copying, so the range is checked again each time.
+//! Source: `collapse_huge_page` of 6.1.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;

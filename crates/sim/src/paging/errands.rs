@@ -1,4 +1,4 @@
-//! What the engine's questions have left to do, because it needs memory or the time: it is done where work is charged.
+//! Work that an `Owner` callback cannot do itself because it needs `Memory` or the clock. It runs when work is charged.
 
 use crate::base::cost::ns;
 use crate::base::numa::node_of;

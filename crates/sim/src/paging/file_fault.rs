@@ -1,8 +1,7 @@
 //! Files that processes have mapped, to be read.
 //!
 //! A fault on a page that is in memory maps it with those around it that are, 16 at most (fault-around). A page that is not is
-//! read with those around it, until that has been of no use often. Reclaim asks for the use of a mapped page, and takes it out of all
-//! page tables before it goes. Who maps a file is kept with an object of no pages, as with anonymous memory.
+//! read with those around it, unless that has missed too often.
 //! Source: `mm/filemap.c` (`filemap_fault`, `filemap_map_pages`), `mm/memory.c` (`do_fault_around`) of 6.1.
 
 use super::read_in::ReadIn;

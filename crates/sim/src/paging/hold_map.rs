@@ -22,7 +22,7 @@ enum State {
 }
 
 impl Hold {
-    /// It is to be held like this.
+    /// Not taken yet; [`Hold::take`] acquires it in this mode.
     pub(crate) fn new(process: ProcessId, mode: Mode) -> Hold {
         Hold { process, mode, state: State::Free }
     }

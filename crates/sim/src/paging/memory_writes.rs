@@ -7,7 +7,7 @@ use crate::kernel::Kernel;
 use kontig_mm::Pfn;
 
 impl Kernel {
-    /// What a program takes to write to pages of one zone that are there, ns.
+    /// Time in ns for a program to write to present pages of one zone.
     #[inline(always)]
     pub(crate) fn write_pages(&mut self, c: &Context, written: Written, pfn: Pfn, pages: u32) -> u64 {
         match written {
@@ -16,8 +16,7 @@ impl Kernel {
         }
     }
 
-    /// What a page takes, ns, that is cleared and then written to, and what of it is the program's own time, if `both`
-    /// are what the bus needs for all that is written.
+    /// Time in ns to clear a page and write to it, and the program's share of it. `both` is the bus time of both writes.
     #[inline(always)]
     pub(crate) fn clear_and_write(&self, c: &Context, written: Written, pfn: Pfn, both: u64) -> (u64, u64) {
         let far = self.far_pages(c, pfn, 1);

@@ -12,7 +12,7 @@ use crate::base::rw_lock::RwLock;
 #[derive(Clone, Default)]
 pub(crate) struct MmapLock {
     pub(crate) map: RwLock,
-    /// Where it is waited for that nobody faults in a mapping, once somebody has.
+    /// Queue of those that wait for the last fault in a mapping to end; made on first use.
     pub(crate) faults_over: Option<QueueId>,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Swapping {
     pub(crate) window: Window,
     /// The room left has changed without the engine being told.
     changed: bool,
-    /// Pages that are being written since the last errand.
+    /// Pages whose writeback began since the last errand.
     begun: Vec<Pfn>,
     /// Pages that are being written.
     pub(crate) writeback: u64,
