@@ -27,6 +27,7 @@ pub fn exit_code(status: ExitStatus) -> u8 {
 /// The exit code where the options were not understood. `kontig prepare … -- COMMAND` and `age` have not started it then.
 pub fn code_of_usage_error(code: i32) -> i32 {
     let mut args = std::env::args_os().skip(1);
-    let is_of_command = args.next().is_some_and(|verb| verb == "prepare" || verb == "age") && args.any(|arg| arg == "--");
+    let is_of_command =
+        args.next().is_some_and(|verb| verb == "prepare" || verb == "age") && args.any(|arg| arg == "--");
     if code != 0 && is_of_command { NOT_STARTED.into() } else { code }
 }

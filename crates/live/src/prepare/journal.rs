@@ -56,7 +56,8 @@ impl Leftover {
     /// Looks for a journal, and changes nothing.
     pub fn find(journal: &Path) -> Option<Leftover> {
         let none = Leftover { journal: journal.into(), pid: None, at_work: false, settings: vec![], unread: None };
-        let read = roots::read(journal).and_then(|text| Entry::parse(journal, &text));
+        let read = open(journal).and_then(|mut file| text_of(&mut file)).map_err(|e| ReadError::io(journal, &e));
+        let read = read.and_then(|text| Entry::parse(journal, &text));
         match read {
             Ok(Entry { preparer, settings, .. }) => {
                 Some(Leftover { pid: Some(preparer.pid), at_work: preparer.is_at_work(), settings, ..none })
@@ -255,12 +256,28 @@ fn beside(file: &Path) -> PathBuf {
 const LOCK_TRIES: u32 = 500;
 const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 
+/// Opens a journal. A pipe would have to be waited for, and a device may have no end.
+fn open(file: &Path) -> io::Result<File> {
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::other("this is no regular file"));
+    }
+    File::open(file)
+}
+
+/// A journal's text: that of a long file is cut, and then malformed.
+fn text_of(journal: &mut File) -> io::Result<String> {
+    const MOST_BYTES: u64 = 1 << 20;
+    let mut text = String::new();
+    journal.take(MOST_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// The journal and its text, locked until the file is dropped; `None` if there is none. Of two processes that find a journal,
 /// one restores: the other would write to settings and to a journal that belong to the next process by then.
 fn read_locked(file: &Path) -> io::Result<Option<(File, String)>> {
     let found = |e: io::Error| if e.kind() == io::ErrorKind::NotFound { Ok(None) } else { Err(e) };
     loop {
-        let mut journal = match File::open(file) {
+        let mut journal = match open(file) {
             Ok(journal) => journal,
             Err(e) => return found(e),
         };
@@ -276,8 +293,7 @@ fn read_locked(file: &Path) -> io::Result<Option<(File, String)>> {
             Err(e) => return found(e),
         };
         if is_current {
-            let mut text = String::new();
-            journal.read_to_string(&mut text)?;
+            let text = text_of(&mut journal)?;
             return Ok(Some((journal, text)));
         }
     }
@@ -413,6 +429,8 @@ mod tests {
         fs::write(&file, "{").expect("written");
         let damaged = Leftover::find(&file).expect("a journal").words();
         assert!(damaged.contains("cannot be read: ") && damaged.contains("line 1"), "{damaged}");
+        let endless = Leftover::find(Path::new("/dev/zero")).expect("it is there").words();
+        assert!(endless.contains("/dev/zero: this is no regular file"), "{endless}");
         assert_eq!(roots::read(&setting), Ok("0".into()));
     }
 }
