@@ -125,6 +125,12 @@ pub trait Owner {
     fn moves_after_writing(&mut self, _pfn: Pfn, _owner: u32) -> bool {
         false
     }
+    /// Whether the page has a mapping (`page_mapping`): it is a file's, or in the swap cache. Such a page is moved by code of
+    /// its file system. `owner` is the number kept with it.
+    #[inline(always)]
+    fn has_mapping(&mut self, _pfn: Pfn, _owner: u32) -> bool {
+        false
+    }
     /// Moves the contents and mappings of `from`, with which the number `owner` is kept, to `to`.
     fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome;
 

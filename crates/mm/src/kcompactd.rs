@@ -256,6 +256,7 @@ fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: C
         proactive: false,
         alloc_flags: flags,
         highest,
+        may_enter_fs: true,
         request_order: None,
     };
     Some(CompactRun::new(cc, zone, cpu))

@@ -5,7 +5,7 @@
 use super::state::{CompactControl, CompactRun};
 use super::walk::Passed;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
-use crate::gfp::{AllocFlags, Wmark};
+use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::Owner;
 use crate::request::Request;
 use crate::rules::Profile;
@@ -81,6 +81,7 @@ impl DirectCompact {
             proactive: false,
             alloc_flags: self.flags,
             highest: self.request.gfp.highest_zone(),
+            may_enter_fs: self.request.gfp.has(Gfp::FS),
             request_order: Some(self.request.order),
         }
     }

@@ -219,6 +219,7 @@ impl CompactRun {
                         || is_kept_by_batch(m, owner, low)
                         || !owner.may_isolate(low)
                         || leaves_unwritten && owner.moves_after_writing(low, m.frames.owner(low, tag.order()))
+                        || !self.cc.may_enter_fs && owner.has_mapping(low, m.frames.owner(low, tag.order()))
                 }
                 FrameKind::MovableOps => false,
                 _ => true,

@@ -55,6 +55,7 @@ pub(crate) fn whole_zone_control(proactive: bool) -> CompactControl {
         proactive,
         alloc_flags: AllocFlags::mark(Wmark::Min),
         highest: ZoneType::Dma,
+        may_enter_fs: true,
         request_order: None,
     }
 }

@@ -31,6 +31,8 @@ pub struct CompactControl {
     pub alloc_flags: AllocFlags,
     /// The request's highest zone.
     pub highest: ZoneType,
+    /// The request may enter a file system (`__GFP_FS`): without that right pages of files stay (from 4.10 on).
+    pub may_enter_fs: bool,
     /// The order of the request itself, where a larger block is made for it; a block of this order is claimed as soon
     /// as it merges.
     pub request_order: Option<Order>,

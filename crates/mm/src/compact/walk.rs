@@ -101,6 +101,7 @@ mod tests {
             proactive: false,
             alloc_flags: AllocFlags::mark(Wmark::Min),
             highest: ZoneType::Normal,
+            may_enter_fs: true,
             request_order: None,
         };
         let zone = ZoneId::new(0);

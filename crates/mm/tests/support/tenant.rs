@@ -186,6 +186,11 @@ impl Owner for Tenant {
         state.writeback || state.dirty && !state.anon
     }
 
+    fn has_mapping(&mut self, pfn: Pfn, owner: u32) -> bool {
+        let state = self.page(pfn, owner).state;
+        !state.anon || state.swap_cache
+    }
+
     fn migrate(&mut self, from: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
         let page = *self.page(from, owner);
         let frames = |at: Pfn| at.index()..at.plus(page.order.pages()).index();

@@ -158,6 +158,11 @@ impl Owner for Pages {
     }
 
     #[inline]
+    fn has_mapping(&mut self, pfn: Pfn, _number: u32) -> bool {
+        self.frames.flags(pfn).any(Flags::FILE | Flags::SWAP_CACHE)
+    }
+
+    #[inline]
     fn migrate(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
         if self.frames.flags(from).any(Flags::FILE) {
             return self.migrate_file(from, to, number);

@@ -137,6 +137,7 @@ fn compacted(m: &mut Memory, of: &mut Of) -> (u64, u64) {
         proactive: false,
         alloc_flags: AllocFlags::mark(Wmark::Min),
         highest: ZoneType::Normal,
+        may_enter_fs: true,
         request_order: None,
     };
     let mut run = CompactRun::new(control, ZoneId::new(0), CPU);

@@ -224,6 +224,10 @@ impl Owner for Files {
         let kept = self.kept(owner);
         kept.writeback || kept.dirty && matches!(kept.of, Of::File(_))
     }
+    fn has_mapping(&mut self, _: Pfn, owner: u32) -> bool {
+        let kept = self.kept(owner);
+        matches!(kept.of, Of::File(_)) || kept.swap_cache
+    }
     fn migrate(&mut self, _: Pfn, to: Pfn, owner: u32) -> MigrateOutcome {
         let kept = self.kept_mut(owner);
         if kept.held || kept.writeback {
