@@ -257,6 +257,7 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
         "merge",
         "headline",
         "published",
+        "below",
         "measured",
         "pairs",
         "steps",

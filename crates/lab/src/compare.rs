@@ -63,6 +63,7 @@ fn row(quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
         merge: figure.merge.clone(),
         headline: false,
         published: Vec::new(),
+        below: false,
         measured: by_variant.iter().map(|runs| merged(quantity, runs)).collect(),
         pairs: against().map(|(runs, baseline)| pairs(quantity, baseline?, runs)).collect(),
         steps: Vec::new(),
@@ -82,7 +83,7 @@ fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: 
         (_, None) => Noise::Unknown,
     };
     let steps = judge::steps(&of.values, &measured, noise);
-    Row { headline: of.headline, published: of.values.clone(), steps, caveat, ..row }
+    Row { headline: of.headline, published: of.values.clone(), below: of.below, steps, caveat, ..row }
 }
 
 /// What was counted of one column alone, beside ours of all its rounds and repetitions, in shares of all; nothing where ours

@@ -109,7 +109,7 @@ mod tests {
             "score": score, "ageing": [], "remarks": [],
             "rows": [{
                 "name": "x", "unit": "s", "phase": "measure", "better": "lower", "merge": "median", "headline": false,
-                "published": [], "measured": [null], "pairs": [null], "steps": [], "caveat": null, "statistics": [null],
+                "published": [], "below": false, "measured": [null], "pairs": [null], "steps": [], "caveat": null, "statistics": [null],
             }],
         }))
         .expect("a table");

@@ -93,7 +93,7 @@ mod tests {
         let of = |value: f64| serde_json::json!({ "value": value, "low": value, "high": value, "repetitions": 1, "lacking": 0, "samples": null, "samples_needed": null });
         let text = serde_json::json!({
             "name": name, "unit": "events", "phase": "measure", "better": "lower", "merge": "median", "headline": false,
-            "published": published, "measured": measured.map(of), "pairs": [null, null], "steps": [], "caveat": null,
+            "published": published, "below": false, "measured": measured.map(of), "pairs": [null, null], "steps": [], "caveat": null,
             "statistics": [null, null],
         });
         let mut row: Row = serde_json::from_value(text).expect("a row");

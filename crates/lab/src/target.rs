@@ -48,6 +48,9 @@ pub struct TargetRow {
     /// Whether it is one of the figures the document is known for.
     #[serde(default)]
     pub headline: bool,
+    /// The published figures are bounds: what is measured has to be less.
+    #[serde(default)]
+    pub below: bool,
     /// The figure or distribution of the runs it is of, if that is called otherwise.
     pub of: Option<String>,
     /// The phase that it is of, if it is not the measurement as a whole.

@@ -53,6 +53,7 @@ mod tests {
             pairs: vec![],
             steps: vec![],
             caveat: None,
+            below: false,
             statistics: vec![],
         };
         let rows = [

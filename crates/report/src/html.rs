@@ -192,7 +192,9 @@ fn pills(out: &mut String, e: &ExperimentResult) {
     let (class, words) =
         (if missed == 0 { "good" } else { "short" }, if missed == 1 { "row missed" } else { "rows missed" });
     let _ = write!(out, "<li class=\"{class}\"><b>{missed}</b> {words}</li></ul>");
-    let _ = write!(out, "<p class=\"small\">{}</p>", escape(&standing::counts_explained(&e.score)));
+    if let Some(explained) = standing::counts_explained(&e.score) {
+        let _ = write!(out, "<p class=\"small\">{}</p>", escape(&explained));
+    }
 }
 
 /// What is not simulated.

@@ -190,6 +190,7 @@ mod tests {
             pairs: Vec::new(),
             steps: Vec::new(),
             caveat: None,
+            below: false,
             statistics: Vec::new(),
         };
         let of_measure = vec![measured(10.0, 8.0, 12.0), measured(5.0, 4.0, 8.0), measured(20.0, 13.0, 30.0), None];

@@ -64,18 +64,21 @@ pub(crate) fn counts(counts: &Counts) -> Vec<(Count, u32, u32)> {
     said
 }
 
-/// What the counts of a score mean, and what is not counted.
-pub(crate) fn counts_explained(score: &Score) -> String {
-    let mut text = "false alarms: rows published to change by less than a tenth that move by more here".to_owned();
+/// What the counts of a score mean, and what is not counted; nothing where there are no such rows.
+pub(crate) fn counts_explained(score: &Score) -> Option<String> {
+    let mut said = Vec::new();
+    if score.measured.false_alarms.of > 0 {
+        said.push("false alarms: rows published to change by less than a tenth that move by more here".to_owned());
+    }
     if score.measured.to_zero.of > 0 {
-        text += "; to zero: rows that a patch brings to less than a hundredth";
+        said.push("to zero: rows that a patch brings to less than a hundredth".into());
     }
     match score.within_noise {
         0 => {}
-        1 => text += "; 1 published change no larger than the null test's is not counted",
-        n => text += &format!("; {n} published changes no larger than the null test's are not counted"),
+        1 => said.push("1 published change no larger than the null test's is not counted".into()),
+        n => said.push(format!("{n} published changes no larger than the null test's are not counted")),
     }
-    text
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// How many of the rows that agree differ by more than chance; nothing where that is not known of any.

@@ -96,6 +96,7 @@ mod tests {
             pairs: vec![],
             steps: vec![],
             caveat: None,
+            below: false,
             statistics: vec![Statistics::of(&a, Better::Lower, None), Statistics::of(&b, Better::Lower, Some(&a))],
         };
         let e = ExperimentResult {

@@ -37,7 +37,9 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
         out.push('\n');
         out.push_str(&wrapped(&score(&e.score), width));
         out.push_str(&wrapped(&nothing_changes(&e.score), width));
-        out.push_str(&wrapped(&standing::counts_explained(&e.score), width));
+        if let Some(explained) = standing::counts_explained(&e.score) {
+            out.push_str(&wrapped(&explained, width));
+        }
         for line in standing::apart(e) {
             out.push_str(&wrapped(&plain(&line), width));
         }

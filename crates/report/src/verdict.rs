@@ -38,6 +38,8 @@ pub enum Verdict {
     FalseAlarm,
     /// Missed: a null test, or a change published no larger than one, that shows more than the published noise.
     BeyondNoise,
+    /// A bound was published, and what was measured is not below it.
+    NotBelow,
     /// Missed: figures were published but the runs gave none that compare.
     NoFigure,
 }
@@ -72,7 +74,12 @@ impl Verdict {
         let there = |i: usize| value(row, i).is_some_and(f64::is_finite);
         if row.steps.is_empty() {
             let all = !row.measured.is_empty() && (0..row.measured.len()).all(there);
-            return vec![if all { Verdict::NotHeld } else { Verdict::NoFigure }];
+            return vec![match row.keeps_bounds() {
+                _ if !all => Verdict::NoFigure,
+                None => Verdict::NotHeld,
+                Some(true) => Verdict::Agrees,
+                Some(false) => Verdict::NotBelow,
+            }];
         }
         let of = |step: &Step| {
             if there(step.against) && there(step.variant) { of_step(row, step) } else { Verdict::NoFigure }
@@ -96,6 +103,7 @@ impl Verdict {
             Verdict::NotNothing => "not nothing".into(),
             Verdict::FalseAlarm => "false alarm".into(),
             Verdict::BeyondNoise => "beyond the noise".into(),
+            Verdict::NotBelow => "not below".into(),
             Verdict::NoFigure => "no figure".into(),
         }
     }
@@ -237,6 +245,7 @@ mod tests {
             pairs: vec![],
             steps: judge::steps(published, measured, Noise::Unknown),
             caveat: None,
+            below: false,
             statistics: vec![],
         }
     }

@@ -69,7 +69,15 @@ impl Row {
     pub fn is_missed(&self) -> bool {
         let no_figure =
             !self.published.is_empty() && (self.measured.is_empty() || self.measured.iter().any(Option::is_none));
-        self.caveat.is_none() && (no_figure || self.steps.iter().any(|step| step.missed(self.headline)))
+        let step_missed = self.steps.iter().any(|step| step.missed(self.headline));
+        self.caveat.is_none() && (no_figure || step_missed || self.keeps_bounds() == Some(false))
+    }
+
+    /// Whether every measured figure is below the published one; null where no bounds were published, or a figure lacks.
+    pub fn keeps_bounds(&self) -> Option<bool> {
+        let figures: Option<Vec<f64>> = self.measured.iter().map(|m| m.map(|m| m.value)).collect();
+        let figures = figures.filter(|figures| self.below && figures.len() == self.published.len())?;
+        Some(figures.iter().zip(&self.published).all(|(measured, bound)| measured < bound))
     }
 }
 
@@ -90,6 +98,8 @@ pub struct Row {
     pub headline: bool,
     /// Published figures, one a variant; empty where nothing was published.
     pub published: Vec<f64>,
+    /// The published figures are bounds: what is measured has to be less.
+    pub below: bool,
     /// Measured figures, one a variant; null where nothing was measured.
     pub measured: Vec<Option<Measured>>,
     /// Each variant against the baseline, seed by seed; null for the baseline and where fewer than two seeds pair up.
