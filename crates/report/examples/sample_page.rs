@@ -1,6 +1,6 @@
 //! Writes a page and a picture made of invented results, to look at: `cargo run --example sample_page -- DIRECTORY`.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/suite/common/mod.rs"]
 mod common;
 
 use kontig_report::html::{Page, PageExperiment, page};

@@ -145,6 +145,19 @@ impl Page {
     /// # Errors
     /// If a recording cannot be replayed, or the evidence is malformed or of other recordings.
     pub fn of(root: &Path, further: &[PathBuf]) -> Result<Page, BadRecording> {
+        Page::replayed_by(verify, root, further)
+    }
+
+    /// The same, of what `verify` says of each recording: one that was replayed before need not be again.
+    ///
+    /// # Errors
+    /// As [`Page::of`].
+    pub fn replayed_by(
+        verify: impl Fn(&Path) -> Result<Verdict, BadRecording>,
+        root: &Path,
+        further: &[PathBuf],
+    ) -> Result<Page, BadRecording> {
+        let replayed = |dir: &Path, evidence: &Evidence| replayed(dir, verify(dir)?, evidence);
         let evidence = Evidence::read(root)?;
         let mut recordings = Vec::new();
         for dir in folders(&root.join(GOLDEN))? {
@@ -182,9 +195,9 @@ fn folders(parent: &Path) -> Result<Vec<PathBuf>, BadRecording> {
     Ok(dirs)
 }
 
-fn replayed(dir: &Path, evidence: &Evidence) -> Result<Replayed, BadRecording> {
+fn replayed(dir: &Path, verdict: Verdict, evidence: &Evidence) -> Result<Replayed, BadRecording> {
     let rec = Recording::open(dir)?;
-    let outcome = match verify(dir)? {
+    let outcome = match verdict {
         Verdict::Equal(compared) => Outcome::Reproduced(compared),
         Verdict::Different(difference) => Outcome::Different(difference),
         Verdict::NotReplayed(why) => Outcome::NotReplayed(why),

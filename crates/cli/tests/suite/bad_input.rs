@@ -1,0 +1,888 @@
+//! Whatever is asked wrongly or cannot be done is answered with one line that starts with `kontig: `, names the
+//! place and the remedy, and with the documented exit code: 1 failed while running, 2 asked wrongly.
+
+use crate::common::{EXPERIMENT, TARGET, changed, experiment, files, kontig, machine, program, write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const FAILED: i32 = 1;
+const ASKED_WRONGLY: i32 = 2;
+const DIFFERENT: i32 = 3;
+
+/// `kontig` fails with this code and one line that contains all of `says`; nothing is printed.
+#[track_caller]
+fn refused(dir: &Path, args: &[&str], code: i32, says: &[&str]) {
+    refuses(kontig(dir, args).output().unwrap(), args, code, says);
+}
+
+/// The same of what it answered to these arguments.
+#[track_caller]
+fn refuses(output: Output, args: &[&str], code: i32, says: &[&str]) {
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+    assert!(stderr.starts_with("kontig: ") && stderr.ends_with('\n'), "{args:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+    for part in says {
+        assert!(stderr.contains(part), "{args:?}: '{part}' is not said: {stderr}");
+    }
+    assert!(output.stdout.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+fn tmp() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+const TINY: [&str; 4] = ["run", "watch", "--machine", "tiny-64m"];
+
+fn tiny<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&TINY, more].concat()
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest() {
+    let d = tmp();
+    let dir = d.path();
+    let mean = |name: &str| format!("did you mean '{name}'?");
+    refused(dir, &["reproduce", "hugepage-latncy"], 2, &["experiment 'hugepage-latncy'", &mean("hugepage-latency")]);
+    refused(dir, &["run", "hugeallok", "--machine", "tiny-64m"], 2, &["'hugeallok'", &mean("hugealloc")]);
+    refused(dir, &["run", "watch", "--machine", "tiny-64"], 2, &["machine 'tiny-64'", &mean("tiny-64m")]);
+    refused(dir, &tiny(&["--profile", "6.2"]), 2, &["profile '6.2'", "between 6.1 and 6.12"]);
+    let twice = tiny(&["--profile", "5.9", "--switch", "proactive-compaction"]);
+    refused(dir, &twice, 2, &["switch 'proactive-compaction'", "profile '5.9'"]);
+    refused(dir, &tiny(&["--switch", "proactive"]), 2, &["switch 'proactive'", &mean("proactive-compaction")]);
+    refused(
+        dir,
+        &tiny(&["--set", "vm.compaction_proactivness=3"]),
+        2,
+        &["sysctl 'vm.compaction_proactivness'", &mean("vm.compaction_proactiveness")],
+    );
+    refused(dir, &["run", "qqqqqqqqqqqqqqqqqqqqqq"], 2, &["known: ", "hugealloc"]);
+    refused(dir, &["bench", "1", "14"], ASKED_WRONGLY, &["there is no row '14'", "13a"]);
+    refused(dir, &["bench", ""], ASKED_WRONGLY, &["there is no row ''", "13a"]);
+}
+
+#[test]
+fn a_setting_is_refused_for_the_reason_there_is() {
+    let d = tmp();
+    let dir = d.path();
+    let set = |more: &[&str], says: &str| {
+        let says = format!("kontig: {says}\n");
+        refused(dir, &tiny(more), ASKED_WRONGLY, &[&says]);
+    };
+    set(
+        &["--set", "vm.defrag_mode=1"],
+        "vm.defrag_mode: profile '6.1' does not have it; --profile 6.15-posted, 6.15, 7.2 or 7.3 has it",
+    );
+    set(
+        &["--profile", "5.6", "--set", "compaction_proactiveness=1"],
+        "vm.compaction_proactiveness: profile '5.6' does not have it; --switch proactive-compaction adds it, \
+         --profile 5.9, 5.10, 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 or 7.3 has it",
+    );
+    let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60";
+    for text in ["vm.extfrag_threshold", "=5", "extfrag_threshold="] {
+        set(&["--set", text], &format!("--set {text}: {form}"));
+    }
+    for value in ["1001", "-1", "60%", "0x10", "1 2", "5.0", "4294967296"] {
+        let says = format!("vm.extfrag_threshold: '{value}' is not a whole number from 0 to 1000");
+        set(&["--set", &format!("extfrag_threshold={value}")], &says);
+    }
+    let twice = ["--set", "extfrag_threshold=1", "--set", "vm.extfrag_threshold=2"];
+    set(&twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
+    let range = "vm.watermark_scale_factor: '2000' is not a whole number from 1 to 1000";
+    set(&["--profile", "5.6", "--set", "watermark_scale_factor=2000"], range);
+    set(
+        &["--set", "vm.compact_memory=1"],
+        "vm.compact_memory starts a compaction and is no setting: run the workload 'compact'",
+    );
+}
+
+#[test]
+fn an_unknown_setting_is_found_out_before_anything_is_booted() {
+    let d = tmp();
+    // Frames of a terabyte take gigabytes: with less than one to have, nothing of that size can be booted.
+    let refused = |args: &[&str], says| {
+        let mut little = Command::new("sh");
+        little.args(["-c", "ulimit -v 800000; exec \"$0\" \"$@\""]).arg(program()).args(args).current_dir(d.path());
+        refuses(little.output().unwrap(), args, ASKED_WRONGLY, &[says]);
+    };
+    for what in ["hugepage-latency", "hugealloc"] {
+        let args = ["run", what, "--machine", "xeon-1t", "--set", "vm.vfs_cache_pressure=1"];
+        refused(&args, "unknown sysctl 'vm.vfs_cache_pressure'");
+        let args = ["run", what, "--machine", "xeon-1t", "--profile", "6.1", "--set", "vm.defrag_mode=1"];
+        refused(&args, "vm.defrag_mode: profile '6.1' does not have it");
+    }
+}
+
+#[test]
+fn a_name_of_several_lines_is_still_answered_in_one() {
+    let d = tmp();
+    refused(d.path(), &["run", "a\nb\rc\u{2028}d"], ASKED_WRONGLY, &["a\\nb\\rc"]);
+    refused(d.path(), &tiny(&["--set", "vm.extfrag_threshold=1\n2"]), ASKED_WRONGLY, &["1\\n2"]);
+}
+
+#[test]
+fn a_sysctl_out_of_range_names_the_range() {
+    let d = tmp();
+    let set = |assignment, says: &[&str]| refused(d.path(), &tiny(&["--set", assignment]), ASKED_WRONGLY, says);
+    set("vm.compaction_proactiveness=101", &["vm.compaction_proactiveness", "'101'", "from 0 to 100"]);
+    set("vm.compaction_proactiveness=-1", &["'-1'", "from 0 to 100"]);
+    set("compaction_proactiveness=x", &["vm.compaction_proactiveness", "'x'", "from 0 to 100"]);
+    set("vm.extfrag_threshold=1001", &["from 0 to 1000"]);
+    set("vm.watermark_scale_factor=3001", &["from 1 to 3000"]);
+    set("vm.min_free_kbytes=4294967296", &["vm.min_free_kbytes", "whole number"]);
+    set("min_free_kbytes=65536", &["vm.min_free_kbytes = 65536 keeps all memory free: the machine has ", "set less"]);
+}
+
+#[test]
+fn a_sysctl_its_profile_lacks_is_not_suggested_to_itself() {
+    let d = tmp();
+    let args = tiny(&["--profile", "5.6", "--set", "vm.compaction_proactiveness=20"]);
+    refused(d.path(), &args, ASKED_WRONGLY, &["profile '5.6'", "--switch proactive-compaction"]);
+}
+
+#[test]
+fn an_assignment_needs_a_name_and_a_value() {
+    let d = tmp();
+    for wrong in ["vm.extfrag_threshold", "=5", "vm.extfrag_threshold="] {
+        refused(d.path(), &tiny(&["--set", wrong]), ASKED_WRONGLY, &[wrong, "SYSCTL=VALUE"]);
+    }
+}
+
+#[test]
+fn an_option_of_a_workload_that_lacks_it_is_refused() {
+    let d = tmp();
+    let says = ["--give-up-after", "'watch'"];
+    refused(d.path(), &tiny(&["--give-up-after", "3"]), ASKED_WRONGLY, &says);
+    let args = ["run", "watch-unmovable", "--machine", "tiny-64m", "--holes", "first"];
+    refused(d.path(), &args, ASKED_WRONGLY, &["--holes", "'watch-unmovable'"]);
+    refused(d.path(), &tiny(&["--repetitions", "10001"]), ASKED_WRONGLY, &["repetitions = 10001", "10000"]);
+}
+
+#[test]
+fn a_machine_too_small_for_a_workload_to_do_anything_is_refused() {
+    let d = tmp();
+    let args = ["run", "backoff", "--machine", "tiny-64m"];
+    refused(d.path(), &args, ASKED_WRONGLY, &["backoff: leave = \"8 GiB\"", "the machine has 63 MiB"]);
+}
+
+/// The limit is on address space: the program itself maps less, and a machine of 64 GiB alone takes 128 MiB in one array.
+#[test]
+fn a_host_without_memory_left_is_said_in_one_line() {
+    let d = tmp();
+    let program = assert_cmd::cargo::cargo_bin("kontig");
+    let command = format!("ulimit -v 120000; exec {} run hugealloc --machine xeon-64g -j1", program.display());
+    let output = std::process::Command::new("sh").current_dir(d.path()).args(["-c", &command]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.starts_with("kontig: the host has no ") && stderr.contains("--machine"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
+#[test]
+fn what_the_parser_refuses_is_asked_wrongly_too() {
+    let d = tmp();
+    for args in [
+        vec![],
+        vec!["explode"],
+        vec!["run"],
+        vec!["run", "watch", "--jobs", "0"],
+        vec!["run", "watch", "--seed", "-1"],
+        vec!["run", "watch", "--repetitions", "0"],
+        vec!["run", "hugealloc", "--give-up-after", "0"],
+        vec!["run", "hugealloc", "--holes", "round"],
+        vec!["run", "watch", "--no-such-thing"],
+        vec!["completions", "no-such-shell"],
+    ] {
+        kontig(d.path(), &args).assert().code(ASKED_WRONGLY).stdout("");
+    }
+}
+
+#[test]
+fn a_malformed_file_is_named_with_its_line() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions = 2", "repetitions = = 2")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:5: "]);
+    let e = experiment(dir, &[("repetitions = 2", "repetitions = -2")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:5: ", "-2"]);
+    let e = experiment(dir, &[("holes = \"random\"", "holes = \"round\"")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:", "round", "spread"]);
+    let m = machine(dir, &[("cpus = 2", "cpus = \"two\"")]);
+    refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &["kontig: ./machine.toml:", "two"]);
+    let p = write(dir, "profile.toml", "name = \"x\"\nsummary = 1\n");
+    refused(dir, &tiny(&["--profile", &p]), ASKED_WRONGLY, &["kontig: ./profile.toml:2: "]);
+    std::fs::write(dir.join("bytes.toml"), [0xff, 0xfe]).unwrap();
+    refused(dir, &["reproduce", "./bytes.toml"], ASKED_WRONGLY, &["./bytes.toml:1: this is no text"]);
+    std::fs::write(dir.join("bytes.toml"), b"id = 'x'\nsummary = '\xff'\n").unwrap();
+    refused(dir, &["reproduce", "./bytes.toml"], ASKED_WRONGLY, &["./bytes.toml:2: this is no text"]);
+    std::fs::write(dir.join("long.toml"), vec![b'#'; (4 << 20) + 1]).unwrap();
+    refused(
+        dir,
+        &["reproduce", "./long.toml"],
+        ASKED_WRONGLY,
+        &["./long.toml: cannot be read: it is longer than 4 MiB"],
+    );
+    refused(dir, &tiny(&["--profile", "./bytes.toml"]), ASKED_WRONGLY, &["./bytes.toml:2: this is no text"]);
+    refused(dir, &tiny(&["--profile", "./long.toml"]), ASKED_WRONGLY, &["./long.toml: cannot be read: it is longer"]);
+    refused(dir, &["reproduce", "./none.toml"], ASKED_WRONGLY, &["./none.toml: cannot be read", "No such file"]);
+}
+
+#[test]
+fn what_is_wrong_in_a_machine_that_takes_anothers_costs_has_its_line() {
+    let d = tmp();
+    let dir = d.path();
+    let machine = include_str!("../../../../machines/box-2g.toml").replace("name = \"box-2g\"", "name = \"mine\"");
+    let named = machine.find("like = ").expect("its costs are another's");
+    assert!(machine[..named].contains("[costs]"));
+    for (right, wrong, place, says) in [
+        ("read_mb_s = 2000\n", "", "[[disk]]", "missing field `read_mb_s`"),
+        ("cpus = 8", "cpus = \"eight\"", "cpus = 8", "\"eight\""),
+    ] {
+        let line = machine[..machine.find(place).expect("it is there")].lines().count() + 1;
+        let m = write(dir, "m.toml", &machine.replacen(right, wrong, 1));
+        refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &[&format!("./m.toml:{line}: "), says]);
+    }
+}
+
+#[test]
+fn unknown_fields_are_named() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions", "repetitons")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:5: ", "'repetitons'", "'repetitions'"]);
+    let e = experiment(dir, &[("settle_s", "rest_s")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:9: unknown key 'rest_s'", "settle_s"]);
+    let m = machine(dir, &[("thp =", "thps =")]);
+    refused(
+        dir,
+        &["run", "watch", "--machine", &m],
+        ASKED_WRONGLY,
+        &["./machine.toml:", "'thps': did you mean 'thp'?"],
+    );
+}
+
+#[test]
+fn an_experiment_that_contradicts_itself_is_refused() {
+    let d = tmp();
+    let dir = d.path();
+    let contradiction = |from: &str, to: &str, line: usize, says: &[&str]| {
+        let e = experiment(dir, &[(from, to)]);
+        let place = format!("kontig: ./experiment.toml:{line}: ");
+        let says = [&[place.as_str()], says].concat();
+        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
+    };
+    contradiction("patched, 60", "vanilla", 17, &["two variants are called 'vanilla'"]);
+    let both = "\"vm.compaction_proactiveness\" = 60, compaction_proactiveness = 20";
+    let twice = "variant 'patched, 60' sets vm.compaction_proactiveness twice";
+    contradiction("\"vm.compaction_proactiveness\" = 60", both, 20, &[twice]);
+    contradiction("\"patched, 60\"", "\"..\"", 17, &["a variant cannot be called '..'"]);
+    contradiction("\"small\"", "\"../small\"", 1, &["id = \"../small\""]);
+    contradiction("repetitions = 2", "repetitions = 0", 5, &["repetitions = 0"]);
+    contradiction("repetitions = 2", "repetitions = 4000000000", 5, &["repetitions = 4000000000", "at most"]);
+    contradiction("= 384", "= 513", 8, &["freed_per_section = 513", "512"]);
+    for (written, said) in [("-1", "settle_s = -1"), ("nan", "settle_s = NaN")] {
+        let e = experiment(dir, &[("settle_s = 1", &format!("settle_s = {written}"))]);
+        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:9: ", said]);
+    }
+    contradiction("GFP_KERNEL", "GFP_COLONEL", 10, &["GFP_COLONEL", "GFP_KERNEL"]);
+    contradiction("\"GFP_KERNEL\"", "\"GFP_KERNEL\", pause_us = 1e300", 10, &["pause_us"]);
+    let pace = "[pace]\nmachine = \"tiny-64m\"\npause_us = [0, -1]\n\n[[variant]]";
+    contradiction("[[variant]]", pace, 14, &["pause_us = -1"]);
+    contradiction("[[variant]]", &pace.replace("-1", "0"), 14, &["pause_us", "twice"]);
+
+    let stored_alike = [("\"vanilla\"", "\"a b\""), ("\"patched, 60\"", "\"a_b\"")];
+    let e = experiment(dir, &stored_alike);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["'a b' and 'a_b'", "one name"]);
+    let none = EXPERIMENT.split("[[variant]]").next().unwrap().replacen("id =", "variant = []\nid =", 1);
+    let e = write(dir, "none.toml", &none);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./none.toml:1: ", "at least one"]);
+}
+
+#[test]
+fn a_name_in_an_experiment_that_nothing_has_is_answered_with_its_line_and_the_nearest() {
+    let d = tmp();
+    let dir = d.path();
+    let named = |from: &str, to: &str, line: usize, nearest: &str| {
+        let e = experiment(dir, &[(from, to)]);
+        let place = format!("./experiment.toml:{line}: ");
+        refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[&place, nearest]);
+        refused(dir, &["run", &e], ASKED_WRONGLY, &[&place, nearest]);
+    };
+    named("tiny-64m", "tiny-65m", 4, "tiny-64m");
+    named("\"5.6\"", "\"5.66\"", 14, "between 5.10 and 6.1");
+    named("[\"proactive-compaction\"]", "[\"proactive-compaktion\"]", 19, "proactive-compaction");
+    named("\"vm.compaction_proactiveness\"", "compaction_proactivenes", 20, "vm.compaction_proactiveness");
+    named("repetitions = 2", "target = \"java-heep\"", 5, "java-heap");
+    named("\"fragment\"", "\"fragmint\"", 8, "fragment");
+    named("freed_per_section", "freed_per_sektion", 8, "freed_per_section");
+    let pace = "[pace]\nmachine = \"tiny64m\"\npause_us = [0]\n\n[[variant]]";
+    named("[[variant]]", pace, 13, "tiny-64m");
+}
+
+#[test]
+fn a_file_does_not_take_the_name_of_one_that_comes_along() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("\"small\"", "\"backoff\"")]);
+    let says = "./experiment.toml:1: another experiment that comes along is called 'backoff': give this one its own id";
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[says]);
+    let m = machine(dir, &[("\"mine-64m\"", "\"xeon-64g\"")]);
+    let says = ["./machine.toml:", "another machine that comes along is called 'xeon-64g': give this one its own name"];
+    refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &says);
+    let p = write(dir, "p.toml", "name = \"6.1\"\nsummary = \"mine\"\nbase = \"6.1\"\n");
+    refused(dir, &tiny(&["--profile", &p]), ASKED_WRONGLY, &["./p.toml:1: '6.1' is a profile that comes along"]);
+    let p = write(dir, "p.toml", "name = \"x\"\nsummary = \"mine\"\nbase = \"6.1\"\nrecorded = true\n");
+    refused(dir, &tiny(&["--profile", &p]), ASKED_WRONGLY, &["./p.toml:4: recorded = true is said of the kernels"]);
+    let copy = write(dir, "copy.toml", include_str!("../../../../machines/tiny-64m.toml"));
+    kontig(dir, &["run", "watch", "--machine", &copy]).assert().success().stderr("");
+}
+
+#[test]
+fn a_path_in_an_experiment_starts_from_the_experiments_own_folder() {
+    let d = tmp();
+    let dir = d.path();
+    let mine = dir.join("mine");
+    std::fs::create_dir(&mine).unwrap();
+    write(&mine, "p.toml", "name = \"x\"\nsummary = \"mine\"\nbase = \"5.6\"\n");
+    write(&mine, "t.toml", TARGET);
+    machine(&mine, &[]);
+    let text = [("\"5.6\"", "\"p.toml\""), ("\"tiny-64m\"", "\"./machine.toml\"\ntarget = \"t.toml\"")];
+    experiment(&mine, &text);
+    kontig(dir, &["reproduce", "mine/experiment.toml", "--out", "kept"]).assert().success().stderr("");
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr("");
+    std::fs::remove_file(mine.join("p.toml")).unwrap();
+    let says = ["kontig: mine/experiment.toml:15: mine/p.toml: cannot be read"];
+    refused(dir, &["reproduce", "mine/experiment.toml"], ASKED_WRONGLY, &says);
+}
+
+#[test]
+fn a_target_that_does_not_fit_is_refused() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions = 2", "target = \"./target.toml\"")]);
+    write(dir, "target.toml", &changed(TARGET, &[("\"a\", \"b\"", "\"a\""), ("100.0, ", "")]));
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["./experiment.toml:5: 2 variants", "small-target has 1"]);
+    write(dir, "target.toml", &changed(TARGET, &[("100.0, ", "")]));
+    let says = ["./target.toml:8: ", "'hugepage alloc latency p50' has 1 values for 2 variants"];
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &says);
+    let e = experiment(dir, &[("repetitions = 2", "target = \"hugepage-latenzy\"")]);
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["target", "did you mean 'hugepage-latency'?"]);
+}
+
+#[test]
+fn a_machine_that_cannot_be_is_refused() {
+    let d = tmp();
+    let dir = d.path();
+    // The tiny machine's zone begins in line 8, and has its keys in the lines after it.
+    let contradiction = |replace: &[(&str, &str)], line: u32, says: &str| {
+        let m = machine(dir, replace);
+        let at = format!("kontig: ./machine.toml:{line}: ");
+        refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &[&at, says]);
+    };
+    contradiction(&[("\"1 MiB\"", "\"65 MiB\"")], 13, "zone DMA32 of node 0: more is reserved than there is");
+    contradiction(&[("\"80 MiB\"", "\"8 MiB\"")], 13, "zone DMA32 of node 0: more is reserved than there is");
+    contradiction(&[("\"80 MiB\"", "\"17 MiB\"")], 8, "node 0 zone DMA32: pfns 4096 to 4352 are not whole pageblocks");
+    contradiction(&[("\"80 MiB\"", "\"80 MB\"")], 12, "end = \"80 MB\" is not a size");
+    contradiction(&[("\"80 MiB\"", "\"17 TiB\"")], 12, "end = \"17 TiB\" is beyond 16 TiB");
+    contradiction(&[("\"80 MiB\"", "\"8 GiB\"")], 12, "end = \"8 GiB\": such a zone ends at 4 GiB at the latest");
+    contradiction(&[("DMA32", "HighMem")], 10, "kind must be DMA, DMA32 or Normal");
+    contradiction(&[("cpus = 2", "cpus = 0")], 3, "CPUs, not 0");
+    contradiction(&[("cpus = 2", "cpus = 2\nthreads_per_core = 3")], 4, "no whole number of cores");
+    contradiction(&[("node = 0", "node = 64")], 8, "nodes are numbered 0 to 63, not 64");
+    let zone = |node: u32, start: &str, end: &str| {
+        let kind = if node == 0 { "DMA" } else { "Normal" };
+        format!(
+            "[[zone]]\nnode = {node}\nkind = \"{kind}\"\nstart = \"{start}\"\nend = \"{end}\"\nreserved = \"0\"\nsource = \"\"\n\n"
+        )
+    };
+    let overlapping = zone(0, "0", "16 MiB") + "[[zone]]";
+    contradiction(
+        &[("[[zone]]", &overlapping), ("\"16 MiB\"\nend = \"80", "\"8 MiB\"\nend = \"80")],
+        16,
+        "inside the zone before it",
+    );
+    let after = "source = \"chosen: 32 pageblocks\"\n";
+    let gap = format!("{after}\n{}", zone(2, "4 GiB", "4160 MiB"));
+    contradiction(&[(after, &gap)], 17, "without a gap: there is no zone of node 1");
+    let two = format!("{after}\n{}", zone(1, "4 GiB", "4160 MiB"));
+    let numa = |distances: &str, ns: &str| {
+        let cost = |ns: &str| format!("{{ ns = {ns}, source = \"a test\" }}");
+        let (touch, page) = (cost(ns), cost("100"));
+        format!("{two}[numa]\ndistances = {distances}\nsource = \"a test\"\ntouch = {touch}\npage = {page}\n")
+    };
+    for (distances, says) in [
+        ("[[10, 21]]", "there are distances of 1 nodes, and the machine has 2: a row for each"),
+        ("[[10, 21], [21]]", "node 1 has 1 distances, and the machine 2 nodes: one to each"),
+        ("[[10, 21], [21, 12]]", "node 1 is 12 from itself: a node is 10 from itself"),
+        ("[[10, 10], [21, 10]]", "node 1 is 10 from node 0: another node is further than 10"),
+    ] {
+        contradiction(&[(after, &numa(distances, "50"))], 25, says);
+    }
+    contradiction(&[(after, &numa("[[10, 21], [21, 10]]", "-1"))], 27, "cost touch = -1 ns is not from 0");
+
+    let m = machine(dir, &[("\"xeon-1t\"", "\"nonexistent\"")]);
+    refused(dir, &["run", "watch", "--machine", &m], ASKED_WRONGLY, &["machine 'nonexistent'", "xeon-1t"]);
+    let costs = include_str!("../../../../machines/xeon-1t.toml").split_once("[costs]").unwrap().1;
+    for wrong in ["inf", "nan", "-1"] {
+        let (_, after) = costs.split_once(',').unwrap();
+        let costs = format!("source = \"chosen: 32 pageblocks\"\n\n[costs]\nzones_tried = {{ ns = {wrong},{after}");
+        let replace = [("costs = \"xeon-1t\"", ""), ("source = \"chosen: 32 pageblocks\"", costs.as_str())];
+        contradiction(&replace, 17, "cost zones_tried");
+    }
+}
+
+/// A disk and swap on it, as a machine file says it behind its zones.
+const DISK: &str = r#"source = "chosen: 32 pageblocks"
+
+[[disk]]
+name = "sda"
+kind = "ssd"
+size = "1 GiB"
+queue_depth = 32
+read_mb_s = 400
+write_mb_s = 400
+read_us = 100
+write_us = 100
+read_iops = 90000
+write_iops = 90000
+source = "a test"
+
+[swap]
+disk = "sda"
+size = "64 MiB"
+"#;
+
+/// A process that fills memory and writes a file beside one that lies there.
+const PRESSED: &str = r#"id = "pressed"
+summary = "Memory and a file"
+assumptions = "None."
+machine = "machine.toml"
+
+[[workload.phase]]
+name = "measure"
+measured = true
+
+[[workload.phase.task]]
+memory = { bind = [0] }
+
+[workload.phase.task.run]
+kind = "steps"
+there = [{ file = 1, size = "512 MiB" }]
+steps = [
+    { do = "fill", size = "16 MiB", as = "filling" },
+    { do = "write", file = 2, size = "64 MiB" },
+]
+
+[[variant]]
+name = "the one"
+profile = "4.6"
+sysctls = { "thp.defrag" = "defer" }
+"#;
+
+#[test]
+fn a_disk_that_cannot_be_is_refused_before_anything_runs() {
+    let d = tmp();
+    let source = "source = \"chosen: 32 pageblocks\"\n";
+    // The disk begins in line 16 of the file.
+    for (from, to, line, says) in [
+        ("read_mb_s = 400", "read_mb_s = 0", 21, "disk sda: read_mb_s = 0: a disk needs more"),
+        ("write_mb_s = 400", "write_mb_s = -1", 22, "disk sda: write_mb_s = -1: a disk needs more"),
+        ("disk = \"sda\"", "disk = \"sdb\"", 30, "swap on disk 'sdb', which is not there: there is sda"),
+        ("\"64 MiB\"", "\"2 GiB\"", 31, "swap of 2 GiB leaves no room for files on disk sda, of 1 GiB"),
+    ] {
+        let m = machine(d.path(), &[(source, &changed(DISK, &[(from, to)]))]);
+        let at = format!("kontig: ./machine.toml:{line}: ");
+        refused(d.path(), &["run", "watch", "--machine", &m], ASKED_WRONGLY, &[&at, says]);
+    }
+    let swap = "\n[swap]\ndisk = \"sda\"\nsize = \"1 GiB\"\n";
+    let m = machine(d.path(), &[(source, &format!("{source}{swap}"))]);
+    let says = ["./machine.toml:17: ", "swap on disk 'sda', which is not there: this machine has none"];
+    refused(d.path(), &["run", "watch", "--machine", &m], ASKED_WRONGLY, &says);
+}
+
+#[test]
+fn a_workload_that_cannot_fit_is_refused_before_anything_runs() {
+    let d = tmp();
+    machine(d.path(), &[("source = \"chosen: 32 pageblocks\"\n", DISK)]);
+    let file = write(d.path(), "pressed.toml", PRESSED);
+    kontig(d.path(), &["run", &file]).assert().success();
+    for (from, to, line, says) in [
+        // 63 MiB of memory and 64 of swap.
+        ("\"16 MiB\"", "\"128 MiB\"", 16, "step 1: 128 MiB are filled by then, and the machine has 127 MiB"),
+        ("\"512 MiB\"", "\"2 GiB\"", 15, "file 1 of disk 0 is 2048 MiB, and its disk has room for 960 MiB"),
+        ("\"64 MiB\"", "\"512 MiB\"", 16, "512 MiB are written to disk 0, which has room for 448 MiB"),
+        ("bind = [0]", "bind = [1]", 11, "memory is to be on node 1, and the machine has node 0 alone: choose one"),
+        ("bind = [0]", "bind = []", 11, "memory names no node: bind = [0]"),
+        ("\"defer\"", "\"defer+madvise\"", 24, "thp.defrag: profile '4.6' does not have 'defer+madvise', only "),
+        ("\"defer\"", "\"often\"", 24, "thp.defrag: 'often' is none of "),
+    ] {
+        let file = write(d.path(), "wrong.toml", &changed(PRESSED, &[(from, to)]));
+        let at = format!("kontig: ./wrong.toml:{line}: ");
+        refused(d.path(), &["run", &file, "--out", "kept"], ASKED_WRONGLY, &[&at, says]);
+        assert!(!d.path().join("kept").exists(), "nothing was begun");
+    }
+}
+
+#[test]
+fn a_profile_that_cannot_be_is_refused_with_its_line() {
+    let d = tmp();
+    for (lines, said) in [
+        ("base = \"6.1\"\n[watermark]\nmin_free_kbytes_cap = 2\n", "./p.toml:5: min_free_kbytes_cap = 2: at least 128"),
+        ("base = \"6.11\"\n", "./p.toml:3: unknown base '6.11': it is between 6.1 and 6.12"),
+        ("base = \"q.toml\"\n", "./q.toml:3: base 'p.toml' leads back to ./p.toml: a profile is not its own base"),
+        ("base = \"none.toml\"\n", "./p.toml:3: base: ./none.toml: cannot be read"),
+        ("[boot]\nfrees_to_tail = true\n", "./p.toml:1: rule boot.forgets_raised_min_free is missing"),
+    ] {
+        let p = write(d.path(), "p.toml", &format!("name = \"x\"\nsummary = \"mine\"\n{lines}"));
+        write(d.path(), "q.toml", "name = \"y\"\nsummary = \"its\"\nbase = \"p.toml\"\n");
+        refused(d.path(), &tiny(&["--profile", &p]), ASKED_WRONGLY, &[said]);
+    }
+}
+
+#[test]
+fn a_machine_larger_than_the_host_says_what_it_needs() {
+    let available = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let kib = available.lines().find_map(|l| l.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse().ok());
+    if kib.is_none_or(|kib: u64| kib > 26 << 20) {
+        return; // this host could do it
+    }
+    let d = tmp();
+    let m = machine(d.path(), &[("DMA32", "Normal"), ("\"16 MiB\"", "\"0\""), ("\"80 MiB\"", "\"8191 GiB\"")]);
+    let begin = Instant::now();
+    refused(
+        d.path(),
+        &["run", "watch", "--machine", &m, "--out", "kept"],
+        FAILED,
+        &["mine-64m", "needs ", " GiB of memory", "--machine"],
+    );
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(!d.path().join("kept").exists(), "nothing was begun");
+}
+
+#[test]
+fn where_memory_ends_the_remedy_is_one_that_the_command_has() {
+    let d = tmp();
+    for args in [
+        &["bench", "10"][..],
+        &["bench", "10", "--full"],
+        &["run", "watch", "--machine", "desktop-32g"],
+        &["reproduce", "compact-32g"],
+    ] {
+        // The host has plenty; the program may have 100 MB of it.
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -v 100000; exec \"$0\" \"$@\""]).arg(program()).args(args);
+        let output = limited.current_dir(d.path()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(FAILED), 1), "{args:?}: {stderr}");
+        let (_, remedy) = stderr.split_once(" KiB of memory left: ").unwrap_or_else(|| panic!("{args:?}: {stderr}"));
+        let help = kontig(d.path(), &[args[0], "--help"]).output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let options = remedy.split([' ', ',', '\n']).filter(|word| word.starts_with('-'));
+        for option in options {
+            assert!(help.contains(&format!("{option} ")) || help.contains(&format!("{option},")), "{option}: {help}");
+        }
+    }
+}
+
+/// Tests may run as root, whom permissions do not stop: what is below a regular file nobody can write.
+#[test]
+fn a_place_that_cannot_be_written_is_found_out_before_anything_runs() {
+    let d = tmp();
+    let dir = d.path();
+    write(dir, "file", "as it was");
+    // The run itself would take hours.
+    let e = experiment(dir, &[("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH)]);
+    for option in ["--out", "--html", "--svg", "--procfs"] {
+        refused(dir, &["reproduce", &e, option, "file/below"], FAILED, &["file/below", "cannot be written"]);
+    }
+    for option in ["--html", "--svg"] {
+        refused(dir, &["reproduce", &e, option, "."], FAILED, &["cannot be written", "directory"]);
+    }
+    refused(dir, &["man", "file/below"], FAILED, &["file/below: cannot be written"]);
+    assert_eq!(std::fs::read_to_string(dir.join("file")).unwrap(), "as it was");
+}
+
+#[test]
+fn a_question_refused_leaves_what_was_there() {
+    let d = tmp();
+    write(d.path(), "page.html", "an earlier page");
+    let args = tiny(&["--html", "page.html", "--out", "kept", "--set", "vm.extfrag_threshold=2000"]);
+    refused(d.path(), &args, ASKED_WRONGLY, &["vm.extfrag_threshold"]);
+    assert_eq!(std::fs::read_to_string(d.path().join("page.html")).unwrap(), "an earlier page");
+    assert!(!d.path().join("kept").exists());
+}
+
+#[test]
+fn a_full_disk_is_said() {
+    let d = tmp();
+    let output = kontig(d.path(), &tiny(&["--html", "/dev/full"])).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(FAILED));
+    assert!(stderr.starts_with("kontig: /dev/full: cannot be written: No space left"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1);
+    use std::os::unix::fs::FileTypeExt;
+    assert!(Path::new("/dev/full").metadata().unwrap().file_type().is_char_device(), "a device stays a device");
+
+    // Standard output, too: half a document is no document.
+    for args in [tiny(&["--json"]), tiny(&[]), vec!["list"], vec!["list", "--json"], vec!["completions", "bash"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Command::new(program()).args(&args).stdout(full).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(FAILED), "{args:?}");
+        assert!(stderr.starts_with("kontig: standard output: cannot be written: No space left"), "{stderr}");
+    }
+    // Where not even the error can be said, the exit code says it.
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = Command::new(program()).args(["run", "nothing-such"]).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(ASKED_WRONGLY));
+}
+
+#[test]
+fn an_experiment_is_not_run_twice() {
+    let d = tmp();
+    let e = experiment(d.path(), &[]);
+    refused(d.path(), &["reproduce", &e, &e], ASKED_WRONGLY, &["'small'", "twice"]);
+    refused(d.path(), &["reproduce", "backoff", "backoff"], ASKED_WRONGLY, &["'backoff'", "twice"]);
+}
+
+#[test]
+fn a_result_that_is_none_cannot_be_rerun() {
+    let d = tmp();
+    let dir = d.path();
+    refused(dir, &["rerun", "missing"], FAILED, &["missing", "no result can be read here"]);
+    refused(dir, &["rerun", "."], FAILED, &["./result.json", "No such file"]);
+    for (text, says) in [
+        ("", "not a result"),
+        ("hello", "not a result"),
+        ("[]", "names no schema"),
+        ("{}", "names no schema"),
+        (r#"{"schema": 1}"#, "names no schema"),
+        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/5"),
+        (r#"{"schema": "kontig.result/3"}"#, "rerun it with the version that wrote it"),
+        (r#"{"schema": "kontig.result/5"}"#, "damaged: missing field"),
+        (
+            r#"{"schema": "kontig.reproduce/1"}"#,
+            "schema kontig.reproduce/1 holds tables and no runs: give a directory that --out wrote",
+        ),
+        (r#"{"schema": "kontig.reproduce/3"}"#, "holds tables and no runs"),
+    ] {
+        write(dir, "result.json", text);
+        refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);
+        refused(dir, &["rerun", "result.json"], FAILED, &["kontig: result.json: ", says]);
+    }
+    std::fs::write(dir.join("result.json"), [0xff, 0xfe]).unwrap();
+    refused(dir, &["rerun", "."], FAILED, &["./result.json", "UTF-8"]);
+}
+
+#[test]
+fn a_result_that_was_changed_is_found_out() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    let file = dir.join("kept/result.json");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let tampered = |text: String, code: i32, says: &[&str]| {
+        assert_ne!(text, whole);
+        std::fs::write(&file, text).unwrap();
+        refused(dir, &["rerun", "kept"], code, &[&["kept"], says].concat());
+    };
+    let half = whole[..whole.len() / 2].to_string();
+    tampered(half, FAILED, &["not a result"]);
+    tampered(whole.replace("\"settle_s\": 1.0", "\"settle_s\": 2.0"), FAILED, &["inputs of small", "hash differs"]);
+    let other_seed = whole.replace("\"seed\": 1,", "\"seed\": 2,");
+    tampered(other_seed, DIFFERENT, &["not reproduced", "runs/small/", "sha256"]);
+    let at = whole.find("\"measured\": [").unwrap() + "\"measured\": [".len();
+    let digit = at + whole[at..].find(|c: char| c.is_ascii_digit()).unwrap();
+    let other = if whole.as_bytes()[digit] == b'7' { "8" } else { "7" };
+    let mut figure = whole.clone();
+    figure.replace_range(digit..=digit, other);
+    tampered(figure, DIFFERENT, &["not reproduced", "row '", "before", "now"]);
+    let hash = whole.find("\"sha256\": \"").unwrap() + "\"sha256\": \"".len();
+    let mut other = whole.clone();
+    other.replace_range(hash..hash + 4, "zzzz");
+    tampered(other, FAILED, &["kept/runs/small/", "was changed", "result.json says zzzz"]);
+    for elsewhere in ["/dev/zero", "runs/../../file", "../runs/x", "host.json"] {
+        let other = whole.replacen("runs/small/patched__60/0.json", elsewhere, 1);
+        tampered(other, FAILED, &["no place for a run's file"]);
+    }
+}
+
+#[test]
+fn a_result_whose_run_files_are_missing_cut_or_changed_is_not_rerun() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    let run = |name: &str| dir.join("kept/runs/small").join(name);
+    let file = run("vanilla/1.json");
+    let whole = std::fs::read(&file).unwrap();
+    let damaged = |says: &[&str]| {
+        for result in ["kept", "kept/result.json"] {
+            refused(dir, &["rerun", result], FAILED, &[&["kontig: kept/runs/small/vanilla/1.json: "], says].concat());
+        }
+    };
+    std::fs::remove_file(&file).unwrap();
+    damaged(&["missing"]);
+    std::fs::create_dir(&file).unwrap();
+    damaged(&["none"]);
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 7]).unwrap();
+    damaged(&["is cut", &format!("{} of {} bytes", whole.len() - 7, whole.len())]);
+    std::fs::write(&file, b"").unwrap();
+    damaged(&["is cut", "0 of "]);
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    std::fs::write(&file, &flipped).unwrap();
+    damaged(&["was changed", "sha256"]);
+    std::fs::write(&file, [whole.as_slice(), b"\n"].concat()).unwrap();
+    damaged(&["was changed", &format!("{} bytes instead of {}", whole.len() + 1, whole.len())]);
+    std::fs::write(&file, &whole).unwrap();
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr("");
+
+    std::fs::remove_dir_all(dir.join("kept/runs/small/vanilla")).unwrap();
+    std::fs::remove_file(run("patched__60/0.json")).unwrap();
+    let first = ["kept/runs/small/patched__60/0.json", "missing", "(2 more of the 4 run files"];
+    refused(dir, &["rerun", "kept"], FAILED, &first);
+    std::fs::remove_dir_all(dir.join("kept/runs")).unwrap();
+    refused(dir, &["rerun", "kept"], FAILED, &["missing", "(3 more of the 4 run files"]);
+}
+
+#[test]
+fn run_files_that_are_of_no_run_of_a_result_are_said() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    std::fs::write(dir.join("kept/runs/small/vanilla/7.json"), "{}").unwrap();
+    let one = "kontig: kept: runs/small/vanilla/7.json is not of this result: its result.json names no such run\n";
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr(one);
+    std::fs::write(dir.join("kept/runs/note"), "").unwrap();
+    let two = "kontig: kept: runs/note and 1 more are not of this result: its result.json names no such run\n";
+    kontig(dir, &["rerun", "kept"]).assert().success().stderr(two);
+    assert!(dir.join("kept/runs/note").exists(), "nothing is deleted");
+}
+
+#[test]
+fn a_result_is_never_written_over_another() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
+    let before = files(&dir.join("kept"));
+    let result = std::fs::read(dir.join("kept/result.json")).unwrap();
+    let again = ["reproduce", &e, "--out", "kept", "--seed", "2"];
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds result.json of an earlier result", "another directory"]);
+    std::fs::remove_file(dir.join("kept/result.json")).unwrap();
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds host.json"]);
+    std::fs::remove_file(dir.join("kept/host.json")).unwrap();
+    refused(dir, &again, ASKED_WRONGLY, &["kept holds runs"]);
+    std::fs::write(dir.join("kept/result.json"), result).unwrap();
+    assert_eq!(before.len() - 1, files(&dir.join("kept")).len(), "all that was there still is");
+    // What is no result is left alone and not in the way.
+    std::fs::create_dir(dir.join("mine")).unwrap();
+    write(dir, "mine/notes.txt", "mine");
+    kontig(dir, &["reproduce", &e, "--out", "mine"]).assert().success();
+    assert_eq!(std::fs::read_to_string(dir.join("mine/notes.txt")).unwrap(), "mine");
+    kontig(dir, &["rerun", "mine"]).assert().success().stderr("");
+}
+
+const LONG_WATCH: &str = "measure = { kind = \"watch\", seconds = 9e8 }";
+
+/// Starts `kontig`, sends it SIGINT once `begun`, and returns its exit code and what it said.
+fn interrupt(dir: &Path, args: &[&str], begun: impl Fn() -> bool) -> (Option<i32>, String) {
+    let mut command = Command::new(program());
+    let mut child = command.current_dir(dir).args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !begun() && Instant::now() < deadline && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("{args:?} went on after Ctrl-C");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn ctrl_c_keeps_the_runs_that_were_finished() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions = 2", "repetitions = 10000")]);
+    let second = dir.join("kept/runs/small/vanilla/1.json");
+    let (code, stderr) = interrupt(dir, &["reproduce", &e, "--out", "kept", "-j1"], || second.exists());
+    assert_eq!((code, stderr.lines().count()), (Some(FAILED), 1), "{stderr}");
+    let kept = files(&dir.join("kept"));
+    let runs = kept.iter().filter(|f| f.starts_with("runs")).count();
+    let again = "'kontig rerun kept' runs those again";
+    assert_eq!(stderr, format!("kontig: interrupted; {runs} of 20000 runs were finished and are kept: {again}\n"));
+    assert!((2..20_000).contains(&runs));
+    assert_eq!(kept.len(), runs + 2, "no half-written file; beside the runs, result.json and host.json: {kept:?}");
+    for file in kept {
+        let run = std::fs::read(dir.join("kept").join(&file)).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&run).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    }
+}
+
+#[test]
+fn what_ctrl_c_has_kept_is_run_again_as_far_as_it_goes() {
+    let d = tmp();
+    let dir = d.path();
+    // The first variant's runs are over at once, the others last as long as they are let.
+    let e = experiment(dir, &[("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH)]);
+    let second = dir.join("kept/runs/small/vanilla/1.json");
+    let (code, stderr) = interrupt(dir, &["reproduce", &e, "--out", "kept", "-j1"], || second.exists());
+    assert_eq!(code, Some(FAILED), "{stderr}");
+    let says = "kept: identical, 2 runs byte for byte, as stored and as run again (2 of the 4 runs planned were never \
+                finished)\n";
+    kontig(dir, &["rerun", "kept"]).assert().success().stdout(says).stderr("");
+    let whole = std::fs::read(&second).unwrap();
+    std::fs::write(&second, &whole[..whole.len() - 7]).unwrap();
+    refused(dir, &["rerun", "kept"], FAILED, &["kept/runs/small/vanilla/1.json: this run's file is cut"]);
+}
+
+#[test]
+fn ctrl_c_before_the_first_run_is_finished_keeps_nothing_and_says_so() {
+    let d = tmp();
+    let dir = d.path();
+    let text = [("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH), ("\"5.6\"", "\"6.1\"")];
+    let e = experiment(dir, &text);
+    let begun = dir.join("proc/small/vanilla/0/start/vmstat");
+    let args = ["run", &e, "--procfs", "proc", "--out", "kept", "-j1"];
+    let (code, stderr) = interrupt(dir, &args, || begun.exists());
+    assert_eq!(code, Some(FAILED), "{stderr}");
+    assert_eq!(stderr, "kontig: interrupted; none of 4 runs was finished, and nothing is kept\n");
+    assert_eq!(files(&dir.join("kept")), [""; 0].map(std::path::PathBuf::from));
+}
+
+#[test]
+fn ctrl_c_ends_a_single_long_run() {
+    let d = tmp();
+    let dir = d.path();
+    let text = [("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH)];
+    let e = experiment(dir, &text);
+    // Without proactive compaction nothing happens in all that time, and it is over at once; with it, it is long.
+    let begun = dir.join("proc/small/patched__60/0/start/vmstat");
+    let page = dir.join("page.html");
+    let args = ["reproduce", &e, "--procfs", "proc", "--html", "page.html", "-j1"];
+    let (code, stderr) = interrupt(dir, &args, || begun.exists());
+    assert_eq!(code, Some(FAILED), "{stderr}");
+    assert_eq!(stderr, "kontig: interrupted; 2 of 4 runs were finished and are not stored (no --out)\n");
+    assert!(!page.exists(), "no page of what is not complete");
+}
+
+#[test]
+fn an_interrupted_verification_says_so_and_fails() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let begun = Instant::now();
+    let (code, stderr) = interrupt(root, &["oracle", "verify", "all"], || begun.elapsed() > Duration::from_millis(300));
+    assert_eq!((code, stderr.as_str()), (Some(FAILED), "kontig: interrupted\n"));
+}

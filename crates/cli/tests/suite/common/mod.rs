@@ -1,0 +1,92 @@
+//! What the tests of the command line share.
+#![allow(dead_code)] // each test file is a program of its own and uses a part
+
+pub mod frames;
+pub mod page;
+
+use assert_cmd::Command;
+use std::path::{Path, PathBuf};
+
+/// `kontig` with these arguments, in `dir`.
+pub fn kontig(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program());
+    command.current_dir(dir).args(args).timeout(std::time::Duration::from_secs(60));
+    command
+}
+
+/// The program under test.
+pub fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_kontig")
+}
+
+/// The machine of 64 MiB as a file of its own, a text replaced in it; the path to ask for it by.
+pub fn machine(dir: &Path, replace: &[(&str, &str)]) -> String {
+    let text = include_str!("../../../../../machines/tiny-64m.toml").replace("\"tiny-64m\"", "\"mine-64m\"");
+    write(dir, "machine.toml", &changed(&text, replace))
+}
+
+/// An experiment of two variants on 64 MiB, texts replaced in it; the path to ask for it by.
+pub fn experiment(dir: &Path, replace: &[(&str, &str)]) -> String {
+    write(dir, "experiment.toml", &changed(EXPERIMENT, replace))
+}
+
+/// See [`experiment`].
+pub const EXPERIMENT: &str = r#"id = "small"
+summary = "Huge pages on 64 MiB"
+assumptions = "None."
+machine = "tiny-64m"
+repetitions = 2
+
+[workload]
+prepare = { kind = "fragment", holes = "random", freed_per_section = 384 }
+settle_s = 1
+measure = { kind = "hugealloc", gfp = "GFP_KERNEL" }
+
+[[variant]]
+name = "vanilla"
+profile = "5.6"
+
+[[variant]]
+name = "patched, 60"
+profile = "5.6"
+switches = ["proactive-compaction"]
+sysctls = { "vm.compaction_proactiveness" = 60 }
+"#;
+
+/// Published figures for [`EXPERIMENT`].
+pub const TARGET: &str = r#"id = "small-target"
+variants = ["a", "b"]
+
+[[row]]
+name = "hugepage alloc latency p50"
+unit = "us"
+headline = true
+values = [100.0, 10.0]
+"#;
+
+/// A text with parts of it replaced, each of which must be there.
+pub fn changed(text: &str, replace: &[(&str, &str)]) -> String {
+    replace.iter().fold(text.to_string(), |text, (from, to)| {
+        assert!(text.contains(from), "'{from}' is not in the text");
+        text.replacen(from, to, 1)
+    })
+}
+
+/// Writes a file below `dir`; returns it as `./name`.
+pub fn write(dir: &Path, name: &str, text: &str) -> String {
+    std::fs::write(dir.join(name), text).unwrap();
+    format!("./{name}")
+}
+
+/// All files below a directory, relative to it, sorted.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = vec![dir.to_path_buf()];
+    while let Some(d) = left.pop() {
+        for entry in std::fs::read_dir(&d).unwrap().map(|e| e.unwrap().path()) {
+            if entry.is_dir() { left.push(entry) } else { found.push(entry.strip_prefix(dir).unwrap().to_path_buf()) }
+        }
+    }
+    found.sort();
+    found
+}

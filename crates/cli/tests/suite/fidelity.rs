@@ -1,0 +1,65 @@
+//! `kontig oracle fidelity`: the page of a small project, as Markdown and as JSON, and what is wrong with one in a line.
+
+use crate::common::kontig;
+use serde_json::Value;
+use std::path::Path;
+use tempfile::TempDir;
+
+const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../oracle/golden/6.1-direct-unmovable");
+
+/// A project with one recording, one mechanism and one planted mistake.
+fn project(mechanism_of_the_mistake: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let golden = dir.path().join("oracle/golden/6.1-direct-unmovable");
+    std::fs::create_dir_all(&golden).unwrap();
+    for entry in std::fs::read_dir(RECORDING).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, golden.join(path.file_name().unwrap())).unwrap();
+    }
+    let write = |file: &str, text: &str| std::fs::write(dir.path().join("oracle").join(file), text).unwrap();
+    let mechanism = "[[mechanism]]\nname = \"Capture\"\nengine = []\nrules = \"5.3\"\nbegins = []\n";
+    write("mechanisms.toml", mechanism);
+    write("mutants.toml", &format!("[[mutant]]\nname = \"m\"\nmechanism = \"{mechanism_of_the_mistake}\"\n"));
+    let here = "[\"6.1-direct-unmovable\"]";
+    write("evidence.toml", &format!("[reached]\nCapture = {here}\n\n[noticed]\nm = {here}\n"));
+    dir
+}
+
+/// Exit code, standard output and standard error.
+fn fidelity(dir: &Path, args: &[&str]) -> (i32, String, String) {
+    let output = kontig(dir, &[&["oracle", "fidelity"], args].concat()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_page_can_be_printed_and_written() {
+    let dir = project("Capture");
+    let (code, page, _) = fidelity(dir.path(), &[]);
+    assert_eq!(code, 0);
+    assert!(page.contains("| Capture | **exact** 1 / 1 |"), "{page}");
+    let (code, nothing, _) = fidelity(dir.path(), &["--out", "page.md"]);
+    assert_eq!((code, nothing.as_str()), (0, ""));
+    assert_eq!(std::fs::read_to_string(dir.path().join("page.md")).unwrap(), page);
+}
+
+#[test]
+fn as_json_it_says_the_same() {
+    let (code, out, _) = fidelity(project("Capture").path(), &["--json"]);
+    let v: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &v["schema"]), (0, &Value::from("kontig.fidelity/1")));
+    let against = &v["mechanisms"][0]["against"]["6.1"];
+    assert_eq!((&against["standing"], &against["mistakes"]), (&Value::from("exact"), &Value::from(1)));
+    assert_eq!(v["recordings"][0]["result"]["compared"]["operations"], 4000);
+}
+
+#[test]
+fn what_is_wrong_is_one_line_with_its_place() {
+    let (code, _, said) = fidelity(project("Swap").path(), &[]);
+    assert_eq!((code, said.trim_end().lines().count()), (2, 1), "{said}");
+    assert!(said.contains("oracle/mutants.toml: line 2: oracle/mechanisms.toml has no mechanism 'Swap'"), "{said}");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (code, _, said) = fidelity(elsewhere.path(), &[]);
+    assert_eq!(code, 2);
+    assert!(said.contains("oracle/mechanisms.toml: cannot be read: No such file or directory"), "{said}");
+}

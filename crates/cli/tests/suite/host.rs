@@ -1,0 +1,267 @@
+//! `kontig status` and `kontig explain` on recorded hosts: what is asked wrongly, what is not permitted, what JSON says,
+//! and every command of the page about them.
+
+#[path = "../../../live/tests/suite/common/mod.rs"]
+mod hosts;
+
+use crate::common::frames::{FREE, SLAB, host};
+use crate::common::page::documented;
+use crate::common::{kontig, program};
+use hosts::{KERNELS, Tree};
+use kontig_live::frame::State;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PAGE: &str = include_str!("../../../../docs/host.md");
+
+fn on(tree: &Tree, args: &[&str]) -> Output {
+    let roots = [&tree.roots.procfs, &tree.roots.sysfs].map(|dir| dir.display().to_string());
+    let roots = ["--path.procfs", &roots[0], "--path.sysfs", &roots[1]];
+    kontig(Path::new("."), &[args, &roots].concat()).output().expect("run")
+}
+
+#[track_caller]
+fn said(output: Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), stderr.as_ref()), (Some(0), ""));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[track_caller]
+fn refused(output: Output, code: i32, says: &str) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(stderr.starts_with("kontig: ") && stderr.lines().count() == 1 && stderr.contains(says), "{stderr}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn every_kernels_host_is_told_and_explained() {
+    for kernel in KERNELS {
+        let tree = Tree::of(kernel);
+        let status = said(on(&tree, &["status", "--orders"]));
+        assert!(status.starts_with(&format!("Linux {kernel}.")), "{status}");
+        assert!(status.contains("Blocks of 2 MiB (order 9)") && status.contains("0 DMA32"), "{status}");
+        assert!(said(on(&tree, &["status", "--pid", "4242"])).contains("in memory"));
+        assert!(said(on(&tree, &["explain", "--all"])).contains(&format!("Linux {kernel}.")));
+    }
+}
+
+#[test]
+fn the_same_tree_gives_the_same_bytes() {
+    let tree = Tree::of("7.2");
+    for args in [["status", "--json"], ["explain", "--json"]] {
+        assert_eq!(said(on(&tree, &args)), said(on(&tree, &args)));
+    }
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said_in_a_line() {
+    let tree = Tree::of("6.1");
+    refused(on(&tree, &["status", "--pid", "7"]), 2, "there is no such process");
+    refused(on(&tree, &["status", "--block", "3M"]), 2, "no power of two");
+    let nowhere = kontig(Path::new("."), &["status", "--path.procfs", "/no/such"]).output().expect("run");
+    refused(nowhere, 2, "--path.procfs: /no/such: there is no such directory");
+    tree.write("rules.toml", "[[rule]]\nid = \"mine\"\n");
+    let rules = tree.roots.procfs.with_file_name("rules.toml").display().to_string();
+    refused(on(&tree, &["explain", "--rules", &rules]), 2, "rules.toml: line 1: missing field");
+    refused(on(&tree, &["explain", "--rules", "/no/such"]), 2, "/no/such");
+}
+
+#[test]
+fn a_file_that_every_kernel_has_is_needed_and_its_fault_is_named() {
+    let tree = Tree::of("6.12");
+    tree.write("proc/buddyinfo", "Node 0, zone   Normal      1      2      x \n");
+    refused(on(&tree, &["status"]), 1, "buddyinfo: line 1: 'x' is not a number");
+    tree.remove("proc/buddyinfo");
+    refused(on(&tree, &["explain"]), 1, "buddyinfo: there is no such file");
+}
+
+/// Another user, if this one is root.
+fn unprivileged(tree: &Tree, args: &[&str]) -> Output {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(program());
+    command.args(args).arg("--path.procfs").arg(&tree.roots.procfs).arg("--path.sysfs").arg(&tree.roots.sysfs);
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534);
+    }
+    command.output().expect("run")
+}
+
+#[test]
+fn without_privilege_the_rest_is_told_and_what_needs_it_has_an_exit_code_of_its_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let tree = Tree::of("6.12");
+    let allow = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("allowed");
+    allow(tree.roots.procfs.parent().expect("a directory"), 0o755);
+    for file in ["4242/smaps", "pagetypeinfo"] {
+        allow(&tree.roots.proc(file), 0o000);
+    }
+    let output = unprivileged(&tree, &["status"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text.contains("pagetypeinfo: no permission to read it"), "{text}");
+    refused(unprivileged(&tree, &["status", "--pid", "4242"]), 5, "smaps: no permission");
+}
+
+#[test]
+fn a_host_whose_pages_age_by_generations_is_told_that_this_is_not_modelled() {
+    let tree = Tree::of("6.18");
+    let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&said(on(&tree, args))).expect("JSON");
+    let in_words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let found = || {
+        let explanation = json(&["explain", "--json"]);
+        let findings = explanation["findings"].as_array().expect("a list").clone();
+        findings.iter().any(|f| f["id"] == "pages-age-by-generations")
+    };
+    for (mask, on_) in [("0x0007\n", true), ("0x0000\n", false)] {
+        tree.write("sys/kernel/mm/lru_gen/enabled", mask);
+        let status = json(&["status", "--json"]);
+        assert_eq!(status["lru_gen_on"], on_);
+        let setting = serde_json::json!({ "name": "lru_gen/enabled", "value": mask.trim() });
+        assert!(status["settings"].as_array().expect("a list").contains(&setting), "{status}");
+        assert_eq!(in_words(said(on(&tree, &["status"]))).contains("multi-generational LRU"), on_);
+        assert_eq!(found(), on_);
+    }
+    tree.remove("sys/kernel/mm/lru_gen");
+    assert_eq!(json(&["status", "--json"])["lru_gen_on"], false, "a kernel without it");
+    assert!(!found());
+}
+
+#[test]
+fn a_check_says_that_generations_of_pages_are_not_modelled_where_it_predicts() {
+    let tree = host(|pfn| if pfn.is_multiple_of(2) { FREE } else { SLAB });
+    std::fs::create_dir_all(tree.path().join("sys/kernel/mm/lru_gen")).expect("made");
+    let says = |mask: &str, need: &str| {
+        std::fs::write(tree.path().join("sys/kernel/mm/lru_gen/enabled"), mask).expect("written");
+        let args = ["check", "--need", need, "--path.procfs", "proc", "--path.sysfs", "sys"];
+        let told = kontig(tree.path(), &args).output().expect("run").stdout;
+        let json = kontig(tree.path(), &[&args[..], &["--json"]].concat()).output().expect("run").stdout;
+        let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+        (String::from_utf8_lossy(&told).contains("multi-generational LRU"), json["lru_gen_on"].clone())
+    };
+    assert_eq!(says("0x0007\n", "1x2M"), (true, true.into()));
+    assert_eq!(says("0x0000\n", "1x2M"), (false, false.into()));
+    assert!(!says("0x0007\n", "1x4K").0, "what is there now needs no rules of reclaim");
+}
+
+/// Every name of a field in a document.
+#[test]
+fn every_field_of_the_json_is_on_the_page() {
+    for kernel in KERNELS {
+        let tree = Tree::of(kernel);
+        for args in [&["status", "--json"][..], &["status", "--json", "--pid", "4242"], &["explain", "--json"]] {
+            documented(&said(on(&tree, args)), PAGE);
+        }
+    }
+}
+
+#[test]
+fn a_snapshots_first_line_and_letters_are_on_the_page() {
+    let tree = host(|_| FREE);
+    let args = ["snapshot", "host.snap", "--path.procfs", "proc", "--path.sysfs", "sys"];
+    said(kontig(tree.path(), &args).output().expect("run"));
+    let file = std::fs::read_to_string(tree.path().join("host.snap")).expect("written");
+    documented(file.lines().next().expect("a line"), PAGE);
+    for state in State::ALL {
+        let told = format!("`{}` {}", char::from(state.letter()), state.words());
+        assert!(PAGE.contains(&told), "{told}");
+    }
+}
+
+#[test]
+fn every_command_of_the_page_works() {
+    let tree = Tree::of("6.18");
+    let commands: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("kontig ")).collect();
+    assert!(commands.len() >= 9);
+    for line in commands {
+        let command = line.split('#').next().expect("a command");
+        let args: Vec<&str> = command.split_whitespace().skip(1).collect();
+        match line {
+            // What does not end by itself, and what reads more than a recorded host has.
+            _ if args.contains(&"--watch") => continue,
+            _ if args.contains(&"--frames") || args.contains(&"--owners") => {
+                refused(on(&tree, &args), 1, "there is no such file")
+            }
+            // The test of snapshots does these.
+            _ if args.contains(&"--simulate") || line.contains("host.snap") => continue,
+            _ => assert!(!said(on(&tree, &args)).is_empty(), "{line}"),
+        }
+    }
+}
+
+#[test]
+fn the_file_that_would_tell_the_size_of_a_page_is_named_with_its_fault() {
+    let tree = Tree::of("6.12");
+    tree.remove("proc/4242");
+    let meminfo = tree.read("proc/meminfo");
+    let (first, _) = meminfo.split_once('\n').expect("lines");
+    tree.write("proc/meminfo", &meminfo.replace(first, "MemTotal:       NaN kB"));
+    refused(on(&tree, &["status"]), 1, "meminfo: line 1: 'NaN' is not a number");
+}
+
+/// The exit code of a program that ends by itself.
+fn ended(mut child: std::process::Child) -> Option<i32> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("waited") {
+            return status.code();
+        }
+        if began.elapsed() > Duration::from_secs(30) {
+            child.kill().expect("ended");
+            panic!("it goes on without a reader");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn watching_ends_when_nobody_reads_any_more() {
+    let tree = Tree::of("6.12");
+    let watch = |interval: &str| {
+        let mut command = Command::new(program());
+        command.args(["status", "--watch", "--json", "--interval", interval]);
+        command.arg("--path.procfs").arg(&tree.roots.procfs).arg("--path.sysfs").arg(&tree.roots.sysfs);
+        command.stdout(Stdio::piped()).spawn().expect("started")
+    };
+    let mut child = watch("0.02");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert!(line.starts_with('{'));
+    assert_eq!(ended(child), Some(0));
+    // Not even the interval is waited for.
+    let mut child = watch("3600");
+    drop(child.stdout.take());
+    assert_eq!(ended(child), Some(0));
+}
+
+#[test]
+fn text_fits_a_terminal_that_tells_its_columns() {
+    let tree = Tree::of("6.12");
+    let (procfs, sysfs) = (tree.roots.procfs.display(), tree.roots.sysfs.display());
+    for columns in [40, 80] {
+        for command in ["status", "status --pid 4242", "explain --all"] {
+            let line =
+                format!("stty cols {columns}; {} {command} --path.procfs {procfs} --path.sysfs {sysfs}", program());
+            let output = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+            let output = output.expect("script, of util-linux");
+            let text = String::from_utf8(output.stdout).expect("text");
+            assert!(output.status.success() && text.lines().count() > 10, "{text}");
+            // A path or a name that is longer has a line of its own.
+            let long = |line: &&str| line.trim_end().chars().count() > columns && line.split_whitespace().count() > 2;
+            assert_eq!(text.lines().find(long), None, "{columns} columns: {text}");
+        }
+    }
+}
+
+#[test]
+fn help_names_every_exit_code() {
+    let help = kontig(Path::new("."), &["--help"]).output().expect("run").stdout;
+    let help = String::from_utf8(help).expect("text");
+    let (_, codes) = help.split_once("Exit codes: ").expect("they are told");
+    let told: BTreeSet<u8> = codes.split([' ', '\n']).filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(told, (0..=9).collect());
+}

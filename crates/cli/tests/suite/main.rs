@@ -1,0 +1,18 @@
+//! The integration tests of `cli`, in one program: linking is what takes long.
+
+mod bad_input;
+mod commands;
+mod common;
+mod fidelity;
+mod found;
+mod host;
+mod killed;
+mod leftover;
+mod markdown;
+mod mmtests;
+mod needs;
+mod operators;
+mod profile;
+mod scenario;
+mod trial;
+mod verify;

@@ -1,0 +1,273 @@
+//! Results in the layout of MMTests: what its scripts read is there, says what the table says, and nothing is lost.
+
+use crate::common::{experiment, files, kontig, program, write};
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const FAILED: i32 = 1;
+const ASKED_WRONGLY: i32 = 2;
+
+fn tmp() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn reproduced(dir: &Path, args: &[&str]) -> Value {
+    let output = kontig(dir, &[&["reproduce", "./experiment.toml", "--json"], args].concat()).assert().success();
+    let mut doc: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    doc["wall_s"] = Value::Null;
+    doc["peak_rss_bytes"] = Value::Null;
+    doc
+}
+
+fn unpacked(path: &Path) -> String {
+    let mut text = String::new();
+    let packed = std::fs::read(path).unwrap();
+    MultiGzDecoder::new(&packed[..]).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// The `/proc/vmstat` before and after a benchmark, as MMTests finds them.
+fn snapshots(stamps: &str, benchmark: &str) -> [BTreeMap<String, u64>; 2] {
+    let (_, rest) = stamps.split_once(&format!("test begin :: {benchmark} ")).unwrap();
+    let (block, _) = rest.split_once(&format!("test end :: {benchmark} ")).unwrap();
+    ["start", "end"].map(|when| {
+        let (_, rest) = block.split_once(&format!("file {when} :: /proc/vmstat\n")).unwrap();
+        let (text, _) = rest.split_once(&format!("file {when} :: /proc/zoneinfo\n")).unwrap();
+        let fields = text.lines().map(|line| line.split_once(' ').unwrap());
+        fields.map(|(name, n)| (name.to_owned(), n.parse().unwrap())).collect()
+    })
+}
+
+#[test]
+fn an_iteration_has_what_the_scripts_read() {
+    let d = tmp();
+    experiment(d.path(), &[]);
+    reproduced(d.path(), &["--mmtests", "log"]);
+    let mut expected = BTreeSet::new();
+    for run in ["vanilla", "patched__60"] {
+        expected.insert(format!("small/{run}/tests-activity"));
+        for i in 0..2 {
+            let mut add = |file: &str| expected.insert(format!("small/{run}/iter-{i}/{file}"));
+            for file in ["tests-activity", "tests-timestamp", "tests-sysstate", "stutter/noprofile/mmap-latency.log"] {
+                add(file);
+            }
+            for file in [
+                "stutterp/logs/mmap-latency-1.log.gz",
+                "stress-highalloc/noprofile/log.txt",
+                "timedalloc/noprofile/time",
+            ] {
+                add(file);
+            }
+            for monitor in ["ftrace", "proc-vmstat", "proc-buddyinfo"] {
+                for benchmark in ["stutter", "stress-highalloc", "timedalloc"] {
+                    add(&format!("{monitor}-{benchmark}.gz"));
+                }
+            }
+        }
+    }
+    // Older versions find all runs side by side, an iteration after the other.
+    for (run, n) in [("vanilla", 1), ("vanilla", 2), ("patched__60", 1), ("patched__60", 2)] {
+        let mut add = |file: &str| expected.insert(format!("small/flat/{n}/{file}"));
+        add(&format!("tests-timestamp-{run}"));
+        let logs = [("stutter", "mmap-latency.log"), ("stress-highalloc", "log.txt"), ("timedalloc", "time")];
+        for (benchmark, log) in logs {
+            add(&format!("{benchmark}-{run}/noprofile/{log}"));
+            ["ftrace", "proc-vmstat", "proc-buddyinfo"]
+                .iter()
+                .for_each(|monitor| assert!(add(&format!("{monitor}-{run}-{benchmark}.gz"))));
+        }
+    }
+    let found: BTreeSet<String> = files(&d.path().join("log")).iter().map(|f| f.display().to_string()).collect();
+    assert_eq!(found, expected);
+    let read = |file: &str| std::fs::read(d.path().join("log/small").join(file)).unwrap();
+    assert_eq!(read("flat/2/tests-timestamp-vanilla"), read("vanilla/iter-1/tests-timestamp"));
+    assert_eq!(read("flat/1/ftrace-patched__60-stutter.gz"), read("patched__60/iter-0/ftrace-stutter.gz"));
+}
+
+#[test]
+fn what_it_says_is_what_the_runs_say() {
+    let d = tmp();
+    experiment(d.path(), &[]);
+    let doc = reproduced(d.path(), &["--mmtests", "log", "--out", "kept"]);
+    assert_eq!(doc, reproduced(d.path(), &[]), "nothing measured depends on it");
+    for variant in ["vanilla", "patched__60"] {
+        for i in 0..2 {
+            let stored = std::fs::read(d.path().join(format!("kept/runs/small/{variant}/{i}.json"))).unwrap();
+            let run: Value = serde_json::from_slice(&stored).unwrap();
+            let dir = d.path().join(format!("log/small/{variant}/iter-{i}"));
+            let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+            let stamps = read("tests-timestamp");
+            assert_eq!(stamps, read("tests-sysstate"));
+            for benchmark in ["stutter", "stress-highalloc", "timedalloc"] {
+                let [before, after] = snapshots(&stamps, benchmark);
+                for (event, n) in run["vmstat"].as_object().unwrap() {
+                    if let (Some(a), Some(b)) = (before.get(event), after.get(event)) {
+                        assert_eq!(Some(b - a), n.as_u64(), "{event}");
+                    }
+                }
+                let of_zones = |of: &BTreeMap<String, u64>| {
+                    of.iter().filter(|(name, _)| name.starts_with("allocstall_")).map(|(_, n)| n).sum::<u64>()
+                };
+                assert_eq!(after["allocstall"], of_zones(&after));
+                assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
+            }
+            // Latencies in ns, in as many lines as there are buckets.
+            let log = read("stutter/noprofile/mmap-latency.log");
+            let buckets = run["histograms"][0]["buckets"].as_array().unwrap();
+            assert_eq!(log.lines().count(), buckets.len());
+            for (line, bucket) in log.lines().zip(buckets) {
+                let (n, ns) = line.split_once(' ').unwrap();
+                assert_eq!(n.parse().ok(), bucket[1].as_u64());
+                assert_eq!(ns.parse::<f64>().unwrap(), (bucket[0].as_f64().unwrap() * 1000.0).round());
+            }
+            assert_eq!(unpacked(&dir.join("stutterp/logs/mmap-latency-1.log.gz")), log);
+            let figure = |name: &str| {
+                let all = run["figures"].as_array().unwrap();
+                all.iter().find(|r| r["name"] == name && r["phase"] == "measure").unwrap()["value"].as_f64().unwrap()
+            };
+            let (got, failed) = (figure("2M hugepages allocated"), figure("failed allocations"));
+            let success = format!("% Success:            {}\n", (100.0 * got / (got + failed)).floor());
+            assert!(read("stress-highalloc/noprofile/log.txt").contains(&success), "{success}");
+            let time = format!("{:.2}user {:.2}system 0:", figure("user"), figure("system"));
+            assert!(read("timedalloc/noprofile/time").starts_with(&time), "{time}");
+            // Every event the run counts is in the trace, and none that the table does not have is counted.
+            let trace = unpacked(&dir.join("ftrace-stutter.gz"));
+            for (event, count) in run["event_counts"].as_object().unwrap() {
+                let lines = trace.lines().filter(|line| line.contains(&format!(": {event}: "))).count() as u64;
+                assert_eq!(Some(lines), count["happened"].as_u64(), "{event}");
+            }
+            assert!(run["event_counts"].get("mm_page_alloc_extfrag").is_none());
+            for line in trace.lines().filter(|line| line.contains("mm_page_alloc_extfrag")) {
+                assert!(line.contains(": page=0 pfn=") && !line.contains("0x"), "{line}");
+            }
+        }
+    }
+}
+
+/// Two processes of two threads each, which end at about the same time.
+const USEMEM: &str = r#"
+id = "small"
+summary = "usemem"
+assumptions = "none"
+machine = "guest-2g"
+
+[[workload.phase]]
+name = "lay out"
+measured = true
+
+[[workload.phase.task]]
+run = { kind = "steps", steps = [{ do = "write", file = 1, size = "330 MiB", piece = "1 MiB" }] }
+
+[[workload.phase]]
+name = "run"
+measured = true
+
+[[workload.phase.task]]
+copies = 1
+run = { kind = "usemem", anonymous = "100 MiB", file_size = "60 MiB", file = 1, threads = [2], iterations = 2, loops = 1 }
+
+[[variant]]
+name = "4.4.0-old"
+profile = "4.4-kcompactd"
+sysctls = { "thp.enabled" = "always" }
+"#;
+
+#[test]
+fn usemem_stands_as_itself_a_file_for_each_try() {
+    let d = tmp();
+    write(d.path(), "usemem.toml", USEMEM);
+    kontig(d.path(), &["reproduce", "./usemem.toml", "--mmtests", "log"]).assert().success().stderr("");
+    for file in ["4.4.0-old/iter-0/usemem/noprofile/usemem-2-", "flat/1/usemem-4.4.0-old/noprofile/usemem-2-"] {
+        for attempt in 1..=2 {
+            let path = d.path().join(format!("log/small/{file}{attempt}"));
+            let log = std::fs::read_to_string(path).unwrap();
+            assert!(log.starts_with("-user 0.") && log.contains("system 0:00.") && log.ends_with("elapsed\n"), "{log}");
+        }
+    }
+}
+
+#[test]
+fn rounds_are_iterations_and_monitors_look_every_ten_seconds() {
+    let d = tmp();
+    let watch = [("{ kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", "{ kind = \"watch\", seconds = 60 }")];
+    experiment(d.path(), &[&watch[..], &[("repetitions = 2", "rounds = 2\nrepetitions = 2")]].concat());
+    reproduced(d.path(), &["--mmtests", "log"]);
+    let run = d.path().join("log/small/patched__60");
+    let stamps = (0..4).map(|i| std::fs::read_to_string(run.join(format!("iter-{i}/tests-timestamp"))).unwrap());
+    let times: Vec<[u64; 2]> = stamps
+        .map(|text| {
+            ["start :: ", "\nfinish :: "].map(|key| {
+                let (_, rest) = text.split_once(key).unwrap();
+                rest.lines().next().unwrap().parse().unwrap()
+            })
+        })
+        .collect();
+    // Two machines, each of two rounds: the second begins where the first ended, on a machine that was not booted.
+    assert_eq!((times[0][1], times[2][1]), (times[1][0], times[3][0]));
+    assert!(times[0][0] == times[2][0] && times.iter().all(|[begin, end]| end - begin == 60), "{times:?}");
+    let looks: Vec<u64> = unpacked(&run.join("iter-1/proc-vmstat-timedalloc.gz"))
+        .lines()
+        .filter_map(|line| line.strip_prefix("time: ")?.parse().ok())
+        .collect();
+    assert!((6..=8).contains(&looks.len()) && looks.windows(2).all(|w| (8..=12).contains(&(w[1] - w[0]))), "{looks:?}");
+    assert!(!run.join("iter-0/stutter").exists(), "nothing is timed");
+}
+
+#[test]
+fn a_directory_may_hold_other_things_and_they_stay_but_no_variant_is_written_over() {
+    let d = tmp();
+    let e = experiment(d.path(), &[]);
+    std::fs::create_dir_all(d.path().join("log/small/4.4.0-real/iter-0")).unwrap();
+    write(&d.path().join("log/small"), "notes", "mine");
+    kontig(d.path(), &["reproduce", &e, "--mmtests", "log"]).assert().success().stderr("");
+    let before = files(&d.path().join("log"));
+    assert_eq!(std::fs::read_to_string(d.path().join("log/small/notes")).unwrap(), "mine");
+    let refused = |args: &[&str], code: i32, says: &str| {
+        let output = kontig(d.path(), args).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(code), 1), "{stderr}");
+        assert!(stderr.contains(says), "'{stderr}' instead of '{says}'");
+    };
+    refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, "log/small/vanilla is there already");
+    assert_eq!(files(&d.path().join("log")), before);
+    for variant in ["vanilla", "patched__60"] {
+        std::fs::remove_dir_all(d.path().join("log/small").join(variant)).unwrap();
+    }
+    let flat = "log/small/flat/1/tests-timestamp-vanilla is there already";
+    refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, flat);
+    refused(&["reproduce", &e, "--mmtests", "experiment.toml"], FAILED, "experiment.toml/small");
+    refused(&["reproduce", &e, "--mmtests", "/dev/full"], FAILED, "/dev/full/small");
+    let e = experiment(d.path(), &[("\"vanilla\"", "\"flat\"")]);
+    refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, "call this variant something else");
+}
+
+#[test]
+fn an_interrupt_leaves_whole_iterations_and_says_where_they_are() {
+    let d = tmp();
+    let e = experiment(d.path(), &[("repetitions = 2", "repetitions = 10000")]);
+    let mut command = Command::new(program());
+    command.current_dir(d.path()).args(["reproduce", &e, "--mmtests", "log", "-j1"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let second = d.path().join("log/small/vanilla/iter-1");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !second.exists() && Instant::now() < deadline && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let run = d.path().join("log/small/vanilla");
+    let iterations = std::fs::read_dir(&run).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let iterations: Vec<String> = iterations.filter(|name| name != "tests-activity").collect();
+    let n = iterations.len();
+    assert_eq!(stderr, format!("kontig: interrupted; {n} of 20000 runs were finished; their iterations are in log\n"));
+    assert_eq!((output.status.code(), n >= 2), (Some(FAILED), true));
+    for iteration in iterations {
+        assert_eq!(files(&run.join(&iteration)).len(), 16, "{iteration}");
+    }
+}

@@ -1,0 +1,100 @@
+//! `kontig trial` on a host made of files, of which no compaction changes anything, and the tables of an earlier one.
+
+use crate::common::frames::{ANON, FREE, host};
+use crate::common::{files, kontig};
+use serde_json::Value;
+use std::fs;
+
+const TRIAL: [&str; 15] = [
+    "trial",
+    "--execute",
+    "--gib",
+    "0.004",
+    "--pattern",
+    "runs",
+    "--tries",
+    "2",
+    "--more",
+    "10",
+    "--time",
+    "20",
+    "--journal",
+    "j",
+    "--json",
+];
+const ROOTS: [&str; 4] = ["--path.procfs", "proc", "--path.sysfs", "sys"];
+
+#[test]
+fn what_is_predicted_stands_beside_what_happened() {
+    let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
+    fs::write(tree.path().join("proc/loadavg"), "1.50 1.00 1.00 1/100 1\n").unwrap();
+    let said = kontig(tree.path(), &[&TRIAL[..], &ROOTS].concat()).assert().code(0);
+    let json = String::from_utf8(said.get_output().stdout.clone()).unwrap();
+    let trial: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&trial["schema"], &trial["kernel"]), (&"kontig.trial/2".into(), &"6.12.9".into()));
+    let [first, second] = trial["tries"].as_array().unwrap().as_slice() else { panic!("{json}") };
+    assert_eq!((&first["seed"], &second["seed"], &first["need"]), (&1.into(), &2.into(), &"10x2M".into()));
+    assert!(first["predicted"]["pages_moved"].as_u64().unwrap() > 1000, "{json}");
+    assert_eq!((&first["counted"]["pages_moved"], &first["reached"]), (&0.into(), &false.into()));
+    assert!(!tree.path().join("j").exists());
+    fs::write(tree.path().join("trial.json"), &json).unwrap();
+    let table = kontig(tree.path(), &["trial", "--of", "trial.json", "--markdown"]).assert().code(0);
+    let table = String::from_utf8(table.get_output().stdout.clone()).unwrap();
+    assert!(table.starts_with("| pattern | ") && table.contains("\n| `runs` | "), "{table}");
+    let load = "1.5 tasks on 1 CPUs; it is not known how long they wait";
+    let summary = format!(
+        "It was least busy with {load}, most busy with {load}. 0 of 2 tries reached them; pages were predicted within 25 % in 0, the \
+         farthest off unknown. "
+    );
+    assert!(table.contains(&summary), "{table}");
+    let most = first["predicted"]["seconds_at_most"].as_f64().unwrap();
+    let least = first["predicted"]["seconds"].as_f64().unwrap();
+    assert!((most - (least * 2.0 + 1.2) * 2.5).abs() < 0.01, "{json}");
+}
+
+fn of_host<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&TRIAL[..8], more, &["--journal", "j"], &ROOTS[..]].concat()
+}
+
+#[test]
+fn without_execute_it_only_says_what_would_be_done() {
+    let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
+    fs::write(tree.path().join("proc/sys/vm/percpu_pagelist_high_fraction"), "8\n").unwrap();
+    fs::write(tree.path().join("proc/sys/vm/stat_refresh"), "").unwrap();
+    let found = files(tree.path());
+    let plan: Vec<&str> = of_host(&[]).into_iter().filter(|arg| *arg != "--execute").collect();
+    let said = kontig(tree.path(), &plan).assert().code(0);
+    let text = String::from_utf8(said.get_output().stdout.clone()).unwrap();
+    assert!(
+        text.starts_with("plan (nothing was done; --execute does it): 2 times, with the patterns runs\n"),
+        "{text}"
+    );
+    assert!(text.contains("write 2147483647 to proc/sys/vm/percpu_pagelist_high_fraction until the end"), "{text}");
+    assert!(text.contains("compact node 0: write 1 to sys/devices/system/node/node0/compact\n"), "{text}");
+    let compact = fs::read_to_string(tree.path().join("sys/devices/system/node/node0/compact")).unwrap();
+    assert_eq!((files(tree.path()), compact), (found, String::new()));
+    let json = [&plan[..], &["--json"]].concat();
+    kontig(tree.path(), &json).assert().code(2);
+}
+
+#[test]
+fn what_cannot_be_tried_is_said_in_a_line() {
+    let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
+    let said = |args: &[&str], code: i32| {
+        let said = kontig(tree.path(), args).assert().code(code);
+        let text = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        text
+    };
+    assert!(said(&of_host(&["--more", "4000"]), 1).contains("no 4000 more blocks are predicted: "), "too many");
+    assert!(said(&of_host(&["--block", "3M"]), 2).starts_with("kontig: --block: 3M is no power of two"));
+    fs::write(tree.path().join("proc/iomem"), "00000000-00000000 : System RAM\n").unwrap();
+    assert_eq!(
+        said(&of_host(&["--more", "9"]), 5),
+        format!("kontig: proc/iomem: no permission to read it: {}\n", kontig_live::error::remedy())
+    );
+    let nothing = said(&[&TRIAL[..6], &["--tries", "0"], &ROOTS].concat(), 2);
+    assert!(nothing.starts_with("kontig: --tries 0: nothing would be tried; ask for at least 1"), "{nothing}");
+    fs::write(tree.path().join("t.json"), "{}").unwrap();
+    assert!(said(&["trial", "--of", "t.json"], 2).starts_with("kontig: t.json: missing field"));
+}

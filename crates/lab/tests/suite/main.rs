@@ -1,0 +1,9 @@
+//! The integration tests of `lab`, in one program: linking is what takes long.
+
+mod cases_and_rounds;
+mod events;
+mod figures;
+mod fuzz_readers;
+mod guest;
+mod preparation;
+mod repeated;

@@ -1,0 +1,10 @@
+//! The integration tests of `live`, in one program: linking is what takes long.
+
+mod common;
+mod damage;
+mod explain;
+mod frames;
+mod guard;
+mod process;
+mod status;
+mod this_host;

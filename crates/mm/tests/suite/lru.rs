@@ -1,0 +1,81 @@
+//! Whatever happens to a small machine that is full of files and anonymous memory, no page is lost, none is freed
+//! twice, and none is reclaimed that its owner did not give: random histories of faults, use, writing, truncation,
+//! requests that reclaim, daemons and compaction at the same time.
+//!
+//! The histories are the same on every run; `PROPTEST_RNG_SEED=… PROPTEST_CASES=…` looks for new ones. A history that
+//! finds a fault is shrunk and becomes a small test of its own: those are at the end.
+
+use crate::support::full::{Do, Full, Kind, play};
+use crate::support::full_strategy::{history, small_plan, swap};
+use crate::support::strategy::cases;
+use kontig_mm::VmEvent;
+use kontig_mm::snapshot::ZoneSnapshot;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(cases(600))]
+
+    #[test]
+    fn after_every_operation_the_machine_and_its_owners_agree(plan in small_plan(), swap in swap(), ops in history(40)) {
+        let mut full = play(&plan, swap, &ops);
+        full.settle();
+        full.verify().expect("consistent when everything has come to its end");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn a_history_ends_the_same_every_time(plan in small_plan(), swap in swap(), ops in history(40)) {
+        let [one, other] = [(); 2].map(|()| {
+            let mut full = Full::new(&plan, swap);
+            ops.iter().for_each(|op| full.apply(op));
+            full.settle();
+            full.portrait()
+        });
+        prop_assert!(one == other);
+    }
+
+    #[test]
+    fn without_reclaim_a_machine_that_keeps_the_order_does_what_one_does_that_counts(
+        plan in small_plan(),
+        ops in history(60),
+    ) {
+        // Only anonymous pages, no swap, no requests that would reclaim, and no page that waits in a batch.
+        let [mut ordered, mut counting] = [true, false].map(|lru| {
+            let mut full = Full::with_lru(&plan, 0, lru);
+            full.eager = true;
+            full
+        });
+        for op in ops.iter().filter_map(anonymous) {
+            ordered.apply(&op);
+            counting.apply(&op);
+            // A page that compaction fails to move waits in a batch until its run is over, and is not met again by it.
+            if counting.m.vmstat().get(VmEvent::PgmigrateFail) > 0 {
+                break;
+            }
+            prop_assert_eq!(ordered.m.vmstat(), counting.m.vmstat());
+            let zones = |full: &Full| -> String {
+                full.m.zones().iter().map(|z| ZoneSnapshot::of(&full.m, z.id).to_string()).collect()
+            };
+            prop_assert_eq!(zones(&ordered), zones(&counting));
+        }
+    }
+}
+
+/// The operation on a machine of anonymous pages that are neither used nor reclaimed; `None` if there is none.
+fn anonymous(op: &Do) -> Option<Do> {
+    match *op {
+        Do::Fill(ask, n, _) => Some(Do::Fill(ask, n, Kind { anon: true, ..Kind::default() })),
+        Do::Kernel(..)
+        | Do::Free { .. }
+        | Do::FreeSome { .. }
+        | Do::SweepStart { .. }
+        | Do::SweepStep { .. }
+        | Do::KcompactdStep { .. }
+        | Do::DrainCpu { .. }
+        | Do::FoldVmstat { .. } => Some(*op),
+        _ => None,
+    }
+}

@@ -1,0 +1,6 @@
+//! The integration tests of `mm`, in one program: linking is what takes long.
+
+mod direct_compaction_cost;
+mod lru;
+mod property;
+mod support;

@@ -1,0 +1,168 @@
+//! What real kernels did, replayed: the engine returns every pfn, scans every range, moves every page and counts every
+//! event as the kernel did, and leaves the zone with the same lists in the same order.
+//!
+//! Every folder under `oracle/golden` is replayed; a new folder is a new test. The engine's checker walks the whole
+//! machine on the way.
+
+use crate::replayed::{golden, verdict};
+use kontig_oracle::Recording;
+use kontig_oracle::replay::Compared;
+use kontig_oracle::verify::Verdict;
+
+/// The counts of what was compared in a recording that the engine reproduces.
+#[track_caller]
+fn reproduced(name: &str) -> Compared {
+    match verdict(&golden().join(name)) {
+        Ok(Verdict::Equal(compared)) => compared,
+        Ok(Verdict::Different(difference)) => panic!("{name}: {difference}"),
+        Ok(Verdict::NotReplayed(why)) => panic!("{name}: {why}"),
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// All recordings of a kernel, those with a test of their own among them.
+fn all_of(series: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(golden()).expect("the golden recordings are part of the source");
+    let names = entries.map(|e| e.expect("a readable folder").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|n| n.starts_with(&format!("{series}-"))).collect();
+    names.sort();
+    names
+}
+
+/// Every recording of a kernel: what can be equal is, to the final state.
+#[track_caller]
+fn all_are_reproduced(series: &str, at_least: usize) {
+    let names = all_of(series);
+    assert!(names.len() >= at_least, "{names:?}");
+    for name in names {
+        let compared = reproduced(&name);
+        let equal = compared.operations + compared.events > 0 && compared.final_states > 0;
+        assert!(equal || compared.close.is_some(), "{name}: {compared:?}");
+    }
+}
+
+#[test]
+fn linux_5_10_every_recording_is_reproduced() {
+    all_are_reproduced("5.10");
+}
+
+#[test]
+fn linux_6_12_every_recording_is_reproduced() {
+    all_are_reproduced("6.12");
+}
+
+#[test]
+fn linux_6_1_every_recording_is_reproduced() {
+    all_are_reproduced("6.1");
+}
+
+#[test]
+fn linux_7_2_every_recording_is_reproduced() {
+    all_are_reproduced("7.2");
+}
+
+#[test]
+fn linux_7_3_every_recording_is_reproduced() {
+    all_are_reproduced("7.3");
+}
+
+#[test]
+fn every_recording_is_of_the_patch_level_its_profile_states() {
+    for name in ["5.10", "6.1", "6.12", "7.2", "7.3"].into_iter().flat_map(all_of) {
+        let other = kontig_oracle::other_patch_level(&golden().join(&name), None).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(other, None, "{name}");
+    }
+}
+
+#[test]
+fn linux_6_1_mixed_100k_is_reproduced_operation_by_operation() {
+    let compared = reproduced("6.1-mixed100k");
+    assert_eq!((compared.operations, compared.pfns), (100_000, 62_764));
+}
+
+#[test]
+fn linux_6_1_compacts_anonymous_memory_range_by_range() {
+    assert_eq!(reproduced("6.1-anon-compact-random").events, 6_147);
+}
+
+#[test]
+fn linux_6_1_moves_every_page_to_the_same_place_in_the_same_order() {
+    let compared = reproduced("6.1-module-compact");
+    assert_eq!((compared.events, compared.migrations), (6_061, 93_349));
+}
+
+#[test]
+fn linux_5_10_and_6_12_move_every_page_to_the_same_place_in_the_same_order() {
+    let moved = |name| {
+        let compared = reproduced(name);
+        (compared.events, compared.migrations)
+    };
+    assert_eq!(moved("5.10-module-compact"), (6_066, 94_109));
+    assert_eq!(moved("6.12-module-compact"), (5_302, 79_207));
+}
+
+#[test]
+fn linux_6_1_proactive_compaction_stops_at_the_same_page() {
+    assert_eq!(reproduced("6.1-anon-proactive40-random").events, 2_396);
+}
+
+#[test]
+fn linux_6_1_gives_every_request_that_compacts_the_same_block() {
+    assert_eq!(reproduced("6.1-direct-movable").pfns, 704);
+    assert_eq!(reproduced("6.1-direct-unmovable").pfns, 749);
+}
+
+#[test]
+fn linux_7_2_huge_page_faults_beside_kcompactd_come_within_five_percent() {
+    let close = reproduced("7.2-defrag1-thp").close.expect("a recording of faults");
+    assert!(close.figures.iter().all(|f| f.kernel > 0 && (f.is_close() || !f.held)), "{close:?}");
+    // As far as the scheduler's share can be told from the recording, everything is the same.
+    assert!(close.faults_same >= 27 && close.events_same >= 475, "{close:?}");
+}
+
+/// Of every recording under pressure: how many operations had the kernel's answer (which page, found, brought back or
+/// new, with which flags); how many pages lay in the kernel's order on the LRU lists, half-way and in the end; and how
+/// many of reclaim's and compaction's tracepoints were the kernel's, line by line.
+#[test]
+fn linux_6_1_takes_the_same_pages_in_the_same_order_under_pressure() {
+    let recordings = [
+        ("6.1-lru-active", 100_000, 60_182, 5_275),
+        ("6.1-lru-anon", 90_000, 60_961, 43_227),
+        ("6.1-lru-boost", 60_000, 36_759, 5_621),
+        ("6.1-lru-dirty", 80_000, 50_306, 8_709),
+        ("6.1-lru-file", 70_000, 56_583, 2_862),
+        ("6.1-lru-large", 60_000, 3_881, 29_297),
+        ("6.1-lru-mixed", 90_000, 60_963, 20_096),
+        ("6.1-lru-order3", 50_000, 27_007, 11_530),
+        ("6.1-lru-order9", 50_000, 32_754, 3_947),
+        ("6.1-lru-refault", 110_000, 60_683, 6_980),
+        ("6.1-lru-shrinker", 70_000, 38_472, 7_060),
+        ("6.1-lru-two-zones", 110_000, 60_981, 10_246),
+    ];
+    for (name, operations, pages, events) in recordings {
+        let compared = reproduced(name);
+        let figures = (compared.operations, compared.lru_pages, compared.events);
+        assert_eq!(figures, (operations, pages, events), "{name}");
+    }
+}
+
+#[test]
+fn since_6_15_the_kernel_counts_the_pages_of_whole_free_pageblocks_as_the_engine_does() {
+    let mut states = 0;
+    for name in ["7.2", "7.3"].into_iter().flat_map(all_of) {
+        let rec = Recording::open(&golden().join(&name)).unwrap_or_else(|e| panic!("{e}"));
+        for part in rec.parts().unwrap_or_else(|e| panic!("{e}")) {
+            let file = part.before("snap");
+            let text = rec.text(&file).unwrap_or_else(|e| panic!("{e}"));
+            // The zone's second counter.
+            let counters = text.lines().find_map(|l| l.strip_prefix("VMSTAT ")).expect("a zone has counters");
+            let counted: i64 = counters.split(' ').nth(1).expect("it has two").parse().expect("a number");
+            let machine = rec.machine(part).unwrap_or_else(|e| panic!("{e}"));
+            // Normal, the last one where there are two.
+            let zone = machine.zones().last().expect("it has zones");
+            assert_eq!(zone.free_pages_in_blocks(), counted, "{name}/{file}");
+            states += 1;
+        }
+    }
+    assert!(states >= 35, "{states} states");
+}

@@ -1,0 +1,3 @@
+//! The integration tests of `profiles`, in one program: linking is what takes long.
+
+mod rules;

@@ -1,0 +1,3 @@
+//! The integration tests of `recorder`, in one program: linking is what takes long.
+
+mod record;

@@ -1,0 +1,165 @@
+//! Whatever processes do at the same time, with too little memory for it, the whole machine stays consistent.
+
+use crate::support::disk::ssd;
+use crate::support::*;
+use kontig_mm::{MachineSpec, Memory, VmEvent};
+use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
+use kontig_sim::machine_file::SwapEntry;
+use kontig_sim::{CostModel, Machine, MachineFile};
+
+/// Files that lie on the disk, and how long they are.
+const FILES: u64 = 3;
+const FILE_PAGES: u32 = 1300;
+
+/// A process that does anything: it maps memory and files, uses and unmaps parts of them, reads, writes, forks, becomes
+/// another and ends.
+#[derive(Clone)]
+struct Wanderer {
+    random: SplitMix64,
+    regions: Vec<(Region, bool)>,
+    files: Vec<OpenFile>,
+    /// What it has mapped last is a file.
+    maps_file: bool,
+    children: u32,
+    /// How many generations may follow it.
+    generations: u32,
+    /// What it still does.
+    acts: u32,
+}
+
+impl Wanderer {
+    fn new(seed: u64, generations: u32, acts: u32) -> Wanderer {
+        let random = SplitMix64::new(seed);
+        Wanderer { random, regions: Vec::new(), files: Vec::new(), maps_file: false, children: 0, generations, acts }
+    }
+
+    /// A part of one of its regions; of one that may be written to, if that is asked for.
+    fn part(&mut self, writes: bool) -> Option<Region> {
+        let fit: Vec<Region> = self.regions.iter().filter(|(_, file)| !writes || !file).map(|(r, _)| *r).collect();
+        let r = *fit.get(self.random.below(fit.len().max(1) as u32) as usize)?;
+        let first = self.random.below(r.pages);
+        let pages = 1 + self.random.below(r.pages - first);
+        Some(part(r, first, pages))
+    }
+
+    fn learn(&mut self, last: &Outcome) {
+        match last.value {
+            Value::Region(r) => self.regions.push((r, self.maps_file)),
+            Value::File(file) => self.files.push(file),
+            Value::Child(_) => self.children += 1,
+            Value::Ended { .. } => self.children -= 1,
+            _ => {}
+        }
+    }
+
+    fn act(&mut self) -> Option<Op> {
+        let file = self.files.last().copied();
+        Some(match self.random.below(24) {
+            0..=2 => {
+                self.maps_file = false;
+                Op::Mmap { pages: 1 + self.random.below(1600) }
+            }
+            3..=8 => Op::Touch(self.part(true)?),
+            9..=11 => Op::Load(self.part(false)?),
+            12..=13 => {
+                let gone = self.part(false)?;
+                // A region that is unmapped as a whole is none any more.
+                self.regions.retain(|(r, _)| r.mapping != gone.mapping || r.pages != gone.pages);
+                Op::Munmap(gone)
+            }
+            14..=15 => match file {
+                None => Op::Open { name: FileName::new(0, u64::from(self.random.below(FILES as u32))), create: false },
+                Some(file) => {
+                    self.maps_file = true;
+                    let first = self.random.below(FILE_PAGES / 4);
+                    Op::MmapFile { file, first, pages: FILE_PAGES - first }
+                }
+            },
+            16 => Op::Read { file: file?, first: self.random.below(FILE_PAGES - 64), pages: 64 },
+            17 => Op::Write { file: file?, first: self.random.below(FILE_PAGES - 64), pages: 64 },
+            18..=19 if self.generations > 0 => {
+                let mut child = self.clone();
+                // It has the regions of its parent, and no open files.
+                (child.generations, child.children) = (self.generations - 1, 0);
+                child.files.clear();
+                child.random = SplitMix64::new(self.random.next_u64());
+                Op::Fork(Box::new(child))
+            }
+            20 if self.children > 0 => Op::WaitNoHang,
+            21 => Op::Exec(Box::new(Wanderer::new(self.random.next_u64(), self.generations, self.acts))),
+            22 => {
+                let name = if self.random.below(2) == 0 { "vm.compact_memory" } else { "vm.drop_caches" };
+                Op::Sysctl { name: name.into(), value: "1".into() }
+            }
+            _ => Op::Sleep(u64::from(self.random.below(20)) * MS),
+        })
+    }
+}
+
+impl Program for Wanderer {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        done.iter().for_each(|outcome| self.learn(outcome));
+        while self.acts > 0 {
+            self.acts -= 1;
+            if let Some(op) = self.act() {
+                todo.push(op);
+                return;
+            }
+        }
+    }
+    fn progress(&self) -> f64 {
+        0.0
+    }
+}
+
+/// 48 MiB with a disk and as much swap, huge pages for everybody, and a khugepaged in a hurry.
+fn crowded(profile: &str) -> Machine {
+    let memory = Memory::new(&MachineSpec { lru: true, ..spec(4, 24) }, linux(profile)).expect("a valid machine");
+    let mut m = Machine::new(memory, CostModel::new(&xeon().costs));
+    let swap = Some(SwapEntry { disk: ssd().name, size: "48 MiB".into() });
+    m.attach_disks(&MachineFile { disk: vec![ssd()], swap, ..xeon() }).expect("a disk that can be");
+    for file in 0..FILES {
+        assert!(m.lay_file(FileName::new(0, file), FILE_PAGES));
+    }
+    for (name, value) in [("thp.enabled", "always"), ("thp.khugepaged.scan_sleep_millisecs", "20")] {
+        m.memory_mut().sysctl_write(name, value).expect("a sysctl");
+    }
+    m
+}
+
+/// Has processes of this seed wander, and checks after every few milliseconds of theirs; the machine afterwards.
+fn wander(profile: &str, seed: u64) -> Machine {
+    // Whom the machine runs for is not killed for memory: it has none, and only starts the others.
+    let mut p = Prompt::new(crowded(profile), 1);
+    for cpu in 0..4 {
+        fork(&mut p, Box::new(Wanderer::new(seed << 8 | cpu, 2, 60)));
+    }
+    for slice in 0..120 {
+        let until = p.m.now() + 5 * MS;
+        let stop = p.m.run(until, None).unwrap_or_else(|e| panic!("{profile}, seed {seed}, slice {slice}: {e}"));
+        assert_eq!(stop, kontig_sim::Stop::Time);
+        p.m.check().unwrap_or_else(|e| panic!("{profile}, seed {seed}, slice {slice}: {e}"));
+    }
+    p.m
+}
+
+#[test]
+fn a_machine_of_wandering_processes_is_consistent_at_any_time() {
+    let mut seen = [0; 5];
+    for profile in ["4.6", "5.10", "6.1", "6.12", "7.2"] {
+        for seed in 0..6 {
+            let m = wander(profile, seed);
+            let collapsed = m.khugepaged().pages_collapsed;
+            let counts = [VmEvent::ThpFaultAlloc, VmEvent::ThpSplitPage, VmEvent::OomKill].map(|e| event(&m, e));
+            let all = counts.into_iter().chain([collapsed, m.file_counts().swapped_out]);
+            seen.iter_mut().zip(all).for_each(|(seen, count)| *seen += count);
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 0), "huge pages, splits, kills, collapses, swap: {seen:?}");
+}
+
+/// A kernel up to 4.7 tries again while a zone may be reclaimable. Once that took no time at all, and the clock stood still.
+#[test]
+fn time_goes_on_while_a_request_hopes_in_vain() {
+    wander("4.6", 49);
+}

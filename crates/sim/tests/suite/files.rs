@@ -1,0 +1,155 @@
+//! Files: what is read comes from the disk once, then from memory, as far as there is memory.
+
+use crate::support::disk::*;
+use crate::support::*;
+use kontig_mm::{Backing, LruList, NodeStat, VmEvent, Wmark};
+use kontig_program::{FileName, Op, OpenFile, Value};
+use kontig_sim::Machine;
+
+#[test]
+fn a_file_is_read_at_the_disks_speed_once_and_then_from_memory() {
+    let mut m = machine_with_disk(2, 32, "6.1");
+    let pages = 8192;
+    assert!(m.lay_file(FILE, pages));
+    let id = run(&mut m, 0, reader(pages, 1));
+    let took = m.now();
+    let at_link_speed = u64::from(pages) * 4096 * 1000 / 400;
+    assert!(took > at_link_speed && took < at_link_speed * 102 / 100, "{took} ns, and the link takes {at_link_speed}");
+    assert_eq!((m.file_counts().read_in, m.file_counts().file_pages), (8192, 8192));
+    assert!((0..pages).all(|page| m.is_cached(FILE, page)));
+    assert_eq!(log(&m, id).last().map(|o| o.value), Some(Value::Pages(u64::from(CHUNK))));
+    run(&mut m, 0, reader(pages, 1));
+    assert!(m.now() - took < at_link_speed / 10, "it is in memory");
+    assert_eq!(m.file_counts().read_in, 8192);
+    assert!(listed(&m, Backing::File) >= 8192 - 31);
+    m.memory().check().expect("consistent");
+}
+
+#[test]
+fn a_cpu_with_nothing_else_to_do_waits_for_io_with_its_task() {
+    let mut m = machine_with_disk(2, 32, "6.1");
+    assert!(m.lay_file(FILE, 8192));
+    run(&mut m, 0, reader(8192, 1));
+    let [reads, idles] = [0, 1].map(|cpu| m.cpu_use(kontig_mm::CpuId::new(cpu)));
+    assert!(reads.iowait_ns > m.now() / 2, "{reads:?}");
+    assert!(reads.iowait_ns + reads.system_ns > m.now() * 99 / 100, "{reads:?}");
+    assert_eq!(idles.iowait_ns, 0);
+}
+
+#[test]
+fn a_stream_larger_than_memory_keeps_free_memory_between_min_and_high() {
+    for profile in ["5.10", "6.1", "7.2"] {
+        let mut m = machine_with_disk(2, 32, profile);
+        // A boost for a pageblock that changed hands would have kswapd free more for once.
+        m.memory_mut().sysctl_write("vm.watermark_boost_factor", "0").expect("all of them have it");
+        let pages = 2 * 32 * 512;
+        assert!(m.lay_file(FILE, pages));
+        let id = m.spawn(reader(pages, 1), kontig_program::Placement::Cpu(0));
+        let (mut least, mut most_late) = (u64::MAX, 0);
+        while m.run(m.now() + MS, Some(id)).expect("it goes on") == kontig_sim::Stop::Time {
+            let free = m.memory().nr_free_pages();
+            least = least.min(free);
+            if m.file_counts().read_in > u64::from(pages) * 6 / 10 {
+                most_late = most_late.max(free);
+            }
+        }
+        let zone = &m.memory().zones()[0];
+        let (min, high) = (zone.wmark(Wmark::Min), zone.wmark(Wmark::High));
+        assert!(least > min / 2, "{profile}: {least} were free, min is {min}");
+        assert!(most_late < 5 * high / 4, "{profile}: {most_late} were free late, high is {high}");
+        let [scanned, stolen] = [VmEvent::PgscanKswapd, VmEvent::PgstealKswapd].map(|e| event(&m, e));
+        assert!(stolen > u64::from(pages) * 4 / 10 && stolen <= scanned, "{profile}: {stolen} of {scanned}");
+        assert_eq!(event(&m, VmEvent::PgstealFile), stolen + event(&m, VmEvent::PgstealDirect), "{profile}");
+        assert_eq!(m.file_counts().read_in, u64::from(pages), "{profile}: each page once");
+        assert_eq!(stat(&m, NodeStat::WorkingsetRefaultFile), 0, "{profile}");
+        m.memory().check().expect("consistent");
+    }
+}
+
+#[test]
+fn a_file_a_little_larger_than_memory_pushes_itself_out_and_comes_back_through_its_shadows() {
+    let mut m = machine_with_disk(2, 32, "6.1");
+    let pages = 32 * 512 * 5 / 4;
+    assert!(m.lay_file(FILE, pages));
+    run(&mut m, 0, reader(pages, 3));
+    let read = m.file_counts().read_in;
+    assert_eq!(read, 3 * u64::from(pages), "the page wanted next is always the one that has just gone");
+    assert_eq!(stat(&m, NodeStat::WorkingsetRefaultFile), 2 * u64::from(pages));
+    assert_eq!(stat(&m, NodeStat::WorkingsetActivateFile), 0, "nothing in use could have made room");
+    m.memory().check().expect("consistent");
+}
+
+#[test]
+fn what_comes_back_takes_the_place_of_what_is_active_and_no_longer_used() {
+    let mut m = machine_with_disk(2, 32, "6.1");
+    let (old, pages) = (FileName::new(0, 2), 12_000);
+    assert!(m.lay_file(old, 8000) && m.lay_file(FILE, pages));
+    run(&mut m, 0, reader_of(old, 8000, 2));
+    let active = |m: &Machine| m.memory().lru().of_node(m.memory().nodes()[0].id).size(LruList::ActiveFile);
+    assert!(active(&m) > 7900, "read twice: {}", active(&m));
+    run(&mut m, 0, reader(pages, 6));
+    let back = stat(&m, NodeStat::WorkingsetActivateFile);
+    assert!(back > u64::from(pages) / 2, "{back}");
+    let cached = (0..pages).filter(|page| m.is_cached(FILE, *page)).count();
+    assert!(cached > 11_000, "{cached} pages of the file in use are in memory");
+    let before = m.file_counts().read_in;
+    run(&mut m, 0, reader(pages, 1));
+    assert!(m.file_counts().read_in - before < 2000);
+    m.memory().check().expect("consistent");
+}
+
+#[test]
+fn two_runs_of_a_machine_are_the_same() {
+    let run_once = || {
+        let mut m = machine_with_disk(2, 32, "6.1");
+        assert!(m.lay_file(FILE, 20_000));
+        let ids = [0, 1].map(|cpu| m.spawn(reader(20_000 / CHUNK * CHUNK, 1), kontig_program::Placement::Cpu(cpu)));
+        ids.iter().for_each(|id| finish(&mut m, *id));
+        (m.now(), m.turns(), m.file_counts(), m.memory().vmstat().clone())
+    };
+    assert_eq!(run_once(), run_once());
+}
+
+#[test]
+fn one_who_waits_for_a_page_leaves_the_cpu_to_others() {
+    let mut m = machine_with_disk(2, 32, "6.1");
+    assert!(m.lay_file(FILE, 4096));
+    let id = run(&mut m, 0, reader(4096, 1));
+    let time = m.cpu_time(id);
+    assert!((time.user_ns + time.system_ns) * 5 < m.now(), "{time:?} of {}", m.now());
+}
+
+#[test]
+fn a_file_that_is_not_there_or_not_open_is_named() {
+    let mut p = Prompt::new(machine_with_disk(2, 4, "6.1"), 1);
+    let no = p.call(0, Op::Open { name: FILE, create: false }).expect_err("it is not there");
+    assert_eq!(no.to_string(), "the workload opens file 1 of disk 0, which is not there: create it first");
+    let mut p = Prompt::new(machine_with_disk(2, 4, "6.1"), 1);
+    let no = p.call(0, Op::Open { name: FileName::new(3, 1), create: true }).expect_err("there is no such disk");
+    assert!(no.to_string().starts_with("the workload uses files on disk 3"), "{no}");
+    let mut p = Prompt::new(machine_with_disk(2, 4, "6.1"), 1);
+    assert!(p.call(0, Op::Read { file: OpenFile::new(0), first: 0, pages: 1 }).is_err());
+}
+
+#[test]
+fn up_to_5_15_an_inode_that_nobody_uses_goes_with_its_clean_pages() {
+    for (profile, stays) in [("4.20-rc3", false), ("5.10", false), ("6.1", true)] {
+        let mut m = machine_with_disk(2, 64, profile);
+        let closed = with_file(FILE, |file, n| match n {
+            0 => Some(Op::Write { file, first: 0, pages: 8 }),
+            1 => Some(Op::Fsync(file)),
+            2 => Some(Op::Close(file)),
+            _ => None,
+        });
+        run(&mut m, 0, closed);
+        let open = with_file(FileName::new(0, 2), |file, n| match n {
+            0 => Some(Op::Write { file, first: 0, pages: 8 }),
+            1 => Some(Op::Fsync(file)),
+            _ => None,
+        });
+        run(&mut m, 0, open);
+        run(&mut m, 0, ops(vec![Op::Sysctl { name: "vm.drop_caches".into(), value: "2".into() }]));
+        assert_eq!((m.is_cached(FILE, 0), m.is_cached(FileName::new(0, 2), 0)), (stays, true), "{profile}");
+        m.memory().check().expect("consistent");
+    }
+}

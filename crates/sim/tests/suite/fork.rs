@@ -1,0 +1,254 @@
+//! Fork, exec, exit, wait and kill: processes that share memory until one of them writes to it.
+
+use crate::support::family::{Family, Has, act};
+use crate::support::*;
+use kontig_mm::VmEvent;
+use kontig_program::{Op, Region, Value};
+use kontig_sim::{Machine, SimError, UserPage};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use std::collections::BTreeMap;
+
+/// Kernel pages of a process that was forked, without its page tables: of its stack, what describes it, and its upper
+/// tables.
+const OF_PROCESS: u64 = 4 + 3 + 6;
+
+fn prompt(blocks: u32) -> Prompt {
+    Prompt::new(machine(2, blocks, linux("6.1")), 1)
+}
+
+/// The frame a process has a page in.
+fn frame(m: &Machine, process: u32, r: Region, page: u32) -> Option<u32> {
+    let at = UserPage { process, mapping: r.mapping, page };
+    user_pages(m).get(&at).map(|(pfn, _)| pfn.get())
+}
+
+#[test]
+fn a_fork_takes_kernel_pages_and_a_copy_of_each_page_table_and_no_page() {
+    let mut p = prompt(16);
+    let r = p.mmap(0, 1100);
+    p.call(0, Op::Touch(r)).unwrap();
+    let before = free_pages(&p.m);
+    let (_, child) = p.fork(0);
+    assert_eq!(before - free_pages(&p.m), OF_PROCESS + 3);
+    assert_eq!((p.m.rss(child), event(&p.m, VmEvent::Pgfault)), (Some(1100), 1100));
+    for page in [0, 511, 1099] {
+        assert_eq!(frame(&p.m, child.get(), r, page), frame(&p.m, 0, r, page));
+    }
+    p.m.memory().check().unwrap();
+}
+
+#[test]
+fn who_writes_first_gets_a_copy_and_who_is_left_with_a_page_keeps_it() {
+    let mut p = prompt(16);
+    let r = p.mmap(0, 600);
+    p.call(0, Op::Touch(r)).unwrap();
+    let (who, child) = p.fork(0);
+    let (free, faults) = (free_pages(&p.m), event(&p.m, VmEvent::Pgfault));
+    let shared = frame(&p.m, 0, r, 7);
+    p.call(who, Op::Touch(part(r, 0, 100))).unwrap();
+    assert_eq!((free - free_pages(&p.m), event(&p.m, VmEvent::Pgfault) - faults), (100, 100));
+    assert_eq!(frame(&p.m, 0, r, 7), shared);
+    assert_ne!(frame(&p.m, child.get(), r, 7), shared);
+    // Nobody else has these of the parent now: a fault each, and no page.
+    p.call(0, Op::Touch(part(r, 0, 100))).unwrap();
+    assert_eq!((free - free_pages(&p.m), event(&p.m, VmEvent::Pgfault) - faults), (100, 200));
+    assert_eq!(frame(&p.m, 0, r, 7), shared);
+    p.call(0, Op::Touch(part(r, 0, 100))).unwrap();
+    p.call(who, Op::Load(r)).unwrap();
+    assert_eq!((free - free_pages(&p.m), event(&p.m, VmEvent::Pgfault) - faults), (100, 200), "neither faults again");
+    p.m.memory().check().unwrap();
+}
+
+#[test]
+fn a_shared_page_is_freed_by_the_last_who_unmaps_it() {
+    let mut p = prompt(16);
+    let before = free_pages(&p.m);
+    let r = p.mmap(0, 100);
+    p.call(0, Op::Touch(r)).unwrap();
+    let (who, child) = p.fork(0);
+    p.call(0, Op::Munmap(r)).unwrap();
+    assert_eq!(user_pages(&p.m).len(), 100);
+    assert_eq!(p.m.rss(child), Some(100));
+    p.call(who, Op::Munmap(r)).unwrap();
+    assert_eq!(before - free_pages(&p.m), OF_PROCESS);
+    p.m.memory().check().unwrap();
+}
+
+#[test]
+fn what_was_only_read_is_zeros_and_takes_no_page_before_it_is_written_to() {
+    let mut p = prompt(16);
+    let r = p.mmap(0, 100);
+    let before = free_pages(&p.m);
+    p.call(0, Op::Load(r)).unwrap();
+    assert_eq!((before - free_pages(&p.m), event(&p.m, VmEvent::Pgfault)), (1, 100), "the page table");
+    let (who, child) = p.fork(0);
+    p.call(who, Op::Touch(part(r, 0, 30))).unwrap();
+    p.call(0, Op::Touch(part(r, 20, 30))).unwrap();
+    assert_eq!((p.m.rss(child), p.m.rss(kontig_program::Process::new(0))), (Some(30), Some(30)));
+    assert_eq!(user_pages(&p.m).len(), 60);
+    for who in [who, 0] {
+        p.call(who, Op::Munmap(r)).unwrap();
+    }
+    assert_eq!(before - free_pages(&p.m), OF_PROCESS);
+    p.m.memory().check().unwrap();
+}
+
+#[test]
+fn an_exit_gives_everything_back_and_the_parent_is_told() {
+    let mut p = prompt(16);
+    let r = p.mmap(0, 1100);
+    p.call(0, Op::Touch(r)).unwrap();
+    let before = free_pages(&p.m);
+    let child = fork(&mut p, ops(vec![Op::Mmap { pages: 700 }, Op::Touch(part(r, 300, 600)), Op::Exit, Op::Touch(r)]));
+    let ended = p.call(0, Op::Wait(child)).unwrap();
+    assert_eq!(ended.value, Value::Ended { process: child, killed: false, failed: false });
+    assert_eq!((free_pages(&p.m), p.m.rss(child)), (before, None));
+    // One that hands over nothing more exits, too, and has the number of the one that is gone.
+    assert_eq!(fork(&mut p, ops(Vec::new())), child);
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: child, killed: false, failed: false });
+    let none = p.call(0, Op::WaitAny);
+    assert!(matches!(none, Err(SimError::NoSuchProcess { .. })), "{none:?}");
+}
+
+#[test]
+fn who_does_not_wait_is_told_of_a_child_once_it_has_ended() {
+    let mut p = prompt(16);
+    let child = fork(&mut p, ops(vec![Op::Sleep(1_000_000)]));
+    assert_eq!(p.call(0, Op::WaitNoHang).unwrap().value, Value::Unit, "it sleeps");
+    p.call(0, Op::Sleep(2_000_000)).unwrap();
+    assert_eq!(p.call(0, Op::WaitNoHang).unwrap().value, Value::Ended { process: child, killed: false, failed: false });
+    let none = p.call(0, Op::WaitNoHang);
+    assert!(matches!(none, Err(SimError::NoSuchProcess { .. })), "{none:?}");
+}
+
+#[test]
+fn a_child_that_was_not_waited_for_is_gone_with_its_parent() {
+    let mut p = prompt(16);
+    let before = free_pages(&p.m);
+    let (parent, middle) = p.fork(0);
+    let (grandchild, _) = p.fork(parent);
+    p.last_call(grandchild, Op::Exit);
+    p.last_call(parent, Op::Exit);
+    p.call(0, Op::Wait(middle)).unwrap();
+    assert_eq!(free_pages(&p.m), before);
+    let numbers = [p.fork(0).1, p.fork(0).1].map(kontig_program::Process::get);
+    assert!(numbers.iter().all(|n| [1, 2].contains(n)), "{numbers:?}: both numbers are free");
+}
+
+#[test]
+fn exec_drops_all_memory_and_goes_on_with_another_program() {
+    let mut p = prompt(16);
+    let r = p.mmap(0, 1100);
+    p.call(0, Op::Touch(r)).unwrap();
+    let before = free_pages(&p.m);
+    let next = ops(vec![Op::Mmap { pages: 40 }, Op::Touch(part(r, 0, 40)), Op::Sleep(SECOND)]);
+    let child = fork(&mut p, ops(vec![Op::Touch(part(r, 0, 10)), Op::Exec(next), Op::Touch(r)]));
+    pass(&mut p.m, 10 * MS);
+    assert_eq!(p.m.rss(child), Some(40));
+    assert_eq!(before - free_pages(&p.m), OF_PROCESS + 40 + 1);
+    p.call(0, Op::Wait(child)).unwrap();
+    assert_eq!(free_pages(&p.m), before);
+}
+
+#[test]
+fn a_killed_process_ends_wherever_it_is() {
+    let mut p = prompt(64);
+    let r = p.mmap(0, 20_000);
+    let before = free_pages(&p.m);
+    let fates =
+        [vec![Op::Sleep(SECOND)], vec![Op::Touch(r)], vec![Op::Fork(ops(vec![Op::Sleep(SECOND)])), Op::WaitAny]];
+    for list in fates {
+        let child = fork(&mut p, ops(list));
+        pass(&mut p.m, MS);
+        let killed = p.call(0, Op::Kill(child)).unwrap();
+        let ended = p.call(0, Op::Wait(child)).unwrap();
+        assert_eq!(ended.value, Value::Ended { process: child, killed: true, failed: true });
+        assert!(ended.end_ns - killed.end_ns < 20 * MS, "it does not finish what it does");
+        p.call(0, Op::Kill(child)).unwrap();
+    }
+    pass(&mut p.m, SECOND);
+    assert_eq!(free_pages(&p.m), before);
+}
+
+#[test]
+fn the_time_of_forked_processes_is_that_of_the_one_who_was_started() {
+    let mut m = machine(1, 16, linux("6.1"));
+    let touched = Region { mapping: 0, first: 0, pages: 1000 };
+    let child = || Op::Fork(ops(vec![Op::Touch(touched)]));
+    let id = run(&mut m, 0, ops(vec![Op::Mmap { pages: 1000 }, child(), Op::WaitAny, child(), Op::WaitAny]));
+    let touch = 2 * 1000 * xeon().costs.touch.ns as u64;
+    assert_eq!(m.cpu_time(id).user_ns, touch);
+    assert!(m.cpu_time(id).system_ns > touch);
+}
+
+#[test]
+fn a_huge_page_that_is_shared_is_copied_up_to_5_7_and_split_from_5_8_on() {
+    for (profile, frames, splits, machine) in [
+        ("5.6", 512 + 512, 0, machine as fn(_, _, _) -> _),
+        ("6.1", 512 + 1, 1, machine),
+        ("6.1", 512 + 1, 1, ordered_machine),
+    ] {
+        let mut p = Prompt::new(machine(2, 16, linux(profile)), 1);
+        let r = p.mmap(0, 512);
+        p.call(0, Op::AdviseHuge(r)).unwrap();
+        p.call(0, Op::Touch(r)).unwrap();
+        let before = free_pages(&p.m);
+        let (who, child) = p.fork(0);
+        assert_eq!(before - free_pages(&p.m), OF_PROCESS + 1);
+        assert_eq!((p.m.rss(child), event(&p.m, VmEvent::ThpSplitPage)), (Some(512), 0));
+        p.call(who, Op::Touch(part(r, 77, 1))).unwrap();
+        assert_eq!(before + 512 - free_pages(&p.m), OF_PROCESS + 1 + frames, "{profile}");
+        assert_eq!(event(&p.m, VmEvent::ThpSplitPage), splits, "{profile}");
+        // A huge page is mapped as its first.
+        let page = 77 * splits as u32;
+        assert_ne!(frame(&p.m, child.get(), r, page), frame(&p.m, 0, r, page));
+        p.call(0, Op::Touch(r)).unwrap();
+        p.call(0, Op::Munmap(r)).unwrap();
+        p.last_call(who, Op::Exit);
+        p.m.memory().check().unwrap();
+        assert_eq!(kernel_pages(&p.m), 0, "{profile}");
+    }
+}
+
+proptest! {
+    #![proptest_config(Config {
+        cases: 60,
+        failure_persistence: None,
+        ..Config::default()
+    })]
+
+    #[test]
+    fn two_processes_have_one_frame_exactly_where_neither_has_written_since_the_fork(
+        acts in proptest::collection::vec(act(1100, 400), 1..40),
+        ordered: bool,
+    ) {
+        let m = if ordered { ordered_machine } else { machine };
+        let mut p = Prompt::new(m(2, 48, linux("6.1")), 1);
+        let mut family = Family::new(&mut p, 1100);
+        for act in acts {
+            family.act(&mut p, &act);
+            // Pages in batches would not be seen.
+            p.m.memory_mut().lru_add_drain_all();
+            p.m.memory().check().unwrap();
+            let seen = user_pages(&p.m);
+            let mut of_frame = BTreeMap::new();
+            for (at, has) in family.pages() {
+                let pfn = seen.get(&at).map(|(pfn, _)| *pfn);
+                if let Has::Contents(number) = has {
+                    let pfn = pfn.expect("it is mapped");
+                    prop_assert_eq!(*of_frame.entry(number).or_insert(pfn), pfn, "{:?} is shared", at);
+                } else {
+                    prop_assert_eq!(pfn, None, "{:?} is not mapped", at);
+                }
+            }
+            for (process, rss) in family.rss() {
+                prop_assert_eq!(p.m.rss(process), Some(rss));
+            }
+            let frames: std::collections::BTreeSet<_> = of_frame.values().collect();
+            prop_assert_eq!(frames.len(), of_frame.len(), "what is not shared has frames of its own");
+            let user = seen.values().map(|(pfn, _)| *pfn).collect::<std::collections::BTreeSet<_>>().len();
+            prop_assert_eq!(frames.len(), user, "no frame is lost");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Swap: what does not fit in memory goes to a disk and comes back, and is always what was written.
+
+use crate::support::disk::{hdd, ssd};
+use crate::support::family::{Family, Has, act};
+use crate::support::*;
+use kontig_mm::{LruList, MachineSpec, Memory, VmEvent};
+use kontig_program::{Op, Process, Region, Value};
+use kontig_sim::machine_file::SwapEntry;
+use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile, Place, UserPage};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use std::collections::BTreeMap;
+
+/// So many pageblocks of memory, and so much swap on a disk.
+fn machine_with_swap(blocks: u32, profile: &str, disk: DiskEntry, size: &str) -> Machine {
+    let memory = Memory::new(&MachineSpec { lru: true, ..spec(2, blocks) }, linux(profile)).expect("a valid machine");
+    let mut m = Machine::new(memory, CostModel::new(&xeon().costs));
+    let swap = Some(SwapEntry { disk: disk.name.clone(), size: size.into() });
+    m.attach_disks(&MachineFile { disk: vec![disk], swap, ..xeon() }).expect("a disk that can be");
+    m
+}
+
+/// Waits until nothing is written any more, and checks.
+fn settle(m: &mut Machine) {
+    pass(m, SECOND);
+    m.memory_mut().lru_add_drain_all();
+    m.memory().check().unwrap();
+}
+
+#[test]
+fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
+    for profile in ["5.6", "5.10", "6.1", "6.12", "7.2"] {
+        for disk in [ssd(), hdd()] {
+            let what = format!("{profile} {:?}", disk.kind);
+            let m = machine_with_swap(32, profile, disk, "256 MiB");
+            let mut p = Prompt::new(m, 1);
+            let (all, before) = (p.m.memory().swap_space(), free_pages(&p.m));
+            let pages = 32 * 512 * 6 / 5;
+            let r = p.mmap(0, pages);
+            for _ in 0..2 {
+                p.call(0, Op::Touch(r)).unwrap();
+                p.m.memory_mut().lru_add_drain_all();
+                p.m.memory().check().unwrap();
+            }
+            let rss = p.m.rss(Process::new(0)).unwrap();
+            let counts = p.m.file_counts();
+            let is_swapped =
+                |page| matches!(p.m.place_of(UserPage { process: 0, mapping: 0, page }), Some(Place::Swap(_)));
+            let has_place = (0..pages).filter(|page| is_swapped(*page)).count() as u64;
+            assert!(has_place >= u64::from(pages) - rss, "{what}: what is not in memory is in swap");
+            assert_eq!(all.total - p.m.memory().swap_space().free, has_place, "{what}");
+            let least = u64::from(pages) - before;
+            assert!(counts.swapped_out >= 2 * least && counts.swapped_in >= least, "{what}: {counts:?}");
+            assert!(counts.major_faults > 0 && counts.major_faults <= counts.swapped_in, "{what}: {counts:?}");
+            assert_eq!(p.m.oom_kills(), &[], "{what}");
+            p.call(0, Op::Munmap(r)).unwrap();
+            settle(&mut p.m);
+            // Pages that were being written when they were unmapped stay until reclaim finds them.
+            let vec = p.m.memory().lru().of_node(p.m.memory().nodes()[0].id);
+            let left: u64 = LruList::EVICTABLE.iter().map(|list| vec.size_exact(*list) as u64).sum();
+            assert_eq!(p.m.memory().swap_space().free + left, all.total, "{what}");
+            assert_eq!(free_pages(&p.m) + left, before, "{what}");
+            assert!(left < 1500, "{what}: {left}");
+        }
+    }
+}
+
+#[test]
+fn kswapd_writes_and_the_process_goes_on_at_the_disks_speed() {
+    let mut p = Prompt::new(machine_with_swap(32, "6.1", ssd(), "512 MiB"), 1);
+    let r = p.mmap(0, 3 * 32 * 512);
+    let took = p.call(0, Op::Touch(r)).unwrap().latency_ns();
+    let counts = p.m.file_counts();
+    // 400 MB/s, of which nothing is idle while the process waits for memory.
+    let writing = counts.written_out * 4096 * 1000 / 400;
+    assert!(took * 100 >= writing * 98 && took * 100 <= writing * 110, "{took} ns for {writing} ns of writing");
+    let steal = |e| event(&p.m, e);
+    assert!(steal(VmEvent::PgstealKswapd) > steal(VmEvent::PgstealDirect));
+}
+
+#[test]
+fn a_page_that_was_not_used_goes_first() {
+    let mut p = Prompt::new(machine_with_swap(32, "6.1", ssd(), "256 MiB"), 1);
+    let [hot, cold, more] = [3000, 6000, 9000].map(|pages| p.mmap(0, pages));
+    p.call(0, Op::Touch(cold)).unwrap();
+    p.call(0, Op::Touch(hot)).unwrap();
+    for part in 0..18 {
+        p.call(0, Op::Touch(hot)).unwrap();
+        p.call(0, Op::Touch(Region { first: part * 500, pages: 500, ..more })).unwrap();
+    }
+    // A page that is in memory may have a place in swap, too: what is gone is what has to be read.
+    let mut gone = |r: Region| {
+        let before = p.m.file_counts().swapped_in;
+        p.call(0, Op::Touch(r)).unwrap();
+        (p.m.file_counts().swapped_in - before) as f64 / f64::from(r.pages)
+    };
+    let (hot, cold) = (gone(hot), gone(cold));
+    assert!(cold > 0.3 && hot < cold / 3.0, "{cold} of the cold, {hot} of the hot");
+}
+
+#[test]
+fn a_huge_page_is_split_before_it_goes_to_swap() {
+    let mut p = Prompt::new(machine_with_swap(32, "6.1", ssd(), "256 MiB"), 1);
+    let r = p.mmap(0, 32 * 512 * 6 / 5);
+    p.call(0, Op::AdviseHuge(r)).unwrap();
+    for _ in 0..2 {
+        p.call(0, Op::Touch(r)).unwrap();
+        p.m.memory_mut().lru_add_drain_all();
+        p.m.memory().check().unwrap();
+    }
+    let splits = event(&p.m, VmEvent::ThpSplitPage);
+    assert!(splits > 0 && p.m.file_counts().swapped_out >= splits, "{splits} splits");
+    assert_eq!(p.m.oom_kills(), &[]);
+    p.call(0, Op::Munmap(r)).unwrap();
+    settle(&mut p.m);
+}
+
+#[test]
+fn where_swap_is_full_too_somebody_is_killed() {
+    let mut p = Prompt::new(machine_with_swap(16, "6.1", ssd(), "32 MiB"), 1);
+    let touch = |pages| vec![Op::Mmap { pages }, Op::Touch(Region { mapping: 0, first: 0, pages }), Op::Exit];
+    let fits = fork(&mut p, ops(touch(8500)));
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: fits, killed: false, failed: false });
+    let greedy = fork(&mut p, ops(touch(20_000)));
+    assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: greedy, killed: true, failed: true });
+    settle(&mut p.m);
+}
+
+proptest! {
+    #![proptest_config(Config {
+        cases: 60,
+        failure_persistence: None,
+        ..Config::default()
+    })]
+
+    #[test]
+    fn pages_are_where_they_should_be_and_shared_by_those_who_should_however_they_are_swapped(
+        acts in proptest::collection::vec(act(1700, 900), 1..40),
+        profile in prop_oneof![Just("5.10"), Just("6.1"), Just("7.2")],
+        on_flash: bool,
+    ) {
+        // Room for less than a process has.
+        let m = machine_with_swap(4, profile, if on_flash { ssd() } else { hdd() }, "64 MiB");
+        let total = m.memory().swap_space().total;
+        let mut p = Prompt::new(m, 1);
+        let mut family = Family::new(&mut p, 1700);
+        for act in acts {
+            family.act(&mut p, &act);
+            p.m.memory().check().unwrap();
+            let mut of_place = BTreeMap::new();
+            let mut of_contents = BTreeMap::new();
+            for (at, has) in family.pages() {
+                let place = p.m.place_of(at);
+                if let Has::Contents(number) = has {
+                    let place = place.expect("it is somewhere");
+                    prop_assert_eq!(*of_contents.entry(number).or_insert(place), place, "{:?} is shared", at);
+                    prop_assert_eq!(*of_place.entry(place).or_insert(number), number, "{:?} is in {:?}", at, place);
+                } else {
+                    prop_assert_eq!(place, None, "{:?} is nowhere", at);
+                }
+            }
+        }
+        for task in family.tasks() {
+            p.call(task, Op::Munmap(family.region)).unwrap();
+        }
+        settle(&mut p.m);
+        let vec = p.m.memory().lru().of_node(p.m.memory().nodes()[0].id);
+        let left: u64 = LruList::EVICTABLE.iter().map(|list| vec.size_exact(*list) as u64).sum();
+        prop_assert_eq!(p.m.memory().swap_space().free + left, total, "no place is lost");
+    }
+}

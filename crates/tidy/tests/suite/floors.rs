@@ -1,0 +1,323 @@
+//! No crate's modules use each other in a circle, but for those in [`TIED`].
+//!
+//! Where [`FLOORS`] gives an order, a module may use those on the floors below its own, and no method that only a floor above
+//! gives a type. Elsewhere the order is any that there is. What is still tied in a circle is listed in [`TIED`], so that it can
+//! only become less.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The floors of a crate, the ground first.
+const FLOORS: [(&str, &[&[&str]]); 1] = [(
+    "sim",
+    &[
+        &["base"],
+        &["sched"],
+        &["state"],
+        &["device"],
+        &["owner"],
+        &["kernel"],
+        &["paging"],
+        &["syscall", "thread"],
+        &["task"],
+        &["machine"],
+    ],
+)];
+
+/// Modules that use each other, or stand between such.
+const TIED: [(&str, &[&str]); 8] = [
+    ("bench", &["measure", "options", "streams", "table"]),
+    ("cli", &["(root)", "args", "bench", "interrupt", "list", "live", "oracle", "profile", "reproduce"]),
+    ("profiles", &["(root)", "error", "file", "kernel"]),
+    ("program", &["batch", "op", "outcome", "program"]),
+    (
+        "recorder",
+        &["(root)", "experiment", "folder", "guest", "initramfs", "kernel", "module", "qemu", "reclaim", "sysctls"],
+    ),
+    ("report", &["ageing", "data", "html", "pace", "table", "verdict"]),
+    ("results", &["score", "table"]),
+    ("workload", &["found", "kind", "workload"]),
+];
+
+/// The crate's root, where it has something of its own.
+const ROOT: &str = "(root)";
+
+/// A module at the top of a crate, with all below it.
+#[derive(Default)]
+struct Module {
+    /// Each file's code, with its place as a path of modules.
+    files: Vec<(Vec<String>, String)>,
+}
+
+/// Code without comments and tests.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).fold(String::new(), |all, line| all + line + "\n")
+}
+
+/// All files of Rust below a folder, with their places as paths of modules. Files of tests are left out.
+fn files(folder: &Path, place: &[String], found: &mut Vec<(Vec<String>, PathBuf)>) {
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    entries.sort();
+    for path in entries {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let below = [place, std::slice::from_ref(&name)].concat();
+        if path.is_dir() {
+            files(&path, &below, found);
+        } else if path.extension().is_some_and(|end| end == "rs") && name != "tests" {
+            let is_the_folder = ["mod", "lib", "main"].contains(&name.as_str());
+            found.push((if is_the_folder { place.to_vec() } else { below }, path));
+        }
+    }
+}
+
+/// The modules of a crate's sources, the root among them.
+fn modules(src: &Path) -> BTreeMap<String, Module> {
+    let mut all = Vec::new();
+    files(src, &[], &mut all);
+    let mut modules = BTreeMap::<String, Module>::new();
+    for (place, path) in all {
+        let text = code(&fs::read_to_string(&path).expect("it was there"));
+        let name = place.first().map_or(ROOT, String::as_str).to_string();
+        modules.entry(name).or_default().files.push((place, text));
+    }
+    modules
+}
+
+/// The parts of a list in braces, or the whole if it is none.
+fn parts(rest: &str) -> Vec<&str> {
+    let Some(list) = rest.strip_prefix('{') else { return vec![rest] };
+    let (mut depth, mut from, mut parts) = (0, 0, Vec::new());
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                parts.push(list[from..at].trim());
+                from = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    parts
+}
+
+fn first_word(path: &str) -> &str {
+    path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}
+
+/// The words that follow the crate's root in a file: of `crate::` and of as many `super::` as lead there.
+fn words(place: &[String], text: &str) -> BTreeSet<String> {
+    let up = "super::".repeat(place.len());
+    let from_root = |start: &str| {
+        let pieces = text.split(start).collect::<Vec<_>>();
+        let whole =
+            pieces.windows(2).filter(|two| !two[0].ends_with(|c: char| c.is_alphanumeric() || c == ':' || c == '_'));
+        whole.flat_map(|two| parts(two[1])).map(|path| first_word(path).to_string()).collect::<Vec<_>>()
+    };
+    let mut words = from_root("crate::");
+    if !place.is_empty() {
+        words.extend(from_root(&up).into_iter().filter(|word| word != "super"));
+    }
+    words.into_iter().filter(|word| !word.is_empty()).collect()
+}
+
+/// The names that a text makes.
+fn made(text: &str) -> BTreeSet<String> {
+    let kinds = ["struct ", "enum ", "trait ", "type ", "const ", "static ", "union ", "fn ", "macro_rules! "];
+    let of_line = |line: &str| {
+        let line =
+            ["pub(crate) ", "pub(super) ", "pub "].iter().fold(line, |line, start| line.trim_start_matches(start));
+        let line = line.trim_start_matches("const fn ").trim_start_matches("unsafe ");
+        let rest = kinds.iter().find_map(|kind| line.strip_prefix(kind));
+        rest.map(|rest| first_word(rest).to_string())
+    };
+    text.lines().filter_map(of_line).collect()
+}
+
+/// Which modules each uses.
+fn uses(modules: &BTreeMap<String, Module>) -> BTreeMap<String, BTreeSet<String>> {
+    let root: String =
+        modules.get(ROOT).map_or(String::new(), |root| root.files.iter().map(|(_, text)| &**text).collect());
+    // What the root only hands on stands where it comes from.
+    let mut handed = BTreeMap::<String, String>::new();
+    let (mut own, mut left) = (String::new(), root.as_str());
+    while let Some(at) = ["pub use ", "pub(crate) use "].iter().filter_map(|with| left.find(with)).min() {
+        own += &left[..at];
+        let Some((statement, rest)) = left[at..].split_once(';') else { break };
+        let path = statement
+            .split_once("use ")
+            .expect("it was found")
+            .1
+            .trim_start_matches("crate::")
+            .trim_start_matches("self::");
+        let module = first_word(path).to_string();
+        let names = path.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+        names.skip(1).for_each(|name| _ = handed.insert(name.to_string(), module.clone()));
+        left = rest;
+    }
+    own += left;
+    let of_root = made(&own);
+    let target = |word: &String| {
+        if modules.contains_key(word) {
+            return Some(word.clone());
+        }
+        if of_root.contains(word) {
+            return Some(ROOT.to_string());
+        }
+        handed.get(word).filter(|module| modules.contains_key(*module)).cloned()
+    };
+    let mut uses = BTreeMap::new();
+    for (name, module) in modules {
+        let used: BTreeSet<String> = if name == ROOT {
+            let mentions = |other: &&String| own.contains(&format!("{other}::"));
+            modules.keys().filter(mentions).cloned().collect()
+        } else {
+            let all = module.files.iter().flat_map(|(place, text)| words(place, text));
+            all.filter_map(|word| target(&word)).filter(|used| used != name).collect()
+        };
+        uses.insert(name.clone(), used);
+    }
+    uses
+}
+
+/// What is left when, again and again, a module is taken away that uses none of the others, or that none of them uses.
+fn tied(mut uses: BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    loop {
+        let is_free = |name: &String| {
+            uses[name].iter().all(|used| !uses.contains_key(used)) || !uses.values().any(|used| used.contains(name))
+        };
+        let Some(free) = uses.keys().find(|name| is_free(name)).cloned() else { break };
+        uses.remove(&free);
+    }
+    uses.into_keys().collect()
+}
+
+/// The methods of a text, with the type that each is given to.
+fn methods(text: &str) -> Vec<(String, String)> {
+    let (mut of, mut all) = (String::new(), Vec::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("impl") {
+            let rest = if rest.starts_with('<') { rest.split_once("> ").map_or(rest, |(_, rest)| rest) } else { rest };
+            of = first_word(rest.split(" for ").last().unwrap_or(rest).trim()).to_string();
+        }
+        let line = line.trim_start();
+        let line = ["pub(crate) ", "pub(super) ", "pub ", "const "]
+            .iter()
+            .fold(line, |line, start| line.trim_start_matches(start));
+        if let Some(name) = line.strip_prefix("fn ") {
+            all.push((of.clone(), first_word(name).to_string()));
+        }
+    }
+    all
+}
+
+/// What goes up: a module that uses one that is not below it, and a call of a method that only floors above have.
+fn upward(modules: &BTreeMap<String, Module>, floors: &[&[&str]]) -> Vec<String> {
+    let floor = |module: &str| floors.iter().position(|floor| floor.contains(&module));
+    let mut wrong = Vec::new();
+    for (name, used) in uses(modules).iter().filter(|(name, _)| *name != ROOT) {
+        let Some(own) = floor(name) else {
+            wrong.push(format!("{name} stands on no floor"));
+            continue;
+        };
+        let above = used.iter().filter(|used| floor(used).is_none_or(|of| of >= own));
+        wrong.extend(above.map(|used| format!("{name} uses {used}")));
+    }
+    let inner = || modules.iter().filter_map(|(name, module)| Some((floor(name)?, module)));
+    let types: BTreeMap<String, usize> = inner()
+        .flat_map(|(at, module)| {
+            module.files.iter().flat_map(move |(_, text)| made(text).into_iter().map(move |name| (name, at)))
+        })
+        .collect();
+    // By name: the lowest floor that has such a method, and the lowest that gives it to a type from below.
+    let (mut lowest, mut given) = (BTreeMap::new(), BTreeMap::new());
+    for (at, module) in inner() {
+        for (of, name) in module.files.iter().flat_map(|(_, text)| methods(text)) {
+            let is_given = types.get(&of).is_some_and(|of| *of < at);
+            let least = lowest.entry(name.clone()).or_insert(at);
+            *least = at.min(*least);
+            if is_given {
+                let least = given.entry(name).or_insert(at);
+                *least = at.min(*least);
+            }
+        }
+    }
+    for (at, module) in inner() {
+        for (place, text) in &module.files {
+            let called = given
+                .iter()
+                .filter(|(name, of)| **of > at && lowest[*name] > at && text.contains(&format!(".{name}(")));
+            wrong.extend(called.map(|(name, _)| format!("{} calls {name}", place.join("/"))));
+        }
+    }
+    wrong
+}
+
+fn crates() -> Vec<(String, BTreeMap<String, Module>)> {
+    let crates = kontig_tidy::root().join("crates");
+    let mut all: Vec<PathBuf> =
+        fs::read_dir(crates).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    all.sort();
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+    all.iter().filter(|path| path.join("src").is_dir()).map(|path| (name(path), modules(&path.join("src")))).collect()
+}
+
+#[test]
+fn no_module_uses_what_is_above_it() {
+    let mut wrong = Vec::new();
+    for (name, modules) in crates() {
+        let expected = TIED.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, tied)| *tied);
+        let tied = tied(uses(&modules));
+        if tied != expected.iter().map(ToString::to_string).collect() {
+            wrong.push(format!("{name}: these use each other, or stand between: {tied:?}, not {expected:?}"));
+        }
+        if let Some((_, floors)) = FLOORS.iter().find(|(of, _)| *of == name) {
+            wrong.extend(upward(&modules, floors).into_iter().map(|what| format!("{name}: {what}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_goes_up_is_seen() {
+    let module = |files: &[(&str, &str)]| Module {
+        files: files.iter().map(|(place, text)| (place.split('/').map(str::to_string).collect(), code(text))).collect(),
+    };
+    let all = |ground: &str| {
+        BTreeMap::from([
+            (
+                ROOT.to_string(),
+                Module { files: vec![(Vec::new(), "mod ground;\nmod upper;\npub use upper::Roof;\n".into())] },
+            ),
+            ("ground".to_string(), module(&[("ground", "pub(crate) struct Stone;\n"), ("ground/deep", ground)])),
+            (
+                "upper".to_string(),
+                module(&[(
+                    "upper",
+                    "use crate::ground::Stone;\nstruct Roof;\nimpl Stone {\n    pub(crate) fn lift(&self) {}\n}\n",
+                )]),
+            ),
+        ])
+    };
+    let floors: &[&[&str]] = &[&["ground"], &["upper"]];
+    let none = Vec::<String>::new();
+    for (ground, found) in [
+        ("fn f() {}", none.clone()),
+        ("// crate::upper::Roof\n#[cfg(test)]\nmod tests {\n    use crate::upper::Roof;\n}", none),
+        ("use crate::upper::Roof;", vec!["ground uses upper".to_string()]),
+        ("use crate::{ground::Stone, upper::{Roof}};", vec!["ground uses upper".into()]),
+        ("use super::super::upper::Roof;", vec!["ground uses upper".into()]),
+        ("use crate::Roof;", vec!["ground uses upper".into()]),
+        ("impl crate::upper::Roof {}", vec!["ground uses upper".into()]),
+        ("fn f(s: super::Stone) { s.lift() }", vec!["ground/deep calls lift".into()]),
+    ] {
+        assert_eq!(upward(&all(ground), floors), found, "{ground}");
+        assert_eq!(tied(uses(&all(ground))).is_empty(), !found.iter().any(|what| what.contains("uses")), "{ground}");
+    }
+}

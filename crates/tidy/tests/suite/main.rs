@@ -1,0 +1,4 @@
+//! The tests of the project's own source, in one program.
+
+mod floors;
+mod words;
