@@ -14,6 +14,7 @@ use crate::types::{Order, Pfn, ZoneId};
 use crate::vmstat::VmEvent;
 
 impl CompactRun {
+    /// The zone that this run compacts.
     pub fn zone(&self) -> ZoneId {
         self.zone
     }

@@ -16,6 +16,7 @@ pub struct CompactControl {
     pub order: Option<Order>,
     /// Migrate type of the request. Daemons run with GFP_KERNEL, so theirs is unmovable.
     pub migratetype: MigrateType,
+    /// How long migration may wait for a page.
     pub mode: MigrateMode,
     /// Runs in an allocating task, not in a daemon.
     pub direct: bool,
@@ -29,6 +30,7 @@ pub struct CompactControl {
     pub proactive: bool,
     /// The request's `alloc_flags`, for the watermark checks.
     pub alloc_flags: AllocFlags,
+    /// The request's highest zone, for the watermark checks.
     pub highest: ZoneType,
     /// The request has `__GFP_FS`. Without it, file pages are not isolated (from 4.10 on).
     pub may_enter_fs: bool,
