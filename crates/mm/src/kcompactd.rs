@@ -2,7 +2,7 @@
 //!
 //! It sleeps until kswapd or an allocation asks for a block of some order or, with proactive
 //! compaction, until 500 ms have passed and the node's fragmentation score is too high. Source:
-//! [S0]; kernel-behaviour §5.9, §5.10, §5.14.
+//! kernel-behaviour §5.9, §5.10 (S0), §5.14.
 
 mod pageblocks;
 

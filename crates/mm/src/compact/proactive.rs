@@ -1,6 +1,6 @@
 //! Proactive compaction: the score thresholds, and the runs that keep a node's score between them.
 //!
-//! Source: [S0]; kernel-behaviour §5.10, §10.4. [`crate::kcompactd`] decides when to check and how
+//! Source: kernel-behaviour §5.10 (S0), §10.4. [`crate::kcompactd`] decides when to check and how
 //! long to back off.
 
 use super::state::CompactControl;

@@ -2,7 +2,7 @@
 //!
 //! A request that keeps pageblocks whole needs free pageblocks, not just the one block that
 //! kcompactd was woken for. The target and the watermark depend on the patch: as posted, as
-//! released, or as proposed in its review. Source: [S1]; kernel-behaviour §4.8, §5.6.
+//! released, or as proposed in its review. Source: kernel-behaviour §4.8 (S1), §5.6.
 
 use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::{KcompactdGoal, KcompactdMark};
