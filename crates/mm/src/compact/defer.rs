@@ -1,5 +1,5 @@
-//! Deferral: each time compaction fails for an order, twice as many of the following attempts are
-//! skipped.
+//! Deferral: after a failure for an order the next attempts are skipped, twice as many after each
+//! further failure.
 //!
 //! Source: kernel-behaviour §5.8. With the shift at its maximum, 63 attempts are skipped and the
 //! 64th runs; if a direct run has covered the zone before, that one starts from cleared skip hints.

@@ -18,11 +18,14 @@ use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 /// harder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CompactPriority {
-    /// Ignores skip hints and deferral, and covers whole zones.
+    /// As `SyncLight`, but over whole zones, with targets in pageblocks of any migrate type, and
+    /// without regard to skip hints and deferral.
     SyncFull = 0,
-    /// Waits for page locks, but not for writeback.
+    /// Empties pageblocks of any migrate type and goes on past pages that stay, but does not wait
+    /// for writeback.
     SyncLight = 1,
-    /// Never waits, and gives up a block at the first page that stays.
+    /// Empties pageblocks of one migrate type only, and leaves a block at the first page that
+    /// stays.
     Async = 2,
 }
 

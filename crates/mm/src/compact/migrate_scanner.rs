@@ -87,8 +87,8 @@ impl CompactRun {
         let to = end_block.min(from.saturating_add(usize::try_from(budget.max(1)).unwrap_or(usize::MAX)));
         let mut at = from;
         let found = loop {
-            // The kernel reschedules once every 32 pageblocks; whoever runs then may change skip
-            // hints.
+            // The kernel reschedules once every 32 pageblocks; the tasks that run then may
+            // change skip hints.
             if at.is_multiple_of(CLUSTER_MAX as usize) && self.gives_way(m, owner) {
                 self.migrate.walking = false;
                 return Isolate::Abort;

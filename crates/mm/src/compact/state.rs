@@ -16,7 +16,7 @@ pub struct CompactControl {
     pub order: Option<Order>,
     /// Migrate type of the request. Daemons run with GFP_KERNEL, so theirs is unmovable.
     pub migratetype: MigrateType,
-    /// How long migration may wait for a page.
+    /// Decides which pages the run leaves alone, and whether it waits for writeback.
     pub mode: MigrateMode,
     /// Runs in an allocating task, not in a daemon.
     pub direct: bool,

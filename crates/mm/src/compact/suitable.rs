@@ -97,7 +97,7 @@ impl Memory {
     /// and reclaimable pages.
     ///
     /// Up to 5.10 a page that is already available is reason enough to retry; later, up to 6.4, it
-    /// is none, and from 6.5 on nobody checks.
+    /// is none, and from 6.5 on it is not checked.
     pub(crate) fn worth_reclaiming_for(
         &self,
         zone: ZoneId,

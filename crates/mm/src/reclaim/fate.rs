@@ -136,7 +136,7 @@ impl Memory {
         let rules = &self.shared.profile.reclaim;
         let queue_full = rules.stalls_for == StallsFor::Congestion && owner.is_congested();
         self.note_dirty(pfn, page, pages, queue_full, stat);
-        // For dirty pages and those under writeback: up to 4.10 they stay inactive.
+        // The fate of dirty pages and of those under writeback: up to 4.10 they stay inactive.
         let unwritten = if self.shared.profile.reclaim.activates_unwritten { Fate::Activate } else { Fate::Keep };
         if page.writeback {
             let flags = self.lru.flags(pfn);

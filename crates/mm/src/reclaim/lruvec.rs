@@ -2,8 +2,8 @@
 //! are met or enough is freed.
 //!
 //! Once enough is freed, the kind of pages with less left to scan is dropped, and the other kind's
-//! targets are scaled to the share of its target that the dropped kind was scanned. Direct reclaim
-//! at the first priority scans both to the end. Source: kernel-behaviour §4.2.
+//! targets are scaled by the fraction of its own target that the dropped kind has been scanned.
+//! Direct reclaim at the first priority scans both kinds to the end. Source: kernel-behaviour §4.2.
 
 use super::balance::Scan;
 use super::control::{DEF_PRIORITY, ScanControl};
@@ -141,7 +141,7 @@ mod tests {
         let mut lists = shrinking([100, 50, 1000, 400], [36, 18, 936, 368]);
         assert!(lists.drop_the_smaller());
         // 54 of 151 were left of the anonymous ones, 35 percent: 650 and 260 of the files, less 64
-        // and 32 looked at.
+        // and 32 scanned.
         assert_eq!(lists.left, [0, 0, 586, 228]);
         assert!(!lists.drop_the_smaller(), "once is enough");
     }
@@ -151,7 +151,7 @@ mod tests {
         let mut lists = shrinking([300, 100, 200, 200], [200, 0, 100, 100]);
         assert!(lists.drop_the_smaller());
         // 200 of 401 were left of the files, 49 percent: 153 and 51 of the anonymous ones, less 100
-        // and 100 looked at.
+        // and 100 scanned.
         assert_eq!(lists.left, [53, 0, 0, 0]);
     }
 

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_small_cache_is_asked_for_all_and_no_more_than_twice() {
-        // 1100 are due, 100 at most; and as many are kept for later.
+        // 1100 are due; at most 100 are scanned, and at most 100 are deferred.
         assert_eq!(asked(50, 2, 1000, false, &[0]), [(Vec::from([100]), 100)]);
         assert_eq!(asked(50, 4, 0, false, &[0]), [(Vec::from([50]), 0)]);
         assert_eq!(asked(50, 4, 0, false, &[1]), [(Vec::new(), 25)], "not where it is less than there are");
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn up_to_5_12_all_that_was_deferred_is_due_but_no_more_than_half_where_little_else_is() {
         let of_5_10 = |freeable, deferred, priority| asked_of("5.10", freeable, 2, deferred, false, &[priority]);
-        // 1000 >> 3 = 125, times 4, by 2: 250, and a quarter of the cache is due, so all 1000 +
-        // 250.
+        // 1000 >> 3 = 125, times 4, by 2: 250, and a quarter of the cache is due, so all
+        // 1000 + 250.
         assert_eq!(of_5_10(1000, 1000, 3), [(Vec::from([128; 9]), 98)]);
         // 62 * 2 = 124 are due: half the cache at most, and the rest is kept.
         assert_eq!(of_5_10(1000, 1000, 4), [(Vec::from([128; 3]), 740)]);
