@@ -1,6 +1,6 @@
-//! The allocator's fast path: taking a block from the first zone that can spare one, and giving it back.
+//! The allocator's fast path: takes a block from the first zone that can spare one.
 //!
-//! No waiting, no reclaim, no compaction: what cannot be served here goes on in [`crate::AllocSlow`].
+//! It never waits, reclaims or compacts; a request it cannot serve goes on in [`crate::AllocSlow`].
 //! Source: kernel-behaviour §2.4, §3.3, §3.4.
 
 use crate::event::{Event, Listen};
@@ -13,25 +13,28 @@ use crate::state::{FrameKind, Locked, Memory, Zone};
 use crate::types::{CpuId, MigrateType, Order, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
-/// The fast path had no page; the request has to go the slow way.
+/// The fast path found no page; the request must take the slow path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoPage;
 
-/// Where the walk over the zones found a page: what [`Memory::alloc_again`] needs to find the next one there.
+/// The zone in which the zonelist walk found a page: lets [`Memory::alloc_again`] find the next one
+/// there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageSource {
     zone: ZoneId,
-    /// Zones the walk considered beyond the first: what each page from this source costs in [`crate::Work::zones_tried`].
+    /// Zones the walk tried beyond the first: each page from this source costs that in
+    /// [`crate::Work::zones_tried`].
     pub zones_tried: u64,
-    /// Checked since the first page, which may have come with a refill.
+    /// The watermark was checked again after the first page, which may have come with a refill.
     above_mark: bool,
 }
 
 impl Memory {
-    /// Allocates a block without waiting, reclaiming or compacting: the fast path, against the low watermark.
+    /// Allocates a block on the fast path, against the low watermark, without waiting, reclaiming
+    /// or compacting.
     ///
-    /// `cpu` is the CPU the request runs on, `node` the node it prefers. The block's tag says "kernel memory" until
-    /// [`Memory::lru_add`] says otherwise.
+    /// `cpu` is the CPU the request runs on, `node` the node it prefers. The block's tag says
+    /// "kernel memory" until [`Memory::lru_add`] changes it.
     ///
     /// # Errors
     /// [`NoPage`] if no zone has a page to spare; [`crate::AllocSlow`] goes on from there.
@@ -42,7 +45,7 @@ impl Memory {
         self.get_page_from(first, &r, flags).ok_or(NoPage)
     }
 
-    /// What a request may do at first; `preferred` is its preferred zone.
+    /// The `alloc_flags` of the fast path; `preferred` is the request's preferred zone.
     #[inline(always)]
     fn fast_path_flags(&self, r: &Request, preferred: ZoneId) -> AllocFlags {
         let mut flags = AllocFlags::mark(Wmark::Low);
@@ -62,7 +65,7 @@ impl Memory {
         flags
     }
 
-    /// [`Memory::alloc`] of a single page, with where it came from.
+    /// [`Memory::alloc`] of a single page that also returns its source.
     ///
     /// # Errors
     /// [`NoPage`] if no zone has a page to spare.
@@ -75,15 +78,19 @@ impl Memory {
         Ok((pfn, PageSource { zone: self.blocks.zone_of(pfn), zones_tried, above_mark: false }))
     }
 
-    /// More pages for the same request as the one that came from `source`, as long as this CPU's list there has some: the
-    /// walk is not made again, because it would end at the same zone. How many there were.
+    /// Allocates more pages for the request whose first page came from `source`, as long as this
+    /// CPU's list there has some, without another zonelist walk, which would end at the same zone.
+    /// Returns how many.
     ///
-    /// That holds as long as `cpu` has done nothing else, and no other CPU anything at all, since the first page. The
-    /// first page may have come with a refill, which lowers the zone's free pages, so its mark is looked at once
-    /// more; after that nothing moves. Taking a page off a per-CPU list changes no zone's free pages, so the zones
-    /// before this one still have none to spare, and this one still has. The walk's cost is the caller's to count
-    /// ([`PageSource::zones_tried`]). Each page is to be put on the LRU at once ([`Memory::lru_add_pages`]): where that would
-    /// free others they end there. Nobody may listen to allocations: there would be no events of these.
+    /// This is valid as long as `cpu` has done nothing else, and no other CPU anything at all,
+    /// since the first page. That page may have come with a refill, which lowers the zone's free
+    /// pages, so the watermark is checked once more. After that nothing changes: taking a page off
+    /// a per-CPU list does not change a zone's free pages, so the zones before this one still have
+    /// none to spare, and this one still has.
+    ///
+    /// The caller counts the cost of the walk ([`PageSource::zones_tried`]) and must put each page
+    /// on the LRU at once ([`Memory::lru_add_pages`]); the pages end where that would free others.
+    /// Nobody may listen to allocations, since these emit no events.
     #[inline(always)]
     pub fn alloc_again(&mut self, r: Request, source: &mut PageSource, pages: &mut [Pfn]) -> usize {
         debug_assert!(!self.shared.trace.listens_to(Listen::KMEM));
@@ -99,7 +106,7 @@ impl Memory {
                 return 0;
             }
         }
-        // With the last of as many the zone may have given what it had to give, or a batch may free some.
+        // The last page may exhaust the zone's batch or flush a pagevec, so stop there.
         let mut most = pages.len().min(self.until_batch_frees(r.cpu));
         if self.shared.profile.zonelist.goes_round {
             most = most.min(self.zones[source.zone].until_given(r.cpu) as usize);
@@ -116,8 +123,9 @@ impl Memory {
         count
     }
 
-    /// Whether a request should rather take a lower zone than split a foreign pageblock (§3.3): only where the
-    /// preferred zone is Normal and the node has, or on a single node is assumed to have, a DMA32 zone below it.
+    /// Whether a request should rather use a lower zone than split a foreign pageblock (§3.3): only
+    /// if the preferred zone is Normal and the node has a DMA32 zone below it, which on a single
+    /// node is assumed.
     #[inline(always)]
     fn may_avoid_fragmentation(&self, preferred: ZoneId) -> bool {
         let zone = &self.zones[preferred];
@@ -126,13 +134,13 @@ impl Memory {
                 || self.nodes[zone.node].zones.iter().any(|z| self.zones[*z].kind == ZoneType::Dma32))
     }
 
-    /// Walks the zones and takes a block from the first that can spare one (§3.4).
+    /// Walks the zonelist and takes a block from the first zone that can spare one (§3.4).
     #[inline(always)]
     pub(crate) fn get_page_from_freelist(&mut self, r: &Request, flags: AllocFlags) -> Option<Pfn> {
         self.get_page_from(self.preferred_zone(r)?, r, flags)
     }
 
-    /// The same; `first` is the preferred zone.
+    /// The same with the preferred zone, `first`, already known.
     #[inline(always)]
     fn get_page_from(&mut self, first: ZoneId, r: &Request, flags: AllocFlags) -> Option<Pfn> {
         let passed_over = self.leave_for_last(first) || flags.any(AllocFlags::FAIR) && self.zones[first].fair_depleted;
@@ -142,7 +150,7 @@ impl Memory {
         self.walk_zonelist(first, !passed_over, *r, flags)
     }
 
-    /// Whether kswapd is at work on the zone's node, and another node should be asked first.
+    /// Whether kswapd is at work on the zone's node, so that other nodes should be tried first.
     #[inline(always)]
     fn leave_for_last(&self, zone: ZoneId) -> bool {
         self.shared.profile.zonelist.busy_nodes_last
@@ -150,7 +158,7 @@ impl Memory {
             && self.nodes[self.zones[zone].node].kswapd.running
     }
 
-    /// The rest of the walk, after the preferred zone had nothing, or was passed over.
+    /// The rest of the walk, after the preferred zone had nothing or was skipped.
     #[inline(never)]
     fn walk_zonelist(
         &mut self,
@@ -196,7 +204,7 @@ impl Memory {
                 }
             }
             if flags.any(AllocFlags::FAIR) {
-                // Once more, whatever each has given, and with the other nodes.
+                // Once more, without the fair zone policy and on all nodes.
                 flags = flags.without(AllocFlags::FAIR);
                 if depleted {
                     self.refill_alloc_batches(first, r.cpu);
@@ -216,7 +224,7 @@ impl Memory {
         }
     }
 
-    /// The zones of a request's node, up to the one it prefers, have as much to give as at first.
+    /// Refills NR_ALLOC_BATCH in the zones of the preferred zone's node, up to that zone.
     fn refill_alloc_batches(&mut self, preferred: ZoneId, cpu: CpuId) {
         let (node, highest) = (self.zones[preferred].node, self.zones[preferred].kind);
         for z in self.zones.iter_mut().filter(|z| z.node == node && z.kind <= highest) {
@@ -224,7 +232,7 @@ impl Memory {
         }
     }
 
-    /// One zone of the walk: the watermark, then the lists.
+    /// Tries one zone: the watermark, then the lists.
     #[inline(always)]
     fn try_zone(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> Option<Pfn> {
         if !self.above_mark(id, r, flags) {
@@ -251,8 +259,8 @@ impl Memory {
         Some(pfn)
     }
 
-    /// Whether the zone has enough free pages for the request. Where per-CPU lists follow use, the high mark is
-    /// looked at first: a zone below it is remembered as such.
+    /// Whether the zone has enough free pages for the request. Where the per-CPU lists are
+    /// auto-tuned, the high watermark is checked first, and a zone below it is marked as such.
     #[inline(always)]
     fn above_mark(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> bool {
         let zone = &mut self.zones[id];
@@ -266,8 +274,9 @@ impl Memory {
         zone.watermark_fast(order, zone.wmark(flags.wmark), highest, flags, profile)
     }
 
-    /// Counts blocks that a zone has given by the node that was preferred and the node of the CPU, where there is more
-    /// than one node. By value: a pointer to the request would keep it in memory on the fast path, too.
+    /// Counts allocated blocks by preferred node and by the CPU's node, on machines with several
+    /// nodes. The request is passed by value: a pointer would force it into memory on the fast
+    /// path, too.
     #[inline(never)]
     fn count_far(&mut self, zone: ZoneId, r: Request, blocks: u64) {
         let node = self.zones[zone].node;
@@ -316,21 +325,21 @@ const PGALLOC: [VmEvent; ZoneType::COUNT] = [
 ];
 
 impl Zone {
-    /// Notes what the zone has given of what it has to give (NR_ALLOC_BATCH). As reclaim does with its counters, who asks
-    /// does without what CPUs have not folded in.
+    /// Charges pages to NR_ALLOC_BATCH. Readers see only what CPUs have folded in.
     #[inline(always)]
     fn count_given(&mut self, cpu: CpuId, pages: u32) {
         self.alloc_batch.add(0, cpu, -i64::from(pages), self.stat_threshold);
         self.fair_depleted |= self.alloc_batch.get(0) == 0;
     }
 
-    /// How many pages this CPU can give one by one before what it has noted is folded in, the last of them included.
+    /// How many single pages this CPU can take until its charge is folded in, including the one
+    /// that folds it.
     #[inline(always)]
     fn until_given(&self, cpu: CpuId) -> u32 {
         self.alloc_batch.until_folded(0, cpu, self.stat_threshold)
     }
 
-    /// As much to give as lies between the low and the high mark.
+    /// Refills NR_ALLOC_BATCH with the distance from the low to the high watermark.
     pub(crate) fn refill_alloc_batch(&mut self, cpu: CpuId) {
         let missing = (self.watermarks.high - self.watermarks.low) as i64 - self.alloc_batch.total(0);
         self.alloc_batch.add(0, cpu, missing, self.stat_threshold);
@@ -367,7 +376,7 @@ impl Locked<'_> {
         }
         let pfn = pfn?;
         self.account_taken(order.pages());
-        // What is got by the low mark leaves the next request enough.
+        // A block taken at the low watermark leaves enough for the next request.
         let needy = flags.wmark != Wmark::Low;
         if flags.any(AllocFlags::HIGHATOMIC) && needy && self.shared.profile.highatomic.bypasses_pcp {
             self.reserve_highatomic(pfn, order);
@@ -385,7 +394,7 @@ mod tests {
     use crate::types::NodeId;
     use alloc::vec::Vec;
 
-    /// Three nodes, the first with a DMA32 zone below its Normal one.
+    /// Three nodes; the first has a DMA32 zone below its Normal one.
     fn three_nodes(profile: Profile) -> Memory {
         let zone = |node, kind, first: u32, blocks: u32| ZoneSpec {
             node,
@@ -405,7 +414,8 @@ mod tests {
             .expect("a valid machine")
     }
 
-    /// Fills the machine from node 0 and returns every pfn, the walk's cost, and what is left.
+    /// Fills the machine from node 0. Returns all pages, the cost of the walks, and what is left
+    /// free.
     fn fill(m: &mut Memory, runs: bool) -> (Vec<Pfn>, u64, Vec<u64>) {
         let (cpu, node, gfp) = (CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE);
         let (mut pfns, mut zones_tried) = (Vec::new(), 0);
@@ -426,7 +436,7 @@ mod tests {
         (pfns, zones_tried, m.zones().iter().map(Zone::nr_free_pages_exact).collect())
     }
 
-    /// Pages of each zone that single pages are taken from by the first node.
+    /// Single pages allocated on the first node, by the zone they came from.
     fn given(profile: &str, pages: usize) -> (Memory, [i64; 4]) {
         let mut m = three_nodes(linux(profile));
         let mut of = [0; 4];
@@ -477,10 +487,10 @@ mod tests {
         for profile in ["5.6", "6.1", "7.2"].map(linux) {
             let (mut runs, mut singly) = (three_nodes(profile.clone()), three_nodes(profile));
             let (of_runs, of_single) = (fill(&mut runs, true), fill(&mut singly, false));
-            // The walk that fails at the end tries every zone, in both.
+            // The failing walk at the end tries every zone in both cases.
             assert_eq!(of_runs, of_single);
             assert_eq!(runs.vmstat(), singly.vmstat());
-            // 112 pageblocks are 57,344 pages; what the marks keep is left.
+            // 112 pageblocks are 57,344 pages, minus what the watermarks keep.
             assert!(of_runs.0.len() > 50_000, "most of the machine was allocated: {}", of_runs.0.len());
         }
     }

@@ -1,14 +1,15 @@
-//! The watermark boost: a fallback that mixes types in a pageblock raises the zone's watermarks for a while, so that
-//! kswapd and kcompactd make room.
+//! The watermark boost: a fallback that mixes types in a pageblock raises the zone's watermarks for
+//! a while, so that kswapd and kcompactd make room.
 //!
-//! Source: kernel-behaviour §2.7. kswapd takes the boost back when it has balanced the node.
+//! Source: kernel-behaviour §2.7. kswapd takes the boost back once it has balanced the node.
 
 use crate::state::Locked;
 use crate::sysctl::WATERMARK_BOOST_FACTOR;
 use crate::types::PAGEBLOCK_PAGES;
 
 impl Locked<'_> {
-    /// Raises the zone's marks by one pageblock, up to a ceiling; false if the zone is too small or boosting is off.
+    /// Raises the zone's watermarks by one pageblock, up to a ceiling; false if the zone is too
+    /// small or boosting is off.
     pub(crate) fn boost_watermark(&mut self) -> bool {
         let pageblock = u64::from(PAGEBLOCK_PAGES);
         if !self.shared.profile.boost.raises_marks {

@@ -1,12 +1,14 @@
-//! Fallback: what happens when a type has no free block of its own.
+//! Fallback: serves a request whose migrate type has no free block of its own.
 //!
-//! The request takes from another type, and tries to take over the whole pageblock so that types mix as little as
-//! possible: a movable request prefers the smallest block when only small ones are left (it can be moved away
-//! later), every other request the largest. A fallback below pageblock size boosts the zone's watermarks
-//! ([`crate::boost`]).
+//! The request takes a block of another type and tries to take over the whole pageblock, so that
+//! types mix as little as possible. A movable request prefers the smallest block when only small
+//! ones are left, because its page can be migrated away later; any other request takes the largest.
+//! A fallback below pageblock order boosts the zone's watermarks ([`crate::boost`]).
 //!
-//! Up to 4.12 every request takes the largest block ([`take_largest`]). Up to 6.9 blocks are first moved to the request's own lists and then taken from there ([`move_then_take`]); from 6.15
-//! on a pageblock is claimed as a whole or not at all ([`claim_or_steal`]). Source: kernel-behaviour §2.5, §2.6.
+//! Up to 4.12 every request takes the largest block ([`take_largest`]). Up to 6.9 blocks are first
+//! moved to the request's own lists and then taken from there ([`move_then_take`]). From 6.15 on a
+//! pageblock is claimed as a whole, or a single block is stolen ([`claim_or_steal`]). Source:
+//! kernel-behaviour §2.5, §2.6.
 
 mod claim_or_steal;
 mod move_then_take;
@@ -18,31 +20,32 @@ use crate::rules::Fallback;
 use crate::state::{Locked, Zone};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
-/// Types to take from, in this order (§1.2).
+/// Types to fall back to, in order (§1.2).
 const FALLBACKS: [[MigrateType; 2]; MigrateType::PCP_TYPES] = [
     [MigrateType::Reclaimable, MigrateType::Movable],
     [MigrateType::Reclaimable, MigrateType::Unmovable],
     [MigrateType::Unmovable, MigrateType::Movable],
 ];
 
-/// Where the last block of a refill was found, and so where the next is looked for first (6.15 and later): the zone's
-/// lock is held in between, so nothing better turns up.
+/// Where the last block of a per-CPU refill was found, and so where the next one is looked for
+/// first (6.15 and later): the zone lock is held in between, so nothing better can turn up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RmqueueMode {
     /// On the type's own lists.
     Normal,
-    /// On another type's, one block at a time.
+    /// On another type's lists, one block at a time.
     Steal,
 }
 
-/// Whether a request of type `t` that found a foreign block of order `o` may take over its pageblock.
+/// Whether a request of type `t` that found a foreign block of order `o` may take over its
+/// pageblock.
 #[inline]
 fn can_steal(o: Order, t: MigrateType) -> bool {
     o.get() >= PAGEBLOCK_ORDER.get() / 2 || matches!(t, MigrateType::Reclaimable | MigrateType::Unmovable)
 }
 
-/// Pages of a pageblock of type `old` that suit type `t`: movable ones a movable request; the others, if they were
-/// in a movable pageblock, any other request.
+/// Pages of a pageblock of type `old` that are compatible with type `t`: for a movable request the
+/// movable ones; for any other, the allocated pages of a movable pageblock that cannot be moved.
 fn alike_pages(t: MigrateType, old: MigrateType, free: u32, movable: u32) -> u32 {
     match (t, old) {
         (MigrateType::Movable, _) => movable,
@@ -52,7 +55,7 @@ fn alike_pages(t: MigrateType, old: MigrateType, free: u32, movable: u32) -> u32
 }
 
 impl Zone {
-    /// The first type in `t`'s table that has a free block of order `o`.
+    /// The first type in `t`'s fallback table that has a free block of order `o`.
     pub(crate) fn fallback_at(&self, o: Order, t: MigrateType) -> Option<MigrateType> {
         if self.nr_free[o.index()] == 0 || t.index() >= MigrateType::PCP_TYPES {
             return None;
@@ -60,14 +63,14 @@ impl Zone {
         FALLBACKS[t.index()].into_iter().find(|f| !self.lists[o.index()][f.index()].is_empty())
     }
 
-    /// Whether a request of type `t` could take over a block through a free block of order `o`.
+    /// Whether a request of type `t` could claim a pageblock through a free block of order `o`.
     pub(crate) fn claimable_at(&self, o: Order, t: MigrateType) -> bool {
         can_steal(o, t) && self.fallback_at(o, t).is_some()
     }
 }
 
 impl Locked<'_> {
-    /// The free lists' part of an allocation: own type first, then whatever fallback allows.
+    /// Takes a block from the free lists: own type first, then by fallback.
     #[inline(always)]
     pub(crate) fn rmqueue_any_type(
         &mut self,
@@ -100,8 +103,8 @@ impl Locked<'_> {
         });
     }
 
-    /// Moves all free blocks of `pfn`'s pageblock to `t`'s lists, to their tails or heads. Returns the free pages moved and the
-    /// movable pages seen.
+    /// Moves all free blocks of `pfn`'s pageblock to `t`'s lists, to their tails or heads. Returns
+    /// the free pages moved and the movable pages seen.
     pub(crate) fn move_freepages_block(&mut self, pfn: Pfn, t: MigrateType) -> (u32, u32) {
         let start = if self.zone.spans(pfn.pageblock_start()) { pfn.pageblock_start() } else { pfn };
         let end = pfn.pageblock_end();

@@ -1,4 +1,4 @@
-//! Giving blocks back: onto the CPU's lists where those keep their order, else to the free lists.
+//! Freeing blocks: to the CPU's lists where these keep their order, else to the free lists.
 //!
 //! Source: kernel-behaviour §2.3, §2.4.
 
@@ -12,7 +12,8 @@ impl Memory {
     /// Frees an allocated block.
     ///
     /// # Panics
-    /// If the block is not allocated with exactly this order: a double free, or a free of something else.
+    /// If the block is not allocated with exactly this order: a double free, or a free of something
+    /// else.
     #[inline(always)]
     pub fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         let tag = self.frames.tag_of(pfn, order);
@@ -29,7 +30,8 @@ impl Memory {
         self.free_untagged(id, cpu, pfn, order);
     }
 
-    /// Asks for what freeing a single page will touch: a host that knows what comes next says so some pages ahead.
+    /// Prefetches what freeing a single page will touch, for a host that knows some pages ahead
+    /// what it will free.
     #[inline(always)]
     pub fn prefetch(&self, pfn: Pfn) {
         self.frames.prefetch_frame(pfn.get());
@@ -44,7 +46,7 @@ impl Memory {
         panic!("free of {pfn} {order:?}, which is {:?}", self.frames.tag(pfn).kind())
     }
 
-    /// Frees a block whose tag says nothing of value any more.
+    /// Frees a block whose tag no longer means anything.
     #[inline(always)]
     pub(crate) fn free_untagged(&mut self, id: ZoneId, cpu: CpuId, pfn: Pfn, order: Order) {
         self.shared.vmstat.add(VmEvent::Pgfree, u64::from(order.pages()));
@@ -64,7 +66,7 @@ impl Memory {
         }
     }
 
-    /// Gives back what this CPU's lists of all zones hold.
+    /// Drains this CPU's lists of all zones.
     pub fn drain_cpu(&mut self, cpu: CpuId) {
         for zone in self.zones.ids() {
             self.locked(zone, cpu).pcp_drain();

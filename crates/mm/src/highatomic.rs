@@ -1,4 +1,5 @@
-//! The HIGHATOMIC reserve: pageblocks kept for atomic requests of high order, and given back when others need them.
+//! The HIGHATOMIC reserve: pageblocks kept for high-order atomic requests, and released when others
+//! need them.
 //!
 //! Source: kernel-behaviour §2.8.
 
@@ -7,7 +8,7 @@ use crate::state::Locked;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 impl Locked<'_> {
-    /// After an atomic high-order allocation: keeps its pageblock in reserve for the next one (§2.8).
+    /// After a high-order atomic allocation, reserves its pageblock for the next one (§2.8).
     pub(crate) fn reserve_highatomic(&mut self, pfn: Pfn, order: Order) {
         let pageblock = u64::from(PAGEBLOCK_PAGES);
         let percent = self.zone.managed / 100;
@@ -37,7 +38,7 @@ impl Locked<'_> {
         self.move_freepages_block(pfn, MigrateType::HighAtomic);
     }
 
-    /// Gives one reserved pageblock back to type `t`; true if that freed any page (§2.8).
+    /// Releases one reserved pageblock to type `t`; true if that freed any page (§2.8).
     pub(crate) fn unreserve_highatomic(&mut self, t: MigrateType, force: bool) -> bool {
         let pageblock = u64::from(PAGEBLOCK_PAGES);
         if !force && self.zone.nr_reserved_highatomic <= pageblock {
@@ -85,7 +86,7 @@ mod tests {
     use crate::types::{CpuId, MigrateType, NodeId, Order, Pfn};
 
     const CPU: CpuId = CpuId::new(0);
-    /// Too large for per-CPU lists.
+    /// Too large for the per-CPU lists.
     const ORDER: Order = Order::new(4);
 
     fn atomic(m: &mut Memory) -> Pfn {

@@ -1,32 +1,33 @@
-//! What a page fault that wants a huge page asks for.
+//! The GFP masks of huge-page faults.
 //!
-//! It is for hosts that have processes: administrators say in `transparent_hugepage/defrag` how much a fault may cost, a
-//! program advises (`MADV_HUGEPAGE`), and the profile knows what its kernel makes of both. Source: kernel-behaviour §3.8.
+//! For hosts that have processes: `transparent_hugepage/defrag` says how much a fault may cost, a
+//! program advises with `MADV_HUGEPAGE`, and the profile says what its kernel makes of both.
+//! Source: kernel-behaviour §3.8.
 
 use crate::gfp::Gfp;
 use crate::rules::{HugeRequests, Profile};
 
-/// What `transparent_hugepage/defrag` says.
+/// A value of `transparent_hugepage/defrag`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HugeDefrag {
-    /// Any fault reclaims and compacts.
+    /// Every fault reclaims and compacts directly.
     Always,
-    /// kswapd and kcompactd do.
+    /// Faults only wake kswapd and kcompactd.
     Defer,
-    /// They do, but for those who have asked for huge pages the fault does itself.
+    /// As `Defer`, but advised faults reclaim and compact directly.
     DeferMadvise,
-    /// The faults of those who have asked for huge pages do.
+    /// Advised faults reclaim and compact directly; others do nothing.
     Madvise,
-    /// None does.
+    /// No fault reclaims, compacts or wakes a daemon.
     Never,
 }
 
 impl HugeDefrag {
-    /// All there are, in the kernel's order.
+    /// All values, in the kernel's order.
     pub const ALL: [HugeDefrag; 5] =
         [HugeDefrag::Always, HugeDefrag::Defer, HugeDefrag::DeferMadvise, HugeDefrag::Madvise, HugeDefrag::Never];
 
-    /// As the kernel writes it.
+    /// The kernel's name for it.
     pub const fn name(self) -> &'static str {
         match self {
             HugeDefrag::Always => "always",
@@ -37,12 +38,12 @@ impl HugeDefrag {
         }
     }
 
-    /// What boot sets.
+    /// The value that is set at boot.
     pub fn default_of(profile: &Profile) -> HugeDefrag {
         if profile.huge_pages.waits_where_advised { HugeDefrag::Madvise } else { HugeDefrag::Always }
     }
 
-    /// Whether the kernel has it.
+    /// Whether the profile's kernel has this value.
     pub fn exists(self, profile: &Profile) -> bool {
         match self {
             HugeDefrag::Always | HugeDefrag::Madvise | HugeDefrag::Never => true,
@@ -53,7 +54,8 @@ impl HugeDefrag {
         }
     }
 
-    /// What a fault asks for first, and then if that fails; `advised`: the program has asked for huge pages there.
+    /// The mask a fault tries first, and the one it tries if that fails. `advised`: the program has
+    /// asked for huge pages there.
     pub fn requests(self, profile: &Profile, advised: bool) -> (Gfp, Option<Gfp>) {
         let direct = match self {
             HugeDefrag::Always => true,

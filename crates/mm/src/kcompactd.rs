@@ -1,8 +1,8 @@
 //! kcompactd: a node's background compactor.
 //!
-//! It sleeps until kswapd or an allocation asks for a block of some order, or, with proactive compaction, until half
-//! a second has passed and the node's fragmentation score is too high. Source: seed 000; kernel-behaviour §5.9, §5.10,
-//! §5.14.
+//! It sleeps until kswapd or an allocation asks for a block of some order or, with proactive
+//! compaction, until 500 ms have passed and the node's fragmentation score is too high. Source:
+//! kernel-behaviour §5.9, §5.10 (S0), §5.14.
 
 mod pageblocks;
 
@@ -18,18 +18,20 @@ use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
-/// How often the score is looked at: 500 ms.
+/// Interval between proactive checks: 500 ms.
 pub const HPAGE_FRAG_CHECK_INTERVAL_NS: u64 = 500_000_000;
-/// Checks put off, or the power of two the interval is stretched by, after a run that gained nothing.
+/// Back-off after a run that gained nothing: 2^6 checks are skipped, or the interval is shifted by
+/// 6.
 const MAX_DEFER_SHIFT: u32 = 6;
 
 impl Memory {
-    /// Asks the node's kcompactd for a block of `order`, if it sleeps and compaction could give one.
+    /// Asks the node's kcompactd for a block of `order`, if it sleeps and compaction could make
+    /// one.
     pub(crate) fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest: ZoneType) {
         if order == Order::ZERO {
             return;
         }
-        // Unless asked for less it looks at all of its zones.
+        // Unless asked for less, it compacts all zones of the node.
         let top = self.nodes[node].zones.iter().map(|z| self.zones[*z].kind).max();
         let k = &mut self.nodes[node].kcompactd;
         k.max_order = k.max_order.max(order);
@@ -46,7 +48,8 @@ impl Memory {
         self.wakes.add(Daemon::Kcompactd(node));
     }
 
-    /// Wakes every node's kcompactd for a proactive check, as a write to the sysctl does in 5.15 and later.
+    /// Wakes every node's kcompactd for a proactive check, as a write to the sysctl does from 5.15
+    /// on.
     pub fn trigger_proactive_compaction(&mut self) {
         for n in &mut self.nodes {
             n.kcompactd.proactive_trigger = true;
@@ -66,31 +69,31 @@ impl Memory {
     }
 }
 
-/// A node's kcompactd.
+/// The kcompactd thread of a node.
 #[derive(Clone)]
 pub struct Kcompactd {
     node: NodeId,
     cpu: CpuId,
     job: Job,
-    /// Proactive checks still to be passed over (the seed's back-off).
+    /// Proactive checks still to be skipped (the back-off of 5.9).
     checks_deferred: u32,
-    /// How long the next sleep is (the later back-off).
+    /// Length of the next sleep (the later back-off).
     interval: u64,
 }
 
 #[derive(Clone)]
 enum Job {
     Asleep,
-    /// Making a block of the order asked for, zone by zone.
+    /// Makes a block of the order asked for, zone by zone.
     Work {
         order: Order,
         highest: ZoneType,
         next: usize,
         run: Option<CompactRun>,
-        /// What the run over the zone before has left.
+        /// State carried from the run over the previous zone.
         carried: Option<Carried>,
     },
-    /// Bringing the score down, zone by zone, from what it was.
+    /// Lowers the node's score, zone by zone; `score` is the one it began with.
     Proactive {
         score: u64,
         sweep: NodeSweep,
@@ -98,22 +101,22 @@ enum Job {
 }
 
 impl Kcompactd {
-    /// The kcompactd of `node`, asleep; it frees pages to the lists of `cpu`.
+    /// The kcompactd of `node`, asleep. Pages it frees go to the per-CPU lists of `cpu`.
     pub fn new(node: NodeId, cpu: CpuId) -> Kcompactd {
         Kcompactd { node, cpu, job: Job::Asleep, checks_deferred: 0, interval: HPAGE_FRAG_CHECK_INTERVAL_NS }
     }
 
-    /// From now on it works on this CPU. What it is in the middle of it ends with the lists of the one before.
+    /// Moves it to this CPU. A run in progress ends with the lists of the old one.
     pub fn run_on(&mut self, cpu: CpuId) {
         self.cpu = cpu;
     }
 
-    /// The node it is of.
+    /// The node it belongs to.
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// How long it sleeps from now unless woken; `None` is for ever.
+    /// How long it sleeps unless woken; `None` means without a timeout.
     fn timeout(&self, m: &mut Memory) -> Option<u64> {
         let rules = m.shared.profile.proactive;
         match rules.backoff {
@@ -125,8 +128,9 @@ impl Kcompactd {
         }
     }
 
-    /// Advances by one step that visits at most `budget` pageblocks; called at the start, when it was woken, when its
-    /// timeout is over, and while it says `Working`. `timed_out` says that the sleep ended by itself.
+    /// Advances by one step that visits at most `budget` pageblocks. Called at the start, when it
+    /// is woken, when its timeout ends, and while it returns `Working`. `timed_out` says that the
+    /// sleep was not cut short.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64, timed_out: bool) -> DaemonStep {
         match &mut self.job {
             Job::Asleep => self.wake(m, timed_out),
@@ -138,7 +142,8 @@ impl Kcompactd {
                     };
                     let (zone, scanned) = (r.zone(), r.scanned());
                     if !r.has_begun() {
-                        // Its own look is for the highest zone asked for, the one before it for this zone.
+                        // The run's own suitability test uses the highest zone asked for; the one
+                        // before it used this zone.
                         m.nodes[self.node].kcompactd.passed_by.add(result);
                     }
                     *carried = Some(r.carried());
@@ -179,7 +184,7 @@ impl Kcompactd {
         m.shared.emit(Listen::COMPACTION, || Event::KcompactdSleep { nid });
         let k = &m.nodes[self.node].kcompactd;
         if k.max_order > Order::ZERO || k.proactive_trigger {
-            // Asked again while it worked.
+            // It was asked again while it worked.
             return Step::Wait(Wait::Time(0));
         }
         Step::Wait(self.timeout(m).map_or(Wait::Wakeup, Wait::Time))
@@ -222,7 +227,8 @@ impl Kcompactd {
         Step::Working
     }
 
-    /// Forgets what was asked for, unless more was asked for meanwhile: a higher order, or lower zones; each by itself.
+    /// Forgets the request, unless a higher order or lower zones have been asked for meanwhile;
+    /// each is kept by itself.
     fn work_done(&mut self, m: &mut Memory, order: Order, highest: ZoneType) -> DaemonStep {
         let k = &mut m.nodes[self.node].kcompactd;
         k.max_order = if k.max_order <= order { Order::ZERO } else { k.max_order };
@@ -231,7 +237,7 @@ impl Kcompactd {
     }
 }
 
-/// A run over one zone for the order asked for, unless it is put off or of no use.
+/// The run over one zone for the order asked for, unless it is deferred or the zone is unsuitable.
 fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: CpuId) -> Option<CompactRun> {
     let node = m.zones[zone].node;
     if m.locked(zone, cpu).compaction_deferred(order) {
@@ -262,7 +268,7 @@ fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: C
     Some(CompactRun::new(cc, zone, cpu))
 }
 
-/// Draws the consequences of a run for the next ones.
+/// Resets or extends the zone's deferral by the result of a run.
 fn settle(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: CpuId, result: CompactResult) {
     let rules = m.shared.profile.kcompactd;
     let succeeded = match rules.succeeds_by_low_mark {
@@ -273,20 +279,20 @@ fn settle(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: Cp
         m.locked(zone, cpu).compaction_defer_reset(order, false);
     } else if matches!(result, CompactResult::Complete | CompactResult::PartialSkipped) {
         if rules.drains_after_failure {
-            // Pages on the per-CPU lists may be what stands in the way of a block.
+            // Pages on the per-CPU lists may be what keeps a block from merging.
             m.drain_all(zone);
         }
         m.locked(zone, cpu).defer_compaction(order);
     }
 }
 
-/// Counts what was scanned, already in the general counters, as the daemon's too.
+/// Counts scanned frames for the daemon, too; the general counters have them already.
 fn count_daemon(m: &mut Memory, (migrate, free): (u64, u64)) {
     m.shared.vmstat.add(VmEvent::CompactDaemonMigrateScanned, migrate);
     m.shared.vmstat.add(VmEvent::CompactDaemonFreeScanned, free);
 }
 
-/// Runs over all zones of a node, each as a whole: proactively, or for `/proc/sys/vm/compact_memory`.
+/// Compacts all zones of a node as a whole: proactively, or for `/proc/sys/vm/compact_memory`.
 #[derive(Clone)]
 pub struct NodeSweep {
     node: NodeId,
@@ -297,7 +303,7 @@ pub struct NodeSweep {
 }
 
 impl NodeSweep {
-    /// Over the zones of `node`, by `cpu`. Not `proactive` means completely.
+    /// A sweep over the zones of `node` on `cpu`, complete unless `proactive`.
     pub fn new(node: NodeId, cpu: CpuId, proactive: bool) -> NodeSweep {
         NodeSweep { node, cpu, proactive, next: 0, run: None }
     }
@@ -381,7 +387,8 @@ mod tests {
         m.nodes[node].kcompactd.max_order = Order::new(9);
         let mut daemon = Kcompactd::new(node, CpuId::new(0));
         let mut step = |m: &mut Memory| daemon.step(m, &mut crate::testing::Nobody, 1, false);
-        // It wakes, and finds a zone to work on; before its run begins nothing is above the marks any more.
+        // It wakes and finds a zone to compact; before its run begins, no zone is above its
+        // watermarks any more.
         assert_eq!([step(&mut m), step(&mut m)], [Step::Working; 2]);
         let zone = &mut m.zones[ZONE];
         (zone.watermarks.min, zone.watermarks.low) = (zone.managed, zone.managed);
@@ -389,7 +396,8 @@ mod tests {
         assert_eq!(m.nodes[node].kcompactd.passed_by, PassedBy { unsuitable: 1, ..PassedBy::default() });
     }
 
-    /// The kernel has one control for all zones of a wake-up: found with a recording of a node with two.
+    /// The kernel uses one `compact_control` for all zones of a wake-up; a recording of a node with
+    /// two zones shows it.
     #[test]
     fn a_run_over_a_zone_begins_as_the_one_before_it_has_left_off() {
         let mut m = crate::testing::two_zones(linux("6.1"));
@@ -405,7 +413,7 @@ mod tests {
         m.drain_cpu(cpu);
         m.fold_vmstat(cpu);
         while m.alloc(block).is_ok() {}
-        // In both zones a run would take up where the last one was; in the lower one that is its beginning.
+        // Runs resume at the cached positions, which in the lower zone are its beginning.
         m.zones[ZONE].compaction.init_migrate_pfn = m.zones[ZONE].start;
         let normal = ZoneId::new(1);
         let middle = m.zones[normal].start.plus(20 * 512);
@@ -427,8 +435,9 @@ mod tests {
         );
     }
 
-    /// As 5.10 and 6.1 were recorded to do where kcompactd compacts proactively beside direct requests: what it leaves is
-    /// good for one asynchronous run, which meets and so lets the synchronous one begin at the zone's ends.
+    /// As recorded on 5.10 and 6.1, where kcompactd compacts proactively beside direct requests:
+    /// the positions it leaves serve one asynchronous run, which meets and so lets the synchronous
+    /// run begin at the zone's ends.
     #[test]
     fn a_direct_run_takes_up_where_a_proactive_one_is_and_the_next_begins_at_the_ends() {
         for profile in ["5.6", "5.10", "6.1"] {
@@ -449,7 +458,7 @@ mod tests {
             while m.zones[ZONE].compaction.cached_migrate_pfn[1] < far {
                 assert_eq!(proactive.step(&mut m, &mut Nobody, 1), Step::Working, "{profile}");
             }
-            // What it has made is taken: the next request has to compact.
+            // The blocks it made are allocated, so the next request has to compact.
             m.drain_cpu(cpu);
             while m.alloc(request).is_ok() {}
             m.trace().listen(Listen::COMPACTION);

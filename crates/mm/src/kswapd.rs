@@ -1,9 +1,11 @@
-//! kswapd: wakes when a zone runs low, reclaims until the node is balanced, sleeps, and wakes kcompactd.
+//! kswapd: wakes when a zone runs low, reclaims until the node is balanced, wakes kcompactd, and
+//! sleeps.
 //!
-//! A balance run goes through the priorities of reclaim until some zone is balanced. A run for a large block falls back
-//! to single pages when it has freed enough for compaction to work with; kcompactd is then woken for the block. After
-//! sixteen runs that reclaimed nothing the node is given up as hopeless. Up to 4.7 it goes zone by zone instead
-//! (`by_zone`). Source: kernel-behaviour §4.4.
+//! A balance run steps through the reclaim priorities until some zone is balanced. A run for a high
+//! order falls back to order 0 once it has freed enough for compaction to work; kcompactd is then
+//! woken to make the block. After 16 runs that reclaimed nothing the node is hopeless and left
+//! alone. Up to 4.7 kswapd balances zone by zone instead (`by_zone`). Source: kernel-behaviour
+//! §4.4.
 
 mod by_zone;
 
@@ -20,7 +22,7 @@ use crate::vmstat::VmEvent;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// kswapd first only naps: 100 ms.
+/// The nap before kswapd goes to sleep: 100 ms.
 const NAP_NS: u64 = 100_000_000;
 
 impl KswapdState {
@@ -31,7 +33,8 @@ impl KswapdState {
 }
 
 impl Memory {
-    /// Asks the kswapd of a zone's node for free pages of `order`; if reclaim cannot help, asks kcompactd.
+    /// Asks the kswapd of the zone's node for free pages of `order`; if reclaim cannot help, asks
+    /// kcompactd.
     pub(crate) fn wakeup_kswapd(&mut self, zone: ZoneId, gfp: Gfp, order: Order, highest: ZoneType) {
         if self.shared.profile.lru.lists_per_zone {
             return self.wakeup_kswapd_for_zone(zone, order, highest);
@@ -55,8 +58,8 @@ impl Memory {
         self.wakes.add(Daemon::Kswapd(node));
     }
 
-    /// Whether some zone of the node has `order` pages to spare above its high mark. In defrag_mode the profile says whether
-    /// only whole free pageblocks count.
+    /// Whether some zone of the node passes the watermark check at `order` and its high watermark.
+    /// In defrag_mode the profile says whether only whole free pageblocks count.
     pub(crate) fn pgdat_balanced(&mut self, node: NodeId, order: Order, highest: ZoneType) -> bool {
         let profile = &self.shared.profile;
         let plain = AllocFlags::mark(Wmark::High);
@@ -89,43 +92,42 @@ impl Memory {
     }
 }
 
-/// A node's kswapd.
+/// The kswapd thread of a node.
 #[derive(Clone, Debug)]
 pub struct Kswapd {
     node: NodeId,
     cpu: CpuId,
-    state: State,
-    /// The order it was asked for, and the one it reclaimed for in the end.
+    state: KswapdStage,
+    /// The order asked for, and the one that the last run ended with.
     alloc_order: Order,
     reclaim_order: Order,
     highest: ZoneType,
-    /// The highest zone its last run was for, where it goes zone by zone.
+    /// Highest zone the last run was for, where it balances zone by zone.
     balanced: ZoneType,
 }
 
 #[derive(Clone, Debug)]
-enum State {
-    /// Deep asleep.
+enum KswapdStage {
     Asleep,
-    /// Asleep for 100 ms, unless woken.
+    /// Napping for 100 ms, unless woken.
     Napping,
     Balancing(Box<Balance>),
-    /// The same, zone by zone.
+    /// Balancing zone by zone.
     Rounds(Box<by_zone::Rounds>),
 }
 
-/// A balance run.
+/// A balance run over the node.
 #[derive(Clone, Debug)]
 struct Balance {
     sc: ScanControl,
-    /// The boost each zone had at the start.
+    /// The boost of each zone when the run began.
     boosts: Vec<u64>,
-    /// How much is still to be reclaimed because of them.
+    /// How many pages must still be reclaimed for these boosts.
     boost_left: u64,
     pass: Option<Pass>,
 }
 
-/// The node at one priority.
+/// One pass over the node, at one priority.
 #[derive(Clone, Debug)]
 struct Pass {
     node: ShrinkNode,
@@ -140,12 +142,12 @@ impl Balance {
 }
 
 impl Kswapd {
-    /// The kswapd of `node`, asleep. It works on `cpu`.
+    /// The kswapd of `node`, asleep. It runs on `cpu`.
     pub fn new(node: NodeId, cpu: CpuId) -> Kswapd {
         Kswapd {
             node,
             cpu,
-            state: State::Asleep,
+            state: KswapdStage::Asleep,
             alloc_order: Order::ZERO,
             reclaim_order: Order::ZERO,
             highest: ZoneType::Device,
@@ -153,38 +155,41 @@ impl Kswapd {
         }
     }
 
-    /// From now on it works on this CPU.
+    /// Moves it to this CPU from now on.
     pub fn run_on(&mut self, cpu: CpuId) {
         self.cpu = cpu;
     }
 
-    /// The node it is of.
+    /// The node it belongs to.
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Advances by one step, at most a cluster of pages; called when it was woken, when its nap or another wait is over,
-    /// and while it says `Working`. `timed_out` says the nap ended by itself.
+    /// Advances by one step, at most a cluster of pages. Called when it is woken, when its nap or
+    /// another wait ends, and while it returns `Working`. `timed_out` says that the nap was not cut
+    /// short.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, timed_out: bool) -> DaemonStep {
         m.shared.work.any = true;
         let zone_by_zone = m.shared.profile.lru.lists_per_zone;
-        match core::mem::replace(&mut self.state, State::Asleep) {
-            State::Rounds(run) => self.go_round(m, owner, run),
-            State::Asleep if zone_by_zone => self.wake_for_zones(m),
-            State::Asleep => self.wake(m),
-            // Woken at the very moment the nap ended counts as woken: nobody would wake it a second time.
-            State::Napping if !timed_out || m.nodes[self.node].kswapd.running => {
+        match core::mem::replace(&mut self.state, KswapdStage::Asleep) {
+            KswapdStage::Rounds(run) => self.go_round(m, owner, run),
+            KswapdStage::Asleep if zone_by_zone => self.wake_for_zones(m),
+            KswapdStage::Asleep => self.wake(m),
+            // If it is woken just as the nap ends it counts as woken, since it would not be woken
+            // again.
+            KswapdStage::Napping if !timed_out || m.nodes[self.node].kswapd.running => {
                 m.shared.vmstat.add(VmEvent::KswapdLowWmarkHitQuickly, 1);
                 if zone_by_zone {
                     return self.wake_for_zones(m);
                 }
-                // It has not had its sleep: what it slept for is still asked of it.
+                // The nap was cut short, so the order and zone it went to sleep with are still
+                // asked for.
                 let k = &mut m.nodes[self.node].kswapd;
                 k.order = k.order.max(self.reclaim_order);
                 k.highest = k.highest.or(Some(self.highest));
                 self.wake(m)
             }
-            State::Napping => {
+            KswapdStage::Napping => {
                 let sleeps = if zone_by_zone { self.may_sleep(m) } else { self.prepare_sleep(m) };
                 if sleeps {
                     m.shared.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
@@ -193,11 +198,11 @@ impl Kswapd {
                 m.shared.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
                 if zone_by_zone { self.wake_for_zones(m) } else { self.wake(m) }
             }
-            State::Balancing(run) => self.balance(m, owner, run),
+            KswapdStage::Balancing(run) => self.balance(m, owner, run),
         }
     }
 
-    /// Starts a balance run for what has been asked for.
+    /// Begins a balance run for what was asked for.
     fn wake(&mut self, m: &mut Memory) -> DaemonStep {
         let k = &mut m.nodes[self.node].kswapd;
         k.running = true;
@@ -213,7 +218,7 @@ impl Kswapd {
         let mut sc = ScanControl::new(self.cpu, Gfp::KERNEL, order, self.highest);
         sc.kswapd = true;
         let boost_left = boosts.iter().sum();
-        self.state = State::Balancing(Box::new(Balance { sc, boosts, boost_left, pass: None }));
+        self.state = KswapdStage::Balancing(Box::new(Balance { sc, boosts, boost_left, pass: None }));
         Step::Working
     }
 
@@ -222,15 +227,15 @@ impl Kswapd {
         m.nodes[self.node].zones.iter().copied().filter(move |z| m.zones[*z].kind <= highest)
     }
 
-    /// A step of a balance run.
+    /// Advances the balance run by one step.
     fn balance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut run: Box<Balance>) -> DaemonStep {
         if run.pass.is_none() {
             let balanced = m.pgdat_balanced(self.node, run.sc.order, self.highest);
             if !balanced && run.boost_left > 0 {
-                // There is worse than fragmentation: the boost has to wait.
+                // The node is not balanced even without the boost, which has to wait.
                 run.boost_left = 0;
                 run.sc.priority = DEF_PRIORITY;
-                self.state = State::Balancing(run);
+                self.state = KswapdStage::Balancing(run);
                 return Step::Working;
             }
             if balanced && run.boost_left == 0 {
@@ -241,11 +246,11 @@ impl Kswapd {
         if let Some(pass) = &mut run.pass {
             match pass.node.step(m, owner, &mut run.sc) {
                 Step::Working => {
-                    self.state = State::Balancing(run);
+                    self.state = KswapdStage::Balancing(run);
                     return Step::Working;
                 }
                 Step::Wait(wait) => {
-                    self.state = State::Balancing(run);
+                    self.state = KswapdStage::Balancing(run);
                     return Step::Wait(wait);
                 }
                 Step::Done(()) => {}
@@ -254,11 +259,11 @@ impl Kswapd {
         if self.pass_was_the_last(m, &mut run) {
             return self.end(m, run);
         }
-        self.state = State::Balancing(run);
+        self.state = KswapdStage::Balancing(run);
         Step::Working
     }
 
-    /// Begins with the node at this priority. For a boost nothing is written or swapped.
+    /// Begins a pass at this priority. Reclaim for a boost neither writes nor swaps.
     fn begin_pass<O: Owner>(&self, m: &mut Memory, owner: &mut O, run: &mut Balance) -> Pass {
         let (sc, boosting) = (&mut run.sc, run.boost_left > 0);
         sc.may_writepage = !boosting || sc.priority < DEF_PRIORITY - 2;
@@ -280,12 +285,12 @@ impl Kswapd {
         }
     }
 
-    /// After the node at one priority: whether the run is over.
+    /// Evaluates the pass; true if it was the last of the run.
     fn pass_was_the_last(&self, m: &mut Memory, run: &mut Balance) -> bool {
         let Some(pass) = run.pass.take() else { return true };
         let sc = &mut run.sc;
         if sc.order > Order::ZERO && sc.nr_reclaimed >= m.shared.profile.compaction.gap(sc.order) {
-            // Enough for compaction to work with: from now on it is about single pages.
+            // Enough for compaction to work with: from now on the run is for order 0.
             sc.order = Order::ZERO;
         }
         let reclaimed = sc.nr_reclaimed - pass.reclaimed_before;
@@ -311,14 +316,15 @@ impl Kswapd {
         over
     }
 
-    /// A run that reclaimed nothing; whether one that a boost had started counts is the profile's to say.
+    /// Counts a run that reclaimed nothing as a failure. The profile says whether boosted runs
+    /// count.
     fn count_failure(&self, m: &mut Memory, run: &Balance) {
         if !m.shared.profile.kswapd.boosted_runs_never_fail || !run.is_boosted() {
             m.nodes[self.node].kswapd.failures += 1;
         }
     }
 
-    /// The end of a balance run: takes back the boosts it started with, and tries to sleep.
+    /// Ends a balance run: takes back the boosts it began with, and tries to sleep.
     fn end(&mut self, m: &mut Memory, run: Box<Balance>) -> DaemonStep {
         let zones: Vec<ZoneId> = self.zones(m).collect();
         for (z, boost) in zones.iter().zip(&run.boosts) {
@@ -332,7 +338,8 @@ impl Kswapd {
         let lruvec = m.node_lruvec(self.node);
         m.snapshot_refaults(lruvec);
         self.reclaim_order = run.sc.order;
-        // A run that was for less in the end sleeps on that; else what has been asked for since is looked at first.
+        // A run that ended with a lower order goes to sleep on that; any other first reads what has
+        // been asked for since.
         if self.reclaim_order >= self.alloc_order {
             let k = &m.nodes[self.node].kswapd;
             self.alloc_order = k.order;
@@ -346,11 +353,12 @@ impl Kswapd {
         m.reset_isolation_suitable_node(self.node);
         m.wakeup_kcompactd(self.node, self.alloc_order, self.highest);
         m.nodes[self.node].kswapd.running = false;
-        self.state = State::Napping;
+        self.state = KswapdStage::Napping;
         Step::Wait(Wait::Time(NAP_NS))
     }
 
-    /// Whether it may sleep: the node is hopeless, or balanced, and then nothing is congested any more.
+    /// Whether kswapd may sleep: the node is hopeless, or balanced, in which case it is no longer
+    /// congested.
     fn prepare_sleep(&self, m: &mut Memory) -> bool {
         if m.nodes[self.node].kswapd.hopeless() {
             return true;
@@ -372,8 +380,8 @@ mod tests {
 
     const ZONE: ZoneId = ZoneId::new(0);
 
-    /// Whether the node is balanced for single pages and for a pageblock, if its free pages meet the high mark as single pages
-    /// alone.
+    /// Whether a node whose free pages meet the high watermark only as single pages is balanced,
+    /// for order 0 and for a pageblock.
     fn balanced(profile: &str, defrag_mode: bool) -> [bool; 2] {
         let mut m = with_single_pages(16, 4, linux(profile));
         m.shared.tunables.defrag_mode = defrag_mode;
@@ -402,7 +410,7 @@ mod tests {
             let mut m = with_single_pages(16, 4, linux(profile));
             let zone = &mut m.zones[ZONE];
             (zone.watermarks.high, zone.percpu_drift_mark) = (1000, 2000);
-            // 30 pages were taken, and the CPU has not said so yet.
+            // 30 pages are allocated, and the CPU has not folded that in yet.
             zone.pcps[CpuId::new(1)].free_diff -= 30;
             assert_eq!(m.pgdat_balanced(NodeId::new(0), Order::ZERO, ZoneType::Normal), balanced, "{profile}");
         }

@@ -1,10 +1,12 @@
-//! The allocation slow path: what a request goes through when no zone has a page to spare.
+//! The allocation slow path: what a request does when no zone has a page above its low watermark.
 //!
-//! Wake kswapd, dip below the low mark, compact, reclaim, compact harder, perhaps again. It is a machine with
-//! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
+//! It wakes kswapd, allocates down to the min watermark, compacts, reclaims, compacts harder, and
+//! may start over. It is a state machine because it can take tens of milliseconds, in which other
+//! CPUs free and allocate pages.
 //!
-//! How it begins, and what is left to a request that may not wait, is a matter of the kernel's age:
-//! [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. When it tries again, [`retry`] says. Source: kernel-behaviour §3.5, §4.5.
+//! How it begins, and what a request that cannot reclaim may still do, depends on the kernel's age:
+//! [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. [`retry`] decides whether it
+//! tries again. Source: kernel-behaviour §3.5, §4.5.
 
 use crate::allocate::NoPage;
 use crate::compact::Passed;
@@ -25,16 +27,17 @@ mod compact_then_loop;
 mod one_loop;
 mod retry;
 
-/// Why a request got no block.
+/// The reason why a request got no block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AllocFailure {
-    /// It fails, as its flags allow.
+    /// The request fails, as its flags allow.
     Failed,
-    /// It may not fail this way and nothing can be reclaimed: the kernel would look for a process to kill.
+    /// The request may not fail like this and nothing can be reclaimed: the kernel would invoke the
+    /// OOM killer.
     OutOfMemory,
 }
 
-/// What a step of the slow path says.
+/// Result of one step of the slow path.
 type AllocStep = Step<Result<Pfn, AllocFailure>>;
 
 /// A request on the slow path.
@@ -42,39 +45,40 @@ type AllocStep = Step<Result<Pfn, AllocFailure>>;
 pub struct AllocSlow {
     request: Request,
     flags: AllocFlags,
-    state: State,
+    state: SlowPathStage,
     priority: CompactPriority,
     compact_result: CompactResult,
     compaction_retries: u32,
     no_progress_loops: u32,
-    /// Rounds of reclaim and compaction it has begun.
+    /// Rounds of reclaim and compaction begun.
     rounds: u32,
     progress: bool,
-    /// The loop's first round, which compacts without reclaiming (7.2).
+    /// In the loop's first round, which compacts without reclaiming (7.2).
     compact_first: bool,
-    /// A request that may dip into reserves has had its second look at the lists (7.2).
+    /// A `__GFP_HIGH` request has had its second look at the free lists (7.2).
     looked_twice: bool,
-    /// Pages that its own reclaim has freed (up to 4.7).
+    /// Pages freed by its own reclaim (up to 4.7).
     pages_reclaimed: u64,
 }
 
 #[derive(Clone)]
-enum State {
+enum SlowPathStage {
     Entry,
-    /// The first, asynchronous compaction of a costly or unmovable request.
+    /// The first, asynchronous compaction of a costly or non-movable request.
     FirstCompact(DirectCompact),
     Retry,
     Reclaim(DirectReclaim),
-    /// After reclaim.
+    /// The compaction that follows reclaim.
     Compact(DirectCompact),
     Decide,
 }
 
 impl Memory {
-    /// Allocates a block for a host that just wants it: the fast path, then the slow path to its end.
+    /// Allocates a block for a host that does not step: the fast path, then the slow path to its
+    /// end.
     ///
     /// # Errors
-    /// Why there is no block.
+    /// The reason why there is no block.
     #[inline(always)]
     pub fn alloc_pages<O: Owner>(&mut self, owner: &mut O, r: Request) -> Result<Pfn, AllocFailure> {
         self.alloc(r).or_else(|NoPage| self.alloc_slow(owner, r))
@@ -87,16 +91,17 @@ impl Memory {
     }
 }
 
-/// Pageblocks a step visits at most where no other CPU waits for its end; it does not change what happens.
+/// Most pageblocks a step visits where no other CPU waits for it to end. It does not affect
+/// results.
 const BUDGET: u64 = 64;
 
 impl AllocSlow {
-    /// A request that [`Memory::alloc`] could not serve; nothing happens before its first step.
+    /// A request that [`Memory::alloc`] could not serve. Nothing happens before its first step.
     pub fn new(m: &Memory, request: Request) -> AllocSlow {
         AllocSlow {
             request,
             flags: slow_flags(&request, m),
-            state: State::Entry,
+            state: SlowPathStage::Entry,
             priority: match m.shared.profile.slow_path.attempts {
                 Attempts::CompactReclaimCompact => CompactPriority::Async,
                 Attempts::CompactThenLoop | Attempts::OneLoop => CompactPriority::SyncLight,
@@ -112,15 +117,15 @@ impl AllocSlow {
         }
     }
 
-    /// The request.
+    /// The request being served.
     pub fn request(&self) -> &Request {
         &self.request
     }
 
-    /// Takes all steps at once; what they wait for, `owner` lets happen.
+    /// Takes all steps at once. Where a step must wait, `owner` lets time pass.
     ///
     /// # Errors
-    /// Why there is no block.
+    /// The reason why there is no block.
     pub fn finish<O: Owner>(mut self, m: &mut Memory, owner: &mut O) -> Result<Pfn, AllocFailure> {
         loop {
             match self.step(m, owner, BUDGET) {
@@ -131,8 +136,9 @@ impl AllocSlow {
         }
     }
 
-    /// Rounds of reclaim and compaction it has begun so far. Some kernels go on for ever in defrag_mode, where no pageblock can
-    /// be emptied: who counts on an end has to look at this (§3.5.1, §4.8.1).
+    /// Rounds of reclaim and compaction begun so far. Some kernels never end in defrag_mode if no
+    /// pageblock can be emptied, so a caller that relies on an end must check this (§3.5.1,
+    /// §4.8.1).
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
@@ -140,7 +146,7 @@ impl AllocSlow {
     fn can_direct_reclaim(&self) -> bool {
         self.request.gfp.has(Gfp::DIRECT_RECLAIM)
     }
-    /// Whether compaction is worth a first try, before reclaim: for requests that reclaim helps little.
+    /// Whether to compact before the first reclaim: for requests that reclaim helps little.
     fn compacts_early(&self) -> bool {
         let r = &self.request;
         let early = r.order.is_costly() || r.gfp.migratetype() != MigrateType::Movable;
@@ -149,11 +155,12 @@ impl AllocSlow {
     fn can_compact(&self) -> bool {
         self.request.order > Order::ZERO && self.request.gfp.has(Gfp::IO)
     }
-    /// Whether compaction and reclaim take turns, as up to 4.7.
+    /// Whether compaction and reclaim alternate, as up to 4.7.
     fn goes_in_rounds(&self, m: &Memory) -> bool {
         m.shared.profile.slow_path.attempts == Attempts::CompactReclaimCompact
     }
-    /// Whether there is anything to compact for: in defrag_mode a single page may be worth a pageblock.
+    /// Whether there is anything to compact for: in defrag_mode even a single page may get a
+    /// pageblock made.
     fn compacts(&self, m: &Memory) -> bool {
         let allowed = match m.shared.profile.compaction.needs_file_system {
             false => Gfp::IO,
@@ -165,7 +172,8 @@ impl AllocSlow {
     fn may_compact_again(&self, m: &Memory) -> bool {
         if m.shared.profile.slow_path.retries_for_pageblocks { self.compacts(m) } else { self.can_compact() }
     }
-    /// Whether whole pageblocks are made for it, which it does not need itself, and its retries go by that.
+    /// Whether compaction makes whole pageblocks for a smaller request, and the retry rules allow
+    /// for that (7.3).
     fn is_for_pageblocks(&self, m: &Memory) -> bool {
         m.shared.profile.slow_path.retries_for_pageblocks
             && compact_order(&self.request, self.flags, &m.shared.profile) != self.request.order
@@ -175,12 +183,12 @@ impl AllocSlow {
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
         let in_rounds = self.goes_in_rounds(m);
         match &mut self.state {
-            State::Reclaim(_) => match core::mem::replace(&mut self.state, State::Decide) {
-                State::Reclaim(reclaim) => self.reclaim(m, owner, reclaim),
+            SlowPathStage::Reclaim(_) => match core::mem::replace(&mut self.state, SlowPathStage::Decide) {
+                SlowPathStage::Reclaim(reclaim) => self.reclaim(m, owner, reclaim),
                 _ => unreachable!("the state has just been looked at"),
             },
-            State::Entry => self.entry(m, owner),
-            State::FirstCompact(c) => match c.step(m, owner, budget) {
+            SlowPathStage::Entry => self.entry(m, owner),
+            SlowPathStage::FirstCompact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
                 Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(Compacted { result, captured }) if in_rounds => {
@@ -190,8 +198,8 @@ impl AllocSlow {
                 }
                 Step::Done(Compacted { result, captured }) => self.first_compact_done(m, owner, result, captured),
             },
-            State::Retry => self.retry(m, owner),
-            State::Compact(c) => match c.step(m, owner, budget) {
+            SlowPathStage::Retry => self.retry(m, owner),
+            SlowPathStage::Compact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
                 Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(Compacted { result, captured }) => {
@@ -201,19 +209,20 @@ impl AllocSlow {
                         None if in_rounds => Step::Done(Err(AllocFailure::Failed)),
                         None if self.compact_first => self.first_round_done(m),
                         None => {
-                            self.state = State::Decide;
+                            self.state = SlowPathStage::Decide;
                             Step::Working
                         }
                     }
                 }
             },
-            State::Decide => self.decide(m, owner),
+            SlowPathStage::Decide => self.decide(m, owner),
         }
     }
 
-    /// Goes on with the walk over pageblocks that the last step left unfinished, if it did: [`crate::compact::CompactRun::walk_on`].
+    /// Continues a walk over pageblocks that the last step left unfinished; see
+    /// [`crate::compact::CompactRun::walk_on`].
     pub fn walk_on(&mut self, m: &mut Memory, budget: u64, next: impl FnMut(Passed) -> Option<u64>) {
-        if let State::FirstCompact(c) | State::Compact(c) = &mut self.state {
+        if let SlowPathStage::FirstCompact(c) | SlowPathStage::Compact(c) = &mut self.state {
             c.walk_on(m, budget, next);
         }
     }
@@ -226,7 +235,7 @@ impl AllocSlow {
         }
     }
 
-    /// kswapd again, the lists again, then reclaim; then compaction goes on.
+    /// Begins a round: wakes kswapd, tries the free lists, reclaims; compaction follows.
     fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         self.rounds = self.rounds.saturating_add(1);
         if self.goes_in_rounds(m) {
@@ -246,22 +255,22 @@ impl AllocSlow {
             return self.reclaimed(m, owner, 0);
         }
         offer_cpu(m, owner);
-        // For a whole pageblock, where compaction is to make one.
+        // Reclaims for a whole pageblock if compaction will make one.
         let order = compact_order(&self.request, self.flags, &m.shared.profile);
         self.reclaim(m, owner, DirectReclaim::new(self.request, order))
     }
 
-    /// Goes on with reclaim.
+    /// Advances reclaim by one step.
     fn reclaim<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut reclaim: DirectReclaim) -> AllocStep {
         let step = reclaim.step(m, owner);
         if let Step::Done(freed) = step {
             return self.reclaimed(m, owner, freed);
         }
-        self.state = State::Reclaim(reclaim);
+        self.state = SlowPathStage::Reclaim(reclaim);
         step.map(|_| unreachable!("it is not done"))
     }
 
-    /// Reclaim is done, or was left out.
+    /// Reclaim has ended, or was left out.
     fn reclaimed<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, freed: u64) -> AllocStep {
         self.progress = freed > 0;
         if self.progress
@@ -272,22 +281,26 @@ impl AllocSlow {
         if self.goes_in_rounds(m) {
             return self.after_reclaim(m, owner, freed);
         }
-        self.state =
-            if self.compacts(m) { State::Compact(self.direct_compact(m, self.priority)) } else { State::Decide };
+        self.state = if self.compacts(m) {
+            SlowPathStage::Compact(self.direct_compact(m, self.priority))
+        } else {
+            SlowPathStage::Decide
+        };
         Step::Working
     }
 
-    /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists may.
+    /// After reclaim made progress but gave no page: releases a highatomic pageblock and drains the
+    /// per-CPU lists, which may hold one.
     fn after_drain(&mut self, m: &mut Memory) -> Option<Pfn> {
         self.unreserve_highatomic(m, false);
-        // Of every zone, whatever zones the request may have pages of.
+        // The kernel drains every zone, whichever ones the request may use.
         for zone in 0..m.zones.len() {
             m.drain_all(ZoneId::new(zone));
         }
         self.try_freelist(m)
     }
 
-    /// Retry, or give up.
+    /// Decides whether to retry or to give up.
     fn decide<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         let costly = self.request.order.is_costly();
         if self.request.gfp.has(Gfp::NORETRY)
@@ -298,11 +311,11 @@ impl AllocSlow {
         if self.should_reclaim_retry(m, owner)
             || self.progress && self.may_compact_again(m) && self.should_compact_retry(m)
         {
-            self.state = State::Retry;
+            self.state = SlowPathStage::Retry;
             return Step::Working;
         }
         if self.flags.any(AllocFlags::NOFRAGMENT) {
-            // In defrag_mode: better a mixed pageblock than none.
+            // In defrag_mode, better a mixed pageblock than none.
             if self.is_for_pageblocks(m) {
                 (self.no_progress_loops, self.compaction_retries) = (0, 0);
             }
@@ -310,7 +323,7 @@ impl AllocSlow {
                 true => self.flags.without(AllocFlags::NOFRAGMENT),
                 false => AllocFlags::mark(Wmark::Min).with(AllocFlags::NOFRAGMENT),
             };
-            self.state = State::Retry;
+            self.state = SlowPathStage::Retry;
             return Step::Working;
         }
         if costly || self.request.gfp.has(Gfp::RETRY_MAYFAIL) || self.request.gfp.has(Gfp::THISNODE) {
@@ -319,7 +332,8 @@ impl AllocSlow {
         self.give_up(m, owner, AllocFailure::OutOfMemory)
     }
 
-    /// The end without a block; a request that may not fail looks once more, at a part of the reserves, and goes on.
+    /// Gives up. A request with `__GFP_NOFAIL` tries once more with part of the reserves, and goes
+    /// on.
     fn give_up<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, why: AllocFailure) -> AllocStep {
         if !self.request.gfp.has(Gfp::NOFAIL) {
             return Step::Done(Err(why));
@@ -332,7 +346,7 @@ impl AllocSlow {
             return Step::Done(Ok(pfn));
         }
         offer_cpu(m, owner);
-        self.state = State::Retry;
+        self.state = SlowPathStage::Retry;
         Step::Working
     }
 
@@ -342,7 +356,8 @@ impl AllocSlow {
         }
         let for_pageblocks = m.shared.tunables.defrag_mode && m.shared.profile.slow_path.asks_for_pageblocks;
         let order = if for_pageblocks { self.request.order.max(PAGEBLOCK_ORDER) } else { self.request.order };
-        // A node's zones follow each other in the list: its kswapd is asked once, for the first of them.
+        // A node's zones are adjacent in the zonelist; its kswapd is woken once, for the first of
+        // them.
         let (mut at, mut asked) = (0, None);
         let per_zone = m.shared.profile.lru.lists_per_zone;
         let preferred = m.preferred_zone(&self.request).map(|zone| m.zones[zone].kind);
@@ -367,7 +382,8 @@ impl AllocSlow {
         DirectCompact::new(m, self.request, self.flags, priority)
     }
 
-    /// After direct compaction: the captured block or one from the lists, and the accounts.
+    /// After direct compaction: takes the captured block or one from the free lists, and counts the
+    /// attempt.
     fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
         let counts = match m.shared.profile.slow_path.compact_stall {
             CompactStall::Always => true,
@@ -404,7 +420,7 @@ impl AllocSlow {
         page
     }
 
-    /// Takes one pageblock out of the reserve for atomic requests, in the first zone where that frees any page.
+    /// Releases one pageblock of the highatomic reserve, in the first zone where that frees a page.
     fn unreserve_highatomic(&self, m: &mut Memory, force: bool) -> bool {
         let t = self.request.gfp.migratetype();
         let mut at = 0;
@@ -417,14 +433,14 @@ impl AllocSlow {
     }
 }
 
-/// Where a request that may wait offers the CPU to whom it has woken.
+/// A rescheduling point: offers the CPU to a task that waits for it.
 fn offer_cpu<O: Owner>(m: &mut Memory, owner: &mut O) {
     if owner.is_awaited(m) {
         owner.turn(m, Turn::Offered);
     }
 }
 
-/// The slow path's allocation flags (§3.1).
+/// The `alloc_flags` of the slow path (§3.1).
 fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
     let rules = m.shared.profile.watermark.reserves;
     let mut flags = AllocFlags::mark(Wmark::Min);
@@ -434,7 +450,7 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
     if r.gfp.has(Gfp::HIGH) {
         flags = flags.with(AllocFlags::MIN_RESERVE);
     }
-    // A request that may wait is not atomic, whatever it says.
+    // A request that may reclaim is not atomic, whatever it says.
     if r.gfp.has(Gfp::ATOMIC_MARK) && !r.gfp.has(Gfp::DIRECT_RECLAIM) {
         flags = flags.with(AllocFlags::ATOMIC_MARK);
     }
@@ -462,7 +478,7 @@ mod tests {
     use crate::types::{CpuId, NodeId};
     use alloc::vec::Vec;
 
-    /// What a request that fails tries, by the events of it.
+    /// Names of what a failing request tries, from its events.
     fn tries(profile: &str, gfp: Gfp, order: u8) -> Vec<&'static str> {
         let mut m = with_single_pages(16, usize::from(order > 0) * 2, linux(profile));
         m.trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
@@ -515,7 +531,7 @@ mod tests {
         assert!(got("4.6").0, "above the min mark there is enough");
     }
 
-    /// A machine in defrag_mode with nothing free but single pages of movable pageblocks.
+    /// A machine in defrag_mode, of which only single pages in movable pageblocks are free.
     fn without_pageblocks(profile: &str) -> Memory {
         let mut m = with_single_pages(16, 2, linux(profile));
         m.shared.tunables.defrag_mode = true;
@@ -541,7 +557,7 @@ mod tests {
             let flags = slow_flags(&request, &machine_with(16, linux(profile)));
             (flags.any(AllocFlags::NON_BLOCK), flags.any(AllocFlags::HIGHATOMIC))
         };
-        // What may not wait and is not marked, may use reserves, is marked alone, and both.
+        // Requests that cannot wait: unmarked, `__GFP_HIGH`, marked atomic, and both.
         let requests = [Gfp::NONE, Gfp::HIGH, Gfp::ATOMIC_MARK, Gfp::ATOMIC];
         let none = (false, false);
         assert_eq!(requests.map(|gfp| rights("5.10", gfp)), [none, none, (true, true), (true, true)]);

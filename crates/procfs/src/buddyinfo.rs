@@ -7,19 +7,17 @@ use crate::lines::{Line, Lines};
 use crate::zone_at::ZoneAt;
 use std::fmt;
 
-/// The file.
+/// The contents of `/proc/buddyinfo`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BuddyInfo {
-    /// A line each.
     pub zones: Vec<FreeBlocks>,
 }
 
 /// A zone's free blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FreeBlocks {
-    /// Which zone.
     pub at: ZoneAt,
-    /// How many of each order, from 0.
+    /// The number of blocks of each order, from 0.
     pub of_order: Vec<u64>,
 }
 
@@ -44,7 +42,8 @@ impl fmt::Display for BuddyInfo {
     }
 }
 
-/// Lines of `Node N, zone NAME` and a column for each order, of which every line has as many.
+/// Reads lines of `Node N, zone NAME` with a column for each order; every line must have the same
+/// number of columns.
 pub(crate) fn zone_lines<T>(
     file: &str,
     text: &str,

@@ -1,6 +1,6 @@
-//! Names with numbers, in the kernel's order.
+//! Named counters in the kernel's order.
 
-/// Counters in the order of their file. A name the crate has never heard of is kept like any other.
+/// Counters in the order of their file. A name that the crate does not know is kept like any other.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counters(Vec<(String, u64)>);
 
@@ -15,12 +15,12 @@ impl Counters {
         self.0.push((name.into(), value));
     }
 
-    /// Names and values, in order.
+    /// Names and values in the file's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
-    /// The names, in order.
+    /// The names in the file's order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
@@ -30,7 +30,7 @@ impl Counters {
         self.names().map(|name| (name.to_string(), value(name))).collect()
     }
 
-    /// Whether there are none.
+    /// Whether there are no counters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,15 +1,14 @@
-//! What is wrong with a text, said in one line.
+//! The error of all parsers: what is wrong with a text, in one line.
 
 use std::fmt;
 
-/// A text that is not what its file holds on any kernel, and why.
+/// A text that no kernel writes to this file, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadText {
-    /// The file, as the caller named it.
+    /// The file's name, as the caller gave it.
     pub file: String,
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What is wrong there.
     pub reason: String,
 }
 

@@ -1,7 +1,8 @@
 //! `/sys/kernel/debug/extfrag`: two indices for each zone and order, in thousandths.
 //!
-//! The kernel prints an index as quotient and remainder by 1000. A small negative index so loses its sign's place: −62
-//! is `0.-62`. The parser reads that back. Source: kernel-behaviour §7.5.
+//! The kernel prints an index as quotient and remainder by 1000. A small negative index therefore
+//! has its sign in an odd place: −62 is `0.-62`. The parser reads that back. Source:
+//! kernel-behaviour §7.5.
 
 use crate::buddyinfo::zone_lines;
 use crate::error::BadText;
@@ -12,24 +13,21 @@ use std::fmt;
 /// A zone's index for each order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneIndex {
-    /// Which zone.
     pub at: ZoneAt,
-    /// For each order, from 0, in thousandths.
+    /// The index of each order from 0, in thousandths.
     pub of_order: Vec<i64>,
 }
 
 /// `unusable_index`: the share of free memory that is in blocks too small for each order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UnusableIndex {
-    /// A line each.
     pub zones: Vec<ZoneIndex>,
 }
 
-/// `extfrag_index`: whether a request of each order would fail because memory is lacking (towards 0) or because it is in
-/// pieces (towards 1000); −1000 where it would not fail.
+/// `extfrag_index`: whether a request of each order would fail because memory is lacking (towards
+/// 0) or because it is fragmented (towards 1000); −1000 if it would not fail.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExtfragIndex {
-    /// A line each.
     pub zones: Vec<ZoneIndex>,
 }
 

@@ -1,9 +1,11 @@
 //! The files filled from the engine's state.
 //!
-//! The rule: each number comes from the state at that moment, and the fields are those of the profile's kernel, in its
-//! order ([`format`]). What the engine does not have (slab, swap devices, which pages are dirty) is listed and 0. Where it
-//! keeps no order of the LRU, user memory counts as *inactive* anonymous memory: since 5.9 a faulted page starts on that
-//! list, and without reclaim nothing activates it (the recordings show 127,139 user pages inactive, none active). Source: kernel-behaviour §7.1–7.5.
+//! Each number is taken from the state at that moment; the fields are those of the profile's
+//! kernel, in its order ([`format`]). Fields that the engine does not have (slab, swap devices,
+//! dirty pages) are listed as 0. If the LRU keeps no order, user memory counts as *inactive*
+//! anonymous memory: since 5.9 a faulted page starts on that list, and without reclaim nothing
+//! activates it (the recordings show 127,139 user pages inactive, none active). Source:
+//! kernel-behaviour §7.1–7.5.
 
 mod format;
 mod items;
@@ -17,7 +19,7 @@ use crate::{BuddyInfo, ExtfragIndex, PageTypeInfo, UnusableIndex, VmStat, ZoneAt
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
 use kontig_mm::{Memory, Node, Order, Zone};
 
-/// Every file with its path below the directory a host keeps them in.
+/// Every file, with its path below the directory where a host keeps them.
 pub fn files(m: &Memory) -> Vec<(String, String)> {
     let mut files = vec![
         ("buddyinfo".into(), BuddyInfo::of(m).to_string()),
@@ -42,14 +44,14 @@ impl BuddyInfo {
 }
 
 impl UnusableIndex {
-    /// The indices of a machine.
+    /// The unusable indices of a machine.
     pub fn of(m: &Memory) -> UnusableIndex {
         UnusableIndex { zones: indices(m, |z, order| z.contig_info(order).unusable_index() as i64) }
     }
 }
 
 impl ExtfragIndex {
-    /// The indices of a machine.
+    /// The fragmentation indices of a machine.
     pub fn of(m: &Memory) -> ExtfragIndex {
         ExtfragIndex { zones: indices(m, |z, order| z.contig_info(order).fragmentation_index()) }
     }
@@ -60,12 +62,12 @@ fn indices(m: &Memory, index: impl Fn(&Zone, Order) -> i64) -> Vec<ZoneIndex> {
     all_zones(m).map(|z| ZoneIndex { at: at(z), of_order: of_order(z) }).collect()
 }
 
-/// The zones that have memory, node by node.
+/// The zones with memory, node by node.
 fn all_zones(m: &Memory) -> impl Iterator<Item = &Zone> {
     m.nodes().iter().flat_map(|node| populated(m, node))
 }
 
-/// A node's zones that have memory, lowest first.
+/// A node's zones with memory, lowest first.
 fn populated<'a>(m: &'a Memory, node: &'a Node) -> impl Iterator<Item = &'a Zone> {
     node.zones.iter().map(|z| m.zone(*z)).filter(|z| z.present > 0)
 }

@@ -1,9 +1,10 @@
-//! What Linux says about its memory under `/proc` and `/sys`, as plain data.
+//! The kernel's reports about memory under `/proc` and `/sys`, as plain data.
 //!
-//! Each file has a module with a type, a parser and a printer (`Display`) side by side. The rule: what a kernel wrote
-//! parses and prints back byte for byte. Kernels differ in which fields they list; a type keeps every field it finds,
-//! known or not, in the kernel's order, so no type depends on a version. A text that is cut short or is not of this
-//! form is refused with one line that names the file and the line ([`BadText`]).
+//! Each file has a module with a type, a parser and a printer (`Display`). Text that a kernel wrote
+//! parses and prints back byte for byte. Kernels differ in the fields they list; a type keeps every
+//! field it finds, known or not, in the kernel's order, so no type depends on a version. A text
+//! that is cut short or has another form is refused with one line that names the file and the line
+//! ([`BadText`]).
 //!
 //! | module | file |
 //! | --- | --- |
@@ -20,8 +21,9 @@
 //! | [`thp`] | `/sys/kernel/mm/transparent_hugepage/enabled`, `defrag`, `shmem_enabled` |
 //! | [`extfrag`] | `/sys/kernel/debug/extfrag/unusable_index`, `extfrag_index` |
 //!
-//! With the feature `mm`, `from_mm` fills them from the engine's state, with the fields that the profile's kernel
-//! lists. Source of the formats: kernel-behaviour §7 and the recordings' own files.
+//! With the feature `mm`, `from_mm` fills the types from the engine's state, with the fields that
+//! the profile's kernel lists. Source of the formats: kernel-behaviour §7 and the recordings' own
+//! files.
 
 pub mod buddyinfo;
 pub mod counters;

@@ -1,17 +1,17 @@
-//! A text's lines with their numbers, so that every error can name its place.
+//! The lines of a text with their numbers, so that every error can name its place.
 //!
-//! The kernel ends every line of these files with a newline. A text that does not was cut short, and is refused before
-//! any line is read.
+//! The kernel ends every line of these files with a newline. A text without one at its end was cut
+//! short and is refused before any line is read.
 
 use crate::error::BadText;
 
-/// One line.
+/// A line of a text.
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
     file: &'a str,
-    /// From 1.
+    /// The line number, from 1.
     number: usize,
-    /// Without its newline.
+    /// The line without its newline.
     pub(crate) text: &'a str,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Line<'a> {
         text.parse().map_err(|_| self.bad(format!("'{text}' is not a number, or too large")))
     }
 
-    /// What follows `prefix`.
+    /// The rest of the line after `prefix`.
     pub(crate) fn after(&self, prefix: &str) -> Result<&'a str, BadText> {
         self.text.strip_prefix(prefix).ok_or_else(|| self.expected(&format!("'{}'", prefix.trim_end())))
     }
@@ -76,7 +76,7 @@ impl<'a> Lines<'a> {
         Some(line)
     }
 
-    /// The next line, which has to be there.
+    /// The next line; an error if there is none.
     pub(crate) fn expect(&mut self, what: &str) -> Result<Line<'a>, BadText> {
         let last = self.last_read();
         self.next().ok_or_else(|| last.bad(format!("the text is cut short: no {what} follows")))

@@ -1,34 +1,32 @@
-//! `/proc/meminfo`: the machine's memory by use, in kB; numbers of huge pages without a unit.
+//! `/proc/meminfo`: the machine's memory by use, in kB; numbers of huge pages have no unit.
 //!
-//! Values end in column 24. Names of up to fifteen characters have their value eight wide; longer ones, and the numbers
-//! of huge pages, five wide.
+//! Values end in column 24. After names of up to fifteen characters they are eight wide; after
+//! longer ones, and for numbers of huge pages, five wide.
 
 use crate::error::BadText;
 use crate::lines::{Line, Lines};
 use std::fmt;
 
-/// The file.
+/// The contents of `/proc/meminfo`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MemInfo {
-    /// A line each.
     pub fields: Vec<Field>,
 }
 
-/// A line.
+/// A line of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// Its name, such as `MemTotal` or `AnonHugePages`.
+    /// The name, for example `MemTotal` or `AnonHugePages`.
     pub name: String,
-    /// Its value.
     pub value: Value,
 }
 
 /// A value with its unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// So many KiB, which the kernel calls `kB`.
+    /// An amount in KiB, which the kernel calls `kB`.
     Kb(u64),
-    /// So many huge pages.
+    /// A number of huge pages.
     Pages(u64),
 }
 
@@ -64,7 +62,7 @@ impl MemInfo {
     }
 }
 
-/// A name and a value, which are a line or its end.
+/// Parses a name and a value from a line or its rest.
 pub(crate) fn field(line: &Line<'_>, text: &str) -> Result<Field, BadText> {
     let Some((name, value)) = text.split_once(':').filter(|(name, _)| !name.is_empty()) else {
         return Err(line.expected("a name and a value"));

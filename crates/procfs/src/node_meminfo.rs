@@ -1,4 +1,5 @@
-//! `/sys/devices/system/node/nodeN/meminfo`: [`crate::meminfo`] of one node; every line begins with `Node N`.
+//! `/sys/devices/system/node/nodeN/meminfo`: [`crate::meminfo`] of one node; every line begins with
+//! `Node N`.
 //!
 //! The file is parsed only: kernels do not agree on its columns.
 
@@ -6,12 +7,10 @@ use crate::error::BadText;
 use crate::lines::Lines;
 use crate::meminfo::{self, MemInfo};
 
-/// The file.
+/// The contents of a node's `meminfo`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NodeMemInfo {
-    /// The node.
     pub node: u32,
-    /// Its lines.
     pub info: MemInfo,
 }
 
@@ -19,7 +18,7 @@ impl NodeMemInfo {
     /// Reads the file; `file` is its name in errors.
     ///
     /// # Errors
-    /// The first line that is not of this form, or is of another node than the first.
+    /// The first line that is not of this form, or belongs to another node than the first.
     pub fn parse(file: &str, text: &str) -> Result<NodeMemInfo, BadText> {
         let mut first = None;
         let mut fields = Vec::new();

@@ -1,53 +1,49 @@
-//! `/proc/pagetypeinfo`: free blocks and pageblocks by migratetype.
+//! `/proc/pagetypeinfo`: free blocks and pageblocks by migrate type.
 //!
-//! The kernel repeats both tables, headings and all, for every node with memory. Since 5.4 it stops counting a list at
-//! 100,000 blocks and prints `>100000`. A kernel that tracks page owners adds a table of mixed pageblocks. Source:
-//! kernel-behaviour §7.2.
+//! The kernel repeats both tables, headings included, for every node with memory. Since 5.4 it
+//! stops counting a list at 100,000 blocks and prints `>100000`. A kernel that tracks page owners
+//! adds a table of mixed pageblocks. Source: kernel-behaviour §7.2.
 
 use crate::error::BadText;
 use crate::lines::{Line, Lines};
 use crate::zone_at::ZoneAt;
 use std::fmt;
 
-/// The file.
+/// The contents of `/proc/pagetypeinfo`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PageTypeInfo {
     /// The nodes with memory.
     pub nodes: Vec<NodeTypes>,
 }
 
-/// A node's tables.
+/// The tables of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeTypes {
-    /// The order of a pageblock.
+    /// Order of a pageblock.
     pub block_order: u32,
-    /// Its pages.
     pub pages_per_block: u64,
-    /// How many orders there are.
+    /// The number of orders.
     pub orders: usize,
     /// Free blocks by zone and type.
     pub free: Vec<FreeOfType>,
-    /// Pageblocks by zone: all of them, then the mixed ones where the kernel tracks owners.
+    /// Pageblocks by zone: all of them, then the mixed ones if the kernel tracks page owners.
     pub blocks: Vec<BlockTable>,
 }
 
 /// The free blocks of one type in one zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FreeOfType {
-    /// The zone.
     pub at: ZoneAt,
-    /// The type's name.
     pub migratetype: String,
-    /// How many of each order, from 0.
+    /// The number of blocks of each order, from 0.
     pub of_order: Vec<Listed>,
 }
 
-/// How many blocks are on a list.
+/// The number of blocks on a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Listed {
-    /// So many.
     pub blocks: u64,
-    /// The kernel stopped counting there: there are more.
+    /// The kernel stopped counting; there are more.
     pub more: bool,
 }
 
@@ -56,16 +52,16 @@ pub struct Listed {
 pub struct BlockTable {
     /// Its heading: `Number of blocks type` or `Number of mixed blocks`.
     pub heading: String,
-    /// The types of its columns.
+    /// The migrate types of the columns.
     pub types: Vec<String>,
-    /// A line each: a zone, and a number for each type.
+    /// One line for each zone, with a number for each type.
     pub zones: Vec<(ZoneAt, Vec<u64>)>,
 }
 
 const BLOCK_ORDER: &str = "Page block order: ";
 const PAGES_PER_BLOCK: &str = "Pages per block:  ";
 const FREE: &str = "Free pages count per migrate type at order ";
-/// How wide the heading of a table of pageblocks is, its last blank included.
+/// Width of the heading of a table of pageblocks, including its last blank.
 const HEADING: usize = 23;
 
 impl PageTypeInfo {

@@ -1,36 +1,36 @@
-//! `/proc/pressure/memory` and its siblings: how long tasks were stalled for want of a resource.
+//! `/proc/pressure/memory` and its siblings: how long tasks were stalled for lack of a resource.
 //!
-//! A line each for `some` (at least one task waits) and `full` (all do): the share of the last 10, 60 and 300 seconds in
-//! percent, and the total in microseconds. `cpu` had no `full` before 5.13; `irq` has no `some`.
+//! One line each for `some` (at least one task waits) and `full` (all tasks wait): the share of the
+//! last 10, 60 and 300 seconds in percent, and the total in microseconds. `cpu` had no `full`
+//! before 5.13; `irq` has no `some`.
 
 use crate::error::BadText;
 use crate::lines::{Line, Lines};
 use std::fmt;
 
-/// The file.
+/// The contents of a pressure file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Pressure {
-    /// A line each.
     pub stalls: Vec<Stall>,
 }
 
 /// How long tasks were stalled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stall {
-    /// Who: `some` or `full`.
+    /// Either `some` or `full`.
     pub who: String,
-    /// The share of the last seconds, for each window the kernel keeps.
+    /// The stalled share of each window that the kernel keeps.
     pub averages: Vec<Average>,
-    /// Microseconds since boot.
+    /// Total since boot, in microseconds.
     pub total_us: u64,
 }
 
-/// The stalled share of the last seconds.
+/// The stalled share of one window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Average {
-    /// How many seconds.
+    /// The length of the window.
     pub seconds: u32,
-    /// The share, in hundredths of a percent.
+    /// The share in hundredths of a percent.
     pub share: u32,
 }
 

@@ -1,14 +1,15 @@
-//! `/proc/PID/status`: what a process is, a line `Name:` and a text for each thing.
+//! `/proc/PID/status`: the state of a process, one line `Name:` and text per field.
 //!
-//! The file is parsed only. A process's name has its line feeds written as `\n`, so each thing is one line.
+//! The file is parsed only. Line feeds in a process's name are written as `\n`, so each field is
+//! one line.
 
 use crate::error::BadText;
 use crate::lines::Lines;
 
-/// The file.
+/// The contents of `/proc/PID/status`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ProcessStatus {
-    /// Names and texts, in order.
+    /// Names and texts in the file's order.
     pub fields: Vec<(String, String)>,
 }
 
@@ -28,7 +29,7 @@ impl ProcessStatus {
         Ok(ProcessStatus { fields })
     }
 
-    /// What stands behind this name, if the kernel lists it.
+    /// The text of the field with this name, if the kernel lists it.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }

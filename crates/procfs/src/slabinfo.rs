@@ -1,47 +1,41 @@
-//! `/proc/slabinfo`: the kernel's caches of small objects, a line each (0400).
+//! `/proc/slabinfo`: the kernel's caches of small objects, one line each (mode 0400).
 //!
-//! Two lines of heading come first. A kernel that was built to count how caches are used says so in the first and adds
-//! columns; they are kept as they are.
+//! Two heading lines come first. A kernel built to keep cache statistics says so in the first one
+//! and adds columns, which are kept as they are.
 
 use crate::error::BadText;
 use crate::lines::{Line, Lines};
 use std::fmt;
 
-/// The file.
+/// The contents of `/proc/slabinfo`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SlabInfo {
-    /// What follows `slabinfo - version: ` in the first line.
+    /// The rest of the first line, after `slabinfo - version: `.
     pub version: String,
-    /// The second line: the names of the columns.
+    /// The second line, with the names of the columns.
     pub columns: String,
-    /// A line each.
     pub caches: Vec<Cache>,
 }
 
-/// A cache.
+/// A line of the file: one cache.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cache {
-    /// Its name.
     pub name: String,
-    /// Objects in use.
     pub active_objects: u64,
-    /// Objects there is memory for.
+    /// Objects for which there is memory.
     pub objects: u64,
-    /// Bytes of an object.
+    /// Size of an object in bytes.
     pub object_size: u64,
-    /// Objects in a slab.
     pub objects_per_slab: u64,
-    /// Pages of a slab.
     pub pages_per_slab: u64,
-    /// `limit`, `batchcount`, `sharedfactor`: 0 where the allocator has no such lists.
+    /// `limit`, `batchcount`, `sharedfactor`: 0 if the allocator has no such lists.
     pub tunables: [u64; 3],
     /// Slabs with an object in use.
     pub active_slabs: u64,
-    /// All slabs.
     pub slabs: u64,
-    /// Objects on a list that CPUs share.
+    /// Objects on a list shared by CPUs.
     pub shared_available: u64,
-    /// Further columns.
+    /// Further columns, as they were.
     pub rest: String,
 }
 
@@ -65,7 +59,7 @@ impl SlabInfo {
 }
 
 impl Cache {
-    /// The pages that all its slabs take.
+    /// Pages in all slabs of the cache.
     pub fn pages(&self) -> u64 {
         self.slabs.saturating_mul(self.pages_per_slab)
     }
@@ -76,7 +70,7 @@ fn cache(line: &Line<'_>) -> Result<Cache, BadText> {
     let (head, rest) = line.text.split_once(" : tunables ").ok_or_else(form)?;
     let (tunables, rest) = rest.split_once(" : slabdata ").ok_or_else(form)?;
     let (slabs, rest) = rest.split_once(" : ").map_or((rest, ""), |(slabs, more)| (slabs, more));
-    // A cache's name may hold blanks: the numbers are the last five words.
+    // A cache's name may contain blanks; the numbers are the last five words.
     let (name, objects) = last_words::<5>(line, head).ok_or_else(form)?;
     let (_, tunables) = last_words::<3>(line, tunables).filter(|(before, _)| before.is_empty()).ok_or_else(form)?;
     let (_, slabs) = last_words::<3>(line, slabs).filter(|(before, _)| before.is_empty()).ok_or_else(form)?;
@@ -98,7 +92,7 @@ fn cache(line: &Line<'_>) -> Result<Cache, BadText> {
     })
 }
 
-/// The last `N` words of a text as numbers, and what stands before them.
+/// The last `N` words of a text as numbers, and the text before them.
 fn last_words<'a, const N: usize>(line: &Line<'_>, text: &'a str) -> Option<(&'a str, [u64; N])> {
     let mut rest = text.trim_end();
     let mut numbers = [0; N];

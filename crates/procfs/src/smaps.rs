@@ -1,41 +1,42 @@
-//! `/proc/PID/smaps`: a process's mappings, each with how much of it is in memory and in which kind of page.
+//! `/proc/PID/smaps`: the mappings of a process, each with its resident memory by kind of page.
 //!
-//! A mapping is a line of `/proc/PID/maps`, then lines `Name: N kB` or `Name: N`, then its flags, two letters each
-//! (`hg`: huge pages are advised; `nh`: they are refused; `ht`: it is of hugetlb pages). Kernels differ in which lines
-//! they have; all are kept. The file is parsed only: how wide its columns are depends on the kernel.
+//! A mapping is a line of `/proc/PID/maps`, then lines `Name: N kB` or `Name: N`, then its flags of
+//! two letters each (`hg`: huge pages are advised; `nh`: they are refused; `ht`: it is a hugetlb
+//! mapping). Kernels differ in the lines they print; all are kept. The file is parsed only: its
+//! column widths depend on the kernel.
 
 use crate::error::BadText;
 use crate::lines::{Line, Lines};
 
-/// The file.
+/// The contents of `/proc/PID/smaps`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Smaps {
-    /// The mappings, from the lowest address. A process without memory of its own, such as a kernel thread, has none.
+    /// The mappings in order of address. A process without memory of its own, for example a kernel
+    /// thread, has none.
     pub mappings: Vec<Mapping>,
 }
 
-/// A mapping.
+/// A mapping of the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mapping {
-    /// Its first address.
     pub start: u64,
-    /// The address behind its last.
+    /// The address after its last one.
     pub end: u64,
-    /// Such as `rw-p`.
+    /// The permissions, for example `rw-p`.
     pub permissions: String,
-    /// Where in its file it begins, bytes.
+    /// Offset in the mapped file, in bytes.
     pub offset: u64,
-    /// The file's device, `major:minor` in hexadecimal; `00:00` of memory without a file.
+    /// The file's device, `major:minor` in hexadecimal; `00:00` without a file.
     pub device: String,
     /// The file's inode; 0 without a file.
     pub inode: u64,
-    /// A path, or a name in brackets; empty of memory without either.
+    /// A path, or a name in brackets; empty if it has neither.
     pub name: String,
-    /// What is counted in KiB.
+    /// The fields in KiB.
     pub kb: Vec<(String, u64)>,
-    /// What is counted without a unit: `THPeligible`, `ProtectionKey`.
+    /// The fields without a unit: `THPeligible`, `ProtectionKey`.
     pub numbers: Vec<(String, u64)>,
-    /// Its flags; none where the kernel lists none.
+    /// The flags; empty if the kernel prints none.
     pub flags: Vec<String>,
 }
 
@@ -62,17 +63,17 @@ impl Smaps {
 }
 
 impl Mapping {
-    /// What the mapping has of this, KiB, if the kernel says.
+    /// A field in KiB, if the kernel prints it.
     pub fn kb(&self, name: &str) -> Option<u64> {
         self.kb.iter().find(|(n, _)| n == name).map(|(_, kb)| *kb)
     }
 
-    /// A number without a unit, if the kernel says.
+    /// A field without a unit, if the kernel prints it.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.numbers.iter().find(|(n, _)| n == name).map(|(_, number)| *number)
     }
 
-    /// Whether it has this flag.
+    /// Whether the mapping has this flag.
     pub fn flag(&self, flag: &str) -> bool {
         self.flags.iter().any(|f| f == flag)
     }
@@ -93,7 +94,7 @@ impl Mapping {
     }
 }
 
-/// A mapping's first line; none if the line is not one.
+/// Parses a mapping's first line; `None` if the line is not one.
 fn heading(line: &Line<'_>) -> Result<Option<Mapping>, BadText> {
     let Some((range, rest)) = line.text.split_once(' ') else { return Ok(None) };
     let Some((start, end)) = range.split_once('-') else { return Ok(None) };

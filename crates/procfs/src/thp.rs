@@ -1,18 +1,19 @@
-//! `/sys/kernel/mm/transparent_hugepage/enabled`, `defrag` and `shmem_enabled`: one of several words is chosen.
+//! `/sys/kernel/mm/transparent_hugepage/enabled`, `defrag` and `shmem_enabled`: one word chosen
+//! from several.
 //!
-//! The kernel lists the words that it understands, the chosen one in brackets: `always [madvise] never`. How much
-//! memory is in huge pages is in [`crate::meminfo`] (`AnonHugePages`). Source: kernel-behaviour §7.7.
+//! The kernel lists the words it understands, with the chosen one in brackets: `always [madvise]
+//! never`. The amount of memory in huge pages is in [`crate::meminfo`] (`AnonHugePages`). Source:
+//! kernel-behaviour §7.7.
 
 use crate::error::BadText;
 use crate::lines::Lines;
 use std::fmt;
 
-/// The file.
+/// The contents of such a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
     /// The words before the chosen one.
     pub before: Vec<String>,
-    /// The chosen word.
     pub chosen: String,
     /// The words after it.
     pub after: Vec<String>,

@@ -1,4 +1,5 @@
-//! `/proc/vmstat`: a line `name value` for every counter: state of the zones and nodes, then events since boot.
+//! `/proc/vmstat`: one line `name value` per counter: the state of zones and nodes, then events
+//! since boot.
 //!
 //! Source: kernel-behaviour §7.4.
 
@@ -7,7 +8,7 @@ use crate::error::BadText;
 use crate::lines::Lines;
 use std::fmt;
 
-/// The file.
+/// The contents of `/proc/vmstat`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VmStat(pub Counters);
 
@@ -24,7 +25,8 @@ impl VmStat {
         Ok(VmStat(Lines::of(file, text)?.map(counter).collect::<Result<Counters, BadText>>()?))
     }
 
-    /// The same file with these values, where there are any, in place of its own: of what a host counts beside the engine.
+    /// The same file with these values in place of its own where there are any: a host counts
+    /// things that the engine does not.
     #[must_use]
     pub fn with(&self, value: impl Fn(&str) -> Option<u64>) -> VmStat {
         VmStat(self.0.with(|name| value(name).or_else(|| self.get(name)).unwrap_or(0)))

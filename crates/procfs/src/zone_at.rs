@@ -1,4 +1,4 @@
-//! Which zone a line or a block of lines is about.
+//! The zone that a line or a block of lines describes.
 
 use crate::error::BadText;
 use crate::lines::Line;
@@ -7,14 +7,13 @@ use std::fmt;
 /// A zone by its node and its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneAt {
-    /// The node's number.
     pub node: u32,
     /// The zone's name: `DMA`, `DMA32`, `Normal`, `HighMem`, `Movable` or `Device`.
     pub zone: String,
 }
 
 impl ZoneAt {
-    /// Reads `Node N, zone NAME` at the start of a line; returns what follows it, too.
+    /// Reads `Node N, zone NAME` at the start of a line; also returns the rest of the line.
     pub(crate) fn parse<'a>(line: &Line<'a>) -> Result<(ZoneAt, &'a str), BadText> {
         let (node, rest) =
             line.after("Node ")?.split_once(", zone ").ok_or_else(|| line.expected("'Node N, zone NAME'"))?;

@@ -1,7 +1,8 @@
-//! `/proc/zoneinfo`: every zone of every node: marks, sizes, counters, and the per-CPU lists.
+//! `/proc/zoneinfo`: the watermarks, sizes, counters and per-CPU lists of every zone of every node.
 //!
-//! A zone without memory has its marks and sizes alone (4.12 and later; before, it is not listed). The node's own
-//! counters stand in its first zone with memory. The marks include the boost. Source: kernel-behaviour §7.3.
+//! A zone without memory has only its watermarks and sizes (since 4.12; before, it is not listed).
+//! The node's own counters are in its first zone with memory. The watermarks include the boost.
+//! Source: kernel-behaviour §7.3.
 
 use crate::counters::Counters;
 use crate::error::BadText;
@@ -9,49 +10,47 @@ use crate::lines::{Line, Lines};
 use crate::zone_at::ZoneAt;
 use std::fmt;
 
-/// The file.
+/// The contents of `/proc/zoneinfo`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ZoneInfo {
-    /// Its zones.
     pub zones: Vec<Zone>,
 }
 
-/// A zone.
+/// The block of lines of one zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Zone {
-    /// Which.
     pub at: ZoneAt,
-    /// The node's counters, in its first zone with memory.
+    /// The node's counters; only in its first zone with memory.
     pub node_stats: Option<Counters>,
-    /// Free pages.
     pub free: u64,
-    /// Marks and sizes: `boost`, `min`, `low`, `high`, `promo`, `spanned`, `present`, `managed`, `cma`.
+    /// Watermarks and sizes: `boost`, `min`, `low`, `high`, `promo`, `spanned`, `present`,
+    /// `managed`, `cma`.
     pub sizes: Counters,
-    /// Pages kept from requests for higher zones.
+    /// Pages kept from requests that prefer higher zones.
     pub protection: Vec<u64>,
-    /// What a zone with memory has besides.
+    /// The further lines of a zone with memory.
     pub populated: Option<Populated>,
 }
 
-/// What only a zone with memory has.
+/// The lines that only a zone with memory has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Populated {
-    /// Counters: `nr_free_pages` to `numa_other`.
+    /// The counters from `nr_free_pages` to `numa_other`.
     pub counters: Counters,
-    /// The per-CPU lists, CPU by CPU.
+    /// The per-CPU lists, by CPU.
     pub cpus: Vec<PageSet>,
     /// `node_unreclaimable`, `start_pfn`, `reserved_highatomic`, `free_highatomic`.
     pub last: Counters,
 }
 
-/// A CPU's lists of free pages.
+/// The free-page lists of one CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PageSet {
-    /// The CPU's number.
     pub cpu: u32,
     /// `count`, `high`, `batch`, `high_min`, `high_max`.
     pub lists: Counters,
-    /// How far this CPU's part of a counter may run before it is folded in; a kernel for one CPU has none.
+    /// How large this CPU's part of a counter may grow before it is folded in; a kernel for one CPU
+    /// has none.
     pub stat_threshold: Option<u64>,
 }
 
@@ -91,7 +90,8 @@ impl ZoneInfo {
         self.zones.iter().find(|z| z.at.node == node && z.at.zone == name)
     }
 
-    /// Every zone of a kernel has the same fields: one that lacks some was cut short.
+    /// Checks that a zone has the same fields as the others: every zone of a kernel does, so one
+    /// that lacks some was cut short.
     fn has_the_same_fields(&self, found: &Zone) -> Result<(), String> {
         let (Some(first), populated) = (self.zones.first(), self.zones.iter().find_map(|z| z.populated.as_ref()))
         else {
@@ -103,7 +103,8 @@ impl ZoneInfo {
         same_names(&first.last, &found.last)
     }
 
-    /// A kernel that lists zones without memory lists every kind for every node, and `protection` has a number for each.
+    /// A kernel that lists zones without memory lists every kind of zone for every node, and
+    /// `protection` has a number for each.
     fn nodes_are_whole(&self) -> bool {
         let lists_all = self.zones.iter().any(|z| z.populated.is_none());
         let mut nodes = self.zones.chunk_by(|a, b| a.at.node == b.at.node);
@@ -165,7 +166,7 @@ fn is_counter(line: &str) -> bool {
     line.strip_prefix(COUNTER).is_some_and(|rest| !rest.starts_with(' '))
 }
 
-/// The lines from here that satisfy `belongs`, read by `one`.
+/// Reads the lines from here on that satisfy `belongs` with `one`.
 fn items(
     lines: &mut Lines<'_>,
     belongs: impl Fn(&str) -> bool,
@@ -174,7 +175,7 @@ fn items(
     std::iter::from_fn(|| lines.next_if(&belongs)).map(|line| one(&line)).collect()
 }
 
-/// A line `name value`.
+/// Parses a line `name value`.
 fn named(line: &Line<'_>) -> Result<(String, u64), BadText> {
     let mut words = line.text.split_whitespace();
     match (words.next(), words.next(), words.next()) {
@@ -183,7 +184,7 @@ fn named(line: &Line<'_>) -> Result<(String, u64), BadText> {
     }
 }
 
-/// A line `name: value`.
+/// Parses a line `name: value`.
 fn labelled(line: &Line<'_>) -> Result<(String, u64), BadText> {
     let (name, value) = line.text.split_once(':').ok_or_else(|| line.expected("a name, a colon and a number"))?;
     Ok((name.trim_start().into(), line.number(value.trim_start())?))
@@ -221,7 +222,8 @@ impl fmt::Display for Populated {
         writeln!(f, "{PAGESETS}")?;
         for set in &self.cpus {
             writeln!(f, "{CPU}{}", set.cpu)?;
-            // Values stand in the column behind the longest name: further to the right since there is 'high_min'.
+            // Values are aligned after the longest name, so they are further to the right since
+            // there is 'high_min'.
             let width = set.lists.names().map(str::len).max().unwrap_or(0) + 1;
             for (name, value) in set.lists.iter() {
                 writeln!(f, "{LIST}{:<width$} {value}", format!("{name}:"))?;

@@ -1,17 +1,18 @@
-//! Deferral: after compaction failed for an order, the next attempts are put off, twice as many each time.
+//! Deferral: after a failure for an order the next attempts are skipped, twice as many after each
+//! further failure.
 //!
-//! Source: kernel-behaviour §5.8. Up to 64 attempts are put off; the one after them runs and, if a direct run has
-//! covered the zone before, starts from cleared skip hints.
+//! Source: kernel-behaviour §5.8. With the shift at its maximum, 63 attempts are skipped and the
+//! 64th runs; if a direct run has covered the zone before, that one starts from cleared skip hints.
 
 use crate::event::{Event, Listen};
 use crate::state::Locked;
 use crate::types::Order;
 
-/// At most 2 to this power attempts are put off.
+/// Largest `defer_shift`: every 2^6th attempt still runs.
 pub(crate) const COMPACT_MAX_DEFER_SHIFT: u8 = 6;
 
 impl Locked<'_> {
-    /// Compaction for `order` failed: put the next attempts off.
+    /// Compaction for `order` failed: defer the next attempts.
     pub(crate) fn defer_compaction(&mut self, order: Order) {
         let c = &mut self.zone.compaction;
         c.considered = 0;
@@ -26,7 +27,7 @@ impl Locked<'_> {
         });
     }
 
-    /// Whether this attempt is to be put off. Counts it.
+    /// Whether to skip this attempt; counts it.
     pub(crate) fn compaction_deferred(&mut self, order: Order) -> bool {
         let c = &mut self.zone.compaction;
         let limit = 1u32 << c.defer_shift;
@@ -48,7 +49,8 @@ impl Locked<'_> {
         true
     }
 
-    /// Compaction for `order` succeeded, or (`alloc_success`) an allocation after it did.
+    /// Compaction for `order` succeeded; with `alloc_success`, the allocation after it did, too,
+    /// and the back-off ends.
     pub(crate) fn compaction_defer_reset(&mut self, order: Order, alloc_success: bool) {
         let c = &mut self.zone.compaction;
         if alloc_success {
@@ -67,7 +69,7 @@ impl Locked<'_> {
         });
     }
 
-    /// Whether this attempt is the one after the longest pause.
+    /// Whether this attempt is the one that runs after the longest back-off.
     pub(crate) fn compaction_restarting(&self, order: Order) -> bool {
         let c = &self.zone.compaction;
         order.get() >= c.order_failed && c.defer_shift == COMPACT_MAX_DEFER_SHIFT && c.considered >= 1 << c.defer_shift

@@ -1,4 +1,5 @@
-//! Direct compaction: a request compacts the zones it may use, one after the other, until one succeeds.
+//! Direct compaction: an allocating task compacts the zones of its zonelist in order, until one
+//! succeeds.
 //!
 //! Source: kernel-behaviour §3.5 ("direct compact wrapper"), §5.9.
 
@@ -13,14 +14,18 @@ use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 
-/// How hard direct compaction tries; the number is the kernel's, smaller is harder.
+/// How hard direct compaction tries (`compact_priority`). As in the kernel, a smaller number is
+/// harder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CompactPriority {
-    /// Everything: no hints, no deferral.
+    /// As `SyncLight`, but over whole zones, with targets in pageblocks of any migrate type, and
+    /// without regard to skip hints and deferral.
     SyncFull = 0,
-    /// Waits a little.
+    /// Empties pageblocks of any migrate type and goes on past pages that stay, but does not wait
+    /// for writeback.
     SyncLight = 1,
-    /// Takes what is easy.
+    /// Empties pageblocks of one migrate type only, and leaves a block at the first page that
+    /// stays.
     Async = 2,
 }
 
@@ -28,7 +33,7 @@ pub enum CompactPriority {
 #[derive(Clone)]
 pub(crate) struct DirectCompact {
     request: Request,
-    /// The order to make: the request's, or a whole pageblock for it to sit in.
+    /// Order to make: the request's own, or a whole pageblock for the request to be placed in.
     order: Order,
     flags: AllocFlags,
     priority: CompactPriority,
@@ -38,7 +43,8 @@ pub(crate) struct DirectCompact {
     gave_way: bool,
 }
 
-/// The order compaction makes for a request: in defrag_mode a request that is not movable gets a pageblock of its own.
+/// The order to compact for: in defrag_mode a request that is not movable gets a pageblock of its
+/// own.
 pub(crate) fn compact_order(request: &Request, flags: AllocFlags, profile: &Profile) -> Order {
     let own_block = profile.slow_path.makes_pageblocks
         && flags.any(AllocFlags::NOFRAGMENT)
@@ -46,11 +52,10 @@ pub(crate) fn compact_order(request: &Request, flags: AllocFlags, profile: &Prof
     if own_block { request.order.max(PAGEBLOCK_ORDER) } else { request.order }
 }
 
-/// How a direct compaction ended.
+/// The outcome of a direct compaction.
 pub(crate) struct Compacted {
-    /// The overall result.
     pub(crate) result: CompactResult,
-    /// A captured block and its zone.
+    /// The captured block and its zone.
     pub(crate) captured: Option<(Pfn, ZoneId)>,
 }
 
@@ -86,14 +91,14 @@ impl DirectCompact {
         }
     }
 
-    /// Goes on with a walk of the run in progress: [`CompactRun::walk_on`].
+    /// Continues the walk of the run in progress; see [`CompactRun::walk_on`].
     pub(crate) fn walk_on(&mut self, m: &mut Memory, budget: u64, next: impl FnMut(Passed) -> Option<u64>) {
         if let Some(run) = &mut self.run {
             run.walk_on(m, budget, next);
         }
     }
 
-    /// Advances by one step of one zone's run.
+    /// Advances the current zone's run by one step.
     pub(crate) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<Compacted> {
         let Some(run) = &mut self.run else {
             let Some(zone) = m.next_zone(&self.request, &mut self.next_zone) else {
@@ -128,19 +133,20 @@ impl DirectCompact {
             m.locked(zone, self.request.cpu).defer_compaction(self.order);
         }
         if self.priority == CompactPriority::Async && owner.is_awaited(m) {
-            // Somebody waits for the CPU: the other zones are not worth that.
+            // Another task waits for the CPU; asynchronous compaction does not make it wait for the
+            // other zones.
             self.gave_way = true;
             return Step::Done(Compacted { result: self.result, captured: None });
         }
         Step::Working
     }
 
-    /// Whether it has ended because somebody waited for the CPU.
+    /// Whether it ended early because another task waited for the CPU.
     pub(crate) fn gave_way(&self) -> bool {
         self.gave_way
     }
 
-    /// What a zone's run makes of the result as a whole.
+    /// Folds one zone's result into the overall one: the kernel's `max()` over zones.
     fn add_result(&mut self, m: &Memory, status: CompactResult) {
         let least = m.shared.profile.compaction.deferred_counts_least;
         self.result = match (self.result, status) {
@@ -152,7 +158,8 @@ impl DirectCompact {
 }
 
 impl Memory {
-    /// Whether a run that ended like this has made the page: up to 4.8 the low mark says so, whatever the run says.
+    /// Whether a run with this result made the page. Up to 4.8 the low watermark decides, whatever
+    /// the run reports.
     pub(crate) fn page_is_made(
         &self,
         zone: ZoneId,

@@ -1,7 +1,9 @@
-//! When a compaction run ends: the scanners met, the goal is reached, or somebody else should have the zone.
+//! The tests that end a compaction run: the scanners met, the goal is reached, or kswapd needs the
+//! zone.
 //!
-//! Source: kernel-behaviour §5.6 (5.1–6.14). Note 7 of §13: daemons compact with GFP_KERNEL, so they look at
-//! unmovable lists; at pageblock order any free block is claimable, so the answer is the same.
+//! Source: kernel-behaviour §5.6 (5.1–6.14). Note 7 of §13: daemons compact with GFP_KERNEL, so
+//! they check the unmovable lists; at pageblock order any free block is claimable, so the answer is
+//! the same.
 
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen};
@@ -11,12 +13,12 @@ use crate::state::Memory;
 use crate::types::Order;
 
 impl CompactRun {
-    /// Whether the scanners' pageblocks have met.
+    /// Whether the free scanner has reached the migration scanner's pageblock.
     pub(super) fn scanners_met(&self) -> bool {
         self.free.pfn.pageblock() <= self.migrate.pfn.pageblock()
     }
 
-    /// The state of the run: `Continue`, or how it ended.
+    /// `Continue`, or the result with which the run ends.
     pub(super) fn finished(&self, m: &mut Memory) -> CompactResult {
         m.shared.work.any = true;
         m.shared.work.tests += 1;
@@ -27,7 +29,8 @@ impl CompactRun {
         let ret = if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret };
         if !self.cc.direct && order.is_some() {
             let node = m.zones[self.zone].node;
-            // Up to 4.6 every meeting is complete, wherever the scanners began: it is counted by where.
+            // Up to 4.6 every meeting is `Complete`, wherever the scanners began. For the count, a
+            // run that did not begin at the zone's ends is partial.
             let counted = match ret {
                 CompactResult::Complete if !self.whole_zone => CompactResult::PartialSkipped,
                 ret => ret,
@@ -41,7 +44,7 @@ impl CompactRun {
         ret
     }
 
-    /// Whether the page is there by the low mark.
+    /// Whether a block of this order is available above the low watermark.
     fn is_above_low_mark(&self, m: &Memory, order: Order) -> bool {
         let (z, flags) = (&m.zones[self.zone], self.cc.alloc_flags);
         z.watermark_ok(order, z.wmark(Wmark::Low), self.cc.highest, flags, z.free_pages, &m.shared.profile)

@@ -1,7 +1,8 @@
-//! The free scanner: finds free pages at the top of the zone to move pages to.
+//! The free scanner: finds free pages at the top of the zone to migrate pages to.
 //!
-//! First a quick search through the tails of the movable free lists, then pageblock by pageblock downwards. Free
-//! blocks are taken whole; in which order their pages are used is in `targets`. Source: kernel-behaviour §2.10, §5.5.
+//! A fast search through the tails of the movable free lists comes first, then a walk downwards,
+//! pageblock by pageblock. Free blocks are isolated whole; [`super::targets`] decides in which
+//! order their pages are used. Source: kernel-behaviour §2.10, §5.5.
 
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
@@ -10,11 +11,11 @@ use crate::rules::FreeLists;
 use crate::state::{BlockFilter, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 
-/// Above every page there is.
+/// Above every page frame.
 const OUT_OF_REACH: Pfn = Pfn::new(u32::MAX);
 
 impl CompactRun {
-    /// Isolates free pages until there are as many as pages to migrate, or the scanners meet.
+    /// Isolates free pages until they suffice for the pages to migrate, or the scanners meet.
     pub(super) fn isolate_freepages(&mut self, m: &mut Memory) {
         self.fast_isolate_freepages(m);
         if self.free.stock.pages > 0 {
@@ -45,7 +46,7 @@ impl CompactRun {
             let found = m.blocks.last(block, lowest, &filter);
             m.shared.work.blocks_visited += (block + 1 - found.unwrap_or(lowest)) as u64;
             let Some(b) = found else {
-                // Behind the last block there was to scan: the scanners have met.
+                // Past the last pageblock to scan: the scanners have met.
                 position = Pfn::of_pageblock(lowest - 1);
                 break;
             };
@@ -92,7 +93,8 @@ impl CompactRun {
         self.free.pfn = position;
     }
 
-    /// Takes free blocks from `[from, end)` of one pageblock. Returns how far it got and how many pages it took.
+    /// Isolates free blocks in `[from, end)` of one pageblock. Returns where it stopped and how
+    /// many pages it isolated.
     fn isolate_freepages_block(&mut self, m: &mut Memory, from: Pfn, end: Pfn, stride: u32) -> (Pfn, u32) {
         let block = from.pageblock();
         let whole = m.frames.block_tag(block) != Tag::SPLIT;
@@ -141,7 +143,8 @@ impl CompactRun {
         (reached, total)
     }
 
-    /// The quick search: a free block from the top quarter of the space between the scanners, else the top half.
+    /// The fast search: a free block in the top quarter of the range between the scanners, or else
+    /// the best one in its top half.
     fn fast_isolate_freepages(&mut self, m: &mut Memory) {
         let searches = m.shared.profile.compaction.searches_free_lists;
         let Some(order) = self.cc.order.filter(|o| searches && *o > Order::ZERO) else {
@@ -153,8 +156,8 @@ impl CompactRun {
         if scan_start {
             limit = PAGEBLOCK_PAGES >> 1;
         }
-        // Where the free scanner has passed the migration scanner within a batch, the kernel's unsigned distance wraps
-        // around, and no page is high enough.
+        // Where the free scanner has passed the migration scanner within a batch, the kernel's
+        // unsigned distance wraps around and no page is high enough.
         let bound = |share: u32| match self.free.pfn.get().checked_sub(self.migrate.pfn.get()) {
             Some(distance) => self.free.pfn.minus(distance >> share).pageblock_start(),
             None => OUT_OF_REACH,
@@ -168,21 +171,24 @@ impl CompactRun {
             let here = Order::new(at);
             if m.zones[self.zone].nr_free(here) != 0 {
                 match self.search_order_for_target(m, here, &mut search) {
-                    Found::Block(pfn) => page = Some(pfn),
-                    Found::Refused => {
-                        // The zone is too low on memory: give up, and start one order lower next time.
+                    OrderSearch::Block(pfn) => page = Some(pfn),
+                    OrderSearch::Refused => {
+                        // The zone is too low on memory: give up, and start the next search one
+                        // order lower.
                         self.free.search_order = self.free.search_order.checked_sub(1).unwrap_or(order.get() - 1);
                         break;
                     }
-                    Found::Nothing => {}
+                    OrderSearch::Nothing => {}
                 }
-                // Later kernels leave the search as soon as it has found enough, without choosing the next order.
+                // Later kernels leave the search as soon as it has enough, before choosing the next
+                // order.
                 if m.shared.profile.compaction.fast_isolate_stops_at_enough && self.free.stock.pages >= self.free.wanted
                 {
                     break;
                 }
             }
-            // Chosen also after a block was found: a search that ends at its last order moves where the next starts.
+            // The kernel chooses the next order even after it found a block, so a search that ends
+            // at the last order of its round changes where the next one starts.
             o = self.next_search_order(at, order);
         }
         if page.is_none() {
@@ -213,8 +219,8 @@ impl CompactRun {
         }
     }
 
-    /// One order of the quick search, from the tail of the movable list.
-    fn search_order_for_target(&mut self, m: &mut Memory, o: Order, s: &mut Search) -> Found {
+    /// Searches one order, from the tail of its movable list.
+    fn search_order_for_target(&mut self, m: &mut Memory, o: Order, s: &mut Search) -> OrderSearch {
         let t = MigrateType::Movable;
         let start = m.zones[self.zone].start;
         if m.shared.profile.compaction.fast_isolate_best_by_order {
@@ -246,7 +252,8 @@ impl CompactRun {
             }
             stopped_at = None;
         }
-        // The best of another order (before 5.11 it was carried over) is of no use here.
+        // Before 5.11 the best block was carried over from other orders; here it is useless unless
+        // it has this order.
         let best = s.best.filter(|b| m.frames.tag(*b).is_buddy_of(o));
         let page = preferred.or(best);
         if let Some(first) = page.or(stopped_at) {
@@ -254,15 +261,15 @@ impl CompactRun {
             m.frames.rotate_to_front(list, first, o);
         }
         let found = match page {
-            None => Found::Nothing,
+            None => OrderSearch::Nothing,
             Some(pfn) if m.isolate_free_page(self.zone, self.cpu, pfn, o, t) => {
                 self.take_free_block(m, pfn, o);
                 if m.shared.profile.compaction.counts_taken_pages {
                     s.scanned += o.pages() - 1;
                 }
-                Found::Block(pfn)
+                OrderSearch::Block(pfn)
             }
-            Some(_) => Found::Refused,
+            Some(_) => OrderSearch::Refused,
         };
         if order_scanned >= s.limit {
             s.limit = fast_isolate_limit(s.limit, m.shared.profile.compaction.fast_isolate_looks_further);
@@ -270,7 +277,8 @@ impl CompactRun {
         found
     }
 
-    /// The next order to search; `None` once around. Then the next search starts one order lower.
+    /// The next order to search, or `None` after a full round; the next search then starts one
+    /// order lower.
     fn next_search_order(&mut self, at: u8, order: Order) -> Option<u8> {
         let next = at.checked_sub(1).unwrap_or(order.get() - 1);
         if next == self.free.search_order {
@@ -280,7 +288,7 @@ impl CompactRun {
         Some(next)
     }
 
-    /// Takes what else is free in the pageblock around a block the quick search found.
+    /// Isolates the other free pages of the pageblock in which the fast search found a block.
     fn fast_isolate_around(&mut self, m: &mut Memory, pfn: Pfn) {
         if self.free.stock.pages >= self.free.wanted
             || self.cc.direct && self.cc.mode == MigrateMode::Async
@@ -292,7 +300,7 @@ impl CompactRun {
         let start = pfn.pageblock_start().max(z.start);
         let mut end = pfn.pageblock_end().min(z.end);
         if !m.shared.profile.compaction.fast_isolate_to_last_page {
-            // Before 5.11 the last page of the block was left out.
+            // Before 5.11 the kernel left out the pageblock's last page.
             end = end.minus(1);
         }
         let (reached, _) = self.isolate_freepages_block(m, start, end, 1);
@@ -305,7 +313,8 @@ impl CompactRun {
         }
     }
 
-    /// Whether a block in which no free page was found may be scanned anyway: by 6.12 only one that pages move to.
+    /// Whether a pageblock in which the search found no free page may be scanned anyway; in 6.12
+    /// only if it is a suitable target.
     fn may_scan_around(&self, m: &Memory, pfn: Pfn) -> bool {
         let block = pfn.pageblock();
         !m.shared.profile.compaction.fast_isolate_tests_target
@@ -315,12 +324,13 @@ impl CompactRun {
     }
 }
 
-/// How many blocks of an order the quick search looks at: half of `entries` and at least one, or at most one.
+/// How many blocks of an order the fast search examines: half of `entries`, and either at least or
+/// at most one.
 fn fast_isolate_limit(entries: u32, looks_further: bool) -> u32 {
     if looks_further { (entries >> 1).max(1) } else { (entries >> 1).min(1) }
 }
 
-/// State of the quick search across orders.
+/// State of the fast search across orders.
 struct Search {
     low: Pfn,
     min: Pfn,
@@ -330,14 +340,14 @@ struct Search {
     scanned: u32,
 }
 
-enum Found {
+enum OrderSearch {
     Block(Pfn),
     Refused,
     Nothing,
 }
 
 impl Memory {
-    /// Takes a free block off the lists for compaction, unless that would eat into the zone's min watermark. Whole
+    /// Isolates a free block for compaction, unless the zone would fall to its watermark. Whole
     /// pageblocks become movable (§2.10).
     fn isolate_free_page(
         &mut self,

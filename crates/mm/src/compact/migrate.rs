@@ -1,10 +1,11 @@
-//! Migration: moving the isolated pages, last isolated first, to the places the free scanner found.
+//! Migration: moves the isolated pages, the last isolated first, to the targets the free scanner
+//! found.
 //!
-//! Up to 6.2 pages are moved one at a time, each to a target found just before. From 6.3 on the targets of a whole
-//! batch are found first, and the pages moved after that: what a batch frees is no target for it. Pages that are busy
-//! are tried again, and put back in the end. From 6.9 on folios are moved as a whole, to a target of their size; where
-//! there is none they are split, and their pages moved after that. Source: kernel-behaviour §5.11; the batch, from the
-//! recordings of 7.2.
+//! Up to 6.2 pages are migrated one at a time, each to a target found just before. From 6.3 on, the
+//! targets of a whole batch are found first, so what the batch frees cannot be a target for it.
+//! Busy pages are retried and finally put back. From 6.9 on folios are migrated as a whole to a
+//! target of their size; if there is none, they are split, and their pages are migrated after the
+//! others. Source: kernel-behaviour §5.11; the batch follows the recordings of 7.2.
 
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
@@ -15,12 +16,12 @@ use crate::types::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::vmstat::VmEvent;
 use alloc::vec::Vec;
 
-/// Times a page is tried before it is given up.
+/// How often a page is tried before migration gives up on it.
 const MIGRATE_PASSES: u32 = 10;
-/// Of these, times a batch is tried as a whole (NR_MAX_MIGRATE_ASYNC_RETRY).
+/// How many of these passes try the batch as a whole (`NR_MAX_MIGRATE_ASYNC_RETRY`).
 const BATCH_PASSES: u32 = 3;
 
-/// What became of a batch.
+/// Pages of a batch by outcome.
 #[derive(Default)]
 struct Tally {
     moved: u64,
@@ -68,7 +69,8 @@ impl CompactRun {
         None
     }
 
-    /// After a failure within a pageblock: goes through the rest of it at once, so that its hint is right (6.3).
+    /// After a failure within a pageblock, scans the rest of it at once, so that its skip hint is
+    /// right (6.3).
     fn finish_what_failed(&mut self) {
         if !self.migrate.pfn.is_pageblock_aligned()
             && !self.cc.ignore_skip_hint
@@ -83,17 +85,18 @@ impl CompactRun {
         }
     }
 
-    /// Each page to a target found for it just before.
+    /// Migrates each page to a target found for it just before.
     fn migrate_one_by_one<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Tally {
         let mut t = Tally::default();
         'passes: for pass in 0..MIGRATE_PASSES {
-            // Pages that were busy stay at the front of the array, in their order.
+            // Busy pages stay at the front of the array, in their order.
             let todo = core::mem::take(&mut self.migrate.count);
             let mut kept = todo;
             for i in (0..todo).rev() {
                 let from = self.migrate.pages[i];
                 let Some(to) = self.next_target(m, Order::ZERO) else {
-                    // Only the page that wanted one counts as failed; the rest was not tried.
+                    // Only the page that found no target counts as failed; the others were not
+                    // tried.
                     t.out_of_targets = true;
                     t.failed += 1;
                     self.migrate.pages.copy_within(kept..todo, i + 1);
@@ -117,8 +120,8 @@ impl CompactRun {
         t
     }
 
-    /// Targets for all pages first, then all moves; what is still busy after some passes is tried on its own, unless
-    /// nobody wants to wait.
+    /// Finds all targets first, then moves all pages. Unless the run is asynchronous, pages still
+    /// busy after a few passes are tried one by one.
     fn migrate_together<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Tally {
         let mut t = Tally::default();
         for _ in 0..BATCH_PASSES {
@@ -153,13 +156,14 @@ impl CompactRun {
         t
     }
 
-    /// Pages that are still isolated.
+    /// Number of pages still isolated.
     fn left(&self, m: &Memory) -> u64 {
         let left = self.migrate.pages[..self.migrate.count].iter();
         left.map(|pfn| u64::from(m.frames.tag(*pfn).order().pages())).sum()
     }
 
-    /// One pass over the batch. What is still to be moved stays at the front of the array, in its order.
+    /// One pass over the batch. Pages still to be moved stay at the front of the array, in their
+    /// order.
     fn pass_together<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, t: &mut Tally) {
         let todo = core::mem::take(&mut self.migrate.count);
         let (mut untried, mut targeted) = (0, todo);
@@ -189,8 +193,8 @@ impl CompactRun {
         self.migrate.count = untried + (todo - kept);
     }
 
-    /// Makes single pages of a folio for which there is no target of its size: they are moved after all others, the first
-    /// of them last. False where it cannot be split, or is a page.
+    /// Splits a folio for which there is no target of its size. Its pages are migrated after all
+    /// others, the first of them last. False if it is a single page or cannot be split.
     fn split_folio<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, pfn: Pfn, order: Order) -> bool {
         let mut numbers = [0; PAGEBLOCK_PAGES as usize];
         let numbers = &mut numbers[..order.pages() as usize];
@@ -203,7 +207,8 @@ impl CompactRun {
         true
     }
 
-    /// Moves the pages of split folios, in one pass; those that are not moved are put back after all others.
+    /// Migrates the pages of split folios in one pass; those that stay are put back after all
+    /// others.
     fn migrate_split<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, t: &mut Tally) {
         let pages = core::mem::take(&mut self.migrate.split);
         let mut left = Vec::new();
@@ -212,7 +217,7 @@ impl CompactRun {
             while let Some(to) = pages.get(targets.len()).and_then(|_| self.next_target(m, Order::ZERO)) {
                 targets.push(to);
             }
-            // Only the page that wanted one counts as failed.
+            // Only the page that found no target counts as failed.
             t.failed += u64::from(targets.len() < pages.len());
         }
         for (&from, &to) in pages.iter().zip(&targets) {
@@ -227,7 +232,8 @@ impl CompactRun {
         left.iter().rev().zip(&mut self.migrate.pages).for_each(|(from, place)| *place = *from);
     }
 
-    /// Moves one page, or returns its target; a page that cannot be moved is put back. One that a batch holds is busy.
+    /// Moves one page, or returns its target. A page that an LRU batch holds is busy; one that
+    /// cannot be moved is put back.
     fn move_page<O: Owner>(
         &mut self,
         m: &mut Memory,
@@ -238,7 +244,7 @@ impl CompactRun {
         t: &mut Tally,
     ) -> MigrateOutcome {
         let number = m.frames.owner(from, order);
-        // Where the order is not kept no page waits for the LRU.
+        // Without an ordered LRU no page waits in a batch.
         let drains = m.lru.is_ordered()
             && m.shared.profile.compaction.drains_for_mapped
             && m.frames.tag(from).kind() == FrameKind::IsolatedLru
@@ -262,7 +268,8 @@ impl CompactRun {
         outcome
     }
 
-    /// The page is at `to`; `from` is free. Now the LRU's batches may have to be moved.
+    /// The page is at `to`, so `from` is freed. With `drains` (a mapped page, in 6.1) the LRU
+    /// batches are drained, too.
     fn finish_migration(&mut self, m: &mut Memory, from: Pfn, to: Pfn, order: Order, drains: bool) {
         let kind = m.frames.tag(from).kind();
         let owner = m.frames.owner(from, order);

@@ -1,7 +1,8 @@
 //! The migration scanner: finds the next pageblock worth emptying and isolates its movable pages.
 //!
-//! Source: kernel-behaviour §5.4. Walking from block to block is done on bitmaps, sixty-four blocks a step, but every
-//! block passed is counted: on a terabyte it is this walk that a request pays for.
+//! Source: kernel-behaviour §5.4. The walk from pageblock to pageblock runs on bitmaps, 64
+//! pageblocks at a time, but every pageblock passed is counted: with a terabyte of memory this walk
+//! is most of the cost of a request.
 
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
@@ -14,17 +15,17 @@ use crate::vmstat::VmEvent;
 /// How a call of the scanner ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Isolate {
-    /// There are pages to migrate.
     Success,
-    /// Nothing was isolated.
     None,
-    /// The budget of blocks to visit is used up; go on from `migrate_pfn`.
+    /// The budget of pageblocks is used up; resume from `migrate_pfn`.
     Paused,
-    /// Somebody waits for the CPU of an asynchronous run.
+    /// Another task waits for the CPU of an asynchronous run.
     Abort,
 }
 
-/// Whether a batch holds a page of no file, which shows that it could not be moved: the pages of files are tried.
+/// Whether an LRU batch's reference makes the page look pinned, so that isolation fails. This is so
+/// for pages without a mapping: anonymous ones outside the swap cache and released ones. Other
+/// pages are isolated, and migration finds out.
 #[inline(always)]
 fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
     if m.lru.holds(pfn) == 0 {
@@ -38,12 +39,12 @@ fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
 }
 
 impl CompactRun {
-    /// The blocks this run takes pages from.
+    /// The pageblocks this run isolates pages from.
     pub(super) fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
         let selective = self.cc.mode == MigrateMode::Async && (self.cc.direct || rules.async_from_movable);
         let mut types = [!selective; MigrateType::COUNT];
-        // A whole pageblock suits any request (7.2; up to 6.1 it looks for movable pages in its own type's pageblocks,
-        // which have none).
+        // A whole pageblock suits any request, so 7.2 empties movable pageblocks for it. Up to 6.12
+        // a request of another type scans its own pageblocks, which hold no movable pages.
         let whole_block = rules.whole_blocks_from_movable && self.cc.order.is_some_and(|o| o.is_whole_pageblock());
         let movable = whole_block || rules.async_from_movable;
         let own = if movable { MigrateType::Movable } else { self.cc.migratetype };
@@ -52,7 +53,7 @@ impl CompactRun {
         BlockFilter { types, honour_skip: !self.cc.ignore_skip_hint, pass_huge, pass_free: true }
     }
 
-    /// Isolates from the next suitable pageblock, visiting at most `budget` blocks.
+    /// Isolates from the next suitable pageblock, visiting at most `budget` pageblocks.
     pub(super) fn isolate_migratepages<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Isolate {
         let filter = self.source_filter(&m.shared.profile.compaction);
         let mut low = self.migrate.pfn;
@@ -62,7 +63,7 @@ impl CompactRun {
             chosen_by_search = low != self.migrate.pfn && self.fast_search_fail == 0;
         }
         self.migrate.walking = true;
-        // Blocks must end at or below the free scanner's position.
+        // A pageblock must end at or below the free scanner's position.
         let end_block = self.free.pfn.pageblock();
         if low.pageblock() >= end_block {
             self.migrate.pfn = low;
@@ -86,7 +87,8 @@ impl CompactRun {
         let to = end_block.min(from.saturating_add(usize::try_from(budget.max(1)).unwrap_or(usize::MAX)));
         let mut at = from;
         let found = loop {
-            // The walk offers the CPU once a cluster of blocks: hints may change there.
+            // The kernel reschedules once every 32 pageblocks; the tasks that run then may
+            // change skip hints.
             if at.is_multiple_of(CLUSTER_MAX as usize) && self.gives_way(m, owner) {
                 self.migrate.walking = false;
                 return Isolate::Abort;
@@ -102,7 +104,7 @@ impl CompactRun {
             m.shared.work.blocks_hinted += hinted;
             m.shared.work.blocks_visited += (end - at) as u64 - hinted + u64::from(found.is_some());
             match found {
-                // With frames missing it is passed over.
+                // A pageblock with missing frames is skipped.
                 Some(b) if Pfn::of_pageblock(b) >= m.zones[self.zone].whole_end => at = b + 1,
                 Some(_) => break found,
                 None if stop == to => break None,
@@ -122,21 +124,22 @@ impl CompactRun {
         }
     }
 
-    /// Whether this run takes pages from the block (its skip hint aside).
+    /// Whether this run isolates pages from the pageblock, skip hint aside.
     fn suitable_source(&self, m: &Memory, block: usize) -> bool {
         let filter = self.source_filter(&m.shared.profile.compaction);
         filter.types[m.blocks.migratetype(block).index()] && (filter.pass_huge || !m.blocks.is_huge(block))
     }
 
-    /// Whether the scanner steps over a compound page of this order. Up to 6.8 it steps over all of them; from 6.9 on
-    /// those that are smaller than the block the run makes are moved where they are on the LRU, and looked at page by
-    /// page where they are not.
+    /// Whether the scanner skips a compound page of this order as a whole. Up to 6.8 it skips all
+    /// of them. From 6.9 on, those smaller than the order the run makes are isolated if they are on
+    /// the LRU, and scanned page by page if not.
     fn steps_over(&self, rules: &CompactionRules, order: Order) -> bool {
         let larger = self.cc.order.is_some_and(|target| order >= target) || order.is_whole_pageblock();
         larger || !rules.moves_small_folios
     }
 
-    /// Whether pages that have to be written before they can move are left alone: this run does not wait for that.
+    /// Whether this run leaves pages that must be written before they can move, because it does not
+    /// wait for writeback.
     fn leaves_unwritten(&self, rules: &CompactionRules) -> bool {
         match self.cc.mode {
             MigrateMode::Async => true,
@@ -154,7 +157,8 @@ impl CompactRun {
         if self.migrate.count > 0 { Isolate::Success } else { Isolate::None }
     }
 
-    /// Whether the run ends because somebody waits for its CPU; if not, that one gets it.
+    /// Whether the run ends because another task waits for its CPU; if it does not end, it offers
+    /// the CPU.
     #[inline(always)]
     fn gives_way<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> bool {
         let ends = m.shared.profile.compaction.async_gives_way && self.cc.mode == MigrateMode::Async;
@@ -165,7 +169,8 @@ impl CompactRun {
         false
     }
 
-    /// Offers the CPU to a daemon that waits for it; what that frees is not captured for this run's request.
+    /// Offers the CPU to a daemon that waits for it. Blocks the daemon frees are not captured for
+    /// this run's request.
     #[inline(always)]
     fn offer_cpu<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
         if owner.is_awaited(m) {
@@ -175,13 +180,15 @@ impl CompactRun {
         }
     }
 
-    /// Isolates pages of one pageblock from `from` on: a cluster, or all of the block when it is scanned again.
+    /// Isolates pages of one pageblock from `from` on: one cluster, or the whole block with
+    /// `finish_pageblock`.
     fn isolate_migratepages_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) {
         let rules = m.shared.profile.compaction;
         let end = from.pageblock_end();
         let block = from.pageblock();
         let ignore_skip = self.cc.ignore_skip_hint;
-        // Direct async compaction wants one block of its order: a page that stays makes the rest pointless.
+        // Direct asynchronous compaction wants one block of its order: once a page stays, the rest
+        // of that block is pointless.
         let leaves = rules.async_leaves_at_failure && self.cc.direct && self.cc.mode == MigrateMode::Async;
         let unit = self.cc.order.filter(|_| leaves);
         let leaves_unwritten = self.leaves_unwritten(&rules);
@@ -192,7 +199,8 @@ impl CompactRun {
         let (mut scanned, mut isolated) = (0u64, 0u32);
         let mut low = from;
         if may_set_skip && !ignore_skip && m.blocks.skip(block) {
-            // Somebody has marked the block meanwhile; since 5.1 that can be our own search (§5.4.3).
+            // The hint was set meanwhile; since 5.1 possibly by this run's own free-list search
+            // (§5.4.3).
             scanned = 1;
             low = end;
         }
@@ -278,7 +286,7 @@ impl CompactRun {
             nr_scanned: scanned,
             nr_taken: u64::from(isolated),
         });
-        // What was put back on the way does not count as isolated.
+        // Pages put back on the way do not count as isolated.
         m.shared.vmstat.add(VmEvent::CompactIsolated, u64::from(isolated));
         self.migrate.scanned += scanned;
         m.shared.work.migrate_scanned += scanned;
@@ -310,8 +318,8 @@ impl CompactRun {
         }
     }
 
-    /// Looks through the movable free lists for a pageblock that is already partly free (§5.4.3). Returns where to
-    /// scan: the block found, or the migration scanner's own position.
+    /// Searches the movable free lists for a pageblock that is already partly free (§5.4.3).
+    /// Returns where to scan: that pageblock, or the migration scanner's own position.
     fn fast_find_migrateblock(&mut self, m: &mut Memory) -> Pfn {
         let start = m.zones[self.zone].start;
         let pfn = self.migrate.pfn;
@@ -360,7 +368,7 @@ impl CompactRun {
         }
     }
 
-    /// One order of the search: the first free block below `high` whose pageblock has no skip hint.
+    /// Searches one order for the first free block below `high` whose pageblock has no skip hint.
     fn search_order_for_source(
         &mut self,
         m: &mut Memory,
@@ -399,7 +407,7 @@ impl CompactRun {
         None
     }
 
-    /// After a search that found nothing: back to the lowest block a search has seen, once.
+    /// After a search that found nothing, goes back once to the lowest page a search has seen.
     fn reinit_migrate_pfn(&mut self) -> Pfn {
         if let Some(lowest) = self.migrate.fast_start_pfn
             && !self.migrate.fast_start_used
@@ -410,14 +418,15 @@ impl CompactRun {
         self.migrate.pfn
     }
 
-    /// How many list entries a search looks at: fewer after every search that found nothing.
+    /// The number of list entries a search may examine; it halves with every search that finds
+    /// nothing.
     pub(super) fn free_list_scan_limit(&self) -> u32 {
         (CLUSTER_MAX >> self.fast_search_fail.min(31)) + 1
     }
 }
 
 impl Memory {
-    /// Turns a free list so that `last` is its last entry.
+    /// Rotates a free list so that `last` is its last entry.
     fn rotate_list_to_tail(&mut self, zone: crate::types::ZoneId, o: Order, t: MigrateType, last: Pfn) {
         let list = &mut self.zones[zone].lists[o.index()][t.index()];
         self.frames.rotate_to_back(list, last, o);

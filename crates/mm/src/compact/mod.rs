@@ -1,10 +1,13 @@
-//! Compaction: moving pages from the bottom of a zone to free pages at its top until a large block is free.
+//! Compaction: migrates pages from the bottom of a zone to free pages at its top until a large
+//! block is free.
 //!
-//! One run over one zone is a [`CompactRun`]. Two scanners walk towards each other: the migration scanner
-//! ([`migrate_scanner`]) isolates movable pages from low pageblocks, the free scanner ([`free_scanner`]) isolates
-//! free pages from high ones ([`targets`] keeps them), and every isolated page is migrated to a free one ([`migrate`]). What ends a run is in
-//! [`finished`], what keeps one from starting in [`suitable`], what puts one off after failures in [`defer`], and
-//! what a run leaves as hints for the next in [`skip`]. [`walk`] is how a run gets over what it need not stop at. Source: kernel-behaviour §5.
+//! A [`CompactRun`] is one run over one zone. Two scanners walk towards each other: the migration
+//! scanner ([`migrate_scanner`]) isolates movable pages in low pageblocks, the free scanner
+//! ([`free_scanner`]) isolates free pages in high ones ([`targets`] keeps them), and every isolated
+//! page is migrated to a free one ([`migrate`]). [`suitable`] decides whether a run may start,
+//! [`defer`] skips attempts after failures, [`finished`] ends a run, and [`skip`] keeps the hints a
+//! run leaves for the next. [`walk`] steps over pageblocks that a run need not stop at. Source:
+//! kernel-behaviour §5.
 
 pub mod defer;
 pub mod direct;
@@ -28,8 +31,9 @@ pub use state::{CompactControl, CompactRun};
 pub use walk::Passed;
 
 impl Locked<'_> {
-    /// Captures a freed block instead of listing it. A block below pageblock size is left to its movable pageblock,
-    /// unless the rules let a movable request have it.
+    /// Captures a freed block for the request that compacts, instead of putting it on a free list.
+    /// A block smaller than a pageblock stays in its movable pageblock, unless the rules let a
+    /// movable request have it.
     #[cold]
     pub(crate) fn capture(&mut self, pfn: Pfn, order: Order, t: MigrateType) -> bool {
         let rules = &self.shared.profile.compaction;

@@ -1,7 +1,7 @@
-//! Proactive compaction: the score thresholds and the runs that keep a node between them.
+//! Proactive compaction: the score thresholds, and the runs that keep a node's score between them.
 //!
-//! Source: seed 000; kernel-behaviour §5.10, §10.4. When to check, and how to back off, is kcompactd's business
-//! ([`crate::kcompactd`]).
+//! Source: kernel-behaviour §5.10 (S0), §10.4. [`crate::kcompactd`] decides when to check and how
+//! long to back off.
 
 use super::state::CompactControl;
 use crate::event::MigrateMode;
@@ -11,13 +11,15 @@ use crate::state::Memory;
 use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{MigrateType, NodeId, ZoneType};
 
-/// The score a proactive run stops at, for a `vm.compaction_proactiveness`: never below 5 in the older rules.
+/// The score at which a proactive run stops, for a value of `vm.compaction_proactiveness`; never
+/// below 5 in the older rules.
 pub fn fragmentation_score_low(rules: ProactiveRules, proactiveness: u32) -> u64 {
     let low = u64::from(100u32.saturating_sub(proactiveness));
     if rules.half_leeway { low } else { low.max(5) }
 }
 
-/// The score a proactive run starts above: ten more, in the newer rules at most half as much more.
+/// The score above which a proactive run starts: ten more than the low one. The newer rules add at
+/// most half of the low one.
 pub fn fragmentation_score_high(rules: ProactiveRules, proactiveness: u32) -> u64 {
     let low = fragmentation_score_low(rules, proactiveness);
     let leeway = if rules.half_leeway { (low / 2).min(10) } else { 10 };
@@ -25,13 +27,13 @@ pub fn fragmentation_score_high(rules: ProactiveRules, proactiveness: u32) -> u6
 }
 
 impl Memory {
-    /// Whether a proactive run with this score is not done yet.
+    /// Whether a proactive run must continue at this score.
     pub(crate) fn score_above_low(&mut self, score: u64) -> bool {
         let rules = self.shared.profile.proactive;
         self.shared.decide(&COMPACTION_PROACTIVENESS, |p| score > fragmentation_score_low(rules, p))
     }
 
-    /// Whether the node's score calls for proactive compaction, and kswapd leaves room for it.
+    /// Whether the node's score calls for proactive compaction and kswapd is not running.
     pub fn should_proactive_compact_node(&mut self, node: NodeId) -> bool {
         let rules = self.shared.profile.proactive;
         if rules.score == ProactiveScore::Off || self.nodes[node].kswapd.running {
@@ -42,7 +44,8 @@ impl Memory {
     }
 }
 
-/// A run over a whole zone that nobody waits for: `/proc/sys/vm/compact_memory` or proactive.
+/// The parameters of a whole-zone run outside any allocation: proactive, or
+/// `/proc/sys/vm/compact_memory`.
 pub(crate) fn whole_zone_control(proactive: bool) -> CompactControl {
     CompactControl {
         order: None,

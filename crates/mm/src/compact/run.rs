@@ -1,7 +1,8 @@
 //! One compaction run over one zone, a step at a time.
 //!
-//! A step visits a bounded number of pageblocks, or isolates and migrates one batch of pages; between two steps
-//! other CPUs run, and may take what this run has freed. Source: kernel-behaviour §5.3, §5.11.
+//! A step visits a bounded number of pageblocks, or isolates and migrates one batch of pages.
+//! Between two steps other CPUs run and may allocate pages that this run has freed. Source:
+//! kernel-behaviour §5.3, §5.11.
 
 use super::migrate_scanner::Isolate;
 use super::state::CompactRun;
@@ -13,31 +14,32 @@ use crate::types::{Order, Pfn, ZoneId};
 use crate::vmstat::VmEvent;
 
 impl CompactRun {
-    /// The zone this run works on.
+    /// The zone that this run compacts.
     pub fn zone(&self) -> ZoneId {
         self.zone
     }
 
-    /// Whether its scanners have been set to their places: not before its first step, nor where that has found the zone
-    /// unsuitable.
+    /// Whether the scanners have been placed: not before the first step, and never if that step
+    /// found the zone unsuitable.
     pub(crate) fn has_begun(&self) -> bool {
         self.started
     }
 
-    /// Frames scanned so far: by the migration scanner, by the free scanner.
+    /// Frames scanned so far by the migration scanner and by the free scanner.
     pub fn scanned(&self) -> (u64, u64) {
         (self.migrate.scanned, self.free.scanned)
     }
 
     /// Advances by one step that visits at most `budget` pageblocks, and at least one.
     ///
-    /// A direct run claims a block of its order that merges while it frees pages itself; what others free between
-    /// its steps goes to the lists.
+    /// A direct run captures a block of its order that merges while the run itself frees pages;
+    /// blocks that others free between its steps go to the free lists.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         loop {
             let captures = self.cc.direct && m.shared.profile.compaction.captures;
             if let (true, Some(order)) = (captures, self.cc.request_order.or(self.cc.order)) {
-                // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
+                // It wants one block only. Where the capture is noticed late, nothing more is
+                // captured meanwhile.
                 if self.captured.is_none() {
                     m.zones[self.zone].compaction.capture.arm(order, self.cc.migratetype);
                 }
@@ -46,7 +48,7 @@ impl CompactRun {
             if let Some(page) = m.zones[self.zone].compaction.capture.disarm() {
                 self.captured = Some(page);
             }
-            // A captured block is nobody's until the run is over, so nobody else runs before that.
+            // A captured block is on no list until the run ends, so no other CPU runs before that.
             if step != Step::Working || !self.has_captured(m) {
                 return step;
             }
@@ -82,7 +84,7 @@ impl CompactRun {
         }
     }
 
-    /// Sets the scanners to their starting places.
+    /// Places the scanners: at the cached positions, or at the zone's ends.
     fn begin(&mut self, m: &mut Memory) {
         if self.cc.order.is_some_and(|o| m.locked(self.zone, self.cpu).compaction_restarting(o)) {
             match m.shared.profile.compaction.clears_all_hints {
@@ -158,8 +160,8 @@ impl CompactRun {
         self.captured.is_some() || m.zones[self.zone].compaction.capture.has_page()
     }
 
-    /// Once the scanner has left the block of the wanted order it migrated from, the pages freed there are flushed
-    /// from the CPU's batches and lists so that they can merge.
+    /// Once the scanner has left the order-aligned block it migrated from, drains the CPU's LRU
+    /// batches and page lists, so that the pages freed there can merge.
     fn drain_if_block_left(&mut self, m: &mut Memory) {
         let (Some(order), Some(last)) = (self.cc.order.filter(|o| *o > Order::ZERO), self.migrate.last_migrated_pfn)
         else {
@@ -172,7 +174,7 @@ impl CompactRun {
         }
     }
 
-    /// Returns what is left and settles the accounts.
+    /// Ends the run: puts isolated pages back, frees unused targets and adds up the counters.
     fn end(&mut self, m: &mut Memory, status: CompactResult) -> Step<CompactResult> {
         self.putback_migratepages(m);
         self.release_freepages(m);
@@ -198,7 +200,7 @@ impl CompactRun {
         self.cc.ignore_skip_hint
     }
 
-    /// The block a direct run has captured for its request.
+    /// The block that a direct run captured for its request.
     pub fn captured(&self) -> Option<Pfn> {
         self.captured
     }

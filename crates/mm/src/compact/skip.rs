@@ -1,25 +1,28 @@
-//! Skip hints: which pageblocks the last scans found nothing in, and where the next scans should start.
+//! Skip hints: pageblocks in which the last scans found nothing, and the positions at which the
+//! next scans start.
 //!
-//! Hints are cleared when a direct compaction has covered a whole zone and failed: not all of them, but those of blocks
-//! where a sample finds something to move or somewhere to move it to. Source: kernel-behaviour §5.7 (5.1 and later).
+//! Once a direct run has covered a whole zone without success, hints are cleared: only those of
+//! pageblocks where a sample finds a page to migrate or a free page to migrate to. Source:
+//! kernel-behaviour §5.7 (5.1 and later).
 
 use crate::event::MigrateMode;
 use crate::state::{Memory, Tag, Zone};
 use crate::types::{MigrateType, NodeId, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
-/// Every how many frames a block is sampled.
+/// A pageblock is sampled at every eighth frame.
 const SAMPLE_STRIDE: usize = 8;
 
 impl Zone {
-    /// Lets the next compaction start at the zone's ends.
+    /// Lets the next run start at the zone's ends.
     pub(crate) fn reset_cached_positions(&mut self) {
         let (start, last) = (self.start, self.last_pageblock());
         self.compaction.cached_migrate_pfn = [start, start];
         self.compaction.cached_free_pfn = last;
     }
 
-    /// The migration scanner is done with the pageblock before `pfn`: the next run of this mode may start behind it.
-    /// As in the kernel, the position is rounded up to the end of `pfn`'s own block even when `pfn` starts one.
+    /// The migration scanner is done with the pageblock before `pfn`; the next run of this mode may
+    /// start after it. As in the kernel, the position is rounded up to the end of `pfn`'s own
+    /// pageblock even when `pfn` starts one.
     pub(super) fn update_cached_migrate(&mut self, mode: MigrateMode, pfn: Pfn) {
         self.advance_cached_migrate(mode, pfn.pageblock_end());
     }
@@ -35,21 +38,23 @@ impl Zone {
 }
 
 impl Memory {
-    /// The free scanner is done with the pageblock at `start`: skip it, and start the next run no higher than `next`.
+    /// The free scanner is done with the pageblock at `start`: sets its skip hint, and lets the
+    /// next run start no higher than `next`.
     pub(super) fn update_pageblock_skip(&mut self, zone: ZoneId, start: Pfn, next: Pfn) {
         self.blocks.set_skip(start.pageblock(), true);
         let cached = &mut self.zones[zone].compaction.cached_free_pfn;
         *cached = (*cached).min(next);
     }
 
-    /// What kswapd does before it sleeps: clears hints where a direct compaction asked for it.
+    /// Clears skip hints in all zones of the node; kswapd does this before it sleeps.
     pub(crate) fn reset_isolation_suitable_node(&mut self, node: NodeId) {
         for i in 0..self.nodes[node].zones.len() {
             self.reset_isolation_suitable(self.nodes[node].zones[i]);
         }
     }
 
-    /// Clears the skip hints of blocks that look useful again, if a direct compaction met since the last time.
+    /// Clears the skip hints of pageblocks that look useful again, if the scanners of a direct run
+    /// have met since the last time.
     pub(crate) fn reset_isolation_suitable(&mut self, zone: ZoneId) {
         if !self.zones[zone].compaction.blockskip_flush {
             return;
@@ -59,7 +64,7 @@ impl Memory {
         }
         let z = &mut self.zones[zone];
         z.compaction.blockskip_flush = false;
-        // The kernel walks from both ends to the middle, a block of each at a time.
+        // The kernel walks from both ends to the middle, one pageblock of each end at a time.
         let (first, last) = (z.start, z.end.minus(1));
         let steps = (last.get() - first.get()).div_ceil(2 * PAGEBLOCK_PAGES) as usize;
         self.shared.work.any = true;
@@ -106,7 +111,8 @@ impl Memory {
         }
     }
 
-    /// Clears the skip hints of all pageblocks, and lets the next run start at the zone's ends (up to 5.0).
+    /// Clears the skip hints of all pageblocks and lets the next run start at the zone's ends (up
+    /// to 5.0).
     pub(super) fn clear_all_hints(&mut self, zone: ZoneId) {
         let z = &mut self.zones[zone];
         z.compaction.blockskip_flush = false;
@@ -117,7 +123,7 @@ impl Memory {
         (first..=last).for_each(|block| self.blocks.set_skip(block, false));
     }
 
-    /// Samples a block; clears its hint and returns true if it holds what is looked for.
+    /// Samples a pageblock; clears its hint and returns true if it holds a page of the kind sought.
     fn reset_isolation_pfn(&mut self, pfn: Pfn, check_source: bool, check_target: bool) -> bool {
         let block = pfn.pageblock();
         if self.blocks.is_huge(block) {
@@ -135,7 +141,8 @@ impl Memory {
             let tags = self.frames.split_block_tags(block);
             tags.iter().step_by(SAMPLE_STRIDE).position(|&raw| looked_for(Tag::from_raw(raw)))
         } else {
-            // A whole block (free, or reserved since boot) has no head but its first frame.
+            // An unsplit pageblock (free, or reserved since boot) has a single head, its first
+            // frame.
             looked_for(self.frames.tag(pfn.pageblock_start())).then_some(0)
         };
         self.shared.work.reset_sampled += found.map_or(samples, |i| i + 1) as u64;
@@ -153,7 +160,7 @@ mod tests {
     use crate::state::PageFlags;
     use crate::types::{CpuId, Order};
 
-    /// The reset as the kernel makes it: both ends at once, block by block, and no block passed over.
+    /// The reset as the kernel does it: both ends at once, pageblock by pageblock, none skipped.
     fn reset_block_by_block(m: &mut Memory, zone: ZoneId) {
         let z = &m.zones[zone];
         let (mut migrate, mut free) = (z.start, z.end.minus(1));
@@ -182,7 +189,8 @@ mod tests {
         }
     }
 
-    /// A zone whose blocks are huge pages, user or kernel pages with holes, or free, with skip hints and types at random.
+    /// A zone of huge pages, user or kernel pages with holes, and free pageblocks, with random skip
+    /// hints and migrate types.
     fn machine(blocks: u32, random: &mut impl FnMut(u32) -> u32) -> Memory {
         let mut m = crate::testing::machine(blocks);
         let (cpu, node) = (CpuId::new(0), NodeId::default());

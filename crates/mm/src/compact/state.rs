@@ -1,6 +1,7 @@
-//! What a compaction run is asked to do, and where it stands between its steps.
+//! The parameters of a compaction run ([`CompactControl`]) and its state between two steps
+//! ([`CompactRun`]).
 //!
-//! Each scanner has a state of its own; what it does is in the file of its name.
+//! Each scanner has a state of its own; the code that moves it is in the file named after it.
 
 use crate::event::MigrateMode;
 use crate::gfp::AllocFlags;
@@ -8,37 +9,38 @@ use crate::state::{List, NIL};
 use crate::types::{CpuId, MigrateType, NR_ORDERS, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use alloc::vec::Vec;
 
-/// What a run is asked to do (kernel-behaviour §5.1).
+/// Parameters of a compaction run: the kernel's `compact_control` (kernel-behaviour §5.1).
 #[derive(Clone, Copy, Debug)]
 pub struct CompactControl {
-    /// Make a free block of this order; `None` compacts the whole zone.
+    /// Order of the free block to make; `None` compacts the whole zone.
     pub order: Option<Order>,
-    /// For a request of this type.
+    /// Migrate type of the request. Daemons run with GFP_KERNEL, so theirs is unmovable.
     pub migratetype: MigrateType,
-    /// How hard to try.
+    /// Decides which pages the run leaves alone, and whether it waits for writeback.
     pub mode: MigrateMode,
-    /// On behalf of an allocating task.
+    /// Runs in an allocating task, not in a daemon.
     pub direct: bool,
-    /// Start at the zone's ends.
+    /// Starts both scanners at the zone's ends instead of the cached positions.
     pub whole_zone: bool,
-    /// Scan pageblocks with the skip hint set, too.
+    /// Scans pageblocks whose skip hint is set, too.
     pub ignore_skip_hint: bool,
-    /// Move to pageblocks of any type.
+    /// Takes migration targets from pageblocks of any migrate type.
     pub ignore_block_suitable: bool,
-    /// Stop at the proactive score.
+    /// Stops at the low fragmentation score instead of at a free block.
     pub proactive: bool,
-    /// The request's allocation flags.
+    /// The request's `alloc_flags`, for the watermark checks.
     pub alloc_flags: AllocFlags,
-    /// The request's highest zone.
+    /// The request's highest zone, for the watermark checks.
     pub highest: ZoneType,
-    /// The request may enter a file system (`__GFP_FS`): without that right pages of files stay (from 4.10 on).
+    /// The request has `__GFP_FS`. Without it, file pages are not isolated (from 4.10 on).
     pub may_enter_fs: bool,
-    /// The order of the request itself, where a larger block is made for it; a block of this order is claimed as soon
-    /// as it merges.
+    /// The order of the request itself, where a larger block is made for it. A block of this order
+    /// is captured as soon as it merges.
     pub request_order: Option<Order>,
 }
 
-/// A run in progress. It holds isolated pages between its steps: step it until it is done, or they are lost.
+/// A run in progress. It owns isolated pages between its steps, so it must be stepped until it is
+/// done.
 #[derive(Clone)]
 pub struct CompactRun {
     pub(super) cc: CompactControl,
@@ -46,75 +48,78 @@ pub struct CompactRun {
     pub(super) cpu: CpuId,
     pub(super) migrate: MigrateScanner,
     pub(super) free: FreeScanner,
-    /// The run has covered the zone from one end to the other when its scanners meet.
+    /// The scanners began at the zone's ends, so when they meet the whole zone has been covered.
     pub(super) whole_zone: bool,
-    /// Searches through the free lists, of either scanner, that failed one after the other.
+    /// Consecutive free-list searches, of either scanner, that found nothing.
     pub(super) fast_search_fail: u32,
-    /// The position cached for synchronous runs follows the asynchronous one as long as nothing is isolated.
+    /// The synchronous cached position follows the asynchronous one as long as nothing is isolated.
     pub(super) update_cached: bool,
-    /// It has found the zone suitable, and its scanners stand somewhere in it. A run that finds otherwise is done.
+    /// The zone was suitable and the scanners have been placed. A run over an unsuitable zone never
+    /// starts.
     pub(super) started: bool,
-    /// The block it has claimed for its request.
+    /// The block captured for the request.
     pub(super) captured: Option<Pfn>,
 }
 
-/// The migration scanner: where it is, and the batch of pages it has isolated.
+/// The migration scanner: its position and the batch of pages it has isolated.
 #[derive(Clone)]
 pub(super) struct MigrateScanner {
     pub(super) pfn: Pfn,
-    /// What is isolated, pages and folios by their first pages: the first `count` of these.
+    /// The isolated pages and folios, by head page; `count` entries are in use.
     pub(super) pages: [Pfn; PAGEBLOCK_PAGES as usize],
     pub(super) count: usize,
-    /// How many pages these have, until they are moved.
+    /// Pages in the isolated entries, until the batch is migrated.
     pub(super) nr_pages: u32,
-    /// Pages of folios that no target was large enough for.
+    /// Pages of folios that were split because no target was large enough.
     pub(super) split: Vec<Pfn>,
-    /// Frames looked at.
+    /// Frames scanned by this run.
     pub(super) scanned: u64,
-    /// A walk over pageblocks has run out of budget: the next step goes on with it.
+    /// The walk over pageblocks ran out of budget; the next step resumes it.
     pub(super) walking: bool,
-    /// This batch comes from the pageblock of the last one, or of one that failed: take all of it.
+    /// Isolate the whole pageblock instead of one cluster: this batch comes from the pageblock of
+    /// the last one, or some of that one failed.
     pub(super) finish_pageblock: bool,
-    /// Isolate the rest of the pageblock before asking whether the run is finished.
+    /// Isolate the rest of the pageblock before checking whether the run is finished.
     pub(super) again_at_once: bool,
-    /// Where the batch was begun.
+    /// Start of the current batch.
     pub(super) iteration_start: Pfn,
-    /// Where pages were last migrated from, until the per-CPU lists have been drained for them.
+    /// Where pages were last migrated from; `None` once the per-CPU lists have been drained since.
     pub(super) last_migrated_pfn: Option<Pfn>,
-    /// Lowest block a search through the free lists has seen.
+    /// Lowest free page a free-list search has seen.
     pub(super) fast_start_pfn: Option<Pfn>,
-    /// The scanner has gone back to that block.
+    /// The scanner has already gone back to that page.
     pub(super) fast_start_used: bool,
 }
 
-/// The free scanner: where it is, and the free pages it has taken.
+/// The free scanner: its position and the free pages it has isolated.
 #[derive(Clone)]
 pub(super) struct FreeScanner {
     pub(super) pfn: Pfn,
     pub(super) stock: Stock,
-    /// Pages the stock is to hold. Where targets are found for a whole batch first, each target taken lowers it.
+    /// Pages the stock must hold. Where targets are found for a whole batch first, each target
+    /// taken lowers it.
     pub(super) wanted: u32,
     /// Targets of the batch's pages, where all are found before any page is moved.
     pub(super) targets: [Pfn; PAGEBLOCK_PAGES as usize],
-    /// Frames looked at.
+    /// Frames scanned by this run.
     pub(super) scanned: u64,
-    /// The order at which the next search through the free lists begins.
+    /// Order at which the next free-list search starts.
     pub(super) search_order: u8,
 }
 
-/// Free pages taken off the free lists and not yet moved to.
+/// Free pages isolated and not yet used as targets.
 #[derive(Clone)]
 pub(super) struct Stock {
-    /// The top of the stack of single pages.
+    /// Top of the stack of single pages.
     pub(super) stack: u32,
     /// Whole blocks, by order.
     pub(super) blocks: [List; NR_ORDERS],
-    /// Pages in stock.
     pub(super) pages: u32,
 }
 
-/// What is left of a run for the next, where one call compacts zone after zone: the kernel does so with one control. Runs over whole zones for no
-/// order leave nothing that the next would heed.
+/// State carried from one zone's run to the next when one call compacts several zones: the kernel
+/// uses one `compact_control` for all of them. Whole-zone runs (order -1) carry nothing that the
+/// next run would use.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Carried {
     whole_zone: bool,
@@ -123,7 +128,7 @@ pub(crate) struct Carried {
 }
 
 impl CompactRun {
-    /// A run over `zone` by `cpu`; nothing happens before its first step.
+    /// A run over `zone` on `cpu`. Nothing happens before its first step.
     pub fn new(cc: CompactControl, zone: ZoneId, cpu: CpuId) -> CompactRun {
         CompactRun {
             cc,
@@ -160,13 +165,13 @@ impl CompactRun {
         }
     }
 
-    /// What it leaves for a run over the next zone.
+    /// The state to carry to the run over the next zone.
     pub(crate) fn carried(&self) -> Carried {
         let CompactRun { whole_zone, fast_search_fail, free: FreeScanner { search_order, .. }, .. } = *self;
         Carried { whole_zone, fast_search_fail, search_order }
     }
 
-    /// The same run, not yet begun, after another of the same call.
+    /// This run, not yet started, with the state carried from the previous zone's run.
     pub(crate) fn after(mut self, Carried { whole_zone, fast_search_fail, search_order }: Carried) -> CompactRun {
         assert!(!self.started, "what is carried over is there from the beginning");
         (self.whole_zone, self.fast_search_fail, self.free.search_order) = (whole_zone, fast_search_fail, search_order);

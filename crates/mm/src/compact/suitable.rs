@@ -1,7 +1,8 @@
 //! Suitability: whether compacting a zone could help a request at all.
 //!
-//! Not if the page is already there, not if there is too little free memory to move pages about in, and for costly
-//! orders not if memory is lacking rather than in pieces. Source: kernel-behaviour §5.2 (4.8–6.4; 6.15).
+//! It cannot if the page is already available or if too little memory is free to migrate pages to;
+//! for costly orders also not if the fragmentation index says that memory is lacking rather than
+//! fragmented. Source: kernel-behaviour §5.2 (4.8–6.4; 6.15).
 
 use crate::event::{At, CompactResult, Event, Listen};
 use crate::gfp::{AllocFlags, Wmark};
@@ -10,15 +11,16 @@ use crate::sysctl::EXTFRAG_THRESHOLD;
 use crate::types::{Order, ZoneId, ZoneType};
 
 impl Zone {
-    /// The zone's place, for events.
+    /// The zone's node, kind and id, for events.
     pub(crate) fn at(&self) -> At {
         At { node: self.node, zone: self.kind, id: self.id }
     }
 }
 
 impl Memory {
-    /// Whether to compact `zone` for a request; `order` is `None` for the whole zone, which always goes ahead.
-    /// `daemon`: kcompactd asks, to which in defrag_mode only whole free pageblocks count as the page being there.
+    /// Whether to compact `zone` for a request. A whole-zone run (`order` is `None`) always goes
+    /// ahead. For kcompactd (`daemon`) in defrag_mode, the page counts as available only by whole
+    /// free pageblocks.
     pub fn compaction_suitable(
         &mut self,
         zone: ZoneId,
@@ -51,8 +53,8 @@ impl Memory {
         if result == CompactResult::NotSuitableZone { CompactResult::Skipped } else { result }
     }
 
-    /// The watermark part of the test: the page is there if `there` pages are enough, and compaction may work if `free`
-    /// are.
+    /// The watermark part of the test: `there` is the free count for whether the page is available,
+    /// `free` the one for whether compaction has room to work.
     fn suitable_by_watermarks(
         &self,
         zone: ZoneId,
@@ -76,7 +78,8 @@ impl Memory {
         }
     }
 
-    /// Whether `free` pages are enough to move pages about in for `order`.
+    /// Whether `free` pages leave room to migrate pages for `order`: the base watermark plus the
+    /// compaction gap.
     fn has_room_to_compact(&self, zone: ZoneId, order: Order, mark: Wmark, highest: ZoneType, free: i64) -> bool {
         let z = &self.zones[zone];
         let profile = &self.shared.profile;
@@ -90,9 +93,11 @@ impl Memory {
         z.watermark_ok(Order::ZERO, base + profile.compaction.gap(order), highest, plain, free, profile)
     }
 
-    /// Whether reclaim could make room to compact the zone in for a request; `free` counts the pages that are free or can
-    /// be reclaimed.
-    /// Up to 6.4 that the page is there already is no reason to go on; later kernels do not ask.
+    /// Whether reclaim could make enough room to compact the zone for a request; `free` counts free
+    /// and reclaimable pages.
+    ///
+    /// Up to 5.10 a page that is already available is reason enough to retry; later, up to 6.4, it
+    /// is none, and from 6.5 on it is not checked.
     pub(crate) fn worth_reclaiming_for(
         &self,
         zone: ZoneId,
@@ -119,7 +124,7 @@ mod tests {
 
     const ZONE: ZoneId = ZoneId::new(0);
 
-    /// Whether a zone of whose pages 512 are free, each alone, suits a request, if the marks are these.
+    /// Suitability of a zone with 512 free pages, each alone, under these watermarks.
     fn suits(profile: &str, order: u8, min: u64, low: u64) -> CompactResult {
         let mut m = with_single_pages(16, 2, linux(profile));
         let free = m.zones[ZONE].free_pages;

@@ -1,9 +1,10 @@
-//! The free scanner's stock: pages taken off the free lists and not yet moved to.
+//! The free scanner's stock: free pages isolated and not yet used as migration targets.
 //!
-//! Up to 6.8 a block is split into pages when it is taken, and pages are used from the last page of the last block
-//! downwards: a stack threaded through the frames keeps that order. From 6.9 on blocks stay whole, on a list for each
-//! order, until a page is wanted: the first block of the smallest order is used, its upper halves wait their turn.
-//! Source: kernel-behaviour §5.5.2.
+//! Up to 6.8 a block is split into single pages when it is isolated, and the pages are used from
+//! the last page of the last block downwards: a stack threaded through the frames keeps that order.
+//! From 6.9 on blocks stay whole, on a list per order, until a page is needed: then the first block
+//! of the smallest order is split, and its upper halves go to the front of their lists. Source:
+//! kernel-behaviour §5.5.2.
 
 use super::state::CompactRun;
 use crate::rules::Targets;
@@ -31,7 +32,7 @@ impl CompactRun {
         m.shared.vmstat.add(VmEvent::CompactIsolated, u64::from(order.pages()));
     }
 
-    /// The next block of this order to move to: of more than a page only where blocks stay whole.
+    /// The next target of this order. Orders above 0 occur only where blocks stay whole.
     pub(super) fn next_target(&mut self, m: &mut Memory, order: Order) -> Option<Pfn> {
         let mut target = self.take_from_stock(m, order);
         if target.is_none() {
@@ -53,8 +54,8 @@ impl CompactRun {
         }
     }
 
-    /// The first page of the first block of the smallest order that is large enough; upper halves go to the front of their
-    /// lists.
+    /// Takes the first block of the smallest order that is large enough and splits it; upper halves
+    /// go to the front of their lists.
     fn split_smallest(&mut self, m: &mut Memory, order: Order) -> Option<Pfn> {
         let mut blocks = Order::all().filter(|o| *o >= order);
         let (mut o, pfn) = blocks.find_map(|o| Some((o, self.free.stock.blocks[o.index()].first()?)))?;
@@ -70,7 +71,7 @@ impl CompactRun {
         Some(pfn)
     }
 
-    /// A target that was not used comes first again.
+    /// Returns an unused target, which is then the first to be taken again.
     pub(super) fn return_target(&mut self, m: &mut Memory, target: Pfn, order: Order) {
         match m.shared.profile.compaction.targets {
             Targets::Pages => m.frames.stack_push(&mut self.free.stock.stack, target),
@@ -82,7 +83,7 @@ impl CompactRun {
         self.free.stock.pages += order.pages();
     }
 
-    /// Frees what is left of the stock, and lets the next run start at the highest of it.
+    /// Frees the rest of the stock, and lets the next run start at the highest pageblock among it.
     pub(super) fn release_freepages(&mut self, m: &mut Memory) {
         let mut highest = None;
         while let Some(page) = m.frames.stack_pop(&mut self.free.stock.stack) {
@@ -103,10 +104,11 @@ impl CompactRun {
         }
     }
 
-    /// Whether the free pages of a pageblock are too large a block to be broken up for this run's order (6.9).
+    /// Whether a pageblock's free pages form a block that is already as large as the run's order,
+    /// so should not be broken up (6.9).
     pub(super) fn target_too_large(&self, m: &Memory, block: usize) -> bool {
         let Some(order) = self.cc.order.filter(|o| o.pages() < PAGEBLOCK_PAGES) else {
-            // Whole free pageblocks are passed over by the walk itself.
+            // The walk itself passes over whole free pageblocks.
             return false;
         };
         let head = m.frames.tag(Pfn::of_pageblock(block));

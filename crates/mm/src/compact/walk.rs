@@ -1,28 +1,32 @@
-//! A migration scanner's walk over pageblocks goes on, budget after budget, until it meets one to stop at.
+//! Continues a migration scanner's walk over pageblocks, budget after budget, until it meets one to
+//! stop at.
 //!
-//! A walk that ran out of its budget between two steps has only moved on: nobody else has to know of the run, and the
-//! next budget is walked the same way. Over a zone in which nothing can be moved that is all an allocation does, for
-//! thousands of budgets. The blocks are looked through once; what each budget would have counted is told one by one,
-//! because a host's clock goes by it. The step in which something is found is left to [`CompactRun::step`].
+//! A walk that ran out of its budget has only advanced its position, so no other code need see the
+//! run before the next budget is walked the same way. Over a zone in which nothing can be moved,
+//! that is all an allocation does, for thousands of budgets. Here the pageblocks are searched once,
+//! and each budget's counts are reported separately, because a host's clock advances by them. The
+//! step that finds something is left to [`CompactRun::step`].
 
 use super::state::CompactRun;
 use crate::state::Memory;
 use crate::types::Pfn;
 
-/// What a scanner passed over within one budget.
+/// Pageblocks a scanner passed within one budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
-    /// Pageblocks of which it looked at the first frame.
+    /// Pageblocks whose first frame was examined.
     pub visited: u64,
-    /// Pageblocks it passed by their skip hint.
+    /// Pageblocks skipped by their hint.
     pub hinted: u64,
 }
 
 impl CompactRun {
-    /// Goes on with a walk that ran out of its budget, as steps would, as far as nothing is found and the zone does not
-    /// end. After each budget `next` is told what it passed, and says how large the next is: `None` ends it.
+    /// Resumes a walk that ran out of its budget, as steps would, until a pageblock is found or the
+    /// zone ends. After each budget, `next` gets the counts of that budget and returns the next
+    /// one; `None` ends the walk.
     ///
-    /// What is told is not in the counts of work. This is for hosts on which daemons run between steps: no CPU is offered.
+    /// The counts passed to `next` are not added to the work counters. No CPU is offered here, so
+    /// this is for hosts whose daemons run between steps.
     pub fn walk_on(&mut self, m: &mut Memory, budget: u64, mut next: impl FnMut(Passed) -> Option<u64>) {
         if !self.migrate.walking || !self.migrate.pfn.is_pageblock_aligned() {
             return;
@@ -73,7 +77,8 @@ mod tests {
         }
     }
 
-    /// A run over 600 pageblocks of which every 97th is small and the last ones are half free, with hints; what each step counted, and the positions it left.
+    /// A run with skip hints over 600 pageblocks, of which every 97th holds single pages and the
+    /// last ones are half free. Returns each step's counts and the cached positions left.
     fn steps(budget: u64, mode: MigrateMode, walks_on: bool) -> (alloc::vec::Vec<(u64, u64)>, [Pfn; 2]) {
         let mut m = crate::testing::machine(600);
         let (cpu, huge) = (CpuId::new(0), Order::new(9));

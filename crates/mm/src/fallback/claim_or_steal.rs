@@ -1,5 +1,6 @@
-//! Fallback that claims a foreign pageblock as a whole or not at all; what cannot be claimed is stolen block by block,
-//! smallest first, and the rest of it stays with its type.
+//! Fallback that claims a foreign pageblock as a whole or not at all. Blocks of pageblocks that
+//! cannot be claimed are stolen one by one, smallest first, and their remainders stay with their
+//! type.
 //!
 //! Source: kernel-behaviour §2.6 (6.15, and the stable kernels that took it over).
 
@@ -9,7 +10,7 @@ use crate::state::Locked;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 impl Locked<'_> {
-    /// Claims a pageblock if this refill has not begun to steal, or steals a block.
+    /// Claims a pageblock unless this refill has begun to steal, or else steals a block.
     #[inline(never)]
     pub(super) fn rmqueue_claim_or_steal(
         &mut self,
@@ -31,8 +32,8 @@ impl Locked<'_> {
         Some(pfn)
     }
 
-    /// Takes a block by making a whole foreign pageblock one of type `t`: the largest foreign block of each order, from
-    /// above, until one is in a pageblock that may be claimed (§2.6).
+    /// Takes a block by claiming a whole foreign pageblock for type `t`: tries one foreign block of
+    /// each order, from the highest down, until one lies in a pageblock that may be claimed (§2.6).
     fn rmqueue_claim(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
         let min_order = if flags.any(AllocFlags::NOFRAGMENT) { order.max(PAGEBLOCK_ORDER) } else { order };
         for o in min_order.and_up().rev() {
@@ -51,8 +52,8 @@ impl Locked<'_> {
         None
     }
 
-    /// Claims the pageblock of the free block at `block` for type `t` and takes `order` from it, if at least half of it
-    /// is free or of `t`'s kind.
+    /// Claims the pageblock of the free block at `block` for type `t` and takes a block of `order`
+    /// from it, if at least half of the pageblock is free or compatible with `t`.
     fn claim_block(
         &mut self,
         block: Pfn,
@@ -71,7 +72,7 @@ impl Locked<'_> {
             self.shared.work.buddy_blocks += 1;
             return Some(block);
         }
-        // The marks go up for the attempt, not for its success.
+        // The attempt boosts the watermarks, whether it succeeds or not.
         if self.boost_watermark() && flags.any(AllocFlags::KSWAPD) {
             self.zone.boosted_flag = true;
         }
@@ -88,7 +89,7 @@ impl Locked<'_> {
         self.rmqueue_smallest(order, t)
     }
 
-    /// Takes the smallest sufficient foreign block; the rest of it stays with its type (§2.6).
+    /// Takes the smallest sufficient foreign block; the remainder stays with its type (§2.6).
     fn rmqueue_steal(&mut self, order: Order, t: MigrateType) -> Option<Pfn> {
         let (o, from) = order.and_up().find_map(|o| Some((o, self.zone.fallback_at(o, t)?)))?;
         let pfn = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
@@ -100,7 +101,7 @@ impl Locked<'_> {
         Some(pfn)
     }
 
-    /// The free and the movable pages of the pageblock at `start`.
+    /// Counts the free and the movable pages of the pageblock at `start`.
     fn count_pageblock(&mut self, start: Pfn) -> (u32, u32) {
         let (mut free, mut movable) = (0, 0);
         let mut at = start;

@@ -1,8 +1,8 @@
-//! Fallback that moves foreign blocks to the request's own lists, and then takes from those.
+//! Fallback that moves foreign blocks to the request's own lists, and then takes one from those.
 //!
-//! What is moved may be one block or all that is free in its pageblock, and the pageblock changes type only if enough of
-//! it is free or alike: so a block can be on the list of another type than its pageblock's. Source: kernel-behaviour
-//! §2.5 (4.13–6.9).
+//! It moves one block, or all free blocks of the pageblock. The pageblock changes type only if
+//! enough of it is free or compatible, so a block can be on the list of another type than its
+//! pageblock's. Source: kernel-behaviour §2.5 (4.13–6.9).
 
 use super::{alike_pages, can_steal};
 use crate::gfp::AllocFlags;
@@ -10,7 +10,7 @@ use crate::state::Locked;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 impl Locked<'_> {
-    /// Moves foreign blocks until the type's own lists have one.
+    /// Moves foreign blocks until the type's own lists can serve the request.
     #[inline(always)]
     pub(super) fn rmqueue_move_then_take(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
         while self.rmqueue_fallback(order, t, flags) {
@@ -21,7 +21,7 @@ impl Locked<'_> {
         None
     }
 
-    /// Moves at least one sufficient foreign block to the lists of `t`; false if there is none to be had.
+    /// Moves at least one sufficient foreign block to the lists of `t`; false if there is none.
     #[inline(never)]
     fn rmqueue_fallback(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> bool {
         let min_order = if flags.any(AllocFlags::NOFRAGMENT) { order.max(PAGEBLOCK_ORDER) } else { order };
@@ -43,7 +43,8 @@ impl Locked<'_> {
         true
     }
 
-    /// Takes the free block at `pfn` over for type `t`, with its whole pageblock where that is right (§2.5.2).
+    /// Takes over the free block at `pfn` for type `t`, with all of its pageblock where the rules
+    /// allow it (§2.5.2).
     fn steal(&mut self, pfn: Pfn, o: Order, from: MigrateType, t: MigrateType, flags: AllocFlags, whole_block: bool) {
         let old = self.blocks.migratetype(pfn.pageblock());
         if old == MigrateType::HighAtomic {

@@ -1,8 +1,8 @@
-//! Fallback that takes the largest foreign block there is, whatever the request.
+//! Fallback that takes the largest foreign block, whatever the request.
 //!
-//! What else is free in the block's pageblock is moved to the request's own lists where the request may take the pageblock
-//! over, and the pageblock is taken over if that is half of it. What is left of the block is the request's type's in any
-//! case. Source: kernel-behaviour §2.5.4 (4.1–4.12).
+//! If the request may take over the block's pageblock, the other free blocks there move to its own
+//! lists, and if these make up half of the pageblock, its type changes. The remainder of the block
+//! goes to the request's type in any case. Source: kernel-behaviour §2.5.4 (4.1–4.12).
 
 use super::can_steal;
 use crate::gfp::AllocFlags;
@@ -10,7 +10,7 @@ use crate::state::Locked;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 impl Locked<'_> {
-    /// Takes `order` of the largest foreign block.
+    /// Takes a block of `order` from the largest foreign block.
     #[inline(never)]
     pub(super) fn rmqueue_take_largest(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
         let min_order = if flags.any(AllocFlags::NOFRAGMENT) { order.max(PAGEBLOCK_ORDER) } else { order };
@@ -50,7 +50,8 @@ mod tests {
         m.alloc(Request::new(CPU, NodeId::new(0), gfp, Order::new(order))).ok()
     }
 
-    /// A machine of movable pageblocks that are in use but for two blocks: of order 3 in one, of order `large` in another.
+    /// A machine of movable pageblocks in use, except for two free blocks: one of order 3, and one
+    /// of order `large` in another pageblock.
     fn two_holes(profile: &str, large: u8) -> (Memory, [Pfn; 2]) {
         let mut m = machine_with(16, linux(profile));
         let mut last = Vec::new();
@@ -63,7 +64,7 @@ mod tests {
             (0..1 << order).for_each(|page| m.free(CPU, pfn.plus(page), Order::ZERO));
         }
         m.drain_cpu(CPU);
-        // What the marks keep is used up by those who ignore them.
+        // Without watermarks the pages they keep free can be used up.
         let zone = &mut m.zones[ZoneId::new(0)];
         (zone.watermarks.min, zone.watermarks.low) = (0, 0);
         (m, holes)

@@ -1,7 +1,8 @@
-//! What kcompactd works for in defrag_mode: whole free pageblocks, as many as the high mark asks for.
+//! kcompactd's goal in defrag_mode: whole free pageblocks, up to the high watermark.
 //!
-//! A request that keeps pageblocks whole needs free ones, not the one block that woke kcompactd. What is enough, and by which mark,
-//! is a matter of the patch: as posted, as released, or as its review proposed. Source: seed 001; kernel-behaviour §4.8, §5.6.
+//! A request that keeps pageblocks whole needs free pageblocks, not just the one block that
+//! kcompactd was woken for. The target and the watermark depend on the patch: as posted, as
+//! released, or as proposed in its review. Source: kernel-behaviour §4.8 (S1), §5.6.
 
 use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::{KcompactdGoal, KcompactdMark};
@@ -9,7 +10,7 @@ use crate::state::Memory;
 use crate::types::{Order, PAGEBLOCK_PAGES, ZoneId, ZoneType};
 
 impl Memory {
-    /// The mark kcompactd works for, or is woken by.
+    /// The watermark that kcompactd works towards (`at_work`), or that decides whether it is woken.
     pub(crate) fn kcompactd_flags(&self, at_work: bool) -> AllocFlags {
         let high = match self.shared.profile.kcompactd.mark {
             KcompactdMark::Min => false,
@@ -19,12 +20,12 @@ impl Memory {
         AllocFlags::mark(if high { Wmark::High } else { Wmark::Min })
     }
 
-    /// Whether kcompactd is to make whole pageblocks, not the block it was asked for.
+    /// Whether kcompactd should make whole pageblocks rather than the block it was asked for.
     pub(crate) fn kcompactd_makes_pageblocks(&self) -> bool {
         self.shared.tunables.defrag_mode && self.shared.profile.kcompactd.goal != KcompactdGoal::Page
     }
 
-    /// Whether whole free pageblocks of the zone are as many as kcompactd is to make, where that is its goal.
+    /// Whether the zone has enough whole free pageblocks, where these are kcompactd's goal.
     pub(crate) fn has_pageblocks_enough(
         &self,
         zone: ZoneId,
@@ -45,13 +46,14 @@ impl Memory {
         }
     }
 
-    /// Notes, of a run that goes on for whole pageblocks, whether moving pages could still meet its goal: what the review of the
-    /// high mark in whole blocks doubts. No kernel counts it.
+    /// For a run that continues for whole pageblocks, records whether migration can still reach its
+    /// goal, which the review of the patch doubted. No kernel counts this.
     pub(crate) fn note_going_on(&mut self, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneType) {
         let of = &self.zones[zone];
         let pageblock = i64::from(PAGEBLOCK_PAGES);
         let nothing_scattered = of.free_pages - of.free_pages_in_blocks() < pageblock;
-        // As many as there would be if all that is free were whole. Whether a block is there is not asked: it would be.
+        // The count if all free pages formed whole pageblocks. That a block exists need not be
+        // checked: it would.
         let all_whole = of.free_pages - of.free_pages % pageblock - (i64::from(order.pages()) - 1);
         let profile = &self.shared.profile;
         let could = of.watermark_ok(Order::ZERO, of.wmark(Wmark::High), highest, flags, all_whole, profile);
@@ -72,7 +74,7 @@ mod tests {
 
     const ZONE: ZoneId = ZoneId::new(0);
 
-    /// A machine in defrag_mode, if the kernel has it.
+    /// Turns defrag_mode on, in a machine whose kernel has it.
     fn defrag(mut m: Memory) -> Memory {
         m.shared.tunables.defrag_mode = true;
         m
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn single_pages_do_not_count_for_the_high_mark() {
-        // 4 pageblocks, of each every other page is free.
+        // 4 pageblocks, with every other page of each free.
         let mut m = defrag(with_single_pages(16, 4, linux("6.15")));
         m.zones[ZONE].watermarks.high = 512;
         assert_eq!(m.zones[ZONE].free_pages, 1024);
@@ -132,7 +134,7 @@ mod tests {
             (KcompactdGoal::BlocksToHighMarkOrFreeInBlocks, 1, 9999, true),
             (KcompactdGoal::BlocksToHighMarkOrFreeInBlocks, 2, 9999, false),
         ] {
-            // So many times 256 single pages.
+            // 256 single pages for each unit of `single`.
             let mut m = defrag(with_single_pages(16, single, with_goal(goal)));
             m.zones[ZONE].watermarks.high = high;
             assert_eq!(has_enough(&m), enough, "{goal:?}, {single}");
@@ -144,7 +146,8 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_in_vain_where_nothing_is_scattered_or_too_little_is_free() {
-        // 16 pageblocks of which so many times 256 single pages are free, or all; the high mark; what is noted.
+        // Of 16 pageblocks, `single` times 256 single pages are free, or all pages; the high
+        // watermark; the counts expected.
         for (single, high, nothing_scattered, too_little_free) in
             [(Some(1), 9999, 1, 0), (Some(4), 9999, 0, 1), (Some(4), 512, 0, 0), (None, 16 * 512, 1, 0)]
         {

@@ -1,11 +1,13 @@
-//! kswapd where every zone has LRU lists of its own (up to 4.7): it goes through the zones of its node.
+//! kswapd where every zone has LRU lists of its own (up to 4.7): it balances the zones of its node
+//! one by one.
 //!
-//! A round begins by looking for the highest zone that is not balanced, and shrinks all zones from the lowest to that one,
-//! each unless it has a good deal more free than it needs. Rounds go on, priority by priority, until the node is balanced:
-//! for single pages all its zones are, for a larger block enough of them for a quarter of its memory. kcompactd makes the
-//! block: kswapd itself looks at single pages only. Source: kernel-behaviour §4.4.
+//! A round finds the highest zone that is not balanced and shrinks all zones from the lowest up to
+//! it, except those with more than the balance gap free above the high watermark. Rounds go on,
+//! priority by priority, until the node is balanced: for order 0 all its zones must be, for a
+//! higher order enough zones for a quarter of its memory. kswapd itself checks order 0 only;
+//! kcompactd makes the block. Source: kernel-behaviour §4.4.
 
-use super::{DaemonStep, Kswapd, NAP_NS, State};
+use super::{DaemonStep, Kswapd, KswapdStage, NAP_NS};
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::host::Owner;
@@ -17,48 +19,49 @@ use crate::types::{CLUSTER_MAX, NodeId, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 use alloc::boxed::Box;
 
-/// A zone with so much of its memory more free than the high mark is left alone (KSWAPD_ZONE_BALANCE_GAP_RATIO).
+/// Divisor of a zone's managed pages for its balance gap (`KSWAPD_ZONE_BALANCE_GAP_RATIO`).
 const BALANCE_GAP_RATIO: u64 = 100;
 
-/// A balance run.
+/// A balance run, in rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Rounds {
     sc: ScanControl,
-    /// The highest zone that the round, or the last one, was for.
+    /// Highest unbalanced zone of this round, or of the last one.
     end_zone: ZoneType,
     round: Option<Round>,
 }
 
-/// The zones of the node at one priority.
+/// One pass over the zones of the node, at one priority.
 #[derive(Clone, Debug)]
 struct Round {
-    /// The next zone, counted from the lowest.
+    /// Index of the next zone, from the lowest.
     next: usize,
     shrinking: Option<(ZoneId, ShrinkNode)>,
     raise_priority: bool,
 }
 
 impl Memory {
-    /// Pages that must be free beyond the high mark for a zone to be left alone.
+    /// The balance gap: pages that must be free above the high watermark for kswapd to skip the
+    /// zone.
     pub(crate) fn balance_gap(&self, zone: ZoneId) -> u64 {
         let z = &self.zones[zone];
         z.wmark(Wmark::Low).min(z.managed.div_ceil(BALANCE_GAP_RATIO))
     }
 
-    /// Whether so many pages beyond the high mark are free that a request up to zone `highest` would leave.
+    /// Whether the zone passes the watermark check at `beyond` pages above its high watermark.
     fn is_above_high(&self, zone: ZoneId, order: Order, beyond: u64, highest: ZoneType) -> bool {
         let z = &self.zones[zone];
         let (mark, plain) = (z.wmark(Wmark::High) + beyond, AllocFlags::mark(Wmark::High));
         z.watermark_ok(order, mark, highest, plain, z.free_pages_snapshot(), &self.shared.profile)
     }
 
-    /// Whether kswapd is done with a zone: there are single pages enough to make a block of.
+    /// Whether kswapd is done with a zone: enough single pages are free to make a block of `order`.
     fn zone_balanced(&self, zone: ZoneId, order: Order, gap: u64, highest: ZoneType) -> bool {
         self.is_above_high(zone, Order::ZERO, gap + u64::from(order.pages()), highest)
     }
 
-    /// Whether the node is balanced: all zones, or those with a quarter of the memory. Who has been looked at over and over
-    /// counts as balanced.
+    /// Whether the node is balanced: all its zones, or for an order above 0 zones with a quarter of
+    /// its memory. Unreclaimable zones count as balanced.
     fn zones_balanced(&self, node: NodeId, order: Order, highest: ZoneType) -> bool {
         let (mut managed, mut balanced) = (0, 0);
         for &zone in self.nodes[node].zones.iter().filter(|z| self.zones[**z].kind <= highest) {
@@ -73,7 +76,7 @@ impl Memory {
         order == Order::ZERO || balanced >= managed >> 2
     }
 
-    /// Asks for free pages of `order` in this very zone.
+    /// Asks kswapd for free pages of `order` in this particular zone.
     pub(super) fn wakeup_kswapd_for_zone(&mut self, zone: ZoneId, order: Order, highest: ZoneType) {
         let node = self.zones[zone].node;
         let k = &mut self.nodes[node].kswapd;
@@ -95,7 +98,7 @@ impl Memory {
 }
 
 impl Kswapd {
-    /// Begins a run for what has been asked for.
+    /// Begins a run for what was asked for.
     pub(super) fn wake_for_zones(&mut self, m: &mut Memory) -> DaemonStep {
         let top = m.top_zone(self.node);
         let k = &mut m.nodes[self.node].kswapd;
@@ -111,24 +114,24 @@ impl Kswapd {
         m.shared.vmstat.add(VmEvent::Pageoutrun, 1);
         let mut sc = ScanControl::new(self.cpu, Gfp::KERNEL, order, self.highest);
         sc.kswapd = true;
-        self.state = State::Rounds(Box::new(Rounds { sc, end_zone: ZoneType::Dma, round: None }));
+        self.state = KswapdStage::Rounds(Box::new(Rounds { sc, end_zone: ZoneType::Dma, round: None }));
         Step::Working
     }
 
-    /// A step of a run.
+    /// Advances the run by one step.
     pub(super) fn go_round<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut run: Box<Rounds>) -> DaemonStep {
         let Some(mut round) = run.round.take().or_else(|| self.begin_round(m, owner, &mut run)) else {
             return self.end_rounds(m, run.end_zone);
         };
         if round.shrinking.is_none() && !self.begin_zone(m, &mut run, &mut round) {
-            // All zones have been gone through.
+            // All zones are done.
             if round.raise_priority || run.sc.nr_reclaimed == 0 {
                 run.sc.priority -= 1;
             }
             if run.sc.priority < 1 || m.zones_balanced(self.node, self.alloc_order, self.highest) {
                 return self.end_rounds(m, run.end_zone);
             }
-            self.state = State::Rounds(run);
+            self.state = KswapdStage::Rounds(run);
             return Step::Working;
         }
         let mut step = Step::Working;
@@ -145,11 +148,11 @@ impl Kswapd {
             }
         }
         run.round = Some(round);
-        self.state = State::Rounds(run);
+        self.state = KswapdStage::Rounds(run);
         step
     }
 
-    /// Looks for the highest zone that is not balanced; `None` if there is none.
+    /// Finds the highest zone that is not balanced; `None` if there is none.
     fn begin_round<O: Owner>(&self, m: &mut Memory, owner: &mut O, run: &mut Rounds) -> Option<Round> {
         run.sc.nr_reclaimed = 0;
         m.shared.work.any = true;
@@ -171,7 +174,7 @@ impl Kswapd {
         None
     }
 
-    /// Begins with the next zone that needs it; false if there is none.
+    /// Begins shrinking the next zone that needs it; false if there is none.
     fn begin_zone(&self, m: &mut Memory, run: &mut Rounds, round: &mut Round) -> bool {
         while let Some(&zone) = m.nodes[self.node].zones.get(round.next) {
             let (kind, end_zone) = (m.zones[zone].kind, run.end_zone);
@@ -194,7 +197,7 @@ impl Kswapd {
         false
     }
 
-    /// After a zone: what is balanced is no longer taken to be congested.
+    /// After a zone: a balanced zone no longer counts as congested.
     fn zone_done(&self, m: &mut Memory, zone: ZoneId, end_zone: ZoneType) {
         let balanced = m.zone_reclaimable(zone) && m.zone_balanced(zone, self.alloc_order, 0, end_zone);
         let vec = &mut m.lru.vecs[m.zones[zone].lruvec];
@@ -204,7 +207,7 @@ impl Kswapd {
         }
     }
 
-    /// The end of a run: another at once if more has been asked for since; else it tries to sleep.
+    /// Ends a run: begins another if more has been asked for since, else tries to sleep.
     fn end_rounds(&mut self, m: &mut Memory, end_zone: ZoneType) -> DaemonStep {
         self.balanced = end_zone;
         let top = m.top_zone(self.node);
@@ -221,11 +224,11 @@ impl Kswapd {
         m.reset_isolation_suitable_node(self.node);
         m.wakeup_kcompactd(self.node, self.alloc_order, self.highest);
         m.nodes[self.node].kswapd.running = false;
-        self.state = State::Napping;
+        self.state = KswapdStage::Napping;
         Step::Wait(Wait::Time(NAP_NS))
     }
 
-    /// Whether the zones it has reclaimed for are balanced.
+    /// Whether the zones that the last run was for are balanced.
     pub(super) fn may_sleep(&self, m: &Memory) -> bool {
         m.zones_balanced(self.node, self.alloc_order, self.balanced)
     }
@@ -240,7 +243,7 @@ mod tests {
     const DMA32: ZoneId = ZoneId::new(0);
     const NORMAL: ZoneId = ZoneId::new(1);
 
-    /// Two zones, all free but what is said, with something to reclaim in each.
+    /// Two zones, each all free and with something to reclaim, to be changed by the test.
     fn two_zones() -> Memory {
         let mut m = crate::testing::two_zones(linux("4.6"));
         for z in &mut m.zones {

@@ -1,14 +1,14 @@
-//! What use does to a page on the LRU, as far as its owner tells: a second use of an inactive page makes it active.
+//! Page use as its owner reports it: the second use of an inactive page activates it.
 //!
-//! inactive, not referenced → referenced → active, not referenced → referenced. Pages of page tables are not told of
-//! here: reclaim asks for their references ([`crate::Owner::references`]). Where the order of the LRU is not kept nothing
-//! is. Source: kernel-behaviour §4.1.
+//! inactive, unreferenced → referenced → active, unreferenced → referenced. Use through page tables
+//! is not reported here: reclaim asks for it ([`crate::Owner::references`]). Without an ordered LRU
+//! nothing is recorded. Source: kernel-behaviour §4.1.
 
 use crate::state::{BatchKind, FrameKind, Memory, PageFlags};
 use crate::types::{CpuId, Pfn};
 
 impl Memory {
-    /// The page has been used.
+    /// The page has been used (`mark_page_accessed`).
     pub fn mark_accessed(&mut self, cpu: CpuId, pfn: Pfn) {
         if !self.lru.is_ordered() {
             return;
@@ -20,7 +20,7 @@ impl Memory {
             if self.is_on_lru(pfn) {
                 self.batch_add(cpu, pfn, BatchKind::Activate);
             } else if self.lru.batch(cpu, BatchKind::Add).contains(&pfn) {
-                // It will be put on the right list in the first place. Another CPU's batch is not looked at.
+                // It will join the active list from the batch. Another CPU's batch is not searched.
                 self.lru.set_flags(pfn, flags | PageFlags::ACTIVE);
             }
             let flags = self.lru.flags(pfn);
@@ -29,14 +29,15 @@ impl Memory {
         }
     }
 
-    /// The page has been written to: it will not be clean when reclaim, which has marked it, expects that.
+    /// The page has been written to, so it will not be clean when reclaim, which has marked it,
+    /// expects that.
     pub fn mark_dirty(&mut self, pfn: Pfn) {
         if self.lru.is_ordered() {
             self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::RECLAIM));
         }
     }
 
-    /// The page is not likely to be used again: to the inactive list.
+    /// The page is not likely to be used again: moves it to the inactive list.
     pub fn deactivate(&mut self, cpu: CpuId, pfn: Pfn) {
         let flags = self.lru.flags(pfn);
         if self.is_on_lru(pfn) && flags.has(PageFlags::ACTIVE) && !flags.has(PageFlags::UNEVICTABLE) {
@@ -44,8 +45,8 @@ impl Memory {
         }
     }
 
-    /// The page of a file could not be dropped, or need not stay: reclaim takes it next, or once it is written
-    /// (`to_be_written`).
+    /// The file page could not be dropped, or need not stay: reclaim takes it next or, with
+    /// `to_be_written`, once it is written.
     pub fn deactivate_file(&mut self, cpu: CpuId, pfn: Pfn, to_be_written: bool) {
         let flags = self.lru.flags(pfn);
         if self.lru.is_ordered() && !flags.has(PageFlags::UNEVICTABLE) {
@@ -55,8 +56,8 @@ impl Memory {
         }
     }
 
-    /// The anonymous page is no longer needed, has no place in swap and is clean: it goes as if it were of a file, unless
-    /// it is written to before.
+    /// The anonymous page is no longer needed, clean and not in the swap cache: reclaim may drop it
+    /// like a clean file page, unless it is written to first.
     pub fn lazyfree(&mut self, cpu: CpuId, pfn: Pfn) {
         let flags = self.lru.flags(pfn);
         let anon = self.is_on_lru(pfn) && !flags.has(PageFlags::FILE) && !flags.has(PageFlags::UNEVICTABLE);
@@ -65,7 +66,8 @@ impl Memory {
         }
     }
 
-    /// The page has been written. If reclaim waited for that it goes to the tail of its list; it is no longer marked.
+    /// Writeback of the page has ended. If reclaim waited for it, the page loses its mark and goes
+    /// to the tail of its list.
     pub fn end_writeback(&mut self, cpu: CpuId, pfn: Pfn, dirty_again: bool) {
         if !self.lru.is_ordered() {
             return;
@@ -83,7 +85,7 @@ impl Memory {
         }
     }
 
-    /// Whether the page is on one of the lists: not isolated, and not only in a batch.
+    /// Whether the page is on one of the lists, not isolated and not only in a batch.
     #[inline(always)]
     pub fn is_on_lru(&self, pfn: Pfn) -> bool {
         self.frames.tag(pfn).kind() == FrameKind::Lru
@@ -100,7 +102,7 @@ mod tests {
     const CPU: CpuId = CpuId::new(0);
     const OTHER: CpuId = CpuId::new(1);
 
-    /// A page with these flags that is on the LRU.
+    /// A page with these flags on the LRU.
     fn on_lru(flags: PageFlags) -> (Memory, Pfn) {
         let mut m = ordered_machine(1);
         let pfn = user_page(&mut m, flags);

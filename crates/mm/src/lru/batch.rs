@@ -1,8 +1,9 @@
-//! Batches: pages on their way to another place on the LRU wait on the CPU until a batch is full, so that the LRU's lock
-//! is taken once for all of them.
+//! Batches (pagevecs): pages on their way to another place on the LRU wait on the CPU until a batch
+//! is full, so that the LRU lock is taken once for all of them.
 //!
-//! A batch holds its pages: what their owner lets go meanwhile is freed when the batch lets it go, and reclaim and
-//! compaction find such a page held by somebody. Large pages do not wait. Source: kernel-behaviour §4.1.
+//! A batch holds a reference to its pages: a page freed meanwhile is freed only when the batch
+//! moves, and reclaim and compaction find it held. Large pages do not wait. Source:
+//! kernel-behaviour §4.1.
 
 use super::ToFree;
 use crate::prefetch::prefetch;
@@ -12,15 +13,15 @@ use crate::types::{CpuId, LruvecId, Order, Pfn};
 use crate::vmstat::VmEvent;
 
 impl Memory {
-    /// Puts a page into a CPU's batch, which is moved where that fills it.
+    /// Adds a page to a CPU's batch, which moves if that fills it.
     pub(crate) fn batch_add(&mut self, cpu: CpuId, pfn: Pfn, kind: BatchKind) {
         self.lru.hold(pfn);
-        // It will be moved with the batch.
+        // Moving the batch will touch it.
         self.lru.prefetch(pfn.get());
         self.batch_push(cpu, pfn, self.frames.tag(pfn).order(), kind);
     }
 
-    /// The same, of a page that the batch holds already.
+    /// The same for a page that the batch holds already.
     #[inline(always)]
     pub(super) fn batch_push(&mut self, cpu: CpuId, pfn: Pfn, order: Order, kind: BatchKind) {
         let len = self.lru.batches[cpu][kind as usize].push(pfn);
@@ -30,7 +31,7 @@ impl Memory {
         }
     }
 
-    /// Moves a CPU's batches, of every kind: before the LRU is looked at by somebody on that CPU.
+    /// Moves a CPU's batches of every kind, before something on that CPU looks at the LRU.
     pub fn lru_add_drain(&mut self, cpu: CpuId) {
         if self.lru.is_ordered() {
             for kind in BatchKind::ALL {
@@ -41,7 +42,7 @@ impl Memory {
         }
     }
 
-    /// Moves all CPUs' batches.
+    /// Moves the batches of all CPUs.
     pub fn lru_add_drain_all(&mut self) {
         for cpu in (0..self.cpus).map(CpuId::new) {
             self.lru_add_drain(cpu);
@@ -63,10 +64,11 @@ impl Memory {
         self.let_batch_go(cpu, batch.pages());
     }
 
-    /// Puts pages that were on no list at the heads of theirs, and lets them go.
+    /// Puts pages that were on no list at the heads of their lists, and drops the batch's
+    /// references.
     fn batch_insert(&mut self, cpu: CpuId, mut pages: &[Pfn]) {
         let drops_dead = self.shared.profile.lru.drops_dead_pages;
-        // Those that others hold, or their owner has let go meanwhile.
+        // Pages that others hold, and pages that their owners have freed meanwhile.
         let (mut dead, mut kept, mut count) = (ToFree::new(), [Pfn::default(); BATCH_MAX], 0);
         while let [pfn, others @ ..] = pages {
             let row = self.row_to_insert(pages);
@@ -90,7 +92,7 @@ impl Memory {
         self.let_batch_go(cpu, &kept[..count]);
     }
 
-    /// Asks for the slot that a page will leave.
+    /// Prefetches the list slot that a page will leave.
     #[inline(always)]
     fn prefetch_slot(&self, pfn: Pfn) {
         let lists = &self.lru.vecs[self.lruvec_of(pfn)].lists;
@@ -100,7 +102,8 @@ impl Memory {
         }
     }
 
-    /// What nobody holds any more after its batch lets it go is freed: it had joined the LRU for no more than this moment.
+    /// Drops the batch's references. A page nobody else holds by then is freed: it was on the LRU
+    /// only for this moment.
     fn let_batch_go(&mut self, cpu: CpuId, pages: &[Pfn]) {
         let mut free = ToFree::new();
         for &pfn in pages {
@@ -115,7 +118,7 @@ impl Memory {
         free.free(self, cpu);
     }
 
-    /// A page that its owner let go before its batch did is freed.
+    /// Frees a page that its owner freed before the batch moved.
     fn free_dead(&mut self, to_free: &mut ToFree, cpu: CpuId, pfn: Pfn) {
         self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::RELEASED));
         to_free.add(self, cpu, pfn);
@@ -128,8 +131,8 @@ impl Memory {
         self.note_looked_at(self.lruvec_of(pfn), self.lru.flags(pfn), 1);
     }
 
-    /// Pages that join a list, or change from one to another, count as looked at, and if they are active as in use: so many
-    /// pages with such flags.
+    /// Up to 5.7, pages that join a list or change lists count as scanned and, if active, as
+    /// rotated.
     #[inline(always)]
     pub(super) fn note_looked_at(&mut self, lruvec: LruvecId, flags: PageFlags, pages: u64) {
         if self.shared.profile.reclaim.balance == BalancedBy::Rotations {
@@ -139,7 +142,7 @@ impl Memory {
         }
     }
 
-    /// What a page on the LRU has waited for.
+    /// Makes the move for which a page on the LRU was in the batch.
     fn move_within(&mut self, cpu: CpuId, pfn: Pfn, order: Order, kind: BatchKind) {
         let flags = self.lru.flags(pfn);
         if flags.has(PageFlags::UNEVICTABLE) {
@@ -149,7 +152,7 @@ impl Memory {
         let idle = flags.without(PageFlags::ACTIVE).without(PageFlags::REFERENCED);
         let (to, tail, counts) = match kind {
             BatchKind::Add => unreachable!("pages on the LRU are not added to it"),
-            // Where what reclaim waits for stays inactive, an active page is in use.
+            // Where pages that reclaim waits for stay inactive, an active page is in use.
             BatchKind::Rotate if flags.has(PageFlags::ACTIVE) && !self.shared.profile.reclaim.activates_unwritten => {
                 return;
             }
@@ -158,7 +161,8 @@ impl Memory {
                 if flags.has(PageFlags::ACTIVE) {
                     self.shared.vmstat.add(VmEvent::Pgdeactivate, pages);
                 }
-                // One that has to be written first goes to the head, and is reclaimed when it is.
+                // A page that must be written first goes to the head, and is reclaimed once it is
+                // written.
                 let written = !flags.has(PageFlags::WRITE_FIRST);
                 let idle = idle.without(PageFlags::WRITE_FIRST);
                 let to = if written { idle } else { idle | PageFlags::RECLAIM };
@@ -184,10 +188,10 @@ impl Memory {
         }
     }
 
-    /// A page that its owner lets go while batches hold it: they free it. Whether that is so.
+    /// Frees a page through the batches that hold it, if any do. Returns whether that is so.
     ///
     /// # Panics
-    /// If it has been let go already: a double free.
+    /// If it has been freed already: a double free.
     pub(crate) fn release_to_batches(&mut self, pfn: Pfn) -> bool {
         let held = self.lru.holds(pfn) > 0;
         if held {

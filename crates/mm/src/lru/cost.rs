@@ -1,15 +1,16 @@
-//! What reclaim from anonymous pages and from those of files has cost lately: the kind that cost more is looked at less.
+//! Reclaim cost of anonymous and of file pages: the kind that cost more lately is scanned less.
 //!
-//! Pages that are written, or read again, cost I/O; pages that are looked at and stay cost the look. Up to 7.2 a cost is
-//! noted when it arises; from 7.3 on both are only counted, and read when reclaim begins with a node. Old costs fade: both
-//! kinds' are halved where they are more than a quarter of the lists. Source: kernel-behaviour §4.2.
+//! Pages that are written or refault cost I/O; pages that are scanned and stay cost the scan. Up to
+//! 7.2 a cost is added when it arises; from 7.3 on events are only counted, and read when reclaim
+//! begins with a node. Costs decay: both are halved when their sum exceeds a quarter of the lists.
+//! Source: kernel-behaviour §4.2.
 
 use crate::rules::BalancedBy;
 use crate::state::{Backing, CostsRead, LruList, Lruvec, Memory, NodeStat};
 use crate::types::{CLUSTER_MAX, CpuId, LruvecId};
 
 impl Memory {
-    /// Notes pages of one kind that were written, or read again, and those that were looked at in vain.
+    /// Adds the cost of `io` pages written or refaulted and of `rotated` pages scanned in vain.
     pub(crate) fn lru_note_cost(&mut self, lruvec: LruvecId, backing: Backing, io: u64, rotated: u64) {
         let rules = &self.shared.profile.reclaim;
         if rules.balance == BalancedBy::Rotations {
@@ -26,17 +27,17 @@ impl Memory {
         }
     }
 
-    /// A look at pages is over: so many were written, so many stayed.
+    /// Adds the cost of a scan: of its pages, `written` were written and `stayed` stayed.
     pub(crate) fn note_look(&mut self, cpu: CpuId, lruvec: LruvecId, backing: Backing, written: u64, stayed: u64) {
         if self.shared.profile.reclaim.costs_from_counters {
-            // Those written are counted where they are.
+            // Written pages are counted where they are written.
             self.lru.vecs[lruvec].count(NodeStat::rotate(backing), cpu, stayed as i64);
         } else {
             self.lru_note_cost(lruvec, backing, written, stayed);
         }
     }
 
-    /// Reclaim begins with a node: what has been counted since the last time is a cost now.
+    /// Reclaim begins with a node: turns what was counted since the last time into cost.
     pub(crate) fn read_costs(&mut self, lruvec: LruvecId) {
         if !self.shared.profile.reclaim.costs_from_counters {
             return;
@@ -76,7 +77,7 @@ mod tests {
     const CPU: CpuId = CpuId::new(0);
     const VEC: LruvecId = LruvecId::new(0);
 
-    /// A machine that counts so many pages on each of its lists.
+    /// A machine with this many pages counted on each of its lists.
     fn listing(profile: &str, pages: i64) -> Memory {
         let mut m = ordered_machine_with(1, linux(profile));
         for list in LruList::EVICTABLE {

@@ -1,11 +1,12 @@
-//! The LRU: where pages are put on it and taken off, with the node's and the zone's accounts of it.
+//! The LRU: puts pages on it and takes them off, and keeps the counts of node and zone.
 //!
-//! A user's page waits in a CPU's batch, then is on one of the node's lists until it is freed, except while compaction or
-//! reclaim holds it isolated. What happens to it meanwhile: [`access`]. How batches work: [`batch`]. What is remembered
-//! of a page after it has been reclaimed: [`workingset`]. What reclaim has cost: [`cost`].
+//! A user page waits in a CPU's batch and is then on one of the node's lists until it is freed,
+//! except while compaction or reclaim has it isolated. [`access`] holds what its use does to it,
+//! [`batch`] the batches, [`workingset`] the shadows of reclaimed pages, [`cost`] the cost of
+//! reclaim.
 //!
-//! Where the order is not kept ([`crate::state::Lru::is_ordered`]) pages are counted and nothing else.
-//! Source: kernel-behaviour §4.1, §5.4.
+//! Where the order is not kept ([`crate::state::Lru::is_ordered`]), pages are only counted. Source:
+//! kernel-behaviour §4.1, §5.4.
 
 mod access;
 mod batch;
@@ -21,12 +22,12 @@ use crate::state::{BatchKind, FrameKind, Known, LruList, Memory, NodeStat, PageF
 use crate::types::{CpuId, Order, Pfn, ZoneId};
 
 impl Memory {
-    /// Makes an allocated page or huge page one of a user's, on its way to the LRU: once it is there, compaction may
-    /// move it and reclaim may take it. `flags` says what it is of; a new anonymous page is active where the profile
-    /// has it so.
+    /// Turns an allocated page or huge page into a user page on its way to the LRU; once it is
+    /// there, compaction may migrate it and reclaim may free it. `flags` say whether it is
+    /// anonymous or of a file. A new anonymous page is active where the profile has it so.
     ///
     /// # Panics
-    /// For a page of a file, where the order of the LRU is not kept.
+    /// For a file page on a machine whose LRU keeps no order.
     #[inline(always)]
     pub fn lru_add(&mut self, cpu: CpuId, pfn: Pfn, order: Order, flags: PageFlags) {
         debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Kernel, order));
@@ -42,12 +43,12 @@ impl Memory {
     #[inline]
     fn lru_add_to_batch(&mut self, cpu: CpuId, pfn: Pfn, order: Order, flags: PageFlags) {
         self.lru.set_known(pfn, Known::new(self.flags_of_new(flags)).held());
-        // Its place will be set with the batch.
+        // Moving the batch will set its place.
         self.lru.prefetch(pfn.get());
         self.batch_push(cpu, pfn, order, BatchKind::Add);
     }
 
-    /// The flags of a page that is on its way to the LRU for the first time.
+    /// The flags of a page that is new to the LRU.
     #[inline(always)]
     fn flags_of_new(&self, flags: PageFlags) -> PageFlags {
         let new_anon = flags == PageFlags::ANON && !self.shared.profile.lru.new_anon_is_inactive;
@@ -60,7 +61,7 @@ impl Memory {
         zone.lru.add_to_total(LruList::InactiveAnon.index(), pages);
     }
 
-    /// Takes a page off the LRU because it is being freed; its tag is the caller's to set.
+    /// Takes a page that is being freed off the LRU. The caller sets its tag.
     #[inline(always)]
     pub(crate) fn lru_del(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         if self.lru.is_ordered() {
@@ -72,7 +73,7 @@ impl Memory {
         }
     }
 
-    /// Takes a page off the LRU, to be migrated.
+    /// Isolates a page for migration.
     #[inline(always)]
     pub(crate) fn lru_isolate(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::Lru, order));
@@ -86,7 +87,7 @@ impl Memory {
         self.count_isolated(cpu, pfn, pages);
     }
 
-    /// Counts pages that are (or are no longer) isolated, in their zone and their node.
+    /// Adds to the counts of isolated pages of the page's zone and node.
     #[inline(always)]
     pub(crate) fn count_isolated(&mut self, cpu: CpuId, pfn: Pfn, pages: i64) {
         let zone = &mut self.zones[self.blocks.zone_of(pfn)];
@@ -97,7 +98,8 @@ impl Memory {
         }
     }
 
-    /// Makes single pages of an isolated folio, each used as the folio was; `numbers` are their owners.
+    /// Splits an isolated folio into single pages with the folio's LRU flags; `numbers` are their
+    /// owner words.
     pub(crate) fn split_isolated(&mut self, pfn: Pfn, order: Order, numbers: &[u32]) {
         debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::IsolatedLru, order));
         for (i, number) in (0..order.pages()).zip(numbers) {
@@ -110,7 +112,6 @@ impl Memory {
         }
     }
 
-    /// Puts an isolated page back.
     #[inline(always)]
     pub(crate) fn lru_putback(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         debug_assert!(self.frames.tag(pfn) == Tag::new(FrameKind::IsolatedLru, order));
@@ -118,7 +119,7 @@ impl Memory {
         self.return_to_lru(cpu, pfn, order);
     }
 
-    /// Puts the page that an isolated one has become on the LRU; it is used as the old one was.
+    /// Puts a migration target on the LRU with the flags of the page it replaces.
     #[inline(always)]
     pub(crate) fn lru_migrated(&mut self, cpu: CpuId, from: Pfn, to: Pfn, order: Order) {
         self.count_isolated(cpu, from, -i64::from(order.pages()));
@@ -128,7 +129,7 @@ impl Memory {
         self.return_to_lru(cpu, to, order);
     }
 
-    /// A page that had been isolated goes to the LRU by way of a batch.
+    /// Returns a page that was isolated to the LRU, through a batch.
     #[inline(always)]
     fn return_to_lru(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         if self.lru.is_ordered() {
@@ -140,7 +141,7 @@ impl Memory {
         }
     }
 
-    /// Links a page into the list its flags say, and counts it there. Its tag is the caller's to set.
+    /// Links a page into the list its flags name, and counts it there. The caller sets its tag.
     #[inline(always)]
     pub(crate) fn link(&mut self, cpu: CpuId, pfn: Pfn, order: Order, tail: bool) {
         let list = self.lru.flags(pfn).list();
@@ -149,7 +150,7 @@ impl Memory {
         self.lru.link(self.zones[zone].lruvec, pfn, list, tail);
     }
 
-    /// Takes a page out of the list its flags say.
+    /// Unlinks a page from the list its flags name.
     #[inline(always)]
     pub(crate) fn unlink(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         let list = self.lru.flags(pfn).list();
@@ -158,7 +159,7 @@ impl Memory {
         self.lru.unlink(self.zones[zone].lruvec, pfn, list);
     }
 
-    /// Counts pages that joined (or left) a list.
+    /// Counts pages that joined a list, or left it if `pages` is negative.
     #[inline(always)]
     pub(crate) fn count_listed(&mut self, cpu: CpuId, zone: ZoneId, list: LruList, pages: i64) {
         let zone = &mut self.zones[zone];

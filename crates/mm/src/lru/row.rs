@@ -1,8 +1,9 @@
-//! Rows: single pages that join a list one after the other, or leave it where they joined so.
+//! Rows: single pages that join a list one after the other, or leave it in the order in which they
+//! joined.
 //!
-//! A program that touches its memory and unmaps it puts its pages on the LRU in their order, and takes them off in the
-//! same. What becomes of each is what would become of it alone; their slots are filled and emptied together, and they are
-//! counted together.
+//! A program that touches memory and later unmaps it puts its pages on the LRU in order and takes
+//! them off in the same order. Each page is treated as it would be alone, but their slots are
+//! filled and emptied together, and they are counted together.
 
 use crate::event::Listen;
 use crate::state::{BatchKind, FrameKind, Known, LruList, Memory, PageFlags, Tag};
@@ -10,11 +11,11 @@ use crate::types::{CpuId, Order, Pfn, ZoneId};
 use crate::vmstat::VmEvent;
 
 impl Memory {
-    /// Makes single pages that were allocated one after the other, all of one zone, a user's: each is a
+    /// Adds single pages of one zone, allocated one after the other, to the LRU; each as by
     /// [`Memory::lru_add`].
     ///
     /// # Panics
-    /// As that.
+    /// As [`Memory::lru_add`] does.
     #[inline(always)]
     pub fn lru_add_pages(&mut self, cpu: CpuId, pages: &[Pfn], flags: PageFlags) {
         let Some(&first) = pages.first() else { return };
@@ -27,8 +28,8 @@ impl Memory {
         }
     }
 
-    /// How many single pages can be put on the LRU before a CPU's batch moves that holds pages whose owner has let them go:
-    /// with the last of these they are free.
+    /// How many single pages can be added to the LRU before a CPU's batch moves that holds pages
+    /// freed by their owners. With the last of them those pages become free.
     #[inline(always)]
     pub(crate) fn until_batch_frees(&self, cpu: CpuId) -> usize {
         let waiting = self.lru.batch(cpu, BatchKind::Add);
@@ -45,7 +46,7 @@ impl Memory {
         let size = self.shared.profile.lru.batch as usize;
         while let [first, others @ ..] = pages {
             if pages.len() >= size && self.lru.batch(cpu, BatchKind::Add).is_empty() {
-                // They would be moved before anybody could look.
+                // They would be moved before anyone could look at the batch.
                 let (batch, others) = pages.split_at(size);
                 self.insert_row(cpu, self.blocks.zone_of(*first), batch, Known::new(flags));
                 pages = others;
@@ -57,8 +58,8 @@ impl Memory {
         }
     }
 
-    /// How many of these pages that wait to be put on the LRU, from the first, are single ones of its zone and known alike:
-    /// held by this batch alone, and not let go. None if the first is not.
+    /// Length of the row at the start of `pages`: single pages of one zone with the same LRU state,
+    /// held only by this batch and not freed. 0 if the first page is not such a page.
     #[inline(always)]
     pub(super) fn row_to_insert(&self, pages: &[Pfn]) -> usize {
         let known = self.lru.known(pages[0]);
@@ -74,8 +75,8 @@ impl Memory {
         pages.iter().take_while(|pfn| alike(pfn)).count()
     }
 
-    /// Puts single pages of one zone that were on no list at the head of theirs, the last of them first; this is what is
-    /// known of each then.
+    /// Puts single pages of one zone that were on no list at the head of their list, the last of
+    /// them first, with the LRU state `known`.
     #[inline(always)]
     pub(super) fn insert_row(&mut self, cpu: CpuId, zone: ZoneId, pages: &[Pfn], known: Known) {
         let (flags, lruvec) = (known.flags(), self.zones[zone].lruvec);
@@ -88,7 +89,7 @@ impl Memory {
         self.note_looked_at(lruvec, flags, pages.len() as u64);
     }
 
-    /// Counts single pages that joined (or left) a list one after the other.
+    /// Counts single pages that joined or left a list one after the other.
     #[inline(always)]
     fn count_listed_singly(&mut self, cpu: CpuId, zone: ZoneId, list: LruList, pages: i64) {
         let zone = &mut self.zones[zone];
@@ -97,11 +98,11 @@ impl Memory {
         zone.lru.add_singly(list.index(), cpu, pages, zone.stat_threshold);
     }
 
-    /// Frees some of these single pages, the first of them in order, at least one: until there is work to charge, or what
-    /// comes is not like those before. How many. Each is a [`Memory::free`].
+    /// Frees the first of these single pages in order, at least one, until there is work to charge
+    /// or a page differs from those before it; each as by [`Memory::free`]. Returns how many.
     ///
     /// # Panics
-    /// As that.
+    /// As [`Memory::free`] does.
     pub fn free_some(&mut self, cpu: CpuId, pages: &[Pfn]) -> usize {
         let row = self.row_to_free(cpu, pages);
         if row < 2 {
@@ -125,8 +126,8 @@ impl Memory {
         row
     }
 
-    /// How many of these pages, from the first, are users' single pages of one zone that can be freed before there is work
-    /// to charge, and stand one before the other in a list.
+    /// Length of the row at the start of `pages`: users' single pages of one zone that can be freed
+    /// before there is work to charge, and that are neighbours on a list.
     #[inline(always)]
     fn row_to_free(&self, cpu: CpuId, pages: &[Pfn]) -> usize {
         if self.has_work() || self.shared.trace.listens_to(Listen::KMEM) {
@@ -166,14 +167,15 @@ mod tests {
 
     const CPU: CpuId = CpuId::new(0);
 
-    /// What is done to a machine: stretches of pages are touched and unmapped, and some are used in between.
+    /// Operations on a machine: stretches of pages are touched and unmapped, and some pages are
+    /// used in between.
     #[derive(Clone, Debug)]
     enum Do {
-        /// So many pages are touched.
+        /// Touches this many pages as a new stretch.
         Touch(usize),
-        /// The stretch that was touched so long ago is unmapped, from a page on.
+        /// Unmaps a stretch from a page on.
         Unmap(usize, usize),
-        /// A page of a stretch is used, or is no longer.
+        /// Marks a page of a stretch used, or deactivates it.
         Use(usize, usize, bool),
     }
 
@@ -185,7 +187,7 @@ mod tests {
         ]
     }
 
-    /// All that can be seen of zones, lists and counters.
+    /// The observable state of zones, lists and counters.
     type Seen = (Vec<ZoneSnapshot>, Vec<Vec<(Pfn, PageFlags)>>, Vec<(u64, i64)>, Vec<(VmEvent, u64)>);
 
     fn seen(m: &Memory) -> Seen {
@@ -208,7 +210,8 @@ mod tests {
         )
     }
 
-    /// Does all that, page by page or in rows; the stretches that are left, and the work it was but for walks.
+    /// Performs the operations page by page or in rows. Returns the stretches left and the work,
+    /// without zonelist walks.
     fn history(m: &mut Memory, all: &[Do], rows: bool) -> (Vec<Vec<Pfn>>, Work) {
         let mut work = Work::default();
         let request = Request::new(CPU, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::ZERO);
@@ -260,7 +263,7 @@ mod tests {
             m.check().expect("consistent");
         }
         work.add(&m.take_work());
-        // The walk's cost is the caller's to count.
+        // The caller counts the cost of the walk.
         work.zones_tried = 0;
         (stretches, work)
     }

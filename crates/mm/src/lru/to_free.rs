@@ -1,14 +1,14 @@
-//! Pages that are freed together, once nobody holds them: by batches, and by reclaim.
+//! Pages that batches or reclaim free together, once nothing holds them.
 //!
-//! Up to 6.8 they are collected on a list and freed last to first, large ones at once. From then on they are an array of
-//! at most 31, freed when it is full: those that are too large for the per-CPU lists, then the others, first to last.
-//! Source: kernel-behaviour §4.1.
+//! Up to 6.8 they are collected on a list and freed last to first, large pages at once. From 6.9 on
+//! they are collected in an array of at most 31, which is freed when full: first the pages that are
+//! too large for the per-CPU lists, then the others, first to last. Source: kernel-behaviour §4.1.
 
 use crate::pcp;
 use crate::state::{BATCH_MAX, Memory};
 use crate::types::{CLUSTER_MAX, CpuId, Order, Pfn};
 
-/// Pages to be freed. What their tags say means nothing any more but their order.
+/// Pages to free. Of their tags, only the order still means anything.
 pub(crate) struct ToFree {
     pages: [Pfn; CLUSTER_MAX as usize],
     count: usize,
@@ -19,7 +19,7 @@ impl ToFree {
         ToFree { pages: [Pfn::new(0); CLUSTER_MAX as usize], count: 0 }
     }
 
-    /// Adds a page, of whichever size.
+    /// Adds a page of any order.
     pub(crate) fn add(&mut self, m: &mut Memory, cpu: CpuId, pfn: Pfn) {
         let in_order = m.shared.profile.lru.frees_in_order;
         if !in_order && m.frames.tag(pfn).order() > Order::ZERO {
@@ -33,7 +33,7 @@ impl ToFree {
         }
     }
 
-    /// Frees them.
+    /// Frees all of the collected pages.
     pub(crate) fn free(mut self, m: &mut Memory, cpu: CpuId) {
         if !m.shared.profile.lru.frees_in_order {
             self.pages[..self.count].iter().rev().for_each(|pfn| free(m, cpu, *pfn));

@@ -1,25 +1,26 @@
-//! What is remembered of a page after it has been reclaimed: a shadow, kept by the owner in its place.
+//! Refault detection: a reclaimed page leaves a shadow in its place, which its owner keeps.
 //!
-//! The node has a clock that advances with evictions and activations. A page that comes back has been away for as many
-//! ticks as the clock has advanced; had the inactive list been longer by that much, it would still be there. If all
-//! other memory together would make room for it, it is active at once. Source: kernel-behaviour §4.1.
+//! The node has a clock that advances with evictions and activations. The refault distance of a
+//! page that comes back is the number of ticks since its eviction: had the inactive list been
+//! longer by that much, the page would still be there. If all other memory together could have made
+//! that room, the page is activated at once. Source: kernel-behaviour §4.1.
 
 use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
 use crate::types::{CpuId, LruvecId, Pfn};
 
-/// What stands for an evicted page.
+/// The shadow entry of an evicted page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shadow {
     /// The lists it was on.
     pub lruvec: LruvecId,
-    /// The node's clock when it went.
+    /// The node's clock at its eviction.
     pub eviction: u64,
-    /// Whether it had ever been active.
+    /// Whether it was part of the working set, having once been active.
     pub workingset: bool,
 }
 
 impl Memory {
-    /// Notes that a page goes, and says what is to be remembered of it.
+    /// Advances the clock for an eviction and returns the page's shadow.
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, pages: u64) -> Shadow {
         let lruvec = self.lruvec_of(pfn);
         let vec = &mut self.lru.vecs[lruvec];
@@ -29,7 +30,7 @@ impl Memory {
         Shadow { lruvec, eviction, workingset: self.lru.flags(pfn).has(PageFlags::WORKINGSET) }
     }
 
-    /// A page is active from now on.
+    /// Advances the clock for an activation.
     pub(super) fn workingset_activation(&mut self, pfn: Pfn) {
         if !self.shared.profile.lru.shadows_of_anon && self.lru.flags(pfn).backing() == Backing::Anon {
             return;
@@ -39,8 +40,8 @@ impl Memory {
         self.lru.vecs[lruvec].nonresident_age += pages;
     }
 
-    /// A page comes back, of which `shadow` was kept: whether it is active at once. Its flags, to be put on the LRU with,
-    /// say so.
+    /// Handles the refault of a page that left `shadow`. Returns the flags to put it on the LRU
+    /// with, which say whether it is active at once.
     pub fn workingset_refault(&mut self, cpu: CpuId, pfn: Pfn, flags: PageFlags, shadow: Shadow) -> PageFlags {
         let backing = flags.backing();
         let pages = u64::from(self.frames.tag(pfn).order().pages());
@@ -48,7 +49,7 @@ impl Memory {
         let swap = self.lru.swap.free > 0;
         let evicted_from = &self.lru.vecs[shadow.lruvec];
         let distance = evicted_from.nonresident_age - shadow.eviction;
-        // Everything that could have made room; anonymous pages only where they can go.
+        // All pages that could have made room; anonymous ones only with free swap.
         let mut others = evicted_from.size(LruList::ActiveFile);
         let of_anon = self.shared.profile.lru.shadows_of_anon;
         if of_anon && backing == Backing::Anon {
@@ -91,7 +92,7 @@ mod tests {
     const CPU: CpuId = CpuId::new(0);
     const VEC: LruvecId = LruvecId::new(0);
 
-    /// A machine that counts so many pages on its lists, and a page of it.
+    /// A machine with these counts on its lists, and one of its pages.
     fn listing(pages: [i64; 4], swap: u64) -> (Memory, Pfn) {
         let mut m = ordered_machine(1);
         let pfn = user_page(&mut m, PageFlags::FILE);
@@ -102,7 +103,7 @@ mod tests {
         (m, pfn)
     }
 
-    /// The longest that a page may have been away to be active at once.
+    /// The longest refault distance at which a page is active at once.
     fn longest(flags: PageFlags, pages: [i64; 4], swap: u64) -> u64 {
         let (machine, pfn) = listing(pages, swap);
         let comes_back_active = |distance: u64| {

@@ -1,5 +1,5 @@
-//! Shrinks an active list: pages from its end become inactive, whether they were used or not; only pages of programs
-//! that were used stay.
+//! Shrinks an active list: pages from its tail are deactivated whether they were referenced or not;
+//! only referenced executable file pages stay.
 //!
 //! Source: kernel-behaviour §4.2.
 
@@ -11,7 +11,7 @@ use crate::types::{CLUSTER_MAX, LruvecId, Pfn};
 use crate::vmstat::VmEvent;
 
 impl Memory {
-    /// Looks at `wanted` pages, at most a cluster.
+    /// Scans `wanted` pages, at most a cluster.
     pub(super) fn shrink_active_list<O: Owner>(
         &mut self,
         owner: &mut O,
@@ -26,7 +26,7 @@ impl Memory {
         self.count_refill(lruvec, isolated.scanned);
         self.lru.vecs[lruvec].recent_scanned[backing.index()] += isolated.taken;
         let mut in_use = 0;
-        // Those that stay go back before those that do not.
+        // Pages that stay are put back before those that are deactivated.
         let (mut stay, mut nr_stay) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
         let (mut leave, mut nr_leave) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
         for &pfn in isolated.pages() {

@@ -1,5 +1,5 @@
-//! How much of each list is looked at: the share that the priority says, divided between anonymous pages and those of
-//! files by what taking them has cost lately and by `vm.swappiness`.
+//! Scan counts: each list's share by priority, divided between anonymous and file pages by their
+//! recent reclaim cost and `vm.swappiness`.
 //!
 //! Source: kernel-behaviour §4.2.
 
@@ -10,31 +10,34 @@ use crate::state::{Backing, LruList, Lruvec, Memory, NodeStat};
 use crate::sysctl::SWAPPINESS;
 use crate::types::{CLUSTER_MAX, LruvecId};
 
-/// Pages to be looked at, of each list.
+/// Pages to scan, per list.
 pub(super) type Scan = [u64; 4];
 
-/// Whose lists are looked at.
+/// The division of the scan between the two kinds.
 enum Balance {
-    /// Both kinds, by their sizes.
+    /// Both kinds, by list size alone.
     Equal,
     /// Both kinds, by these shares.
-    Shares { of: [u64; 2], all: u64 },
-    /// One kind only.
+    Shares {
+        of: [u64; 2],
+        all: u64,
+    },
     Only(Backing),
 }
 
-/// What `vm.swappiness` makes of the two kinds.
+/// The weights of anonymous and of file pages at this swappiness.
 fn weights(swappiness: u32) -> [u64; 2] {
     [u64::from(swappiness), 200 - u64::from(swappiness)]
 }
 
-/// Whether the inactive list is small beside the active one: 1:1 below a GiB, then by the root of ten times the GiB.
+/// Whether the inactive list is low: inactive × ratio < active. The ratio is 1 below one GiB, and
+/// then sqrt(10 × GiB of both lists).
 pub(super) fn inactive_is_low(vec: &Lruvec, backing: Backing) -> bool {
     let pages = vec.size(backing.inactive()) + vec.size(backing.active());
     is_low(vec, backing, pages)
 }
 
-/// Whether the inactive list is small beside the active one, by the ratio for so many pages.
+/// The same, with the ratio for this many pages.
 fn is_low(vec: &Lruvec, backing: Backing, pages: u64) -> bool {
     let (inactive, active) = (vec.size(backing.inactive()), vec.size(backing.active()));
     let gib = pages >> 18;
@@ -43,13 +46,14 @@ fn is_low(vec: &Lruvec, backing: Backing, pages: u64) -> bool {
 }
 
 impl Memory {
-    /// Whether anonymous pages can go anywhere.
+    /// Whether anonymous pages can be swapped out at all.
     pub(crate) fn can_reclaim_anon(&self) -> bool {
         self.lru.swap.free > 0
     }
 
-    /// Whether active pages should become inactive, there being few of those. Up to 4.6 that is half of the pages of files,
-    /// and of anonymous ones goes by the zone's size and is of use only where they can be swapped out.
+    /// Whether active pages should be deactivated because the inactive list is low. Up to 4.6 the
+    /// ratio is 1:1 for file pages; for anonymous pages it follows from the zone's size, and
+    /// without swap they are left alone.
     pub(super) fn has_few_inactive(&self, lruvec: LruvecId, backing: Backing) -> bool {
         let vec = &self.lru.vecs[lruvec];
         if !self.shared.profile.lru.half_of_files_inactive {
@@ -64,7 +68,8 @@ impl Memory {
         }
     }
 
-    /// Decides, before lists are scanned, what may be made inactive and which kind is spared.
+    /// Decides, before the lists are scanned, which active pages may be deactivated and which kind
+    /// is spared.
     pub(super) fn prepare_scan_count(&mut self, lruvec: LruvecId, sc: &mut ScanControl) {
         if self.shared.profile.reclaim.balance == BalancedBy::Rotations {
             return self.prepare_by_rotations(lruvec, sc);
@@ -73,13 +78,14 @@ impl Memory {
         let vec = &self.lru.vecs[lruvec];
         sc.cost = vec.cost;
         for backing in Backing::ALL {
-            // Pages that come back mean that something new is in use: the old has to go.
+            // Refaults mean that the working set is changing, so the old one has to go.
             let refaulting = vec.stat(NodeStat::activate(backing)) != vec.refaults[backing.index()];
             sc.may_deactivate[backing.index()] = sc.force_deactivate || refaulting || inactive_is_low(vec, backing);
         }
         let [anon, file] = sc.may_deactivate;
         sc.cache_trim_mode = vec.size(LruList::InactiveFile) >> sc.priority > 0 && !file && !sc.no_trimming;
-        // As the file lists shrink their pages have ever less time to be used again: do not go on to the end.
+        // As the file lists shrink, their pages have ever less time to be referenced again, which
+        // would end in reclaiming all of them.
         let files = vec.size(LruList::ActiveFile) + vec.size(LruList::InactiveFile);
         let (mut free, mut high) = (0, 0);
         for zone in vec.zones.iter().map(|z| &self.zones[*z]) {
@@ -92,8 +98,8 @@ impl Memory {
         sc.file_is_tiny = files + free <= high && !anon && inactive_anon >> sc.priority > 0;
     }
 
-    /// The same where active pages become inactive only while those are few, which is seen when their turn comes, and where
-    /// how many pages were in use when they were looked at tells what they are worth (up to 5.7).
+    /// Up to 5.7: balances by recent_rotated/recent_scanned, and deactivates only while the
+    /// inactive list is low, which is checked when the active list's turn comes.
     fn prepare_by_rotations(&mut self, lruvec: LruvecId, sc: &mut ScanControl) {
         let few_files = self.has_few_inactive(lruvec, Backing::File);
         let trims_little = self.shared.profile.reclaim.trims_however_little;
@@ -106,11 +112,12 @@ impl Memory {
         let files = vec.size(LruList::ActiveFile) + vec.size(LruList::InactiveFile);
         sc.file_is_tiny = files + free <= high;
         sc.cache_trim_mode = !few_files && (trims_little || vec.size(LruList::InactiveFile) >> sc.priority > 0);
-        // kswapd looks at some pages of a zone that seems to have none, lest it never learns better.
+        // kswapd scans at least a few pages of a zone that looks unreclaimable, or it would never
+        // notice that it no longer is.
         sc.force_scan = sc.kswapd && vec.zones.iter().all(|z| !self.zone_reclaimable(*z));
     }
 
-    /// Shares by how many of the pages looked at lately were in use; old counts fade.
+    /// Shares by how many of the recently scanned pages were in use; old counts decay.
     fn shares_by_rotations(&mut self, lruvec: LruvecId) -> Balance {
         let vec = &mut self.lru.vecs[lruvec];
         for backing in Backing::ALL {
@@ -128,7 +135,7 @@ impl Memory {
         Balance::Shares { of, all: of[0] + of[1] + 1 }
     }
 
-    /// How much of each list is looked at, at this priority.
+    /// Pages of each list to scan at this priority.
     pub(super) fn get_scan_count(&mut self, lruvec: LruvecId, sc: &ScanControl) -> Scan {
         let balance = self.scan_balance(lruvec, sc);
         let scan = |force: bool| {
@@ -152,18 +159,18 @@ impl Memory {
         }
     }
 
-    /// A list's size, as far as its pages lie in zones that help.
+    /// Pages of a list that lie in zones up to the highest that helps.
     fn lru_size(&self, lruvec: LruvecId, list: LruList, sc: &ScanControl) -> u64 {
         let zones = self.lru.vecs[lruvec].zones.iter().map(|z| &self.zones[*z]);
         zones.filter(|z| z.managed > 0 && z.kind <= sc.highest).map(|z| z.lru.get(list.index())).sum()
     }
 
-    /// Near the end both kinds are looked at alike.
+    /// Whether both kinds are scanned by size alone: at the last priority, unless swappiness is 0.
     fn scans_equally(&mut self, sc: &ScanControl) -> bool {
         sc.priority == 0 && self.shared.decide(&SWAPPINESS, |swappiness| swappiness > 0)
     }
 
-    /// The kind whose lists alone are looked at, if one's are.
+    /// The only kind to scan, if it is just one.
     fn only_kind(&mut self, sc: &ScanControl) -> Option<Backing> {
         if !sc.may_swap || !self.can_reclaim_anon() {
             return Some(Backing::File);
@@ -177,7 +184,7 @@ impl Memory {
         sc.cache_trim_mode.then_some(Backing::File)
     }
 
-    /// Pages on the lists of which some are looked at, where that is asked for.
+    /// Size of all lists that are scanned; only older kernels ask, to scale the slab scan.
     pub(super) fn pages_considered(&mut self, lruvec: LruvecId, sc: &ScanControl) -> u64 {
         if self.shared.profile.reclaim.slab_share != SlabShare::Scanned {
             return 0;
@@ -221,7 +228,8 @@ mod tests {
     const VEC: LruvecId = LruvecId::new(0);
     const ROOM: SwapSpace = SwapSpace { total: 1000, free: 1000 };
 
-    /// A machine that counts so many pages on its lists: inactive and active anonymous ones, then those of files.
+    /// A machine with these counts on its lists: inactive and active anonymous pages, then inactive
+    /// and active file pages.
     fn listing(pages: [i64; 4]) -> Memory {
         let mut m = ordered_machine(2);
         for (list, pages) in LruList::EVICTABLE.iter().zip(pages) {
@@ -271,7 +279,8 @@ mod tests {
         let sc = ScanControl { file_is_tiny: true, cache_trim_mode: true, cost: [300, 100], ..at_priority(0) };
         assert_eq!(m.get_scan_count(VEC, &sc), LISTS.map(|pages| pages as u64));
         swappiness(&mut m, "0");
-        // What is true of the lists decides again, and where hardly a file is left swappiness is not asked.
+        // The state of the lists decides again; with hardly a file page left, swappiness does not
+        // count.
         assert_eq!(m.get_scan_count(VEC, &sc), [8192, 4096, 0, 0]);
         let sc = ScanControl { file_is_tiny: false, ..sc };
         assert_eq!(m.get_scan_count(VEC, &sc), [0, 0, 40960, 20480]);
@@ -295,7 +304,7 @@ mod tests {
         assert_eq!(m.get_scan_count(VEC, &sc), [0; 4]);
     }
 
-    /// The same before 4.8, where reclaim remembers what it has looked at.
+    /// The same before 4.8, where the balance follows what reclaim has scanned.
     fn old_listing(pages: [i64; 4]) -> Memory {
         let mut m = crate::testing::ordered_machine_with(2, crate::testing::linux("4.6"));
         for (list, pages) in LruList::EVICTABLE.iter().zip(pages) {

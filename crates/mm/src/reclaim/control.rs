@@ -1,15 +1,15 @@
-//! What a reclaim is for, what it may do, and how far it is (the kernel's `scan_control`).
+//! Parameters and progress of one reclaim: the kernel's `scan_control`.
 
 use crate::gfp::Gfp;
 use crate::types::{CpuId, Order, ZoneType};
 
-/// Every reclaim begins here: a 4096th of each list is looked at.
+/// The priority at which every reclaim starts: 1/4096 of each list is scanned.
 pub(crate) const DEF_PRIORITY: i8 = 12;
-/// Balance runs of kswapd that reclaim nothing before it gives its node up, and tries of a request that do before it
-/// gives up.
+/// Balance runs without progress after which kswapd gives its node up, and retries without progress
+/// after which a request gives up.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 
-/// What was met since the node was begun with, in pages.
+/// Pages met since reclaim began with the node, by state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Met {
     pub(super) dirty: u64,
@@ -21,15 +21,14 @@ pub(super) struct Met {
     pub(super) taken: u64,
 }
 
-/// A reclaim.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanControl {
     pub(crate) cpu: CpuId,
     pub(crate) kswapd: bool,
     pub(crate) gfp: Gfp,
-    /// The order of the request it is for.
+    /// The order to reclaim for.
     pub(crate) order: Order,
-    /// Each list's size is shifted by this to say how much of it is looked at.
+    /// Each list is scanned by its size shifted right by this.
     pub(crate) priority: i8,
     /// The highest zone whose pages help.
     pub(crate) highest: ZoneType,
@@ -39,23 +38,23 @@ pub(crate) struct ScanControl {
     pub(crate) may_writepage: bool,
     pub(crate) may_unmap: bool,
     pub(crate) may_swap: bool,
-    /// Active pages, of anonymous memory and of files, may become inactive.
+    /// Active anonymous and active file pages may be deactivated.
     pub(super) may_deactivate: [bool; 2],
     pub(crate) force_deactivate: bool,
-    /// An active list was left alone.
+    /// An active list was not scanned.
     pub(crate) skipped_deactivate: bool,
-    /// There are enough inactive pages of files: no others are taken.
+    /// There are enough inactive file pages, so nothing else is scanned.
     pub(super) cache_trim_mode: bool,
-    /// Trimming has failed, or is not to be tried.
+    /// A pass in cache-trim mode reclaimed nothing.
     pub(crate) trim_failed: bool,
     pub(crate) no_trimming: bool,
-    /// At least some pages are looked at, however few there are.
+    /// Scans some pages of each list, however short the lists are.
     pub(super) force_scan: bool,
-    /// There are hardly any pages of files left.
+    /// Hardly any file pages are left.
     pub(super) file_is_tiny: bool,
-    /// What reclaim has cost lately, as it was when the node was begun with.
+    /// The reclaim cost of anonymous and of file pages when reclaim began with the node.
     pub(super) cost: [u64; 2],
-    /// A zone needs no reclaim but compaction.
+    /// Some zone has enough room for compaction and needs no reclaim.
     pub(crate) compaction_ready: bool,
     pub(super) met: Met,
 }

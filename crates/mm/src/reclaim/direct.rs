@@ -1,7 +1,8 @@
-//! Direct reclaim: a task that finds no page frees some itself, a cluster of 32, looking harder priority by priority.
+//! Direct reclaim: a task that finds no page frees some itself, 32 at a time, scanning harder from
+//! priority to priority.
 //!
-//! A zone in which compaction could work for a large request already is left alone. Where next to nothing is free the
-//! task first waits for kswapd. Source: kernel-behaviour §4.5.
+//! For a costly order it skips zones in which compaction could already work. Where next to nothing
+//! is free the task first waits for kswapd. Source: kernel-behaviour §4.5.
 
 use super::control::{DEF_PRIORITY, ScanControl};
 use super::node::ShrinkNode;
@@ -25,47 +26,46 @@ const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
 
 const A_SECOND_NS: u64 = 1_000_000_000;
 
-/// A direct reclaim.
+/// A direct reclaim in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct DirectReclaim {
     request: Request,
     sc: ScanControl,
-    state: State,
-    /// Where the walk of the zones is, at this priority.
+    state: DirectReclaimStage,
+    /// Position in the zonelist at this priority.
     at: usize,
     first_node: Option<NodeId>,
     last_node: Option<NodeId>,
-    /// It has gone through all memory control groups (up to 4.11, 6.13 and later).
+    /// The retry that walks all memory cgroups has been made (up to 4.11, and from 6.13 on).
     full_walk: bool,
-    /// Some zone has not been looked at over and over, at this priority (up to 4.7).
+    /// At this priority some zone is reclaimable or was reclaimed from (up to 4.7).
     zones_reclaimable: bool,
-    /// Pages looked at, at all priorities.
+    /// Pages scanned at all priorities.
     total_scanned: u64,
 }
 
 #[derive(Clone, Debug)]
-enum State {
-    /// Whether it has been counted that it waits.
+enum DirectReclaimStage {
+    /// Before the first pass; `throttled` once the throttling has been counted.
     Begin {
         throttled: bool,
     },
-    /// The next zone.
     Zones,
     Node(ShrinkNode),
-    /// All zones have been gone through at this priority; whether it has waited since.
+    /// All zones have been shrunk at this priority; `waited` once the throttle was considered.
     Priority {
         waited: bool,
     },
 }
 
 impl DirectReclaim {
-    /// For a request of `order`, which may be larger than the request's own.
+    /// A direct reclaim for `order`, which may be larger than the request's own.
     pub(crate) fn new(request: Request, order: Order) -> DirectReclaim {
         let sc = ScanControl::new(request.cpu, request.gfp, order, request.gfp.highest_zone());
         DirectReclaim {
             request,
             sc,
-            state: State::Begin { throttled: false },
+            state: DirectReclaimStage::Begin { throttled: false },
             at: 0,
             first_node: None,
             last_node: None,
@@ -75,33 +75,36 @@ impl DirectReclaim {
         }
     }
 
-    /// Advances by a cluster of pages. The result is how many pages were freed; 1 where none needs to be.
+    /// Advances by one cluster of pages. Returns the pages freed; 1 if there are none but the
+    /// caller should go on, because a zone is ready for compaction or, up to 4.7, still
+    /// reclaimable.
     pub(crate) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Step<u64> {
         loop {
             match &mut self.state {
-                State::Begin { throttled } => {
+                DirectReclaimStage::Begin { throttled } => {
                     let again = *throttled;
-                    // Who may hold a lock of a file system does not wait for a kswapd that could need it.
+                    // Without `__GFP_FS` the task may hold a file-system lock that kswapd needs, so
+                    // its wait is limited.
                     let at_most_ns = (!self.sc.gfp.has(Gfp::FS)).then_some(A_SECOND_NS);
                     let has_waited_enough = again && at_most_ns.is_some();
                     if !has_waited_enough && let Some(node) = self.throttling_node(m, again) {
-                        self.state = State::Begin { throttled: true };
+                        self.state = DirectReclaimStage::Begin { throttled: true };
                         return Step::Wait(Wait::Throttled { node, at_most_ns });
                     }
                     let order = self.sc.order;
                     m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
                     self.begin_priorities(m);
                 }
-                State::Zones => self.next_zone(m),
-                State::Node(node) => match node.step(m, owner, &mut self.sc) {
+                DirectReclaimStage::Zones => self.next_zone(m),
+                DirectReclaimStage::Node(node) => match node.step(m, owner, &mut self.sc) {
                     Step::Working => return Step::Working,
                     Step::Wait(wait) => return Step::Wait(wait),
                     Step::Done(()) => {
                         self.zones_reclaimable |= node.has_reclaimed();
-                        self.state = State::Zones;
+                        self.state = DirectReclaimStage::Zones;
                     }
                 },
-                State::Priority { waited } => {
+                DirectReclaimStage::Priority { waited } => {
                     if !core::mem::replace(waited, true)
                         && let Some(wait) = self.consider_throttle(m, owner)
                     {
@@ -116,7 +119,7 @@ impl DirectReclaim {
         }
     }
 
-    /// Another pass through the priorities.
+    /// Starts a pass through the priorities.
     fn begin_priorities(&mut self, m: &mut Memory) {
         m.shared.vmstat.add(ALLOCSTALL[self.sc.highest.index()], 1);
         self.sc.priority = DEF_PRIORITY;
@@ -127,15 +130,17 @@ impl DirectReclaim {
         self.zones_reclaimable = false;
         self.sc.nr_scanned = 0;
         (self.at, self.first_node, self.last_node) = (0, None, None);
-        self.state = State::Zones;
+        self.state = DirectReclaimStage::Zones;
     }
 
-    /// The next zone whose node has not just been shrunk, unless compaction could work in it.
+    /// Starts shrinking the next zone whose node has not just been shrunk, except zones ready for
+    /// compaction.
     fn next_zone(&mut self, m: &mut Memory) {
         let per_zone = m.shared.profile.lru.lists_per_zone;
         while let Some(zone) = m.next_zone(&self.request, &mut self.at) {
             let node = m.zones[zone].node;
-            // A node's zones follow each other: with the highest, if that is shrunk, its caches are.
+            // A node's zones are adjacent in the zonelist. Its slab caches are shrunk with its
+            // highest zone, if that zone is shrunk.
             let is_highest = per_zone && self.last_node != Some(node);
             if per_zone {
                 self.last_node = Some(node);
@@ -151,18 +156,18 @@ impl DirectReclaim {
             self.first_node.get_or_insert(node);
             if per_zone {
                 self.zones_reclaimable |= reclaimable;
-                self.state = State::Node(ShrinkNode::new(m.zones[zone].lruvec, is_highest));
+                self.state = DirectReclaimStage::Node(ShrinkNode::new(m.zones[zone].lruvec, is_highest));
                 return;
             }
             if self.last_node.replace(node) != Some(node) {
-                self.state = State::Node(ShrinkNode::new(m.zones[zone].lruvec, true));
+                self.state = DirectReclaimStage::Node(ShrinkNode::new(m.zones[zone].lruvec, true));
                 return;
             }
         }
-        self.state = State::Priority { waited: false };
+        self.state = DirectReclaimStage::Priority { waited: false };
     }
 
-    /// Without success at nearly the last priority the task waits a little.
+    /// A task without any progress waits a little before the last priority.
     fn consider_throttle<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> Option<Wait> {
         if m.shared.profile.reclaim.stalls_for == StallsFor::Congestion {
             return None;
@@ -175,7 +180,7 @@ impl DirectReclaim {
         m.reclaim_throttle(node, Throttle::NoProgress, owner.write_pending(node))
     }
 
-    /// Enough, or harder, or once more. `Some` is the end.
+    /// Ends the reclaim, or goes on at the next priority or with another pass. `Some` is the end.
     fn next_priority<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Option<u64> {
         self.total_scanned += self.sc.nr_scanned;
         let enough = self.sc.nr_reclaimed >= self.sc.nr_to_reclaim || self.sc.compaction_ready;
@@ -207,12 +212,12 @@ impl DirectReclaim {
             self.begin_priorities(m);
             return None;
         }
-        // A zone that has not been looked at over and over may still have something.
+        // A reclaimable zone may still yield something.
         Some(u64::from(m.shared.profile.lru.lists_per_zone && self.zones_reclaimable))
     }
 
-    /// Whether another priority could find what this one did not: not where there is no page on any list and no cache to
-    /// shrink, nor will be.
+    /// Whether the next priority could find more than this one. Without an ordered LRU there is no
+    /// page on a list and no shrinker, at any priority.
     fn may_find_more(&self, m: &Memory) -> bool {
         m.lru.is_ordered()
     }
@@ -225,7 +230,7 @@ impl DirectReclaim {
         }
     }
 
-    /// Whether the zone has room enough above its high mark for compaction to work in, and the request may compact.
+    /// Whether the request may compact and the zone has enough room above its high watermark.
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
         let (order, highest) = (self.sc.order, self.sc.highest);
         if !self.sc.gfp.has(Gfp::IO) {
@@ -252,8 +257,8 @@ impl DirectReclaim {
         }
     }
 
-    /// The same up to 4.7: there is room beyond the high mark and the gap, and where compaction is not put off it is not
-    /// refused either. To ask whether it is put off counts as an attempt.
+    /// The same up to 4.7: the zone needs room above the high watermark and the gap and, unless
+    /// compaction is deferred, must be suitable. Checking for deferral counts as an attempt.
     fn compaction_ready_in_zone(&self, m: &mut Memory, zone: ZoneId) -> bool {
         let order = self.sc.order;
         let z = &m.zones[zone];
@@ -268,7 +273,7 @@ impl DirectReclaim {
         suits != CompactResult::Skipped && has_room
     }
 
-    /// The node whose kswapd the task waits for, if it does.
+    /// The node whose kswapd the task must wait for, if any.
     fn throttling_node(&self, m: &mut Memory, again: bool) -> Option<NodeId> {
         let mut at = 0;
         while let Some(zone) = m.next_zone(&self.request, &mut at) {
@@ -289,17 +294,17 @@ impl DirectReclaim {
 }
 
 impl Memory {
-    /// Remembers how many pages had been active at once when they came back: more of them next time mean that what is
-    /// in use changes.
+    /// Records the node's refault activations. If the count differs when reclaim begins next, the
+    /// working set is changing.
     pub(crate) fn snapshot_refaults(&mut self, lruvec: LruvecId) {
         let vec = &mut self.lru.vecs[lruvec];
         vec.refaults = Backing::ALL.map(|backing| vec.stats.get(NodeStat::activate(backing) as usize));
     }
 
-    /// Whether enough is free for tasks to reclaim themselves: half of the min marks of the zones that could be
-    /// reclaimed from. If not, kswapd is made to run.
+    /// Whether tasks may reclaim without being throttled: free pages exceed half of the min
+    /// watermarks, summed over the zones that have something to reclaim. If not, wakes kswapd.
     pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
-        // A machine without reclaim has no use in waiting for it.
+        // A machine without reclaim has nothing to wait for.
         if !self.lru.is_ordered() || self.nodes[node].kswapd.hopeless() {
             return true;
         }
@@ -319,7 +324,8 @@ impl Memory {
         }
         let kswapd = &mut self.nodes[node].kswapd;
         if !kswapd.running {
-            // Also where it has not been asked for any zone since it slept: what is short now are these.
+            // This holds even if kswapd has been asked for no zone since it slept: these are the
+            // zones that are short now.
             kswapd.highest = Some(kswapd.highest.map_or(ZoneType::Normal, |highest| highest.min(ZoneType::Normal)));
             kswapd.running = true;
             self.wakes.add(Daemon::Kswapd(node));
@@ -327,13 +333,14 @@ impl Memory {
         false
     }
 
-    /// Whether a zone has been looked at less than six times over since any of its pages was freed.
+    /// Whether fewer pages than six times its reclaimable ones have been scanned since a page of
+    /// the zone was freed.
     pub(crate) fn zone_reclaimable(&self, zone: ZoneId) -> bool {
         self.zones[zone].pages_scanned < 6 * self.reclaimable_pages(zone).max(0) as u64
     }
 
-    /// What reclaim could free of a zone, as those reckon it who decide whether to go on. Some kernels take the free
-    /// pages for it where that is nothing (§3.5).
+    /// The zone's reclaimable pages, as retry decisions count them. Some kernels count the free
+    /// pages instead if there are none (§3.5).
     pub(crate) fn reclaimable_pages(&self, zone: ZoneId) -> i64 {
         let z = &self.zones[zone];
         let of = |backing: Backing| (z.nr_listed(backing.inactive()) + z.nr_listed(backing.active())) as i64;
@@ -358,7 +365,7 @@ mod tests {
 
     const NODE: NodeId = NodeId::new(0);
 
-    /// A machine in which next to nothing is free, as far as its counter says, and a page could be reclaimed.
+    /// A machine whose counter says that next to nothing is free, and which has a reclaimable page.
     fn short() -> Memory {
         let mut m = ordered_machine(1);
         user_page(&mut m, PageFlags::FILE);
@@ -395,7 +402,7 @@ mod tests {
         }
     }
 
-    /// Nobody's pages.
+    /// An owner of no pages.
     struct Nobody;
 
     impl Owner for Nobody {

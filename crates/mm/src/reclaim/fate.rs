@@ -1,8 +1,9 @@
-//! What becomes of a page that was taken off the end of an inactive list: freed, kept, or made active.
+//! Decides what becomes of a page taken off the tail of an inactive list: freed, kept, or
+//! activated.
 //!
-//! The tests come in this order: locked; unevictable; mapped where that is not to be touched; being written; in use;
-//! anonymous and without a place in swap; mapped; dirty; held by what its file system keeps with it, or by somebody
-//! else. The page's owner answers them. Source: kernel-behaviour §4.3.
+//! The tests come in this order: locked; unevictable; mapped, where unmapping is not allowed; under
+//! writeback; referenced; anonymous and not in the swap cache; mapped; dirty; private data of its
+//! file system; other references. The page's owner answers them. Source: kernel-behaviour §4.3.
 
 use super::control::ScanControl;
 use super::isolate::Isolated;
@@ -15,31 +16,31 @@ use crate::state::{Backing, FrameKind, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, LruvecId, Order, Pfn};
 use crate::vmstat::VmEvent;
 
-/// What a page's references say.
+/// Result of checking a page's references (the kernel's `page_references`).
 enum Use {
     None,
-    /// Of a file, used once some time ago: go, if that costs no writing.
+    /// A file page that was referenced once, some time ago: reclaim it only if it is clean.
     OnlyIfClean,
     Keep,
     Activate,
 }
 
-/// Pages of the largest that is split: a huge page.
+/// Pages in the largest page that can be split, a huge page.
 const MOST_PAGES: usize = 1 << 9;
 
-/// What becomes of a page.
 enum Fate {
     Free,
     Keep,
     Activate,
-    /// It cannot be evicted, which nobody had told the LRU.
+    /// Unevictable, but still on an evictable list.
     Cull,
-    /// It has become single pages, which are next.
+    /// Split into single pages, which are isolated next.
     Split,
 }
 
 impl Memory {
-    /// Frees what can be freed of isolated pages; the others go back to the LRU. Returns the pages freed.
+    /// Frees the isolated pages that can be freed and puts the others back on the LRU. Returns the
+    /// pages freed.
     pub(super) fn shrink_page_list<O: Owner>(
         &mut self,
         owner: &mut O,
@@ -113,7 +114,7 @@ impl Memory {
         let number = self.frames.owner(pfn, order);
         let pages = u64::from(order.pages());
         if self.lru.is_released(pfn) {
-            // It belongs to nobody any more and goes with its batch.
+            // Its owner has freed it already; the batch that holds it frees it.
             sc.nr_scanned += pages;
             self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::REFERENCED));
             return Fate::Keep;
@@ -135,7 +136,7 @@ impl Memory {
         let rules = &self.shared.profile.reclaim;
         let queue_full = rules.stalls_for == StallsFor::Congestion && owner.is_congested();
         self.note_dirty(pfn, page, pages, queue_full, stat);
-        // What has to be written, or is being written.
+        // The fate of dirty pages and of those under writeback: up to 4.10 they stay inactive.
         let unwritten = if self.shared.profile.reclaim.activates_unwritten { Fate::Activate } else { Fate::Keep };
         if page.writeback {
             let flags = self.lru.flags(pfn);
@@ -173,7 +174,7 @@ impl Memory {
             if !owner.unmap(pfn, number) {
                 stat.unmap_fail += pages;
                 if page.anon && !swapbacked {
-                    // It was written to after all: from now on it is as other anonymous pages.
+                    // A lazyfree page that was written to after all is swap-backed again.
                     self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::FILE));
                 }
                 return Fate::Activate;
@@ -195,8 +196,8 @@ impl Memory {
         self.remove_mapping(owner, pfn, number, page, pages)
     }
 
-    /// Splits a large page, which is isolated. The kernel goes on with its pages at once; here they are put where they are
-    /// next to be taken.
+    /// Splits an isolated large page. The kernel goes on with its pages at once; here they go to
+    /// the tail of the list, where they are isolated next.
     fn split_to_reclaim<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, order: Order, sc: &ScanControl) -> bool {
         let mut numbers = [0; MOST_PAGES];
         let numbers = &mut numbers[..order.pages() as usize];
@@ -218,14 +219,15 @@ impl Memory {
         true
     }
 
-    /// Counts a page of a file that is dirty or being written; up to 4.16 it counts as congested, too, if the queue that it
-    /// waits for is full.
+    /// Counts a file page that is dirty or under writeback. Up to 4.16 it also counts as congested
+    /// if the queue it waits for is full.
     fn note_dirty(&self, pfn: Pfn, page: PageState, pages: u64, queue_full: bool, stat: &mut ReclaimStat) {
         let flags = self.lru.flags(pfn);
         if !flags.has(PageFlags::FILE) || page.anon {
             return;
         }
-        // The file system is asked for its blocks, whatever is said of the page (`folio_check_dirty_writeback`).
+        // As `folio_check_dirty_writeback` does, lets the file system's blocks decide, whatever the
+        // page's dirty bit says.
         let dirty = page.dirty && !page.blocks_written;
         if dirty || page.writeback {
             stat.dirty += pages;
@@ -239,7 +241,8 @@ impl Memory {
         }
     }
 
-    /// Whether the page is in use. A mapped page is looked at twice: the fault that mapped it counts once.
+    /// Checks a page's references. A mapped page gets a second round on the list, because the fault
+    /// that mapped it left a reference already.
     fn check_references<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, number: u32, page: PageState) -> Use {
         let by = if page.mapped { owner.references(pfn, number) } else { Default::default() };
         let flags = self.lru.flags(pfn);
@@ -258,7 +261,7 @@ impl Memory {
         if before && file { Use::OnlyIfClean } else { Use::None }
     }
 
-    /// A dirty page is written, or left to those whose business that is. `Free` says that it is clean now.
+    /// Writes a dirty page, or leaves it to the flusher. `Free` means that it is clean now.
     #[allow(clippy::too_many_arguments)]
     fn write_dirty<O: Owner>(
         &mut self,
@@ -273,8 +276,8 @@ impl Memory {
     ) -> Fate {
         let flags = self.lru.flags(pfn);
         let vec = &mut self.lru.vecs[lruvec];
-        // Pages of files are written in the order they lie in them, by the flushers; by kswapd only if there is nothing
-        // else, and they have been met before.
+        // The flusher writes file pages in file order, which reclaim cannot do. kswapd writes one
+        // only if it has met it before and the node is flagged dirty.
         let rules = &self.shared.profile.reclaim;
         let (writes, heads) = (rules.writes_pages_of_files, rules.counts_heads);
         if flags.has(PageFlags::FILE) && !(writes && sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {
@@ -309,19 +312,19 @@ impl Memory {
         }
     }
 
-    /// Whether somebody beside its owner and reclaim holds the page.
+    /// Whether anyone but its owner and reclaim holds a reference to the page.
     fn is_held(&self, pfn: Pfn, page: PageState) -> bool {
         page.held || self.lru.holds(pfn) > 0
     }
 
-    /// Takes the page from its owner, who keeps a shadow of it.
+    /// Removes the page from its owner, which keeps a shadow entry in its place.
     fn remove_mapping<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, number: u32, page: PageState, pages: u64) -> Fate {
         if self.is_held(pfn, page) {
             return Fate::Keep;
         }
         let backing = self.lru.flags(pfn).backing();
         let shadow: Option<Shadow> = if page.anon && backing == Backing::File {
-            // No longer needed: it goes without a trace.
+            // A lazyfree page goes without a shadow.
             self.shared.vmstat.add(VmEvent::Pglazyfreed, pages);
             None
         } else if backing == Backing::Anon && !self.shared.profile.lru.shadows_of_anon {
@@ -333,7 +336,7 @@ impl Memory {
         Fate::Free
     }
 
-    /// The task may lose its CPU here.
+    /// A rescheduling point: offers the CPU to a task that waits for it.
     pub(super) fn offer_cpu<O: Owner>(&mut self, owner: &mut O) {
         if owner.is_awaited(self) {
             owner.turn(self, Turn::Offered);

@@ -1,4 +1,4 @@
-//! Shrinks an inactive list: takes a cluster of pages off its end and frees what can be freed.
+//! Shrinks an inactive list: isolates a cluster from its tail and frees what can be freed.
 //!
 //! Source: kernel-behaviour §4.3.
 
@@ -10,7 +10,7 @@ use crate::state::{Backing, LruList, Memory, NodeStat};
 use crate::types::LruvecId;
 use crate::vmstat::VmEvent;
 
-/// What is counted of reclaim by zone, where each has its own lists.
+/// Reclaim events by zone, where each zone has its own lists.
 const PGSCAN: [[VmEvent; 4]; 2] = [
     [VmEvent::PgscanDirectDma, VmEvent::PgscanDirectDma32, VmEvent::PgscanDirectNormal, VmEvent::PgscanDirectMovable],
     [VmEvent::PgscanKswapdDma, VmEvent::PgscanKswapdDma32, VmEvent::PgscanKswapdNormal, VmEvent::PgscanKswapdMovable],
@@ -33,7 +33,7 @@ const PGREFILL: [VmEvent; 4] =
     [VmEvent::PgrefillDma, VmEvent::PgrefillDma32, VmEvent::PgrefillNormal, VmEvent::PgrefillMovable];
 
 impl Memory {
-    /// Counts what reclaim did with pages of a zone, where each zone has its own lists.
+    /// Counts pages by zone, where each zone has its own lists.
     fn count_by_zone(&mut self, lruvec: LruvecId, events: &[VmEvent; 4], pages: u64) {
         if self.shared.profile.lru.lists_per_zone {
             let zone = self.lru.vecs[lruvec].zones[0];
@@ -42,22 +42,23 @@ impl Memory {
         }
     }
 
-    /// Counts active pages that were looked at.
+    /// Counts scanned active pages.
     pub(super) fn count_refill(&mut self, lruvec: LruvecId, pages: u64) {
         self.shared.vmstat.add(VmEvent::Pgrefill, pages);
         self.count_by_zone(lruvec, &PGREFILL, pages);
     }
 
-    /// Whether so many pages are isolated already that a task that reclaims itself has to wait.
+    /// Whether more pages are isolated than a direct reclaimer may add to without waiting.
     pub(super) fn too_many_isolated(&self, lruvec: LruvecId, backing: Backing, sc: &ScanControl) -> bool {
         let vec = &self.lru.vecs[lruvec];
         let inactive = vec.size(backing.inactive());
-        // Who may not do I/O may isolate more: others may wait for it.
+        // A request without I/O or FS may isolate more, so that it does not wait for reclaimers
+        // that wait for it.
         let inactive = if sc.gfp.has(Gfp::IO | Gfp::FS) { inactive >> 3 } else { inactive };
         !sc.kswapd && vec.stat(NodeStat::isolated(backing)) > inactive
     }
 
-    /// Looks at `wanted` pages, at most a cluster. Returns the pages freed.
+    /// Scans `wanted` pages, at most a cluster. Returns the pages freed.
     pub(super) fn shrink_inactive_list<O: Owner>(
         &mut self,
         owner: &mut O,

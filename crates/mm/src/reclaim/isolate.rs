@@ -1,7 +1,7 @@
-//! Takes pages off the end of a list, to be looked at without the LRU's lock.
+//! Isolation: takes pages off the tail of a list, to be examined without the LRU lock.
 //!
-//! Pages of zones that do not help are passed over: they go to the head of the list, so that they are not met again at
-//! once. Source: kernel-behaviour §4.2.
+//! Pages of zones that do not help are set aside and go to the head of the list, so that they are
+//! not met again at once. Source: kernel-behaviour §4.2.
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
@@ -18,14 +18,13 @@ const PGSCAN_SKIP: [VmEvent; ZoneType::COUNT] = [
     VmEvent::PgscanSkipDevice,
 ];
 
-/// Pages taken off a list, the first taken first.
+/// Isolated pages, in the order they were isolated.
 #[derive(Clone)]
 pub(super) struct Isolated {
     pages: [Pfn; CLUSTER_MAX as usize],
     count: usize,
-    /// Pages looked at, those of zones that do not help included.
+    /// Pages scanned, including those of zones that do not help.
     pub(super) scanned: u64,
-    /// Pages taken.
     pub(super) taken: u64,
 }
 
@@ -36,7 +35,7 @@ impl Isolated {
 }
 
 impl Memory {
-    /// Looks at up to `wanted` pages, at most a cluster, from the end of a list.
+    /// Scans up to `wanted` pages, at most a cluster, from the tail of a list.
     pub(super) fn isolate_lru_pages<O: Owner>(
         &mut self,
         owner: &mut O,
@@ -47,7 +46,7 @@ impl Memory {
     ) -> Isolated {
         let mut out = Isolated { pages: [Pfn::default(); CLUSTER_MAX as usize], count: 0, scanned: 0, taken: 0 };
         let (mut skipped, mut taken) = ([0u64; ZoneType::COUNT], [0u64; ZoneType::COUNT]);
-        // Pages passed over wait beside the list, and go to its head in the end.
+        // Skipped pages are kept beside the list and go to its head at the end.
         let mut aside = core::mem::take(&mut self.lru.aside);
         let passed_over_max = self.shared.profile.reclaim.passed_over_max as usize;
         let mut scan = 0;
@@ -113,7 +112,7 @@ impl Memory {
         out
     }
 
-    /// Asks for the frame that is taken some pages after this one.
+    /// Prefetches the frame of a page that is isolated a few pages later.
     #[inline(always)]
     fn prefetch_from_end(&self, lruvec: LruvecId, list: LruList) {
         if let Some(pfn) = self.lru.vecs[lruvec].lists[list.index()].near_the_last(8) {
@@ -122,14 +121,16 @@ impl Memory {
         }
     }
 
-    /// Puts an isolated page on the list its flags say. The node's count of isolated pages is the caller's.
+    /// Puts an isolated page on the list its flags name. The caller updates the node's count of
+    /// isolated pages.
     pub(super) fn putback_isolated(&mut self, pfn: Pfn, order: Order, sc: &ScanControl) {
         self.frames.set(pfn, FrameKind::Lru, order);
         self.link(sc.cpu, pfn, order, false);
         self.no_longer_isolated(pfn, order);
     }
 
-    /// Puts an isolated page that cannot be evicted where no reclaim meets it again, by way of a batch.
+    /// Moves an isolated page that is unevictable, through a batch, to where reclaim does not meet
+    /// it again.
     pub(super) fn cull_isolated(&mut self, pfn: Pfn, sc: &ScanControl) {
         let order = self.frames.tag(pfn).order();
         self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::ACTIVE) | PageFlags::UNEVICTABLE);
@@ -139,7 +140,7 @@ impl Memory {
         self.batch_add(sc.cpu, pfn, BatchKind::Add);
     }
 
-    /// An isolated page goes elsewhere. The node's count of isolated pages is the caller's.
+    /// Uncounts an isolated page in its zone. The caller updates the node's count.
     pub(super) fn no_longer_isolated(&mut self, pfn: Pfn, order: Order) {
         self.zones[self.blocks.zone_of(pfn)].nr_isolated -= u64::from(order.pages());
     }

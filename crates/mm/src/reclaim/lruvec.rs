@@ -1,8 +1,9 @@
-//! Shrinks a node's lists at one priority: a cluster of each in turn, until the shares are looked at or enough is freed.
+//! Shrinks a node's lists at one priority: a cluster of each list in turn, until the scan targets
+//! are met or enough is freed.
 //!
-//! Once enough is freed, the kind of pages with less left to look at is left alone, and of the other only as large a part
-//! of its share is looked at. A task that reclaims for itself at the first priority looks at all of it.
-//! Source: kernel-behaviour §4.2.
+//! Once enough is freed, the kind of pages with less left to scan is dropped, and the other kind's
+//! targets are scaled by the fraction of its own target that the dropped kind has been scanned.
+//! Direct reclaim at the first priority scans both kinds to the end. Source: kernel-behaviour §4.2.
 
 use super::balance::Scan;
 use super::control::{DEF_PRIORITY, ScanControl};
@@ -13,7 +14,7 @@ use crate::state::{Backing, LruList, Memory};
 use crate::step::{Step, Wait};
 use crate::types::{CLUSTER_MAX, LruvecId};
 
-/// The most that a task waits where too many pages are isolated: 20 ms.
+/// How long a task waits when too many pages are isolated: 20 ms.
 const ISOLATED_WAIT_NS: u64 = 20_000_000;
 
 const ANON: usize = LruList::InactiveAnon.index();
@@ -21,16 +22,16 @@ const ANON_ACTIVE: usize = LruList::ActiveAnon.index();
 const FILE: usize = LruList::InactiveFile.index();
 const FILE_ACTIVE: usize = LruList::ActiveFile.index();
 
-/// The lists of a node, being shrunk.
+/// The shrinking of one node's lists.
 #[derive(Clone, Debug)]
 pub(super) struct ShrinkLruvec {
     lruvec: LruvecId,
     left: Scan,
     targets: Scan,
     reclaimed: u64,
-    /// The list whose turn it is.
+    /// Index of the next list to scan.
     turn: usize,
-    /// It has waited already, because too many pages were isolated.
+    /// It has waited once already because too many pages were isolated.
     stalled: bool,
 }
 
@@ -40,7 +41,7 @@ impl ShrinkLruvec {
         ShrinkLruvec { lruvec, left: targets, targets, reclaimed: 0, turn: 0, stalled: false }
     }
 
-    /// A cluster of one list.
+    /// Scans a cluster of one list.
     pub(super) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Step<()> {
         if self.turn == 0 && self.left[ANON] == 0 && self.left[FILE] == 0 && self.left[FILE_ACTIVE] == 0 {
             return self.done(m, owner, sc);
@@ -54,7 +55,7 @@ impl ShrinkLruvec {
             let mut wait = None;
             let wanted = self.left[self.turn].min(u64::from(CLUSTER_MAX));
             if !list.is_active() && m.too_many_isolated(self.lruvec, Backing::of(*list), sc) {
-                // Up to 5.15 it waits as often as that is so.
+                // Up to 5.15 it waits for as long as that is so.
                 if !self.stalled || by_congestion {
                     self.stalled = true;
                     return Step::Wait(match by_congestion {
@@ -90,7 +91,8 @@ impl ShrinkLruvec {
         Step::Working
     }
 
-    /// Enough is freed: leaves the kind with less to look at alone. False where one has nothing left anyway.
+    /// Enough is freed: drops the kind with less left to scan. False if one kind has nothing left
+    /// anyway.
     fn drop_the_smaller(&mut self) -> bool {
         let file = self.left[FILE] + self.left[FILE_ACTIVE];
         let anon = self.left[ANON] + self.left[ANON_ACTIVE];
@@ -109,7 +111,7 @@ impl ShrinkLruvec {
         true
     }
 
-    /// The end: whatever was reclaimed, the inactive anonymous list is kept long enough.
+    /// The end of the pass: whatever was reclaimed, the inactive anonymous list is refilled if low.
     fn done<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Step<()> {
         sc.nr_reclaimed += self.reclaimed;
         m.age_anon(owner, self.lruvec, sc);
@@ -118,7 +120,7 @@ impl ShrinkLruvec {
 }
 
 impl Memory {
-    /// Makes a cluster of anonymous pages inactive where there are few, if they could be swapped out at all.
+    /// Deactivates a cluster of anonymous pages if the inactive list is low and there is swap.
     pub(crate) fn age_anon<O: Owner>(&mut self, owner: &mut O, lruvec: LruvecId, sc: &ScanControl) {
         if self.lru.swap.total > 0 && self.has_few_inactive(lruvec, Backing::Anon) {
             self.shrink_active_list(owner, lruvec, LruList::ActiveAnon, u64::from(CLUSTER_MAX), sc);
@@ -138,7 +140,8 @@ mod tests {
     fn of_the_kind_with_more_left_as_large_a_part_is_looked_at_as_of_the_other() {
         let mut lists = shrinking([100, 50, 1000, 400], [36, 18, 936, 368]);
         assert!(lists.drop_the_smaller());
-        // 54 of 151 were left of the anonymous ones, 35 percent: 650 and 260 of the files, less 64 and 32 looked at.
+        // 54 of 151 were left of the anonymous ones, 35 percent: 650 and 260 of the files, less 64
+        // and 32 scanned.
         assert_eq!(lists.left, [0, 0, 586, 228]);
         assert!(!lists.drop_the_smaller(), "once is enough");
     }
@@ -147,7 +150,8 @@ mod tests {
     fn where_both_have_as_much_left_files_are_left_alone() {
         let mut lists = shrinking([300, 100, 200, 200], [200, 0, 100, 100]);
         assert!(lists.drop_the_smaller());
-        // 200 of 401 were left of the files, 49 percent: 153 and 51 of the anonymous ones, less 100 and 100 looked at.
+        // 200 of 401 were left of the files, 49 percent: 153 and 51 of the anonymous ones, less 100
+        // and 100 scanned.
         assert_eq!(lists.left, [53, 0, 0, 0]);
     }
 

@@ -1,9 +1,10 @@
-//! Reclaim: taking pages back from the end of the LRU, and from caches that can be shrunk.
+//! Reclaim: frees pages from the tails of the LRU lists, and objects from shrinkable caches.
 //!
-//! Who reclaims ([`direct`], [`crate::kswapd`]) goes through priorities; at each a node is shrunk ([`node`]): of each
-//! list a share is looked at ([`balance`]), 32 pages at a time ([`lruvec`]); active pages are made inactive ([`active`]),
-//! inactive ones are taken off ([`isolate`], [`inactive`]), and what becomes of each is its [`fate`].
-//! Who makes too little progress is throttled ([`throttle`]). Source: kernel-behaviour §4.
+//! Direct reclaim ([`direct`]) and kswapd ([`crate::kswapd`]) step through priorities. At each
+//! priority they shrink a node ([`node`]): [`balance`] decides how many pages of each list to scan,
+//! [`lruvec`] scans them 32 at a time, [`active`] deactivates active pages, [`isolate`] and
+//! [`inactive`] take inactive ones off, and [`fate`] decides what becomes of each. A task that
+//! makes too little progress is throttled ([`throttle`]). Source: kernel-behaviour §4.
 
 mod active;
 mod balance;

@@ -1,5 +1,6 @@
-//! Shrinks a node, or a zone where those have lists of their own, at one priority: its lists and its caches; for a large request again, as long as compaction has too
-//! little room to work in and something is found.
+//! Shrinks a node (or a zone, where zones have their own lists) at one priority: its LRU lists and
+//! its slab caches. For a high-order request it repeats that while pages are found and compaction
+//! still has too little room.
 //!
 //! Source: kernel-behaviour §4.5.
 
@@ -13,41 +14,41 @@ use crate::state::{LruList, Memory};
 use crate::step::{Step, Wait};
 use crate::types::{LruvecId, Order};
 
-/// A node, or a zone, being shrunk.
 #[derive(Clone, Debug)]
 pub(crate) struct ShrinkNode {
     lruvec: LruvecId,
-    /// The node's caches are shrunk, too.
+    /// Shrinks the node's slab caches, too.
     with_slab: bool,
-    /// Scanned before this round.
+    /// `nr_scanned` before this round.
     scanned_before: u64,
-    /// Pages on the lists that are looked at in this round.
+    /// Size of the lists that this round scans.
     considered: u64,
-    state: State,
-    /// Reclaimed before this round, and whether any round reclaimed anything.
+    state: ShrinkStage,
+    /// `nr_reclaimed` before this round.
     before: u64,
     reclaimable: bool,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum ShrinkStage {
     Begin,
     Lists(ShrinkLruvec),
-    /// The lists are done; whether it has been seen to what there is to wait for.
+    /// The lists are done. `waited` once the throttle was considered.
     End {
         waited: bool,
     },
 }
 
 impl ShrinkNode {
-    /// The node, or the zone, with these lists. Its caches are its node's: of a node's zones one is to shrink them.
+    /// Shrinks the node or zone with these lists. Slab caches belong to the node: of its zones only
+    /// one should shrink them.
     pub(crate) fn new(lruvec: LruvecId, with_slab: bool) -> ShrinkNode {
         ShrinkNode {
             lruvec,
             with_slab,
             scanned_before: 0,
             considered: 0,
-            state: State::Begin,
+            state: ShrinkStage::Begin,
             before: 0,
             reclaimable: false,
         }
@@ -58,7 +59,7 @@ impl ShrinkNode {
         self.reclaimable
     }
 
-    /// A cluster of pages. Where the lists are empty all is done at once.
+    /// Advances by one cluster of pages. Where the lists are empty, everything is done at once.
     pub(crate) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Step<()> {
         m.shared.work.any = true;
         loop {
@@ -68,20 +69,20 @@ impl ShrinkNode {
         }
     }
 
-    /// A step of it, unless it goes on at once.
+    /// One step, or `None` if the next stage follows at once.
     fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Option<Step<()>> {
         match &mut self.state {
-            State::Begin => {
+            ShrinkStage::Begin => {
                 sc.met = Met::default();
                 self.before = sc.nr_reclaimed;
                 self.scanned_before = sc.nr_scanned;
                 m.prepare_scan_count(self.lruvec, sc);
                 self.considered = m.pages_considered(self.lruvec, sc);
                 m.offer_cpu(owner);
-                self.state = State::Lists(ShrinkLruvec::new(m, self.lruvec, sc));
+                self.state = ShrinkStage::Lists(ShrinkLruvec::new(m, self.lruvec, sc));
                 None
             }
-            State::Lists(lists) => {
+            ShrinkStage::Lists(lists) => {
                 let step = lists.step(m, owner, sc);
                 if step != Step::Done(()) {
                     return Some(step);
@@ -92,17 +93,17 @@ impl ShrinkNode {
                     sc.nr_reclaimed += m.shrink_slab(owner, node, sc, (scanned, self.considered));
                 }
                 self.reclaimable |= sc.nr_reclaimed > self.before;
-                self.state = State::End { waited: false };
+                self.state = ShrinkStage::End { waited: false };
                 None
             }
-            State::End { waited } => {
+            ShrinkStage::End { waited } => {
                 if !core::mem::replace(waited, true)
                     && let Some(wait) = self.wait_for_writing(m, owner, sc)
                 {
                     return Some(Step::Wait(wait));
                 }
                 if self.should_continue(m, sc) {
-                    self.state = State::Begin;
+                    self.state = ShrinkStage::Begin;
                     return None;
                 }
                 if !self.reclaimable {
@@ -119,10 +120,11 @@ impl ShrinkNode {
         }
     }
 
-    /// What follows from the pages that were met and are dirty or being written.
+    /// Sets the node's flags by the dirty pages and the pages under writeback that were met;
+    /// returns the wait that follows.
     fn wait_for_writing<O: Owner>(&self, m: &mut Memory, owner: &mut O, sc: &ScanControl) -> Option<Wait> {
         if m.shared.profile.reclaim.stalls_for == StallsFor::Congestion {
-            // That is seen to after each cluster.
+            // [`Memory::wait_for_congestion`] does this after each cluster.
             return None;
         }
         let (met, vec) = (&sc.met, &mut m.lru.vecs[self.lruvec]);
@@ -139,11 +141,11 @@ impl ShrinkNode {
         congested.then(|| m.reclaim_throttle(node, Throttle::Congested, pending)).flatten()
     }
 
-    /// Whether to go on for a large request, because compaction would not have room enough.
+    /// Whether to go on for a high-order request because compaction would have too little room.
     fn should_continue(&self, m: &mut Memory, sc: &ScanControl) -> bool {
         let compacts =
             sc.gfp.has(Gfp::IO) && sc.order > Order::ZERO && (sc.order.is_costly() || sc.priority < DEF_PRIORITY - 2);
-        // What may be tried again goes on as long as there is anything to look at.
+        // A request with `__GFP_RETRY_MAYFAIL` goes on as long as anything is scanned.
         let insists = m.shared.profile.reclaim.frees_enough_for_compaction && sc.gfp.has(Gfp::RETRY_MAYFAIL);
         let nothing = sc.nr_reclaimed == self.before && !(insists && sc.nr_scanned > self.scanned_before);
         if !compacts || nothing {

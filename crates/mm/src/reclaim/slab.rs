@@ -1,6 +1,7 @@
-//! Shrinks the caches of objects: of each as large a part as of the LRU lists, more of what is cheap to make again.
+//! Shrinks object caches in proportion to the LRU scan, and those that are cheap to recreate
+//! harder.
 //!
-//! What was not done because it was less than a batch is done later. Source: kernel-behaviour §4.6.
+//! Work that is less than a batch is deferred to a later call. Source: kernel-behaviour §4.6.
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
@@ -11,8 +12,8 @@ use crate::types::{CLUSTER_MAX, NodeId};
 use crate::vmstat::VmEvent;
 
 impl Memory {
-    /// Asks each of the node's shrinkers for its part. Returns the pages that were freed by it.
-    /// `scanned` of so many `considered` pages of the lists have been looked at.
+    /// Calls each of the node's shrinkers. Returns the pages freed by them. Of the `considered`
+    /// pages on the LRU lists, `scanned` have been scanned.
     pub(super) fn shrink_slab<O: Owner>(
         &mut self,
         owner: &mut O,
@@ -60,7 +61,7 @@ impl Memory {
         let delta = if at_least { delta.max(freeable.min(batch)) } else { delta };
         let by_priority = self.shared.profile.reclaim.deferred_by_priority;
         let due = if by_priority { (before >> priority) + delta } else { before + delta };
-        // Long-deferred work would empty a cache of which hardly anything is due.
+        // Long-deferred work must not empty a cache of which hardly anything is due.
         let most = if !by_priority && delta < freeable / 4 { freeable / 2 } else { 2 * freeable };
         let mut total = due.min(most);
         let (start, mut scanned, mut freed, mut pages) = (total, 0, 0, 0);
@@ -74,7 +75,7 @@ impl Memory {
         });
         while total >= batch || total >= freeable {
             let Some(done) = owner.shrink(self, node, number, total.min(batch), sc.gfp) else { break };
-            // Once it was counted what was asked for.
+            // Up to 4.15 the kernel counted what it asked for, not what was scanned.
             let done_with = if by_scanned { total.min(batch) } else { done.scanned };
             self.shared.vmstat.add(VmEvent::SlabsScanned, done_with);
             total = total.saturating_sub(done_with);
@@ -110,7 +111,7 @@ mod tests {
 
     const NODE: NodeId = NodeId::new(0);
 
-    /// One cache, which notes what it is asked for and frees nothing.
+    /// One cache, which records the scan requests and frees nothing.
     struct Cache {
         it: Shrinker,
         asked: Vec<u64>,
@@ -133,7 +134,7 @@ mod tests {
         }
     }
 
-    /// What a cache is asked for at these priorities, one after the other, and what is deferred after each.
+    /// The scan requests at these priorities, one after the other, and what is deferred after each.
     fn asked(freeable: u64, seeks: u32, deferred: u64, refuses: bool, priorities: &[i8]) -> Vec<(Vec<u64>, u64)> {
         asked_of("6.1", freeable, seeks, deferred, refuses, priorities)
     }
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_small_cache_is_asked_for_all_and_no_more_than_twice() {
-        // 1100 are due, 100 at most; and as many are kept for later.
+        // 1100 are due; at most 100 are scanned, and at most 100 are deferred.
         assert_eq!(asked(50, 2, 1000, false, &[0]), [(Vec::from([100]), 100)]);
         assert_eq!(asked(50, 4, 0, false, &[0]), [(Vec::from([50]), 0)]);
         assert_eq!(asked(50, 4, 0, false, &[1]), [(Vec::new(), 25)], "not where it is less than there are");
@@ -194,11 +195,12 @@ mod tests {
     #[test]
     fn up_to_5_12_all_that_was_deferred_is_due_but_no_more_than_half_where_little_else_is() {
         let of_5_10 = |freeable, deferred, priority| asked_of("5.10", freeable, 2, deferred, false, &[priority]);
-        // 1000 >> 3 = 125, times 4, by 2: 250, and a quarter of the cache is due, so all 1000 + 250.
+        // 1000 >> 3 = 125, times 4, by 2: 250, and a quarter of the cache is due, so all
+        // 1000 + 250.
         assert_eq!(of_5_10(1000, 1000, 3), [(Vec::from([128; 9]), 98)]);
         // 62 * 2 = 124 are due: half the cache at most, and the rest is kept.
         assert_eq!(of_5_10(1000, 1000, 4), [(Vec::from([128; 3]), 740)]);
-        // Of what is kept there is no limit.
+        // There is no limit on what is deferred.
         assert_eq!(of_5_10(100, 1000, 12), [(Vec::new(), 1000)]);
     }
 

@@ -1,4 +1,4 @@
-//! Waiting, where reclaim goes on faster than it can have success.
+//! Throttling: makes tasks wait where reclaim outruns writeback or makes no progress.
 //!
 //! Source: kernel-behaviour §4.3 (throttling).
 
@@ -9,14 +9,15 @@ use crate::state::Memory;
 use crate::step::Wait;
 use crate::types::{LruvecId, NodeId};
 
-/// The most that a task waits for a device whose queue is full: a tenth of a second.
+/// How long a task waits at most for a device with a full queue: 100 ms.
 pub(super) const CONGESTION_NS: u64 = 100_000_000;
-/// The most that a request waits for it before another round: 20 ms.
+/// How long a request waits for it at most before another round: 20 ms.
 pub(crate) const ROUND_CONGESTION_NS: u64 = 20_000_000;
 
 impl Memory {
-    /// What a task waits for after a cluster, up to 5.15: kswapd where it met pages again before they were written, others
-    /// where the pages of the zone, or node, wait for a device whose queue is full. Notes what was met.
+    /// The wait after a cluster, up to 5.15: kswapd waits if it met pages again before they were
+    /// written, other tasks if the zone or node is congested and a device queue is full. Sets the
+    /// flags from this cluster.
     pub(super) fn wait_for_congestion<O: Owner>(
         &mut self,
         owner: &mut O,
@@ -32,7 +33,8 @@ impl Memory {
         waits.then_some(Wait::Congestion { at_most_ns: CONGESTION_NS })
     }
 
-    /// What a task waits for, if it waits: without much to be written it does not, nor where kswapd has given up.
+    /// The wait for this reason, if any. Without much under writeback, or where kswapd has given
+    /// up, a task does not wait.
     pub(super) fn reclaim_throttle(&mut self, node: NodeId, reason: Throttle, write_pending: u64) -> Option<Wait> {
         let at_most_ns = reason.longest_ns();
         let wait = match reason {

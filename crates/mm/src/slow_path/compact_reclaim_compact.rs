@@ -1,9 +1,11 @@
-//! The slow path up to 4.7: compaction for any order, reclaim, and compaction once more before it gives up.
+//! The slow path up to 4.7: compaction for any order, reclaim, and compaction once more before it
+//! gives up.
 //!
-//! A huge page's request, which is told by its flags, gives up where compaction was put off, or where somebody waits for the
-//! CPU; others compact harder from the second time on. Source: kernel-behaviour §3.6.
+//! A huge-page request, which is recognised by its flags, gives up where compaction is deferred or
+//! another task waits for the CPU; other requests compact harder from the second time on. Source:
+//! kernel-behaviour §3.6.
 
-use super::{AllocFailure, AllocSlow, AllocStep, State, offer_cpu};
+use super::{AllocFailure, AllocSlow, AllocStep, SlowPathStage, offer_cpu};
 use crate::compact::direct::CompactPriority;
 use crate::event::CompactResult;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
@@ -15,7 +17,7 @@ use crate::step::{Step, Wait};
 use crate::types::{Pfn, ZoneId};
 
 impl AllocSlow {
-    /// A round begins: kswapd, the lists by the min mark, compaction.
+    /// Begins a round: kswapd, the free lists at the min watermark, compaction.
     pub(super) fn enter_round<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         let bound = m.shared.profile.slow_path.thisnode_fails_without_reclaim && self.request.gfp.has(Gfp::THISNODE);
         if bound && !self.can_direct_reclaim() {
@@ -29,14 +31,15 @@ impl AllocSlow {
             return Step::Done(Err(AllocFailure::Failed));
         }
         if self.compacts(m) {
-            self.state = State::FirstCompact(self.direct_compact(m, self.priority));
+            self.state = SlowPathStage::FirstCompact(self.direct_compact(m, self.priority));
             return Step::Working;
         }
         self.compact_result = CompactResult::Skipped;
         self.compacted_before_reclaim(m, owner, None, false)
     }
 
-    /// The compaction of a round has ended, if there was one. `gave_way`: to somebody who waits for the CPU.
+    /// The round's compaction, if there was one, has ended; `gave_way` if another task waited for
+    /// the CPU.
     pub(super) fn compacted_before_reclaim<O: Owner>(
         &mut self,
         m: &mut Memory,
@@ -58,21 +61,21 @@ impl AllocSlow {
         self.reclaim(m, owner, DirectReclaim::new(self.request, self.request.order))
     }
 
-    /// Whether the flags are those of a huge page's fault.
+    /// Whether the flags are those of a huge-page fault.
     fn is_for_huge_page(&self) -> bool {
         let gfp = self.request.gfp;
         gfp.has(Gfp::TRANSHUGE_LIGHT | Gfp::NORETRY) && !gfp.has(Gfp::KSWAPD_RECLAIM)
     }
 
-    /// After reclaim gave no page: another round, or the last compaction.
+    /// Reclaim gave no page: begins another round, or the last compaction.
     pub(super) fn after_reclaim<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, freed: u64) -> AllocStep {
         let (gfp, order) = (self.request.gfp, self.request.order);
         if !gfp.has(Gfp::NORETRY) {
             self.pages_reclaimed += freed;
-            // The kernel tries a costly request of this sort again even where nothing was freed, for ever.
+            // The kernel retries such a costly request even if nothing was freed, without end.
             let insists = gfp.has(Gfp::RETRY_MAYFAIL) && self.pages_reclaimed < u64::from(order.pages());
             if freed > 0 && (insists || !order.is_costly()) {
-                self.state = State::Retry;
+                self.state = SlowPathStage::Retry;
                 let zone = m.preferred_zone(&self.request);
                 let waits = zone.is_some_and(|zone| m.lru.vecs[m.zones[zone].lruvec].congested) && owner.is_congested();
                 return match waits {
@@ -91,7 +94,7 @@ impl AllocSlow {
         if !self.compacts(m) {
             return Step::Done(Err(AllocFailure::Failed));
         }
-        self.state = State::Compact(self.direct_compact(m, self.priority));
+        self.state = SlowPathStage::Compact(self.direct_compact(m, self.priority));
         Step::Working
     }
 }

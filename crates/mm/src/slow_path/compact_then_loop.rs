@@ -1,9 +1,9 @@
-//! The slow path of 4.8 and later: a first compaction for costly requests and those that are not movable, then a loop of
-//! reclaim and compaction.
+//! The slow path from 4.8 on: a first compaction for costly and for non-movable requests, then a
+//! loop of reclaim and compaction.
 //!
 //! Source: kernel-behaviour §3.5.
 
-use super::{AllocFailure, AllocSlow, AllocStep, State};
+use super::{AllocFailure, AllocSlow, AllocStep, SlowPathStage};
 use crate::compact::direct::CompactPriority;
 use crate::event::CompactResult;
 use crate::gfp::Gfp;
@@ -13,16 +13,17 @@ use crate::step::Step;
 use crate::types::{Pfn, ZoneId};
 
 impl AllocSlow {
-    /// Wakes kswapd and looks at the lists by the min mark; then the first compaction, or straight to the loop.
+    /// Wakes kswapd and tries the free lists at the min watermark; then begins the first compaction
+    /// or goes straight to the loop.
     pub(super) fn enter_with_compaction<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {
             return Step::Done(Ok(pfn));
         }
         if self.compacts_early() {
-            self.state = State::FirstCompact(self.direct_compact(m, CompactPriority::Async));
+            self.state = SlowPathStage::FirstCompact(self.direct_compact(m, CompactPriority::Async));
         } else {
-            self.state = State::Retry;
+            self.state = SlowPathStage::Retry;
         }
         Step::Working
     }
@@ -46,10 +47,10 @@ impl AllocSlow {
             if never || skipped || result == CompactResult::Deferred {
                 return Step::Done(Err(AllocFailure::Failed));
             }
-            // Worth a try, but only the cheap kind.
+            // Worth a try, but only an asynchronous one.
             self.priority = CompactPriority::Async;
         }
-        self.state = State::Retry;
+        self.state = SlowPathStage::Retry;
         Step::Working
     }
 }

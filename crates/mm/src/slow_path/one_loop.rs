@@ -1,8 +1,9 @@
-//! The slow path as one loop, whose first round leaves reclaim out for costly requests and those that are not movable.
+//! The slow path as a single loop, whose first round skips reclaim for costly and for non-movable
+//! requests.
 //!
 //! Source: kernel-behaviour §3.5.1 (7.2).
 
-use super::{AllocFailure, AllocSlow, AllocStep, State};
+use super::{AllocFailure, AllocSlow, AllocStep, SlowPathStage};
 use crate::compact::direct::CompactPriority;
 use crate::gfp::{AllocFlags, Gfp};
 use crate::state::Memory;
@@ -15,7 +16,7 @@ impl AllocSlow {
         if self.compact_first {
             self.priority = CompactPriority::Async;
         }
-        self.state = State::Retry;
+        self.state = SlowPathStage::Retry;
         Step::Working
     }
 
@@ -30,12 +31,12 @@ impl AllocSlow {
             self.priority = CompactPriority::SyncLight;
         }
         self.compact_first = false;
-        self.state = State::Retry;
+        self.state = SlowPathStage::Retry;
         Step::Working
     }
 
-    /// What is left to a request that may not wait: one that may use reserves looks a second time, and in defrag_mode
-    /// one that may wake kswapd gives up on keeping pageblocks whole.
+    /// The last options of a request that cannot reclaim: with `__GFP_HIGH` it tries once more, and
+    /// in defrag_mode a request that wakes kswapd drops NOFRAGMENT.
     pub(super) fn without_reclaim(&mut self) -> AllocStep {
         if self.request.gfp.has(Gfp::HIGH) && !core::mem::replace(&mut self.looked_twice, true) {
             return Step::Working;

@@ -1,4 +1,4 @@
-//! Whether the slow path tries again after reclaim or compaction without success.
+//! Retries: whether the slow path tries again after reclaim or compaction failed.
 //!
 //! Source: kernel-behaviour §3.5 (should_reclaim_retry, should_compact_retry).
 
@@ -26,18 +26,19 @@ impl AllocSlow {
             worth_it = self.reclaim_could_help(m);
             offer_cpu(m, owner);
         }
-        // Before giving up: what is reserved for atomic requests.
+        // Before giving up, releases the highatomic reserve.
         let last =
             m.shared.profile.highatomic.unreserves_for_any_reason || self.no_progress_loops > MAX_RECLAIM_RETRIES;
         worth_it || last && self.unreserve_highatomic(m, true)
     }
 
-    /// Whether the request would be served if all that can be reclaimed were.
+    /// Whether the watermark would be met if all reclaimable pages were freed.
     fn reclaim_could_help(&self, m: &Memory) -> bool {
         let (highest, flags, profile) = (self.request.gfp.highest_zone(), self.flags, &m.shared.profile);
         m.zones_for(&self.request).any(|id| {
             let z = &m.zones[id];
-            // Exact: counted with what CPUs have not folded in, unlike where the lists are tried.
+            // The exact count includes what CPUs have not folded in, unlike the one the allocation
+            // attempts use.
             let available = z.nr_free_pages_exact() as i64 + m.reclaimable_pages(id);
             z.watermark_ok(self.request.order, z.wmark(Wmark::Min), highest, flags, available, profile)
         })
@@ -47,7 +48,7 @@ impl AllocSlow {
     pub(super) fn should_compact_retry(&mut self, m: &mut Memory) -> bool {
         match self.compact_result {
             CompactResult::Success => self.compaction_retries += 1,
-            // It falls back instead.
+            // It drops NOFRAGMENT instead of waiting for a pageblock.
             CompactResult::Skipped if self.is_for_pageblocks(m) => return false,
             CompactResult::Skipped => {
                 let (order, flags, highest) = (self.request.order, self.flags, self.request.gfp.highest_zone());
@@ -71,7 +72,7 @@ impl AllocSlow {
         self.compaction_retries <= max || self.raise_priority()
     }
 
-    /// Has the next compaction try harder; false if this one did its best.
+    /// Makes the next compaction try harder; false if this one already did its best.
     fn raise_priority(&mut self) -> bool {
         let floor = if self.request.order.is_costly() { CompactPriority::SyncLight } else { CompactPriority::SyncFull };
         if self.priority <= floor {

@@ -1,7 +1,8 @@
-//! What direct compaction of a huge page costs by the size of the zone, on 6.1: a movable request costs the same in any
-//! zone, an unmovable one looks at every pageblock once more. Measured on a real kernel under emulation, medians of the
-//! successful ones among 4,000 requests on a node filled and freed by three quarters: movable 823–831 µs in a zone of
-//! 2 GiB and 823 in one of 8; unmovable 956 and 1,302, 115–145 instructions for each pageblock more.
+//! The cost of direct compaction for a huge page, by zone size, on 6.1: a movable request costs the
+//! same in any zone, an unmovable one visits every pageblock once more. Measured on a real kernel
+//! under emulation, medians of the successful requests among 4,000 on a node filled and then freed
+//! by three quarters: movable 823–831 µs in a zone of 2 GiB and 823 in one of 8; unmovable 956 and
+//! 1,302, which is 115–145 instructions for each further pageblock.
 
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::{
@@ -17,7 +18,7 @@ const HUGE: Order = Order::new(9);
 const BLOCKS_PER_GIB: u32 = 512;
 const REQUESTS: usize = 400;
 
-/// Every page may be moved.
+/// An owner whose pages can all be migrated.
 struct Willing;
 
 impl Owner for Willing {
@@ -29,7 +30,8 @@ impl Owner for Willing {
     }
 }
 
-/// A zone filled with a process's pages, the first three quarters of every pageblock freed again.
+/// A zone filled with a process's pages, of which the first three quarters of every pageblock are
+/// freed again.
 fn fragmented(gib: u32) -> Memory {
     let start = 1 << 20;
     let pages = gib * BLOCKS_PER_GIB * 512;
@@ -56,7 +58,7 @@ fn fragmented(gib: u32) -> Memory {
     m
 }
 
-/// Pageblocks visited by each request that got its block; the middle one of them.
+/// The median number of pageblocks visited by the requests that got their block.
 fn median_of_blocks_visited(gib: u32, gfp: Gfp) -> u64 {
     let mut m = fragmented(gib);
     let gfp = gfp.with(Gfp::THISNODE).with(Gfp::NOWARN);

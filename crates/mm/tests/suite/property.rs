@@ -1,8 +1,10 @@
-//! Whatever happens to a small machine, its state stays consistent: random histories of allocations, frees, daemons
-//! and slow paths in progress at the same time, with the whole machine checked after every operation.
+//! Whatever happens to a small machine, its state stays consistent: random histories of
+//! allocations, frees, daemons and slow paths in progress at the same time, with the whole machine
+//! checked after every operation.
 //!
-//! The histories are the same on every run; `PROPTEST_RNG_SEED=… PROPTEST_CASES=…` looks for new ones. A history
-//! that finds a fault is shrunk and becomes a small test of its own: those are at the end.
+//! The histories are the same on every run; `PROPTEST_RNG_SEED=… PROPTEST_CASES=…` looks for new
+//! ones. A history that finds a fault is shrunk and becomes a test of its own, at the end of this
+//! file.
 
 use crate::support::strategy::{any_kernel, cases, history, one_zone_plan, plan, request};
 use crate::support::text::{edit, mutate};
@@ -12,7 +14,8 @@ use kontig_mm::*;
 use kontig_profiles::linux;
 use proptest::prelude::*;
 
-/// Switches off everything that keeps pages from a request: marks, boosts, and pageblocks kept whole.
+/// Switches off everything that keeps pages from a request: watermarks, boosts, and whole
+/// pageblocks.
 const NO_MARKS: [Op; 4] = [
     Op::Sysctl { name: "defrag_mode", value: "0" },
     Op::Sysctl { name: "watermark_boost_factor", value: "0" },
@@ -42,7 +45,7 @@ proptest! {
         w.free_everything();
         NO_MARKS.iter().for_each(|op| w.apply(op));
         w.verify().expect("consistent when everything is free");
-        // Up to 4.5 a request that is bound to a node and may not reclaim has no second try.
+        // Up to 4.5 a request bound to a node that cannot reclaim has no second try.
         let bound = match plan.profile().slow_path.thisnode_fails_without_reclaim {
             false => Gfp::THISNODE,
             true if w.m.nodes().len() == 1 => Gfp::NONE,
@@ -52,7 +55,8 @@ proptest! {
             let zone = &w.m.zones()[z];
             let (node, kind) = (zone.node.index(), zone.kind);
             prop_assert_eq!(zone.nr_free_pages(), zone.managed, "all managed pages are free");
-            // ATOMIC may use every list there is, so whatever type the blocks have ended up with is no hindrance.
+            // ATOMIC may use every free list, so the types the blocks have ended up with do not
+            // matter.
             let gfp = Gfp::ATOMIC | bound | match kind {
                 ZoneType::Dma => Gfp::DMA,
                 ZoneType::Dma32 => Gfp::DMA32,
@@ -60,7 +64,8 @@ proptest! {
                 _ => Gfp::HIGHMEM | Gfp::MOVABLE,
             };
             let mut got = 0;
-            // What a refill leaves on the CPU's list is free, but not to the watermark check: it goes back each time.
+            // Pages that a refill leaves on the CPU's list are free, but not to the watermark
+            // check, so they are drained each time.
             while let Some(id) = w.alloc_to_end(Ask { cpu: 0, node, gfp, order: 9 }, 8) {
                 let at = w.book.get(id).pfn;
                 got += u64::from(w.m.pageblocks().zone_of(at).index() == z);
@@ -130,7 +135,7 @@ proptest! {
     ) {
         let together = &mut play(&plan, &ops).m;
         let singly = &mut together.clone();
-        // Whoever listens to single pages hears of each.
+        // A listener to single pages gets an event for each.
         singly.trace().listen(Listen::KMEM);
         let cpu = CpuId::new(plan.cpus - 1);
         let r = Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::ZERO);
@@ -140,7 +145,7 @@ proptest! {
         if backwards {
             held.reverse();
         }
-        // In stretches, the last first, and in some of them every other page first.
+        // In stretches, the last one first, and in some of them every other page first.
         for stretch in held.rchunks(stretch) {
             let (even, odd): (Vec<_>, Vec<_>) = stretch.iter().partition(|pfn| pairs || pfn.get() % 3 != 0);
             for pfn in even.into_iter().chain(odd) {
@@ -165,7 +170,8 @@ proptest! {
     }
 }
 
-/// Two machines are in the same state, have done the same work and woken the same daemons.
+/// Checks that two machines are in the same state, have done the same work and woken the same
+/// daemons.
 fn same(a: &mut Memory, b: &mut Memory) -> Result<(), TestCaseError> {
     let (of_a, of_b) = (a.take_work(), b.take_work());
     prop_assert_eq!(Work { any: true, ..of_a }, Work { any: true, ..of_b });
@@ -196,16 +202,18 @@ proptest! {
     }
 
     #[test]
-    fn no_text_at_all_makes_the_parser_panic(text in "((ZONE|WM|COMPACT|VMSTAT|PCP|PL|FL|PB|SKIP|END)?( [a-z]{1,5})?( [0-9a-f]{1,9})*\n){0,12}") {
+    fn no_text_at_all_makes_the_parser_panic(
+        text in "((ZONE|WM|COMPACT|VMSTAT|PCP|PL|FL|PB|SKIP|END)?( [a-z]{1,5})?( [0-9a-f]{1,9})*\n){0,12}",
+    ) {
         survive(&text, Kernel::Linux6_1);
     }
 }
 
-/// Whatever the text says, reading it is an error or gives a machine; and one that checks out also works.
+/// Reading any text is either an error or gives a machine; one that passes its check also works.
 fn survive(text: &str, kernel: Kernel) {
     let Ok(snapshot) = ZoneSnapshot::parse(text) else { return };
     assert_eq!(ZoneSnapshot::parse(&snapshot.to_string()).as_ref(), Ok(&snapshot), "{text}");
-    // The engine keeps an array over all frames: a zone terabytes up would need gigabytes here.
+    // The engine keeps an array over all frames, and a zone at terabytes would need gigabytes here.
     let start = text.split_ascii_whitespace().skip_while(|w| *w != "start").nth(1);
     if start.and_then(|s| u32::from_str_radix(s, 16).ok()).is_none_or(|s| s > 1 << 20) {
         return;
@@ -235,7 +243,7 @@ fn survive(text: &str, kernel: Kernel) {
     m.check().unwrap_or_else(|e| panic!("a machine that was consistent is not any more: {e}\n{text}"));
 }
 
-/// One Normal zone of so many pageblocks.
+/// One Normal zone of this many pageblocks.
 fn small(cpus: usize, blocks: u32, kernel: Kernel) -> Plan {
     let area = Area { node: 0, kind: ZoneType::Normal, blocks, reserved: 0, hole: 0 };
     Plan { cpus, areas: vec![area], kernel, thp: false }
@@ -266,7 +274,7 @@ fn a_kswapd_woken_at_the_moment_its_nap_ends_stays_awake() {
     ops.extend([Op::KswapdStep { node: 0, nap_over: false }; 3]);
     ops.extend([shortage, relief].concat());
     ops.push(Op::KswapdStep { node: 0, nap_over: true });
-    // Every operation verifies that a kswapd that says it is running has a reason to run.
+    // Every operation verifies that a running kswapd has a reason to run.
     let mut w = play(&small(1, 14, Kernel::Linux6_1), &ops);
     w.settle();
     assert!(!w.m.nodes()[0].kswapd.running);
@@ -297,7 +305,7 @@ fn a_boost_outlives_the_factor_it_was_made_with() {
     assert!(w.m.zones()[0].watermark_boost > 512, "boosted by {}", w.m.zones()[0].watermark_boost);
 }
 
-/// The kernel's count of reserved pages leaks here, and so does ours.
+/// The kernel's count of reserved pages leaks here, and so does the engine's.
 #[test]
 fn a_reserved_pageblock_that_merges_into_a_foreign_block_stays_counted() {
     let mut w = World::new(&small(1, 4, Kernel::Linux5_6));
@@ -307,7 +315,8 @@ fn a_reserved_pageblock_that_merges_into_a_foreign_block_stays_counted() {
     let elsewhere = w.m.alloc(Request::new(cpu, node, user(10).gfp, Order::new(10))).expect("all is free");
     let first_half = w.m.alloc(Request::new(cpu, node, user(9).gfp, Order::new(9))).expect("half is free");
     let page = w.m.alloc(Request::new(cpu, node, user(0).gfp, Order::ZERO)).expect("a quarter is free");
-    // On a per-CPU list, the page keeps the type its pageblock has now; then an atomic request reserves the block.
+    // On a per-CPU list the page keeps the type its pageblock has now; then an atomic request
+    // reserves the pageblock.
     w.m.free(cpu, page, Order::ZERO);
     let mut path = AllocSlow::new(&w.m, Request::new(cpu, node, Gfp::ATOMIC, Order::new(1)));
     let Step::Done(Ok(atomic)) = path.step(&mut w.m, &mut w.book, 1) else { panic!("a quarter is free") };
@@ -333,13 +342,14 @@ fn a_snapshot_may_start_at_an_odd_pageblock() {
     assert_eq!(ZoneSnapshot::parse(&text).map(|s| s.to_string()), Ok(text));
 }
 
-/// A snapshot of one pageblock: one page on CPU 0's list of this number, the rest allocated.
+/// A snapshot of one pageblock: one page on this list of CPU 0, the rest allocated.
 fn one_page(list: usize, change: (&str, &str)) -> Result<ZoneSnapshot, String> {
     let count = [1, 2, 4, 8, 512][(list / 3).min(4)];
     let text = format!(
         "ZONE start 200 spanned 512 present 512 managed 512\n\
          WM min 0 low 0 high 0 promo 0 boost 0 highatomic 0\n\
-         COMPACT free_pfn 200 migrate_pfn 200 200 init_migrate 0 init_free 0 considered 0 defer_shift 0 order_failed 0\n\
+         COMPACT free_pfn 200 migrate_pfn 200 200 init_migrate 0 init_free 0 \
+         considered 0 defer_shift 0 order_failed 0\n\
          VMSTAT 0\nPCP cpu 0 count {count} batch 1 high 100 free_factor 0 diff 0\nPL 0 {list} 0\n\
          PB 1\nSKIP 0\nEND\n"
     );

@@ -1,15 +1,15 @@
-//! Which fields a kernel lists, and in which order.
+//! The fields that each kernel lists, and their order.
 //!
-//! A format is a kernel's own text: `kernels/VERSION`, read by `kernels/read` from a kernel booted under emulation. Its
-//! names say the fields. Its numbers are not used, but for those of zones without memory, which are the same on every
-//! machine. Another kernel is a folder there and an entry in [`FORMATS`].
+//! A format is a kernel's own text: `kernels/VERSION`, read by `kernels/read` from a kernel booted
+//! under emulation. Its names give the fields. Its numbers are unused, except those of zones
+//! without memory, which are the same on every machine. A further kernel needs a folder there and
+//! an entry in [`FORMATS`].
 
 use crate::{PageTypeInfo, VmStat, ZoneInfo};
 use kontig_mm::Profile;
 
 /// The texts of one kernel.
 pub(super) struct Format {
-    /// Its version.
     kernel: &'static str,
     vmstat: &'static str,
     zoneinfo: &'static str,
@@ -30,43 +30,43 @@ macro_rules! format {
     };
 }
 
-/// The kernels whose texts are known, oldest first: Debian's cloud images of 5.10.0-46, 6.1.0-56 (6.1.192), 6.12.107,
-/// 7.2.12 and 7.3.4. None older could be booted: of 4.6 the names in `vmstat` are those of its sources, and its zones are
-/// shown as those of 5.10.
+/// The kernels whose texts are known, oldest first: Debian's cloud images of 5.10.0-46, 6.1.0-56
+/// (6.1.192), 6.12.107, 7.2.12 and 7.3.4. No older one could be booted: for 4.6 the names in
+/// `vmstat` are from its sources, and its zones are printed as in 5.10.
 pub(super) const FORMATS: [Format; 6] =
     [format!("4.6", zones as "5.10"), format!("5.10"), format!("6.1"), format!("6.12"), format!("7.2"), format!("7.3")];
 
 impl Format {
-    /// The format of a profile's kernel: that of the oldest known kernel that is not older. A profile that starts from
-    /// none, and is not named after a version, has the newest.
+    /// The format of a profile's kernel: the oldest known kernel that is not older. A profile that
+    /// is not named after a version gets the newest.
     pub(super) fn of(profile: &Profile) -> &'static Format {
         let newest = &FORMATS[FORMATS.len() - 1];
         let Some(version) = version(&profile.kernel) else { return newest };
         FORMATS.iter().find(|f| self::version(f.kernel) >= Some(version)).unwrap_or(newest)
     }
 
-    /// What `/proc/vmstat` looks like.
+    /// The kernel's `/proc/vmstat`, parsed.
     pub(super) fn vmstat(&self) -> VmStat {
         VmStat::parse("vmstat", self.vmstat).expect("a kernel's own text")
     }
 
-    /// The names in `/proc/vmstat`.
+    /// The counter names in `/proc/vmstat`.
     pub(super) fn counter_names(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.vmstat.lines().filter_map(|line| line.split(' ').next())
     }
 
-    /// What `/proc/zoneinfo` looks like.
+    /// The kernel's `/proc/zoneinfo`, parsed.
     pub(super) fn zoneinfo(&self) -> ZoneInfo {
         ZoneInfo::parse("zoneinfo", self.zoneinfo).expect("a kernel's own text")
     }
 
-    /// What `/proc/pagetypeinfo` looks like.
+    /// The kernel's `/proc/pagetypeinfo`, parsed.
     pub(super) fn pagetypeinfo(&self) -> PageTypeInfo {
         PageTypeInfo::parse("pagetypeinfo", self.pagetypeinfo).expect("a kernel's own text")
     }
 }
 
-/// The version a profile is named after: `6.1` of `6.1-defrag`.
+/// The version a profile is named after: `6.1` for `6.1-defrag`.
 fn version(name: &str) -> Option<(u32, u32)> {
     let (major, rest) = name.split_once('.')?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -95,8 +95,9 @@ mod tests {
     fn every_event_the_engine_counts_is_listed_once_by_every_kernel() {
         for format in &FORMATS {
             let vmstat = format.vmstat();
-            // Nothing is ever allocated from Device, and 5.10 does not count it. What 4.6 counts by zone later kernels count
-            // once, and the other way round; what neither lists it has not.
+            // Nothing is ever allocated from Device, and 5.10 does not count it. Later kernels
+            // count once some events that 4.6 counts by zone, and the other way round; events in
+            // neither list are not listed.
             let by_zone = |name: &str| {
                 let of = ["pgrefill", "pgsteal_kswapd", "pgsteal_direct", "pgscan_kswapd", "pgscan_direct"];
                 of.iter()
@@ -108,7 +109,7 @@ mod tests {
                 let has = ["compact_daemon_wake", "pglazyfreed"].contains(&name);
                 !has && (starts.iter().any(|s| name.starts_with(s)) || ends.iter().any(|e| name.ends_with(e)))
             };
-            // khugepaged's reasons are counted from 5.17 on.
+            // The reasons of khugepaged are counted since 5.17.
             let too_new = |name: &str| name.starts_with("thp_scan_exceed_") && ["4.6", "5.10"].contains(&format.kernel);
             let of_its_time = |name: &str| if format.kernel == "4.6" { !not_in_4_6(name) } else { !by_zone(name) };
             let lists = |name: &str| of_its_time(name) && !too_new(name);

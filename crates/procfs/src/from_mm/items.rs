@@ -1,19 +1,20 @@
 //! The state counters of `/proc/zoneinfo` and `/proc/vmstat`, by the kernel's names.
 //!
-//! A counter that CPUs keep parts of shows what they have folded in, as the kernel's does. Where the order of the LRU is
-//! kept, a node counts what is on its lists, what was taken off them and what came back; where it is not, a node has what
-//! its zones have. How many pages processes and files have is summed up from where they can be, every CPU's part
-//! included: the kernel has counters of their own for that.
+//! A counter with per-CPU parts shows only what CPUs have folded in, as in the kernel. With an
+//! ordered LRU a node counts the pages on its lists, isolated pages and refaults; without one, a
+//! node has the sums of its zones. The number of pages in use by processes and files is added up
+//! from all places where they can be, with every CPU's part: the kernel has separate counters for
+//! that.
 
 use kontig_mm::state::{BatchKind, FrameKind, Lruvec};
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{Backing, CpuId, LruList, Memory, Node, NodeStat, Pfn, Zone};
 use std::collections::BTreeSet;
 
-/// What a zone counts of the blocks it gave.
+/// The counters of the blocks a zone has given.
 const NUMA: [&str; 6] = ["numa_hit", "numa_miss", "numa_foreign", "numa_interleave", "numa_local", "numa_other"];
 
-/// What is counted of a zone, or of some together.
+/// Counters of one zone, or of several together.
 #[derive(Default)]
 pub(super) struct ZoneItems {
     free: i64,
@@ -22,14 +23,14 @@ pub(super) struct ZoneItems {
     isolated: u64,
     scanned: u64,
     alloc_batch: u64,
-    /// Blocks given, by whether their node was preferred, foreign, by turns, and whether it was the CPU's.
+    /// Blocks given, in the order of [`NUMA`].
     numa: [u64; NUMA.len()],
-    /// Huge pages that processes and files have.
+    /// Huge pages in use by processes and files.
     huge: [u64; Backing::ALL.len()],
 }
 
 impl ZoneItems {
-    /// The sum over some zones.
+    /// The sums over these zones.
     pub(super) fn of<'a>(m: &Memory, zones: impl Iterator<Item = &'a Zone>) -> ZoneItems {
         let mut sum = ZoneItems::default();
         for z in zones {
@@ -47,10 +48,10 @@ impl ZoneItems {
         sum
     }
 
-    /// The counter of this name; `None` for what the engine does not have.
+    /// The counter of this name; `None` if the engine does not have it.
     pub(super) fn get(&self, name: &str) -> Option<u64> {
         Some(match name {
-            // Without the CPUs' unfolded parts, which can make the rest negative: the kernel shows 0 then.
+            // Without the CPUs' unfolded parts this can be negative; the kernel prints 0 then.
             "nr_free_pages" => self.free.max(0) as u64,
             "nr_pages_scanned" => self.scanned,
             "nr_alloc_batch" => self.alloc_batch,
@@ -63,18 +64,18 @@ impl ZoneItems {
     }
 }
 
-/// What is counted of a node, or of some together.
+/// Counters of one node, or of several together.
 #[derive(Default)]
 pub(super) struct NodeItems {
     listed: [u64; LruList::COUNT],
     stats: [u64; NodeStat::ALL.len()],
-    /// Pages that processes and files have.
+    /// Pages in use by processes and files.
     used: [i64; Backing::ALL.len()],
     huge: [u64; Backing::ALL.len()],
 }
 
 impl NodeItems {
-    /// The sum over some nodes.
+    /// The sums over these nodes.
     pub(super) fn of<'a>(m: &Memory, nodes: impl Iterator<Item = &'a Node>) -> NodeItems {
         let mut sum = NodeItems::default();
         for node in nodes {
@@ -101,7 +102,7 @@ impl NodeItems {
             let pages = match (tag.kind(), m.lru().is_released(pfn)) {
                 // On its way to the LRU.
                 (FrameKind::Kernel, false) => i64::from(tag.order().pages()),
-                // Nobody's any more.
+                // Freed already, but still held by a batch.
                 (FrameKind::Lru, true) => -i64::from(tag.order().pages()),
                 _ => 0,
             };
@@ -113,14 +114,14 @@ impl NodeItems {
         NodeStat::ALL.iter().position(|stat| *stat == item).map_or(0, |at| self.stats[at])
     }
 
-    /// Every page is an anonymous one, of a zone.
+    /// Adds the zones' user pages, all of which are anonymous.
     fn add_unordered(&mut self, zones: &ZoneItems) {
         add(&mut self.listed, zones.listed);
         self.used[Backing::Anon.index()] += (zones.listed.iter().sum::<u64>() + zones.isolated) as i64;
         add(&mut self.stats, NodeStat::ALL.map(|stat| if stat == NodeStat::IsolatedAnon { zones.isolated } else { 0 }));
     }
 
-    /// The counter of this name; `None` for what the engine does not have.
+    /// The counter of this name; `None` if the engine does not have it.
     pub(super) fn get(&self, name: &str) -> Option<u64> {
         let used = |backing: Backing| self.used[backing.index()].max(0) as u64;
         Some(match name {
@@ -128,7 +129,7 @@ impl NodeItems {
             "nr_file_pages" => used(Backing::File),
             "nr_anon_transparent_hugepages" => self.huge[Backing::Anon.index()],
             "nr_file_hugepages" => self.huge[Backing::File.index()],
-            // Up to 5.8 only pages of files are known when they come back.
+            // Up to 5.8 only file pages leave shadows, so only they refault.
             "workingset_refault" => self.stat(NodeStat::WorkingsetRefaultFile),
             "workingset_activate" => self.stat(NodeStat::WorkingsetActivateFile),
             _ => match NodeStat::ALL.iter().position(|stat| stat.name() == name) {
@@ -139,7 +140,7 @@ impl NodeItems {
     }
 }
 
-/// The list of a name.
+/// The list with this name.
 fn list(name: &str) -> Option<LruList> {
     LruList::ALL.into_iter().find(|list| list.name() == name)
 }
@@ -150,7 +151,7 @@ fn in_batches(m: &Memory) -> BTreeSet<Pfn> {
     (0..m.nr_cpus()).flat_map(of_cpu).copied().collect()
 }
 
-/// Pages of a node's that have been put on the LRU and are not free.
+/// Pages of the node that have been put on the LRU and are not free.
 fn listed_and_isolated(vec: &Lruvec, backing: Backing) -> i64 {
     let isolated = match backing {
         Backing::Anon => NodeStat::IsolatedAnon,
@@ -159,7 +160,7 @@ fn listed_and_isolated(vec: &Lruvec, backing: Backing) -> i64 {
     vec.size_exact(backing.inactive()) + vec.size_exact(backing.active()) + vec.stat_exact(isolated) as i64
 }
 
-/// Huge pages of user memory in a zone, by what they are of.
+/// Huge user pages of a zone, by backing.
 fn user_huge_pages(m: &Memory, zone: &Zone) -> [u64; Backing::ALL.len()] {
     let mut huge = [0; Backing::ALL.len()];
     for block in zone.start.pageblock()..=zone.last_pageblock().pageblock() {

@@ -9,7 +9,7 @@ use crate::pagetypeinfo::{BlockTable, FreeOfType, Listed, NodeTypes};
 use kontig_mm::types::{NR_ORDERS, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
 use kontig_mm::{Memory, MigrateType, Node, Order, Zone};
 
-/// Where the kernel stops counting a list: it holds the zone's lock meanwhile.
+/// The kernel stops counting a list here, because it holds the zone lock meanwhile.
 const COUNTED: usize = 100_000;
 
 impl PageTypeInfo {
@@ -49,7 +49,7 @@ fn named(name: &str) -> Option<MigrateType> {
     MigrateType::ALL.into_iter().find(|t| t.name() == name)
 }
 
-/// Blocks on a free list, as far as they are counted.
+/// Blocks on a free list, up to where the kernel counts.
 fn listed(zone: &Zone, order: Order, t: Option<MigrateType>) -> Listed {
     let blocks = t.map_or(0, |t| zone.free_list(order, t).len().min(COUNTED));
     Listed { blocks: blocks as u64, more: blocks == COUNTED }

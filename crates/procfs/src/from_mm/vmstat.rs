@@ -12,7 +12,7 @@ impl VmStat {
         VmStat(Format::of(m.profile()).vmstat().0.with(|name| counted.get(name).unwrap_or(0)))
     }
 
-    /// Of these counters the ones that the engine has; the others are 0 in [`VmStat::of`].
+    /// The counters that the engine has; the others are 0 in [`VmStat::of`].
     pub fn counted(m: &Memory) -> Counters {
         let (zones, nodes) = (ZoneItems::of(m, m.zones().iter()), NodeItems::of(m, m.nodes().iter()));
         let value = |name: &str| zones.get(name).or_else(|| nodes.get(name)).or_else(|| event(m, name));
@@ -20,7 +20,8 @@ impl VmStat {
         names.0.names().filter_map(|name| Some((name.to_string(), value(name)?))).collect()
     }
 
-    /// The names of the counters of all kernels whose texts are known, those of several as often.
+    /// The counter names of all known kernels; a name that several kernels list occurs several
+    /// times.
     pub fn of_all_kernels() -> impl Iterator<Item = &'static str> {
         FORMATS.iter().flat_map(Format::counter_names)
     }
@@ -29,7 +30,7 @@ impl VmStat {
 /// The event counter of this name, if the engine has it.
 pub(super) fn event(m: &Memory, name: &str) -> Option<u64> {
     if name == "allocstall" {
-        // Up to 4.7 counted once, whatever zones the request could use.
+        // Up to 4.7 it is a single counter, whatever zones the request could use.
         let stalls = m.vmstat().iter().filter(|(e, _)| e.name().starts_with("allocstall_"));
         return Some(stalls.map(|(_, n)| n).sum());
     }

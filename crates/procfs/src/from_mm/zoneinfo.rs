@@ -1,4 +1,4 @@
-//! `/proc/zoneinfo` of a machine: every zone type of every node, memory or not.
+//! `/proc/zoneinfo` of a machine: every zone type of every node, with memory or without.
 
 use super::format::Format;
 use super::items::{NodeItems, ZoneItems};
@@ -46,8 +46,8 @@ fn zone(m: &Memory, format: &ZoneInfo, node: &Node, kind: ZoneType) -> zoneinfo:
     }
 }
 
-/// What later kernels count by node (`pgscan_kswapd`) the engine counts for the machine: it is the node's where no other
-/// has memory to reclaim.
+/// Events that later kernels count by node (`pgscan_kswapd`) and the engine counts for the machine:
+/// they are the node's if no other node has memory to reclaim.
 fn event_of(m: &Memory, node: &Node, name: &str) -> Option<u64> {
     let alone = m.zones().iter().all(|zone| zone.node == node.id || zone.managed == 0);
     event(m, name).filter(|_| alone)

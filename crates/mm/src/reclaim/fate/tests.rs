@@ -1,4 +1,5 @@
-//! Pages that batches hold, as reclaim and compaction meet them, and those that were written to after all.
+//! Pages that LRU batches hold, as reclaim and compaction meet them, and lazyfree pages that were
+//! written to after all.
 
 use super::*;
 use crate::compact::{CompactControl, CompactRun};
@@ -17,7 +18,8 @@ const OTHER: CpuId = CpuId::new(1);
 const NODE: NodeId = NodeId::new(0);
 const VEC: LruvecId = LruvecId::new(0);
 
-/// Owns pages that are all in this state, and counts those that it is asked about and those that go.
+/// Owns pages that are all in this state; counts those it is asked about and those that are
+/// removed.
 struct Of {
     state: PageState,
     asked: u32,
@@ -105,8 +107,8 @@ fn an_anonymous_page_that_was_written_to_after_all_is_an_anonymous_one_again() {
     m.check().expect("consistent");
 }
 
-/// A machine with a user's page of each kind at the bottom of its memory, on the LRU, and single free pages at the
-/// top to move them to.
+/// A machine with one user page of each kind on the LRU, at the bottom of its memory, and single
+/// free pages at the top as migration targets.
 fn room_above<const N: usize>(kinds: [PageFlags; N]) -> (Memory, [Pfn; N]) {
     let mut m = ordered_machine(4);
     let request = Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO);
@@ -124,7 +126,7 @@ fn room_above<const N: usize>(kinds: [PageFlags; N]) -> (Memory, [Pfn; N]) {
     (m, users)
 }
 
-/// What a compaction of all of it on the first CPU does: pages that moved, and that could not.
+/// Compacts everything on the first CPU; returns the pages that moved and those that could not.
 fn compacted(m: &mut Memory, of: &mut Of) -> (u64, u64) {
     let control = CompactControl {
         order: None,
@@ -150,7 +152,7 @@ fn compacted(m: &mut Memory, of: &mut Of) -> (u64, u64) {
 fn a_page_that_a_batch_holds_is_not_migrated() {
     let anon = PageState { anon: true, ..PageState::default() };
     let in_swap = PageState { swap_cache: true, ..anon };
-    // Anonymous pages are not even tried, but for those with a place in swap.
+    // Anonymous pages outside the swap cache are not even tried.
     let kinds = [
         (PageFlags::FILE, PageState::default(), (0, 1)),
         (PageFlags::ANON, anon, (0, 0)),
@@ -187,7 +189,7 @@ fn compaction_asks_nobody_about_a_page_that_was_let_go() {
     assert!(!m.is_on_lru(pfn));
 }
 
-/// The list that a page of a file is on after a look at it, if it is in this state.
+/// The list a file page in this state is on after reclaim has scanned it.
 fn list_after(profile: &str, state: PageState) -> LruList {
     let mut m = crate::testing::ordered_machine_with(1, crate::testing::linux(profile));
     let pfn = user_page(&mut m, PageFlags::FILE);

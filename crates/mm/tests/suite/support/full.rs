@@ -1,7 +1,8 @@
-//! A small machine that is full of pages that can be reclaimed, beside a model of who owns them.
+//! A small machine full of reclaimable pages, and a model of their owners.
 //!
-//! [`Full::apply`] does one operation; [`Full::verify`] then has the engine's checker walk the machine and compares it
-//! with the [`Tenant`]'s accounts. Operations that make no sense in the present state do nothing.
+//! [`Full::apply`] does one operation; [`Full::verify`] then runs the engine's checker and compares
+//! the machine with the [`Tenant`]'s accounts. Operations that make no sense in the present state
+//! do nothing.
 
 use super::tenant::{Evicted, OBJECTS_PER_PAGE, Page, Temper, Tenant};
 use super::{Ask, Plan, isolated_free};
@@ -11,14 +12,15 @@ use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::BatchKind;
 use kontig_mm::*;
 
-/// Steps after which something that has to end is taken to go on for ever.
+/// Steps after which an operation that must end is taken to be endless.
 const STEPS_MAX: u32 = 400_000;
 
-/// Rounds, and waits for kswapd, after which a request is given up, of kernels that have requests without end.
+/// Rounds and waits for kswapd after which a request is given up on kernels that have endless
+/// requests.
 const ENDLESS_ROUNDS: u32 = 10_000;
 const ENDLESS_WAITS: u32 = 1_000;
 
-/// What a page is of, and what is known of it from the beginning.
+/// The kind of a new page and its initial state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kind {
     pub anon: bool,
@@ -28,7 +30,7 @@ pub struct Kind {
     pub private: bool,
 }
 
-/// What happens to a page beside the LRU.
+/// A change of a page's state outside the LRU.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
     Dirty,
@@ -40,16 +42,16 @@ pub enum Change {
     Writeback,
 }
 
-/// One operation. Numbers that choose something are taken modulo how many there are.
+/// One operation. Numbers that choose something are taken modulo the number of choices.
 #[derive(Clone, Copy, Debug)]
 pub enum Do {
-    /// A page of this kind, by whatever it takes.
+    /// Allocates a page of this kind, on the slow path if necessary.
     Fault(Ask, Kind),
-    /// So many, by the fast path alone.
+    /// Allocates this many on the fast path only.
     Fill(Ask, u16, Kind),
-    /// So many of the kernel's own.
+    /// Allocates this many kernel blocks.
     Kernel(Ask, u16),
-    /// Objects in a cache, and the pages they lie in.
+    /// Adds objects to a cache, with the pages they lie in.
     Cache {
         number: usize,
         pages: u8,
@@ -61,7 +63,7 @@ pub enum Do {
         count: u8,
         cpu: usize,
     },
-    /// Every `stride`th page is used, so many times.
+    /// Uses every `stride`th page this many times.
     Use {
         stride: usize,
         phase: usize,
@@ -73,7 +75,7 @@ pub enum Do {
         phase: usize,
         cpu: usize,
     },
-    /// Clean anonymous pages without a place in swap are no longer needed.
+    /// Marks clean anonymous pages outside the swap cache as lazyfree.
     Lazyfree {
         stride: usize,
         phase: usize,
@@ -90,7 +92,7 @@ pub enum Do {
         what: Change,
         to: bool,
     },
-    /// Everything that is being written has been.
+    /// Ends all writeback in progress.
     EndWriteback {
         cpu: usize,
         dirty_again: bool,
@@ -153,9 +155,9 @@ enum Rest {
 pub struct Full {
     pub m: Memory,
     pub tenant: Tenant,
-    /// Batches are moved at once.
+    /// Moves batches after every operation.
     pub eager: bool,
-    /// Requests on their slow path, and how often each has waited for kswapd.
+    /// Requests on the slow path, and how often each has waited for kswapd.
     slow: Vec<(AllocSlow, Ask, u32)>,
     sweeps: Vec<NodeSweep>,
     kswapds: Vec<(Kswapd, Rest)>,
@@ -164,12 +166,12 @@ pub struct Full {
 }
 
 impl Full {
-    /// A machine that keeps the order of its pages, with so many pages of swap.
+    /// A machine with an ordered LRU and this many pages of swap.
     pub fn new(plan: &Plan, swap: u64) -> Full {
         Full::with_lru(plan, swap, true)
     }
 
-    /// A machine of which it is said whether it keeps the order of its pages.
+    /// A machine with or without an ordered LRU.
     pub fn with_lru(plan: &Plan, swap: u64, lru: bool) -> Full {
         let m = Memory::new(&MachineSpec { lru, ..plan.spec() }, plan.profile()).expect("plans are valid");
         let frames = m.zones().iter().map(|z| z.end.index()).max().unwrap_or(0);
@@ -197,7 +199,7 @@ impl Full {
         Request::new(self.cpu(r.cpu), node, r.gfp, Order::new(r.order))
     }
 
-    /// Tells the engine what it has to know: the room in swap; and the daemons that they were woken.
+    /// Passes the engine's wake-ups on to the daemons, and the free swap to the engine.
     fn tell(&mut self) {
         self.m.set_swap(self.tenant.swap);
         for woken in self.m.take_wakes() {
@@ -208,7 +210,6 @@ impl Full {
         }
     }
 
-    /// Does one operation.
     pub fn apply(&mut self, op: &Do) {
         match *op {
             Do::Fault(r, kind) => {
@@ -309,7 +310,7 @@ impl Full {
         self.tell();
     }
 
-    /// The pages of users, every `stride`th.
+    /// Every `stride`th user page.
     fn users(&self, stride: usize, phase: usize) -> Vec<u32> {
         let all = self.tenant.pages.iter().filter(|(_, p)| p.user).map(|(id, _)| *id);
         all.skip(phase % stride).step_by(stride).collect()
@@ -322,7 +323,7 @@ impl Full {
         page.user = true;
         page.state =
             PageState { anon, mapped, dirty: dirty && !anon, private: private && !anon, ..PageState::default() };
-        // An anonymous page comes back from swap, and keeps its place there for the time being.
+        // An anonymous page comes back from swap and stays in the swap cache for the time being.
         page.state.swap_cache = anon && shadow.is_some();
         let (pfn, order) = (page.pfn, page.order);
         let flags = if anon { PageFlags::ANON } else { PageFlags::FILE };
@@ -347,7 +348,7 @@ impl Full {
         let ask = Ask { cpu, node, gfp: Gfp::HIGHUSER_MOVABLE, order: order.get() };
         match self.alloc_to_end(ask) {
             Some(id) => self.becomes_users(id, cpu, Kind { anon, ..Kind::default() }, Some(shadow)),
-            // Its contents are lost, and their place in swap is free.
+            // Its contents are lost, so its swap entry is free.
             None if anon => self.tenant.swap.free += u64::from(order.pages()),
             None => {}
         }
@@ -367,14 +368,14 @@ impl Full {
         for id in self.users(stride, phase) {
             let state = &mut self.tenant.pages.get_mut(&id).expect("it is held").state;
             match what {
-                // An anonymous page is written for the sake of its place in swap.
+                // An anonymous page is only written if it is in the swap cache.
                 Change::Dirty => state.dirty = to && (!state.anon || state.swap_cache),
                 Change::Mapped => state.mapped = to,
                 Change::Pinned => state.pinned = to,
                 Change::Locked => state.locked = to,
                 Change::Held => state.held = to,
                 Change::Private => state.private = to && !state.anon,
-                // The flushers begin to write; it ends with [`Do::EndWriteback`].
+                // The flusher begins to write; [`Do::EndWriteback`] ends it.
                 Change::Writeback if to && state.dirty && !state.anon => (state.dirty, state.writeback) = (false, true),
                 Change::Writeback => {}
             }
@@ -393,7 +394,7 @@ impl Full {
         }
     }
 
-    /// Lets a page go. It is free at once, or a batch holds it.
+    /// Frees a page, at once or, if a batch holds it, with the batch.
     pub fn free(&mut self, id: u32, cpu: usize) {
         for cache in &mut self.tenant.caches {
             if let Some(at) = cache.pages.iter().position(|page| *page == id) {
@@ -414,7 +415,6 @@ impl Full {
         self.m.set_swap(self.tenant.swap);
     }
 
-    /// The fast path.
     fn alloc(&mut self, r: Ask) -> Option<u32> {
         let got = self.m.alloc(self.asked_for(r));
         self.tell();
@@ -437,7 +437,7 @@ impl Full {
         panic!("the slow path of {r:?} never ends");
     }
 
-    /// While a task works on and on, daemons have their turns on other CPUs: a boost that is in its way ends only with
+    /// Runs the daemons on other CPUs while a task keeps working: a boost in its way ends only with
     /// kswapd's run.
     fn others_run(&mut self, step: u32) {
         if step % 64 == 63 {
@@ -446,7 +446,8 @@ impl Full {
         }
     }
 
-    /// One step of a slow allocation; its result if that was its last. What it waits for, happens.
+    /// One step of a slow allocation; returns its result if that step was its last. A wait is over
+    /// at once.
     fn slow_step(&mut self, i: usize) -> Option<Option<u32>> {
         let step = self.slow[i].0.step(&mut self.m, &mut self.tenant, 8);
         self.tell();
@@ -457,7 +458,8 @@ impl Full {
             Step::Wait(Wait::Throttled { node, .. }) => {
                 self.slow[i].2 += 1;
                 (0..8).for_each(|_| self.kswapd_step(node.index(), true));
-                // Time passes: kswapd counts exactly, the task by what CPUs have folded in once a second.
+                // Time passes: kswapd uses exact counts, but the task those that CPUs fold in once
+                // a second.
                 (0..self.m.nr_cpus()).for_each(|cpu| self.m.vmstat_update(CpuId::new(cpu)));
                 return None;
             }
@@ -472,15 +474,17 @@ impl Full {
         Some(end)
     }
 
-    /// Whether it is one of the requests that 7.2, and 6.15 as it was posted, never come to an end with in defrag_mode.
+    /// Whether this is one of the requests in defrag_mode that never end on 7.2 and on 6.15 as
+    /// posted.
     fn has_no_end(&self, i: usize) -> bool {
         let rules = &self.m.profile().slow_path;
         let kernel_has_some = rules.makes_pageblocks && !rules.retries_for_pageblocks || !rules.breaks_up_at_last;
         self.m.profile().fallback.defrag_mode && kernel_has_some && self.slow[i].0.rounds() > ENDLESS_ROUNDS
     }
 
-    /// Whether a task waits for ever where kswapd finds nothing to free: up to 4.11 nobody counts kswapd's failures, so those
-    /// who wait for half of the min marks are woken and wait again (§4.5).
+    /// Whether throttled tasks wait for ever if kswapd finds nothing to free: up to 4.11 kswapd's
+    /// failures are not counted, so tasks that wait for half of the min watermarks are woken and
+    /// wait again (§4.5).
     fn throttles_for_ever(&self) -> bool {
         self.m.profile().lru.lists_per_zone
     }
@@ -525,7 +529,7 @@ impl Full {
         self.tell();
     }
 
-    /// Lets everything that is going on come to its end.
+    /// Runs all operations in progress to their end.
     pub fn settle(&mut self) {
         let mut steps = 0;
         let mut limit = |what: &str| {
@@ -544,7 +548,7 @@ impl Full {
             limit("a sweep");
         }
         self.tell();
-        // Up to 4.7 kswapd goes on and on where too few pages are left for it to look at any.
+        // Up to 4.7 kswapd never stops if too few pages are left for it to scan any.
         let gives_up = !self.m.profile().lru.lists_per_zone;
         for n in 0..self.kswapds.len() {
             let mut steps = 0;
@@ -560,7 +564,7 @@ impl Full {
         }
     }
 
-    /// Compares machine and model.
+    /// Compares the machine with the model.
     pub fn verify(&mut self) -> Result<(), String> {
         self.m.check()?;
         self.tenant.verify(&self.m)?;
@@ -597,7 +601,7 @@ impl Full {
         Ok(())
     }
 
-    /// All that can be seen of the machine, in words.
+    /// The observable state of the machine, as text.
     pub fn portrait(&self) -> String {
         let mut text = format!("{:?}\n{:?}\n", self.m.vmstat(), self.tenant.pages);
         for z in self.m.zones() {

@@ -1,4 +1,4 @@
-//! What histories of full machines are made of.
+//! Strategies for histories of full machines.
 
 use super::full::{Change, Do, Kind};
 use super::strategy::{plan, request};
@@ -33,7 +33,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     })
 }
 
-/// A request for a user's page; now and then for a large one, or one that may not do everything.
+/// A request for a user page; sometimes for a large one, or one with fewer rights.
 fn user() -> impl Strategy<Value = Ask> {
     let gfp = prop_oneof![
         8 => Just(Gfp::HIGHUSER_MOVABLE),
@@ -76,7 +76,7 @@ fn sysctl() -> impl Strategy<Value = Do> {
     select(SYSCTLS).prop_flat_map(|(name, values)| select(values).prop_map(move |value| Do::Sysctl { name, value }))
 }
 
-/// Operations, weighted so that memory is full most of the time.
+/// Operations weighted so that memory is full most of the time.
 fn op() -> impl Strategy<Value = Do> {
     let steps = || prop_oneof![Just(1u8), 1u8..30];
     let which = || any::<u16>().prop_map(usize::from);
@@ -115,7 +115,7 @@ fn op() -> impl Strategy<Value = Do> {
     ]
 }
 
-/// Memory is filled with pages of two kinds, some of them are used, and then somebody needs more.
+/// Fills memory with pages of two kinds, uses some of them, and then requests more.
 fn shortage() -> impl Strategy<Value = Vec<Do>> {
     let parts = (user(), kind(), kind(), 2usize..9, 1u8..4, 1u16..3000, user(), kind(), steps_of_daemons());
     parts.prop_map(|(fill, one, other, stride, times, n, wanted, kind, daemons)| {
@@ -138,7 +138,7 @@ fn steps_of_daemons() -> impl Strategy<Value = Vec<Do>> {
     proptest::collection::vec(step, 0..3)
 }
 
-/// A history of up to so many scenes, most of them single operations.
+/// A history of up to `longest` scenes, most of them single operations.
 pub fn history(longest: usize) -> impl Strategy<Value = Vec<Do>> {
     let scene = prop_oneof![8 => op().prop_map(|o| vec![o]), 1 => shortage()];
     proptest::collection::vec(scene, 1..=longest).prop_map(|scenes| scenes.concat())

@@ -1,8 +1,9 @@
-//! A small machine beside a model of it: who holds which block, and where every movable page is.
+//! A small machine and a model of it: the holder of each block and the place of each movable page.
 //!
-//! [`World::apply`] does one operation; [`World::verify`] then compares the machine with the model and has the
-//! engine's own checker walk it. A history is a `Vec<Op>`; operations that make no sense in the present state do
-//! nothing, so that every part of a failing history can be left out when it is shrunk.
+//! [`World::apply`] does one operation; [`World::verify`] then compares the machine with the model
+//! and runs the engine's own checker. A history is a `Vec<Op>`. Operations that make no sense in
+//! the present state do nothing, so that any part of a failing history can be dropped when it
+//! shrinks.
 
 #![allow(dead_code)] // each test crate uses a part of it
 
@@ -22,7 +23,7 @@ use kontig_mm::*;
 use kontig_profiles::linux;
 use owner::{Book, Mood};
 
-/// Steps after which something that has to end is taken to go on for ever.
+/// Steps after which an operation that must end is taken to be endless.
 const STEPS_MAX: u32 = 400_000;
 
 /// A zone of a small machine.
@@ -33,11 +34,11 @@ pub struct Area {
     pub blocks: u32,
     /// Pages at its start that the allocator never gets.
     pub reserved: u32,
-    /// Pageblocks of nothing before it.
+    /// Missing pageblocks before it.
     pub hole: u32,
 }
 
-/// A kernel generation whose rules a machine follows.
+/// A kernel generation whose rules the machine follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     Linux4_4Kcompactd,
@@ -62,7 +63,7 @@ impl Kernel {
     }
 }
 
-/// A small machine.
+/// A small machine to build.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub cpus: usize,
@@ -93,7 +94,7 @@ impl Plan {
     }
 }
 
-/// A request, by numbers that always mean something.
+/// A request, in numbers that are always valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     pub cpu: usize,
@@ -102,7 +103,6 @@ pub struct Ask {
     pub order: u8,
 }
 
-/// What pages are used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     Kernel,
@@ -110,16 +110,16 @@ pub enum Use {
     Driver,
 }
 
-/// One operation. Numbers that choose something are taken modulo how many there are.
+/// One operation. Numbers that choose something are taken modulo the number of choices.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
-    /// The fast path alone.
+    /// The fast path only.
     Alloc(Ask),
-    /// The fast path, then the slow path to its end with this budget a step.
+    /// The fast path, then the slow path to its end, with this budget per step.
     AllocToEnd(Ask, u64),
-    /// So many requests by the fast path, all for the same use.
+    /// This many fast-path requests, all for the same use.
     Fill(Ask, u16, Use),
-    /// A request starts on the slow path and is left there.
+    /// Begins a request on the slow path and leaves it there.
     SlowStart(Ask),
     SlowStep {
         which: usize,
@@ -150,7 +150,7 @@ pub enum Op {
         which: usize,
         cpu: usize,
     },
-    /// Every `stride`th block held, so that memory is left in pieces.
+    /// Frees every `stride`th held block, which leaves memory fragmented.
     FreeSome {
         stride: usize,
         phase: usize,
@@ -175,7 +175,7 @@ pub enum Op {
         name: &'static str,
         value: &'static str,
     },
-    /// How pages' owners answer from now on.
+    /// Sets how pages' owners answer from now on.
     Mood(Mood),
 }
 
@@ -192,7 +192,7 @@ enum Rest {
     Runnable { woken: bool },
 }
 
-/// A machine, its model, and what is going on in it.
+/// A machine, its model, and the operations in progress on it.
 pub struct World {
     pub m: Memory,
     pub book: Book,
@@ -202,7 +202,7 @@ pub struct World {
     kswapds: Vec<(Kswapd, Rest)>,
     kcompactds: Vec<(Kcompactd, Rest)>,
     last_vmstat: Vmstat,
-    /// The largest boost factor since the marks were last computed: what boosts may have been made with.
+    /// The largest boost factor since no zone was boosted: boosts may have been made with it.
     boost_factor: u64,
 }
 
@@ -236,7 +236,6 @@ impl World {
         Request::new(self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order))
     }
 
-    /// Does one operation.
     pub fn apply(&mut self, op: &Op) {
         match *op {
             Op::Alloc(r) => drop(self.alloc(r)),
@@ -326,7 +325,7 @@ impl World {
         self.deliver_wakes();
     }
 
-    /// A page that is movable and belongs to nobody's driver becomes a user's.
+    /// Makes a kernel block a user page.
     fn lru_add(&mut self, id: u32) {
         let b = self.book.get(id);
         if b.kind == FrameKind::Kernel {
@@ -335,7 +334,7 @@ impl World {
         }
     }
 
-    /// A single page becomes one that its driver can move.
+    /// Makes a single page one that its driver can migrate.
     fn set_movable_ops(&mut self, id: u32) {
         let b = self.book.get(id);
         if b.kind == FrameKind::Kernel && b.order == Order::ZERO {
@@ -344,7 +343,7 @@ impl World {
         }
     }
 
-    /// The fast path; the block's number in the book if it gave one.
+    /// The fast path; returns the block's number in the book.
     pub fn alloc(&mut self, r: Ask) -> Option<u32> {
         let got = self.m.alloc(self.asked_for(r));
         self.deliver_wakes();
@@ -367,7 +366,7 @@ impl World {
         panic!("the slow path of {r:?} never ends");
     }
 
-    /// One step of a slow allocation; its result if that was its last.
+    /// One step of a slow allocation; returns its result if that step was its last.
     fn slow_step(&mut self, i: usize, budget: u64) -> Option<Option<u32>> {
         let step = self.slow[i].path.step(&mut self.m, &mut self.book, budget);
         let end = match step {
@@ -389,7 +388,8 @@ impl World {
         Some(end)
     }
 
-    /// A request has been given `pfn`: it must be entitled to it, and nobody else may have it.
+    /// Books a block that a request got: the request must be entitled to it, and no one else may
+    /// hold it.
     fn received(&mut self, r: Ask, pfn: Pfn) -> u32 {
         let order = Order::new(r.order);
         assert!(pfn.is_aligned(order), "{r:?} got {pfn}, which is misaligned");
@@ -405,7 +405,7 @@ impl World {
         id
     }
 
-    /// Frees a block: exactly its pages become free or go to a per-CPU list.
+    /// Frees a block and checks that exactly its pages become free or go to a per-CPU list.
     fn free(&mut self, id: u32, cpu: usize) {
         let spare =
             |m: &Memory| -> Vec<u64> { m.zones().iter().map(|z| z.nr_free_pages_exact() + z.pcp_pages()).collect() };
@@ -464,7 +464,7 @@ impl World {
         }
     }
 
-    /// A step of a kswapd, if it has a reason to run. Its nap may be over at the very moment it is woken.
+    /// One step of a kswapd that has a reason to run. Its nap may end just as it is woken.
     fn kswapd_step(&mut self, n: usize, nap_over: bool) {
         let (daemon, state) = &mut self.kswapds[n];
         let timed_out = match *state {
@@ -494,7 +494,7 @@ impl World {
         self.deliver_wakes();
     }
 
-    /// Lets everything that is going on come to its end.
+    /// Runs all operations in progress to their end.
     pub fn settle(&mut self) {
         let limit = |what: &str, steps: &mut u32| {
             *steps += 1;
@@ -526,7 +526,7 @@ impl World {
         }
     }
 
-    /// Frees everything held, on all CPUs in turn, and empties all per-CPU lists.
+    /// Frees every held block, on all CPUs in turn, and drains all per-CPU lists.
     pub fn free_everything(&mut self) {
         for (i, id) in self.book.ids().collect::<Vec<_>>().into_iter().enumerate() {
             self.free(id, i);
@@ -537,7 +537,7 @@ impl World {
         }
     }
 
-    /// Compares machine and model.
+    /// Compares the machine with the model.
     pub fn verify(&mut self) -> Result<(), String> {
         self.m.check()?;
         self.book.verify(&self.m)?;
@@ -574,13 +574,13 @@ impl World {
         Ok(())
     }
 
-    /// Free pages that compactions under way have taken as targets.
+    /// Free pages that compactions in progress have isolated as targets.
     pub fn isolated(&self) -> u64 {
         self.m.zones().iter().map(|z| isolated_free(&self.m, z)).sum()
     }
 }
 
-/// Free pages that compaction has taken as targets.
+/// Free pages of the zone that compaction has isolated as targets.
 fn isolated_free(m: &Memory, z: &Zone) -> u64 {
     let mut at = z.start;
     let mut pages = 0;
@@ -604,7 +604,7 @@ pub fn play(plan: &Plan, ops: &[Op]) -> World {
     w
 }
 
-// The owner's answers are given through this trait; a book that forgot to implement it would not compile here.
+// Owners answer through this trait; a book that does not implement it does not compile here.
 const _: fn() = || {
     fn is_owner<T: Owner>() {}
     is_owner::<Book>();

@@ -1,24 +1,23 @@
-//! The model's book of blocks: who holds what, and the owner of all movable pages.
+//! The model's book of blocks: the holder of each, and the owner of all movable pages.
 //!
-//! Every block has a number, which is kept with its frames. Migration must carry the number along and tell the book
-//! where a page has gone; nothing else may change it.
+//! Every block has a number, which is kept with its frames. Migration must carry the number along
+//! and tell the book where a page has gone; nothing else may change it.
 
 use kontig_mm::state::FrameKind;
 use kontig_mm::{Memory, Order, Pfn};
 use kontig_mm::{MigrateOutcome, Owner};
 use std::collections::BTreeMap;
 
-/// How owners answer, in 1/256.
+/// Probabilities of the owners' answers, in 1/256.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mood {
     pub pinned: u8,
     pub busy: u8,
     pub failed: u8,
-    /// Seed of the answers.
     pub seed: u32,
 }
 
-/// A block somebody holds.
+/// A block that is held.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     pub pfn: Pfn,
@@ -26,10 +25,10 @@ pub struct Block {
     pub kind: FrameKind,
 }
 
-/// Every block held, by its number.
+/// All held blocks, by number.
 pub struct Book {
     blocks: BTreeMap<u32, Block>,
-    /// The number of the block each frame belongs to; 0 is nobody's.
+    /// The number of the block that each frame belongs to; 0 for none.
     of_frame: Vec<u32>,
     next_id: u32,
     pub mood: Mood,
@@ -41,10 +40,10 @@ impl Book {
         Book { blocks: BTreeMap::new(), of_frame: vec![0; frames], next_id: 1, mood: Mood::default(), dice: 0 }
     }
 
-    /// A block has been handed out; panics if any of its frames is somebody's.
+    /// Books an allocated block; panics if any of its frames is held.
     pub fn add(&mut self, pfn: Pfn, order: Order) -> u32 {
         let id = self.next_id;
-        // A block that is split gives its pages the numbers from its own on.
+        // The pages of a block that is split get the numbers from the block's own on.
         self.next_id += order.pages();
         for f in &mut self.of_frame[pfn.index()..pfn.plus(order.pages()).index()] {
             assert!(*f == 0, "{pfn} {order:?} was handed out, but block {f} is there: {:?}", self.blocks[f]);
@@ -81,19 +80,19 @@ impl Book {
         self.blocks.len()
     }
 
-    /// Some block's number; none if nothing is held.
+    /// The number of some block; `None` if no block is held.
     pub fn nth(&self, which: usize) -> Option<u32> {
-        // By number rather than by place: finding a place would walk the whole map.
+        // Searched by number, because finding the block at an index would walk the whole map.
         let from = (which as u32) % self.next_id;
         self.blocks.range(from..).next().or_else(|| self.blocks.iter().next()).map(|(id, _)| *id)
     }
 
-    /// Pages held in `[from, to)`.
+    /// Held pages in `[from, to)`.
     pub fn pages_in(&self, from: Pfn, to: Pfn) -> u64 {
         self.of_frame[from.index()..to.index()].iter().filter(|f| **f != 0).count() as u64
     }
 
-    /// Whether the machine's frames say of every block what the book says.
+    /// Whether the machine's frames agree with the book on every block.
     pub fn verify(&self, m: &Memory) -> Result<(), String> {
         for (&id, b) in &self.blocks {
             let tag = m.frames().tag(b.pfn);
@@ -119,8 +118,8 @@ impl Book {
 impl Owner for Book {
     fn may_isolate(&mut self, pfn: Pfn) -> bool {
         let id = self.of_frame[pfn.index()];
-        assert!(id != 0, "{pfn} was to be isolated, but nobody holds it");
-        assert_eq!(self.blocks[&id].kind, FrameKind::Lru, "{pfn} was to be isolated from the LRU");
+        assert!(id != 0, "{pfn} is isolated, but nobody holds it");
+        assert_eq!(self.blocks[&id].kind, FrameKind::Lru, "{pfn} is isolated, but is not on the LRU");
         self.roll() >= self.mood.pinned
     }
 

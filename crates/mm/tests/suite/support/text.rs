@@ -1,21 +1,21 @@
-//! Damage to a snapshot's text, of the kinds that a careless edit or a torn download does.
+//! Damage to a snapshot's text, as from a careless edit or a torn download.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// One edit; places are taken modulo how many there are.
+/// One edit; positions are taken modulo the number of choices.
 #[derive(Clone, Debug)]
 pub enum Edit {
-    /// A word becomes another.
+    /// Replaces a word by another.
     Word(usize, String),
-    /// A line goes, comes twice, or changes places with another.
+    /// Drops a line, doubles one, or swaps two.
     Drop(usize),
     Double(usize),
     Swap(usize, usize),
-    /// A byte becomes another, or is lost.
+    /// Replaces or drops a byte.
     Byte(usize, u8),
     Lose(usize),
-    /// The rest is missing, but for a proper last line.
+    /// Cuts the text off; with `true`, appends a proper last line.
     Cut(usize, bool),
 }
 
