@@ -1,5 +1,6 @@
 //! What the commands print and write when all goes well.
 
+use crate::common;
 use crate::common::{TARGET, experiment, files, kontig, program, write};
 use assert_cmd::assert::Assert;
 use predicates::prelude::*;

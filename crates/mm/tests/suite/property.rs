@@ -6,6 +6,7 @@
 //! ones. A history that finds a fault is shrunk and becomes a test of its own, at the end of this
 //! file.
 
+use crate::support;
 use crate::support::strategy::{any_kernel, cases, history, one_zone_plan, plan, request};
 use crate::support::text::{edit, mutate};
 use crate::support::{Area, Ask, Kernel, Op, Plan, Use, World, play};

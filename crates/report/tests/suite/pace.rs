@@ -1,5 +1,6 @@
 //! The pace sweep's table, to the letter.
 
+use crate::common;
 use kontig_report::pace::render;
 use kontig_results::PacePoint;
 

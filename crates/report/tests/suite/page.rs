@@ -1,5 +1,6 @@
 //! The page and the picture: nothing is fetched, nothing hostile gets through, and every part has its data.
 
+use crate::common;
 use kontig_report::html::{Page, PageExperiment, page};
 use kontig_report::limits::LIMITS;
 use kontig_report::map::{self, MapError};

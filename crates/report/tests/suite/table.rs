@@ -1,5 +1,6 @@
 //! The terminal table, held to the letter: a reader must see at a glance what agrees and what was missed.
 
+use crate::common;
 use kontig_report::table::{render, together};
 use kontig_results::{ExperimentResult, Row};
 

@@ -1,5 +1,6 @@
 //! Nodes: where a process's memory comes from, what another node's costs, and what happens when a node is full.
 
+use crate::support;
 use crate::support::*;
 use kontig_mm::state::NumaCounts;
 use kontig_mm::{HugeDefrag, MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};

@@ -1,5 +1,6 @@
 //! Writing to files: what is dirty is written back, not too late and not too much at once, and what is taken away is free again.
 
+use crate::support;
 use crate::support::disk::*;
 use crate::support::*;
 use kontig_mm::VmEvent;

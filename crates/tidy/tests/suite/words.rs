@@ -159,7 +159,10 @@ fn what_is_untidy_is_seen() {
     let long = format!("//! A file.\n    // {}\n", "word ".repeat(20));
     for (text, faults) in [
         ("//! Frees pages of a zone.\npub(crate) struct Zone;\n", 0),
-        ("//! Frees pages of a zone.\n/// Free pages, in the order of the kernel.\n#[derive(Debug)]\npub struct Zone;\n", 0),
+        (
+            "//! Frees pages of a zone.\n/// Free pages, in the order of the kernel.\n#[derive(Debug)]\npub struct Zone;\n",
+            0,
+        ),
         ("//! Frees pages of a zone.\npub struct Zone;\n", 1),
         ("//! Frees pages of a zone.\nstruct Zone {\n    /// The zone.\n    id: u32,\n}\n", 1),
         ("//! Frees pages of a zone.\n/// What a zone has of pages.\nfn f() {}\n", 1),

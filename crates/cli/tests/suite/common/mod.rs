@@ -1,5 +1,4 @@
 //! What the tests of the command line share.
-#![allow(dead_code)] // each test file is a program of its own and uses a part
 
 pub mod frames;
 pub mod page;

@@ -1,5 +1,5 @@
 //! Recorded hosts as trees of files.
-#![allow(dead_code)] // each test file is a program of its own and uses a part
+#![allow(dead_code)] // the command's tests take a part of it
 
 use kontig_live::Roots;
 use std::io::{Seek, SeekFrom, Write};

@@ -5,8 +5,6 @@
 //! the present state do nothing, so that any part of a failing history can be dropped when it
 //! shrinks.
 
-#![allow(dead_code)] // each test crate uses a part of it
-
 pub mod full;
 pub mod full_strategy;
 pub mod owner;

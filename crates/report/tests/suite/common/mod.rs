@@ -1,7 +1,6 @@
 //! Made-up experiments for tests and for looking at the page: the shape of real results, none of their meaning.
 
-// Each test takes what it needs of this.
-#![allow(dead_code)]
+#![allow(dead_code)] // the example takes a part of it
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

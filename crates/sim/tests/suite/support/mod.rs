@@ -1,5 +1,4 @@
 //! Small machines, scripted programs, and a prompt at which operations are given one by one.
-#![allow(dead_code)] // every test file uses its part
 
 pub mod disk;
 pub mod family;
