@@ -76,9 +76,6 @@ impl Book {
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.blocks.keys().copied()
     }
-    pub fn len(&self) -> usize {
-        self.blocks.len()
-    }
 
     /// The number of some block; `None` if no block is held.
     pub fn nth(&self, which: usize) -> Option<u32> {
