@@ -1,8 +1,8 @@
 //! kcompactd: a node's background compactor.
 //!
-//! It sleeps until kswapd or an allocation asks for a block of some order, or, with proactive compaction, until half
-//! a second has passed and the node's fragmentation score is too high. Source: seed 000; kernel-behaviour §5.9, §5.10,
-//! §5.14.
+//! It sleeps until kswapd or an allocation asks for a block of some order, or, with proactive
+//! compaction, until half a second has passed and the node's fragmentation score is too high.
+//! Source: seed 000; kernel-behaviour §5.9, §5.10, §5.14.
 
 mod pageblocks;
 
@@ -10,7 +10,7 @@ use crate::compact::proactive::whole_zone_control;
 use crate::compact::{Carried, CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::rules::{ProactiveBackoff, ProactiveScore};
 use crate::state::Memory;
 use crate::step::{Daemon, DaemonStep, Step, Wait};
@@ -20,11 +20,13 @@ use crate::vmstat::VmEvent;
 
 /// How often the score is looked at: 500 ms.
 pub const HPAGE_FRAG_CHECK_INTERVAL_NS: u64 = 500_000_000;
-/// Checks put off, or the power of two the interval is stretched by, after a run that gained nothing.
+/// Checks put off, or the power of two the interval is stretched by, after a run that gained
+/// nothing.
 const MAX_DEFER_SHIFT: u32 = 6;
 
 impl Memory {
-    /// Asks the node's kcompactd for a block of `order`, if it sleeps and compaction could give one.
+    /// Asks the node's kcompactd for a block of `order`, if it sleeps and compaction could give
+    /// one.
     pub(crate) fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest: ZoneType) {
         if order == Order::ZERO {
             return;
@@ -46,7 +48,8 @@ impl Memory {
         self.wakes.add(Daemon::Kcompactd(node));
     }
 
-    /// Wakes every node's kcompactd for a proactive check, as a write to the sysctl does in 5.15 and later.
+    /// Wakes every node's kcompactd for a proactive check, as a write to the sysctl does in 5.15
+    /// and later.
     pub fn trigger_proactive_compaction(&mut self) {
         for n in &mut self.nodes {
             n.kcompactd.proactive_trigger = true;
@@ -103,7 +106,8 @@ impl Kcompactd {
         Kcompactd { node, cpu, job: Job::Asleep, checks_deferred: 0, interval: HPAGE_FRAG_CHECK_INTERVAL_NS }
     }
 
-    /// From now on it works on this CPU. What it is in the middle of it ends with the lists of the one before.
+    /// From now on it works on this CPU. What it is in the middle of it ends with the lists of the
+    /// one before.
     pub fn run_on(&mut self, cpu: CpuId) {
         self.cpu = cpu;
     }
@@ -125,8 +129,9 @@ impl Kcompactd {
         }
     }
 
-    /// Advances by one step that visits at most `budget` pageblocks; called at the start, when it was woken, when its
-    /// timeout is over, and while it says `Working`. `timed_out` says that the sleep ended by itself.
+    /// Advances by one step that visits at most `budget` pageblocks; called at the start, when it
+    /// was woken, when its timeout is over, and while it says `Working`. `timed_out` says that the
+    /// sleep ended by itself.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64, timed_out: bool) -> DaemonStep {
         match &mut self.job {
             Job::Asleep => self.wake(m, timed_out),
@@ -138,7 +143,8 @@ impl Kcompactd {
                     };
                     let (zone, scanned) = (r.zone(), r.scanned());
                     if !r.has_begun() {
-                        // Its own look is for the highest zone asked for, the one before it for this zone.
+                        // Its own look is for the highest zone asked for, the one before it for
+                        // this zone.
                         m.nodes[self.node].kcompactd.passed_by.add(result);
                     }
                     *carried = Some(r.carried());
@@ -222,7 +228,8 @@ impl Kcompactd {
         Step::Working
     }
 
-    /// Forgets what was asked for, unless more was asked for meanwhile: a higher order, or lower zones; each by itself.
+    /// Forgets what was asked for, unless more was asked for meanwhile: a higher order, or lower
+    /// zones; each by itself.
     fn work_done(&mut self, m: &mut Memory, order: Order, highest: ZoneType) -> DaemonStep {
         let k = &mut m.nodes[self.node].kcompactd;
         k.max_order = if k.max_order <= order { Order::ZERO } else { k.max_order };
@@ -286,7 +293,8 @@ fn count_daemon(m: &mut Memory, (migrate, free): (u64, u64)) {
     m.shared.vmstat.add(VmEvent::CompactDaemonFreeScanned, free);
 }
 
-/// Runs over all zones of a node, each as a whole: proactively, or for `/proc/sys/vm/compact_memory`.
+/// Runs over all zones of a node, each as a whole: proactively, or for
+/// `/proc/sys/vm/compact_memory`.
 #[derive(Clone)]
 pub struct NodeSweep {
     node: NodeId,
@@ -381,7 +389,8 @@ mod tests {
         m.nodes[node].kcompactd.max_order = Order::new(9);
         let mut daemon = Kcompactd::new(node, CpuId::new(0));
         let mut step = |m: &mut Memory| daemon.step(m, &mut crate::testing::Nobody, 1, false);
-        // It wakes, and finds a zone to work on; before its run begins nothing is above the marks any more.
+        // It wakes, and finds a zone to work on; before its run begins nothing is above the marks
+        // any more.
         assert_eq!([step(&mut m), step(&mut m)], [Step::Working; 2]);
         let zone = &mut m.zones[ZONE];
         (zone.watermarks.min, zone.watermarks.low) = (zone.managed, zone.managed);
@@ -389,7 +398,8 @@ mod tests {
         assert_eq!(m.nodes[node].kcompactd.passed_by, PassedBy { unsuitable: 1, ..PassedBy::default() });
     }
 
-    /// The kernel has one control for all zones of a wake-up: found with a recording of a node with two.
+    /// The kernel has one control for all zones of a wake-up: found with a recording of a node with
+    /// two.
     #[test]
     fn a_run_over_a_zone_begins_as_the_one_before_it_has_left_off() {
         let mut m = crate::testing::two_zones(linux("6.1"));
@@ -405,7 +415,8 @@ mod tests {
         m.drain_cpu(cpu);
         m.fold_vmstat(cpu);
         while m.alloc(block).is_ok() {}
-        // In both zones a run would take up where the last one was; in the lower one that is its beginning.
+        // In both zones a run would take up where the last one was; in the lower one that is its
+        // beginning.
         m.zones[ZONE].compaction.init_migrate_pfn = m.zones[ZONE].start;
         let normal = ZoneId::new(1);
         let middle = m.zones[normal].start.plus(20 * 512);
@@ -427,8 +438,9 @@ mod tests {
         );
     }
 
-    /// As 5.10 and 6.1 were recorded to do where kcompactd compacts proactively beside direct requests: what it leaves is
-    /// good for one asynchronous run, which meets and so lets the synchronous one begin at the zone's ends.
+    /// As 5.10 and 6.1 were recorded to do where kcompactd compacts proactively beside direct
+    /// requests: what it leaves is good for one asynchronous run, which meets and so lets the
+    /// synchronous one begin at the zone's ends.
     #[test]
     fn a_direct_run_takes_up_where_a_proactive_one_is_and_the_next_begins_at_the_ends() {
         for profile in ["5.6", "5.10", "6.1"] {

@@ -1,15 +1,17 @@
-//! kswapd: wakes when a zone runs low, reclaims until the node is balanced, sleeps, and wakes kcompactd.
+//! kswapd: wakes when a zone runs low, reclaims until the node is balanced, sleeps, and wakes
+//! kcompactd.
 //!
-//! A balance run goes through the priorities of reclaim until some zone is balanced. A run for a large block falls back
-//! to single pages when it has freed enough for compaction to work with; kcompactd is then woken for the block. After
-//! sixteen runs that reclaimed nothing the node is given up as hopeless. Up to 4.7 it goes zone by zone instead
-//! (`by_zone`). Source: kernel-behaviour §4.4.
+//! A balance run goes through the priorities of reclaim until some zone is balanced. A run for a
+//! large block falls back to single pages when it has freed enough for compaction to work with;
+//! kcompactd is then woken for the block. After sixteen runs that reclaimed nothing the node is
+//! given up as hopeless. Up to 4.7 it goes zone by zone instead (`by_zone`). Source:
+//! kernel-behaviour §4.4.
 
 mod by_zone;
 
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::reclaim::node::ShrinkNode;
 use crate::reclaim::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};
 use crate::rules::BalancedIn;
@@ -31,7 +33,8 @@ impl KswapdState {
 }
 
 impl Memory {
-    /// Asks the kswapd of a zone's node for free pages of `order`; if reclaim cannot help, asks kcompactd.
+    /// Asks the kswapd of a zone's node for free pages of `order`; if reclaim cannot help, asks
+    /// kcompactd.
     pub(crate) fn wakeup_kswapd(&mut self, zone: ZoneId, gfp: Gfp, order: Order, highest: ZoneType) {
         if self.shared.profile.lru.lists_per_zone {
             return self.wakeup_kswapd_for_zone(zone, order, highest);
@@ -55,8 +58,8 @@ impl Memory {
         self.wakes.add(Daemon::Kswapd(node));
     }
 
-    /// Whether some zone of the node has `order` pages to spare above its high mark. In defrag_mode the profile says whether
-    /// only whole free pageblocks count.
+    /// Whether some zone of the node has `order` pages to spare above its high mark. In defrag_mode
+    /// the profile says whether only whole free pageblocks count.
     pub(crate) fn pgdat_balanced(&mut self, node: NodeId, order: Order, highest: ZoneType) -> bool {
         let profile = &self.shared.profile;
         let plain = AllocFlags::mark(Wmark::High);
@@ -163,8 +166,8 @@ impl Kswapd {
         self.node
     }
 
-    /// Advances by one step, at most a cluster of pages; called when it was woken, when its nap or another wait is over,
-    /// and while it says `Working`. `timed_out` says the nap ended by itself.
+    /// Advances by one step, at most a cluster of pages; called when it was woken, when its nap or
+    /// another wait is over, and while it says `Working`. `timed_out` says the nap ended by itself.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, timed_out: bool) -> DaemonStep {
         m.shared.work.any = true;
         let zone_by_zone = m.shared.profile.lru.lists_per_zone;
@@ -172,7 +175,8 @@ impl Kswapd {
             State::Rounds(run) => self.go_round(m, owner, run),
             State::Asleep if zone_by_zone => self.wake_for_zones(m),
             State::Asleep => self.wake(m),
-            // Woken at the very moment the nap ended counts as woken: nobody would wake it a second time.
+            // Woken at the very moment the nap ended counts as woken: nobody would wake it a second
+            // time.
             State::Napping if !timed_out || m.nodes[self.node].kswapd.running => {
                 m.shared.vmstat.add(VmEvent::KswapdLowWmarkHitQuickly, 1);
                 if zone_by_zone {
@@ -311,7 +315,8 @@ impl Kswapd {
         over
     }
 
-    /// A run that reclaimed nothing; whether one that a boost had started counts is the profile's to say.
+    /// A run that reclaimed nothing; whether one that a boost had started counts is the profile's
+    /// to say.
     fn count_failure(&self, m: &mut Memory, run: &Balance) {
         if !m.shared.profile.kswapd.boosted_runs_never_fail || !run.is_boosted() {
             m.nodes[self.node].kswapd.failures += 1;
@@ -332,7 +337,8 @@ impl Kswapd {
         let lruvec = m.node_lruvec(self.node);
         m.snapshot_refaults(lruvec);
         self.reclaim_order = run.sc.order;
-        // A run that was for less in the end sleeps on that; else what has been asked for since is looked at first.
+        // A run that was for less in the end sleeps on that; else what has been asked for since is
+        // looked at first.
         if self.reclaim_order >= self.alloc_order {
             let k = &m.nodes[self.node].kswapd;
             self.alloc_order = k.order;
@@ -350,7 +356,8 @@ impl Kswapd {
         Step::Wait(Wait::Time(NAP_NS))
     }
 
-    /// Whether it may sleep: the node is hopeless, or balanced, and then nothing is congested any more.
+    /// Whether it may sleep: the node is hopeless, or balanced, and then nothing is congested any
+    /// more.
     fn prepare_sleep(&self, m: &mut Memory) -> bool {
         if m.nodes[self.node].kswapd.hopeless() {
             return true;
@@ -372,8 +379,8 @@ mod tests {
 
     const ZONE: ZoneId = ZoneId::new(0);
 
-    /// Whether the node is balanced for single pages and for a pageblock, if its free pages meet the high mark as single pages
-    /// alone.
+    /// Whether the node is balanced for single pages and for a pageblock, if its free pages meet
+    /// the high mark as single pages alone.
     fn balanced(profile: &str, defrag_mode: bool) -> [bool; 2] {
         let mut m = with_single_pages(16, 4, linux(profile));
         m.shared.tunables.defrag_mode = defrag_mode;

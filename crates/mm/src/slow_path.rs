@@ -1,17 +1,19 @@
 //! The allocation slow path: what a request goes through when no zone has a page to spare.
 //!
-//! Wake kswapd, dip below the low mark, compact, reclaim, compact harder, perhaps again. It is a machine with
-//! steps, because it can take tens of milliseconds in which other CPUs free and take pages.
+//! Wake kswapd, dip below the low mark, compact, reclaim, compact harder, perhaps again. It is a
+//! machine with steps, because it can take tens of milliseconds in which other CPUs free and take
+//! pages.
 //!
 //! How it begins, and what is left to a request that may not wait, is a matter of the kernel's age:
-//! [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. When it tries again, [`retry`] says. Source: kernel-behaviour §3.5, §4.5.
+//! [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. When it tries again, [`retry`]
+//! says. Source: kernel-behaviour §3.5, §4.5.
 
 use crate::allocate::NoPage;
 use crate::compact::Passed;
 use crate::compact::direct::{CompactPriority, Compacted, DirectCompact, compact_order};
 use crate::event::CompactResult;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::{Owner, Turn};
+use crate::owner::{Owner, Turn};
 use crate::reclaim::direct::DirectReclaim;
 use crate::request::Request;
 use crate::rules::{Attempts, CompactStall, Reserves};
@@ -30,7 +32,8 @@ mod retry;
 pub enum AllocFailure {
     /// It fails, as its flags allow.
     Failed,
-    /// It may not fail this way and nothing can be reclaimed: the kernel would look for a process to kill.
+    /// It may not fail this way and nothing can be reclaimed: the kernel would look for a process
+    /// to kill.
     OutOfMemory,
 }
 
@@ -71,7 +74,8 @@ enum State {
 }
 
 impl Memory {
-    /// Allocates a block for a host that just wants it: the fast path, then the slow path to its end.
+    /// Allocates a block for a host that just wants it: the fast path, then the slow path to its
+    /// end.
     ///
     /// # Errors
     /// Why there is no block.
@@ -87,7 +91,8 @@ impl Memory {
     }
 }
 
-/// Pageblocks a step visits at most where no other CPU waits for its end; it does not change what happens.
+/// Pageblocks a step visits at most where no other CPU waits for its end; it does not change what
+/// happens.
 const BUDGET: u64 = 64;
 
 impl AllocSlow {
@@ -131,8 +136,9 @@ impl AllocSlow {
         }
     }
 
-    /// Rounds of reclaim and compaction it has begun so far. Some kernels go on for ever in defrag_mode, where no pageblock can
-    /// be emptied: who counts on an end has to look at this (§3.5.1, §4.8.1).
+    /// Rounds of reclaim and compaction it has begun so far. Some kernels go on for ever in
+    /// defrag_mode, where no pageblock can be emptied: who counts on an end has to look at this
+    /// (§3.5.1, §4.8.1).
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
@@ -140,7 +146,8 @@ impl AllocSlow {
     fn can_direct_reclaim(&self) -> bool {
         self.request.gfp.has(Gfp::DIRECT_RECLAIM)
     }
-    /// Whether compaction is worth a first try, before reclaim: for requests that reclaim helps little.
+    /// Whether compaction is worth a first try, before reclaim: for requests that reclaim helps
+    /// little.
     fn compacts_early(&self) -> bool {
         let r = &self.request;
         let early = r.order.is_costly() || r.gfp.migratetype() != MigrateType::Movable;
@@ -153,7 +160,8 @@ impl AllocSlow {
     fn goes_in_rounds(&self, m: &Memory) -> bool {
         m.shared.profile.slow_path.attempts == Attempts::CompactReclaimCompact
     }
-    /// Whether there is anything to compact for: in defrag_mode a single page may be worth a pageblock.
+    /// Whether there is anything to compact for: in defrag_mode a single page may be worth a
+    /// pageblock.
     fn compacts(&self, m: &Memory) -> bool {
         let allowed = match m.shared.profile.compaction.needs_file_system {
             false => Gfp::IO,
@@ -165,7 +173,8 @@ impl AllocSlow {
     fn may_compact_again(&self, m: &Memory) -> bool {
         if m.shared.profile.slow_path.retries_for_pageblocks { self.compacts(m) } else { self.can_compact() }
     }
-    /// Whether whole pageblocks are made for it, which it does not need itself, and its retries go by that.
+    /// Whether whole pageblocks are made for it, which it does not need itself, and its retries go
+    /// by that.
     fn is_for_pageblocks(&self, m: &Memory) -> bool {
         m.shared.profile.slow_path.retries_for_pageblocks
             && compact_order(&self.request, self.flags, &m.shared.profile) != self.request.order
@@ -211,7 +220,8 @@ impl AllocSlow {
         }
     }
 
-    /// Goes on with the walk over pageblocks that the last step left unfinished, if it did: [`crate::compact::CompactRun::walk_on`].
+    /// Goes on with the walk over pageblocks that the last step left unfinished, if it did:
+    /// [`crate::compact::CompactRun::walk_on`].
     pub fn walk_on(&mut self, m: &mut Memory, budget: u64, next: impl FnMut(Passed) -> Option<u64>) {
         if let State::FirstCompact(c) | State::Compact(c) = &mut self.state {
             c.walk_on(m, budget, next);
@@ -277,7 +287,8 @@ impl AllocSlow {
         Step::Working
     }
 
-    /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists may.
+    /// After reclaim made progress but gave no page: what sits in reserves and on per-CPU lists
+    /// may.
     fn after_drain(&mut self, m: &mut Memory) -> Option<Pfn> {
         self.unreserve_highatomic(m, false);
         // Of every zone, whatever zones the request may have pages of.
@@ -319,7 +330,8 @@ impl AllocSlow {
         self.give_up(m, owner, AllocFailure::OutOfMemory)
     }
 
-    /// The end without a block; a request that may not fail looks once more, at a part of the reserves, and goes on.
+    /// The end without a block; a request that may not fail looks once more, at a part of the
+    /// reserves, and goes on.
     fn give_up<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, why: AllocFailure) -> AllocStep {
         if !self.request.gfp.has(Gfp::NOFAIL) {
             return Step::Done(Err(why));
@@ -342,7 +354,8 @@ impl AllocSlow {
         }
         let for_pageblocks = m.shared.tunables.defrag_mode && m.shared.profile.slow_path.asks_for_pageblocks;
         let order = if for_pageblocks { self.request.order.max(PAGEBLOCK_ORDER) } else { self.request.order };
-        // A node's zones follow each other in the list: its kswapd is asked once, for the first of them.
+        // A node's zones follow each other in the list: its kswapd is asked once, for the first of
+        // them.
         let (mut at, mut asked) = (0, None);
         let per_zone = m.shared.profile.lru.lists_per_zone;
         let preferred = m.preferred_zone(&self.request).map(|zone| m.zones[zone].kind);
@@ -404,7 +417,8 @@ impl AllocSlow {
         page
     }
 
-    /// Takes one pageblock out of the reserve for atomic requests, in the first zone where that frees any page.
+    /// Takes one pageblock out of the reserve for atomic requests, in the first zone where that
+    /// frees any page.
     fn unreserve_highatomic(&self, m: &mut Memory, force: bool) -> bool {
         let t = self.request.gfp.migratetype();
         let mut at = 0;

@@ -1,7 +1,8 @@
-//! What direct compaction of a huge page costs by the size of the zone, on 6.1: a movable request costs the same in any
-//! zone, an unmovable one looks at every pageblock once more. Measured on a real kernel under emulation, medians of the
-//! successful ones among 4,000 requests on a node filled and freed by three quarters: movable 823–831 µs in a zone of
-//! 2 GiB and 823 in one of 8; unmovable 956 and 1,302, 115–145 instructions for each pageblock more.
+//! The cost of direct compaction of a huge page by the size of the zone, on 6.1: a movable request
+//! costs the same in any zone, an unmovable one visits every pageblock once more. Measured on a
+//! real kernel under emulation, medians of the successful ones among 4,000 requests on a node
+//! filled and freed by three quarters: movable 823–831 µs in a zone of 2 GiB and 823 in one of 8;
+//! unmovable 956 and 1,302, 115–145 instructions for each additional pageblock.
 
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::{
@@ -56,7 +57,7 @@ fn fragmented(gib: u32) -> Memory {
     m
 }
 
-/// Pageblocks visited by each request that got its block; the middle one of them.
+/// The median of the pageblocks visited by each request that got its block.
 fn median_of_blocks_visited(gib: u32, gfp: Gfp) -> u64 {
     let mut m = fragmented(gib);
     let gfp = gfp.with(Gfp::THISNODE).with(Gfp::NOWARN);

@@ -1,9 +1,10 @@
-//! Whatever happens to a small machine that is full of files and anonymous memory, no page is lost, none is freed
-//! twice, and none is reclaimed that its owner did not give: random histories of faults, use, writing, truncation,
-//! requests that reclaim, daemons and compaction at the same time.
+//! On a small machine full of files and anonymous memory, no page is lost, none is freed twice, and
+//! none is reclaimed that its owner did not release: random histories of faults, use, writing,
+//! truncation, requests that reclaim, daemons and compaction at the same time.
 //!
-//! The histories are the same on every run; `PROPTEST_RNG_SEED=… PROPTEST_CASES=…` looks for new ones. A history that
-//! finds a fault is shrunk and becomes a small test of its own: those are at the end.
+//! The histories are the same on every run; `PROPTEST_RNG_SEED=… PROPTEST_CASES=…` tries new ones.
+//! A history that finds a fault is shrunk and becomes a small test of its own, at the end of this
+//! file.
 
 mod support;
 
@@ -18,7 +19,11 @@ proptest! {
     #![proptest_config(cases(600))]
 
     #[test]
-    fn after_every_operation_the_machine_and_its_owners_agree(plan in small_plan(), swap in swap(), ops in history(40)) {
+    fn after_every_operation_the_machine_and_its_owners_agree(
+        plan in small_plan(),
+        swap in swap(),
+        ops in history(40),
+    ) {
         let mut full = play(&plan, swap, &ops);
         full.settle();
         full.verify().expect("consistent when everything has come to its end");
@@ -44,7 +49,8 @@ proptest! {
         plan in small_plan(),
         ops in history(60),
     ) {
-        // Only anonymous pages, no swap, no requests that would reclaim, and no page that waits in a batch.
+        // Only anonymous pages, no swap, no requests that would reclaim, and no page that waits in
+        // a batch.
         let [mut ordered, mut counting] = [true, false].map(|lru| {
             let mut full = Full::with_lru(&plan, 0, lru);
             full.eager = true;
@@ -53,7 +59,8 @@ proptest! {
         for op in ops.iter().filter_map(anonymous) {
             ordered.apply(&op);
             counting.apply(&op);
-            // A page that compaction fails to move waits in a batch until its run is over, and is not met again by it.
+            // A page that compaction fails to move waits in a batch until its run is over, and is
+            // not met again by it.
             if counting.m.vmstat().get(VmEvent::PgmigrateFail) > 0 {
                 break;
             }
@@ -66,7 +73,8 @@ proptest! {
     }
 }
 
-/// The operation on a machine of anonymous pages that are neither used nor reclaimed; `None` if there is none.
+/// The operation on a machine of anonymous pages that are neither used nor reclaimed; `None` if
+/// there is none.
 fn anonymous(op: &Do) -> Option<Do> {
     match *op {
         Do::Fill(ask, n, _) => Some(Do::Fill(ask, n, Kind { anon: true, ..Kind::default() })),

@@ -1,8 +1,10 @@
-//! Whatever happens to a small machine, its state stays consistent: random histories of allocations, frees, daemons
-//! and slow paths in progress at the same time, with the whole machine checked after every operation.
+//! The state of a small machine stays consistent in random histories of allocations, frees, daemons
+//! and slow paths in progress at the same time, with the whole machine checked after every
+//! operation.
 //!
-//! The histories are the same on every run; `PROPTEST_RNG_SEED=… PROPTEST_CASES=…` looks for new ones. A history
-//! that finds a fault is shrunk and becomes a small test of its own: those are at the end.
+//! The histories are the same on every run; `PROPTEST_RNG_SEED=… PROPTEST_CASES=…` tries new ones.
+//! A history that finds a fault is shrunk and becomes a small test of its own, at the end of this
+//! file.
 
 mod support;
 
@@ -14,7 +16,8 @@ use support::strategy::{any_kernel, cases, history, one_zone_plan, plan, request
 use support::text::{edit, mutate};
 use support::{Area, Ask, Kernel, Op, Plan, Use, World, play};
 
-/// Switches off everything that keeps pages from a request: marks, boosts, and pageblocks kept whole.
+/// Switches off everything that keeps pages from a request: marks, boosts, and pageblocks kept
+/// whole.
 const NO_MARKS: [Op; 4] = [
     Op::Sysctl { name: "defrag_mode", value: "0" },
     Op::Sysctl { name: "watermark_boost_factor", value: "0" },
@@ -54,7 +57,7 @@ proptest! {
             let zone = &w.m.zones()[z];
             let (node, kind) = (zone.node.index(), zone.kind);
             prop_assert_eq!(zone.nr_free_pages(), zone.managed, "all managed pages are free");
-            // ATOMIC may use every list there is, so whatever type the blocks have ended up with is no hindrance.
+            // ATOMIC may use every list, so the types of the blocks are no hindrance.
             let gfp = Gfp::ATOMIC | bound | match kind {
                 ZoneType::Dma => Gfp::DMA,
                 ZoneType::Dma32 => Gfp::DMA32,
@@ -62,7 +65,8 @@ proptest! {
                 _ => Gfp::HIGHMEM | Gfp::MOVABLE,
             };
             let mut got = 0;
-            // What a refill leaves on the CPU's list is free, but not to the watermark check: it goes back each time.
+            // Pages that a refill leaves on the CPU's list are free, but not to the watermark
+            // check, so they go back each time.
             while let Some(id) = w.alloc_to_end(Ask { cpu: 0, node, gfp, order: 9 }, 8) {
                 let at = w.book.get(id).pfn;
                 got += u64::from(w.m.pageblocks().zone_of(at).index() == z);
@@ -132,7 +136,7 @@ proptest! {
     ) {
         let together = &mut play(&plan, &ops).m;
         let singly = &mut together.clone();
-        // Whoever listens to single pages hears of each.
+        // A listener to single pages gets an event for each.
         singly.trace().listen(Listen::KMEM);
         let cpu = CpuId::new(plan.cpus - 1);
         let r = Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::ZERO);
@@ -198,12 +202,15 @@ proptest! {
     }
 
     #[test]
-    fn no_text_at_all_makes_the_parser_panic(text in "((ZONE|WM|COMPACT|VMSTAT|PCP|PL|FL|PB|SKIP|END)?( [a-z]{1,5})?( [0-9a-f]{1,9})*\n){0,12}") {
+    fn no_text_at_all_makes_the_parser_panic(
+        text in "((ZONE|WM|COMPACT|VMSTAT|PCP|PL|FL|PB|SKIP|END)?( [a-z]{1,5})?( [0-9a-f]{1,9})*\n){0,12}",
+    ) {
         survive(&text, Kernel::Linux6_1);
     }
 }
 
-/// Whatever the text says, reading it is an error or gives a machine; and one that checks out also works.
+/// Parsing any text is an error or gives a machine, and a machine that passes the checker also
+/// works.
 fn survive(text: &str, kernel: Kernel) {
     let Ok(snapshot) = ZoneSnapshot::parse(text) else { return };
     assert_eq!(ZoneSnapshot::parse(&snapshot.to_string()).as_ref(), Ok(&snapshot), "{text}");
@@ -237,7 +244,7 @@ fn survive(text: &str, kernel: Kernel) {
     m.check().unwrap_or_else(|e| panic!("a machine that was consistent is not any more: {e}\n{text}"));
 }
 
-/// One Normal zone of so many pageblocks.
+/// One Normal zone of this many pageblocks.
 fn small(cpus: usize, blocks: u32, kernel: Kernel) -> Plan {
     let area = Area { node: 0, kind: ZoneType::Normal, blocks, reserved: 0, hole: 0 };
     Plan { cpus, areas: vec![area], kernel, thp: false }
@@ -309,7 +316,8 @@ fn a_reserved_pageblock_that_merges_into_a_foreign_block_stays_counted() {
     let elsewhere = w.m.alloc(Request::new(cpu, node, user(10).gfp, Order::new(10))).expect("all is free");
     let first_half = w.m.alloc(Request::new(cpu, node, user(9).gfp, Order::new(9))).expect("half is free");
     let page = w.m.alloc(Request::new(cpu, node, user(0).gfp, Order::ZERO)).expect("a quarter is free");
-    // On a per-CPU list, the page keeps the type its pageblock has now; then an atomic request reserves the block.
+    // On a per-CPU list, the page keeps the type its pageblock has now; then an atomic request
+    // reserves the block.
     w.m.free(cpu, page, Order::ZERO);
     let mut path = AllocSlow::new(&w.m, Request::new(cpu, node, Gfp::ATOMIC, Order::new(1)));
     let Step::Done(Ok(atomic)) = path.step(&mut w.m, &mut w.book, 1) else { panic!("a quarter is free") };
@@ -341,7 +349,8 @@ fn one_page(list: usize, change: (&str, &str)) -> Result<ZoneSnapshot, String> {
     let text = format!(
         "ZONE start 200 spanned 512 present 512 managed 512\n\
          WM min 0 low 0 high 0 promo 0 boost 0 highatomic 0\n\
-         COMPACT free_pfn 200 migrate_pfn 200 200 init_migrate 0 init_free 0 considered 0 defer_shift 0 order_failed 0\n\
+         COMPACT free_pfn 200 migrate_pfn 200 200 init_migrate 0 init_free 0 \
+         considered 0 defer_shift 0 order_failed 0\n\
          VMSTAT 0\nPCP cpu 0 count {count} batch 1 high 100 free_factor 0 diff 0\nPL 0 {list} 0\n\
          PB 1\nSKIP 0\nEND\n"
     );

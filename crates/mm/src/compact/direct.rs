@@ -1,4 +1,5 @@
-//! Direct compaction: a request compacts the zones it may use, one after the other, until one succeeds.
+//! Direct compaction: a request compacts the zones it may use, one after the other, until one
+//! succeeds.
 //!
 //! Source: kernel-behaviour §3.5 ("direct compact wrapper"), §5.9.
 
@@ -6,7 +7,7 @@ use super::state::{CompactControl, CompactRun};
 use super::walk::Passed;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::request::Request;
 use crate::rules::Profile;
 use crate::state::Memory;
@@ -38,7 +39,8 @@ pub(crate) struct DirectCompact {
     gave_way: bool,
 }
 
-/// The order compaction makes for a request: in defrag_mode a request that is not movable gets a pageblock of its own.
+/// The order compaction makes for a request: in defrag_mode a request that is not movable gets a
+/// pageblock of its own.
 pub(crate) fn compact_order(request: &Request, flags: AllocFlags, profile: &Profile) -> Order {
     let own_block = profile.slow_path.makes_pageblocks
         && flags.any(AllocFlags::NOFRAGMENT)
@@ -152,7 +154,8 @@ impl DirectCompact {
 }
 
 impl Memory {
-    /// Whether a run that ended like this has made the page: up to 4.8 the low mark says so, whatever the run says.
+    /// Whether a run that ended like this has made the page: up to 4.8 the low mark says so,
+    /// whatever the run says.
     pub(crate) fn page_is_made(
         &self,
         zone: ZoneId,

@@ -1,14 +1,15 @@
 //! Migration: moving the isolated pages, last isolated first, to the places the free scanner found.
 //!
-//! Up to 6.2 pages are moved one at a time, each to a target found just before. From 6.3 on the targets of a whole
-//! batch are found first, and the pages moved after that: what a batch frees is no target for it. Pages that are busy
-//! are tried again, and put back in the end. From 6.9 on folios are moved as a whole, to a target of their size; where
-//! there is none they are split, and their pages moved after that. Source: kernel-behaviour §5.11; the batch, from the
-//! recordings of 7.2.
+//! Up to 6.2 pages are moved one at a time, each to a target found just before. From 6.3 on the
+//! targets of a whole batch are found first, and the pages moved after that: what a batch frees is
+//! no target for it. Pages that are busy are tried again, and put back in the end. From 6.9 on
+//! folios are moved as a whole, to a target of their size; where there is none they are split, and
+//! their pages moved after that. Source: kernel-behaviour §5.11; the batch, from the recordings of
+//! 7.2.
 
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
-use crate::host::{MigrateOutcome, Owner};
+use crate::owner::{MigrateOutcome, Owner};
 use crate::rules::Migration;
 use crate::state::{FrameKind, Memory};
 use crate::types::{Order, PAGEBLOCK_PAGES, Pfn};
@@ -68,7 +69,8 @@ impl CompactRun {
         None
     }
 
-    /// After a failure within a pageblock: goes through the rest of it at once, so that its hint is right (6.3).
+    /// After a failure within a pageblock: goes through the rest of it at once, so that its hint is
+    /// right (6.3).
     fn finish_what_failed(&mut self) {
         if !self.migrate.pfn.is_pageblock_aligned()
             && !self.cc.ignore_skip_hint
@@ -117,8 +119,8 @@ impl CompactRun {
         t
     }
 
-    /// Targets for all pages first, then all moves; what is still busy after some passes is tried on its own, unless
-    /// nobody wants to wait.
+    /// Targets for all pages first, then all moves; what is still busy after some passes is tried
+    /// on its own, unless nobody wants to wait.
     fn migrate_together<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Tally {
         let mut t = Tally::default();
         for _ in 0..BATCH_PASSES {
@@ -159,7 +161,8 @@ impl CompactRun {
         left.map(|pfn| u64::from(m.frames.tag(*pfn).order().pages())).sum()
     }
 
-    /// One pass over the batch. What is still to be moved stays at the front of the array, in its order.
+    /// One pass over the batch. What is still to be moved stays at the front of the array, in its
+    /// order.
     fn pass_together<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, t: &mut Tally) {
         let todo = core::mem::take(&mut self.migrate.count);
         let (mut untried, mut targeted) = (0, todo);
@@ -189,8 +192,8 @@ impl CompactRun {
         self.migrate.count = untried + (todo - kept);
     }
 
-    /// Makes single pages of a folio for which there is no target of its size: they are moved after all others, the first
-    /// of them last. False where it cannot be split, or is a page.
+    /// Makes single pages of a folio for which there is no target of its size: they are moved after
+    /// all others, the first of them last. False where it cannot be split, or is a page.
     fn split_folio<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, pfn: Pfn, order: Order) -> bool {
         let mut numbers = [0; PAGEBLOCK_PAGES as usize];
         let numbers = &mut numbers[..order.pages() as usize];
@@ -203,7 +206,8 @@ impl CompactRun {
         true
     }
 
-    /// Moves the pages of split folios, in one pass; those that are not moved are put back after all others.
+    /// Moves the pages of split folios, in one pass; those that are not moved are put back after
+    /// all others.
     fn migrate_split<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, t: &mut Tally) {
         let pages = core::mem::take(&mut self.migrate.split);
         let mut left = Vec::new();
@@ -227,7 +231,8 @@ impl CompactRun {
         left.iter().rev().zip(&mut self.migrate.pages).for_each(|(from, place)| *place = *from);
     }
 
-    /// Moves one page, or returns its target; a page that cannot be moved is put back. One that a batch holds is busy.
+    /// Moves one page, or returns its target; a page that cannot be moved is put back. One that a
+    /// batch holds is busy.
     fn move_page<O: Owner>(
         &mut self,
         m: &mut Memory,

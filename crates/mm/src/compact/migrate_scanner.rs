@@ -1,11 +1,12 @@
 //! The migration scanner: finds the next pageblock worth emptying and isolates its movable pages.
 //!
-//! Source: kernel-behaviour §5.4. Walking from block to block is done on bitmaps, sixty-four blocks a step, but every
-//! block passed is counted: on a terabyte it is this walk that a request pays for.
+//! Source: kernel-behaviour §5.4. Walking from block to block is done on bitmaps, sixty-four blocks
+//! a step, but every block passed is counted: on a terabyte it is this walk that a request pays
+//! for.
 
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
-use crate::host::{Owner, Turn};
+use crate::owner::{Owner, Turn};
 use crate::rules::{CompactionRules, FastFind};
 use crate::state::{BlockFilter, FrameKind, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
@@ -24,7 +25,8 @@ pub(super) enum Isolate {
     Abort,
 }
 
-/// Whether a batch holds a page of no file, which shows that it could not be moved: the pages of files are tried.
+/// Whether a batch holds a page of no file, which shows that it could not be moved: the pages of
+/// files are tried.
 #[inline(always)]
 fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
     if m.lru.holds(pfn) == 0 {
@@ -42,8 +44,8 @@ impl CompactRun {
     pub(super) fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
         let selective = self.cc.mode == MigrateMode::Async && (self.cc.direct || rules.async_from_movable);
         let mut types = [!selective; MigrateType::COUNT];
-        // A whole pageblock suits any request (7.2; up to 6.1 it looks for movable pages in its own type's pageblocks,
-        // which have none).
+        // A whole pageblock suits any request (7.2; up to 6.1 it looks for movable pages in its own
+        // type's pageblocks, which have none).
         let whole_block = rules.whole_blocks_from_movable && self.cc.order.is_some_and(|o| o.is_whole_pageblock());
         let movable = whole_block || rules.async_from_movable;
         let own = if movable { MigrateType::Movable } else { self.cc.migratetype };
@@ -128,15 +130,16 @@ impl CompactRun {
         filter.types[m.blocks.migratetype(block).index()] && (filter.pass_huge || !m.blocks.is_huge(block))
     }
 
-    /// Whether the scanner steps over a compound page of this order. Up to 6.8 it steps over all of them; from 6.9 on
-    /// those that are smaller than the block the run makes are moved where they are on the LRU, and looked at page by
-    /// page where they are not.
+    /// Whether the scanner steps over a compound page of this order. Up to 6.8 it steps over all of
+    /// them; from 6.9 on those that are smaller than the block the run makes are moved where they
+    /// are on the LRU, and looked at page by page where they are not.
     fn steps_over(&self, rules: &CompactionRules, order: Order) -> bool {
         let larger = self.cc.order.is_some_and(|target| order >= target) || order.is_whole_pageblock();
         larger || !rules.moves_small_folios
     }
 
-    /// Whether pages that have to be written before they can move are left alone: this run does not wait for that.
+    /// Whether pages that have to be written before they can move are left alone: this run does not
+    /// wait for that.
     fn leaves_unwritten(&self, rules: &CompactionRules) -> bool {
         match self.cc.mode {
             MigrateMode::Async => true,
@@ -165,7 +168,8 @@ impl CompactRun {
         false
     }
 
-    /// Offers the CPU to a daemon that waits for it; what that frees is not captured for this run's request.
+    /// Offers the CPU to a daemon that waits for it; what that frees is not captured for this run's
+    /// request.
     #[inline(always)]
     fn offer_cpu<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
         if owner.is_awaited(m) {
@@ -175,13 +179,15 @@ impl CompactRun {
         }
     }
 
-    /// Isolates pages of one pageblock from `from` on: a cluster, or all of the block when it is scanned again.
+    /// Isolates pages of one pageblock from `from` on: a cluster, or all of the block when it is
+    /// scanned again.
     fn isolate_migratepages_block<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, from: Pfn) {
         let rules = m.shared.profile.compaction;
         let end = from.pageblock_end();
         let block = from.pageblock();
         let ignore_skip = self.cc.ignore_skip_hint;
-        // Direct async compaction wants one block of its order: a page that stays makes the rest pointless.
+        // Direct async compaction wants one block of its order: a page that stays makes the rest
+        // pointless.
         let leaves = rules.async_leaves_at_failure && self.cc.direct && self.cc.mode == MigrateMode::Async;
         let unit = self.cc.order.filter(|_| leaves);
         let leaves_unwritten = self.leaves_unwritten(&rules);
@@ -192,7 +198,8 @@ impl CompactRun {
         let (mut scanned, mut isolated) = (0u64, 0u32);
         let mut low = from;
         if may_set_skip && !ignore_skip && m.blocks.skip(block) {
-            // Somebody has marked the block meanwhile; since 5.1 that can be our own search (§5.4.3).
+            // Somebody has marked the block meanwhile; since 5.1 that can be our own search
+            // (§5.4.3).
             scanned = 1;
             low = end;
         }
@@ -310,8 +317,8 @@ impl CompactRun {
         }
     }
 
-    /// Looks through the movable free lists for a pageblock that is already partly free (§5.4.3). Returns where to
-    /// scan: the block found, or the migration scanner's own position.
+    /// Looks through the movable free lists for a pageblock that is already partly free (§5.4.3).
+    /// Returns where to scan: the block found, or the migration scanner's own position.
     fn fast_find_migrateblock(&mut self, m: &mut Memory) -> Pfn {
         let start = m.zones[self.zone].start;
         let pfn = self.migrate.pfn;

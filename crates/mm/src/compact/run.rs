@@ -1,12 +1,13 @@
 //! One compaction run over one zone, a step at a time.
 //!
-//! A step visits a bounded number of pageblocks, or isolates and migrates one batch of pages; between two steps
-//! other CPUs run, and may take what this run has freed. Source: kernel-behaviour §5.3, §5.11.
+//! A step visits a bounded number of pageblocks, or isolates and migrates one batch of pages;
+//! between two steps other CPUs run, and may take what this run has freed. Source: kernel-behaviour
+//! §5.3, §5.11.
 
 use super::migrate_scanner::Isolate;
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{Order, Pfn, ZoneId};
@@ -18,8 +19,8 @@ impl CompactRun {
         self.zone
     }
 
-    /// Whether its scanners have been set to their places: not before its first step, nor where that has found the zone
-    /// unsuitable.
+    /// Whether its scanners have been set to their places: not before its first step, nor where
+    /// that has found the zone unsuitable.
     pub(crate) fn has_begun(&self) -> bool {
         self.started
     }
@@ -31,13 +32,14 @@ impl CompactRun {
 
     /// Advances by one step that visits at most `budget` pageblocks, and at least one.
     ///
-    /// A direct run claims a block of its order that merges while it frees pages itself; what others free between
-    /// its steps goes to the lists.
+    /// A direct run claims a block of its order that merges while it frees pages itself; what
+    /// others free between its steps goes to the lists.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<CompactResult> {
         loop {
             let captures = self.cc.direct && m.shared.profile.compaction.captures;
             if let (true, Some(order)) = (captures, self.cc.request_order.or(self.cc.order)) {
-                // One block is all it wants; where that is noticed late, nothing more is claimed meanwhile.
+                // One block is all it wants; where that is noticed late, nothing more is claimed
+                // meanwhile.
                 if self.captured.is_none() {
                     m.zones[self.zone].compaction.capture.arm(order, self.cc.migratetype);
                 }
@@ -158,8 +160,8 @@ impl CompactRun {
         self.captured.is_some() || m.zones[self.zone].compaction.capture.has_page()
     }
 
-    /// Once the scanner has left the block of the wanted order it migrated from, the pages freed there are flushed
-    /// from the CPU's batches and lists so that they can merge.
+    /// Once the scanner has left the block of the wanted order it migrated from, the pages freed
+    /// there are flushed from the CPU's batches and lists so that they can merge.
     fn drain_if_block_left(&mut self, m: &mut Memory) {
         let (Some(order), Some(last)) = (self.cc.order.filter(|o| *o > Order::ZERO), self.migrate.last_migrated_pfn)
         else {

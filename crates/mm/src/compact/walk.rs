@@ -1,9 +1,11 @@
-//! A migration scanner's walk over pageblocks goes on, budget after budget, until it meets one to stop at.
+//! A migration scanner's walk over pageblocks goes on, budget after budget, until it meets one to
+//! stop at.
 //!
-//! A walk that ran out of its budget between two steps has only moved on: nobody else has to know of the run, and the
-//! next budget is walked the same way. Over a zone in which nothing can be moved that is all an allocation does, for
-//! thousands of budgets. The blocks are looked through once; what each budget would have counted is told one by one,
-//! because a host's clock goes by it. The step in which something is found is left to [`CompactRun::step`].
+//! A walk that ran out of its budget between two steps has only moved on: nobody else has to know
+//! of the run, and the next budget is walked the same way. Over a zone in which nothing can be
+//! moved that is all an allocation does, for thousands of budgets. The blocks are looked through
+//! once; what each budget would have counted is told one by one, because a host's clock goes by it.
+//! The step in which something is found is left to [`CompactRun::step`].
 
 use super::state::CompactRun;
 use crate::state::Memory;
@@ -19,10 +21,12 @@ pub struct Passed {
 }
 
 impl CompactRun {
-    /// Goes on with a walk that ran out of its budget, as steps would, as far as nothing is found and the zone does not
-    /// end. After each budget `next` is told what it passed, and says how large the next is: `None` ends it.
+    /// Goes on with a walk that ran out of its budget, as steps would, as far as nothing is found
+    /// and the zone does not end. After each budget `next` is told what it passed, and says how
+    /// large the next is: `None` ends it.
     ///
-    /// What is told is not in the counts of work. This is for hosts on which daemons run between steps: no CPU is offered.
+    /// What is told is not in the counts of work. This is for hosts on which daemons run between
+    /// steps: no CPU is offered.
     pub fn walk_on(&mut self, m: &mut Memory, budget: u64, mut next: impl FnMut(Passed) -> Option<u64>) {
         if !self.migrate.walking || !self.migrate.pfn.is_pageblock_aligned() {
             return;
@@ -56,7 +60,7 @@ mod tests {
     use crate::compact::CompactControl;
     use crate::event::MigrateMode;
     use crate::gfp::{AllocFlags, Gfp, Wmark};
-    use crate::host::{MigrateOutcome, Owner};
+    use crate::owner::{MigrateOutcome, Owner};
     use crate::request::Request;
     use crate::state::PageFlags;
     use crate::step::Step;
@@ -73,7 +77,8 @@ mod tests {
         }
     }
 
-    /// A run over 600 pageblocks of which every 97th is small and the last ones are half free, with hints; what each step counted, and the positions it left.
+    /// A run over 600 pageblocks of which every 97th is small and the last ones are half free, with
+    /// hints; what each step counted, and the positions it left.
     fn steps(budget: u64, mode: MigrateMode, walks_on: bool) -> (alloc::vec::Vec<(u64, u64)>, [Pfn; 2]) {
         let mut m = crate::testing::machine(600);
         let (cpu, huge) = (CpuId::new(0), Order::new(9));

@@ -1,14 +1,16 @@
-//! kswapd where every zone has LRU lists of its own (up to 4.7): it goes through the zones of its node.
+//! kswapd where every zone has LRU lists of its own (up to 4.7): it goes through the zones of its
+//! node.
 //!
-//! A round begins by looking for the highest zone that is not balanced, and shrinks all zones from the lowest to that one,
-//! each unless it has a good deal more free than it needs. Rounds go on, priority by priority, until the node is balanced:
-//! for single pages all its zones are, for a larger block enough of them for a quarter of its memory. kcompactd makes the
-//! block: kswapd itself looks at single pages only. Source: kernel-behaviour §4.4.
+//! A round begins by looking for the highest zone that is not balanced, and shrinks all zones from
+//! the lowest to that one, each unless it has a good deal more free than it needs. Rounds go on,
+//! priority by priority, until the node is balanced: for single pages all its zones are, for a
+//! larger block enough of them for a quarter of its memory. kcompactd makes the block: kswapd
+//! itself looks at single pages only. Source: kernel-behaviour §4.4.
 
 use super::{DaemonStep, Kswapd, NAP_NS, State};
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::reclaim::node::ShrinkNode;
 use crate::reclaim::{DEF_PRIORITY, ScanControl};
 use crate::state::Memory;
@@ -17,7 +19,8 @@ use crate::types::{CLUSTER_MAX, NodeId, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 use alloc::boxed::Box;
 
-/// A zone with so much of its memory more free than the high mark is left alone (KSWAPD_ZONE_BALANCE_GAP_RATIO).
+/// A zone with so much of its memory more free than the high mark is left alone
+/// (KSWAPD_ZONE_BALANCE_GAP_RATIO).
 const BALANCE_GAP_RATIO: u64 = 100;
 
 /// A balance run.
@@ -45,7 +48,8 @@ impl Memory {
         z.wmark(Wmark::Low).min(z.managed.div_ceil(BALANCE_GAP_RATIO))
     }
 
-    /// Whether so many pages beyond the high mark are free that a request up to zone `highest` would leave.
+    /// Whether so many pages beyond the high mark are free that a request up to zone `highest`
+    /// would leave.
     fn is_above_high(&self, zone: ZoneId, order: Order, beyond: u64, highest: ZoneType) -> bool {
         let z = &self.zones[zone];
         let (mark, plain) = (z.wmark(Wmark::High) + beyond, AllocFlags::mark(Wmark::High));
@@ -57,8 +61,8 @@ impl Memory {
         self.is_above_high(zone, Order::ZERO, gap + u64::from(order.pages()), highest)
     }
 
-    /// Whether the node is balanced: all zones, or those with a quarter of the memory. Who has been looked at over and over
-    /// counts as balanced.
+    /// Whether the node is balanced: all zones, or those with a quarter of the memory. Who has been
+    /// looked at over and over counts as balanced.
     fn zones_balanced(&self, node: NodeId, order: Order, highest: ZoneType) -> bool {
         let (mut managed, mut balanced) = (0, 0);
         for &zone in self.nodes[node].zones.iter().filter(|z| self.zones[**z].kind <= highest) {

@@ -1,11 +1,11 @@
-//! Shrinks an active list: pages from its end become inactive, whether they were used or not; only pages of programs
-//! that were used stay.
+//! Shrinks an active list: pages from its end become inactive, whether they were used or not; only
+//! pages of programs that were used stay.
 //!
 //! Source: kernel-behaviour §4.2.
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
-use crate::host::{Owner, PageState};
+use crate::owner::{Owner, PageState};
 use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, LruvecId, Pfn};
 use crate::vmstat::VmEvent;

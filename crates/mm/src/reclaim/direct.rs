@@ -1,13 +1,14 @@
-//! Direct reclaim: a task that finds no page frees some itself, a cluster of 32, looking harder priority by priority.
+//! Direct reclaim: a task that finds no page frees some itself, a cluster of 32, looking harder
+//! priority by priority.
 //!
-//! A zone in which compaction could work for a large request already is left alone. Where next to nothing is free the
-//! task first waits for kswapd. Source: kernel-behaviour §4.5.
+//! A zone in which compaction could work for a large request already is left alone. Where next to
+//! nothing is free the task first waits for kswapd. Source: kernel-behaviour §4.5.
 
 use super::control::{DEF_PRIORITY, ScanControl};
 use super::node::ShrinkNode;
 use crate::event::{CompactResult, Event, Listen, Throttle};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::request::Request;
 use crate::rules::StallsFor;
 use crate::state::{Backing, Memory, NodeStat};
@@ -75,13 +76,15 @@ impl DirectReclaim {
         }
     }
 
-    /// Advances by a cluster of pages. The result is how many pages were freed; 1 where none needs to be.
+    /// Advances by a cluster of pages. The result is how many pages were freed; 1 where none needs
+    /// to be.
     pub(crate) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Step<u64> {
         loop {
             match &mut self.state {
                 State::Begin { throttled } => {
                     let again = *throttled;
-                    // Who may hold a lock of a file system does not wait for a kswapd that could need it.
+                    // Who may hold a lock of a file system does not wait for a kswapd that could
+                    // need it.
                     let at_most_ns = (!self.sc.gfp.has(Gfp::FS)).then_some(A_SECOND_NS);
                     let has_waited_enough = again && at_most_ns.is_some();
                     if !has_waited_enough && let Some(node) = self.throttling_node(m, again) {
@@ -135,7 +138,8 @@ impl DirectReclaim {
         let per_zone = m.shared.profile.lru.lists_per_zone;
         while let Some(zone) = m.next_zone(&self.request, &mut self.at) {
             let node = m.zones[zone].node;
-            // A node's zones follow each other: with the highest, if that is shrunk, its caches are.
+            // A node's zones follow each other: with the highest, if that is shrunk, its caches
+            // are.
             let is_highest = per_zone && self.last_node != Some(node);
             if per_zone {
                 self.last_node = Some(node);
@@ -211,8 +215,8 @@ impl DirectReclaim {
         Some(u64::from(m.shared.profile.lru.lists_per_zone && self.zones_reclaimable))
     }
 
-    /// Whether another priority could find what this one did not: not where there is no page on any list and no cache to
-    /// shrink, nor will be.
+    /// Whether another priority could find what this one did not: not where there is no page on any
+    /// list and no cache to shrink, nor will be.
     fn may_find_more(&self, m: &Memory) -> bool {
         m.lru.is_ordered()
     }
@@ -225,7 +229,8 @@ impl DirectReclaim {
         }
     }
 
-    /// Whether the zone has room enough above its high mark for compaction to work in, and the request may compact.
+    /// Whether the zone has room enough above its high mark for compaction to work in, and the
+    /// request may compact.
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
         let (order, highest) = (self.sc.order, self.sc.highest);
         if !self.sc.gfp.has(Gfp::IO) {
@@ -252,8 +257,8 @@ impl DirectReclaim {
         }
     }
 
-    /// The same up to 4.7: there is room beyond the high mark and the gap, and where compaction is not put off it is not
-    /// refused either. To ask whether it is put off counts as an attempt.
+    /// The same up to 4.7: there is room beyond the high mark and the gap, and where compaction is
+    /// not put off it is not refused either. To ask whether it is put off counts as an attempt.
     fn compaction_ready_in_zone(&self, m: &mut Memory, zone: ZoneId) -> bool {
         let order = self.sc.order;
         let z = &m.zones[zone];
@@ -289,15 +294,15 @@ impl DirectReclaim {
 }
 
 impl Memory {
-    /// Remembers how many pages had been active at once when they came back: more of them next time mean that what is
-    /// in use changes.
+    /// Remembers how many pages had been active at once when they came back: more of them next time
+    /// mean that what is in use changes.
     pub(crate) fn snapshot_refaults(&mut self, lruvec: LruvecId) {
         let vec = &mut self.lru.vecs[lruvec];
         vec.refaults = Backing::ALL.map(|backing| vec.stats.get(NodeStat::activate(backing) as usize));
     }
 
-    /// Whether enough is free for tasks to reclaim themselves: half of the min marks of the zones that could be
-    /// reclaimed from. If not, kswapd is made to run.
+    /// Whether enough is free for tasks to reclaim themselves: half of the min marks of the zones
+    /// that could be reclaimed from. If not, kswapd is made to run.
     pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
         // A machine without reclaim has no use in waiting for it.
         if !self.lru.is_ordered() || self.nodes[node].kswapd.hopeless() {
@@ -319,7 +324,8 @@ impl Memory {
         }
         let kswapd = &mut self.nodes[node].kswapd;
         if !kswapd.running {
-            // Also where it has not been asked for any zone since it slept: what is short now are these.
+            // Also where it has not been asked for any zone since it slept: what is short now are
+            // these.
             kswapd.highest = Some(kswapd.highest.map_or(ZoneType::Normal, |highest| highest.min(ZoneType::Normal)));
             kswapd.running = true;
             self.wakes.add(Daemon::Kswapd(node));
@@ -332,8 +338,8 @@ impl Memory {
         self.zones[zone].pages_scanned < 6 * self.reclaimable_pages(zone).max(0) as u64
     }
 
-    /// What reclaim could free of a zone, as those reckon it who decide whether to go on. Some kernels take the free
-    /// pages for it where that is nothing (§3.5).
+    /// What reclaim could free of a zone, as those reckon it who decide whether to go on. Some
+    /// kernels take the free pages for it where that is nothing (§3.5).
     pub(crate) fn reclaimable_pages(&self, zone: ZoneId) -> i64 {
         let z = &self.zones[zone];
         let of = |backing: Backing| (z.nr_listed(backing.inactive()) + z.nr_listed(backing.active())) as i64;
@@ -351,14 +357,15 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::MigrateOutcome;
+    use crate::owner::MigrateOutcome;
     use crate::state::PageFlags;
     use crate::testing::{linux, ordered_machine, ordered_machine_with, user_page};
     use crate::types::{CpuId, Pfn};
 
     const NODE: NodeId = NodeId::new(0);
 
-    /// A machine in which next to nothing is free, as far as its counter says, and a page could be reclaimed.
+    /// A machine in which next to nothing is free, as far as its counter says, and a page could be
+    /// reclaimed.
     fn short() -> Memory {
         let mut m = ordered_machine(1);
         user_page(&mut m, PageFlags::FILE);

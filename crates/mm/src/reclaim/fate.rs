@@ -1,15 +1,17 @@
-//! What becomes of a page that was taken off the end of an inactive list: freed, kept, or made active.
+//! What becomes of a page that was taken off the end of an inactive list: freed, kept, or made
+//! active.
 //!
-//! The tests come in this order: locked; unevictable; mapped where that is not to be touched; being written; in use;
-//! anonymous and without a place in swap; mapped; dirty; held by what its file system keeps with it, or by somebody
-//! else. The page's owner answers them. Source: kernel-behaviour §4.3.
+//! The tests come in this order: locked; unevictable; mapped where that is not to be touched; being
+//! written; in use; anonymous and without a place in swap; mapped; dirty; held by what its file
+//! system keeps with it, or by somebody else. The page's owner answers them. Source:
+//! kernel-behaviour §4.3.
 
 use super::control::ScanControl;
 use super::isolate::Isolated;
 use crate::event::{Event, Listen, ReclaimStat};
 use crate::gfp::Gfp;
-use crate::host::{Owner, PageState, Turn, WriteOut};
 use crate::lru::{Shadow, ToFree};
+use crate::owner::{Owner, PageState, Turn, WriteOut};
 use crate::rules::{SlabShare, StallsFor};
 use crate::state::{Backing, FrameKind, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, LruvecId, Order, Pfn};
@@ -39,7 +41,8 @@ enum Fate {
 }
 
 impl Memory {
-    /// Frees what can be freed of isolated pages; the others go back to the LRU. Returns the pages freed.
+    /// Frees what can be freed of isolated pages; the others go back to the LRU. Returns the pages
+    /// freed.
     pub(super) fn shrink_page_list<O: Owner>(
         &mut self,
         owner: &mut O,
@@ -195,8 +198,8 @@ impl Memory {
         self.remove_mapping(owner, pfn, number, page, pages)
     }
 
-    /// Splits a large page, which is isolated. The kernel goes on with its pages at once; here they are put where they are
-    /// next to be taken.
+    /// Splits a large page, which is isolated. The kernel goes on with its pages at once; here they
+    /// are put where they are next to be taken.
     fn split_to_reclaim<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, order: Order, sc: &ScanControl) -> bool {
         let mut numbers = [0; MOST_PAGES];
         let numbers = &mut numbers[..order.pages() as usize];
@@ -218,14 +221,15 @@ impl Memory {
         true
     }
 
-    /// Counts a page of a file that is dirty or being written; up to 4.16 it counts as congested, too, if the queue that it
-    /// waits for is full.
+    /// Counts a page of a file that is dirty or being written; up to 4.16 it counts as congested,
+    /// too, if the queue that it waits for is full.
     fn note_dirty(&self, pfn: Pfn, page: PageState, pages: u64, queue_full: bool, stat: &mut ReclaimStat) {
         let flags = self.lru.flags(pfn);
         if !flags.has(PageFlags::FILE) || page.anon {
             return;
         }
-        // The file system is asked for its blocks, whatever is said of the page (`folio_check_dirty_writeback`).
+        // The file system is asked for its blocks, whatever is said of the page
+        // (`folio_check_dirty_writeback`).
         let dirty = page.dirty && !page.blocks_written;
         if dirty || page.writeback {
             stat.dirty += pages;
@@ -239,7 +243,8 @@ impl Memory {
         }
     }
 
-    /// Whether the page is in use. A mapped page is looked at twice: the fault that mapped it counts once.
+    /// Whether the page is in use. A mapped page is looked at twice: the fault that mapped it
+    /// counts once.
     fn check_references<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, number: u32, page: PageState) -> Use {
         let by = if page.mapped { owner.references(pfn, number) } else { Default::default() };
         let flags = self.lru.flags(pfn);
@@ -258,7 +263,8 @@ impl Memory {
         if before && file { Use::OnlyIfClean } else { Use::None }
     }
 
-    /// A dirty page is written, or left to those whose business that is. `Free` says that it is clean now.
+    /// A dirty page is written, or left to those whose business that is. `Free` says that it is
+    /// clean now.
     #[allow(clippy::too_many_arguments)]
     fn write_dirty<O: Owner>(
         &mut self,
@@ -273,8 +279,8 @@ impl Memory {
     ) -> Fate {
         let flags = self.lru.flags(pfn);
         let vec = &mut self.lru.vecs[lruvec];
-        // Pages of files are written in the order they lie in them, by the flushers; by kswapd only if there is nothing
-        // else, and they have been met before.
+        // Pages of files are written in the order they lie in them, by the flushers; by kswapd only
+        // if there is nothing else, and they have been met before.
         let rules = &self.shared.profile.reclaim;
         let (writes, heads) = (rules.writes_pages_of_files, rules.counts_heads);
         if flags.has(PageFlags::FILE) && !(writes && sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {

@@ -1,11 +1,11 @@
 //! Takes pages off the end of a list, to be looked at without the LRU's lock.
 //!
-//! Pages of zones that do not help are passed over: they go to the head of the list, so that they are not met again at
-//! once. Source: kernel-behaviour §4.2.
+//! Pages of zones that do not help are passed over: they go to the head of the list, so that they
+//! are not met again at once. Source: kernel-behaviour §4.2.
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::state::{Backing, BatchKind, FrameKind, LruList, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, LruvecId, Order, Pfn, ZoneType};
 use crate::vmstat::VmEvent;
@@ -122,14 +122,16 @@ impl Memory {
         }
     }
 
-    /// Puts an isolated page on the list its flags say. The node's count of isolated pages is the caller's.
+    /// Puts an isolated page on the list its flags say. The node's count of isolated pages is the
+    /// caller's.
     pub(super) fn putback_isolated(&mut self, pfn: Pfn, order: Order, sc: &ScanControl) {
         self.frames.set(pfn, FrameKind::Lru, order);
         self.link(sc.cpu, pfn, order, false);
         self.no_longer_isolated(pfn, order);
     }
 
-    /// Puts an isolated page that cannot be evicted where no reclaim meets it again, by way of a batch.
+    /// Puts an isolated page that cannot be evicted where no reclaim meets it again, by way of a
+    /// batch.
     pub(super) fn cull_isolated(&mut self, pfn: Pfn, sc: &ScanControl) {
         let order = self.frames.tag(pfn).order();
         self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::ACTIVE) | PageFlags::UNEVICTABLE);

@@ -1,13 +1,14 @@
-//! Shrinks a node's lists at one priority: a cluster of each in turn, until the shares are looked at or enough is freed.
+//! Shrinks a node's lists at one priority: a cluster of each in turn, until the shares are looked
+//! at or enough is freed.
 //!
-//! Once enough is freed, the kind of pages with less left to look at is left alone, and of the other only as large a part
-//! of its share is looked at. A task that reclaims for itself at the first priority looks at all of it.
-//! Source: kernel-behaviour §4.2.
+//! Once enough is freed, the kind of pages with less left to look at is left alone, and of the
+//! other only as large a part of its share is looked at. A task that reclaims for itself at the
+//! first priority looks at all of it. Source: kernel-behaviour §4.2.
 
 use super::balance::Scan;
 use super::control::{DEF_PRIORITY, ScanControl};
 use super::throttle::CONGESTION_NS;
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::rules::{BalancedBy, StallsFor};
 use crate::state::{Backing, LruList, Memory};
 use crate::step::{Step, Wait};
@@ -90,7 +91,8 @@ impl ShrinkLruvec {
         Step::Working
     }
 
-    /// Enough is freed: leaves the kind with less to look at alone. False where one has nothing left anyway.
+    /// Enough is freed: leaves the kind with less to look at alone. False where one has nothing
+    /// left anyway.
     fn drop_the_smaller(&mut self) -> bool {
         let file = self.left[FILE] + self.left[FILE_ACTIVE];
         let anon = self.left[ANON] + self.left[ANON_ACTIVE];
@@ -118,7 +120,8 @@ impl ShrinkLruvec {
 }
 
 impl Memory {
-    /// Makes a cluster of anonymous pages inactive where there are few, if they could be swapped out at all.
+    /// Makes a cluster of anonymous pages inactive where there are few, if they could be swapped
+    /// out at all.
     pub(crate) fn age_anon<O: Owner>(&mut self, owner: &mut O, lruvec: LruvecId, sc: &ScanControl) {
         if self.lru.swap.total > 0 && self.has_few_inactive(lruvec, Backing::Anon) {
             self.shrink_active_list(owner, lruvec, LruList::ActiveAnon, u64::from(CLUSTER_MAX), sc);
@@ -138,7 +141,8 @@ mod tests {
     fn of_the_kind_with_more_left_as_large_a_part_is_looked_at_as_of_the_other() {
         let mut lists = shrinking([100, 50, 1000, 400], [36, 18, 936, 368]);
         assert!(lists.drop_the_smaller());
-        // 54 of 151 were left of the anonymous ones, 35 percent: 650 and 260 of the files, less 64 and 32 looked at.
+        // 54 of 151 were left of the anonymous ones, 35 percent: 650 and 260 of the files, less 64
+        // and 32 looked at.
         assert_eq!(lists.left, [0, 0, 586, 228]);
         assert!(!lists.drop_the_smaller(), "once is enough");
     }
@@ -147,7 +151,8 @@ mod tests {
     fn where_both_have_as_much_left_files_are_left_alone() {
         let mut lists = shrinking([300, 100, 200, 200], [200, 0, 100, 100]);
         assert!(lists.drop_the_smaller());
-        // 200 of 401 were left of the files, 49 percent: 153 and 51 of the anonymous ones, less 100 and 100 looked at.
+        // 200 of 401 were left of the files, 49 percent: 153 and 51 of the anonymous ones, less 100
+        // and 100 looked at.
         assert_eq!(lists.left, [53, 0, 0, 0]);
     }
 

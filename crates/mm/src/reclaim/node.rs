@@ -1,5 +1,6 @@
-//! Shrinks a node, or a zone where those have lists of their own, at one priority: its lists and its caches; for a large request again, as long as compaction has too
-//! little room to work in and something is found.
+//! Shrinks a node, or a zone where those have lists of their own, at one priority: its lists and
+//! its caches; for a large request again, as long as compaction has too little room to work in and
+//! something is found.
 //!
 //! Source: kernel-behaviour §4.5.
 
@@ -7,7 +8,7 @@ use super::control::{DEF_PRIORITY, Met, ScanControl};
 use super::lruvec::ShrinkLruvec;
 use crate::event::{CompactResult, Throttle};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::rules::StallsFor;
 use crate::state::{LruList, Memory};
 use crate::step::{Step, Wait};
@@ -40,7 +41,8 @@ enum State {
 }
 
 impl ShrinkNode {
-    /// The node, or the zone, with these lists. Its caches are its node's: of a node's zones one is to shrink them.
+    /// The node, or the zone, with these lists. Its caches are its node's: of a node's zones one is
+    /// to shrink them.
     pub(crate) fn new(lruvec: LruvecId, with_slab: bool) -> ShrinkNode {
         ShrinkNode {
             lruvec,

@@ -1,10 +1,11 @@
-//! Shrinks the caches of objects: of each as large a part as of the LRU lists, more of what is cheap to make again.
+//! Shrinks the caches of objects: of each as large a part as of the LRU lists, more of what is
+//! cheap to make again.
 //!
 //! What was not done because it was less than a batch is done later. Source: kernel-behaviour §4.6.
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
-use crate::host::{Owner, Shrinker};
+use crate::owner::{Owner, Shrinker};
 use crate::rules::SlabShare;
 use crate::state::Memory;
 use crate::types::{CLUSTER_MAX, NodeId};
@@ -103,7 +104,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::gfp::Gfp;
-    use crate::host::{MigrateOutcome, Shrunk};
+    use crate::owner::{MigrateOutcome, Shrunk};
     use crate::testing::{linux, ordered_machine_with};
     use crate::types::{CpuId, Order, Pfn, ZoneType};
     use alloc::vec::Vec;
@@ -133,7 +134,8 @@ mod tests {
         }
     }
 
-    /// What a cache is asked for at these priorities, one after the other, and what is deferred after each.
+    /// What a cache is asked for at these priorities, one after the other, and what is deferred
+    /// after each.
     fn asked(freeable: u64, seeks: u32, deferred: u64, refuses: bool, priorities: &[i8]) -> Vec<(Vec<u64>, u64)> {
         asked_of("6.1", freeable, seeks, deferred, refuses, priorities)
     }
@@ -194,7 +196,8 @@ mod tests {
     #[test]
     fn up_to_5_12_all_that_was_deferred_is_due_but_no_more_than_half_where_little_else_is() {
         let of_5_10 = |freeable, deferred, priority| asked_of("5.10", freeable, 2, deferred, false, &[priority]);
-        // 1000 >> 3 = 125, times 4, by 2: 250, and a quarter of the cache is due, so all 1000 + 250.
+        // 1000 >> 3 = 125, times 4, by 2: 250, and a quarter of the cache is due, so all 1000 +
+        // 250.
         assert_eq!(of_5_10(1000, 1000, 3), [(Vec::from([128; 9]), 98)]);
         // 62 * 2 = 124 are due: half the cache at most, and the rest is kept.
         assert_eq!(of_5_10(1000, 1000, 4), [(Vec::from([128; 3]), 740)]);

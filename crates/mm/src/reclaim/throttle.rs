@@ -4,7 +4,7 @@
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen, Throttle};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::state::Memory;
 use crate::step::Wait;
 use crate::types::{LruvecId, NodeId};
@@ -15,8 +15,9 @@ pub(super) const CONGESTION_NS: u64 = 100_000_000;
 pub(crate) const ROUND_CONGESTION_NS: u64 = 20_000_000;
 
 impl Memory {
-    /// What a task waits for after a cluster, up to 5.15: kswapd where it met pages again before they were written, others
-    /// where the pages of the zone, or node, wait for a device whose queue is full. Notes what was met.
+    /// What a task waits for after a cluster, up to 5.15: kswapd where it met pages again before
+    /// they were written, others where the pages of the zone, or node, wait for a device whose
+    /// queue is full. Notes what was met.
     pub(super) fn wait_for_congestion<O: Owner>(
         &mut self,
         owner: &mut O,
@@ -32,7 +33,8 @@ impl Memory {
         waits.then_some(Wait::Congestion { at_most_ns: CONGESTION_NS })
     }
 
-    /// What a task waits for, if it waits: without much to be written it does not, nor where kswapd has given up.
+    /// What a task waits for, if it waits: without much to be written it does not, nor where kswapd
+    /// has given up.
     pub(super) fn reclaim_throttle(&mut self, node: NodeId, reason: Throttle, write_pending: u64) -> Option<Wait> {
         let at_most_ns = reason.longest_ns();
         let wait = match reason {
@@ -56,7 +58,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::gfp::Gfp;
-    use crate::host::MigrateOutcome;
+    use crate::owner::MigrateOutcome;
     use crate::reclaim::control::Met;
     use crate::testing::{linux, ordered_machine_with};
     use crate::types::{CpuId, Order, Pfn, ZoneType};

@@ -1,13 +1,15 @@
-//! The slow path up to 4.7: compaction for any order, reclaim, and compaction once more before it gives up.
+//! The slow path up to 4.7: compaction for any order, reclaim, and compaction once more before it
+//! gives up.
 //!
-//! A huge page's request, which is told by its flags, gives up where compaction was put off, or where somebody waits for the
-//! CPU; others compact harder from the second time on. Source: kernel-behaviour §3.6.
+//! A huge page's request, which is told by its flags, gives up where compaction was put off, or
+//! where somebody waits for the CPU; others compact harder from the second time on. Source:
+//! kernel-behaviour §3.6.
 
 use super::{AllocFailure, AllocSlow, AllocStep, State, offer_cpu};
 use crate::compact::direct::CompactPriority;
 use crate::event::CompactResult;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::reclaim::ROUND_CONGESTION_NS;
 use crate::reclaim::direct::DirectReclaim;
 use crate::state::Memory;
@@ -36,7 +38,8 @@ impl AllocSlow {
         self.compacted_before_reclaim(m, owner, None, false)
     }
 
-    /// The compaction of a round has ended, if there was one. `gave_way`: to somebody who waits for the CPU.
+    /// The compaction of a round has ended, if there was one. `gave_way`: to somebody who waits for
+    /// the CPU.
     pub(super) fn compacted_before_reclaim<O: Owner>(
         &mut self,
         m: &mut Memory,
@@ -69,7 +72,8 @@ impl AllocSlow {
         let (gfp, order) = (self.request.gfp, self.request.order);
         if !gfp.has(Gfp::NORETRY) {
             self.pages_reclaimed += freed;
-            // The kernel tries a costly request of this sort again even where nothing was freed, for ever.
+            // The kernel tries a costly request of this sort again even where nothing was freed,
+            // for ever.
             let insists = gfp.has(Gfp::RETRY_MAYFAIL) && self.pages_reclaimed < u64::from(order.pages());
             if freed > 0 && (insists || !order.is_costly()) {
                 self.state = State::Retry;

@@ -1,5 +1,5 @@
-//! The slow path of 4.8 and later: a first compaction for costly requests and those that are not movable, then a loop of
-//! reclaim and compaction.
+//! The slow path of 4.8 and later: a first compaction for costly requests and those that are not
+//! movable, then a loop of reclaim and compaction.
 //!
 //! Source: kernel-behaviour §3.5.
 
@@ -7,13 +7,14 @@ use super::{AllocFailure, AllocSlow, AllocStep, State};
 use crate::compact::direct::CompactPriority;
 use crate::event::CompactResult;
 use crate::gfp::Gfp;
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{Pfn, ZoneId};
 
 impl AllocSlow {
-    /// Wakes kswapd and looks at the lists by the min mark; then the first compaction, or straight to the loop.
+    /// Wakes kswapd and looks at the lists by the min mark; then the first compaction, or straight
+    /// to the loop.
     pub(super) fn enter_with_compaction<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {

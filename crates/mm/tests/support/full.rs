@@ -1,7 +1,8 @@
-//! A small machine that is full of pages that can be reclaimed, beside a model of who owns them.
+//! A small machine full of pages that can be reclaimed, beside a model of their owners.
 //!
-//! [`Full::apply`] does one operation; [`Full::verify`] then has the engine's checker walk the machine and compares it
-//! with the [`Tenant`]'s accounts. Operations that make no sense in the present state do nothing.
+//! [`Full::apply`] does one operation; [`Full::verify`] then has the engine's checker walk the
+//! machine and compares it with the [`Tenant`]'s accounts. Operations that make no sense in the
+//! present state do nothing.
 
 use super::tenant::{Evicted, OBJECTS_PER_PAGE, Page, Temper, Tenant};
 use super::{Ask, Plan, isolated_free};
@@ -11,14 +12,15 @@ use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::BatchKind;
 use kontig_mm::*;
 
-/// Steps after which something that has to end is taken to go on for ever.
+/// Steps after which work that should end counts as endless.
 const STEPS_MAX: u32 = 400_000;
 
-/// Rounds, and waits for kswapd, after which a request is given up, of kernels that have requests without end.
+/// Rounds and waits for kswapd after which a request is given up, on kernels that have endless
+/// requests.
 const ENDLESS_ROUNDS: u32 = 10_000;
 const ENDLESS_WAITS: u32 = 1_000;
 
-/// What a page is of, and what is known of it from the beginning.
+/// The kind of a page, and its state at the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kind {
     pub anon: bool,
@@ -28,7 +30,7 @@ pub struct Kind {
     pub private: bool,
 }
 
-/// What happens to a page beside the LRU.
+/// A change to a page that is not about the LRU.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
     Dirty,
@@ -40,16 +42,16 @@ pub enum Change {
     Writeback,
 }
 
-/// One operation. Numbers that choose something are taken modulo how many there are.
+/// One operation. Numbers that choose something are taken modulo the number of choices.
 #[derive(Clone, Copy, Debug)]
 pub enum Do {
-    /// A page of this kind, by whatever it takes.
+    /// A page of this kind, by the fast and the slow path.
     Fault(Ask, Kind),
-    /// So many, by the fast path alone.
+    /// This many pages, by the fast path alone.
     Fill(Ask, u16, Kind),
-    /// So many of the kernel's own.
+    /// This many kernel pages.
     Kernel(Ask, u16),
-    /// Objects in a cache, and the pages they lie in.
+    /// Objects in a cache, and their pages.
     Cache {
         number: usize,
         pages: u8,
@@ -61,7 +63,7 @@ pub enum Do {
         count: u8,
         cpu: usize,
     },
-    /// Every `stride`th page is used, so many times.
+    /// Every `stride`th page is used this many times.
     Use {
         stride: usize,
         phase: usize,
@@ -73,7 +75,7 @@ pub enum Do {
         phase: usize,
         cpu: usize,
     },
-    /// Clean anonymous pages without a place in swap are no longer needed.
+    /// Clean anonymous pages without a swap slot are no longer needed.
     Lazyfree {
         stride: usize,
         phase: usize,
@@ -90,7 +92,7 @@ pub enum Do {
         what: Change,
         to: bool,
     },
-    /// Everything that is being written has been.
+    /// Everything under writeback is written.
     EndWriteback {
         cpu: usize,
         dirty_again: bool,
@@ -142,7 +144,7 @@ pub enum Do {
     Temper(Temper),
 }
 
-/// When a daemon runs next.
+/// The time of a daemon's next run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rest {
     Asleep,
@@ -153,9 +155,9 @@ enum Rest {
 pub struct Full {
     pub m: Memory,
     pub tenant: Tenant,
-    /// Batches are moved at once.
+    /// Batches are drained at once.
     pub eager: bool,
-    /// Requests on their slow path, and how often each has waited for kswapd.
+    /// Requests on their slow path, with the number of their waits for kswapd.
     slow: Vec<(AllocSlow, Ask, u32)>,
     sweeps: Vec<NodeSweep>,
     kswapds: Vec<(Kswapd, Rest)>,
@@ -164,12 +166,12 @@ pub struct Full {
 }
 
 impl Full {
-    /// A machine that keeps the order of its pages, with so many pages of swap.
+    /// A machine with LRU order and this many pages of swap.
     pub fn new(plan: &Plan, swap: u64) -> Full {
         Full::with_lru(plan, swap, true)
     }
 
-    /// A machine of which it is said whether it keeps the order of its pages.
+    /// A machine with or without LRU order.
     pub fn with_lru(plan: &Plan, swap: u64, lru: bool) -> Full {
         let m = Memory::new(&MachineSpec { lru, ..plan.spec() }, plan.profile()).expect("plans are valid");
         let frames = m.zones().iter().map(|z| z.end.index()).max().unwrap_or(0);
@@ -197,7 +199,7 @@ impl Full {
         Request::new(self.cpu(r.cpu), node, r.gfp, Order::new(r.order))
     }
 
-    /// Tells the engine what it has to know: the room in swap; and the daemons that they were woken.
+    /// Reports the swap space to the engine, and their wakeups to the daemons.
     fn tell(&mut self) {
         self.m.set_swap(self.tenant.swap);
         for woken in self.m.take_wakes() {
@@ -208,7 +210,7 @@ impl Full {
         }
     }
 
-    /// Does one operation.
+    /// Does one operation on the machine.
     pub fn apply(&mut self, op: &Do) {
         match *op {
             Do::Fault(r, kind) => {
@@ -322,7 +324,7 @@ impl Full {
         page.user = true;
         page.state =
             PageState { anon, mapped, dirty: dirty && !anon, private: private && !anon, ..PageState::default() };
-        // An anonymous page comes back from swap, and keeps its place there for the time being.
+        // An anonymous page comes back from swap, and keeps its slot there for now.
         page.state.swap_cache = anon && shadow.is_some();
         let (pfn, order) = (page.pfn, page.order);
         let flags = if anon { PageFlags::ANON } else { PageFlags::FILE };
@@ -347,7 +349,7 @@ impl Full {
         let ask = Ask { cpu, node, gfp: Gfp::HIGHUSER_MOVABLE, order: order.get() };
         match self.alloc_to_end(ask) {
             Some(id) => self.becomes_users(id, cpu, Kind { anon, ..Kind::default() }, Some(shadow)),
-            // Its contents are lost, and their place in swap is free.
+            // Its contents are lost, and its swap slot is free.
             None if anon => self.tenant.swap.free += u64::from(order.pages()),
             None => {}
         }
@@ -367,14 +369,14 @@ impl Full {
         for id in self.users(stride, phase) {
             let state = &mut self.tenant.pages.get_mut(&id).expect("it is held").state;
             match what {
-                // An anonymous page is written for the sake of its place in swap.
+                // An anonymous page is written only if it has a swap slot.
                 Change::Dirty => state.dirty = to && (!state.anon || state.swap_cache),
                 Change::Mapped => state.mapped = to,
                 Change::Pinned => state.pinned = to,
                 Change::Locked => state.locked = to,
                 Change::Held => state.held = to,
                 Change::Private => state.private = to && !state.anon,
-                // The flushers begin to write; it ends with [`Do::EndWriteback`].
+                // The flushers begin to write; [`Do::EndWriteback`] ends it.
                 Change::Writeback if to && state.dirty && !state.anon => (state.dirty, state.writeback) = (false, true),
                 Change::Writeback => {}
             }
@@ -393,7 +395,7 @@ impl Full {
         }
     }
 
-    /// Lets a page go. It is free at once, or a batch holds it.
+    /// Frees a page. It is free at once, or a batch still holds it.
     pub fn free(&mut self, id: u32, cpu: usize) {
         for cache in &mut self.tenant.caches {
             if let Some(at) = cache.pages.iter().position(|page| *page == id) {
@@ -414,14 +416,14 @@ impl Full {
         self.m.set_swap(self.tenant.swap);
     }
 
-    /// The fast path.
+    /// Allocates by the fast path alone.
     fn alloc(&mut self, r: Ask) -> Option<u32> {
         let got = self.m.alloc(self.asked_for(r));
         self.tell();
         Some(self.received(r, got.ok()?))
     }
 
-    /// The fast path, then the slow path to its end.
+    /// Allocates by the fast path, then by the slow path to its end.
     pub fn alloc_to_end(&mut self, r: Ask) -> Option<u32> {
         if let Some(id) = self.alloc(r) {
             return Some(id);
@@ -437,8 +439,8 @@ impl Full {
         panic!("the slow path of {r:?} never ends");
     }
 
-    /// While a task works on and on, daemons have their turns on other CPUs: a boost that is in its way ends only with
-    /// kswapd's run.
+    /// While a task works on and on, daemons run on other CPUs: a boost that is in its way ends
+    /// only with kswapd's run.
     fn others_run(&mut self, step: u32) {
         if step % 64 == 63 {
             (0..self.kswapds.len()).for_each(|n| self.kswapd_step(n, false));
@@ -446,7 +448,7 @@ impl Full {
         }
     }
 
-    /// One step of a slow allocation; its result if that was its last. What it waits for, happens.
+    /// One step of a slow allocation; its result if that was its last. Its waits end at once.
     fn slow_step(&mut self, i: usize) -> Option<Option<u32>> {
         let step = self.slow[i].0.step(&mut self.m, &mut self.tenant, 8);
         self.tell();
@@ -457,7 +459,8 @@ impl Full {
             Step::Wait(Wait::Throttled { node, .. }) => {
                 self.slow[i].2 += 1;
                 (0..8).for_each(|_| self.kswapd_step(node.index(), true));
-                // Time passes: kswapd counts exactly, the task by what CPUs have folded in once a second.
+                // Time passes: kswapd counts exactly, the task by what CPUs have folded in once a
+                // second.
                 (0..self.m.nr_cpus()).for_each(|cpu| self.m.vmstat_update(CpuId::new(cpu)));
                 return None;
             }
@@ -472,15 +475,16 @@ impl Full {
         Some(end)
     }
 
-    /// Whether it is one of the requests that 7.2, and 6.15 as it was posted, never come to an end with in defrag_mode.
+    /// Whether the request is one that never ends in defrag_mode, on 7.2 and on 6.15 as posted.
     fn has_no_end(&self, i: usize) -> bool {
         let rules = &self.m.profile().slow_path;
         let kernel_has_some = rules.makes_pageblocks && !rules.retries_for_pageblocks || !rules.breaks_up_at_last;
         self.m.profile().fallback.defrag_mode && kernel_has_some && self.slow[i].0.rounds() > ENDLESS_ROUNDS
     }
 
-    /// Whether a task waits for ever where kswapd finds nothing to free: up to 4.11 nobody counts kswapd's failures, so those
-    /// who wait for half of the min marks are woken and wait again (§4.5).
+    /// Whether a task may wait for ever when kswapd finds nothing to free: up to 4.11 nobody counts
+    /// kswapd's failures, so tasks that wait for half of the min marks are woken and wait again
+    /// (§4.5).
     fn throttles_for_ever(&self) -> bool {
         self.m.profile().lru.lists_per_zone
     }
@@ -525,7 +529,7 @@ impl Full {
         self.tell();
     }
 
-    /// Lets everything that is going on come to its end.
+    /// Brings everything in progress to its end.
     pub fn settle(&mut self) {
         let mut steps = 0;
         let mut limit = |what: &str| {
@@ -544,7 +548,7 @@ impl Full {
             limit("a sweep");
         }
         self.tell();
-        // Up to 4.7 kswapd goes on and on where too few pages are left for it to look at any.
+        // Up to 4.7 kswapd never ends if too few pages are left for it to scan any.
         let gives_up = !self.m.profile().lru.lists_per_zone;
         for n in 0..self.kswapds.len() {
             let mut steps = 0;
@@ -560,7 +564,7 @@ impl Full {
         }
     }
 
-    /// Compares machine and model.
+    /// Compares the machine with the model.
     pub fn verify(&mut self) -> Result<(), String> {
         self.m.check()?;
         self.tenant.verify(&self.m)?;
@@ -597,7 +601,7 @@ impl Full {
         Ok(())
     }
 
-    /// All that can be seen of the machine, in words.
+    /// All visible state of the machine, in words.
     pub fn portrait(&self) -> String {
         let mut text = format!("{:?}\n{:?}\n", self.m.vmstat(), self.tenant.pages);
         for z in self.m.zones() {

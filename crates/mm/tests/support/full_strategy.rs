@@ -1,4 +1,4 @@
-//! What histories of full machines are made of.
+//! Strategies for histories of full machines.
 
 use super::full::{Change, Do, Kind};
 use super::strategy::{plan, request};
@@ -33,7 +33,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     })
 }
 
-/// A request for a user's page; now and then for a large one, or one that may not do everything.
+/// A request for a user page; now and then for a large one, or one with fewer rights.
 fn user() -> impl Strategy<Value = Ask> {
     let gfp = prop_oneof![
         8 => Just(Gfp::HIGHUSER_MOVABLE),
@@ -138,7 +138,7 @@ fn steps_of_daemons() -> impl Strategy<Value = Vec<Do>> {
     proptest::collection::vec(step, 0..3)
 }
 
-/// A history of up to so many scenes, most of them single operations.
+/// A history of up to this many scenes, most of them single operations.
 pub fn history(longest: usize) -> impl Strategy<Value = Vec<Do>> {
     let scene = prop_oneof![8 => op().prop_map(|o| vec![o]), 1 => shortage()];
     proptest::collection::vec(scene, 1..=longest).prop_map(|scenes| scenes.concat())

@@ -1,8 +1,10 @@
-//! A small machine beside a model of it: who holds which block, and where every movable page is.
+//! A small machine beside a model of it: the holder of each block, and the place of every movable
+//! page.
 //!
-//! [`World::apply`] does one operation; [`World::verify`] then compares the machine with the model and has the
-//! engine's own checker walk it. A history is a `Vec<Op>`; operations that make no sense in the present state do
-//! nothing, so that every part of a failing history can be left out when it is shrunk.
+//! [`World::apply`] does one operation; [`World::verify`] then compares the machine with the model
+//! and has the engine's own checker walk it. A history is a `Vec<Op>`; operations that make no
+//! sense in the present state do nothing, so that any part of a failing history can be dropped when
+//! it is shrunk.
 
 #![allow(dead_code)] // each test crate uses a part of it
 
@@ -22,7 +24,7 @@ use kontig_mm::*;
 use kontig_profiles::linux;
 use owner::{Book, Mood};
 
-/// Steps after which something that has to end is taken to go on for ever.
+/// Steps after which work that should end counts as endless.
 const STEPS_MAX: u32 = 400_000;
 
 /// A zone of a small machine.
@@ -33,7 +35,7 @@ pub struct Area {
     pub blocks: u32,
     /// Pages at its start that the allocator never gets.
     pub reserved: u32,
-    /// Pageblocks of nothing before it.
+    /// Missing pageblocks before it.
     pub hole: u32,
 }
 
@@ -62,7 +64,7 @@ impl Kernel {
     }
 }
 
-/// A small machine.
+/// The shape of a small machine.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub cpus: usize,
@@ -93,7 +95,7 @@ impl Plan {
     }
 }
 
-/// A request, by numbers that always mean something.
+/// A request as numbers, all of which are valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     pub cpu: usize,
@@ -102,7 +104,7 @@ pub struct Ask {
     pub order: u8,
 }
 
-/// What pages are used for.
+/// The use of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     Kernel,
@@ -110,14 +112,14 @@ pub enum Use {
     Driver,
 }
 
-/// One operation. Numbers that choose something are taken modulo how many there are.
+/// One operation. Numbers that choose something are taken modulo the number of choices.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// The fast path alone.
     Alloc(Ask),
     /// The fast path, then the slow path to its end with this budget a step.
     AllocToEnd(Ask, u64),
-    /// So many requests by the fast path, all for the same use.
+    /// This many requests by the fast path, all for the same use.
     Fill(Ask, u16, Use),
     /// A request starts on the slow path and is left there.
     SlowStart(Ask),
@@ -175,7 +177,7 @@ pub enum Op {
         name: &'static str,
         value: &'static str,
     },
-    /// How pages' owners answer from now on.
+    /// The answers of pages' owners from now on.
     Mood(Mood),
 }
 
@@ -184,7 +186,7 @@ struct Slow {
     request: Ask,
 }
 
-/// When a daemon runs next.
+/// The time of a daemon's next run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rest {
     Asleep,
@@ -192,7 +194,7 @@ enum Rest {
     Runnable { woken: bool },
 }
 
-/// A machine, its model, and what is going on in it.
+/// A machine, its model, and the work in progress.
 pub struct World {
     pub m: Memory,
     pub book: Book,
@@ -202,7 +204,7 @@ pub struct World {
     kswapds: Vec<(Kswapd, Rest)>,
     kcompactds: Vec<(Kcompactd, Rest)>,
     last_vmstat: Vmstat,
-    /// The largest boost factor since the marks were last computed: what boosts may have been made with.
+    /// The largest boost factor since the marks were last computed, which bounds the boosts.
     boost_factor: u64,
 }
 
@@ -236,7 +238,7 @@ impl World {
         Request::new(self.cpu(r.cpu), self.node(r.node), r.gfp, Order::new(r.order))
     }
 
-    /// Does one operation.
+    /// Does one operation on the machine.
     pub fn apply(&mut self, op: &Op) {
         match *op {
             Op::Alloc(r) => drop(self.alloc(r)),
@@ -326,7 +328,7 @@ impl World {
         self.deliver_wakes();
     }
 
-    /// A page that is movable and belongs to nobody's driver becomes a user's.
+    /// A movable page without a driver becomes a user page.
     fn lru_add(&mut self, id: u32) {
         let b = self.book.get(id);
         if b.kind == FrameKind::Kernel {
@@ -335,7 +337,7 @@ impl World {
         }
     }
 
-    /// A single page becomes one that its driver can move.
+    /// A single page becomes movable by its driver.
     fn set_movable_ops(&mut self, id: u32) {
         let b = self.book.get(id);
         if b.kind == FrameKind::Kernel && b.order == Order::ZERO {
@@ -344,7 +346,7 @@ impl World {
         }
     }
 
-    /// The fast path; the block's number in the book if it gave one.
+    /// Allocates by the fast path; returns the block's number in the book.
     pub fn alloc(&mut self, r: Ask) -> Option<u32> {
         let got = self.m.alloc(self.asked_for(r));
         self.deliver_wakes();
@@ -464,7 +466,8 @@ impl World {
         }
     }
 
-    /// A step of a kswapd, if it has a reason to run. Its nap may be over at the very moment it is woken.
+    /// A step of a kswapd, if it has a reason to run. Its nap may be over at the moment it is
+    /// woken.
     fn kswapd_step(&mut self, n: usize, nap_over: bool) {
         let (daemon, state) = &mut self.kswapds[n];
         let timed_out = match *state {
@@ -494,7 +497,7 @@ impl World {
         self.deliver_wakes();
     }
 
-    /// Lets everything that is going on come to its end.
+    /// Brings everything in progress to its end.
     pub fn settle(&mut self) {
         let limit = |what: &str, steps: &mut u32| {
             *steps += 1;
@@ -537,7 +540,7 @@ impl World {
         }
     }
 
-    /// Compares machine and model.
+    /// Compares the machine with the model.
     pub fn verify(&mut self) -> Result<(), String> {
         self.m.check()?;
         self.book.verify(&self.m)?;
@@ -604,7 +607,7 @@ pub fn play(plan: &Plan, ops: &[Op]) -> World {
     w
 }
 
-// The owner's answers are given through this trait; a book that forgot to implement it would not compile here.
+// The owner's answers come through this trait; a book that did not implement it would not compile.
 const _: fn() = || {
     fn is_owner<T: Owner>() {}
     is_owner::<Book>();

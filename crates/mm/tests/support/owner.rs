@@ -1,14 +1,14 @@
-//! The model's book of blocks: who holds what, and the owner of all movable pages.
+//! The model's book of blocks: their holders, and the owner of all movable pages.
 //!
-//! Every block has a number, which is kept with its frames. Migration must carry the number along and tell the book
-//! where a page has gone; nothing else may change it.
+//! Every block has a number, which is kept with its frames. Migration must carry the number along
+//! and tell the book the new place of the page; nothing else may change it.
 
 use kontig_mm::state::FrameKind;
 use kontig_mm::{Memory, Order, Pfn};
 use kontig_mm::{MigrateOutcome, Owner};
 use std::collections::BTreeMap;
 
-/// How owners answer, in 1/256.
+/// The chances of the owners' answers, in 1/256.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mood {
     pub pinned: u8,
@@ -29,7 +29,7 @@ pub struct Block {
 /// Every block held, by its number.
 pub struct Book {
     blocks: BTreeMap<u32, Block>,
-    /// The number of the block each frame belongs to; 0 is nobody's.
+    /// The number of the block of each frame; 0 if nobody holds it.
     of_frame: Vec<u32>,
     next_id: u32,
     pub mood: Mood,
@@ -41,7 +41,7 @@ impl Book {
         Book { blocks: BTreeMap::new(), of_frame: vec![0; frames], next_id: 1, mood: Mood::default(), dice: 0 }
     }
 
-    /// A block has been handed out; panics if any of its frames is somebody's.
+    /// Adds an allocated block; panics if any of its frames is held already.
     pub fn add(&mut self, pfn: Pfn, order: Order) -> u32 {
         let id = self.next_id;
         // A block that is split gives its pages the numbers from its own on.
@@ -93,7 +93,7 @@ impl Book {
         self.of_frame[from.index()..to.index()].iter().filter(|f| **f != 0).count() as u64
     }
 
-    /// Whether the machine's frames say of every block what the book says.
+    /// Whether the machine's frames agree with the book on every block.
     pub fn verify(&self, m: &Memory) -> Result<(), String> {
         for (&id, b) in &self.blocks {
             let tag = m.frames().tag(b.pfn);
@@ -119,8 +119,8 @@ impl Book {
 impl Owner for Book {
     fn may_isolate(&mut self, pfn: Pfn) -> bool {
         let id = self.of_frame[pfn.index()];
-        assert!(id != 0, "{pfn} was to be isolated, but nobody holds it");
-        assert_eq!(self.blocks[&id].kind, FrameKind::Lru, "{pfn} was to be isolated from the LRU");
+        assert!(id != 0, "{pfn} would be isolated, but nobody holds it");
+        assert_eq!(self.blocks[&id].kind, FrameKind::Lru, "{pfn} would be isolated from the LRU");
         self.roll() >= self.mood.pinned
     }
 

@@ -1,4 +1,4 @@
-//! What histories are made of: machines, requests, operations.
+//! Strategies for machines, requests and operations.
 
 use super::owner::Mood;
 use super::{Area, Ask, Kernel, Op, Plan, Use};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, FileFailurePersistence};
 
-/// So many cases; `PROPTEST_CASES` asks for more.
+/// This many cases, unless `PROPTEST_CASES` asks for more.
 pub fn cases(n: u32) -> Config {
     Config {
         cases: if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { n },
@@ -18,7 +18,7 @@ pub fn cases(n: u32) -> Config {
     }
 }
 
-/// Which zones a machine has, by node.
+/// The zones of machines, by node.
 const SHAPES: &[&[(usize, ZoneType)]] = &[
     &[(0, ZoneType::Normal)],
     &[(0, ZoneType::Dma32), (0, ZoneType::Normal)],
@@ -33,7 +33,7 @@ const SHAPES: &[&[(usize, ZoneType)]] = &[
 /// Machines of one to three zones on one or two nodes, and one to four CPUs.
 pub fn plan() -> impl Strategy<Value = Plan> {
     let blocks = prop_oneof![4 => 1u32..5, 6 => 4u32..17, 1 => 17u32..65];
-    // Whole pageblocks, parts of one, or nothing at all; now and then all of a zone.
+    // Whole pageblocks, parts of one, or nothing; now and then all of a zone.
     let reserved = prop_oneof![4 => Just(0u32), 2 => 1u32..512, 1 => Just(512u32), 1 => 512u32..1600];
     let hole = prop_oneof![6 => Just(0u32), 1 => 1u32..3];
     let areas = select(SHAPES).prop_flat_map(move |shape| {
@@ -61,7 +61,8 @@ pub fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Machines of one Normal zone, small enough that the smallest scale factor puts no space between the marks.
+/// Machines of one Normal zone, small enough that the smallest scale factor puts no space between
+/// the marks.
 pub fn one_zone_plan() -> impl Strategy<Value = Plan> {
     (1usize..5, 1u32..19, 0u32..512, any_kernel()).prop_map(|(cpus, blocks, reserved, kernel)| {
         let areas = vec![Area { node: 0, kind: ZoneType::Normal, blocks, reserved, hole: 0 }];
@@ -130,7 +131,8 @@ fn mood() -> impl Strategy<Value = Mood> {
     })
 }
 
-/// Operations, weighted so that memory runs short, comes back in pieces, and is compacted while it is in use.
+/// Operations, weighted so that memory runs short, comes back in pieces, and is compacted while it
+/// is in use.
 pub fn op() -> impl Strategy<Value = Op> {
     let steps = || prop_oneof![Just(1u8), 1u8..30];
     let which = || any::<u16>().prop_map(usize::from);
@@ -162,8 +164,8 @@ fn what_for() -> impl Strategy<Value = Use> {
     prop_oneof![3 => Just(Use::User), 2 => Just(Use::Kernel), 1 => Just(Use::Driver)]
 }
 
-/// Memory full of single pages of which some are given back, and then somebody wants a large block: what compaction
-/// is for, and what single random operations seldom come to.
+/// Memory full of single pages of which some are freed, and then a request for a large block: the
+/// case for compaction, which single random operations seldom reach.
 fn shortage_of_large_blocks() -> impl Strategy<Value = Vec<Op>> {
     let filler = prop_oneof![4 => Just(Gfp::HIGHUSER_MOVABLE), 1 => Just(Gfp::KERNEL)];
     let large = prop_oneof![2 => 1u8..9, 3 => Just(9u8), 1 => Just(10u8)];
@@ -188,8 +190,8 @@ fn shortage_of_large_blocks() -> impl Strategy<Value = Vec<Op>> {
     )
 }
 
-/// Atomic requests for more than a page while memory is short, so that pageblocks are kept in reserve for them; then
-/// it all comes back, and the whole is taken apart again by requests of other types.
+/// Atomic requests for more than a page while memory is short, so that pageblocks are reserved for
+/// them; then everything is freed, and requests of other types take all of it apart again.
 fn atomic_shortage() -> impl Strategy<Value = Vec<Op>> {
     let what = (0usize..4, 0usize..2, 1u8..11, what_for(), 1usize..9, request(), 1u16..600);
     what.prop_map(|(cpu, node, order, use_, stride, after, n)| {
@@ -209,7 +211,7 @@ fn atomic_shortage() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
-/// A history of up to so many scenes, most of them single operations.
+/// A history of up to this many scenes, most of them single operations.
 pub fn history(longest: usize) -> impl Strategy<Value = Vec<Op>> {
     let scene = prop_oneof![12 => op().prop_map(|o| vec![o]), 1 => shortage_of_large_blocks(), 1 => atomic_shortage()];
     proptest::collection::vec(scene, 1..=longest).prop_map(|scenes| scenes.concat())

@@ -1,22 +1,24 @@
-//! A model of who owns pages that can be reclaimed: files, anonymous memory and swap, caches that shrink.
+//! A model of the owners of reclaimable pages: files, anonymous memory and swap, caches that
+//! shrink.
 //!
-//! It answers all that reclaim and compaction ask. What it answers follows from what it knows of the page and from a
-//! fixed sequence of numbers; what it is told is held against what it has answered: no page goes that it did not give.
+//! It answers all questions of reclaim and compaction, by the state of the page and a fixed
+//! sequence of numbers, and checks the engine's actions against its answers: no page goes that it
+//! did not release.
 
 use kontig_mm::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A page, or a large one.
+/// A page, single or large.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     pub pfn: Pfn,
     pub order: Order,
-    /// On its way to the LRU or there; else the kernel's own.
+    /// On the LRU or on its way there; otherwise a kernel page.
     pub user: bool,
     pub state: PageState,
 }
 
-/// What the tenant remembers of a page that was reclaimed.
+/// The tenant's memory of a reclaimed page.
 #[derive(Clone, Copy, Debug)]
 pub struct Evicted {
     pub anon: bool,
@@ -35,26 +37,26 @@ pub struct Cache {
 
 pub const OBJECTS_PER_PAGE: u64 = 16;
 
-/// How the tenant answers, in 1/256.
+/// The chances of the tenant's answers, in 1/256.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Temper {
     /// The page has been used through a page table.
     pub used: u8,
-    /// Something that was asked for does not work now.
+    /// An operation fails for now.
     pub fails: u8,
-    /// A page that is written is not written at once.
+    /// A page under writeback takes longer.
     pub slow: u8,
     pub seed: u32,
 }
 
 pub struct Tenant {
     pub pages: BTreeMap<u32, Page>,
-    /// The number of the page each frame belongs to; 0 is nobody's.
+    /// The number of the page of each frame; 0 if nobody holds it.
     of_frame: Vec<u32>,
     next: u32,
-    /// Let go while a batch held them.
+    /// Freed while a batch held them.
     pub released: BTreeMap<Pfn, Order>,
-    /// Reclaimed since somebody looked last.
+    /// Reclaimed since the last check.
     removed: BTreeSet<Pfn>,
     pub evicted: Vec<Evicted>,
     pub swap: SwapSpace,
@@ -83,7 +85,7 @@ impl Tenant {
         }
     }
 
-    /// A block has been handed out; panics if any of its frames is somebody's.
+    /// Adds an allocated block; panics if any of its frames is held already.
     pub fn add(&mut self, m: &Memory, pfn: Pfn, order: Order) -> u32 {
         let id = self.next;
         self.next += 1;
@@ -91,7 +93,7 @@ impl Tenant {
             assert!(*f == 0, "{pfn} {order:?} was handed out, but {f} is there: {:?}", self.pages[f]);
             *f = id;
         }
-        // What a batch had held is free since.
+        // Pages that only a batch had held are free now.
         for frame in (0..order.pages()).map(|i| pfn.plus(i)) {
             assert_eq!(m.lru().holds(frame), 0, "{frame} was handed out, and a batch holds it");
             self.released.remove(&frame);
@@ -100,7 +102,7 @@ impl Tenant {
         id
     }
 
-    /// Forgets a page; its frames are nobody's.
+    /// Forgets a page, so that nobody holds its frames.
     pub fn forget(&mut self, id: u32) -> Page {
         let page = self.pages.remove(&id).expect("only pages of the tenant go");
         self.of_frame[page.pfn.index()..page.pfn.plus(page.order.pages()).index()].fill(0);
@@ -110,7 +112,7 @@ impl Tenant {
         page
     }
 
-    /// Some user's page of those for which this holds.
+    /// Some user page that meets the condition.
     pub fn nth(&self, which: usize, wanted: impl Fn(&Page) -> bool) -> Option<u32> {
         let from = (which as u32) % self.next;
         let first = self.pages.range(from..).find(|(_, p)| wanted(p));
@@ -126,7 +128,7 @@ impl Tenant {
         page
     }
 
-    /// Whether the machine's frames say what the tenant says.
+    /// Whether the machine's frames agree with the tenant.
     pub fn verify(&mut self, m: &Memory) -> Result<(), String> {
         use kontig_mm::state::FrameKind;
         for (&id, p) in &self.pages {
@@ -141,7 +143,7 @@ impl Tenant {
                 return Err(format!("{id} at {} is kept as {owner}", p.pfn));
             }
         }
-        // What had been let go is free as soon as no batch holds it any more.
+        // Freed pages leave this list once no batch holds them.
         self.released.retain(|pfn, _| m.lru().holds(*pfn) > 0);
         for pfn in core::mem::take(&mut self.removed) {
             let tag = m.frames().tag(pfn);
@@ -155,7 +157,7 @@ impl Tenant {
         Ok(())
     }
 
-    /// Pages in `[from, to)` that are not the allocator's: held, or let go and still in a batch.
+    /// Pages in `[from, to)` that are not the allocator's: held, or freed and still in a batch.
     pub fn pages_in(&self, from: Pfn, to: Pfn) -> u64 {
         let held = self.of_frame[from.index()..to.index()].iter().filter(|f| **f != 0).count() as u64;
         held + self.released.range(from..to).map(|(_, order)| u64::from(order.pages())).sum::<u64>()
@@ -175,9 +177,9 @@ impl Tenant {
 impl Owner for Tenant {
     fn may_isolate(&mut self, pfn: Pfn) -> bool {
         let id = self.of_frame[pfn.index()];
-        assert!(id != 0, "{pfn} was to be isolated, and it is nobody's");
+        assert!(id != 0, "{pfn} would be isolated, but nobody holds it");
         let page = self.pages[&id];
-        assert!(page.user, "{page:?} was to be isolated from the LRU");
+        assert!(page.user, "{page:?} would be isolated from the LRU");
         !page.state.pinned && !self.fails()
     }
 
@@ -256,7 +258,7 @@ impl Owner for Tenant {
     fn unmap(&mut self, pfn: Pfn, owner: u32) -> bool {
         let fails = self.fails();
         let state = &mut self.page(pfn, owner).state;
-        assert!(state.mapped && !state.locked && !state.unevictable, "{pfn} is to be unmapped: {state:?}");
+        assert!(state.mapped && !state.locked && !state.unevictable, "{pfn} would be unmapped: {state:?}");
         state.mapped = fails;
         !fails
     }
@@ -282,7 +284,7 @@ impl Owner for Tenant {
     fn release(&mut self, pfn: Pfn, owner: u32) -> bool {
         let fails = self.fails();
         let state = &mut self.page(pfn, owner).state;
-        assert!(state.private && !state.dirty && !state.mapped, "{pfn} is to be released: {state:?}");
+        assert!(state.private && !state.dirty && !state.mapped, "{pfn} would be released: {state:?}");
         state.private = fails;
         !fails
     }
@@ -295,7 +297,7 @@ impl Owner for Tenant {
         let stays = locked || unevictable || mapped || dirty || writeback || private || pinned || held;
         assert!(!stays, "{page:?} is reclaimed");
         assert!(!anon || swap_cache || shadow.is_none(), "{page:?} is reclaimed and was not written anywhere");
-        // A place in swap outlives its page.
+        // A swap slot outlives its page.
         self.pages.get_mut(&owner).expect("it is there").state.swap_cache = false;
         self.forget(owner);
         self.removed.insert(pfn);

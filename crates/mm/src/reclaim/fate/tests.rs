@@ -1,10 +1,11 @@
-//! Pages that batches hold, as reclaim and compaction meet them, and those that were written to after all.
+//! Pages that batches hold, as reclaim and compaction meet them, and those that were written to
+//! after all.
 
 use super::*;
 use crate::compact::{CompactControl, CompactRun};
 use crate::event::MigrateMode;
 use crate::gfp::{AllocFlags, Wmark};
-use crate::host::{MigrateOutcome, References};
+use crate::owner::{MigrateOutcome, References};
 use crate::request::Request;
 use crate::state::{LruList, SwapSpace};
 use crate::step::Step;
@@ -17,7 +18,8 @@ const OTHER: CpuId = CpuId::new(1);
 const NODE: NodeId = NodeId::new(0);
 const VEC: LruvecId = LruvecId::new(0);
 
-/// Owns pages that are all in this state, and counts those that it is asked about and those that go.
+/// Owns pages that are all in this state, and counts those that it is asked about and those that
+/// go.
 struct Of {
     state: PageState,
     asked: u32,
@@ -105,8 +107,8 @@ fn an_anonymous_page_that_was_written_to_after_all_is_an_anonymous_one_again() {
     m.check().expect("consistent");
 }
 
-/// A machine with a user's page of each kind at the bottom of its memory, on the LRU, and single free pages at the
-/// top to move them to.
+/// A machine with a user's page of each kind at the bottom of its memory, on the LRU, and single
+/// free pages at the top to move them to.
 fn room_above<const N: usize>(kinds: [PageFlags; N]) -> (Memory, [Pfn; N]) {
     let mut m = ordered_machine(4);
     let request = Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO);
