@@ -15,12 +15,13 @@ use crate::random::Random;
 use crate::simulator::machine;
 use crate::table::{Row, Target, Unit};
 use kontig_mm::state::Frames;
+use kontig_mm::types::HPAGE_PMD_NR;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use std::any::Any;
 use std::time::Instant;
 
 /// Pages of 2 MiB, and how many of them go.
-const SECTION: u32 = 512;
+const SECTION: u32 = HPAGE_PMD_NR;
 const FREED: u32 = 384;
 /// Holes that are handed over at once.
 const BATCH: usize = 256;

@@ -1,7 +1,7 @@
 //! `kontig profile`: what the rules of a kernel generation are, and where two generations differ.
 //!
-//! A rule has a line with its value, the kernels it is of and the section that describes it, and under it what it
-//! does. All of that stands with the rule in the engine ([`kontig_mm::rules`]).
+//! A rule has a line with its value, the kernels whose profiles have that value and the section that describes it, and
+//! under it what it does, in the words of the engine ([`kontig_mm::rules`]).
 
 use crate::wrap::{width, wrap};
 use clap::{Args, Subcommand};
@@ -9,6 +9,7 @@ use kontig_lab::LabError;
 use kontig_mm::Profile;
 use kontig_mm::rules::MECHANISMS;
 use kontig_mm::rules::rule::{Rule, Setting};
+use kontig_profiles::History;
 
 /// `kontig profile`.
 #[derive(Subcommand)]
@@ -16,7 +17,7 @@ pub enum ProfileCommand {
     /// Show all rules of a kernel generation, by mechanism
     #[command(after_help = "Examples:\n  kontig profile show 6.1\n  kontig profile show ./mine.toml --json\n\n\
         'kontig list' shows the profiles. A profile file names the one it starts from (base = \"6.1\") and, in a table \
-        for each mechanism, the rules that differ.")]
+        for each mechanism, the rules that differ. The kernels beside a value are the profiles that have it.")]
     Show(ShowArgs),
     /// Show the rules in which two kernel generations differ
     #[command(after_help = "Examples:\n  kontig profile diff 6.1 7.2\n  kontig profile diff 6.1 ./mine.toml --short")]
@@ -63,13 +64,14 @@ pub fn profile(command: &ProfileCommand) -> Result<(), LabError> {
 }
 
 fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
+    let history = History::read();
     let rules: Vec<(&Rule, Setting)> = p.settings().collect();
     if a.json {
         let mechanisms: Vec<_> = MECHANISMS
             .iter()
             .map(|m| {
                 let own = rules.iter().filter(|(rule, _)| rule.mechanism == m.name);
-                let rules: Vec<_> = own.map(|(rule, s)| described(rule, &[("value", *s)])).collect();
+                let rules: Vec<_> = own.map(|(rule, s)| described(&history, rule, &[("value", *s)])).collect();
                 serde_json::json!({ "name": m.name, "about": m.about, "rules": rules })
             })
             .collect();
@@ -91,7 +93,7 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
                 Setting::Variant(v) => vec![v.what.to_string()],
                 Setting::Switch(_) | Setting::Number(_) => vec![rule.what.to_string()],
             };
-            Entry { rule, value: s.shown(), kernels: kernels(rule, s), text }
+            Entry { rule, value: s.shown(), kernels: history.kernels(rule, s), text }
         })
         .collect();
     let recorded = match p.recorded {
@@ -112,12 +114,14 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
 }
 
 fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {
+    let history = History::read();
     let all = from.settings().count();
     let pairs = from.settings().zip(to.settings());
     let differing: Vec<(&Rule, Setting, Setting)> =
         pairs.map(|((rule, a), (_, b))| (rule, a, b)).filter(|(_, a, b)| a != b).collect();
     if a.json {
-        let rules: Vec<_> = differing.iter().map(|(r, a, b)| described(r, &[("from", *a), ("to", *b)])).collect();
+        let rules: Vec<_> =
+            differing.iter().map(|(r, a, b)| described(&history, r, &[("from", *a), ("to", *b)])).collect();
         let doc = serde_json::json!({
             "schema": "kontig.profile-diff/1",
             "from": from.name,
@@ -135,7 +139,7 @@ fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {
                 }
                 _ => vec![rule.what.to_string()],
             };
-            Entry { rule, value: format!("{} -> {}", a.shown(), b.shown()), kernels: kernels(rule, b), text }
+            Entry { rule, value: format!("{} -> {}", a.shown(), b.shown()), kernels: history.kernels(rule, b), text }
         })
         .collect();
     let count = match differing.len() {
@@ -147,7 +151,7 @@ fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {
 }
 
 /// A rule as JSON, with its settings under these names.
-fn described(rule: &Rule, settings: &[(&str, Setting)]) -> serde_json::Value {
+fn described(history: &History, rule: &Rule, settings: &[(&str, Setting)]) -> serde_json::Value {
     let mut doc = serde_json::json!({
         "mechanism": rule.mechanism,
         "name": rule.name,
@@ -162,25 +166,10 @@ fn described(rule: &Rule, settings: &[(&str, Setting)]) -> serde_json::Value {
         };
         if let Setting::Variant(v) = setting {
             doc[format!("{name}_means")] = v.what.into();
-            doc[format!("{name}_kernels")] = v.since.into();
         }
-    }
-    if !rule.since.is_empty() {
-        doc["kernels"] = rule.since.into();
+        doc[format!("{name}_kernels")] = history.kernels(rule, *setting).into();
     }
     doc
-}
-
-/// The kernels that do what a rule says, or what it is set to.
-fn kernels(rule: &Rule, setting: Setting) -> String {
-    let text = match setting {
-        Setting::Variant(v) => v.since,
-        Setting::Switch(_) | Setting::Number(_) => rule.since,
-    };
-    let starts_with_a_version = text.starts_with(|c: char| c.is_ascii_digit());
-    let since = if starts_with_a_version && !text.contains('–') { format!("since {text}") } else { text.into() };
-    // The kernels are those where the rule holds: beside a rule that does not, that has to be said.
-    if matches!(setting, Setting::Switch(false)) && !since.is_empty() { format!("true {since}") } else { since }
 }
 
 /// A rule to print.
@@ -209,7 +198,11 @@ fn listed(entries: &[Entry], short: bool) -> String {
         let (name, value, kernels) = if wide { (0, 0, 0) } else { (name, value, kernels) };
         for e in own {
             let (rule, section) = (e.rule.name, e.rule.section);
-            out += &format!("  {rule:name$}  {:value$}  {:kernels$}  §{section}\n", e.value, e.kernels);
+            let line = format!("  {rule:name$}  {:value$}  {:kernels$}  §{section}\n", e.value, e.kernels);
+            out += &match line.trim_end().chars().count() <= width() {
+                true => line,
+                false => format!("  {rule}  {}\n      {}  §{section}\n", e.value, e.kernels),
+            };
             for text in e.text.iter().filter(|_| !short) {
                 out += &wrap("      ", text, 6, width());
             }

@@ -171,13 +171,23 @@ mod tests {
         (Variant { name: "v".into(), profile: profile.into(), switches, sysctls: BTreeMap::new() }, p)
     }
 
+    /// The names of the profiles in `[from, to)`; without `to`, to the newest.
+    fn named(from: &str, to: Option<&str>, and: &str) -> String {
+        let all = profiles::all().into_iter().map(|p| p.name);
+        let names: Vec<String> = all.skip_while(|n| n != from).take_while(|n| Some(n.as_str()) != to).collect();
+        listed(&names, and)
+    }
+
     #[test]
     fn a_sysctl_the_profile_does_not_have_is_refused_for_that_reason_with_a_remedy_that_works() {
         let (v, p) = variant("6.1", &[]);
         let message = check(&v, &p, "vm.defrag_mode", "1").unwrap_err().to_string();
         assert_eq!(
             message,
-            "vm.defrag_mode: profile '6.1' does not have it; --profile 6.15-posted, 6.15, 7.2 or 7.3 has it"
+            format!(
+                "vm.defrag_mode: profile '6.1' does not have it; --profile {} has it",
+                named("6.15-posted", None, "or")
+            )
         );
         // Whatever is missing anywhere: each way named leads there, and some way is named.
         let mut missing = 0;
@@ -212,17 +222,28 @@ mod tests {
         let line = |name: &str| listing(Sysctl::find(name).unwrap());
         assert_eq!(
             line("vm.defrag_mode"),
-            "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profiles 6.15-posted, 6.15, 7.2 and 7.3, and switch defrag-mode)"
+            format!(
+                "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profiles {}, and switch \
+                 defrag-mode)",
+                named("6.15-posted", None, "and")
+            )
         );
         assert_eq!(
             line("vm.compaction_proactiveness"),
-            "0..100: how hard kcompactd works ahead of need (default 20; profiles 5.9, 5.10, 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 \
-             and 7.3, and switch proactive-compaction)"
+            format!(
+                "0..100: how hard kcompactd works ahead of need (default 20; profiles {}, and switch \
+                 proactive-compaction)",
+                named("5.9", None, "and")
+            )
         );
         assert_eq!(
             line("vm.watermark_scale_factor"),
-            "1..1000 in 4.6, 4.20-rc3, 5.6, 5.9 and 5.10, 1..3000 in 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 and 7.3: 1/10,000 of a \
-             zone between watermarks (default 10; profiles 4.6, 4.20-rc3, 5.6, 5.9, 5.10, 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 and 7.3)"
+            format!(
+                "1..1000 in {}, 1..3000 in {}: 1/10,000 of a zone between watermarks (default 10; profiles {})",
+                named("4.6", Some("6.1"), "and"),
+                named("6.1", None, "and"),
+                named("4.6", None, "and")
+            )
         );
         assert_eq!(line("vm.compact_memory"), "write 1: compact every zone completely");
     }

@@ -6,7 +6,7 @@
 
 use crate::frame::State;
 use crate::snapshot::{FoundZone, Piece, Snapshot, engine_order};
-use kontig_mm::found::{Found, FoundMarks, Use};
+use kontig_mm::import::{ImportedBlock, ImportedMarks, Use};
 use kontig_mm::state::Watermarks;
 use kontig_mm::sysctl::Sysctl;
 use kontig_mm::types::{MAX_ORDER, PAGE_SIZE, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
@@ -58,7 +58,7 @@ impl Snapshot {
             .iter()
             .map(|z| spec(z, if folios { z.managed } else { z.managed_at_most() }))
             .collect::<Result<_, _>>()?;
-        let marks: Vec<FoundMarks> = zones.iter().map(|z| marks(z)).collect();
+        let marks: Vec<ImportedMarks> = zones.iter().map(|z| marks(z)).collect();
         let types: Vec<_> =
             (0..self.nr_frames().div_ceil(self.pages_per_block())).map(|b| self.block_type(b)).collect();
         let cpus = self.host.cpus.max(1);
@@ -76,11 +76,11 @@ impl Snapshot {
                 _ => Some(Use::Kernel),
             };
             let found = move |pfn: usize| {
-                Some(Found { pfn: Pfn::new(pfn as u32), order: engine_order(each)?, used: used(pfn)? })
+                Some(ImportedBlock { pfn: Pfn::new(pfn as u32), order: engine_order(each)?, used: used(pfn)? })
             };
             (piece.pfn..piece.pfn + piece.pages).step_by(each).filter_map(found)
         });
-        let mut memory = Memory::as_found(&spec, profile.clone(), &types, &marks, blocks)?;
+        let mut memory = Memory::import(&spec, profile.clone(), &types, &marks, blocks)?;
         for (name, value) in &self.host.sysctls {
             let known = Sysctl::find(name).is_some_and(|s| s.exists(profile)) && !IN_THE_MARKS.contains(&name.as_str());
             // A value that the rules of this kernel do not allow decides nothing in them.
@@ -127,9 +127,9 @@ fn spec(zone: &FoundZone, managed: u64) -> Result<ZoneSpec, String> {
     Ok(ZoneSpec { node: zone.node as usize, kind, start, end, present: zone.present, managed })
 }
 
-fn marks(zone: &FoundZone) -> FoundMarks {
+fn marks(zone: &FoundZone) -> ImportedMarks {
     let [min, low, high, promo] = zone.marks;
-    FoundMarks { marks: Watermarks { min, low, high, promo }, boost: zone.boost }
+    ImportedMarks { marks: Watermarks { min, low, high, promo }, boost: zone.boost }
 }
 
 /// Pages of each part of a piece that is taken apart, except huge pages of processes.

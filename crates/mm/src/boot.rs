@@ -1,4 +1,4 @@
-//! A machine as boot leaves it: its zones and nodes made, all its memory free, all marks computed.
+//! A machine after boot: zones and nodes set up, all memory free, all marks computed.
 
 use crate::event::Trace;
 use crate::rules::Profile;
@@ -17,57 +17,55 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A zone to be made.
+/// The specification of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneSpec {
-    /// Node it belongs to.
     pub node: usize,
-    /// Which of the node's zones.
+    /// The place in the node's zone table.
     pub kind: ZoneType,
     /// First frame; must start a pageblock.
     pub start: u32,
     /// One past the last frame; must end a pageblock.
     pub end: u32,
-    /// Frames that exist.
     pub present: u64,
-    /// Frames the allocator gets; the difference to the span is reserved at the zone's start.
+    /// Frames the allocator gets; the rest of the span is reserved at the zone's start.
     pub managed: u64,
 }
 
-/// A machine to be made.
+/// The specification of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineSpec {
-    /// Number of CPUs; CPU i belongs to node i × nodes / cpus.
+    /// CPU i belongs to node i × nodes / cpus.
     pub cpus: usize,
-    /// Its zones, by node and then ascending.
+    /// By node, then ascending.
     pub zones: Vec<ZoneSpec>,
     /// Whether transparent huge pages raise `vm.min_free_kbytes`.
     pub thp: bool,
-    /// Whether pages are kept in the order of their use, so that reclaim can find the oldest. A machine that has
-    /// nothing to reclaim, only anonymous pages and no swap, does the same without, in half the memory.
+    /// Whether pages are kept in the order of their use, so that reclaim can find the oldest. A
+    /// machine with nothing to reclaim (only anonymous pages, no swap) behaves alike without, in
+    /// half the memory.
     pub lru: bool,
 }
 
-/// What of a machine's memory is not free and movable when it is made.
+/// Memory that is not free and movable when the machine is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InUse {
-    /// Pageblocks of another type, by their first frame, in ascending order.
+    /// Pageblocks of another type, by their first frame, ascending.
     pub blocks: Vec<(u32, MigrateType)>,
-    /// Frames that the kernel has for itself, in ascending order.
+    /// Frames that the kernel keeps to itself, ascending.
     pub frames: Vec<Range<u32>>,
 }
 
-/// What is wrong with a specification.
+/// The error in a specification.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WrongSpec {
-    /// The zone it is of, if it is of one.
+    /// The zone, if the error is in one.
     pub zone: Option<usize>,
-    /// A line.
     pub reason: String,
 }
 
 impl MachineSpec {
-    /// Whether there can be this zone, beside those before it.
+    /// Whether this zone is possible beside those before it.
     fn check_zone(&self, i: usize) -> Result<(), String> {
         let z = &self.zones[i];
         if z.node > 63 {
@@ -97,19 +95,19 @@ impl MachineSpec {
 }
 
 impl Memory {
-    /// A machine with all its memory free, as after boot: every pageblock movable, the free lists in
-    /// the order that boot leaves them in, all watermarks computed.
+    /// A machine with all its memory free, as after boot: every pageblock movable, the free lists
+    /// in boot's order, all watermarks computed.
     ///
     /// # Errors
-    /// Says in one line what is wrong with the specification.
+    /// The error in the specification, in one line.
     pub fn new(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
         Memory::in_use(spec, profile, &InUse::default())
     }
 
-    /// The same with some of it in use.
+    /// A machine with some of its memory in use.
     ///
     /// # Errors
-    /// Says in one line what is wrong with the specification.
+    /// The error in the specification, in one line.
     pub fn in_use(spec: &MachineSpec, profile: Profile, used: &InUse) -> Result<Memory, String> {
         let mut memory = Memory::empty(spec, profile)?;
         for (first, migratetype) in &used.blocks {
@@ -136,7 +134,7 @@ impl Memory {
     /// Whether a machine of this shape can be made.
     ///
     /// # Errors
-    /// Says in one line what is wrong with the specification.
+    /// The error in the specification, in one line.
     pub fn check_spec(spec: &MachineSpec) -> Result<(), WrongSpec> {
         let wrong = |reason: String| Err(WrongSpec { zone: None, reason });
         if spec.cpus == 0 || spec.cpus > usize::from(u16::MAX) {
@@ -152,7 +150,7 @@ impl Memory {
         (0..spec.zones.len()).try_for_each(|i| spec.check_zone(i).map_err(|reason| WrongSpec { zone: Some(i), reason }))
     }
 
-    /// A machine whose frames are in nobody's hands yet: neither free nor allocated nor reserved.
+    /// A machine whose frames are neither free nor allocated nor reserved yet.
     pub(crate) fn empty(spec: &MachineSpec, profile: Profile) -> Result<Memory, String> {
         Memory::check_spec(spec).map_err(|wrong| wrong.reason)?;
         let nr_nodes = spec.zones.iter().map(|z| z.node).max().map_or(0, |n| n + 1);
@@ -213,7 +211,8 @@ impl Memory {
         }
     }
 
-    /// Frees `[from, to)` in blocks as large as alignment and the types of pageblocks allow, in ascending order.
+    /// Frees `[from, to)` in blocks as large as alignment and the types of pageblocks allow, in
+    /// ascending order.
     fn free_range(&mut self, zone: ZoneId, from: Pfn, to: Pfn) {
         let to_tail = self.shared.profile.boot.frees_to_tail;
         let mut locked = self.locked(zone, CpuId::new(0));
@@ -272,7 +271,7 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize, lists_per_zone: bool) -> Zo
     }
 }
 
-/// A node without a list of zones, as far from every other as the kernel takes them to be where firmware says nothing.
+/// A node without a zonelist. Its distances are the kernel's for firmware without a SLIT.
 fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
     let id = NodeId::new(n);
     let own: Vec<ZoneId> = zones.iter().filter(|z| z.node == id).map(|z| z.id).collect();
@@ -303,7 +302,7 @@ mod tests {
         let m = Memory::in_use(&spec, linux("6.1"), &used).expect("a machine");
         assert_eq!(m.nr_free_pages(), 8000 - 76 - 99);
         let free = |order: usize, t: MigrateType| m.zones()[0].free_list(Order::new(order as u8), t).len();
-        // The page between, and the rest of its pageblock from 1200 on: 16, 64 and 256 pages.
+        // The page in between, and the rest of its pageblock from 1200 on: 16, 64 and 256 pages.
         let unmovable: Vec<_> = (0..NR_ORDERS).map(|order| free(order, MigrateType::Unmovable)).collect();
         assert_eq!(unmovable, [1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0]);
         // The other half of the 1024 pages is movable and cannot be joined with it.

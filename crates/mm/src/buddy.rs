@@ -1,12 +1,14 @@
 //! The buddy lists: splitting a block on allocation, merging buddies on free.
 //!
-//! An allocation takes the head of the smallest sufficient list of its type and puts upper halves back at the head,
-//! so that pages from one large block come out ascending. A freed block merges upwards while its buddy is free at
-//! the same order. It goes to the head of its list, unless the block around it looks likely to merge soon: then to
-//! the tail, where it is left alone. Source: kernel-behaviour §2.2, §2.3, §10.8.
+//! An allocation takes the head of the smallest sufficient list of its type and puts upper halves
+//! back at the head, so that pages from one large block come out ascending. A freed block merges
+//! upwards while its buddy is free at the same order. It goes to the head of its list, unless the
+//! surrounding block looks likely to merge soon: then it goes to the tail, where it is left alone.
+//! Source: kernel-behaviour §2.2, §2.3, §10.8.
 //!
-//! Up to 6.9 a free block stays on the list of the type it was freed as, even where its pageblock has since changed
-//! type. From 6.10 on its list is always its pageblock's: what merges across pageblocks takes the freed one's type.
+//! Up to 6.9 a free block stays on the list of the type it was freed as, even if its pageblock has
+//! changed type since. From 6.10 on its list is always its pageblock's: a merge across pageblocks
+//! takes the type of the freed block.
 
 use crate::event::{Event, Listen};
 use crate::pcp;
@@ -42,14 +44,15 @@ impl Locked<'_> {
         }
     }
 
-    /// Frees a block into the lists as type `t`, merging it with its buddies. Its tag has been cleared.
+    /// Frees a block into the lists as type `t`, merging it with its buddies. Its tag has been
+    /// cleared.
     pub(crate) fn free_one_block(&mut self, pfn: Pfn, order: Order, t: MigrateType, force_tail: bool) {
         self.shared.work.buddy_blocks += 1;
         self.mod_free_pages_of(t, i64::from(order.pages()));
         self.merge_into_lists(pfn, order, t, force_tail);
     }
 
-    /// Merges a block that has been counted with its buddies, and puts what they make up on its list.
+    /// Merges a block that has been counted with its buddies, and puts the result on its list.
     #[inline(always)]
     pub(crate) fn merge_into_lists(&mut self, pfn: Pfn, order: Order, t: MigrateType, force_tail: bool) {
         let (mut pfn, mut order) = (pfn, order);
@@ -93,7 +96,8 @@ impl Locked<'_> {
         }
     }
 
-    /// The list type of the buddy, if it is free at exactly this order and may merge with a block of type `t`.
+    /// The list type of the buddy, if it is free at exactly this order and may merge with a block
+    /// of type `t`.
     #[inline(always)]
     fn mergeable_buddy(&self, buddy: Pfn, order: Order, t: MigrateType) -> Option<MigrateType> {
         if order < PAGEBLOCK_ORDER {
@@ -104,13 +108,14 @@ impl Locked<'_> {
         if !self.zone.spans(buddy) || !self.frames.block_tag(block).is_buddy_of(order) {
             return None;
         }
-        // The freed block's own pageblock already has type t, or t is what it was sampled as.
+        // The freed block's own pageblock already has type t, or t is the type it was sampled as.
         let other = self.blocks.migratetype(block);
         let alike = other == t || other.is_mergeable() && t.is_mergeable();
         (alike || self.shared.profile.buddy.reserved_blocks_merge).then(|| self.frames.block_tag(block).buddy_type())
     }
 
-    /// Whether the buddy of the surrounding block is free: the freed block may soon merge twice.
+    /// Whether the buddy of the surrounding block is free, so that the freed block may soon merge
+    /// twice.
     #[inline(always)]
     fn merge_likely(&self, pfn: Pfn, order: Order) -> bool {
         if order >= PAGEBLOCK_ORDER {
@@ -124,7 +129,8 @@ impl Locked<'_> {
         self.frames.split_tag(uncle).is_buddy_of(order.up())
     }
 
-    /// Takes the smallest sufficient block of exactly this type; the rest goes back. The block has no tag yet.
+    /// Takes the smallest sufficient block of exactly this type; the rest goes back. The block has
+    /// no tag yet.
     #[inline(always)]
     pub(crate) fn rmqueue_smallest(&mut self, order: Order, t: MigrateType) -> Option<Pfn> {
         for o in order.and_up() {
@@ -149,7 +155,8 @@ impl Locked<'_> {
         None
     }
 
-    /// Halves the block at `pfn` from order `high` down to `low`; each upper half goes to the head of its list.
+    /// Halves the block at `pfn` from order `high` down to `low`; each upper half goes to the head
+    /// of its list.
     #[inline(always)]
     pub(crate) fn expand(&mut self, pfn: Pfn, low: Order, high: Order, t: MigrateType) {
         let mut o = high;
@@ -160,7 +167,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Moves a free block to the tail of another type's list, or to the head where the largest block is taken (§2.5.2).
+    /// Moves a free block to the tail of another type's list, or to the head in kernels that take
+    /// the largest block (§2.5.2).
     pub(crate) fn move_to_free_list(&mut self, pfn: Pfn, order: Order, from: MigrateType, to: MigrateType) {
         let list = &mut self.zone.lists[order.index()][from.index()];
         self.frames.unlink(list, pfn, order);

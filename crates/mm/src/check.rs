@@ -1,8 +1,8 @@
-//! The checker: proves that a whole machine's state is consistent, or says what is not.
+//! The checker: proves that a whole machine's state is consistent, or names the inconsistency.
 //!
-//! The invariants are written here once; property tests call this after every operation on small machines, and
-//! hosts call it on demand on large ones. What concerns the LRU is in `lru`. Source: kernel-behaviour §12, and the
-//! engine's own data structures.
+//! The invariants are written here once; property tests call this after every operation on small
+//! machines, and hosts call it on demand on large ones. `lru` checks the LRU. Source:
+//! kernel-behaviour §12, and the engine's own data structures.
 
 mod lru;
 
@@ -22,7 +22,7 @@ macro_rules! ensure {
 }
 use ensure;
 
-/// Pages of a zone by what holds them, counted from the frames.
+/// Pages of a zone by holder, counted from the frames.
 #[derive(Default)]
 struct Census {
     free: u64,
@@ -36,7 +36,7 @@ struct Census {
 }
 
 impl Memory {
-    /// Walks the whole machine.
+    /// Checks the state of the whole machine.
     ///
     /// # Errors
     /// The first inconsistency found, in one line.
@@ -66,7 +66,7 @@ impl Memory {
             census.reserved,
             z.spanned()
         );
-        // LRU pages and those isolated from it are also in other counts.
+        // LRU pages, and those isolated from it, are also in other counts.
         let counted = z.nr_lru();
         ensure!(census.lru == counted, "{} LRU pages, counted {counted}", census.lru);
         ensure!(
@@ -78,7 +78,7 @@ impl Memory {
         self.check_state(z)
     }
 
-    /// Every free list: places, tags, alignment, count. Returns the free pages.
+    /// Checks every free list: positions, tags, alignment, count. Returns the free pages.
     fn check_free_lists(&self, z: &Zone) -> Result<u64, String> {
         let mut pages = 0;
         for o in Order::all() {
@@ -109,7 +109,7 @@ impl Memory {
         Ok(pages)
     }
 
-    /// Where lists follow pageblocks, every pageblock of a block has the type of its list.
+    /// If lists follow pageblocks, every pageblock of a block has the type of its list.
     fn check_list_type(&self, pfn: Pfn, o: Order, t: MigrateType) -> Result<(), String> {
         if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
             for b in pfn.pageblock()..=pfn.plus(o.pages() - 1).pageblock() {
@@ -120,14 +120,16 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether a block's buddy is free at the same order and should have merged with it. A whole pageblock that was
-    /// reserved for atomic requests did not merge, and stays as it is when it gets its buddy's type back.
+    /// Whether a block's buddy is free at the same order and should have merged with it. A whole
+    /// pageblock that was reserved for atomic requests did not merge, and stays as it is when it
+    /// gets its buddy's type back.
     fn has_free_buddy(&self, z: &Zone, pfn: Pfn, o: Order, t: MigrateType) -> bool {
         let buddy = pfn.buddy(o);
         if o == MAX_ORDER || !z.spans(buddy) || !self.frames.tag(buddy).is_buddy_of(o) {
             return false;
         }
-        // Across pageblocks only mergeable types merge; a type may also have changed after both were freed.
+        // Across pageblocks only mergeable types merge; a type may also have changed after both
+        // were freed.
         let (a, b) = (self.blocks.migratetype(pfn.pageblock()), self.blocks.migratetype(buddy.pageblock()));
         let reserved = [pfn, buddy].iter().any(|p| self.blocks.was_highatomic(p.pageblock()));
         o < PAGEBLOCK_ORDER || a == b && a.is_mergeable() && t.is_mergeable() && !reserved
@@ -169,7 +171,7 @@ impl Memory {
         Ok(pages)
     }
 
-    /// Walks a list, checking places; returns its length.
+    /// Walks a list and checks positions; returns its length.
     fn check_list(
         &self,
         z: &Zone,
@@ -190,7 +192,7 @@ impl Memory {
         Ok(n)
     }
 
-    /// Walks all frames of a zone: heads are followed by their tails, and everything is accounted for.
+    /// Walks all frames of a zone: tails follow their heads, and every frame is accounted for.
     fn take_census(&self, z: &Zone) -> Result<Census, String> {
         let mut c = Census::default();
         let mut at = z.start;
@@ -249,7 +251,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Bounds on what zones remember.
+    /// Checks the bounds on the zone's state.
     fn check_state(&self, z: &Zone) -> Result<(), String> {
         let c = &z.compaction;
         ensure!(c.defer_shift <= 6 && c.considered <= 64, "deferral {} of 2^{}", c.considered, c.defer_shift);
@@ -266,8 +268,9 @@ impl Memory {
             self.blocks.count(MigrateType::HighAtomic, z.start.pageblock(), z.last_pageblock().pageblock() + 1);
         let limit = z.managed / 100 / u64::from(PAGEBLOCK_PAGES) + 2;
         ensure!(highatomic <= limit, "{highatomic} HIGHATOMIC pageblocks, at most {limit}");
-        // As in the kernel the count may run ahead: a block freed with the type it had before it was reserved merges
-        // with the pageblock below, and a request that takes the two over does not look at the second one's type.
+        // As in the kernel the count may run ahead: a block freed with the type it had before it
+        // was reserved merges with the pageblock below, and a request that takes over the two does
+        // not check the type of the second.
         let counted = z.nr_reserved_highatomic;
         ensure!(
             highatomic * u64::from(PAGEBLOCK_PAGES) <= counted
@@ -301,7 +304,8 @@ impl Census {
 
 #[cfg(test)]
 mod tests {
-    //! A checker that cannot fail is worthless: each kind of damage is done once, and must be named.
+    //! A checker that cannot fail is worthless: each kind of damage is done once, and must be
+    //! reported.
     use super::*;
     use crate::gfp::Gfp;
     use crate::state::PageFlags;
@@ -311,7 +315,7 @@ mod tests {
         Order::new(n)
     }
 
-    /// A machine and three of its allocated blocks: a kernel block, a user's page, a huge page.
+    /// A machine and three of its allocated blocks: a kernel block, a user page, a huge page.
     struct Sample {
         m: Memory,
         kernel: Pfn,
@@ -319,8 +323,8 @@ mod tests {
         huge: Pfn,
     }
 
-    /// Six pageblocks with something of everything: free blocks of all sizes, pages on a per-CPU list, a user's
-    /// page, a kernel block of order 5 and a huge page.
+    /// Six pageblocks with something of everything: free blocks of all sizes, pages on a per-CPU
+    /// list, a user page, a kernel block of order 5 and a huge page.
     fn sample() -> Sample {
         let mut m = crate::testing::machine(6);
         m.sysctl_write("min_free_kbytes", "0").expect("valid");

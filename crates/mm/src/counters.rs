@@ -1,4 +1,4 @@
-//! The counters' parts that CPUs keep to themselves, and what the once-a-second worker does with them.
+//! The CPUs' parts of the counters, and the once-a-second worker that folds them in.
 //!
 //! Source: kernel-behaviour §1.6.
 
@@ -7,8 +7,8 @@ use crate::state::Memory;
 use crate::types::CpuId;
 
 impl Memory {
-    /// What a CPU's vmstat worker does once a second: folds its parts of the counters in, and shrinks
-    /// lists that follow use.
+    /// The once-a-second vmstat work of a CPU: folds its parts of the counters in, and shrinks
+    /// auto-tuned lists.
     pub fn vmstat_update(&mut self, cpu: CpuId) {
         self.fold_vmstat(cpu);
         if self.shared.profile.pcp.lists == PcpLists::AutoTuned {

@@ -1,21 +1,22 @@
-//! Tracepoints, as values with the kernel's field names; their `Display` is the kernel's format.
+//! Tracepoints, as values with the kernel's field names. Their `Display` is the kernel's format.
 //!
-//! Nothing is recorded unless a host listens: an event site costs one test of a bit. The engine has no clock; an event
-//! carries what had been done by then instead, in the counts a host turns into time.
+//! Nothing is recorded unless a host listens: an event site costs one test of a bit. The engine has
+//! no clock; instead, an event carries the counts of the work done before it, which a host turns
+//! into time.
 
 use crate::types::{Backing, LruList, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::work::Work;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Groups of tracepoints a host can listen to, as bits.
+/// A set of groups of tracepoints that a host can listen to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Listen(u8);
 
 impl Listen {
     /// `kmem`: every allocation and free. Large.
     pub const KMEM: Listen = Listen(1);
-    /// `kmem:mm_page_alloc_extfrag` alone.
+    /// Only `kmem:mm_page_alloc_extfrag`, which is rare.
     pub const EXTFRAG: Listen = Listen(2);
     /// `compaction`: runs, scanners, deferral, kcompactd.
     pub const COMPACTION: Listen = Listen(4);
@@ -24,54 +25,51 @@ impl Listen {
     /// `vmscan`: kswapd and direct reclaim.
     pub const VMSCAN: Listen = Listen(16);
 
-    /// Both.
+    /// The groups of both sets.
     pub const fn with(self, o: Listen) -> Listen {
         Listen(self.0 | o.0)
     }
 }
 
-/// Where an event happened: node and zone.
+/// The node and zone of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At {
-    /// The node.
     pub node: NodeId,
-    /// The zone's type.
     pub zone: ZoneType,
-    /// The zone.
     pub id: ZoneId,
 }
 
-/// How hard a compaction run tries: the `mode` of its events.
+/// The effort of a compaction run: the `mode` of its events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum MigrateMode {
-    /// Never waits.
     Async,
     /// Waits, but not for writeback.
     SyncLight,
-    /// Waits for everything.
+    /// Waits for writeback too.
     Sync,
 }
 
-/// How a compaction run ended, or stands. The order matters: of several zones, the greatest is the overall result.
+/// The end or the present state of a compaction run. The order matters: over several zones, the
+/// greatest is the overall result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum CompactResult {
-    /// Fragmentation is not what is wrong with this zone.
+    /// This zone's failures are not due to fragmentation.
     NotSuitableZone,
-    /// Too little free memory to work with.
+    /// Too little is free to work with.
     Skipped,
-    /// Put off after failures.
+    /// Deferred because of failures.
     Deferred,
-    /// Not yet a page.
+    /// No block of the wanted order yet.
     NoSuitablePage,
-    /// Go on.
+    /// The run should go on.
     Continue,
     /// The scanners met after covering the whole zone.
     Complete,
     /// The scanners met after covering part of it.
     PartialSkipped,
-    /// Gave way to somebody.
+    /// Another task needs the CPU or the lock.
     Contended,
-    /// A page is there.
+    /// A block is available.
     Success,
 }
 
@@ -92,37 +90,35 @@ impl CompactResult {
     }
 }
 
-/// What was met among some pages, in pages (the kernel's `reclaim_stat`).
+/// The pages met in a scan by their state (the kernel's `reclaim_stat`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReclaimStat {
-    /// Dirty or being written.
+    /// Dirty or under writeback.
     pub dirty: u64,
-    /// Dirty, and nobody has queued them for writing.
+    /// Dirty, and queued for writing by nobody.
     pub unqueued_dirty: u64,
-    /// Being written and met for the second time.
+    /// Under writeback and met for the second time.
     pub congested: u64,
-    /// Being written.
     pub writeback: u64,
-    /// Being written, where kswapd has to wait for that.
+    /// Under writeback, such that kswapd must wait.
     pub immediate: u64,
-    /// Written out.
     pub pageout: u64,
-    /// Made active, anonymous and of files.
+    /// Activated pages, anonymous and file.
     pub activate: [u64; 2],
-    /// Kept for a reference.
+    /// Kept because of a reference.
     pub ref_keep: u64,
-    /// Could not be taken out of page tables.
+    /// Pages that could not be unmapped.
     pub unmap_fail: u64,
 }
 
-/// Why a task waits.
+/// The reason why reclaim makes a task wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Throttle {
-    /// Pages are met again before they are written: 100 ms, or until enough of them are.
+    /// Pages are met again before they are written: for 100 ms, or until enough of them are.
     Writeback,
-    /// All dirty pages wait for a slow device: a tick.
+    /// All dirty pages wait for a slow device: for a tick.
     Congested,
-    /// Nothing was reclaimed at nearly the last priority: a tick.
+    /// Nothing was reclaimed at nearly the last priority: for a tick.
     NoProgress,
 }
 
@@ -149,14 +145,30 @@ impl Throttle {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)] // the fields are the kernel's, named as in its format files
 pub enum Event {
-    /// A page or block went to a requester.
-    PageAlloc { pfn: Pfn, order: Order, migratetype: MigrateType },
-    /// A page or block came back.
-    PageFree { pfn: Pfn, order: Order },
+    /// A page or block was allocated.
+    PageAlloc {
+        pfn: Pfn,
+        order: Order,
+        migratetype: MigrateType,
+    },
+    /// A page or block was freed.
+    PageFree {
+        pfn: Pfn,
+        order: Order,
+    },
     /// A block left the free lists.
-    PageAllocZoneLocked { pfn: Pfn, order: Order, migratetype: MigrateType, percpu_refill: bool },
+    PageAllocZoneLocked {
+        pfn: Pfn,
+        order: Order,
+        migratetype: MigrateType,
+        percpu_refill: bool,
+    },
     /// A block went from a per-CPU list to the free lists.
-    PagePcpuDrain { pfn: Pfn, order: Order, migratetype: MigrateType },
+    PagePcpuDrain {
+        pfn: Pfn,
+        order: Order,
+        migratetype: MigrateType,
+    },
     /// A request was served from another type's free list.
     PageAllocExtfrag {
         pfn: Pfn,
@@ -167,7 +179,13 @@ pub enum Event {
         change_ownership: bool,
     },
     /// A compaction run starts.
-    CompactionBegin { zone_start: Pfn, migrate_pfn: Pfn, free_pfn: Pfn, zone_end: Pfn, mode: MigrateMode },
+    CompactionBegin {
+        zone_start: Pfn,
+        migrate_pfn: Pfn,
+        free_pfn: Pfn,
+        zone_end: Pfn,
+        mode: MigrateMode,
+    },
     /// A compaction run ends.
     CompactionEnd {
         zone_start: Pfn,
@@ -177,40 +195,101 @@ pub enum Event {
         mode: MigrateMode,
         status: CompactResult,
     },
-    /// The migration scanner went over a range.
-    IsolateMigratepages { start_pfn: Pfn, end_pfn: Pfn, nr_scanned: u64, nr_taken: u64 },
-    /// The free scanner went over a range.
-    IsolateFreepages { start_pfn: Pfn, end_pfn: Pfn, nr_scanned: u64, nr_taken: u64 },
+    /// The migration scanner has scanned a range.
+    IsolateMigratepages {
+        start_pfn: Pfn,
+        end_pfn: Pfn,
+        nr_scanned: u64,
+        nr_taken: u64,
+    },
+    /// The free scanner has scanned a range.
+    IsolateFreepages {
+        start_pfn: Pfn,
+        end_pfn: Pfn,
+        nr_scanned: u64,
+        nr_taken: u64,
+    },
     /// A batch of pages was migrated.
-    Migratepages { nr_migrated: u64, nr_failed: u64 },
-    /// Direct compaction was tried.
-    TryToCompactPages { order: Order, priority: u8 },
+    Migratepages {
+        nr_migrated: u64,
+        nr_failed: u64,
+    },
+    /// Direct compaction begins on a zonelist.
+    TryToCompactPages {
+        order: Order,
+        priority: u8,
+    },
     /// Whether a run is finished.
-    Finished { at: At, order: Option<Order>, ret: CompactResult },
+    Finished {
+        at: At,
+        order: Option<Order>,
+        ret: CompactResult,
+    },
     /// Whether a zone is worth compacting.
-    Suitable { at: At, order: Option<Order>, ret: CompactResult },
-    /// Compaction was put off.
-    Deferred { at: At, order: Order, order_failed: u8, consider: u32, limit: u32 },
-    /// Compaction failed and the next ones will be put off.
-    DeferCompaction { at: At, order: Order, order_failed: u8, consider: u32, limit: u32 },
-    /// Compaction need not be put off any more.
-    DeferReset { at: At, order: Order, order_failed: u8, consider: u32, limit: u32 },
+    Suitable {
+        at: At,
+        order: Option<Order>,
+        ret: CompactResult,
+    },
+    Deferred {
+        at: At,
+        order: Order,
+        order_failed: u8,
+        consider: u32,
+        limit: u32,
+    },
+    /// Compaction failed, and the next attempts will be deferred.
+    DeferCompaction {
+        at: At,
+        order: Order,
+        order_failed: u8,
+        consider: u32,
+        limit: u32,
+    },
+    /// Compaction is no longer deferred.
+    DeferReset {
+        at: At,
+        order: Order,
+        order_failed: u8,
+        consider: u32,
+        limit: u32,
+    },
     /// kcompactd goes to sleep.
-    KcompactdSleep { nid: NodeId },
+    KcompactdSleep {
+        nid: NodeId,
+    },
     /// kcompactd starts to work.
-    KcompactdWake { nid: NodeId, order: Option<Order>, highest_zoneidx: ZoneType },
-    /// Somebody wakes kcompactd.
-    WakeupKcompactd { nid: NodeId, order: Option<Order>, highest_zoneidx: ZoneType },
-    /// kswapd sleeps.
-    KswapdSleep { nid: NodeId },
+    KcompactdWake {
+        nid: NodeId,
+        order: Option<Order>,
+        highest_zoneidx: ZoneType,
+    },
+    /// A wakeup of kcompactd.
+    WakeupKcompactd {
+        nid: NodeId,
+        order: Option<Order>,
+        highest_zoneidx: ZoneType,
+    },
+    /// kswapd goes to sleep.
+    KswapdSleep {
+        nid: NodeId,
+    },
     /// kswapd starts to work.
-    KswapdWake { nid: NodeId, order: Order },
-    /// Somebody wakes kswapd.
-    WakeupKswapd { nid: NodeId, order: Order },
-    /// Direct reclaim begins.
-    DirectReclaimBegin { order: Order },
-    /// Direct reclaim ends.
-    DirectReclaimEnd { nr_reclaimed: u64 },
+    KswapdWake {
+        nid: NodeId,
+        order: Order,
+    },
+    /// A wakeup of kswapd.
+    WakeupKswapd {
+        nid: NodeId,
+        order: Order,
+    },
+    DirectReclaimBegin {
+        order: Order,
+    },
+    DirectReclaimEnd {
+        nr_reclaimed: u64,
+    },
     /// Pages were taken off an LRU list.
     LruIsolate {
         highest_zoneidx: ZoneType,
@@ -221,7 +300,7 @@ pub enum Event {
         nr_taken: u64,
         lru: LruList,
     },
-    /// A cluster of inactive pages was seen to.
+    /// A cluster of inactive pages was processed.
     LruShrinkInactive {
         nid: NodeId,
         nr_scanned: u64,
@@ -230,7 +309,7 @@ pub enum Event {
         priority: i8,
         backing: Backing,
     },
-    /// A cluster of active pages was seen to.
+    /// A cluster of active pages was processed.
     LruShrinkActive {
         nid: NodeId,
         nr_taken: u64,
@@ -241,10 +320,16 @@ pub enum Event {
         backing: Backing,
     },
     /// Reclaim has written a page.
-    WriteFolio { pfn: Pfn, backing: Backing },
-    /// A task waits, because reclaim goes on faster than it can have success.
-    Throttled { nid: NodeId, reason: Throttle },
-    /// A shrinker is asked.
+    WriteFolio {
+        pfn: Pfn,
+        backing: Backing,
+    },
+    /// A task waits, because reclaim outruns its success.
+    Throttled {
+        nid: NodeId,
+        reason: Throttle,
+    },
+    /// A shrinker is called.
     ShrinkSlabStart {
         nid: NodeId,
         nr_objects_to_shrink: u64,
@@ -253,12 +338,18 @@ pub enum Event {
         total_scan: u64,
         priority: i8,
     },
-    /// A shrinker has answered.
-    ShrinkSlabEnd { nid: NodeId, unused_scan: u64, new_scan: u64, total_scan: u64, last_shrinker_retval: u64 },
+    /// A shrinker has returned.
+    ShrinkSlabEnd {
+        nid: NodeId,
+        unused_scan: u64,
+        new_scan: u64,
+        total_scan: u64,
+        last_shrinker_retval: u64,
+    },
 }
 
 impl Event {
-    /// The tracepoint's name.
+    /// The name of the tracepoint.
     pub const fn name(&self) -> &'static str {
         match self {
             Event::PageAlloc { .. } => "mm_page_alloc",
@@ -297,7 +388,7 @@ impl Event {
 }
 
 impl MigrateMode {
-    /// The word begin and end events print: SYNC_LIGHT counts as sync.
+    /// The word of begin and end events: SYNC_LIGHT counts as sync.
     const fn name(self) -> &'static str {
         match self {
             MigrateMode::Async => "async",
@@ -458,7 +549,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// How reclaim's events print what kind of pages they are about, and that nobody waits for writing.
+/// The `reclaim_flags` of reclaim's events: the kind of pages, and that nobody waits for writing.
 const fn reclaim_flags(backing: Backing) -> &'static str {
     match backing {
         Backing::Anon => "RECLAIM_WB_ANON|RECLAIM_WB_ASYNC",
@@ -466,8 +557,9 @@ const fn reclaim_flags(backing: Backing) -> &'static str {
     }
 }
 
-/// Events recorded since the host last took them, each with the work that was done, and not yet taken, when it
-/// happened: a host with a clock knows from that when, in the middle of a step, it was.
+/// The events recorded since the host last took them. Each comes with the work that had been done,
+/// and not yet taken, when it happened; from that, a host with a clock knows its time in the middle
+/// of a step.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     listening: u8,
@@ -475,11 +567,11 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Chooses what to record from now on.
+    /// Selects the groups to record from now on.
     pub fn listen(&mut self, what: Listen) {
         self.listening = what.0;
     }
-    /// Whether anything of this is recorded.
+    /// Whether any of these groups is recorded.
     #[inline(always)]
     pub fn listens_to(&self, what: Listen) -> bool {
         self.listening & what.0 != 0
@@ -488,11 +580,12 @@ impl Trace {
     pub(crate) fn push(&mut self, event: Event, work: Work) {
         self.events.push((event, work));
     }
-    /// Hands over what was recorded.
+    /// Returns the recorded events and forgets them.
     pub fn take(&mut self) -> Vec<Event> {
         self.events.drain(..).map(|(event, _)| event).collect()
     }
-    /// Hands over what was recorded, each event with the work done since [`crate::Memory::take_work`] when it happened.
+    /// Returns the recorded events and forgets them. Each comes with the work done between
+    /// [`crate::Memory::take_work`] and the event.
     pub fn take_with_work(&mut self) -> impl Iterator<Item = (Event, Work)> {
         self.events.drain(..)
     }

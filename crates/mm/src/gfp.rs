@@ -1,12 +1,12 @@
-//! What a requester says (gfp flags) and what the allocator makes of it (alloc flags).
+//! A request's flags (gfp flags) and the allocator's own, which follow from them (alloc flags).
 //!
-//! The names are the kernel's; the bit positions are ours, since they differ from release to release and no
-//! interface of the engine shows them.
+//! The names are the kernel's. The bit positions are not, since they differ from release to release
+//! and no interface of the engine shows them.
 
 use crate::types::{MigrateType, ZoneType};
 use core::ops::BitOr;
 
-/// A requester's flags.
+/// The flags of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Gfp(u32);
 
@@ -20,25 +20,18 @@ macro_rules! gfp_bits {
 }
 
 gfp_bits! {
-    /// Zone: DMA.
     DMA = 0, "__GFP_DMA";
-    /// Zone: high memory allowed.
     HIGHMEM = 1, "__GFP_HIGHMEM";
-    /// Zone: below 4 GiB.
     DMA32 = 2, "__GFP_DMA32";
-    /// The page can be migrated.
     MOVABLE = 3, "__GFP_MOVABLE";
     /// The page belongs to a cache that can be shrunk.
     RECLAIMABLE = 4, "__GFP_RECLAIMABLE";
     /// May use part of the reserves.
     HIGH = 5, "__GFP_HIGH";
-    /// May start I/O.
     IO = 6, "__GFP_IO";
-    /// May call into the file system.
     FS = 7, "__GFP_FS";
     /// May reclaim and compact itself.
     DIRECT_RECLAIM = 8, "__GFP_DIRECT_RECLAIM";
-    /// May wake kswapd.
     KSWAPD_RECLAIM = 9, "__GFP_KSWAPD_RECLAIM";
     /// Try reclaim and compaction once, lightly.
     NORETRY = 10, "__GFP_NORETRY";
@@ -46,19 +39,14 @@ gfp_bits! {
     RETRY_MAYFAIL = 11, "__GFP_RETRY_MAYFAIL";
     /// Never use the reserves.
     NOMEMALLOC = 12, "__GFP_NOMEMALLOC";
-    /// Only this node.
     THISNODE = 13, "__GFP_THISNODE";
-    /// No warning on failure.
     NOWARN = 14, "__GFP_NOWARN";
-    /// A compound page.
     COMP = 15, "__GFP_COMP";
-    /// Obey the cpuset.
     HARDWALL = 16, "__GFP_HARDWALL";
-    /// Zero the page.
     ZERO = 17, "__GFP_ZERO";
     /// Marks an atomic request, up to 6.2; its rights come from other bits.
     ATOMIC_MARK = 18, "__GFP_ATOMIC";
-    /// Try until there is a block.
+    /// Try until it succeeds.
     NOFAIL = 19, "__GFP_NOFAIL";
 }
 
@@ -70,13 +58,10 @@ impl BitOr for Gfp {
 }
 
 impl Gfp {
-    /// Nothing set.
     pub const NONE: Gfp = Gfp(0);
     /// May reclaim in every way.
     pub const RECLAIM: Gfp = Gfp::DIRECT_RECLAIM.with(Gfp::KSWAPD_RECLAIM);
-    /// Ordinary kernel memory.
     pub const KERNEL: Gfp = Gfp::RECLAIM.with(Gfp::IO).with(Gfp::FS);
-    /// Atomic context.
     pub const ATOMIC: Gfp = Gfp::HIGH.with(Gfp::KSWAPD_RECLAIM).with(Gfp::ATOMIC_MARK);
     /// User memory that can be migrated.
     pub const HIGHUSER_MOVABLE: Gfp = Gfp::KERNEL.with(Gfp::HARDWALL).with(Gfp::HIGHMEM).with(Gfp::MOVABLE);
@@ -86,24 +71,24 @@ impl Gfp {
     /// A huge page, with direct reclaim and compaction.
     pub const TRANSHUGE: Gfp = Gfp::TRANSHUGE_LIGHT.with(Gfp::DIRECT_RECLAIM);
 
-    /// Both sets.
+    /// The flags of both sets.
     pub const fn with(self, o: Gfp) -> Gfp {
         Gfp(self.0 | o.0)
     }
-    /// This set less the other.
+    /// The flags of this set that are not in the other.
     pub const fn without(self, o: Gfp) -> Gfp {
         Gfp(self.0 & !o.0)
     }
-    /// Whether all of `o` is set.
+    /// Whether all flags of `o` are set.
     #[inline(always)]
     pub const fn has(self, o: Gfp) -> bool {
         self.0 & o.0 == o.0
     }
 
-    /// The migratetype asked for (kernel-behaviour §1.2).
+    /// The migratetype of the request (kernel-behaviour §1.2).
     ///
     /// # Panics
-    /// If both MOVABLE and RECLAIMABLE are set: the kernel has no meaning for it.
+    /// If both MOVABLE and RECLAIMABLE are set, which means nothing in the kernel.
     #[inline]
     pub const fn migratetype(self) -> MigrateType {
         match (self.has(Gfp::MOVABLE), self.has(Gfp::RECLAIMABLE)) {
@@ -128,7 +113,7 @@ impl Gfp {
         }
     }
 
-    /// Parses what [`Gfp`]'s `Display` prints: kernel names joined by `|`, composites included.
+    /// Parses the output of [`Gfp`]'s `Display`: kernel names joined by `|`, composites included.
     pub fn parse(text: &str) -> Option<Gfp> {
         let mut all = Gfp::NONE;
         for word in text.split('|').map(str::trim) {
@@ -173,22 +158,21 @@ impl core::fmt::Display for Gfp {
     }
 }
 
-/// The mark a watermark check holds free memory against.
+/// The mark that a watermark check compares free memory with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Wmark {
-    /// Below it only reserves.
+    /// Below it, only requests with a right to the reserves succeed.
     Min = 0,
-    /// Below it kswapd wakes.
+    /// Below it, kswapd is woken.
     Low = 1,
-    /// Above it kswapd sleeps.
+    /// Above it, kswapd sleeps.
     High = 2,
 }
 
-/// What the allocator makes of a request (kernel-behaviour §3.1).
+/// The allocator's flags for a request (kernel-behaviour §3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AllocFlags {
-    /// The mark to hold free memory against.
     pub wmark: Wmark,
     bits: u8,
 }
@@ -196,30 +180,29 @@ pub struct AllocFlags {
 impl AllocFlags {
     /// `__GFP_HIGH`: half the mark is enough (ALLOC_MIN_RESERVE, formerly ALLOC_HIGH).
     pub const MIN_RESERVE: u8 = 1;
-    /// Cannot wait: a further quarter less (ALLOC_NON_BLOCK, formerly ALLOC_HARDER).
+    /// The request cannot wait: a further quarter less (ALLOC_NON_BLOCK, formerly ALLOC_HARDER).
     pub const NON_BLOCK: u8 = 2;
     /// May use the HIGHATOMIC reserve.
     pub const HIGHATOMIC: u8 = 4;
     /// Convert whole pageblocks or nothing.
     pub const NOFRAGMENT: u8 = 8;
-    /// May wake kswapd.
     pub const KSWAPD: u8 = 16;
     /// The request is marked atomic.
     pub const ATOMIC_MARK: u8 = 32;
     /// Goes round the zones of its node.
     pub const FAIR: u8 = 64;
 
-    /// Only a mark.
+    /// Flags with this mark and no bits.
     pub const fn mark(wmark: Wmark) -> AllocFlags {
         AllocFlags { wmark, bits: 0 }
     }
 
-    /// With these bits too.
+    /// These flags with more bits.
     #[inline(always)]
     pub const fn with(self, bits: u8) -> AllocFlags {
         AllocFlags { wmark: self.wmark, bits: self.bits | bits }
     }
-    /// Without these bits.
+    /// These flags without these bits.
     #[inline(always)]
     pub const fn without(self, bits: u8) -> AllocFlags {
         AllocFlags { wmark: self.wmark, bits: self.bits & !bits }

@@ -1,16 +1,17 @@
-//! Measures of fragmentation: how much of a zone's free memory is of use to a request of an order.
+//! Measures of fragmentation: the share of a zone's free memory that is of use to a request of an
+//! order.
 //!
 //! Source: kernel-behaviour §5.2, §5.10, and seed 000. Divisions truncate as the kernel's do.
 
 use crate::state::{Memory, Zone};
 use crate::types::{NodeId, Order, PAGEBLOCK_ORDER};
 
-/// Free memory of a zone as an order sees it.
+/// Free memory of a zone from the view of an order.
 ///
-/// The order is any number, since a real kernel's free lists may have more orders than the engine's.
+/// The order is any number, since a real kernel's free lists may have more orders than the
+/// engine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ContigInfo {
-    /// The order.
     pub order: u32,
     /// Free pages on the lists.
     pub free_pages: u64,
@@ -21,7 +22,7 @@ pub struct ContigInfo {
 }
 
 impl ContigInfo {
-    /// From the number of free blocks of each order.
+    /// Computed from the number of free blocks of each order.
     pub fn new(nr_free: &[u64], order: u32) -> ContigInfo {
         let mut info = ContigInfo { order, free_pages: 0, blocks: 0, suitable: 0 };
         for (o, &n) in (0..).zip(nr_free) {
@@ -34,8 +35,8 @@ impl ContigInfo {
         info
     }
 
-    /// The fragmentation index, −1000 where a block is at hand: towards 0, memory is lacking; towards 1000, it is
-    /// there but in pieces. (With very few blocks it can be slightly negative.)
+    /// The fragmentation index, −1000 if a block is available: towards 0, memory is lacking;
+    /// towards 1000, it is fragmented. (With very few blocks it can be slightly negative.)
     pub fn fragmentation_index(&self) -> i64 {
         if self.blocks == 0 {
             return 0;
@@ -47,7 +48,8 @@ impl ContigInfo {
         1000 - ((1000 + requested) / self.blocks) as i64
     }
 
-    /// Share of free memory in blocks too small for the order, in the given units; `none` if nothing is free.
+    /// Share of free memory in blocks too small for the order, in the given units; `none` if
+    /// nothing is free.
     fn too_small(&self, units: u64, none: u64) -> u64 {
         if self.free_pages == 0 {
             return none;
@@ -67,7 +69,7 @@ impl ContigInfo {
 }
 
 impl Zone {
-    /// Free memory as `order` sees it.
+    /// Free memory from the view of `order`.
     pub fn contig_info(&self, order: Order) -> ContigInfo {
         ContigInfo::new(&self.nr_free, u32::from(order.get()))
     }
@@ -98,7 +100,8 @@ mod tests {
 
     #[test]
     fn fragmentation_index_of_the_published_vectors() {
-        // Free blocks by order; free pages; fragmentation index at orders 1, 4, 9; score and unusable index at 9.
+        // Free blocks by order; free pages; fragmentation index at orders 1, 4, 9; score and
+        // unusable index at 9.
         type Vector = (&'static [u64], u64, [i64; 3], u64, u64);
         let rows: &[Vector] = &[
             (&[1000], 1000, [499, 937, 998], 100, 1000),

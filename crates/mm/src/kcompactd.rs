@@ -10,7 +10,7 @@ use crate::compact::proactive::whole_zone_control;
 use crate::compact::{Carried, CompactControl, CompactRun};
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::rules::{ProactiveBackoff, ProactiveScore};
 use crate::state::Memory;
 use crate::step::{Daemon, DaemonStep, Step, Wait};

@@ -11,7 +11,7 @@ mod by_zone;
 
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::reclaim::node::ShrinkNode;
 use crate::reclaim::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};
 use crate::rules::BalancedIn;

@@ -1,21 +1,24 @@
 //! Kontig's engine: Linux's page allocator and compaction as one deterministic state machine.
 //!
-//! It does no I/O: no clock, threads, files, randomness or logging. A host supplies CPUs, time and page ownership,
-//! and learns what happened through counters ([`Vmstat`]), events ([`event`]) and work done ([`Work`]).
+//! It does no I/O: no clock, threads, files, randomness or logging. A host supplies CPUs, time and
+//! page ownership, and reads the results from counters ([`Vmstat`]), events ([`event`]) and work
+//! done ([`Work`]).
 //!
-//! [`Memory`] owns all state. What is quick is a plain function ([`Memory::alloc`], [`Memory::free`]); what can
-//! take long is a value with a step ([`AllocSlow`], [`compact::CompactRun`], [`kswapd`], [`kcompactd`]), so that
-//! other CPUs run in between. Names, numbers and formats are the kernel's.
+//! [`Memory`] owns all state. A quick operation is a plain function ([`Memory::alloc`],
+//! [`Memory::free`]); one that can take long is a value with a step ([`AllocSlow`],
+//! [`compact::CompactRun`], [`kswapd`], [`kcompactd`]), so that other CPUs run in between. Names,
+//! numbers and formats are the kernel's.
 //!
 //! # Allocate
 //!
-//! A machine of 64 MiB takes a huge page and gives it back. The profiles come from the files of `kontig-profiles`; the
-//! engine itself reads none.
+//! A machine of 64 MiB takes a huge page and gives it back. The profiles come from the files of
+//! `kontig-profiles`; the engine itself reads none.
 //!
 //! ```
 //! use kontig_mm::*;
 //!
-//! let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 16384, present: 16384, managed: 16384 };
+//! let (kind, end) = (ZoneType::Normal, 16384);
+//! let zone = ZoneSpec { node: 0, kind, start: 0, end, present: 16384, managed: 16384 };
 //! let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false };
 //! let mut memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
 //!
@@ -30,8 +33,9 @@
 //!
 //! # Step a compaction
 //!
-//! User memory with a hole in every second page has no huge page left. A full compaction makes some, a step at a time;
-//! between two steps a host may let other CPUs run. Pages move where the [`Owner`] says they do.
+//! User memory with a hole in every second page has no huge page left. A full compaction makes
+//! some, a step at a time; between two steps a host may let other CPUs run. The [`Owner`] moves the
+//! pages.
 //!
 //! ```
 //! use kontig_mm::kcompactd::NodeSweep;
@@ -51,7 +55,8 @@
 //!     }
 //! }
 //!
-//! # let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 16384, present: 16384, managed: 16384 };
+//! # let (kind, end) = (ZoneType::Normal, 16384);
+//! # let zone = ZoneSpec { node: 0, kind, start: 0, end, present: 16384, managed: 16384 };
 //! # let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false };
 //! # let mut memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
 //! let (cpu, node) = (CpuId::new(0), NodeId::new(0));
@@ -63,7 +68,8 @@
 //! }
 //! pages.iter().step_by(2).for_each(|pfn| memory.free(cpu, *pfn, Order::ZERO));
 //!
-//! let huge_pages = |m: &Memory| Order::new(9).and_up().map(|o| m.zones()[0].nr_free(o)).sum::<u64>();
+//! let huge = Order::new(9);
+//! let huge_pages = |m: &Memory| huge.and_up().map(|o| m.zones()[0].nr_free(o)).sum::<u64>();
 //! let before = huge_pages(&memory);
 //! let (mut sweep, mut owner) = (NodeSweep::new(node, cpu, false), Willing { moved: 0 });
 //! while sweep.step(&mut memory, &mut owner, 4) == Step::Working {
@@ -85,8 +91,8 @@ extern crate alloc;
 pub mod check;
 pub mod compact;
 pub mod event;
-pub mod found;
 pub mod gfp;
+pub mod import;
 pub mod index;
 pub mod kcompactd;
 pub mod kswapd;
@@ -109,18 +115,16 @@ mod counters;
 mod fallback;
 mod free;
 mod highatomic;
-mod host;
 mod huge_page;
 mod lru;
 mod mempolicy;
-mod owned;
+mod owner;
 mod pcp;
 mod prefetch;
 mod reclaim;
 mod request;
 mod runs;
 mod slow_path;
-
 mod split;
 #[cfg(test)]
 mod testing;
@@ -130,10 +134,10 @@ pub use boot::{InUse, MachineSpec, WrongSpec, ZoneSpec};
 pub use event::{Event, Listen};
 pub use event::{ReclaimStat, Throttle};
 pub use gfp::{AllocFlags, Gfp, Wmark};
-pub use host::{MigrateOutcome, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};
 pub use huge_page::HugeDefrag;
 pub use lru::Shadow;
 pub use mempolicy::MemPolicy;
+pub use owner::{MigrateOutcome, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};
 pub use prefetch::prefetch;
 pub use request::Request;
 pub use rules::Profile;

@@ -1,33 +1,35 @@
-//! Memory policies: which node a request prefers, and which ones it may use, by what its task or its mapping is to have.
+//! Memory policies: the node a request prefers, and the nodes it may use, by the policy of its task
+//! or its mapping.
 //!
-//! Without one a request prefers the node of its CPU. `MPOL_PREFERRED` prefers another, `MPOL_BIND` allows some nodes
-//! alone, of which the nearest comes first, and `MPOL_INTERLEAVE` goes round some nodes: through a mapping by the place
-//! in it, elsewhere one request after the other. A request with `__GFP_THISNODE` names its node itself, and one for
-//! lower zones than the machine's highest is not bound. A huge page's fault asks the node it prefers by itself first,
-//! unless the policy goes round nodes or does not allow that one.
-//! It is for hosts that have processes. Source: kernel-behaviour §1.5, §3.8; `mm/mempolicy.c` of 5.10, 6.1 and 7.2.
+//! Without one a request prefers the node of its CPU. `MPOL_PREFERRED` prefers another, `MPOL_BIND`
+//! allows only some nodes, of which the nearest comes first, and `MPOL_INTERLEAVE` goes round some
+//! nodes: in a mapping by page offset, elsewhere request by request. A request with
+//! `__GFP_THISNODE` names its node itself, and one for zones below the machine's highest is not
+//! bound. A huge page's fault first asks its preferred node alone, unless the policy interleaves
+//! nodes or does not allow that one. Policies are for hosts that have processes. Source:
+//! kernel-behaviour §1.5, §3.8; `mm/mempolicy.c` of 5.10, 6.1 and 7.2.
 
 use crate::gfp::Gfp;
 use crate::request::Request;
 use crate::state::Memory;
 use crate::types::{NodeId, NodeSet, ZoneType};
 
-/// Where the memory of a task, or of a part of it, is to be.
+/// The nodes for the memory of a task, or of one of its mappings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MemPolicy {
-    /// On the node of the CPU that asks (`MPOL_LOCAL`, which is the default).
+    /// The node of the requesting CPU (`MPOL_LOCAL`, the default).
     #[default]
     Local,
-    /// On this node, if it has any (`MPOL_PREFERRED`).
+    /// This node while it has free pages (`MPOL_PREFERRED`).
     Preferred(NodeId),
-    /// On these nodes alone (`MPOL_BIND`).
+    /// Only these nodes (`MPOL_BIND`).
     Bind(NodeSet),
-    /// On these by turns (`MPOL_INTERLEAVE`).
+    /// These nodes in turn (`MPOL_INTERLEAVE`).
     Interleave(NodeSet),
 }
 
 impl MemPolicy {
-    /// The node that a task on this node prefers; `turn` counts what goes round the nodes.
+    /// The node that a task on the node `local` prefers; `turn` counts interleaved requests.
     #[inline(always)]
     pub fn prefers(self, local: NodeId, turn: u32) -> NodeId {
         match self {
@@ -37,7 +39,7 @@ impl MemPolicy {
         }
     }
 
-    /// Whether a huge page's fault asks this node, which it prefers, by itself first.
+    /// Whether a huge page's fault first asks this node, which it prefers, alone.
     pub fn asks_by_itself(self, node: NodeId) -> bool {
         match self {
             MemPolicy::Local | MemPolicy::Preferred(_) => true,
@@ -48,7 +50,8 @@ impl MemPolicy {
 }
 
 impl Memory {
-    /// A task's request on its node, as a policy has it; `turn` counts what goes round the nodes.
+    /// A task's request on its node, changed as the policy demands; `turn` counts interleaved
+    /// requests.
     #[inline(always)]
     pub fn place(&self, r: Request, policy: MemPolicy, turn: u32) -> Request {
         if policy == MemPolicy::Local || r.gfp.has(Gfp::THISNODE) { r } else { self.place_elsewhere(r, policy, turn) }
@@ -64,7 +67,7 @@ impl Memory {
         }
     }
 
-    /// The highest zone the machine has, Movable aside: requests for lower ones are not bound.
+    /// The highest zone of the machine except Movable: requests for lower ones are not bound.
     fn policy_zone(&self) -> ZoneType {
         let kinds = self.zones.iter().filter(|zone| zone.managed > 0).map(|zone| zone.kind);
         kinds.filter(|kind| *kind < ZoneType::Movable).max().unwrap_or(ZoneType::Dma)
@@ -80,7 +83,8 @@ mod tests {
     use crate::types::{CpuId, Order};
     use alloc::vec::Vec;
 
-    /// Three nodes of 16 pageblocks and a CPU each; below the first one's Normal zone are 8 blocks of DMA32.
+    /// Three nodes of 16 pageblocks and a CPU each; below the first one's Normal zone are 8 blocks
+    /// of DMA32.
     fn machine() -> Memory {
         let zone = |node, kind, first: u32, blocks: u32| ZoneSpec {
             node,
@@ -104,7 +108,7 @@ mod tests {
         nodes.iter().map(|node| NodeId::new(*node)).collect()
     }
 
-    /// The nodes that so many requests get their pages of.
+    /// The nodes from which this many requests get their pages.
     fn nodes(m: &mut Memory, r: Request, policy: MemPolicy, requests: u32) -> Vec<usize> {
         let node = |turn| {
             let pfn = m.alloc(m.place(r, policy, turn)).ok()?;
@@ -159,17 +163,17 @@ mod tests {
     fn blocks_are_counted_where_they_come_from_and_where_they_were_wanted() {
         let mut m = machine();
         let user = on(1, Gfp::HIGHUSER_MOVABLE);
-        // Local, and of another node by choice.
+        // Local, and on another node by choice.
         nodes(&mut m, user, MemPolicy::Local, 3);
         nodes(&mut m, user, MemPolicy::Preferred(NodeId::new(2)), 5);
         let sum =
             |m: &Memory| counts(m).iter().map(|c| (c.hit(), c.miss, c.foreign, c.local(), c.other)).collect::<Vec<_>>();
         assert_eq!(sum(&m), [(0, 0, 0, 0, 0), (3, 0, 0, 3, 0), (5, 0, 0, 0, 5)]);
-        // Of another one for want of pages: a miss there, and foreign to the one that was preferred.
+        // On another node for lack of pages: a miss there, and foreign to the preferred one.
         let given = nodes(&mut m, user, MemPolicy::Bind(set(&[1])), 100_000).len() as u64;
         nodes(&mut m, user, MemPolicy::Local, 7);
         assert_eq!(sum(&m), [(0, 0, 0, 0, 0), (3 + given, 0, 7, 3 + given, 0), (5, 7, 0, 0, 12)]);
-        // By turns.
+        // Interleaved, one request after the other.
         nodes(&mut m, user, MemPolicy::Interleave(set(&[0, 2])), 6);
         assert_eq!(counts(&m).iter().map(|c| c.interleave).collect::<Vec<_>>(), [3, 0, 3]);
     }

@@ -1,10 +1,10 @@
-//! Per-CPU page lists: most allocations and frees stop here, without the zone's lock.
+//! Per-CPU page lists: most allocations and frees end here, without the zone's lock.
 //!
-//! A free pushes at the head, an allocation pops the head, a refill appends at the tail and a drain takes from the
-//! tail: what was freed last is used first, and a refill from a fresh block comes out in ascending order.
-//! Pages here are "in use" for the buddy lists: they block merging and look unmovable to compaction.
-//! Source: kernel-behaviour §1.7 (sizes), §2.4 (operation), and what each kind of lists does when
-//! there are too many pages: [`order_zero`], [`multi_order`], [`auto_tuned`].
+//! A free pushes at the head, an allocation pops the head, a refill appends at the tail and a drain
+//! takes from the tail. So the page freed last is used first, and a refill from a fresh block comes
+//! out in ascending order. Pages here are "in use" for the buddy lists: they block merging and look
+//! unmovable to compaction. Source: kernel-behaviour §1.7 (sizes), §2.4 (operation); each kind of
+//! lists has its own way to shrink: [`order_zero`], [`multi_order`], [`auto_tuned`].
 
 mod auto_tuned;
 mod multi_order;
@@ -19,22 +19,23 @@ use crate::state::pcp_lists::{LOW_ORDER_LISTS, index_of, order_of};
 use crate::state::{FrameKind, Locked, Memory, PerCpuPages, Zone};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
 
-/// How many blocks ahead a drain fetches a block's frame, and then its buddy's slot in a free list.
+/// A drain prefetches a block's frame this many blocks ahead, and then its buddy's slot in a free
+/// list.
 const FRAME_AHEAD: usize = 8;
 const BUDDY_AHEAD: usize = 4;
-/// Frees in a row raise the share given back up to this power of two (PCP_BATCH_SCALE_MAX).
+/// Frees in a row raise the next give-back up to this power of two (PCP_BATCH_SCALE_MAX).
 pub(crate) const FREE_FACTOR_MAX: u8 = 5;
 
 impl PerCpuPages {
-    /// An allocation ends a row of frees: the share that the next overflow gives back is halved.
+    /// An allocation ends a row of frees: it halves the give-back of the next overflow.
     #[inline(always)]
     fn note_alloc(&mut self) {
         self.free_factor >>= 1;
         self.tuning.free_count >>= 1;
     }
 
-    /// How many single pages can be put on the lists before they have to give some back, with the last of these at most;
-    /// one at least.
+    /// Single pages that can be put on the lists before they must give some back, which the last of
+    /// these may trigger; at least one.
     #[inline(always)]
     pub(crate) fn room(&self, zone: &Zone, rules: PcpLists) -> u32 {
         let auto_tuned = rules == PcpLists::AutoTuned;
@@ -45,7 +46,7 @@ impl PerCpuPages {
         high.saturating_sub(self.count).max(1)
     }
 
-    /// So many of them.
+    /// Notes this many allocations of single pages.
     #[inline(always)]
     fn note_allocs(&mut self, count: u32) {
         self.free_factor = self.free_factor.checked_shr(count).unwrap_or(0);
@@ -53,8 +54,8 @@ impl PerCpuPages {
     }
 }
 
-/// The type a block on list `pindex` was sampled as, going by the list and by its pageblock's type now: the
-/// pageblock's unless such a block would be on another list.
+/// The type with which a block on list `pindex` was sampled, as far as the list and the pageblock's
+/// type tell: the pageblock's type, unless a block of that type would be on another list.
 pub(crate) const fn type_on(pindex: usize, block_type: MigrateType) -> MigrateType {
     let list_type = if matches!(block_type, MigrateType::HighAtomic) { MigrateType::Movable } else { block_type };
     if index_of(order_of(pindex), list_type) == pindex {
@@ -87,7 +88,8 @@ pub fn batch_size(managed: u64, limit: u32) -> u32 {
 }
 
 impl Memory {
-    /// Recomputes `batch` and `high` of every list; they follow from the zone's size and, later, its low mark.
+    /// Recomputes `batch` and `high` of every list from the zone's size and, in later kernels, its
+    /// low mark.
     pub(crate) fn setup_pcp_limits(&mut self) {
         let rules = self.shared.profile.pcp.lists;
         let all_cpus = self.nr_cpus();
@@ -113,7 +115,7 @@ impl Memory {
 }
 
 impl Locked<'_> {
-    /// Takes a block from this CPU's lists, refilling them from the buddy lists if need be.
+    /// Takes a block from this CPU's lists, after a refill from the buddy lists if needed.
     #[inline(always)]
     pub(crate) fn pcp_alloc(&mut self, order: Order, migratetype: MigrateType, flags: AllocFlags) -> Option<Pfn> {
         let pindex = index_of(order, migratetype);
@@ -127,7 +129,8 @@ impl Locked<'_> {
         Some(Pfn::new(pfn))
     }
 
-    /// Takes single pages from this CPU's list, as many as it has of those that are wanted; how many.
+    /// Takes single pages from this CPU's list until `pages` are filled or the list is empty;
+    /// returns their number.
     #[inline(always)]
     pub(crate) fn pcp_pop(&mut self, migratetype: MigrateType, pages: &mut [Pfn]) -> usize {
         let pcp = &mut self.zone.pcps[self.cpu];
@@ -186,7 +189,8 @@ impl Locked<'_> {
         pcp.lists[pindex].pop_front()
     }
 
-    /// Puts a block on this CPU's lists; gives some back to the buddy lists when there are too many.
+    /// Puts a block on this CPU's lists; gives some back to the buddy lists when there are too
+    /// many.
     #[inline(always)]
     pub(crate) fn pcp_free(&mut self, pfn: Pfn, order: Order) {
         let block_type = self.blocks.migratetype(pfn.pageblock());
@@ -209,7 +213,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Puts single pages on this CPU's lists, of which only the last may be one too many ([`PerCpuPages::room`]).
+    /// Puts single pages on this CPU's lists, of which only the last may be one too many
+    /// ([`PerCpuPages::room`]).
     #[inline(always)]
     pub(crate) fn pcp_free_pages(&mut self, pages: &[Pfn]) {
         let [others @ .., last] = pages else { return };
@@ -241,16 +246,16 @@ impl Locked<'_> {
         }
     }
 
-    /// Gives back the oldest block of one list, or its oldest single pages if they make up a block of at most `most`
-    /// pages. How many pages it gave back; none if it is empty.
+    /// Gives back the oldest block of one list, or its oldest single pages if they make up a block
+    /// of at most `most` pages. Returns the number of pages, 0 if the list is empty.
     #[inline(always)]
     fn pcp_drain_some(&mut self, list: usize, order: Order, most: u32) -> u32 {
         let pcp = &mut self.zone.pcps[self.cpu];
         let Some(pfn) = pcp.lists[list].pop_back() else {
             return 0;
         };
-        // What the next blocks will look at, in time for them: tag and word first, then the slot of a buddy that each may
-        // merge with.
+        // Prefetches for the next blocks: tag and word first, then the slot of a buddy that each
+        // may merge with.
         let left = &pcp.lists[list];
         let ahead = |n: usize| left.len().checked_sub(n).and_then(|i| left.get(i));
         if order == Order::ZERO {
@@ -297,7 +302,7 @@ impl Locked<'_> {
 }
 
 impl Memory {
-    /// Gives back what all CPUs' lists of a zone hold (`drain_all_pages`).
+    /// Gives back the pages on all CPUs' lists of a zone (`drain_all_pages`).
     pub(crate) fn drain_all(&mut self, zone: crate::types::ZoneId) {
         for cpu in 0..self.nr_cpus() {
             self.locked(zone, CpuId::new(cpu)).pcp_drain();

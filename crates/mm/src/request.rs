@@ -1,8 +1,9 @@
-//! Who asks for how much memory, of what kind and on which CPU, and the zones the request may use.
+//! A request for memory: its CPU, flags, order, and the zones it may use.
 //!
-//! A request may use the zones of its node's list, nearest node first and highest zone first, up to the highest zone
-//! its flags allow, of the nodes it may use: all of them, its own with `__GFP_THISNODE`, those of a policy that binds it. [`Memory::next_zone`] is the only walk over
-//! them: the fast path, the slow path and direct compaction all take their zones from it.
+//! A request may use the zones of its node's list, nearest node first and highest zone first, up to
+//! the highest zone its flags allow, on the nodes it may use: all of them, its own with
+//! `__GFP_THISNODE`, or those of a policy that binds it. [`Memory::next_zone`] is the only walk
+//! over them: the fast path, the slow path and direct compaction all take their zones from it.
 //! Source: kernel-behaviour §3.3, §3.4.
 
 use crate::gfp::Gfp;
@@ -16,18 +17,17 @@ pub struct Request {
     pub cpu: CpuId,
     /// The node it prefers.
     pub node: NodeId,
-    /// What it is for, and what it may do to get it.
     pub gfp: Gfp,
-    /// The order of the block.
     pub order: Order,
     /// The nodes it may use.
     nodes: NodeSet,
-    /// The nodes that its policy goes round; none without such a policy. A flag would have padding behind it, which is
-    /// copied with it: a load of bytes of which only some have just been stored waits for the store to finish.
+    /// The nodes of an interleaving policy; none without such a policy. A flag would have padding
+    /// behind it, which is copied with it: a load of bytes of which only some have just been stored
+    /// waits for the store to finish.
     goes_round: NodeSet,
 }
 
-// No padding.
+// A request has no padding.
 const _: () = assert!(
     size_of::<Request>()
         == size_of::<CpuId>() + size_of::<NodeId>() + size_of::<Gfp>() + size_of::<Order>() + 2 * size_of::<NodeSet>()
@@ -41,27 +41,29 @@ impl Request {
         Request { cpu, node, gfp, order, nodes, goes_round: NodeSet::NONE }
     }
 
-    /// The same, of these nodes alone.
+    /// The same request, limited to these nodes.
     pub const fn within(self, nodes: NodeSet) -> Request {
         Request { nodes: self.nodes.and(nodes), ..self }
     }
 
-    /// The same, by a policy that goes round these nodes and has come to the preferred one.
+    /// The same request, by a policy that interleaves these nodes and has come to the preferred
+    /// one.
     pub(crate) const fn interleaved(self, nodes: NodeSet) -> Request {
         Request { goes_round: nodes, ..self }
     }
 
-    /// Whether a policy that goes round the nodes has come to the preferred one.
+    /// Whether an interleaving policy chose the preferred node.
     pub(crate) const fn interleaves(&self) -> bool {
         !self.goes_round.is_empty()
     }
 
-    /// The nodes it may use.
+    /// The nodes the request may use.
     pub const fn nodes(&self) -> NodeSet {
         self.nodes
     }
 
-    /// Whether it is an atomic request of high order, which the HIGHATOMIC reserve is for (since 6.3).
+    /// Whether it is an atomic request of high order, which the HIGHATOMIC reserve is for (since
+    /// 6.3).
     #[inline(always)]
     pub(crate) fn is_highatomic(&self) -> bool {
         self.order > Order::ZERO
@@ -78,7 +80,8 @@ impl Request {
 }
 
 impl Memory {
-    /// The next zone the request may use, in order of preference. `at` is how far the walk has come: 0 at its start.
+    /// The next zone the request may use, in order of preference. `at` is the position of the walk:
+    /// 0 at its start.
     #[inline(always)]
     pub(crate) fn next_zone(&self, r: &Request, at: &mut usize) -> Option<ZoneId> {
         let zonelist = &self.nodes[r.node].zonelist;

@@ -1,20 +1,21 @@
-//! Runs: single pages taken from the free lists, or given back to them, many at a time.
+//! Runs: many single pages taken from the free lists, or given back to them, in one go.
 //!
-//! The kernel takes the pages of a refill one by one and splits a block halfway for each; it gives pages back one by
-//! one, and each merges with those before it. Where the pages make up a block, or the beginning of one, the end of that
-//! can be said at once: the same lists in the same order, the same counts of splits and merges, the same steps of the
-//! free-page counter. While somebody listens to single pages ([`Listen::KMEM`]) there are no runs.
-//! Source: kernel-behaviour §2.2, §2.3, §2.4.
+//! The kernel takes the pages of a refill one by one and splits a block halfway for each; it gives
+//! pages back one by one, and each merges with those before it. When the pages make up a block, or
+//! the beginning of one, the final state can be computed at once: the same lists in the same order,
+//! the same counts of splits and merges, the same steps of the free-page counter. There are no runs
+//! while a host listens to single pages ([`Listen::KMEM`]). Source: kernel-behaviour §2.2, §2.3,
+//! §2.4.
 
 use crate::event::Listen;
 use crate::rules::FreeLists;
 use crate::state::Locked;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
 
-/// How many blocks ahead a refill fetches what taking a block touches.
+/// A refill prefetches the data of a block this many blocks ahead.
 const TAKEN_AHEAD: u32 = 8;
 
-/// Pages that follow each other.
+/// A range of consecutive pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Run {
     pub(crate) first: Pfn,
@@ -22,7 +23,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// A single one.
+    /// A run of one page.
     pub(crate) fn single(first: Pfn) -> Run {
         Run { first, pages: 1 }
     }
@@ -32,7 +33,7 @@ impl Run {
     }
 }
 
-/// How the page given back next lies to the one given back before it.
+/// The position of the next page given back relative to the previous one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Up,
@@ -40,9 +41,9 @@ enum Direction {
 }
 
 impl Locked<'_> {
-    /// Takes up to `want` single pages of exactly this type that follow each other: those that as many calls of
-    /// [`Locked::rmqueue_smallest`] would take first. Only one where single pages are listened to. The pages have no
-    /// tags yet.
+    /// Takes up to `want` consecutive single pages of exactly this type: those that as many calls
+    /// of [`Locked::rmqueue_smallest`] would take first. Only one if a host listens to single
+    /// pages. The pages have no tags yet.
     #[inline(always)]
     pub(crate) fn rmqueue_run(&mut self, t: MigrateType, want: u32) -> Option<Run> {
         if self.shared.trace.listens_to(Listen::KMEM) {
@@ -55,7 +56,8 @@ impl Locked<'_> {
         }
         self.del_from_free_list(first, order, t);
         let pages = order.pages().min(want);
-        // What is left are the upper halves, one of each order from the first page's up: all smaller lists are empty.
+        // The rest are the upper halves, one of each order from the first page's up: all smaller
+        // lists are empty.
         let (mut rest, mut left) = (pages, 0);
         while rest < order.pages() {
             let piece = Order::new(rest.trailing_zeros() as u8);
@@ -71,8 +73,8 @@ impl Locked<'_> {
         Some(Run { first, pages })
     }
 
-    /// The block of single pages at the end of a per-CPU list that are given back next, `page` first: as large as they
-    /// make one up, and at most `most` pages. They are taken off the list.
+    /// The block of single pages at the end of a per-CPU list that are given back next, `page`
+    /// first: as large as they can make up, and at most `most` pages. They are taken off the list.
     #[inline(always)]
     pub(crate) fn pcp_pop_block(&mut self, list: usize, page: Pfn, most: u32) -> (Pfn, Order) {
         let next = self.zone.pcps[self.cpu].lists[list].back().copied();
@@ -112,7 +114,8 @@ impl Locked<'_> {
         (Pfn::new(first), order)
     }
 
-    /// Frees the single pages of a block as type `t`, one after the other. Their tags have been cleared.
+    /// Frees the single pages of a block as type `t`, one after the other. Their tags have been
+    /// cleared.
     pub(crate) fn free_pages_of_block(&mut self, first: Pfn, order: Order, t: MigrateType) {
         let pages = order.pages();
         self.shared.work.buddy_blocks += u64::from(pages);

@@ -13,7 +13,7 @@ use crate::compact::Passed;
 use crate::compact::direct::{CompactPriority, Compacted, DirectCompact, compact_order};
 use crate::event::CompactResult;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::{Owner, Turn};
+use crate::owner::{Owner, Turn};
 use crate::reclaim::direct::DirectReclaim;
 use crate::request::Request;
 use crate::rules::{Attempts, CompactStall, Reserves};

@@ -1,8 +1,9 @@
-//! A zone's complete allocator state as text: what the kernel's recordings hold, read and written.
+//! A zone's complete allocator state as text, as in recordings of the kernel: parsed and printed.
 //!
-//! The format is line-oriented (`ZONE`, `WM`, `COMPACT`, `PCP`, `PL`, `FL`, `PB`, `SKIP`), pfns in hex relative to the
-//! zone's start (in `COMPACT` absolute), lists head to tail; the whole format is described in
-//! `oracle/golden/README.md`. What the allocated frames are is in a second text, a character a frame.
+//! The format is line-oriented (`ZONE`, `WM`, `COMPACT`, `PCP`, `PL`, `FL`, `PB`, `SKIP`), pfns in
+//! hex relative to the zone's start (in `COMPACT` absolute), lists head to tail;
+//! `oracle/golden/README.md` describes all of it. A second text has a character for the use of each
+//! allocated frame.
 
 use crate::boot::{MachineSpec, ZoneSpec};
 use crate::compact::defer::COMPACT_MAX_DEFER_SHIFT;
@@ -17,12 +18,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What moves in one CPU's lists, which differs between kernels.
+/// The moving sizes of one CPU's lists, which differ between kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tuning {
     /// 5.14 to 6.6; always 0 before.
     FreeFactor(u8),
-    /// 6.7 and later.
+    /// Auto-tuned lists, from 6.7 on.
     Auto(AutoTuning),
 }
 
@@ -37,18 +38,18 @@ struct PcpSnapshot {
     lists: Vec<Vec<u32>>,
 }
 
-/// The zone flags of a snapshot: kswapd has still to be woken for a boost.
+/// Zone flag of a snapshot: kswapd must still be woken for a boost.
 const BOOSTED_WATERMARK: u32 = 1;
-/// kswapd is reclaiming the zone.
+/// Zone flag: kswapd is reclaiming the zone.
 const RECLAIM_ACTIVE: u32 = 2;
-/// The zone was found below its high mark.
+/// Zone flag: a check found the zone below its high mark.
 const BELOW_HIGH: u32 = 4;
-/// The flags of a CPU's lists in a snapshot: the last block freed had an order from 1 to 3.
+/// Flag of a CPU's lists in a snapshot: the last block freed had an order from 1 to 3.
 const PREV_FREE_HIGH_ORDER: u32 = 1;
-/// A batch is kept before such blocks are given back.
+/// Flag of a CPU's lists: a batch is kept before such blocks are given back.
 const FREE_HIGH_BATCH: u32 = 2;
 
-/// What compaction remembers of a zone in a snapshot; pfns are absolute.
+/// Compaction's memory of a zone in a snapshot; pfns are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct CompactSnapshot {
     free_pfn: u32,
@@ -60,25 +61,26 @@ struct CompactSnapshot {
     order_failed: u8,
 }
 
-/// A zone of a machine that is made from snapshots.
-pub struct State<'a> {
-    /// Which of node 1's zones it is.
+/// A zone of a machine that is built from snapshots.
+pub struct RecordedZone<'a> {
+    /// The place in node 1's zone table.
     pub kind: ZoneType,
-    /// Its allocator's state.
+    /// The allocator state of the zone.
     pub zone: &'a ZoneSnapshot,
-    /// What the allocated frames are used for, a character a frame: `l` on the LRU, `m` movable by its owner, `r` reserved,
-    /// `c` with the `t` after it a compound page of the kernel's, anything else kernel memory.
+    /// The use of each allocated frame, a character each: `l` on the LRU, `m` movable by its owner,
+    /// `r` reserved, `c` and a `t` for each tail a compound page of the kernel, anything else
+    /// kernel memory.
     pub pages: Option<&'a str>,
 }
 
-/// A machine of two nodes: node 0 has one small zone, node 1 these, the lowest first.
+/// A machine of two nodes: node 0 has one small zone, node 1 these, lowest first.
 ///
 /// # Errors
-/// If they are not possible, or a text is not about a zone of its size.
-pub fn machine(zones: &[State], profile: Profile) -> Result<Memory, String> {
+/// If the zones are impossible, or a text is not about a zone of its size.
+pub fn machine(zones: &[RecordedZone], profile: Profile) -> Result<Memory, String> {
     let other = ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 0, end: 512, present: 512, managed: 0 };
     let mut specs = vec![other];
-    for State { kind, zone, pages } in zones {
+    for RecordedZone { kind, zone, pages } in zones {
         zone.suits(&profile)?;
         if let Some(pages) = pages
             && pages.trim_ascii_end().len() != zone.spanned as usize
@@ -91,7 +93,7 @@ pub fn machine(zones: &[State], profile: Profile) -> Result<Memory, String> {
     let spec = MachineSpec { cpus, zones: specs, thp: false, lru: false };
     let mut m = Memory::empty(&spec, profile)?;
     m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
-    for (i, State { zone, pages, .. }) in zones.iter().enumerate() {
+    for (i, RecordedZone { zone, pages, .. }) in zones.iter().enumerate() {
         zone.restore(&mut m, ZoneId::new(1 + i), pages.map(str::as_bytes));
     }
     Ok(m)
@@ -107,12 +109,12 @@ pub struct ZoneSnapshot {
     marks: Watermarks,
     boost: u64,
     highatomic: u64,
-    /// The zone's flags: see [`BOOSTED_WATERMARK`] and the others.
+    /// [`BOOSTED_WATERMARK`] and the other flags of a zone.
     flags: u32,
     compact: CompactSnapshot,
-    /// Free pages, the CPUs' unfolded parts included.
+    /// Free pages, with the CPUs' unfolded parts.
     nr_free_pages: i64,
-    /// The same without those parts: what the zone's own counter says.
+    /// The zone's own counter, without those parts.
     nr_free_folded: i64,
     pcps: Vec<PcpSnapshot>,
     free: Vec<[Vec<u32>; MigrateType::COUNT]>,
@@ -121,10 +123,10 @@ pub struct ZoneSnapshot {
 }
 
 impl ZoneSnapshot {
-    /// Reads a snapshot.
+    /// Parses the text of a snapshot.
     ///
     /// # Errors
-    /// The line number and what is wrong with it.
+    /// The line number and the reason.
     pub fn parse(text: &str) -> Result<ZoneSnapshot, String> {
         let mut s = ZoneSnapshot {
             start: 0,
@@ -153,7 +155,7 @@ impl ZoneSnapshot {
         s.validate()
     }
 
-    /// Takes one line in; true for the last one.
+    /// Parses one line; true for the last one.
     fn line(&mut self, line: &str) -> Result<bool, String> {
         let mut words = line.split_ascii_whitespace();
         let Some(kind) = words.next() else {
@@ -170,7 +172,8 @@ impl ZoneSnapshot {
             "WM" => {
                 let get = |n| named(&words, n).and_then(number);
                 let (low, high): (u64, u64) = (get("low")?, get("high")?);
-                // Newer recordings leave out the last mark, which is as far above high as high is above low.
+                // Newer recordings omit the last mark, which is as far above high as high is above
+                // low.
                 let promo = if words.contains(&"promo") { get("promo")? } else { high + high.saturating_sub(low) };
                 self.marks = Watermarks { min: get("min")?, low, high, promo };
                 self.flags = number(named(&words, "flags").unwrap_or("0"))?;
@@ -197,7 +200,7 @@ impl ZoneSnapshot {
                 batch: number(named(&words, "batch")?)?,
                 high: number(named(&words, "high")?)?,
                 tuning: tuning(&words)?,
-                // Where the line does not say, one CPU's part is what the zone's own counter lacks.
+                // If the line does not say, one CPU's part is the rest of the zone's own counter.
                 diff: match named(&words, "diff") {
                     Ok(diff) => number(diff)?,
                     Err(_) if self.pcps.is_empty() => self.nr_free_pages - self.nr_free_folded,
@@ -309,8 +312,8 @@ impl ZoneSnapshot {
         Ok(self)
     }
 
-    /// The same state with other watermarks, as after a change of `vm.min_free_kbytes`; CPUs' lists follow them where
-    /// they do in the kernel.
+    /// The same state with other watermarks, as after a change of `vm.min_free_kbytes`; CPUs' lists
+    /// follow them as in the kernel.
     #[must_use]
     pub fn with_watermarks(mut self, marks: Watermarks) -> ZoneSnapshot {
         self.marks = marks;
@@ -336,21 +339,22 @@ impl ZoneSnapshot {
         free.chain(pcp)
     }
 
-    /// A machine of two nodes whose node 1 is this zone in this state. Frames on no list are allocated to nobody in
-    /// particular. Node 0 has one small zone, so that the machine's shape is that of the recording.
+    /// A machine of two nodes whose node 1 is this zone in this state. Frames on no list are
+    /// allocated to nobody. Node 0 has one small zone, so that the machine has the shape of the
+    /// recorded one.
     ///
     /// # Errors
-    /// If the recorded zone is not a possible one.
+    /// If the recorded zone is impossible.
     pub fn machine(&self, profile: Profile) -> Result<Memory, String> {
-        machine(&[State { kind: ZoneType::Normal, zone: self, pages: None }], profile)
+        machine(&[RecordedZone { kind: ZoneType::Normal, zone: self, pages: None }], profile)
     }
 
-    /// The same, with what the allocated frames are used for: [`State::pages`].
+    /// The same, with the uses of the allocated frames ([`RecordedZone::pages`]).
     ///
     /// # Errors
-    /// If the recorded zone is not a possible one, or the text is not about a zone of this size.
+    /// If the recorded zone is impossible, or the text is not about a zone of this size.
     pub fn machine_with_pages(&self, profile: Profile, pages: &str) -> Result<Memory, String> {
-        machine(&[State { kind: ZoneType::Normal, zone: self, pages: Some(pages) }], profile)
+        machine(&[RecordedZone { kind: ZoneType::Normal, zone: self, pages: Some(pages) }], profile)
     }
 
     fn suits(&self, profile: &Profile) -> Result<(), String> {
@@ -371,7 +375,7 @@ impl ZoneSnapshot {
         ZoneSpec { node: 1, kind, start: self.start, end, present: self.present, managed: self.managed }
     }
 
-    /// Brings a zone whose frames are in nobody's hands into this state.
+    /// Brings a zone whose frames are neither free nor allocated into this state.
     fn restore(&self, m: &mut Memory, id: ZoneId, pages: Option<&[u8]>) {
         let at = |pfn: u32| Pfn::new(self.start + pfn);
         for (b, (&t, &skip)) in self.types.iter().zip(&self.skip).enumerate() {
@@ -379,7 +383,7 @@ impl ZoneSnapshot {
             m.blocks.set_migratetype(block, t);
             m.blocks.set_skip(block, skip);
         }
-        // What is on no list is allocated.
+        // Frames on no list are allocated.
         let mut taken = vec![true; self.spanned as usize];
         for (order, pfn) in self.listed() {
             taken[pfn as usize..(pfn + order.pages()) as usize].fill(false);
@@ -398,7 +402,7 @@ impl ZoneSnapshot {
             }
             next = pfn + order.pages() as usize;
         }
-        // What is missing is missing at the end.
+        // Frames that are missing are missing at the end.
         m.zones[id].whole_end = at(self.present as u32).pageblock_start();
         let free_lists = m.shared.profile.buddy.free_lists;
         let mut locked = m.locked(id, CpuId::new(0));
@@ -559,8 +563,8 @@ fn named<'a>(words: &[&'a str], name: &str) -> Result<&'a str, String> {
     words.get(at + 1).copied().ok_or_else(|| format!("'{name}' has no value"))
 }
 
-/// The order of the compound page whose first page is `pfn`: by the tails that follow it. Pages that do
-/// not form a compound page stand alone.
+/// The order of the compound page whose first page is `pfn`, from the tails that follow it. Pages
+/// that do not form a compound page stand alone.
 fn compound_order(start: u32, pfn: usize, pages: &[u8]) -> Order {
     if pages[pfn] != b'c' {
         return Order::ZERO;
@@ -571,7 +575,7 @@ fn compound_order(start: u32, pfn: usize, pages: &[u8]) -> Order {
     if Pfn::new(start + pfn as u32).is_aligned(order) { order } else { Order::ZERO }
 }
 
-/// What moves in a CPU's lists, in the form of its kernel.
+/// The moving sizes of a CPU's lists, in the form of its kernel.
 fn tuning(words: &[&str]) -> Result<Tuning, String> {
     let get = |name| named(words, name).and_then(number::<u32>);
     if words.contains(&"free_factor") {

@@ -1,4 +1,5 @@
-//! Allocated blocks split into single pages and joined again, and the map of huge pageblocks that goes with it.
+//! Allocated blocks split into single pages and joined again, and the matching map of huge
+//! pageblocks.
 
 use crate::state::Memory;
 use crate::types::{CpuId, Order, PAGEBLOCK_PAGES, Pfn};
@@ -18,8 +19,8 @@ impl Memory {
         self.frames.split_allocated(pfn, order);
     }
 
-    /// Splits a user's large page into single pages. Where the order of the LRU is kept each of them has a place of its own
-    /// from then on, at the head of the list.
+    /// Splits a user's large page into single pages. If the order of the LRU is kept, each of them
+    /// gets its own place there, at the head of the list.
     ///
     /// # Panics
     /// If it is not on the LRU.
@@ -40,8 +41,8 @@ impl Memory {
         }
     }
 
-    /// Joins the single pages of an allocated block again, so that it can be freed as one: the other way of
-    /// [`Memory::split_page`], for hosts whose blocks are not compound pages.
+    /// Joins the single pages of an allocated block again, so that it can be freed as one: the
+    /// inverse of [`Memory::split_page`], for hosts whose blocks are not compound pages.
     ///
     /// # Panics
     /// If they are not allocated single pages of one kind, or on an LRU that keeps their order.
@@ -54,7 +55,7 @@ impl Memory {
         }
     }
 
-    /// Keeps the bitmap of huge pageblocks in step.
+    /// Updates the bitmap of huge pageblocks.
     pub(crate) fn mark_huge(&mut self, pfn: Pfn, order: Order, huge: bool) {
         for b in 0..(order.pages() / PAGEBLOCK_PAGES) as usize {
             self.blocks.set_huge(pfn.pageblock() + b, huge);

@@ -1,27 +1,29 @@
-//! What long work says after a step, what it may wait for, and which daemons it has woken.
+//! The result of a step of long work, its waits, and the daemons that it wakes.
 //!
-//! Everything that can take long is a value with a `step`: a request on the slow path, a compaction run, a daemon. A
-//! step does a bounded amount of work and says whether there is more. What a step waits for is the host's to know:
-//! time, the daemons' turns and devices are all outside the engine.
+//! Everything that can take long is a value with a `step`: a request on the slow path, a compaction
+//! run, a daemon. A step does a bounded amount of work and says whether there is more. The host
+//! knows the events that steps wait for: time, the daemons' turns and devices are all outside the
+//! engine.
 
 use crate::types::NodeId;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
 
-/// What a step says. A host that waits for more than the engine does has a wait of its own.
+/// The result of a step. A host with more kinds of waits than the engine's has its own type of
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step<T, W = Wait> {
-    /// There is more to do; other CPUs may run first.
+    /// There is more to do, and other CPUs may run first.
     Working,
-    /// There is more to do, but not before this has happened.
+    /// There is more to do after this has happened.
     Wait(W),
     /// The work is done, with this result.
     Done(T),
 }
 
 impl<T, W> Step<T, W> {
-    /// The same step of work that makes something else of the result.
+    /// The same step, with its result converted.
     #[inline]
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Step<U, W> {
         match self {
@@ -31,7 +33,7 @@ impl<T, W> Step<T, W> {
         }
     }
 
-    /// The same step, with what it waits for in other words.
+    /// The same step, with its wait converted.
     #[inline]
     pub fn map_wait<V>(self, f: impl FnOnce(W) -> V) -> Step<T, V> {
         match self {
@@ -42,42 +44,41 @@ impl<T, W> Step<T, W> {
     }
 }
 
-/// What a daemon says after a step: it is never done.
+/// The result of a daemon's step: a daemon is never done.
 pub type DaemonStep = Step<Infallible>;
 
-/// What long work waits for.
+/// An event that long work waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// A daemon sleeps until it is woken.
+    /// The next wakeup of this daemon.
     Wakeup,
-    /// Until so many nanoseconds have passed; a daemon also until it is woken.
+    /// A time in nanoseconds; for a daemon, also its next wakeup.
     Time(u64),
-    /// Until this daemon waits for its next wakeup.
+    /// The moment when this daemon waits for its next wakeup.
     Daemon(Daemon),
-    /// Until no device's queue is full any more.
+    /// No device's queue is full.
     Congestion {
-        /// And no longer than so many nanoseconds.
+        /// The wait ends after this in any case.
         at_most_ns: u64,
     },
-    /// Until the page that the host has been asked to read or write is through.
+    /// The completion of the page that the host was asked to read or write.
     Io,
-    /// Until more pages of the node than a cluster for each task that waits so have been written.
+    /// More pages of the node have been written than a cluster for each task that waits alike.
     Written {
-        /// The node.
         node: NodeId,
-        /// And no longer than so many nanoseconds.
+        /// The wait ends after this in any case.
         at_most_ns: u64,
     },
-    /// Until the node's kswapd has freed enough for its allocators to go on, or waits for its next wakeup.
+    /// The node's kswapd has freed enough for its allocators to go on, or waits for its next
+    /// wakeup.
     Throttled {
-        /// The node.
         node: NodeId,
-        /// And no longer than so many nanoseconds.
+        /// The longest wait, if there is one.
         at_most_ns: Option<u64>,
     },
 }
 
-/// A kernel thread that works for a node. It is written as the kernel names it: `kcompactd0`.
+/// A kernel thread that works for a node. Its `Display` is the kernel's name: `kcompactd0`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Daemon {
     /// The node's background reclaimer.
@@ -87,7 +88,7 @@ pub enum Daemon {
 }
 
 impl Daemon {
-    /// The node it works for.
+    /// The node that it works for.
     pub const fn node(self) -> NodeId {
         match self {
             Daemon::Kswapd(node) | Daemon::Kcompactd(node) => node,
@@ -105,7 +106,7 @@ impl fmt::Display for Daemon {
     }
 }
 
-/// The daemons that have been woken and not yet told so, in the order they were woken, each once.
+/// The daemons that were woken and do not know it yet, in the order of their wakeups, each once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wakes(Vec<Daemon>);
 

@@ -1,9 +1,10 @@
-//! The tunables under `/proc/sys/vm`, by the kernel's names and ranges (kernel-behaviour §7.8), and those of huge pages
-//! (`thp`).
+//! The tunables under `/proc/sys/vm`, by the kernel's names and ranges (kernel-behaviour §7.8), and
+//! those of huge pages (`thp`).
 //!
-//! [`SYSCTLS`] is all there is to know about them: which kernels have one, what may be written, what that changes. Who
-//! writes, reads or lists them asks there. A machine also knows which of its settings made a difference: where a value
-//! decides something, the same is asked of the value boot had set ([`Memory::sysctl_mattered`]).
+//! [`SYSCTLS`] says everything about them: which kernels have one, its range, and the effect of a
+//! write. Whoever writes, reads or lists them uses it. A machine also knows which of its settings
+//! made a difference: each decision that a value takes part in is repeated with the value set at
+//! boot ([`Memory::sysctl_mattered`]).
 
 mod dirty;
 mod thp;
@@ -16,10 +17,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What a write asks the host to do beyond the engine's own state.
+/// The part of a write that is the host's to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SysctlEffect {
-    /// Nothing more.
     None,
     /// Run `compact_memory`: a full compaction of every node.
     CompactMemory,
@@ -27,43 +27,23 @@ pub enum SysctlEffect {
     WakeKcompactd,
 }
 
-/// Why a sysctl could not be written or read; nothing was changed.
+/// Why a sysctl could not be written or read. It was not changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SysctlError {
-    /// No kernel this engine knows has it.
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
-    /// Other kernels have it.
-    Absent {
-        /// The sysctl.
-        name: &'static str,
-        /// The profile that does not have it.
-        profile: String,
-    },
-    /// Not one of the words it takes.
+    /// No modelled kernel has it.
+    Unknown { name: String },
+    /// Only other kernels have it.
+    Absent { name: &'static str, profile: String },
     NoSuchWord {
-        /// The sysctl.
         name: &'static str,
-        /// What was to be written.
         value: String,
         /// The profile, if other kernels have the word.
         lacks: Option<String>,
-        /// What this kernel takes.
+        /// The words of this kernel.
         words: String,
     },
     /// Not a number, or outside the range.
-    Invalid {
-        /// The sysctl.
-        name: &'static str,
-        /// What was to be written.
-        value: String,
-        /// Smallest value allowed.
-        min: u32,
-        /// Largest value allowed.
-        max: u32,
-    },
+    Invalid { name: &'static str, value: String, min: u32, max: u32 },
 }
 
 impl fmt::Display for SysctlError {
@@ -90,45 +70,43 @@ impl fmt::Display for SysctlError {
     }
 }
 
-/// Whether it is a number, so that if it is wrong it is too large.
+/// Whether it is a number; if it is invalid, it is then too large.
 fn is_large(value: &str) -> bool {
     value.bytes().all(|b| b.is_ascii_digit())
 }
 
 impl core::error::Error for SysctlError {}
 
-/// A sysctl.
+/// A tunable of the kernel.
 pub struct Sysctl {
-    /// Its name, with `vm.` or `thp.`.
+    /// With its prefix, `vm.` or `thp.`.
     pub name: &'static str,
-    /// What it does, without its range and default.
+    /// The effect, without range and default.
     pub summary: &'static str,
-    /// What the kernel keeps of a write; `None` where a write is a deed and keeps nothing.
+    /// `None` if a write only triggers an action and keeps nothing.
     setting: Option<Setting>,
     exists: fn(&Profile) -> bool,
     range: fn(&Profile) -> (u32, u32),
-    /// Where it takes words, not numbers: a value is the place of a word.
+    /// If it takes words instead of numbers. Its value is the index of a word.
     words: Option<Words>,
     effect: fn(&Profile, u32) -> SysctlEffect,
 }
 
-/// Words that a sysctl takes.
 struct Words {
     /// Those of all kernels, in the kernel's order.
     all: &'static [&'static str],
-    /// Whether a kernel has the word at this place.
+    /// Whether a kernel has the word at this index.
     has: fn(&Profile, u32) -> bool,
 }
 
 impl Words {
-    /// What a kernel takes.
+    /// The words of one kernel.
     fn of(&self, profile: &Profile) -> impl Iterator<Item = &'static str> {
         let has = |(place, _): &(u32, &&str)| (self.has)(profile, *place);
         (0..).zip(self.all).filter(has).map(|(_, word)| *word).collect::<Vec<_>>().into_iter()
     }
 }
 
-/// A value that is kept.
 struct Setting {
     get: fn(&Tunables) -> u32,
     set: fn(&mut Tunables, u32),
@@ -137,16 +115,16 @@ struct Setting {
     decides: Decides,
 }
 
-/// What follows from a value, and so how it is known whether it made a difference.
+/// The effect of a value, which decides how to tell whether it made a difference.
 #[derive(Clone, Copy, PartialEq)]
 enum Decides {
     /// The zones' marks, computed at the write.
     Marks,
-    /// What is asked of it with [`Shared::decide`], and nothing else.
+    /// Only the decisions made through [`Shared::decide`].
     WhatIsAsked,
     /// Something in every allocation.
     Everything,
-    /// Nothing: the engine has no pages it is about.
+    /// Nothing, because the engine lacks the pages it is about.
     Nothing,
 }
 
@@ -213,7 +191,7 @@ static DEFRAG_MODE: Sysctl = Sysctl {
 
 pub(crate) static EXTFRAG_THRESHOLD: Sysctl = Sysctl {
     name: "vm.extfrag_threshold",
-    summary: "fragmentation index up to which lack of memory is blamed, and nothing compacted",
+    summary: "fragmentation index up to which a failure is put down to lack of memory, and nothing is compacted",
     setting: Some(Setting {
         get: |t| t.extfrag_threshold,
         set: |t, n| t.extfrag_threshold = n,
@@ -243,7 +221,7 @@ static MIN_FREE_KBYTES: Sysctl = Sysctl {
 
 pub(crate) static SWAPPINESS: Sysctl = Sysctl {
     name: "vm.swappiness",
-    summary: "how readily anonymous pages are reclaimed instead of those of files",
+    summary: "how readily anonymous pages are reclaimed instead of file pages",
     setting: Some(Setting {
         get: |t| t.swappiness,
         set: |t, n| t.swappiness = n,
@@ -258,7 +236,7 @@ pub(crate) static SWAPPINESS: Sysctl = Sysctl {
 
 pub(crate) static WATERMARK_BOOST_FACTOR: Sysctl = Sysctl {
     name: "vm.watermark_boost_factor",
-    summary: "1/10,000 of the high mark a fragmenting fallback may add",
+    summary: "1/10,000 of the high mark that fragmenting fallbacks may add to the marks",
     setting: Some(Setting {
         get: |t| t.watermark_boost_factor,
         set: |t, n| t.watermark_boost_factor = n,
@@ -315,23 +293,22 @@ pub static SYSCTLS: [&Sysctl; SYSCTL_COUNT] = [
 ];
 
 impl Sysctl {
-    /// The sysctl of this name, with or without the `vm.` prefix.
+    /// The sysctl of this name; the `vm.` prefix may be missing.
     pub fn find(name: &str) -> Option<&'static Sysctl> {
         let short = name.strip_prefix("vm.").unwrap_or(name);
         SYSCTLS.iter().copied().find(|s| s.short_name() == short)
     }
 
-    /// Its name without `vm.`.
+    /// The name without `vm.`.
     pub fn short_name(&self) -> &'static str {
         self.name.strip_prefix("vm.").unwrap_or(self.name)
     }
 
-    /// Its place in [`SYSCTLS`].
     fn position(&self) -> usize {
         SYSCTLS.iter().position(|s| core::ptr::eq(*s, self)).expect("every sysctl is listed")
     }
 
-    /// Whether a kernel has it.
+    /// Whether the kernel of a profile has it.
     pub fn exists(&self, profile: &Profile) -> bool {
         (self.exists)(profile)
     }
@@ -341,31 +318,32 @@ impl Sysctl {
         (self.range)(profile)
     }
 
-    /// The words that a kernel takes, where it takes words.
+    /// The words that a kernel takes; `None` if it takes numbers.
     pub fn words(&self, profile: &Profile) -> Option<impl Iterator<Item = &'static str>> {
         self.words.as_ref().map(|words| words.of(profile))
     }
 
-    /// A value as it is read.
+    /// A value in the form in which it is read.
     pub fn text_of(&self, value: u32) -> String {
         let word = self.words.as_ref().and_then(|words| words.all.get(value as usize));
         word.map_or_else(|| value.to_string(), |word| word.to_string())
     }
 
-    /// Whether a write is kept, as opposed to one that only starts something.
+    /// Whether a write is kept; otherwise it only triggers an action.
     pub fn is_setting(&self) -> bool {
         self.setting.is_some()
     }
 
-    /// The value boot sets on every machine; `None` where that depends on the machine, or nothing is kept.
+    /// The value that boot sets on every machine; `None` if it depends on the machine, or nothing
+    /// is kept.
     pub fn default_value(&self) -> Option<u32> {
         self.setting.as_ref().filter(|s| !s.computed).map(|s| (s.get)(&Tunables::default()))
     }
 
-    /// The value a text stands for, if this kernel takes it.
+    /// The value that a text stands for, if this kernel takes it.
     ///
     /// # Errors
-    /// If the kernel does not have it, or the text is no number of its range.
+    /// If the kernel does not have it, or the text is not a number of its range.
     pub fn parse(&self, profile: &Profile, text: &str) -> Result<u32, SysctlError> {
         if !self.exists(profile) {
             return Err(SysctlError::Absent { name: self.name, profile: profile.name.clone() });
@@ -386,10 +364,11 @@ impl Sysctl {
 }
 
 impl Shared {
-    /// What a sysctl's value decides; noted if the value boot had set would have decided otherwise.
+    /// A decision by a sysctl's value. Notes whether the value set at boot would have decided
+    /// otherwise.
     #[inline]
     pub(crate) fn decide<T: PartialEq>(&mut self, by: &'static Sysctl, decision: impl Fn(u32) -> T) -> T {
-        let setting = by.setting.as_ref().expect("a deed decides nothing");
+        let setting = by.setting.as_ref().expect("a sysctl that decides has a value");
         debug_assert!(setting.decides == Decides::WhatIsAsked);
         let (now, at_boot) = ((setting.get)(&self.tunables), (setting.get)(&self.at_boot));
         let decided = decision(now);
@@ -406,10 +385,10 @@ impl Memory {
         &self.shared.tunables
     }
 
-    /// Writes a sysctl by its name, with or without the `vm.` prefix. An error changes nothing.
+    /// Writes a sysctl by its name; the `vm.` prefix may be missing. An error changes nothing.
     ///
     /// # Errors
-    /// If there is no such sysctl in this profile, or the value is none it takes.
+    /// If the profile has no such sysctl, or the sysctl does not take the value.
     pub fn sysctl_write(&mut self, name: &str, value: &str) -> Result<SysctlEffect, SysctlError> {
         let sysctl = Sysctl::find(name).ok_or_else(|| SysctlError::Unknown { name: name.to_string() })?;
         let n = sysctl.parse(&self.shared.profile, value)?;
@@ -430,38 +409,40 @@ impl Memory {
         Ok((sysctl.effect)(&self.shared.profile, n))
     }
 
-    /// A sysctl's value in force; `None` if this kernel does not have it or it keeps none.
+    /// A sysctl's current value; `None` if this kernel does not have it or it keeps none.
     pub fn sysctl_read(&self, sysctl: &Sysctl) -> Option<u32> {
         let setting = sysctl.setting.as_ref().filter(|_| sysctl.exists(&self.shared.profile))?;
         Some((setting.get)(&self.shared.tunables))
     }
 
-    /// The value boot set; `None` as for [`Memory::sysctl_read`].
+    /// The value set at boot; `None` as for [`Memory::sysctl_read`].
     pub fn sysctl_at_boot(&self, sysctl: &Sysctl) -> Option<u32> {
         let setting = sysctl.setting.as_ref().filter(|_| sysctl.exists(&self.shared.profile))?;
         Some((setting.get)(&self.shared.at_boot))
     }
 
-    /// Whether a setting may have made a difference to what the machine did. If not, every decision so far came out as
-    /// with the value boot had set (the other settings as they are), and so did the machine.
+    /// Whether a setting may have made a difference to the machine. If not, every decision so far
+    /// was the same as with the value set at boot (and the other settings as they are), and so is
+    /// the machine.
     pub fn sysctl_mattered(&self, sysctl: &Sysctl) -> bool {
         self.shared.mattered[sysctl.position()]
     }
 
-    /// Whether anything has been done with the memory since boot.
+    /// Whether the memory has been used since boot.
     fn is_at_work(&self) -> bool {
         self.shared.vmstat.iter().any(|(_, n)| n > 0)
     }
 
-    /// Notes whether a setting makes a difference from now on. What it did to a machine at work is not forgotten.
+    /// Notes whether a setting makes a difference from now on. A difference that it made to a
+    /// machine at work stands.
     fn note(&mut self, sysctl: &Sysctl, differs: bool) {
         let forget = !self.is_at_work();
         let mattered = &mut self.shared.mattered[sysctl.position()];
         *mattered = differs || *mattered && !forget;
     }
 
-    /// Notes which of the settings behind the marks make a difference to them now that one was written. On a machine at
-    /// work the write itself does: it ends boosts.
+    /// Notes which of the settings behind the marks make a difference to them after a write. On a
+    /// machine at work the write itself does: it ends boosts.
     fn note_marks(&mut self, written: &Sysctl) {
         let at_work = self.is_at_work();
         let marks = self.marks_under(&self.shared.tunables);
@@ -524,7 +505,7 @@ mod tests {
         SYSCTLS.iter().filter(|s| m.sysctl_mattered(s)).map(|s| s.name).collect()
     }
 
-    /// A machine that has given out a page and taken it back.
+    /// A machine that has allocated a page and freed it.
     fn at_work(profile: Profile) -> Memory {
         let mut m = crate::testing::machine_with(64, profile);
         let (cpu, node) = (crate::CpuId::new(0), crate::NodeId::default());
@@ -550,7 +531,7 @@ mod tests {
         m.sysctl_write("vm.defrag_mode", "1").expect("7.2 has it");
         m.sysctl_write("vm.defrag_mode", "0").expect("7.2 has it");
         assert_eq!(mattered(&m), ["vm.defrag_mode"]);
-        // Before anything was done, nothing was decided by it.
+        // No decision has been taken by it yet.
         let mut m = crate::testing::machine_with(64, linux("7.2"));
         for (value, then) in [("1", &["vm.defrag_mode"][..]), ("0", &[])] {
             m.sysctl_write("vm.defrag_mode", value).expect("7.2 has it");

@@ -8,29 +8,29 @@ use crate::state::{Memory, PageFlags};
 use crate::types::{CpuId, NodeId, Order, Pfn, ZoneType};
 use alloc::vec;
 
-/// The profile of this name, from the files. It goes by way of text: what the files are read with is built with the
-/// engine as a library, whose types are not those of its own tests.
+/// The profile of this name, from the files, by way of text: the crate that reads the files is
+/// built with the engine as a library, whose types are not those of its own tests.
 pub(crate) fn linux(name: &str) -> Profile {
     let text = toml::to_string(&kontig_profiles::linux(name)).expect("a profile can be written");
     toml::from_str(&text).expect("and read")
 }
 
-/// One Normal zone of so many pageblocks and two CPUs, profile 6.1.
+/// One Normal zone of this many pageblocks and two CPUs, profile 6.1.
 pub(crate) fn machine(blocks: u32) -> Memory {
     machine_with(blocks, linux("6.1"))
 }
 
-/// The same, which keeps the order of its pages.
+/// The same machine with LRU order.
 pub(crate) fn ordered_machine(blocks: u32) -> Memory {
     ordered_machine_with(blocks, linux("6.1"))
 }
 
-/// The same, which keeps the order of its pages, under another profile.
+/// The same machine with LRU order and another profile.
 pub(crate) fn ordered_machine_with(blocks: u32, profile: Profile) -> Memory {
     Memory::new(&MachineSpec { lru: true, ..spec(blocks) }, profile).expect("a valid machine")
 }
 
-/// A user's page of this machine, on its way to the LRU through a batch of the first CPU.
+/// A user page of this machine, on its way to the LRU in a batch of the first CPU.
 pub(crate) fn user_page(m: &mut Memory, flags: PageFlags) -> Pfn {
     let cpu = CpuId::new(0);
     let pfn = m.alloc(Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::ZERO)).expect("memory is free");
@@ -38,7 +38,7 @@ pub(crate) fn user_page(m: &mut Memory, flags: PageFlags) -> Pfn {
     pfn
 }
 
-/// A node with a DMA32 zone of 16 pageblocks and a Normal one of 48, one CPU, which keeps the order of its pages.
+/// A node with a DMA32 zone of 16 pageblocks and a Normal one of 48, one CPU, and LRU order.
 pub(crate) fn two_zones(profile: Profile) -> Memory {
     let zone = |kind, first: u32, blocks: u32| ZoneSpec {
         node: 0,
@@ -52,7 +52,8 @@ pub(crate) fn two_zones(profile: Profile) -> Memory {
     Memory::new(&MachineSpec { cpus: 1, zones, thp: false, lru: true }, profile).expect("a valid machine")
 }
 
-/// A machine all of whose memory is in use by the kernel, but for every other page of so many pageblocks at the end.
+/// A machine whose memory is all in use by the kernel, except for every other page of the last
+/// `single` pageblocks.
 pub(crate) fn with_single_pages(blocks: u32, single: usize, profile: Profile) -> Memory {
     let mut m = machine_with(blocks, profile);
     let zone = &mut m.zones[crate::types::ZoneId::new(0)];
@@ -69,8 +70,8 @@ pub(crate) fn with_single_pages(blocks: u32, single: usize, profile: Profile) ->
     m
 }
 
-/// A machine in defrag_mode, or not, all of whose memory is free but for every other page of one pageblock. What is free meets the
-/// high mark, whole pageblocks alone do not.
+/// A machine, in defrag_mode or not, whose memory is all free except for every other page of one
+/// pageblock. All free pages meet the high mark, whole pageblocks alone do not.
 pub(crate) fn with_a_pageblock_in_pieces(profile: Profile, defrag_mode: bool) -> Memory {
     let mut m = machine_with(16, profile);
     let cpu = CpuId::new(0);
@@ -82,24 +83,24 @@ pub(crate) fn with_a_pageblock_in_pieces(profile: Profile, defrag_mode: bool) ->
     m.fold_vmstat(cpu);
     m.shared.tunables.defrag_mode = defrag_mode;
     let zone = &mut m.zones[crate::types::ZoneId::new(0)];
-    // A block of 512 is asked for, so 511 pages do not count.
+    // A block of 512 is wanted, so 511 pages do not count.
     zone.watermarks.high = zone.free_pages_in_blocks() as u64 - 400;
     m
 }
 
-/// Owns pages that are in nobody's way.
+/// An owner whose pages always move.
 pub(crate) struct Nobody;
 
-impl crate::host::Owner for Nobody {
+impl crate::owner::Owner for Nobody {
     fn may_isolate(&mut self, _: Pfn) -> bool {
         true
     }
-    fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> crate::host::MigrateOutcome {
-        crate::host::MigrateOutcome::Moved
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> crate::owner::MigrateOutcome {
+        crate::owner::MigrateOutcome::Moved
     }
 }
 
-/// The same under another profile.
+/// The same machine under another profile.
 pub(crate) fn machine_with(blocks: u32, profile: Profile) -> Memory {
     Memory::new(&spec(blocks), profile).expect("a valid machine")
 }

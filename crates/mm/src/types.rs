@@ -1,16 +1,20 @@
 //! The engine's vocabulary: page frame numbers, orders, migratetypes, zones, nodes, CPUs.
 //!
-//! Each is its own type so that a pfn is never added to an order and a zone is never looked up by a node number.
-//! The numbers follow the kernel's, because they are visible in tracepoints and proc files.
+//! Each has a type of its own, so that a pfn is never added to an order and a zone is never looked
+//! up by a node number. The numbers are the kernel's, because tracepoints and proc files show them.
 
 use core::fmt;
 
 /// Bytes in a base page.
 pub const PAGE_SIZE: u64 = 4096;
-/// Order of a pageblock, the unit that owns a migratetype: 2 MiB, a huge page on x86-64.
-pub const PAGEBLOCK_ORDER: Order = Order(9);
+/// Order of a huge page that a PMD maps: 2 MiB on x86-64.
+pub const HPAGE_PMD_ORDER: Order = Order(9);
+/// Pages of such a huge page.
+pub const HPAGE_PMD_NR: u32 = HPAGE_PMD_ORDER.pages();
+/// Order of a pageblock, the unit that owns a migratetype: the size of a huge page.
+pub const PAGEBLOCK_ORDER: Order = HPAGE_PMD_ORDER;
 /// Pages in a pageblock.
-pub const PAGEBLOCK_PAGES: u32 = 1 << 9;
+pub const PAGEBLOCK_PAGES: u32 = HPAGE_PMD_NR;
 /// Largest order the buddy lists hold: 4 MiB.
 pub const MAX_ORDER: Order = Order(10);
 /// Number of buddy orders, 0 to 10.
@@ -26,12 +30,12 @@ pub const CLUSTER_MAX: u32 = 32;
 pub struct Pfn(u32);
 
 impl Pfn {
-    /// The frame with this number.
+    /// The page frame number `n`.
     #[inline(always)]
     pub const fn new(n: u32) -> Self {
         Pfn(n)
     }
-    /// The number.
+    /// The number as u32.
     #[inline(always)]
     pub const fn get(self) -> u32 {
         self.0
@@ -127,7 +131,7 @@ impl Order {
         assert!(n <= 10, "order above MAX_ORDER");
         Order(n)
     }
-    /// The number.
+    /// The number as u8.
     #[inline(always)]
     pub const fn get(self) -> u8 {
         self.0
@@ -157,11 +161,11 @@ impl Order {
     pub fn and_up(self) -> impl DoubleEndedIterator<Item = Order> {
         (self.0..=MAX_ORDER.0).map(Order)
     }
-    /// All orders, ascending.
+    /// All buddy orders, ascending.
     pub fn all() -> impl DoubleEndedIterator<Item = Order> {
         Order::ZERO.and_up()
     }
-    /// The next larger order; one past the largest is never asked for.
+    /// The next larger order. Never called on the largest.
     #[inline(always)]
     pub(crate) const fn up(self) -> Order {
         Order(self.0 + 1)
@@ -178,7 +182,7 @@ impl fmt::Debug for Order {
     }
 }
 
-/// What a pageblock, or a free list, is for: how easily its pages can be moved or taken back.
+/// The mobility of the pages in a pageblock, or on a free list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum MigrateType {
@@ -193,20 +197,20 @@ pub enum MigrateType {
 }
 
 impl MigrateType {
-    /// Number of types that have free lists here (CMA and ISOLATE blocks do not occur).
+    /// Number of types with free lists here (CMA and ISOLATE blocks do not occur).
     pub const COUNT: usize = 4;
-    /// Types that per-CPU lists are kept for.
+    /// Number of types with per-CPU lists.
     pub const PCP_TYPES: usize = 3;
     /// All types, in the kernel's order.
     pub const ALL: [MigrateType; 4] =
         [MigrateType::Unmovable, MigrateType::Movable, MigrateType::Reclaimable, MigrateType::HighAtomic];
 
-    /// The type with this number.
+    /// The type with this index.
     #[inline(always)]
     pub const fn from_index(i: usize) -> MigrateType {
         MigrateType::ALL[i]
     }
-    /// The type's number.
+    /// The index of the type.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
@@ -227,15 +231,14 @@ impl MigrateType {
     }
 }
 
-/// Which of a node's zones: its place in the kernel's zone table.
+/// The place of a zone in its node's zone table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum ZoneType {
-    /// Below 16 MiB.
+    /// Memory below 16 MiB.
     Dma = 0,
-    /// Below 4 GiB.
+    /// Memory below 4 GiB.
     Dma32 = 1,
-    /// The rest.
     Normal = 2,
     /// Memory set aside for movable pages; usually empty.
     Movable = 3,
@@ -246,11 +249,11 @@ pub enum ZoneType {
 impl ZoneType {
     /// Number of zone types a node lists.
     pub const COUNT: usize = 5;
-    /// All of them, lowest first.
+    /// All types, lowest zone first.
     pub const ALL: [ZoneType; 5] =
         [ZoneType::Dma, ZoneType::Dma32, ZoneType::Normal, ZoneType::Movable, ZoneType::Device];
 
-    /// The type's number.
+    /// The index of the type.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
@@ -276,59 +279,58 @@ impl ZoneId {
     pub const fn new(i: usize) -> Self {
         ZoneId(i as u8)
     }
-    /// The index.
+    /// The number as an array index.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A NUMA node.
+/// The number of a NUMA node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct NodeId(u8);
 
 impl NodeId {
-    /// Node number `i`.
+    /// The node number `i`.
     pub const fn new(i: usize) -> Self {
         NodeId(i as u8)
     }
-    /// The number.
+    /// The number as an array index.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A set of nodes.
+/// A set of NUMA nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NodeSet(u64);
 
 impl NodeSet {
     /// Every node a machine can have.
     pub const ALL: NodeSet = NodeSet(u64::MAX);
-    /// No node.
     pub(crate) const NONE: NodeSet = NodeSet(0);
 
-    /// One node alone.
+    /// The set of one node.
     #[inline(always)]
     pub const fn only(node: NodeId) -> NodeSet {
         NodeSet(1 << node.0)
     }
-    /// Whether the node is one of them.
+    /// Whether the node is in the set.
     #[inline(always)]
     pub const fn has(self, node: NodeId) -> bool {
         self.0 >> node.0 & 1 != 0
     }
-    /// Those that are in both sets.
+    /// The nodes in both sets.
     #[inline(always)]
     pub const fn and(self, other: NodeSet) -> NodeSet {
         NodeSet(self.0 & other.0)
     }
-    /// Whether there is none.
+    /// Whether the set has no node.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
-    /// How many there are.
+    /// Number of nodes in the set.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -344,17 +346,17 @@ impl FromIterator<NodeId> for NodeSet {
     }
 }
 
-/// A set of LRU lists of the machine: of a node or of a zone, as the kernel has it.
+/// The LRU lists of a node, or of a zone where the kernel keeps one set a zone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct LruvecId(u8);
 
 impl LruvecId {
-    /// Set number `i`.
+    /// The lists number `i`.
     #[inline(always)]
     pub const fn new(i: usize) -> Self {
         LruvecId(i as u8)
     }
-    /// The number.
+    /// The number as an array index.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -366,49 +368,47 @@ impl LruvecId {
 pub struct CpuId(u16);
 
 impl CpuId {
-    /// CPU number `i`.
+    /// The CPU number `i`.
     pub const fn new(i: usize) -> Self {
         CpuId(i as u16)
     }
-    /// The number.
+    /// The number as an array index.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// An LRU list.
+/// One of the LRU lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum LruList {
     /// Anonymous pages that may be swapped out soon.
     InactiveAnon,
-    /// Anonymous pages in use.
     ActiveAnon,
-    /// Pages of files that may be dropped soon.
+    /// File pages that may be dropped soon.
     InactiveFile,
-    /// Pages of files in use.
     ActiveFile,
     /// Pages that cannot be evicted; the kernel keeps no order of them.
     Unevictable,
 }
 
 impl LruList {
-    /// How many there are.
+    /// Number of LRU lists.
     pub const COUNT: usize = 5;
-    /// Those that reclaim scans, in the order it does.
+    /// The lists that reclaim scans, in that order.
     pub const EVICTABLE: [LruList; 4] =
         [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile];
-    /// All of them.
+    /// All lists, by the kernel's numbers.
     pub const ALL: [LruList; LruList::COUNT] =
         [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile, LruList::Unevictable];
 
-    /// The number the kernel gives it.
+    /// The kernel's number for it.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
     }
-    /// Whether it holds pages of files.
+    /// Whether it holds file pages.
     #[inline(always)]
     pub const fn is_file(self) -> bool {
         matches!(self, LruList::InactiveFile | LruList::ActiveFile)
@@ -430,38 +430,36 @@ impl LruList {
     }
 }
 
-/// Whether something is about anonymous pages or those of files.
+/// Anonymous pages or file pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Backing {
-    /// Anonymous, shared memory: to be swapped.
+    /// Including shared memory: it goes to swap.
     Anon,
-    /// Pages of files.
     File,
 }
 
 impl Backing {
-    /// Both.
     pub const ALL: [Backing; 2] = [Backing::Anon, Backing::File];
 
-    /// Of a list's pages.
+    /// The backing of a list's pages.
     #[inline(always)]
     pub const fn of(list: LruList) -> Backing {
         if list.is_file() { Backing::File } else { Backing::Anon }
     }
-    /// 0 for anonymous pages, 1 for those of files.
+    /// 0 for anonymous pages, 1 for file pages.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self as usize
     }
-    /// The list of the pages that may go.
+    /// The inactive list of this backing.
     pub const fn inactive(self) -> LruList {
         match self {
             Backing::Anon => LruList::InactiveAnon,
             Backing::File => LruList::InactiveFile,
         }
     }
-    /// The list of the pages in use.
+    /// The active list of this backing.
     pub const fn active(self) -> LruList {
         match self {
             Backing::Anon => LruList::ActiveAnon,

@@ -19,111 +19,67 @@ macro_rules! events {
 }
 
 events! {
-    /// Pages allocated from DMA.
+    /// Pages allocated from DMA; the next ones alike, and Device gives none.
     PgallocDma = "pgalloc_dma";
-    /// Pages allocated from DMA32.
     PgallocDma32 = "pgalloc_dma32";
-    /// Pages allocated from Normal.
     PgallocNormal = "pgalloc_normal";
-    /// Pages allocated from Movable.
     PgallocMovable = "pgalloc_movable";
-    /// Pages allocated from Device: never.
     PgallocDevice = "pgalloc_device";
-    /// Direct reclaims by requests whose highest zone is DMA.
+    /// Direct reclaims by requests whose highest zone is DMA; the next ones alike.
     AllocstallDma = "allocstall_dma";
-    /// … DMA32.
     AllocstallDma32 = "allocstall_dma32";
-    /// … Normal.
     AllocstallNormal = "allocstall_normal";
-    /// … Movable (user memory, even where no such zone exists).
+    /// User memory, even on machines without such a zone.
     AllocstallMovable = "allocstall_movable";
-    /// … Device: never.
     AllocstallDevice = "allocstall_device";
-    /// Pages reclaim passed over because they were in DMA.
+    /// Pages that reclaim skipped because they were in DMA; the next ones alike.
     PgscanSkipDma = "pgskip_dma";
-    /// … DMA32.
     PgscanSkipDma32 = "pgskip_dma32";
-    /// … Normal.
     PgscanSkipNormal = "pgskip_normal";
-    /// … Movable.
     PgscanSkipMovable = "pgskip_movable";
-    /// … Device: never.
     PgscanSkipDevice = "pgskip_device";
-    /// Pages freed.
     Pgfree = "pgfree";
-    /// Pages made active.
     Pgactivate = "pgactivate";
-    /// Pages made inactive.
     Pgdeactivate = "pgdeactivate";
-    /// Anonymous pages that may be dropped.
     Pglazyfree = "pglazyfree";
-    /// Page faults.
     Pgfault = "pgfault";
-    /// Anonymous pages that were dropped.
     Pglazyfreed = "pglazyfreed";
-    /// Active pages looked at.
+    /// Active pages that were scanned.
     Pgrefill = "pgrefill";
-    /// Pages kswapd freed.
     PgstealKswapd = "pgsteal_kswapd";
-    /// Pages direct reclaim freed.
     PgstealDirect = "pgsteal_direct";
-    /// Pages kswapd looked at.
     PgscanKswapd = "pgscan_kswapd";
-    /// Pages direct reclaim looked at.
     PgscanDirect = "pgscan_direct";
     /// Tasks that waited for kswapd instead of reclaiming.
     PgscanDirectThrottle = "pgscan_direct_throttle";
-    /// Anonymous pages looked at.
     PgscanAnon = "pgscan_anon";
-    /// Pages of files looked at.
     PgscanFile = "pgscan_file";
-    /// Anonymous pages freed.
     PgstealAnon = "pgsteal_anon";
-    /// Pages of files freed.
     PgstealFile = "pgsteal_file";
-    /// Active pages looked at, up to 4.7 counted by zone: in DMA.
+    /// The same for each zone, as up to 4.7.
     PgrefillDma = "pgrefill_dma";
-    /// … DMA32.
     PgrefillDma32 = "pgrefill_dma32";
-    /// … Normal.
     PgrefillNormal = "pgrefill_normal";
-    /// … Movable.
     PgrefillMovable = "pgrefill_movable";
-    /// Pages kswapd freed, by zone: in DMA.
     PgstealKswapdDma = "pgsteal_kswapd_dma";
-    /// … DMA32.
     PgstealKswapdDma32 = "pgsteal_kswapd_dma32";
-    /// … Normal.
     PgstealKswapdNormal = "pgsteal_kswapd_normal";
-    /// … Movable.
     PgstealKswapdMovable = "pgsteal_kswapd_movable";
-    /// Pages direct reclaim freed, by zone: in DMA.
     PgstealDirectDma = "pgsteal_direct_dma";
-    /// … DMA32.
     PgstealDirectDma32 = "pgsteal_direct_dma32";
-    /// … Normal.
     PgstealDirectNormal = "pgsteal_direct_normal";
-    /// … Movable.
     PgstealDirectMovable = "pgsteal_direct_movable";
-    /// Pages kswapd looked at, by zone: in DMA.
     PgscanKswapdDma = "pgscan_kswapd_dma";
-    /// … DMA32.
     PgscanKswapdDma32 = "pgscan_kswapd_dma32";
-    /// … Normal.
     PgscanKswapdNormal = "pgscan_kswapd_normal";
-    /// … Movable.
     PgscanKswapdMovable = "pgscan_kswapd_movable";
-    /// Pages direct reclaim looked at, by zone: in DMA.
     PgscanDirectDma = "pgscan_direct_dma";
-    /// … DMA32.
     PgscanDirectDma32 = "pgscan_direct_dma32";
-    /// … Normal.
     PgscanDirectNormal = "pgscan_direct_normal";
-    /// … Movable.
     PgscanDirectMovable = "pgscan_direct_movable";
-    /// Objects shrinkers looked at.
+    /// Objects that shrinkers scanned.
     SlabsScanned = "slabs_scanned";
-    /// kswapd balance runs.
+    /// Runs of kswapd's `balance_pgdat`.
     Pageoutrun = "pageoutrun";
     /// kswapd went to sleep and was woken at once.
     KswapdLowWmarkHitQuickly = "kswapd_low_wmark_hit_quickly";
@@ -133,29 +89,27 @@ events! {
     Pgrotated = "pgrotated";
     /// Processes killed for want of memory.
     OomKill = "oom_kill";
-    /// Pages migrated.
     PgmigrateSuccess = "pgmigrate_success";
     /// Pages that could not be migrated.
     PgmigrateFail = "pgmigrate_fail";
-    /// Frames the migration scanner looked at.
+    /// Pages that the migration scanner scanned.
     CompactMigrateScanned = "compact_migrate_scanned";
-    /// Frames the free scanner looked at.
+    /// Pages that the free scanner scanned.
     CompactFreeScanned = "compact_free_scanned";
     /// Pages isolated, sources and targets together.
     CompactIsolated = "compact_isolated";
-    /// Direct compactions.
     CompactStall = "compact_stall";
-    /// Direct compactions that gave no page.
+    /// Direct compactions that ended without a page.
     CompactFail = "compact_fail";
-    /// Direct compactions that gave a page.
+    /// Direct compactions that ended with a page.
     CompactSuccess = "compact_success";
-    /// kcompactd woken to work.
+    /// Wakeups of kcompactd to work.
     CompactDaemonWake = "compact_daemon_wake";
     /// Of `compact_migrate_scanned`, by kcompactd.
     CompactDaemonMigrateScanned = "compact_daemon_migrate_scanned";
     /// Of `compact_free_scanned`, by kcompactd.
     CompactDaemonFreeScanned = "compact_daemon_free_scanned";
-    /// Pages found to be such as cannot be evicted.
+    /// Pages that reclaim found to be unevictable.
     UnevictablePgsCulled = "unevictable_pgs_culled";
     /// Pages that can be evicted again.
     UnevictablePgsRescued = "unevictable_pgs_rescued";
@@ -163,15 +117,15 @@ events! {
     ThpFaultAlloc = "thp_fault_alloc";
     /// Page faults that wanted a huge page and got a small one.
     ThpFaultFallback = "thp_fault_fallback";
-    /// Huge pages that khugepaged was given.
+    /// Huge pages that khugepaged allocated.
     ThpCollapseAlloc = "thp_collapse_alloc";
-    /// Huge pages that khugepaged did not get.
+    /// Huge pages that khugepaged failed to allocate.
     ThpCollapseAllocFailed = "thp_collapse_alloc_failed";
-    /// Ranges of which too much is missing for khugepaged.
+    /// Ranges with too many missing pages for khugepaged.
     ThpScanExceedNonePte = "thp_scan_exceed_none_pte";
-    /// Ranges of which too much is in swap.
+    /// Ranges with too many pages in swap.
     ThpScanExceedSwapPte = "thp_scan_exceed_swap_pte";
-    /// Ranges of which others have too much, too.
+    /// Ranges with too many pages that other processes share.
     ThpScanExceedSharePte = "thp_scan_exceed_share_pte";
     /// Huge mappings split into small ones.
     ThpSplitPmd = "thp_split_pmd";
@@ -192,17 +146,17 @@ impl Default for Vmstat {
 }
 
 impl Vmstat {
-    /// Adds `n`.
+    /// Adds to a counter.
     #[inline(always)]
     pub fn add(&mut self, e: VmEvent, n: u64) {
         self.counts[e as usize] += n;
     }
-    /// The value.
+    /// The value of a counter.
     #[inline(always)]
     pub fn get(&self, e: VmEvent) -> u64 {
         self.counts[e as usize]
     }
-    /// All counters with their values.
+    /// Every counter with its value.
     pub fn iter(&self) -> impl Iterator<Item = (VmEvent, u64)> + '_ {
         VmEvent::ALL.iter().map(|&e| (e, self.get(e)))
     }

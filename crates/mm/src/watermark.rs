@@ -1,7 +1,8 @@
-//! Watermarks: how they are computed, and whether an allocation may go below them.
+//! The watermarks and the check against them.
 //!
-//! Source: kernel-behaviour §1.3 (marks), §1.4 (reserves), §1.6 (counter drift), §3.2 (the check). All marks,
-//! min included, count with the zone's boost on top; only the boost's own ceiling uses the raw high mark.
+//! Source: kernel-behaviour §1.3 (marks), §1.4 (reserves), §1.6 (counter drift), §3.2 (the check).
+//! All marks, min included, count with the zone's boost on top; only the boost's own ceiling uses
+//! the raw high mark.
 
 use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::{Profile, Reserves};
@@ -9,8 +10,8 @@ use crate::state::{Memory, Tunables, Watermarks, Zone};
 use crate::types::{CpuId, MigrateType, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
 
 impl Watermarks {
-    /// The marks for a zone of `managed` pages whose share of min_free_kbytes is `min` pages. Without a scale factor a
-    /// quarter of that is between them.
+    /// The marks of a zone of `managed` pages whose share of min_free_kbytes is `min` pages.
+    /// Without a scale factor they are a quarter of that apart.
     pub fn new(min: u64, managed: u64, watermark_scale_factor: Option<u32>) -> Watermarks {
         let Some(factor) = watermark_scale_factor else {
             return Watermarks { min, low: min + min / 4, high: min + min / 2, promo: min + min * 3 / 4 };
@@ -20,31 +21,33 @@ impl Watermarks {
     }
 }
 
-/// `vm.min_free_kbytes` as the kernel computes it at boot from lowmem in kB: √(16 × lowmem), within bounds.
+/// `vm.min_free_kbytes` as the kernel computes it at boot from lowmem in kB: √(16 × lowmem), within
+/// bounds.
 pub fn min_free_kbytes(lowmem_kbytes: u64, cap: u32) -> u64 {
     (lowmem_kbytes * 16).isqrt().clamp(128, u64::from(cap))
 }
 
-/// What transparent huge pages raise `vm.min_free_kbytes` to: eleven pageblocks a zone, but at most 5 % of memory.
+/// The value to which transparent huge pages raise `vm.min_free_kbytes`: eleven pageblocks a zone,
+/// but at most 5 % of memory.
 pub fn thp_min_free_kbytes(zones: u64, free_buffer_pages: u64) -> u64 {
     let pages = u64::from(PAGEBLOCK_PAGES) * zones * (2 + 9);
     pages.min(free_buffer_pages / 20) * (PAGE_SIZE / 1024)
 }
 
-/// How far each CPU's part of a counter may run before it is folded in (§1.6).
+/// A CPU's part of a counter is folded in above this (§1.6).
 pub fn stat_threshold(cpus: usize, managed: u64) -> i64 {
     let fls = |x: u64| i64::from(64 - x.leading_zeros());
     (2 * fls(cpus as u64) * (1 + fls(managed >> 15))).min(125)
 }
 
 impl Zone {
-    /// The mark with the boost on top.
+    /// A mark with the boost on top.
     #[inline(always)]
     pub fn wmark(&self, mark: Wmark) -> u64 {
         self.watermarks.get(mark) + self.watermark_boost
     }
 
-    /// Pages that are free but not for a request with these flags.
+    /// Free pages that a request with these flags may not use.
     #[inline(always)]
     fn unusable_free(&self, order: Order, flags: AllocFlags, profile: &Profile) -> u64 {
         let has_reserve_rights = match profile.watermark.reserves {
@@ -61,7 +64,8 @@ impl Zone {
         u64::from(order.pages() - 1) + highatomic
     }
 
-    /// Whether a request of `order` may be served from `free_pages` and leave the zone above `mark` (§3.2).
+    /// Whether a request of `order` may be served from `free_pages` and leave the zone above `mark`
+    /// (§3.2).
     pub fn watermark_ok(
         &self,
         order: Order,
@@ -97,7 +101,8 @@ impl Zone {
         })
     }
 
-    /// The allocator's form of the check: order 0 is decided without a function call in all but the tight cases.
+    /// The allocator's form of the check: order 0 is decided without a function call in all but the
+    /// tight cases.
     #[inline(always)]
     pub(crate) fn watermark_fast(
         &self,
@@ -121,7 +126,7 @@ impl Zone {
                 && self.watermark_ok(order, self.watermarks.min, highest, flags, self.free_pages, profile))
     }
 
-    /// Free pages for a check that must not be fooled by counter drift (§1.6).
+    /// Free pages for a check that counter drift must not mislead (§1.6).
     pub(crate) fn free_pages_snapshot(&self) -> i64 {
         if self.percpu_drift_mark != 0 && self.free_pages < self.percpu_drift_mark as i64 {
             self.nr_free_pages_exact() as i64
@@ -132,8 +137,9 @@ impl Zone {
 }
 
 impl Memory {
-    /// Computes every zone's marks from `vm.min_free_kbytes` and `vm.watermark_scale_factor`, the drift marks and the
-    /// per-CPU limits that follow from them, and clears all boosts, as the kernel does on a write to either.
+    /// Computes every zone's marks from `vm.min_free_kbytes` and `vm.watermark_scale_factor`, then
+    /// the drift marks and the per-CPU limits, and clears all boosts, as the kernel does on a write
+    /// to either.
     pub(crate) fn setup_watermarks(&mut self) {
         let cpus = self.nr_cpus();
         for i in self.zones.ids() {
@@ -166,7 +172,7 @@ impl Memory {
         Watermarks::new(min, z.managed, factor)
     }
 
-    /// Pages each zone keeps from requests that could have used a higher one (§1.4).
+    /// The pages that each zone keeps from requests that could have used a higher one (§1.4).
     fn setup_lowmem_reserve(&mut self) {
         const RATIO: [u64; ZoneType::COUNT] = [256, 256, 32, 0, 0];
         for i in self.zones.ids() {
@@ -185,7 +191,8 @@ impl Memory {
         }
     }
 
-    /// The boot-time value of `vm.min_free_kbytes` for this machine, raised for huge pages if `thp`.
+    /// The boot-time value of `vm.min_free_kbytes` for this machine, raised for huge pages if
+    /// `thp`.
     pub(crate) fn default_min_free_kbytes(&self, thp: bool) -> u32 {
         let managed: u64 = self.zones.iter().map(|z| z.managed).sum();
         let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), self.shared.profile.watermark.min_free_kbytes_cap);
@@ -267,7 +274,7 @@ mod tests {
 
     #[test]
     fn from_4_1_to_4_6_the_kernels_own_figure_replaces_what_thp_has_raised() {
-        // 8 GiB, of which the patch that mends it gives both figures: 11,365 kB and 67,584 kB.
+        // 8 GiB; the patch that corrects this gives both figures: 11,365 kB and 67,584 kB.
         let kbytes = |profile| {
             let managed = [3_975, 880_640, 1_133_300];
             machine_of(&managed, true, crate::testing::linux(profile)).tunables().min_free_kbytes

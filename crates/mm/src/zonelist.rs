@@ -1,8 +1,8 @@
-//! Zonelists: in which order a request looks at the machine's zones, which begins with its node's own.
+//! Zonelists: the order in which a request tries the machine's zones.
 //!
-//! Each node has a list of all zones. It begins with those of the node itself, and goes on with the nearest node that is
-//! not in it yet; of nodes equally near, with the one behind it in number, and with one that fewer lists have in that
-//! place. Within a node the highest zone comes first.
+//! Each node has a list of all zones. It begins with those of the node itself and continues with
+//! the nearest node that is not in it yet; of nodes equally near, with the one behind it in number,
+//! and with one that fewer lists have in that place. Within a node the highest zone comes first.
 //! Source: kernel-behaviour §1.5; `find_next_best_node` and `build_zonelists` of 5.10, 6.1 and 7.2.
 
 use crate::state::{Memory, Zone};
@@ -12,16 +12,17 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// How far a node is from itself.
+/// The distance of a node from itself.
 pub const LOCAL_DISTANCE: u8 = 10;
-/// How far nodes are from each other where firmware does not say.
+/// The distance of two nodes if firmware does not give one.
 pub const REMOTE_DISTANCE: u8 = 20;
 
 impl Memory {
-    /// Says how far each node is from each, before memory is used: the kernel learns that from firmware (SLIT).
+    /// Sets the distances between nodes before memory is used; the kernel learns them from firmware
+    /// (SLIT).
     ///
     /// # Errors
-    /// Which distance cannot be.
+    /// The impossible distance.
     pub fn set_distances(&mut self, distances: &[Vec<u8>]) -> Result<(), String> {
         check_distances(distances, self.nodes.len())?;
         for (node, row) in self.nodes.iter_mut().zip(distances) {
@@ -31,10 +32,10 @@ impl Memory {
         Ok(())
     }
 
-    /// Gives every node its list, the lowest node first, as at boot.
+    /// Builds the zonelist of every node, lowest node first, as at boot.
     pub(crate) fn build_zonelists(&mut self) {
         let nodes: Vec<NodeId> = self.nodes.iter().map(|node| node.id).collect();
-        // How many lists have a node as the first of those that are so far away.
+        // For each node, the lists that have it first among nodes at the same distance.
         let mut load = vec![0u32; nodes.len()];
         for local in nodes.iter().copied() {
             let mut order = vec![local];
@@ -76,17 +77,17 @@ impl Memory {
         self.zones.iter().filter(|zone| zone.managed > 0).map(|zone| zone.node).collect()
     }
 
-    /// How far the second node is from the first.
+    /// The distance from the first node to the second.
     #[inline(always)]
     pub fn distance(&self, from: NodeId, to: NodeId) -> u8 {
         self.nodes[from].distances[to.index()]
     }
 }
 
-/// Whether so many nodes can be so far apart.
+/// Whether this many nodes can have these distances.
 ///
 /// # Errors
-/// Which distance cannot be, and what would be right.
+/// The impossible distance, and a possible one.
 pub fn check_distances(distances: &[Vec<u8>], nodes: usize) -> Result<(), String> {
     let rows = distances.len();
     if rows != nodes {
@@ -119,7 +120,7 @@ mod tests {
     use crate::types::ZoneType;
     use alloc::string::ToString;
 
-    /// Nodes of one Normal zone each, with so many CPUs together.
+    /// Nodes of one Normal zone each, with this many CPUs together.
     fn nodes(n: usize, cpus: usize, profile: Profile) -> Memory {
         let zone = |node| {
             let start = (node as u32 + 1) * 16 * 512;

@@ -13,7 +13,7 @@ use crate::trace::lru::{Answer, LruOp, parse_answered};
 use crate::trace::{self, Op, Request};
 use about::About;
 use files::Folder;
-use kontig_mm::snapshot::{self, State, ZoneSnapshot};
+use kontig_mm::snapshot::{self, RecordedZone, ZoneSnapshot};
 use kontig_mm::state::Watermarks;
 use kontig_mm::sysctl::Sysctl;
 use kontig_mm::{CpuId, Memory, NodeId, Profile, ZoneId, ZoneType};
@@ -336,7 +336,7 @@ impl Recording {
             states.push((*kind, self.snapshot(&file)?, self.text(&file.replace(".snap", ".pages"))?));
         }
         let states: Vec<_> =
-            states.iter().map(|(kind, zone, pages)| State { kind: *kind, zone, pages: Some(pages) }).collect();
+            states.iter().map(|(kind, zone, pages)| RecordedZone { kind: *kind, zone, pages: Some(pages) }).collect();
         let bad = |e: String| BadRecording::whole(self.path("t0.snap"), e);
         let mut m = snapshot::machine(&states, self.profile.clone()).map_err(bad)?;
         m.check().map_err(|e| bad(format!("the state contradicts itself: {e}")))?;

@@ -1,42 +1,34 @@
-//! What is wrong with a profile that was asked for.
+//! The errors of a request for a profile.
 
+use crate::builtin::names;
 use crate::kernel::neighbours;
-use crate::nearest;
+use crate::nearest::nearest;
 use std::fmt;
 
-/// Why there is no profile; nothing was changed.
+/// Why a request for a profile failed. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProfileError {
     /// A name that no profile has.
     Unknown {
-        /// The name.
         name: String,
-        /// The nearest known one.
         nearest: Option<String>,
-        /// All there are.
+        /// The names of all profiles.
         known: String,
     },
     /// A kernel that has no profile of its own.
     NoKernel {
-        /// Its version.
         name: String,
-        /// Which profiles are before and behind it, in words.
+        /// The profiles before and behind it, in words.
         neighbours: String,
     },
     /// A file that cannot be read.
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        reason: String,
-    },
+    Unreadable { path: String, reason: String },
     /// A file that is not a profile.
     Malformed {
-        /// The file.
         path: String,
-        /// The line, from 1.
+        /// The line number, counted from 1.
         line: usize,
-        /// What is wrong, and what would be right.
+        /// The error, and a correct form.
         reason: String,
     },
 }
@@ -46,8 +38,8 @@ impl ProfileError {
         if let Some(neighbours) = neighbours(name) {
             return ProfileError::NoKernel { name: name.into(), neighbours };
         }
-        let known: Vec<&str> = crate::names().collect();
-        // Every name begins with nothing.
+        let known: Vec<&str> = names().collect();
+        // Every name begins with the empty one.
         let nearest = if name.is_empty() { None } else { nearest(name, &known) };
         ProfileError::Unknown { name: name.into(), nearest, known: known.join(", ") }
     }

@@ -1,11 +1,12 @@
-//! A profile file: what it says itself, and what it takes over from its base.
+//! A profile file: its own rules, and those inherited from its base.
 //!
-//! Every complaint names the file and the line; one about a name says which name was probably meant, one about a value
-//! says what the rule takes.
+//! Every error names the file and the line; one about a name suggests the name that was probably
+//! meant, one about a value lists the values the rule takes.
 
+use crate::builtin::{file_of, is_built_in, is_path, names};
 use crate::error::ProfileError;
 use crate::kernel::neighbours;
-use crate::nearest;
+use crate::nearest::nearest;
 use kontig_mm::Profile;
 use kontig_mm::rules::MECHANISMS;
 use kontig_mm::rules::rule::{Kind, Mechanism, Rule};
@@ -15,25 +16,28 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What a profile file may say outside the mechanisms' tables.
+/// The keys of a profile file outside the mechanisms' tables.
 const HEAD: [&str; 5] = ["name", "summary", "base", "recorded", "version"];
 
 /// The least the kernel computes for `vm.min_free_kbytes`.
 const LEAST_KBYTES: u32 = 128;
 
-/// A text with where it came from.
+/// The text of a profile file, and its origin.
 pub(crate) struct Source {
     pub(crate) path: String,
     pub(crate) text: String,
-    /// A base is looked for among those that come along, not beside the file.
+    /// The base of a built-in file is built in too; others may name a file beside them.
     pub(crate) built_in: bool,
 }
 
 impl Source {
+    pub(crate) fn built_in((path, text): (&str, &str)) -> Source {
+        Source { path: path.into(), text: text.into(), built_in: true }
+    }
+
     fn read(path: &str) -> Result<Source, ProfileError> {
         let text = read_text(path)?;
-        // A copy of a built-in file is that one, whatever it is called.
-        let built_in = crate::FILES.iter().any(|(_, built_in)| *built_in == text);
+        let built_in = is_built_in(&text);
         Ok(Source { path: path.into(), text, built_in })
     }
 
@@ -43,10 +47,10 @@ impl Source {
     }
 }
 
-/// Bytes of the longest file that is read: the longest that comes along has 16 KiB.
+/// Bytes of the longest file that is read: the longest built-in one has 16 KiB.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// The text of a file that somebody has written, as far as it is one and no longer than such files are.
+/// The text of a user's file, if it is UTF-8 and no longer than such files are.
 ///
 /// # Errors
 /// If it cannot be read, is longer than 4 MiB, or is not UTF-8 in some line.
@@ -68,15 +72,15 @@ pub fn read_text(path: &str) -> Result<String, ProfileError> {
 /// Reads a profile from a user's file.
 ///
 /// # Errors
-/// If it cannot be read, or says something that is no rule, no value of it, or no base.
+/// If it cannot be read, or has an unknown rule, value or base.
 pub fn read(path: &str) -> Result<Profile, ProfileError> {
     resolve(&Source::read(path)?)
 }
 
-/// Whether a profile's values make sense beside the kernel's own bounds.
+/// Whether a profile's values are within the kernel's own bounds.
 ///
 /// # Errors
-/// If not, what would.
+/// The value that is not, and its bound.
 pub fn check(profile: &Profile) -> Result<(), String> {
     match profile.watermark.min_free_kbytes_cap {
         cap if cap < LEAST_KBYTES => Err(format!("min_free_kbytes_cap = {cap}: at least {LEAST_KBYTES}")),
@@ -84,7 +88,7 @@ pub fn check(profile: &Profile) -> Result<(), String> {
     }
 }
 
-/// The profile of a file, with everything it takes over.
+/// The profile of a file, with the rules it inherits.
 pub(crate) fn resolve(source: &Source) -> Result<Profile, ProfileError> {
     let rules = rules_of(source, &mut Vec::new())?;
     let profile: Profile = rules.try_into().map_err(|e: toml::de::Error| source.wrong(0, one_line(e.message())))?;
@@ -95,7 +99,7 @@ pub(crate) fn resolve(source: &Source) -> Result<Profile, ProfileError> {
     Ok(profile)
 }
 
-/// Everything a profile says, as a table; `above` are the files that lead here.
+/// The whole profile as a table; `above` are the files that lead here.
 fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, ProfileError> {
     let document = DeTable::parse(&source.text)
         .map_err(|e| source.wrong(e.span().map_or(0, |s| s.start), one_line(e.message())))?;
@@ -105,7 +109,8 @@ fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, Pro
         Some(base) => base_rules(source, base, above)?,
         None => toml::Table::new(),
     };
-    // These are not taken over: a change of a recorded kernel is another one, and was not recorded.
+    // These are not inherited: a change of a recorded kernel makes another one, which was not
+    // recorded.
     rules.remove("name");
     rules.remove("summary");
     rules.remove("version");
@@ -123,7 +128,8 @@ fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, Pro
             }
         }
     }
-    // The kernel a file starts from, along all its bases, is one that comes along; a file without a base is its own.
+    // The kernel of a file is the built-in profile at the root of its bases; a file without a base
+    // is its own.
     if source.built_in || !rules.contains_key("kernel") {
         let name = rules.get("name").cloned().unwrap_or_else(|| String::new().into());
         rules.insert("kernel".into(), name);
@@ -156,7 +162,7 @@ fn head(source: &Source, key: &str, value: &Spanned<DeValue<'_>>) -> Result<toml
             Err(source.wrong(value.span().start, reason))
         }
         ("recorded", DeValue::Boolean(recorded)) => Ok((*recorded).into()),
-        ("name", DeValue::String(name)) if !source.built_in && crate::names().any(|known| known == name) => {
+        ("name", DeValue::String(name)) if !source.built_in && names().any(|known| known == name) => {
             let reason = format!("'{name}' is a profile that comes along: give this one its own name");
             Err(source.wrong(value.span().start, reason))
         }
@@ -177,7 +183,7 @@ fn is_version(text: &str) -> bool {
     numbers.len() == 3 && numbers.iter().all(|n| n.parse::<u16>().is_ok())
 }
 
-/// What the base says, which is a profile that comes along or a file beside this one.
+/// The rules of the base, a built-in profile or a file beside this one.
 fn base_rules(
     source: &Source,
     base: &Spanned<DeValue<'_>>,
@@ -187,12 +193,15 @@ fn base_rules(
     let Some(name) = base.get_ref().as_str() else {
         return Err(source.wrong(at, "base is a profile's name in quotes, such as \"6.1\""));
     };
-    let of = match crate::is_path(name) && !source.built_in {
+    let of = match is_path(name) && !source.built_in {
         true => {
             let beside = Path::new(&source.path).parent().unwrap_or(Path::new("")).join(name);
             Source::read(&beside.to_string_lossy()).map_err(|e| source.wrong(at, format!("base: {e}")))?
         }
-        false => crate::source(name).ok_or_else(|| source.wrong(at, unknown("base", name, &known_names())))?,
+        false => match file_of(name) {
+            Some(file) => Source::built_in(file),
+            None => return Err(source.wrong(at, unknown("base", name, &known_names()))),
+        },
     };
     above.push(file_id(source));
     if above.contains(&file_id(&of)) {
@@ -202,10 +211,10 @@ fn base_rules(
 }
 
 fn known_names() -> Vec<&'static str> {
-    crate::names().collect()
+    names().collect()
 }
 
-/// The same for the same file, however it is named.
+/// Equal for the same file, whatever path names it.
 fn file_id(source: &Source) -> String {
     match std::fs::canonicalize(&source.path) {
         Ok(path) if !source.built_in => path.to_string_lossy().into_owned(),
@@ -213,7 +222,7 @@ fn file_id(source: &Source) -> String {
     }
 }
 
-/// Adds a mechanism's rules to what the base says of it.
+/// Adds a mechanism's own rules to those of the base.
 fn add_rules(
     source: &Source,
     mechanism: &Mechanism,
@@ -271,7 +280,7 @@ fn rule_value(rule: &Rule, value: &DeValue<'_>) -> Result<toml::Value, String> {
     }
 }
 
-/// Whether everything a profile has to say is said.
+/// Whether the profile has a name, a summary and every rule.
 fn check_complete(source: &Source, rules: &toml::Table) -> Result<(), ProfileError> {
     if let Some(missing) = ["name", "summary"].iter().find(|key| !rules.contains_key(**key)) {
         return Err(source.wrong(0, format!("'{missing}' is missing: a text in quotes")));
@@ -301,16 +310,6 @@ fn unknown(what: &str, name: &str, known: &[&str]) -> String {
 
 fn one_line(text: &str) -> String {
     text.lines().collect::<Vec<_>>().join("; ")
-}
-
-/// A built-in file's base, if it names one, and the rules it says itself.
-#[cfg(test)]
-pub(crate) fn own_rules(source: &Source) -> (Option<String>, Vec<(String, String)>) {
-    let own: toml::Table = toml::from_str(&source.text).expect("TOML");
-    let base = own.get("base").map(|base| base.as_str().expect("a name").to_string());
-    let rules = own.iter().filter_map(|(mechanism, rules)| Some((mechanism, rules.as_table()?)));
-    let rules = rules.flat_map(|(mechanism, rules)| rules.keys().map(move |r| (mechanism.clone(), r.clone())));
-    (base, rules.collect())
 }
 
 #[cfg(test)]
@@ -354,6 +353,21 @@ mod tests {
         );
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/linux-6.1.toml");
         assert_eq!(read(file), Ok(crate::linux("6.1")));
+    }
+
+    #[test]
+    fn a_file_says_nothing_that_its_base_says_already() {
+        let table = |name: &str| toml::Table::try_from(crate::linux(name)).expect("a profile is a table");
+        for name in names() {
+            let own: toml::Table = toml::from_str(file_of(name).expect("it comes along").1).expect("TOML");
+            let Some(base) = own.get("base") else { continue };
+            let (before, now) = (table(base.as_str().expect("a name")), table(name));
+            for (mechanism, rules) in own.iter().filter_map(|(m, rules)| Some((m, rules.as_table()?))) {
+                for rule in rules.keys() {
+                    assert_ne!(before[mechanism][rule], now[mechanism][rule], "{name}: {mechanism}.{rule}");
+                }
+            }
+        }
     }
 
     #[test]

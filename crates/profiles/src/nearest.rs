@@ -1,6 +1,6 @@
-//! The nearest known name to one that is unknown.
+//! The nearest known name to an unknown one.
 
-/// The nearest of the `known` names, if one is near: a few letters away, or the beginning of the other.
+/// The nearest of the `known` names, if one is near: a few letters away, or a prefix of the other.
 pub fn nearest(name: &str, known: &[&str]) -> Option<String> {
     known
         .iter()

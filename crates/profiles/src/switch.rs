@@ -1,4 +1,4 @@
-//! Switches: one seed's patch, as the rules it changes and what they must be before.
+//! Switches: one patch each, as the rules it changes and their values before it.
 
 use kontig_mm::Profile;
 use serde::Deserialize;
@@ -6,26 +6,27 @@ use std::collections::BTreeMap;
 
 const FILE: &str = include_str!("../../../profiles/switches.toml");
 
-/// A named switch.
+/// A patch that can be applied to a profile.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
-    /// One line: what it does.
+    /// The effect, in one line.
     pub summary: String,
-    /// What the rules of a mechanism must be before: elsewhere the patch is in already, or does not fit.
+    /// The values that rules must have before the patch; with other values, the profile has it
+    /// already, or it does not fit.
     from: toml::Table,
-    /// What it sets them to.
+    /// The values that the patch sets.
     set: toml::Table,
 }
 
-/// How a switch stands to a profile.
+/// The relation of a switch to a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
-    /// The rules it sets are as they were before its patch.
+    /// The rules have their values from before the patch.
     Fits,
-    /// They are as it sets them.
+    /// The rules have the patch's values already.
     Already,
-    /// They are otherwise: a later form of the patch.
+    /// The rules have other values: a later form of the patch.
     Otherwise,
 }
 
@@ -35,7 +36,7 @@ pub fn switches() -> BTreeMap<String, Switch> {
 }
 
 impl Switch {
-    /// How it stands to a profile.
+    /// The relation of this switch to a profile.
     pub fn fit(&self, profile: &Profile) -> Fit {
         let rules = as_table(profile);
         let is = |these: &toml::Table| each(these).all(|(mechanism, rule, value)| rules[mechanism][rule] == *value);
@@ -46,7 +47,8 @@ impl Switch {
         }
     }
 
-    /// The profile with this switch thrown, which is of no recorded kernel; `None` if it does not fit.
+    /// The profile with this switch thrown, which is no recorded kernel; `None` if the switch does
+    /// not fit.
     pub fn throw(&self, profile: &Profile) -> Option<Profile> {
         if self.fit(profile) != Fit::Fits {
             return None;
@@ -55,14 +57,15 @@ impl Switch {
         for (mechanism, rule, value) in each(&self.set) {
             rules[mechanism][rule] = value.clone();
         }
-        // No kernel of this kind was recorded, even if the one without the switch was.
+        // No kernel like this was recorded, even if the one without the switch was.
         rules.insert("recorded".into(), false.into());
         Some(rules.try_into().expect("switches set rules to values they take"))
     }
 }
 
-/// The switches to throw before this one, in order, so that it fits a profile: none if it fits already, else the fewest
-/// there are, up to two. `None` if they do not help, or if it is there already.
+/// The switches to throw before this one, in order, so that it fits a profile: none if it fits
+/// already, else the fewest, up to two. `None` if they do not help, or if the profile has it
+/// already.
 pub fn to_throw_before(name: &str, profile: &Profile) -> Option<Vec<String>> {
     let known = switches();
     let wanted = known.get(name)?;
@@ -152,7 +155,7 @@ mod tests {
             "defrag-mode-watermarks",
         ];
         let mut posted = with("6.14", &patches);
-        // 6.15's own, and none of the seed's.
+        // Of 6.15, but not of the patches.
         posted["proactive"]["half_leeway"] = true.into();
         assert_eq!(posted, rules(&crate::linux("6.15-posted")));
         let fixes = ["defrag-mode-mark", "defrag-mode-retry", "defrag-mode-exact-balance", "defrag-mode-handoff"];

@@ -63,7 +63,7 @@ pub use ending::Ending;
 pub use figure::{Better, Figure, MEASURE, Merge, Reading, TOTAL, Text};
 pub use gfp::Gfp;
 pub use mempolicy::{MemPolicy, Nodes};
-pub use op::{FileName, Frame, Op, OpenFile, Order, Process, Region, Thread};
+pub use op::{FileName, Frame, HPAGE_PMD_NR, Op, OpenFile, Order, Process, Region, Thread};
 pub use outcome::{Outcome, Value};
 pub use program::{BoxedClone, Placement, Program};
 pub use random::SplitMix64;

@@ -104,6 +104,9 @@ impl OpenFile {
     }
 }
 
+/// Pages of a huge page that a PMD maps: 2 MiB on x86-64.
+pub const HPAGE_PMD_NR: u32 = 1 << Order::HUGE.get();
+
 /// log2 of a block's size in pages. Whether a block of that order can exist is for the machine to say.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Order(u8);

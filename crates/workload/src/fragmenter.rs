@@ -4,10 +4,10 @@
 //! three quarters.
 
 use crate::benchmark::{Benchmark, Start};
-use kontig_program::{Batch, Op, Outcome, Program, Region, SplitMix64, Value, parse_size};
+use kontig_program::{Batch, HPAGE_PMD_NR, Op, Outcome, Program, Region, SplitMix64, Value, parse_size};
 use serde::{Deserialize, Serialize};
 
-const SECTION: u32 = 512;
+const SECTION: u32 = HPAGE_PMD_NR;
 
 /// Which pages of every 2 MiB section are freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Default)]

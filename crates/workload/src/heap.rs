@@ -2,12 +2,9 @@
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
-use crate::size::{all_fit, pages};
+use crate::size::{HPAGE_PMD_NR, all_fit, pages};
 use kontig_program::{Batch, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
-
-/// Pages touched by one operation: a huge page's worth.
-const CHUNK: u32 = 512;
 
 /// A process touches a heap with MADV_HUGEPAGE.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -78,7 +75,7 @@ impl Program for HeapProcess {
                 if self.touched == self.pages {
                     return;
                 }
-                let (first, pages) = (self.touched, CHUNK.min(self.pages - self.touched));
+                let (first, pages) = (self.touched, HPAGE_PMD_NR.min(self.pages - self.touched));
                 self.touched += pages;
                 todo.push(Op::Touch(Region { first, pages, ..self.region }));
             }

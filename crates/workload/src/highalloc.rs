@@ -8,7 +8,7 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
-use crate::size::HUGE;
+use crate::size::HPAGE_PMD_NR;
 use kontig_program::{Batch, Figure, Frame, Gfp, Op, Order, Outcome, Program, Value};
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +90,7 @@ impl Benchmark for HighAlloc {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        let has = pages / u64::from(HUGE);
+        let has = pages / u64::from(HPAGE_PMD_NR);
         match u64::from(self.attempts) * copies <= has {
             true => Ok(()),
             false => Err(format!(
@@ -146,7 +146,7 @@ impl HighAllocDriver {
         for _ in 0..AT_ONCE.min(self.kept.len()) {
             let Some(block) = self.kept.pop() else { break };
             todo.push(Op::SplitPages { block, order: Order::HUGE });
-            todo.push(Op::FreePages { first: block, pages: HUGE });
+            todo.push(Op::FreePages { first: block, pages: HPAGE_PMD_NR });
         }
     }
 }

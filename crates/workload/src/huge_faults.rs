@@ -7,7 +7,7 @@
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
-use crate::size::{HUGE, pages};
+use crate::size::{HPAGE_PMD_NR, pages};
 use kontig_program::{Batch, Figure, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ impl Benchmark for HugeFaults {
 
     fn program(&self, _: &Start) -> Result<FaultLoop, String> {
         let pages = pages("size", &self.size)?;
-        if !pages.is_multiple_of(HUGE) {
+        if !pages.is_multiple_of(HPAGE_PMD_NR) {
             return Err(format!("size = \"{}\" is no multiple of 2 MiB", self.size));
         }
         Ok(FaultLoop {
@@ -121,8 +121,8 @@ impl FaultLoop {
             return;
         }
         let of = |first, pages| Region { first: region.first + self.next + first, pages, ..region };
-        todo.extend([Op::Touch(of(0, 1)), Op::Mincore(of(ASKED_ABOUT, 1)), Op::Fill(of(0, HUGE))]);
-        self.next += HUGE;
+        todo.extend([Op::Touch(of(0, 1)), Op::Mincore(of(ASKED_ABOUT, 1)), Op::Fill(of(0, HPAGE_PMD_NR))]);
+        self.next += HPAGE_PMD_NR;
     }
 }
 

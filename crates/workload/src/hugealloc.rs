@@ -7,10 +7,8 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_PAUSE_US, within};
-use kontig_program::{Batch, Ending, Figure, Gfp, MEASURE, Op, Order, Outcome, Program, Value};
+use kontig_program::{Batch, Ending, Figure, Gfp, HPAGE_PMD_NR, MEASURE, Op, Order, Outcome, Program, Value};
 use serde::{Deserialize, Serialize};
-
-const HUGE_PAGES: u64 = 512;
 
 /// A driver allocates huge pages until it gives up.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -89,7 +87,7 @@ impl Benchmark for HugeAlloc {
 
 /// So many huge pages of so much memory, 0 to 1.
 fn share_of(huge_pages: u64, free: u64) -> f64 {
-    (huge_pages * HUGE_PAGES) as f64 / free.max(1) as f64
+    (huge_pages * u64::from(HPAGE_PMD_NR)) as f64 / free.max(1) as f64
 }
 
 /// The driver.

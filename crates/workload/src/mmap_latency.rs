@@ -7,12 +7,9 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_PAUSE_US, within};
-use crate::size::{all_fit, pages};
+use crate::size::{HPAGE_PMD_NR, all_fit, pages};
 use kontig_program::{Batch, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
-
-/// Pages touched by one operation.
-const CHUNK: u32 = 512;
 
 /// A process maps, touches and unmaps memory until it is stopped.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -70,8 +67,9 @@ impl Program for Mapper {
         let Some(last) = done.last() else { return };
         if let (None, Value::Region(region)) = (self.region, last.value) {
             self.region = Some(region);
-            let chunk = |first| Region { first: region.first + first, pages: CHUNK.min(self.pages - first), ..region };
-            todo.extend((0..self.pages).step_by(CHUNK as usize).map(|first| Op::Touch(chunk(first))));
+            let chunk =
+                |first| Region { first: region.first + first, pages: HPAGE_PMD_NR.min(self.pages - first), ..region };
+            todo.extend((0..self.pages).step_by(HPAGE_PMD_NR as usize).map(|first| Op::Touch(chunk(first))));
             todo.push(Op::Munmap(region));
             return;
         }

@@ -4,7 +4,7 @@
 //! A process that grows has all it has in use: with every act of computing it looks at its program's pages and at its heap once more, so that reclaim
 //! finds them used. A compiler does not: it looks at what is new and at a part of the rest.
 
-use crate::size::HUGE;
+use crate::size::HPAGE_PMD_NR;
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, Value};
 use std::sync::Arc;
 
@@ -179,12 +179,12 @@ impl Script {
     /// What it looks at when it comes to have `pages` in use: those that are new, the latest of the others, and a part of each huge page's worth of
     /// the rest, in which what came piece by piece has its share.
     fn looked_at(&self, pages: u32) -> Vec<Region> {
-        const PART: u32 = HUGE * (LOOKED_AT_PERCENT - LATEST_PERCENT) / (100 - LATEST_PERCENT);
+        const PART: u32 = HPAGE_PMD_NR * (LOOKED_AT_PERCENT - LATEST_PERCENT) / (100 - LATEST_PERCENT);
         let rest = self.used * (100 - LATEST_PERCENT) / 100;
-        let from = self.worked % HUGE.div_ceil(PART) * PART;
-        let to = (from + PART).min(HUGE);
+        let from = self.worked % HPAGE_PMD_NR.div_ceil(PART) * PART;
+        let to = (from + PART).min(HPAGE_PMD_NR);
         let mut looked_at: Vec<Region> = (0..rest)
-            .step_by(HUGE as usize)
+            .step_by(HPAGE_PMD_NR as usize)
             .flat_map(|first| self.between((first + from).min(rest), (first + to).min(rest)))
             .collect();
         looked_at.extend(self.between(rest, self.used.max(pages)));
@@ -339,7 +339,7 @@ mod tests {
     fn a_compiler_looks_at_some_of_each_huge_page_with_every_act() {
         for looked_at in looked_at_again(10) {
             for huge_page in 0..8 {
-                let range = huge_page * HUGE..(huge_page + 1) * HUGE;
+                let range = huge_page * HPAGE_PMD_NR..(huge_page + 1) * HPAGE_PMD_NR;
                 assert!(looked_at.iter().any(|part| part.first < range.end && part.first + part.pages > range.start));
             }
         }

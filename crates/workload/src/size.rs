@@ -2,8 +2,7 @@
 
 use kontig_program::parse_size;
 
-/// Pages of a huge page, of 2 MiB.
-pub(crate) const HUGE: u32 = 512;
+pub(crate) use kontig_program::HPAGE_PMD_NR;
 
 /// The pages of a mapping of this size.
 pub(crate) fn pages(name: &str, size: &str) -> Result<u32, String> {

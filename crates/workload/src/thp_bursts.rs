@@ -10,7 +10,7 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
-use crate::size::{HUGE, all_fit, pages};
+use crate::size::{HPAGE_PMD_NR, all_fit, pages};
 use kontig_program::{Batch, Figure, Merge, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
@@ -44,11 +44,11 @@ impl Benchmark for ThpBursts {
 
     fn program(&self, _: &Start) -> Result<Burster, String> {
         let pages = pages("size", &self.size)?;
-        if !pages.is_multiple_of(HUGE) {
+        if !pages.is_multiple_of(HPAGE_PMD_NR) {
             return Err(format!("size = \"{}\" is no whole number of huge pages, which are 2 MiB", self.size));
         }
-        if !(1..=HUGE).contains(&self.written) {
-            return Err(format!("written = {}: from 1 to the {HUGE} pages of a huge page", self.written));
+        if !(1..=HPAGE_PMD_NR).contains(&self.written) {
+            return Err(format!("written = {}: from 1 to the {HPAGE_PMD_NR} pages of a huge page", self.written));
         }
         if self.bursts == 0 {
             return Err("bursts = 0: there is nothing to do".into());
@@ -114,7 +114,7 @@ impl Burster {
             todo.push(Op::AdviseHuge(region));
         }
         let huge_page = |first| Region { first: region.first + first, pages: self.written, ..region };
-        todo.extend((0..self.pages).step_by(HUGE as usize).map(|first| Op::Touch(huge_page(first))));
+        todo.extend((0..self.pages).step_by(HPAGE_PMD_NR as usize).map(|first| Op::Touch(huge_page(first))));
     }
 
     /// It is faulted in: it goes, and the next one begins when it is time.

@@ -9,7 +9,7 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::huge_faults::FaultLoop;
 use crate::latencies::Latencies;
-use crate::size::{HUGE, all_fit, pages};
+use crate::size::{HPAGE_PMD_NR, all_fit, pages};
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Region, Thread, Value};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -17,7 +17,7 @@ use std::any::Any;
 /// Pages of a huge page that are unmapped.
 const HOLE: u32 = 256;
 /// What a share is rounded up by: 8 MiB less a byte, down to 2 MiB.
-const ROUND_UP: u32 = 4 * HUGE - 1;
+const ROUND_UP: u32 = 4 * HPAGE_PMD_NR - 1;
 
 /// Threads fault in huge pages, where half of each is free.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -42,7 +42,7 @@ impl Benchmark for Thpscale {
 
     fn program(&self, start: &Start) -> Result<Driver, String> {
         let size = pages("size", &self.size)?;
-        if self.threads.is_empty() || self.threads.iter().any(|n| *n == 0 || size / n < 2 * HUGE) {
+        if self.threads.is_empty() || self.threads.iter().any(|n| *n == 0 || size / n < 2 * HPAGE_PMD_NR) {
             return Err(format!("threads = {:?}: one number or more, each with 4 MiB a thread", self.threads));
         }
         let of = |threads: &u32| {
@@ -144,11 +144,11 @@ impl Program for Driver {
         self.stage = DriverStage::Join;
         let share = self.size / threads;
         let thread = |number| {
-            let pages = (share + ROUND_UP) / HUGE * HUGE;
+            let pages = (share + ROUND_UP) / HPAGE_PMD_NR * HPAGE_PMD_NR;
             let of_file = Region { mapping: 0, first: pages * number, pages: pages / 4 };
             Op::Spawn(Box::new(Faulter {
                 pages,
-                chunks: share / HUGE / 2,
+                chunks: share / HPAGE_PMD_NR / 2,
                 file,
                 of_file,
                 advised: self.advised,
@@ -225,8 +225,9 @@ impl Program for Faulter {
                 self.stage = Stage::Fresh;
                 self.filled = Some(region);
                 todo.push(Op::Fill(region));
-                let hole = |chunk| Op::Munmap(Region { first: region.first + chunk * HUGE, pages: HOLE, ..region });
-                todo.extend((0..self.pages / HUGE).map(hole));
+                let hole =
+                    |chunk| Op::Munmap(Region { first: region.first + chunk * HPAGE_PMD_NR, pages: HOLE, ..region });
+                todo.extend((0..self.pages / HPAGE_PMD_NR).map(hole));
                 todo.push(Op::Mmap { pages: self.pages / 2 });
             }
             (Stage::Fresh, Value::Region(region)) => {
@@ -244,7 +245,7 @@ impl Program for Faulter {
             }
             (Stage::Wait, _) => {
                 let Some(fresh) = self.fresh else { return };
-                let mut faults = FaultLoop::over(fresh, self.chunks * HUGE, self.took.clone());
+                let mut faults = FaultLoop::over(fresh, self.chunks * HPAGE_PMD_NR, self.took.clone());
                 faults.next(done, todo);
                 self.stage = Stage::Faults(faults);
             }

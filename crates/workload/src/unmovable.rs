@@ -4,7 +4,7 @@
 
 use crate::benchmark::{Benchmark, Start};
 use crate::fragmenter::{of_a_section, three_quarters};
-use crate::size::HUGE;
+use crate::size::HPAGE_PMD_NR;
 use kontig_program::{Batch, Frame, Gfp, Op, Order, Outcome, Program, Value, parse_size};
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ impl UnmovableFragmenter {
     /// Leaves `leave_pages` free, takes the rest, and frees the first `freed_per_section` of every 512 pages.
     pub fn new(freed_per_section: u32, leave_pages: u64) -> UnmovableFragmenter {
         UnmovableFragmenter {
-            freed_per_section: freed_per_section.min(HUGE),
+            freed_per_section: freed_per_section.min(HPAGE_PMD_NR),
             leave_pages,
             target: 0,
             blocks: Vec::new(),
@@ -74,7 +74,7 @@ impl Program for UnmovableFragmenter {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
         match (&self.stage, done.last().map(|last| last.value)) {
             (Stage::Size, Some(Value::Pages(free))) => {
-                self.target = free.saturating_sub(self.leave_pages) / u64::from(HUGE);
+                self.target = free.saturating_sub(self.leave_pages) / u64::from(HPAGE_PMD_NR);
                 self.stage = Stage::Alloc;
             }
             (Stage::Size, _) => return todo.push(Op::FreeAboveHigh),

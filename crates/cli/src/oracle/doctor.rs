@@ -9,8 +9,7 @@ use std::path::PathBuf;
 /// Options of `kontig oracle doctor`.
 #[derive(Args)]
 pub struct DoctorArgs {
-    /// The kernel to be recorded: 5.10, 6.1, 6.12, 7.2 or 7.3
-    #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1)]
+    #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1, help = format!("The kernel: {}", Series::known()))]
     kernel: Series,
     /// A Debian root the kernel comes from, as oracle/make-root makes it
     #[arg(long, value_name = "DIR")]

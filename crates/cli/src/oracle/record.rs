@@ -74,8 +74,7 @@ pub struct RecordArgs {
     /// A trace: that of 'trace' or 'lru', or instead of the experiment's own
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The kernel: 5.10, 6.1, 6.12, 7.2 or 7.3
-    #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1)]
+    #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1, help = format!("The kernel: {}", Series::known()))]
     kernel: Series,
     /// Operations of the trace (default: the experiment's)
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=MOST))]

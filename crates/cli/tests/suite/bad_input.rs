@@ -71,14 +71,21 @@ fn a_setting_is_refused_for_the_reason_there_is() {
         let says = format!("kontig: {says}\n");
         refused(dir, &tiny(more), ASKED_WRONGLY, &[&says]);
     };
+    let from = |first: &str| {
+        let names: Vec<&str> = kontig_profiles::names().skip_while(|name| *name != first).collect();
+        let (newest, others) = names.split_last().expect("a profile of this name");
+        format!("--profile {} or {newest} has it", others.join(", "))
+    };
     set(
         &["--set", "vm.defrag_mode=1"],
-        "vm.defrag_mode: profile '6.1' does not have it; --profile 6.15-posted, 6.15, 7.2 or 7.3 has it",
+        &format!("vm.defrag_mode: profile '6.1' does not have it; {}", from("6.15-posted")),
     );
     set(
         &["--profile", "5.6", "--set", "compaction_proactiveness=1"],
-        "vm.compaction_proactiveness: profile '5.6' does not have it; --switch proactive-compaction adds it, \
-         --profile 5.9, 5.10, 6.1, 6.12, 6.14, 6.15-posted, 6.15, 7.2 or 7.3 has it",
+        &format!(
+            "vm.compaction_proactiveness: profile '5.6' does not have it; --switch proactive-compaction adds it, {}",
+            from("5.9")
+        ),
     );
     let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60";
     for text in ["vm.extfrag_threshold", "=5", "extfrag_threshold="] {

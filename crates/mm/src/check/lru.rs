@@ -1,5 +1,5 @@
-//! The checker's part for the LRU: every user's page is on the one list its flags say, the counters say how many there
-//! are, and the batches hold what they name.
+//! The checker's part for the LRU: every user page is on the one list that its flags say, the
+//! counters agree, and the batches hold the pages they name.
 
 use super::ensure;
 use crate::state::{Backing, BatchKind, FrameKind, LruList, Memory, NodeStat, PageFlags, Tag, Zone};
@@ -8,17 +8,17 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 
-/// Pages of a zone by what the LRU has to do with them, counted from the frames.
+/// Pages of a zone by their state on the LRU, counted from the frames.
 #[derive(Default)]
 struct Census {
-    /// On the LRU, by the list that their flags say.
+    /// On the LRU, by the list of their flags.
     lru: [u64; LruList::COUNT],
-    /// Isolated, by what their flags say they are of.
+    /// Isolated, by the backing of their flags.
     isolated: [u64; 2],
 }
 
 impl Memory {
-    /// The LRU of the whole machine, whose zones have been found consistent.
+    /// Checks the LRU of the whole machine, whose zones are consistent.
     pub(super) fn check_lru(&self) -> Result<(), String> {
         if !self.lru.is_ordered() {
             return self.check_unordered();
@@ -31,7 +31,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Where the order is not kept, nothing but the zones' counts is.
+    /// If the order is not kept, only the zones' counts are.
     fn check_unordered(&self) -> Result<(), String> {
         ensure!(self.lru.is_unused(), "something is kept of pages, and their order is not");
         for z in &self.zones {
@@ -47,7 +47,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Every batch, and what the pages say of them.
+    /// Checks every batch against the holds of its pages.
     fn check_batches(&self) -> Result<(), String> {
         let mut named = vec![0u8; self.frames.nr_frames()];
         for cpu in (0..self.cpus).map(CpuId::new) {
@@ -89,7 +89,7 @@ impl Memory {
         for z in vec.zones.iter().map(|z| &self.zones[*z]) {
             let census = self.take_lru_census(z);
             let listed = &mut listed[z.id.index()];
-            // The kernel, too, keeps no order of these.
+            // The kernel keeps no order of these either.
             listed[LruList::Unevictable.index()] = census.lru[LruList::Unevictable.index()];
             check_zone_counts(z, &census, listed).map_err(|e| format!("{}: {e}", z.kind.name()))?;
             of_node.lru.iter_mut().zip(census.lru).for_each(|(sum, pages)| *sum += pages);
@@ -109,7 +109,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Walks a list: every page on it says so, and belongs to it. Counts its pages by zone.
+    /// Walks a list: every page is tagged so and belongs to it. Counts its pages by zone.
     fn check_lru_list(
         &self,
         lruvec: LruvecId,
@@ -153,7 +153,7 @@ impl Memory {
     }
 }
 
-/// A zone's counters are what is listed, and every page that is tagged so is listed.
+/// A zone's counters match its lists, and every page tagged so is listed.
 fn check_zone_counts(z: &Zone, census: &Census, listed: &[u64; LruList::COUNT]) -> Result<(), String> {
     for list in LruList::ALL {
         let (is, tagged, counted) = (listed[list.index()], census.lru[list.index()], z.lru.exact(list.index()));
@@ -168,7 +168,7 @@ fn check_zone_counts(z: &Zone, census: &Census, listed: &[u64; LruList::COUNT]) 
 
 #[cfg(test)]
 mod tests {
-    //! Each kind of damage is done once, and must be named.
+    //! Each kind of damage is done once, and must be reported.
     use super::*;
     use crate::gfp::Gfp;
     use crate::request::Request;
@@ -189,7 +189,7 @@ mod tests {
         active: Pfn,
         /// Not on the LRU yet.
         waiting: Pfn,
-        /// On the LRU, and in a batch to become active.
+        /// On the LRU, and in a batch for activation.
         rising: Pfn,
     }
 

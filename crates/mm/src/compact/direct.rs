@@ -7,7 +7,7 @@ use super::state::{CompactControl, CompactRun};
 use super::walk::Passed;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::request::Request;
 use crate::rules::Profile;
 use crate::state::Memory;

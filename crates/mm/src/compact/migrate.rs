@@ -9,7 +9,7 @@
 
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
-use crate::host::{MigrateOutcome, Owner};
+use crate::owner::{MigrateOutcome, Owner};
 use crate::rules::Migration;
 use crate::state::{FrameKind, Memory};
 use crate::types::{Order, PAGEBLOCK_PAGES, Pfn};

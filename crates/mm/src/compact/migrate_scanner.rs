@@ -6,7 +6,7 @@
 
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
-use crate::host::{Owner, Turn};
+use crate::owner::{Owner, Turn};
 use crate::rules::{CompactionRules, FastFind};
 use crate::state::{BlockFilter, FrameKind, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};

@@ -7,7 +7,7 @@
 use super::migrate_scanner::Isolate;
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{Order, Pfn, ZoneId};

@@ -60,7 +60,7 @@ mod tests {
     use crate::compact::CompactControl;
     use crate::event::MigrateMode;
     use crate::gfp::{AllocFlags, Gfp, Wmark};
-    use crate::host::{MigrateOutcome, Owner};
+    use crate::owner::{MigrateOutcome, Owner};
     use crate::request::Request;
     use crate::state::PageFlags;
     use crate::step::Step;

@@ -10,7 +10,7 @@
 use super::{DaemonStep, Kswapd, KswapdStage, NAP_NS};
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::reclaim::node::ShrinkNode;
 use crate::reclaim::{DEF_PRIORITY, ScanControl};
 use crate::state::Memory;

@@ -1,8 +1,10 @@
-//! Per-CPU lists whose size follows use: `high` grows while a CPU allocates or frees in bulk, and shrinks again when
-//! the zone runs short or the CPU falls idle; refills of single pages double while nothing is freed in between.
+//! Per-CPU lists whose size follows use: `high` grows while a CPU allocates or frees in bulk, and
+//! shrinks again when the zone runs short or the CPU falls idle; refills of single pages double
+//! while nothing is freed in between.
 //!
-//! The zone helps with one bit: below its high mark (`below_high`, set by a failing watermark check and cleared by a
-//! give-back that lifts it over again), lists only shrink. Source: kernel-behaviour §2.4, 6.7 and later, §2.6.1.
+//! The zone helps with one bit: below its high mark (`below_high`, set by a failing watermark check
+//! and cleared by a give-back that lifts it over again), lists only shrink. Source:
+//! kernel-behaviour §2.4, 6.7 and later, §2.6.1.
 
 use super::FREE_FACTOR_MAX;
 use crate::gfp::{AllocFlags, Wmark};
@@ -10,11 +12,12 @@ use crate::rules::PcpRules;
 use crate::state::{Locked, PerCpuPages};
 use crate::types::{Order, PAGE_ALLOC_COSTLY_ORDER, ZoneType};
 
-/// `high` never grows beyond the zone's pages over this, shared by its CPUs (MIN_PERCPU_PAGELIST_HIGH_FRACTION).
+/// `high` never grows beyond the zone's pages over this, shared by its CPUs
+/// (MIN_PERCPU_PAGELIST_HIGH_FRACTION).
 pub(crate) const HIGH_MAX_FRACTION: u64 = 8;
 
 impl PerCpuPages {
-    /// Pages a refill is to bring, before they are divided into blocks (`nr_pcp_alloc`).
+    /// Pages for the next refill, before they are divided into blocks (`nr_pcp_alloc`).
     pub(super) fn pages_to_refill(&mut self, order: Order, below_high: bool) -> u32 {
         let (base, t) = (self.batch, &mut self.tuning);
         self.high = self.high.max(t.high_min).min(t.high_max);
@@ -35,8 +38,8 @@ impl PerCpuPages {
         pages
     }
 
-    /// Takes note of a free of `order`, already counted. True if the lists are to be emptied because blocks of order
-    /// 1 to 3 come back in bulk: kept here, they would only fragment.
+    /// Notes a free of `order`, already counted. True if the lists should be emptied because blocks
+    /// of order 1 to 3 are freed in bulk: kept here, they would only fragment.
     #[inline(always)]
     pub(super) fn note_free(&mut self, order: Order, rules: &PcpRules) -> bool {
         let (batch, count, t) = (self.batch, self.count, &mut self.tuning);
@@ -55,7 +58,7 @@ impl PerCpuPages {
         free_high
     }
 
-    /// The limit that holds for this free; moves `high` (`nr_pcp_high`).
+    /// The limit for this free; moves `high` (`nr_pcp_high`).
     fn limit(&mut self, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
         let (batch, high, t) = (self.batch, self.high, &self.tuning);
         if high == 0 {
@@ -93,12 +96,13 @@ impl PerCpuPages {
         if limit < batch {
             return 1;
         }
-        // A batch at least, unless so little may be held that not even that is left.
+        // At least a batch, unless the limit is so low that less remains.
         let most = limit - batch;
         if self.tuning.free_count >= most { most } else { self.tuning.free_count.max(batch) }
     }
 
-    /// Takes `high` down for a CPU that was idle; the pages to give back (`decay_pcp_high`).
+    /// Lowers `high` for a CPU that was idle, and returns the pages to give back
+    /// (`decay_pcp_high`).
     fn decayed(&mut self) -> u32 {
         let t = &self.tuning;
         if self.high > t.high_min {
@@ -110,7 +114,7 @@ impl PerCpuPages {
 }
 
 impl Locked<'_> {
-    /// After a free that may have been one too many: gives some back.
+    /// Gives some pages back if a free was one too many.
     #[inline(never)]
     pub(super) fn pcp_overflow_auto_tuned(&mut self, pindex: usize, free_high: bool) {
         let (reclaim_active, below_high) = (self.zone.reclaim_active, self.zone.below_high);
@@ -132,7 +136,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Gives back `left` pages, so many at a time; each portion starts with list `first`.
+    /// Gives back `left` pages, `portion` at a time; each portion starts with list `first`.
     fn pcp_give_back(&mut self, mut left: u32, portion: u32, first: usize) {
         while left > 0 && self.zone.pcps[self.cpu].count > 0 {
             let now = left.min(portion);
@@ -141,7 +145,7 @@ impl Locked<'_> {
         }
     }
 
-    /// What the CPU's once-a-second work does to its lists: idle ones shrink.
+    /// The part of the CPU's once-a-second work that is about its lists: idle ones shrink.
     pub(crate) fn pcp_decay(&mut self) {
         let pcp = &mut self.zone.pcps[self.cpu];
         let (left, portion) = (pcp.decayed(), pcp.batch);

@@ -1,4 +1,5 @@
-//! Per-CPU lists of orders 0 to 3 and of huge pages: consecutive frees give back ever more, one list after the other.
+//! Per-CPU lists of orders 0 to 3 and of huge pages: consecutive frees give back ever more, one
+//! list after the other.
 //!
 //! Source: kernel-behaviour §2.4 (5.13–6.6; how lists are emptied, later too).
 
@@ -7,7 +8,7 @@ use crate::state::{Locked, NR_LISTS};
 use crate::types::{Order, PAGE_ALLOC_COSTLY_ORDER};
 
 impl Locked<'_> {
-    /// After a free that may have been one too many.
+    /// Gives some pages back if a free was one too many.
     pub(super) fn pcp_overflow_multi_order(&mut self, order: Order, pindex: usize) {
         let reclaim_active = self.zone.reclaim_active;
         let pcp = &mut self.zone.pcps[self.cpu];

@@ -6,7 +6,7 @@ use crate::state::Locked;
 use crate::types::{MigrateType, Order};
 
 impl Locked<'_> {
-    /// After a free that may have been one too many.
+    /// Gives some pages back if a free was one too many.
     pub(super) fn pcp_overflow_order_zero(&mut self) {
         let pcp = &self.zone.pcps[self.cpu];
         if pcp.count >= pcp.high {
@@ -14,7 +14,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Gives back `count` pages: lists in turn, each visit taking one page more for every list found empty.
+    /// Gives back `count` pages: lists in turn, each visit taking one page more for every list
+    /// found empty.
     pub(super) fn pcp_free_bulk_shares(&mut self, count: u32) {
         self.count_lock();
         self.zone.pages_scanned = 0;

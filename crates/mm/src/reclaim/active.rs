@@ -5,7 +5,7 @@
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
-use crate::host::{Owner, PageState};
+use crate::owner::{Owner, PageState};
 use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, LruvecId, Pfn};
 use crate::vmstat::VmEvent;

@@ -8,7 +8,7 @@ use super::control::{DEF_PRIORITY, ScanControl};
 use super::node::ShrinkNode;
 use crate::event::{CompactResult, Event, Listen, Throttle};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::request::Request;
 use crate::rules::StallsFor;
 use crate::state::{Backing, Memory, NodeStat};
@@ -358,7 +358,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::MigrateOutcome;
+    use crate::owner::MigrateOutcome;
     use crate::state::PageFlags;
     use crate::testing::{linux, ordered_machine, ordered_machine_with, user_page};
     use crate::types::{CpuId, Pfn};

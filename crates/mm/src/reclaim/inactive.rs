@@ -5,7 +5,7 @@
 use super::control::ScanControl;
 use crate::event::{Event, Listen, ReclaimStat};
 use crate::gfp::Gfp;
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::state::{Backing, LruList, Memory, NodeStat};
 use crate::types::LruvecId;
 use crate::vmstat::VmEvent;

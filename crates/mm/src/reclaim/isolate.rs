@@ -5,7 +5,7 @@
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::state::{Backing, BatchKind, FrameKind, LruList, Memory, NodeStat, PageFlags};
 use crate::types::{CLUSTER_MAX, LruvecId, Order, Pfn, ZoneType};
 use crate::vmstat::VmEvent;

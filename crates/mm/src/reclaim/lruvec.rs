@@ -8,7 +8,7 @@
 use super::balance::Scan;
 use super::control::{DEF_PRIORITY, ScanControl};
 use super::throttle::CONGESTION_NS;
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::rules::{BalancedBy, StallsFor};
 use crate::state::{Backing, LruList, Memory};
 use crate::step::{Step, Wait};

@@ -8,7 +8,7 @@ use super::control::{DEF_PRIORITY, Met, ScanControl};
 use super::lruvec::ShrinkLruvec;
 use crate::event::{CompactResult, Throttle};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::rules::StallsFor;
 use crate::state::{LruList, Memory};
 use crate::step::{Step, Wait};

@@ -5,7 +5,7 @@
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen};
-use crate::host::{Owner, Shrinker};
+use crate::owner::{Owner, Shrinker};
 use crate::rules::SlabShare;
 use crate::state::Memory;
 use crate::types::{CLUSTER_MAX, NodeId};
@@ -104,7 +104,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::gfp::Gfp;
-    use crate::host::{MigrateOutcome, Shrunk};
+    use crate::owner::{MigrateOutcome, Shrunk};
     use crate::testing::{linux, ordered_machine_with};
     use crate::types::{CpuId, Order, Pfn, ZoneType};
     use alloc::vec::Vec;

@@ -4,7 +4,7 @@
 
 use super::control::ScanControl;
 use crate::event::{Event, Listen, Throttle};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::state::Memory;
 use crate::step::Wait;
 use crate::types::{LruvecId, NodeId};
@@ -58,7 +58,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::gfp::Gfp;
-    use crate::host::MigrateOutcome;
+    use crate::owner::MigrateOutcome;
     use crate::reclaim::control::Met;
     use crate::testing::{linux, ordered_machine_with};
     use crate::types::{CpuId, Order, Pfn, ZoneType};

@@ -4,22 +4,19 @@ use super::rule::{mechanism, variants};
 use crate::gfp::AllocFlags;
 
 variants! {
-    /// Single pages that are not held to the boosted min mark.
+    /// The order-0 requests that may ignore a boost.
     pub enum IgnoresBoost {
-        /// None.
-        #[since("up to 5.8")]
+        /// None. Up to 5.8.
         None,
-        /// Those marked `__GFP_ATOMIC`.
-        #[since("5.9–6.2")]
+        /// Those marked `__GFP_ATOMIC`. Up to 6.2.
         MarkedAtomic,
-        /// Those with `__GFP_HIGH`.
-        #[since("6.3")]
+        /// Those with `__GFP_HIGH`. Since 6.3.
         MinReserve,
     }
 }
 
 impl IgnoresBoost {
-    /// Whether it holds for a request with these flags.
+    /// Whether a request with these flags may.
     #[inline(always)]
     pub(crate) fn holds_for(self, flags: AllocFlags) -> bool {
         match self {
@@ -33,16 +30,17 @@ impl IgnoresBoost {
 mechanism! {
     /// A fragmenting fallback raises the zone's watermarks for a while.
     pub struct BoostRules for "boost" {
-        /// There is a boost, and `vm.watermark_boost_factor`.
-        #[rule(since = "5.0", section = "2.7")]
+        /// Fallbacks boost the watermarks, and `vm.watermark_boost_factor` exists. Since 5.0.
+        #[rule(section = "2.7")]
         pub raises_marks: bool,
-        /// Zones of fewer than four pageblocks are never boosted.
-        #[rule(since = "5.7", section = "2.7")]
+        /// Zones of fewer than four pageblocks are never boosted. Since 5.7.
+        #[rule(section = "2.7")]
         pub spares_small_zones: bool,
-        /// Only a request that may wake kswapd wakes it for a boost that another request left behind.
-        #[rule(since = "by 6.12", section = "2.7")]
+        /// Only a request that may wake kswapd wakes it for a boost that another request left
+        /// behind.
+        #[rule(section = "2.7")]
         pub woken_for_by_kswapd_requests: bool,
-        /// Which order-0 requests that fail try once more, against the unboosted min mark.
+        /// The order-0 requests that, on failure, are retried against the unboosted min mark.
         #[rule(section = "3.2")]
         pub ignored_by: IgnoresBoost,
     }

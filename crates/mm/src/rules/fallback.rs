@@ -1,19 +1,17 @@
-//! Rules of fallback: what a type without free blocks of its own does.
+//! Rules of fallback: where a type without free blocks of its own gets one.
 
 use super::rule::{mechanism, variants};
 
 variants! {
-    /// What a type without free blocks of its own does.
+    /// How a type without free blocks of its own gets one.
     pub enum Fallback {
-        /// Takes the largest foreign block there is, after it has moved what else is free in its pageblock to the heads of
-        /// its own lists; what is left of the block is its own.
-        #[since("4.1–4.12")]
+        /// Takes the largest foreign block, after moving the other free blocks of its pageblock to
+        /// the heads of its own lists; it keeps the rest of the block. From 4.1 to 4.12.
         TakeLargest,
-        /// Moves foreign blocks to its own lists, then takes from those.
-        #[since("4.13–6.9")]
+        /// Moves foreign blocks to its own lists, then takes from those. From 4.13 to 6.9.
         MoveThenTake,
-        /// Claims a whole pageblock or, failing that, takes a single block and leaves the rest where it is.
-        #[since("6.15, 6.12.y, 6.14.y")]
+        /// Claims a whole pageblock or, failing that, takes a single block and leaves the rest
+        /// where it is. Since 6.15, and in the stable series of 6.12 and 6.14.
         ClaimOrSteal,
     }
 }
@@ -21,16 +19,17 @@ variants! {
 mechanism! {
     /// A type without free blocks of its own takes another type's.
     pub struct FallbackRules for "fallback" {
-        /// What a type without free blocks of its own does.
+        /// How a type without free blocks of its own gets one.
         #[rule(section = "2.6")]
         pub takes: Fallback,
-        /// Where a pageblock is taken over, a compound page of order 1 counts as one movable page: how many pages it
-        /// has is kept where its second page would say that it is movable, and reads as just that.
-        #[rule(since = "5.9–5.17", section = "2.5.2")]
+        /// When a pageblock is taken over, a compound page of order 1 counts as one movable page:
+        /// the field of its second page that holds its size is the one that would mark it movable.
+        /// From 5.9 to 5.17.
+        #[rule(section = "2.5.2")]
         pub pairs_look_movable: bool,
-        /// There is `vm.defrag_mode`: no request splits a foreign pageblock before reclaim and compaction have been
-        /// tried.
-        #[rule(since = "6.15", section = "3.3")]
+        /// `vm.defrag_mode` exists: when set, no request splits a foreign pageblock until reclaim
+        /// and compaction have been tried.
+        #[rule(section = "3.3")]
         pub defrag_mode: bool,
     }
 }

@@ -1,43 +1,47 @@
-//! Rules of page faults, for hosts that have processes: what they do to the LRU beside adding a page.
+//! Rules of page faults, for hosts that have processes.
 
 use super::rule::mechanism;
 
 mechanism! {
     /// A process's page is made, copied or brought back from swap.
     pub struct FaultRules for "faults" {
-        /// A page brought back by a read is copied when it is written to, if anybody holds it, the batch it waits in
-        /// included.
-        #[rule(since = "5.9–5.17", section = "4.7")]
+        /// A page that a read fault brought back is copied on the first write if anybody holds it,
+        /// even only the batch in which it waits for the LRU. From 5.9 to 5.17.
+        #[rule(section = "4.7")]
         pub copies_held_pages: bool,
-        /// While a page is read from a synchronous swap device the task may lose its CPU. The page is locked then.
-        #[rule(since = "by 6.12", section = "4.7")]
+        /// A task that reads from a synchronous swap device may be preempted, with the page locked.
+        #[rule(section = "4.7")]
         pub reading_swap_offers_cpu: bool,
-        /// A page brought back from a synchronous swap device gives its place there up at once, and is dirty.
-        #[rule(since = "by 7.2", section = "4.7")]
+        /// A page brought back from a synchronous swap device frees its swap slot at once, and is
+        /// dirty.
+        #[rule(section = "4.7")]
         pub frees_swap_at_once: bool,
-        /// A page that is written to when it is brought back, and was this process's alone, keeps its place in swap unless half
-        /// of that is used.
-        #[rule(since = "by 7.2, gone by 7.3", section = "4.7")]
+        /// A page that a write fault brings back, and that no other process shared, keeps its swap
+        /// slot unless half of the swap space is used.
+        #[rule(section = "4.7")]
         pub keeps_place_of_own: bool,
-        /// Before pages of a process are unmapped, this CPU's batches are put on the LRU.
-        #[rule(since = "up to 6.12, gone by 6.14", section = "4.7")]
+        /// Before pages of a process are unmapped, this CPU's batches are drained to the LRU.
+        #[rule(section = "4.7")]
         pub drains_before_unmapping: bool,
-        /// A huge page that several processes share is split when one of them writes to it, which then copies a small page.
-        /// Before, the huge page was copied.
-        #[rule(since = "5.8", section = "6.1")]
+        /// A write to a huge page that several processes share splits it and copies one small page;
+        /// before, the huge page was copied. Since 5.8.
+        #[rule(section = "6.1")]
         pub splits_shared_huge: bool,
-        /// `munmap` lets others fault while it gives the pages back, and only nobody map or unmap.
-        #[rule(since = "4.20", section = "4.9")]
+        /// `munmap` holds the memory map only for reading while it frees pages: others may fault,
+        /// but not map or unmap.
+        #[rule(section = "4.9")]
         pub unmaps_reading: bool,
-        /// A fault locks its mapping, not the whole memory map. Up to 6.5 only for anonymous memory, which is left out.
-        #[rule(since = "6.4", section = "4.9")]
+        /// A fault locks its mapping instead of the whole memory map. Since 6.4; up to 6.5 for
+        /// anonymous memory alone, a limit that is not modelled.
+        #[rule(section = "4.9")]
         pub locks_mappings: bool,
-        /// From flash a page is brought back with its neighbours in the process's memory; before, as from a disk, with those
-        /// in swap.
-        #[rule(since = "4.14", section = "4.7")]
+        /// Swap readahead from flash follows the process's addresses; before, as from a disk, the
+        /// swap slots. Since 4.14.
+        #[rule(section = "4.7")]
         pub reads_swap_by_address: bool,
-        /// Before a page brought back is written to, this CPU's batches are put on the LRU.
-        #[rule(since = "by 7.2, gone by 7.3", section = "4.7")]
+        /// Before a write to a page brought back from swap, this CPU's batches are drained to the
+        /// LRU.
+        #[rule(section = "4.7")]
         pub drains_before_writing: bool,
     }
 }

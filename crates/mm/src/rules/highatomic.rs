@@ -3,13 +3,12 @@
 use super::rule::{mechanism, variants};
 
 variants! {
-    /// How much of a zone may be reserved.
+    /// The largest reserve of a zone.
     pub enum HighAtomicLimit {
-        /// 1 % of the zone and a pageblock.
-        #[since("4.4–6.7")]
+        /// 1 % of the zone and a pageblock. From 4.4 to 6.7.
         PercentAndBlock,
-        /// 1 % of the zone, rounded up to pageblocks, and none in zones where that is less than a pageblock.
-        #[since("6.8")]
+        /// 1 % of the zone, rounded up to pageblocks; none in zones of which 1 % is less than a
+        /// pageblock. Since 6.8.
         PercentRoundedUp,
     }
 }
@@ -17,30 +16,31 @@ variants! {
 mechanism! {
     /// Pageblocks are kept in reserve for atomic requests of high order.
     pub struct HighAtomicRules for "highatomic" {
-        /// How much of a zone may be reserved.
+        /// The largest reserve of a zone.
         #[rule(section = "2.8")]
         pub limit: HighAtomicLimit,
-        /// A block of pageblock size or more reserves all its pageblocks, and a pageblock that reaches beyond the zone
-        /// is not reserved.
-        #[rule(since = "6.10", section = "2.8")]
+        /// A block of at least a pageblock reserves all its pageblocks, and a pageblock that
+        /// reaches beyond the zone is not reserved. Since 6.10.
+        #[rule(section = "2.8")]
         pub reserves_by_block: bool,
-        /// Watermarks leave out only what of the reserve is free, not all that is reserved.
-        #[rule(since = "6.12", section = "2.8")]
+        /// Watermark checks subtract only the free pages of the reserve, not all its pages.
+        #[rule(section = "2.8")]
         pub free_counts: bool,
-        /// An atomic request of high order does not refill per-CPU lists but goes to the buddy lists, and only a block
-        /// from there reserves its pageblock.
-        #[rule(since = "by 7.2", section = "2.6.1")]
+        /// An atomic request of high order goes to the buddy lists without refilling the per-CPU
+        /// lists, and only a block from the buddy lists reserves its pageblock.
+        #[rule(section = "2.6.1")]
         pub bypasses_pcp: bool,
-        /// An atomic request of high order takes from the reserve at its first look at the lists; before, only below the low
-        /// mark.
-        #[rule(since = "7.3", section = "2.8")]
+        /// An atomic request of high order may take from the reserve in its first pass over the
+        /// lists; before, only below the low mark.
+        #[rule(section = "2.8")]
         pub serves_at_once: bool,
-        /// A request that may not wait takes from the reserve what it finds nowhere else.
-        #[rule(since = "6.12, 6.1.y", section = "2.8")]
+        /// A request that may not wait takes a page from the reserve when there is none elsewhere.
+        /// Since 6.12, and in the stable series of 6.1.
+        #[rule(section = "2.8")]
         pub last_resort_of_non_blocking: bool,
-        /// A request that gives up in the retry loop, for any reason, takes a pageblock out of the reserve first;
-        /// before, only one that had retried sixteen times did.
-        #[rule(since = "6.8, 6.1.y", section = "3.5")]
+        /// A request that leaves the retry loop, for any reason, first takes a pageblock out of the
+        /// reserve; before, only after sixteen retries. Since 6.8, and in the stable series of 6.1.
+        #[rule(section = "3.5")]
         pub unreserves_for_any_reason: bool,
     }
 }

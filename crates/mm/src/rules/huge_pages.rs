@@ -1,23 +1,21 @@
-//! Rules of what a fault asks for when it wants a huge page, for hosts that have processes.
+//! Rules of the requests that a fault makes for a huge page, for hosts that have processes.
 
 use super::rule::{mechanism, variants};
 
 variants! {
-    /// What a fault that wants a huge page asks for, by what administrators have set (`defrag`) and the program advises.
+    /// The requests a fault makes for a huge page, given the administrator's `defrag` and the
+    /// program's `madvise`.
     pub enum HugeRequests {
-        /// Of its own node alone, once: reclaim and compaction, or neither. kswapd is never asked.
-        #[since("up to 4.5")]
+        /// One request, for the local node alone, with both reclaim and compaction or with neither;
+        /// it never wakes kswapd. Up to 4.5.
         OnceDirect,
-        /// The same, and there is `defer`: only kswapd is asked.
-        #[since("4.6–4.7")]
+        /// The same, and `defer` exists, which only wakes kswapd. 4.6 and 4.7.
         OnceOrDeferred,
-        /// Once: of any node where it may reclaim, for which a program that has asked for huge pages waits longer, else of its own
-        /// alone; there is `defer+madvise`.
-        #[since("4.20-rc3")]
+        /// One request: for any node if it may reclaim, and then longer for a program that has
+        /// asked for huge pages; else for the local node alone. `defer+madvise` exists.
         OnceAnyNode,
-        /// Lightly of its own node first, then of any, for which a program that has asked for huge pages waits longer; there is
-        /// `defer+madvise`.
-        #[since("5.4")]
+        /// A light request for the local node, then one for any node, which tries longer for a
+        /// program that has asked for huge pages. `defer+madvise` exists. Since 5.4.
         LocalThenAny,
     }
 }
@@ -25,12 +23,12 @@ variants! {
 mechanism! {
     /// A page fault asks for a huge page.
     pub struct HugePageRules for "huge_pages" {
-        /// What a fault asks for.
+        /// The requests a fault makes.
         #[rule(section = "3.8")]
         pub requests: HugeRequests,
-        /// Unless administrators say otherwise only programs that have asked for huge pages wait for them: `defrag` is
-        /// `madvise`; before, `always`.
-        #[rule(since = "4.6", section = "3.8")]
+        /// By default only programs that have asked for huge pages wait for them: `defrag` is
+        /// `madvise`; before, it was `always`.
+        #[rule(section = "3.8")]
         pub waits_where_advised: bool,
     }
 }

@@ -5,58 +5,54 @@ use super::rule::{mechanism, variants};
 variants! {
     /// The mark kcompactd works for.
     pub enum KcompactdMark {
-        /// The min mark.
-        #[since("up to 6.14")]
+        /// The min mark, always.
         Min,
-        /// The min mark where it is woken, the high one where it works, with or without defrag_mode.
-        #[since("6.15-posted")]
+        /// The min mark when it is woken, the high mark while it works, with or without
+        /// defrag_mode.
         HighAtWork,
         /// The high mark in defrag_mode, else the min mark.
-        #[since("6.15, not 6.15-posted")]
         HighInDefragMode,
     }
 }
 
 variants! {
-    /// When kcompactd has done enough, in defrag_mode.
+    /// When kcompactd stops, in defrag_mode.
     pub enum KcompactdGoal {
-        /// When the block it was asked for is there.
-        #[since("up to 6.14")]
+        /// When the block that was requested is free.
         Page,
-        /// When whole free pageblocks alone meet the high mark.
-        #[since("6.15")]
+        /// When the whole free pageblocks alone meet the high mark.
         BlocksToHighMark,
-        /// When all that is free is in whole pageblocks, but for what may be scattered: what the review of 6.15's proposed.
-        #[since("none")]
+        /// When all free pages but `scattered_max` are in whole pageblocks, as the review of 6.15's
+        /// patches proposed.
         FreeInBlocks,
-        /// When one of both is so.
-        #[since("none")]
+        /// When either is true.
         BlocksToHighMarkOrFreeInBlocks,
     }
 }
 
 mechanism! {
-    /// A daemon on each node compacts where kswapd, or a request, asks for a block.
+    /// A daemon on each node compacts when kswapd, or a request, asks for a block.
     pub struct KcompactdRules for "kcompactd" {
-        /// It scans pageblocks with the skip hint, too, and sets none.
-        #[rule(since = "up to 4.14", section = "5.9")]
+        /// It also scans pageblocks that have the skip hint, and sets none. Up to 4.14.
+        #[rule(section = "5.9")]
         pub ignores_hints: bool,
-        /// It has succeeded where the page is there by the low mark, however its run ended.
-        #[rule(since = "up to 4.8", section = "5.9")]
+        /// It has succeeded if the block is available above the low mark, however its run ended. Up
+        /// to 4.8.
+        #[rule(section = "5.9")]
         pub succeeds_by_low_mark: bool,
         /// The mark kcompactd works for.
         #[rule(section = "5.2")]
         pub mark: KcompactdMark,
-        /// When kcompactd has done enough, in defrag_mode. Where it is not for a page, only whole pageblocks are looked at for
-        /// whether there is anything to do, too.
+        /// When kcompactd stops, in defrag_mode. For the pageblock goals, only whole free
+        /// pageblocks count when deciding whether to run at all.
         #[rule(section = "5.6")]
         pub goal: KcompactdGoal,
-        /// Free pages of a zone that may be outside of whole pageblocks where all others are in them. 511: as many as make no
-        /// pageblock.
+        /// Free pages of a zone that may lie outside whole pageblocks when the goal is that all
+        /// free pages are in pageblocks. 511 pages are the most that cannot make a pageblock.
         #[rule(section = "4.8.1")]
         pub scattered_max: u32,
-        /// After a failure the zone's per-CPU lists are drained.
-        #[rule(since = "4.18", section = "5.9")]
+        /// After a failure the zone's per-CPU lists are drained. Since 4.18.
+        #[rule(section = "5.9")]
         pub drains_after_failure: bool,
     }
 }

@@ -1,9 +1,9 @@
 //! A kernel generation, as data: the rules of each mechanism.
 //!
-//! The engine never asks for a version. Where generations differ it asks the profile, and each rule is named after
-//! what it does: a value is a field of its mechanism's struct, an algorithm is one of an enumeration's variants. What
-//! a rule does, which kernels have it and which section of the behaviour document describes it stand with the rule
-//! ([`rule`]). The values stand in the files under `profiles/` and nowhere else.
+//! The engine never asks for a version. Where generations differ it asks the profile, and each rule
+//! is named after its effect: a value is a field of its mechanism's struct, an algorithm is one of
+//! an enumeration's variants. A rule's description and its section of the behaviour document stand
+//! with the rule ([`rule`]). The values stand in the files under `profiles/` and nowhere else.
 
 pub mod rule;
 
@@ -52,20 +52,20 @@ use rule::{Mechanism, Rule, Rules, Setting};
 /// The mechanisms in the order a request meets them, each with its rules.
 macro_rules! profile {
     ($($mechanism:ident: $Rules:ident),+ $(,)?) => {
-        /// A kernel generation.
+        /// The rules of one kernel generation.
         #[derive(Clone, PartialEq, Eq, Debug)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
         pub struct Profile {
-            /// The name it is asked for by, such as `6.1`.
             pub name: String,
-            /// One line: what it stands for.
             pub summary: String,
-            /// The generation it starts from, which may be its own name: hosts print `/proc` in that kernel's format.
+            /// The built-in generation it starts from, which may be itself: hosts print `/proc` in
+            /// that kernel's format.
             pub kernel: String,
-            /// Whether a kernel of this generation was recorded and is reproduced; the others are followed from
-            /// descriptions.
+            /// Whether a kernel of this generation was recorded and is reproduced; the rules of
+            /// others follow descriptions.
             pub recorded: bool,
-            /// The patch level whose rules these are, such as `5.10.262`: a stable release can change one.
+            /// The patch level whose rules these are, such as `5.10.262`: a stable release can
+            /// change one.
             #[cfg_attr(feature = "serde", serde(default))]
             pub version: Option<String>,
             $(
@@ -78,7 +78,7 @@ macro_rules! profile {
         pub static MECHANISMS: &[Mechanism] = &[$(<$Rules as Rules>::MECHANISM),+];
 
         impl Profile {
-            /// Every rule with what this profile says to it, mechanism by mechanism.
+            /// Every rule with this profile's value of it, mechanism by mechanism.
             pub fn settings(&self) -> impl Iterator<Item = (&'static Rule, Setting)> + use<> {
                 let settings: Vec<Setting> = [$(self.$mechanism.settings()),+].concat();
                 MECHANISMS.iter().flat_map(|m| m.rules).zip(settings)
@@ -109,8 +109,8 @@ profile! {
 }
 
 impl Profile {
-    /// Whether requests can be marked atomic. The mark went when the right to ignore a boost began to follow
-    /// `__GFP_HIGH` (6.3).
+    /// Whether requests can be marked atomic. The mark went when `__GFP_HIGH` took over the right
+    /// to ignore a boost (6.3).
     pub fn has_atomic_mark(&self) -> bool {
         self.boost.ignored_by != IgnoresBoost::MinReserve
     }

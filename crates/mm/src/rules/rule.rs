@@ -1,8 +1,8 @@
-//! What a rule says of itself: its name, what it does, since which kernel, and where that is written down.
+//! A rule's description of itself: its name, what it does, and where that is written down.
 //!
-//! The doc comment of a rule is also what `kontig profile show` prints: the macros here turn a mechanism's struct, or
-//! an enumeration of algorithms, into the type and its description at once. Whatever is said of a rule stands there
-//! and nowhere else.
+//! `kontig profile show` prints the doc comment of a rule: the macros here turn a mechanism's
+//! struct, or an enumeration of algorithms, into both the type and its description. The profiles
+//! alone say which kernel does what; a doc comment names a version only where no profile shows it.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -10,29 +10,22 @@ use alloc::vec::Vec;
 /// One rule of one mechanism.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The mechanism's name: the table of a profile file it is in.
+    /// The mechanism's name, and the table of a profile file that has the rule.
     pub mechanism: &'static str,
-    /// Its name: the key in that table.
+    /// The key in that table.
     pub name: &'static str,
-    /// What it does; for a switch, where it is true.
+    /// In a sentence; for a switch, the behaviour when it is true.
     pub what: &'static str,
-    /// The kernels it is true of, or a number is as large as today: from `6.3` on, or `5.16–6.2`. Empty where the values
-    /// say so themselves.
-    pub since: &'static str,
     /// Section of the behaviour document.
     pub section: &'static str,
-    /// What values it takes.
     pub kind: Kind,
 }
 
 /// The values a rule takes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// True or false.
     Switch,
-    /// A number.
     Number,
-    /// One of some algorithms.
     OneOf(&'static [Variant]),
 }
 
@@ -40,18 +33,15 @@ pub enum Kind {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Variant {
     ident: &'static str,
-    /// What it does.
     pub what: &'static str,
-    /// The kernels that have it.
-    pub since: &'static str,
 }
 
 impl Variant {
-    pub(crate) const fn new(ident: &'static str, what: &'static str, since: &'static str) -> Variant {
-        Variant { ident, what, since }
+    pub(crate) const fn new(ident: &'static str, what: &'static str) -> Variant {
+        Variant { ident, what }
     }
 
-    /// Its name in profile files: words joined by hyphens.
+    /// The name in profile files: words joined by hyphens.
     pub fn name(&self) -> String {
         let mut name = String::new();
         for c in self.ident.chars() {
@@ -64,19 +54,16 @@ impl Variant {
     }
 }
 
-/// What a profile says to a rule.
+/// A profile's value of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting {
-    /// Whether it does what the rule says.
     Switch(bool),
-    /// How many.
     Number(u32),
-    /// Which algorithm.
     Variant(&'static Variant),
 }
 
 impl Setting {
-    /// As profile files say it, without quotes.
+    /// As profile files write it, without quotes.
     pub fn shown(&self) -> String {
         match self {
             Setting::Switch(on) => on.to_string(),
@@ -89,11 +76,10 @@ impl Setting {
 /// A mechanism: its rules, without their values.
 #[derive(Debug)]
 pub struct Mechanism {
-    /// Its name: the table of a profile file.
+    /// The name, and the table of a profile file.
     pub name: &'static str,
-    /// What it is.
     pub about: &'static str,
-    /// Its rules, in the order they are declared in.
+    /// In the order of their declaration.
     pub rules: &'static [Rule],
 }
 
@@ -103,7 +89,7 @@ pub(crate) trait Rules {
     fn settings(&self) -> Vec<Setting>;
 }
 
-/// A type a rule can be of.
+/// The type of a rule.
 pub(crate) trait Value: Copy {
     const KIND: Kind;
     fn setting(self) -> Setting;
@@ -123,7 +109,7 @@ impl Value for u32 {
     }
 }
 
-/// The words of a doc comment, of which only the first has its leading blank.
+/// The words of a doc comment without the blank that begins it.
 pub(crate) const fn words(doc: &'static str) -> &'static str {
     match doc.as_bytes() {
         [b' ', ..] => doc.split_at(1).1,
@@ -131,22 +117,14 @@ pub(crate) const fn words(doc: &'static str) -> &'static str {
     }
 }
 
-/// The one string there is, or none.
-pub(crate) const fn at_most_one(given: &[&'static str]) -> &'static str {
-    match given {
-        [one] => one,
-        _ => "",
-    }
-}
-
-/// Declares the rules of a mechanism: the struct, and what is said of each.
+/// Declares the rules of a mechanism: the struct, and the description of each rule.
 macro_rules! mechanism {
     (
         $(#[doc = $about:literal])+
         pub struct $Rules:ident for $name:literal {
             $(
                 $(#[doc = $doc:literal])+
-                #[rule($(since = $since:literal,)? section = $section:literal)]
+                #[rule(section = $section:literal)]
                 pub $rule:ident: $Value:ty,
             )+
         }
@@ -157,7 +135,7 @@ macro_rules! mechanism {
         pub struct $Rules {
             $(
                 $(#[doc = $doc])+
-                #[doc = concat!("\n\nKernel behaviour: §", $section, $(". Kernels: ", $since,)? ".")]
+                #[doc = concat!("\n\nKernel behaviour: §", $section, ".")]
                 pub $rule: $Value,
             )+
         }
@@ -170,7 +148,6 @@ macro_rules! mechanism {
                     mechanism: $name,
                     name: stringify!($rule),
                     what: $crate::rules::rule::words(concat!($($doc),+)),
-                    since: $crate::rules::rule::at_most_one(&[$($since)?]),
                     section: $section,
                     kind: <$Value as $crate::rules::rule::Value>::KIND,
                 }),+],
@@ -183,14 +160,13 @@ macro_rules! mechanism {
     };
 }
 
-/// Declares the algorithms a rule chooses from: the enumeration, and what is said of each.
+/// Declares the algorithms a rule chooses from: the enumeration, and the description of each.
 macro_rules! variants {
     (
         $(#[doc = $about:literal])+
         pub enum $Name:ident {
             $(
                 $(#[doc = $doc:literal])+
-                #[since($since:literal)]
                 $Variant:ident,
             )+
         }
@@ -201,7 +177,6 @@ macro_rules! variants {
         pub enum $Name {
             $(
                 $(#[doc = $doc])+
-                #[doc = concat!("\n\nKernels: ", $since, ".")]
                 $Variant,
             )+
         }
@@ -211,7 +186,6 @@ macro_rules! variants {
                 $crate::rules::rule::Variant::new(
                     stringify!($Variant),
                     $crate::rules::rule::words(concat!($($doc),+)),
-                    $since,
                 )
             ),+];
         }

@@ -5,15 +5,12 @@ use super::rule::{mechanism, variants};
 variants! {
     /// The order of the slow path's attempts.
     pub enum Attempts {
-        /// Compaction, for a request of any order; reclaim; compaction again. A huge page's request gives up where the first
-        /// was put off.
-        #[since("3.14–4.7")]
+        /// Compaction, for a request of any order; reclaim; compaction again. A request for a huge
+        /// page gives up if the first compaction was deferred. From 3.14 to 4.7.
         CompactReclaimCompact,
-        /// A first compaction before the loop of reclaim and compaction.
-        #[since("4.8")]
+        /// A first compaction before the loop of reclaim and compaction. Since 4.8.
         CompactThenLoop,
-        /// One loop, whose first round leaves reclaim out for costly requests and those that are not movable.
-        #[since("by 7.2")]
+        /// One loop, whose first round omits reclaim for costly and for unmovable requests.
         OneLoop,
     }
 }
@@ -21,14 +18,11 @@ variants! {
 variants! {
     /// When a direct compaction counts as a `compact_stall`.
     pub enum CompactStall {
-        /// Always.
-        #[since("5.1–5.12")]
+        /// Always. From 5.1 to 5.12.
         Always,
-        /// Unless every zone was skipped.
-        #[since("5.13")]
+        /// Unless every zone was skipped. Since 5.13.
         UnlessSkipped,
-        /// Unless every zone was skipped or put off.
-        #[since("3.18–5.0, by 7.2")]
+        /// Unless every zone was skipped or deferred. From 3.18 to 5.0, and again later.
         UnlessSkippedOrDeferred,
     }
 }
@@ -39,30 +33,35 @@ mechanism! {
         /// The order of the slow path's attempts.
         #[rule(section = "3.5")]
         pub attempts: Attempts,
-        /// A request bound to one node that may not reclaim fails before anything is tried, and wakes nobody.
-        #[rule(since = "up to 4.5", section = "3.6")]
+        /// A request bound to one node that may not reclaim fails before it tries anything, and
+        /// wakes nobody. Up to 4.5.
+        #[rule(section = "3.6")]
         pub thisnode_fails_without_reclaim: bool,
-        /// A costly NORETRY request bound to one node fails after one compaction and never reclaims.
-        #[rule(since = "6.19, 5.10.y, 6.1.y, 6.12.y", section = "0.3")]
+        /// A costly NORETRY request bound to one node fails after one compaction and never
+        /// reclaims. Since 6.19, and in the stable series of 5.10, 6.1 and 6.12.
+        #[rule(section = "0.3")]
         pub thisnode_noretry_fails: bool,
-        /// A costly NORETRY request fails where its first compaction was skipped for want of free memory, not only where it was
-        /// put off; 5.4 does so from a pageblock on.
-        #[rule(since = "5.5", section = "3.5")]
+        /// A costly NORETRY request fails if its first compaction was skipped for want of free
+        /// memory, not only if it was deferred. Since 5.5; 5.4 does so from the order of a
+        /// pageblock on.
+        #[rule(section = "3.5")]
         pub noretry_fails_when_skipped: bool,
-        /// In defrag_mode kswapd is asked for a whole pageblock, however small the request is.
-        #[rule(since = "6.15", section = "4.8")]
+        /// In defrag_mode kswapd is asked for a whole pageblock, however small the request.
+        #[rule(section = "4.8")]
         pub asks_for_pageblocks: bool,
-        /// In defrag_mode direct reclaim and direct compaction make a whole pageblock for a request that is not movable, however
-        /// small it is.
-        #[rule(since = "by 7.2", section = "3.5.1")]
+        /// In defrag_mode direct reclaim and direct compaction make a whole pageblock for an
+        /// unmovable request, however small.
+        #[rule(section = "3.5.1")]
         pub makes_pageblocks: bool,
-        /// In defrag_mode a request that neither reclaim nor compaction has helped may break pageblocks up, and tries once more;
-        /// as first posted it tried for ever, and woke kswapd no more.
-        #[rule(since = "6.15, not 6.15-posted", section = "4.8.1")]
+        /// In defrag_mode a request that neither reclaim nor compaction has helped may break up
+        /// pageblocks, and tries once more; as first posted, it retried for ever and no longer woke
+        /// kswapd.
+        #[rule(section = "4.8.1")]
         pub breaks_up_at_last: bool,
-        /// In defrag_mode, a request that has whole pageblocks made for it compacts again whatever its size, does not when
-        /// compaction was skipped, counts no reclaim as progress, and counts anew once it may break pageblocks up.
-        #[rule(since = "7.3", section = "3.5.1")]
+        /// In defrag_mode a request that has whole pageblocks made for it compacts again whatever
+        /// its size, but not after compaction was skipped, counts no reclaim as progress, and
+        /// resets its counts once it may break up pageblocks.
+        #[rule(section = "3.5.1")]
         pub retries_for_pageblocks: bool,
         /// When a direct compaction counts as a `compact_stall`.
         #[rule(section = "3.5")]

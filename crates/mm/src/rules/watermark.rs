@@ -3,13 +3,13 @@
 use super::rule::{mechanism, variants};
 
 variants! {
-    /// Who may dip into the reserves below the min watermark.
+    /// The requests that may dip into the reserves below the min watermark.
     pub enum Reserves {
-        /// `ALLOC_HIGH` and `ALLOC_HARDER`: only HARDER counts the HIGHATOMIC reserve as free.
-        #[since("up to 6.2")]
+        /// `ALLOC_HIGH` and `ALLOC_HARDER`: only HARDER counts the HIGHATOMIC reserve as free. Up
+        /// to 6.2.
         HighHarder,
-        /// `ALLOC_MIN_RESERVE` and `ALLOC_NON_BLOCK`: either counts it.
-        #[since("6.3, 6.1.y")]
+        /// `ALLOC_MIN_RESERVE` and `ALLOC_NON_BLOCK`: either counts it. Since 6.3, and in the
+        /// stable series of 6.1.
         MinReserveNonBlock,
     }
 }
@@ -17,21 +17,23 @@ variants! {
 mechanism! {
     /// Free pages are kept back in each zone.
     pub struct WatermarkRules for "watermark" {
-        /// Who may dip into the reserves below the min watermark.
+        /// The requests that may dip into the reserves below the min watermark.
         #[rule(section = "3.2")]
         pub reserves: Reserves,
-        /// Ceiling of the computed `vm.min_free_kbytes`, kB: 262144; before, 65536.
-        #[rule(since = "5.8", section = "1.3")]
+        /// Ceiling of the computed `vm.min_free_kbytes`, in kB: 65536 up to 5.7, then 262144.
+        #[rule(section = "1.3")]
         pub min_free_kbytes_cap: u32,
-        /// The distance between marks is a part of the zone if that is more than a quarter of the min mark, and there is
-        /// `vm.watermark_scale_factor`; before, a quarter always.
-        #[rule(since = "4.6", section = "1.3")]
+        /// The marks are `vm.watermark_scale_factor` of the zone apart if that is more than a
+        /// quarter of the min mark; before, always a quarter.
+        #[rule(section = "1.3")]
         pub spaced_by_size: bool,
-        /// Largest `vm.watermark_scale_factor`: 3000; before, 1000.
-        #[rule(since = "5.17", section = "7.8")]
+        /// Largest `vm.watermark_scale_factor`: 1000 up to 5.16, then 3000.
+        #[rule(section = "7.8")]
         pub scale_factor_max: u32,
-        /// A zone has no lowmem reserve against requests for a higher zone without memory; otherwise as much as against those for the zones below that.
-        #[rule(since = "6.10–6.13, not 6.12", section = "1.4")]
+        /// A zone has no lowmem reserve against requests for a higher zone without memory;
+        /// otherwise, the same as against requests for the zones below that one. From 6.10 to 6.13,
+        /// until stable releases, 6.12.19 among them, took it back.
+        #[rule(section = "1.4")]
         pub no_lowmem_reserve_for_empty_zones: bool,
     }
 }

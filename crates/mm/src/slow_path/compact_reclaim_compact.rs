@@ -9,7 +9,7 @@ use super::{AllocFailure, AllocSlow, AllocStep, SlowPathStage, offer_cpu};
 use crate::compact::direct::CompactPriority;
 use crate::event::CompactResult;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::reclaim::ROUND_CONGESTION_NS;
 use crate::reclaim::direct::DirectReclaim;
 use crate::state::Memory;

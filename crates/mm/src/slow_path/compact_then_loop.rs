@@ -7,7 +7,7 @@ use super::{AllocFailure, AllocSlow, AllocStep, SlowPathStage};
 use crate::compact::direct::CompactPriority;
 use crate::event::CompactResult;
 use crate::gfp::Gfp;
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{Pfn, ZoneId};

@@ -6,7 +6,7 @@ use super::{AllocSlow, offer_cpu};
 use crate::compact::direct::CompactPriority;
 use crate::event::CompactResult;
 use crate::gfp::Wmark;
-use crate::host::Owner;
+use crate::owner::Owner;
 use crate::reclaim::MAX_RECLAIM_RETRIES;
 use crate::state::Memory;
 use crate::types::PAGE_ALLOC_COSTLY_ORDER;

@@ -1,30 +1,32 @@
-//! What a zone remembers between compaction runs (kernel-behaviour §5.4, §5.6, §5.9).
+//! A zone's memory between compaction runs (kernel-behaviour §5.4, §5.6, §5.9).
 
 use crate::types::{MigrateType, Order, Pfn};
 
-/// What a zone remembers between compaction runs.
+/// A zone's memory between compaction runs.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneCompaction {
-    /// Where the next run's migration scanner starts: asynchronous, then synchronous.
+    /// Start of the next run's migration scanner: asynchronous, then synchronous.
     pub cached_migrate_pfn: [Pfn; 2],
-    /// Where the next run's free scanner starts.
+    /// Start of the next run's free scanner.
     pub cached_free_pfn: Pfn,
-    /// A migration scanner that starts at or below this has covered the whole zone when it meets the other.
+    /// A migration scanner that starts at or below this has covered the whole zone when it meets
+    /// the other.
     pub init_migrate_pfn: Pfn,
-    /// A free scanner that starts at or above this is at its beginning.
+    /// A free scanner that starts at or above this starts from the top.
     pub init_free_pfn: Pfn,
-    /// A direct run met: kswapd shall reset the skip hints when it goes to sleep.
+    /// The scanners of a direct run met, so kswapd will reset the skip hints when it goes to sleep.
     pub blockskip_flush: bool,
-    /// Attempts put off since the last failure.
+    /// Attempts deferred since the last failure.
     pub considered: u32,
-    /// 2 to this power attempts are put off.
+    /// 2 to this power attempts are deferred.
     pub defer_shift: u8,
-    /// Orders from this one up are put off.
+    /// Orders from this one up are deferred.
     pub order_failed: u8,
     pub(crate) capture: Capture,
 }
 
-/// A direct compactor's claim on a block that merges to the order it wants while it frees pages itself (§5.9).
+/// A direct compactor's claim on a block that merges to the wanted order while the compactor frees
+/// pages (§5.9).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Capture {
     pub(crate) wanted: Option<(Order, MigrateType)>,
@@ -36,7 +38,7 @@ impl Capture {
     pub(crate) fn arm(&mut self, order: Order, t: MigrateType) {
         self.wanted = Some((order, t));
     }
-    /// Ends the claim and hands over what it got.
+    /// Ends the claim and returns the captured block.
     pub(crate) fn disarm(&mut self) -> Option<Pfn> {
         self.wanted = None;
         self.page.take()

@@ -1,7 +1,8 @@
-//! What a pageblock holds, for a host that draws memory or counts it.
+//! The contents of a pageblock, for a host that draws memory or counts it.
 //!
-//! A pageblock that is whole is one thing: free, one huge page, or reserved. Of a split one, the pages in use are
-//! counted. Nothing in the engine decides by this; it is read by walking all frames of the block.
+//! A whole pageblock is one thing: free, one huge page, or reserved. In a split one, the pages in
+//! use are counted. No decision of the engine depends on this; it is read by walking all frames of
+//! the block.
 
 use super::frames::Frames;
 use super::tag::{FrameKind, Tag};
@@ -33,14 +34,14 @@ pub struct PagesInUse {
     pub reserved: u32,
 }
 
-/// Frames counted together.
+/// Frames that are counted together.
 const GROUP: usize = 16;
 
 impl Frames {
-    /// What a pageblock holds.
+    /// The content of pageblock `block`.
     pub fn content(&self, block: usize) -> BlockContent {
         let tag = match self.block_tag(block) {
-            // The first half says what both are.
+            // The first half has the tag for both.
             Tag::SECOND_HALF => self.block_tag(block - 1),
             tag => tag,
         };
@@ -58,8 +59,8 @@ impl Frames {
     /// Counts a split pageblock's pages.
     fn pages_in_use(&self, block: usize) -> PagesInUse {
         let mut pages = PagesInUse::default();
-        // By far most frames are single user pages or inside free blocks: those are counted sixteen at a time, and only
-        // a group with anything else in it is looked at frame by frame.
+        // Most frames are single user pages or inside free blocks. Those are counted sixteen at a
+        // time, and only a group with anything else in it is counted frame by frame.
         for (g, group) in self.split_block_tags(block).chunks_exact(GROUP).enumerate() {
             let lru = group.iter().map(|t| u8::from(*t == Tag::LRU_PAGE.raw())).sum::<u8>();
             let tails = group.iter().map(|t| u8::from(*t == Tag::TAIL.raw())).sum::<u8>();

@@ -1,13 +1,15 @@
-//! What is known of each page frame, and how little memory that takes.
+//! The engine's knowledge of each page frame, and the little memory it takes.
 //!
-//! A frame has a one-byte [`Tag`] (what it is the head of) and a word of four bytes: the number that an allocated
-//! block's owner keeps with it, or the place of a free one in its list ([`super::list`]). No block is both. They are
-//! arrays of their own because what looks through tags does not ask for words.
+//! A frame has a one-byte [`Tag`] (the kind and order of the block it heads) and a word of four
+//! bytes: the number that an allocated block's owner keeps with it, or the position of a free one
+//! in its list ([`super::list`]). No block is both. They are separate arrays because a scan of tags
+//! needs no words.
 //!
-//! Measured beside it: links both ways in every frame, and owners apart, thirteen bytes. Of three or more turns with
-//! either, on two cores of a Xeon that did other things as well, the lowest median of seven:
+//! The alternative was measured: links both ways in every frame, and owners apart, thirteen bytes.
+//! The lowest median of seven out of three or more turns with either, on two cores of a Xeon that
+//! did other things as well:
 //!
-//! | `cargo bench` | links | places |
+//! | `cargo bench` | links | positions |
 //! |---|---|---|
 //! | 13, touch or unmap random pages, 64 GiB | 75 ns | 78 ns |
 //! | 13b, the same, 1 TiB | 197 ns | 217 ns |
@@ -15,19 +17,21 @@
 //! | 3b, the same, 1 TiB | 132 ns | 97 ns |
 //! | a run of the headline experiment on 1 TiB, resident | 4.5 GiB | 2.7 GiB |
 //!
-//! So places were taken for the memory. A page on an LRU whose order is kept needs a place beside its owner: that, its
-//! flags and its slot in the list are ten bytes more, and thirteen at most where the list has holes and has just grown
-//! ([`super::Lru`]). A machine with nothing to reclaim does not touch them.
+//! Positions won because of the memory. A page on an LRU with order needs a position beside its
+//! owner: that, its flags and its slot in the list are ten bytes more, and at most thirteen when
+//! the list has holes and has just grown ([`super::Lru`]). A machine with nothing to reclaim does
+//! not touch them.
 //!
-//! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps both in a second,
-//! per-pageblock set of arrays, and none of its 512 frames is touched: memory that was never
-//! split costs nothing, because the arrays start as untouched zero pages of the host.
+//! A pageblock that is whole (free at order 9 or 10, on a per-CPU list, or one huge page) keeps
+//! both in a second, per-pageblock set of arrays, and none of its 512 frames is touched. Memory
+//! that was never split costs nothing, because the arrays start as untouched zero pages of the
+//! host.
 //!
 //! Invariants (walked by [`crate::check`]):
 //! - the frame tags of a pageblock whose block tag is not [`Tag::SPLIT`] are all [`Tag::TAIL`];
 //! - inside a split pageblock, a head of order o is followed by 2^o − 1 tails.
 
-use super::list::{List, NIL, Place};
+use super::list::{List, ListPos, NIL};
 use super::tag::{FrameKind, Tag};
 use crate::prefetch::prefetch;
 use crate::types::{MAX_ORDER, Order, PAGEBLOCK_PAGES, Pfn};
@@ -47,7 +51,7 @@ pub struct Frames {
 const _: () = assert!(size_of::<Tag>() == 1);
 
 impl Frames {
-    /// Bytes the engine keeps for each frame.
+    /// The engine's bytes for each frame.
     pub const BYTES_PER_FRAME: usize = size_of::<Tag>() + size_of::<u32>();
 
     /// State for frames `0..frames`, all of it untouched zero pages.
@@ -62,12 +66,12 @@ impl Frames {
         }
     }
 
-    /// Number of pageblocks.
+    /// Pageblocks of the machine, holes included.
     pub fn nr_pageblocks(&self) -> usize {
         self.block_tags.len()
     }
 
-    /// Number of frames, those of the last pageblock filled up.
+    /// Number of frames, with the last pageblock filled up.
     pub(crate) fn nr_frames(&self) -> usize {
         self.tags.len()
     }
@@ -98,7 +102,7 @@ impl Frames {
         Tag(self.tags[pfn.index()])
     }
 
-    /// The tag of the head of a block known to have this order: one array is looked at, not both.
+    /// The tag of the head of a block known to have this order; reads one array instead of both.
     #[inline(always)]
     pub(crate) fn tag_of(&self, pfn: Pfn, order: Order) -> Tag {
         let block = self.block_tags[pfn.pageblock()];
@@ -149,7 +153,8 @@ impl Frames {
         self.tags[pages.start as usize..pages.end as usize].fill(Tag::TAIL.0);
     }
 
-    /// Makes `pfn` no longer a head: it has become part of something larger, or is about to be set anew.
+    /// Makes `pfn` no longer a head: it has become part of a larger block, or is about to be set
+    /// anew.
     #[inline(always)]
     pub(crate) fn clear(&mut self, pfn: Pfn, order: Order) {
         if order.is_whole_pageblock() {
@@ -162,7 +167,8 @@ impl Frames {
         }
     }
 
-    /// Turns a pageblock-sized or smaller allocated block of `order` into single pages of the same kind.
+    /// Turns a pageblock-sized or smaller allocated block of `order` into single pages of the same
+    /// kind.
     pub(crate) fn split_allocated(&mut self, pfn: Pfn, order: Order) {
         let kind = self.tag(pfn).kind();
         let owner = self.owner(pfn, order);
@@ -174,10 +180,11 @@ impl Frames {
         }
     }
 
-    /// Turns single allocated pages of one kind into a block of `order`; what their owner stored is lost.
+    /// Turns single allocated pages of one kind into a block of `order`; their owner's numbers are
+    /// lost.
     ///
     /// # Panics
-    /// If they are not that.
+    /// If they are not single allocated pages of one kind.
     pub(crate) fn join_allocated(&mut self, pfn: Pfn, order: Order) {
         let kind = self.tag(pfn).kind();
         for page in (0..order.pages()).map(|i| pfn.plus(i)) {
@@ -202,41 +209,43 @@ impl Frames {
         }
     }
 
-    /// What the owner of the allocated block at `pfn` keeps with it: see [`Frames::set_owner`].
+    /// The number that the owner of the allocated block at `pfn` keeps with it
+    /// ([`Frames::set_owner`]).
     #[inline(always)]
     pub fn owner(&self, pfn: Pfn, order: Order) -> u32 {
         self.word(pfn, order)
     }
 
-    /// Keeps a number for the owner of the allocated block at `pfn`. If the block is split, each of its pages has the
-    /// number of the page before it and one; when the block is freed, the number means nothing any more.
+    /// Keeps a number for the owner of the allocated block at `pfn`. If the block is split, each of
+    /// its pages gets the number of the page before it plus one; when the block is freed, the
+    /// number is lost.
     #[inline(always)]
     pub fn set_owner(&mut self, pfn: Pfn, order: Order, owner: u32) {
         debug_assert!(self.tag(pfn).is_allocated() || self.tag(pfn).kind() == FrameKind::IsolatedLru);
         self.set_word(pfn, order, owner);
     }
 
-    /// The place in its list that the block at `pfn` keeps.
+    /// The position that the block at `pfn` has in its list.
     #[inline(always)]
-    pub(crate) fn place(&self, pfn: Pfn, order: Order) -> Place {
-        Place(self.word(pfn, order))
+    pub(crate) fn place(&self, pfn: Pfn, order: Order) -> ListPos {
+        ListPos(self.word(pfn, order))
     }
 
-    /// Puts `pfn` first.
+    /// Puts `pfn` first in the list.
     #[inline(always)]
     pub(crate) fn push_front(&mut self, list: &mut List, pfn: Pfn, order: Order) {
         let place = list.push_front(pfn);
         self.set_word(pfn, order, place.0);
     }
 
-    /// Puts `pfn` last.
+    /// Puts `pfn` last in the list.
     #[inline(always)]
     pub(crate) fn push_back(&mut self, list: &mut List, pfn: Pfn, order: Order) {
         let place = list.push_back(pfn);
         self.set_word(pfn, order, place.0);
     }
 
-    /// Takes `pfn` out of the list it is in.
+    /// Takes `pfn` out of its list.
     #[inline(always)]
     pub(crate) fn unlink(&mut self, list: &mut List, pfn: Pfn, order: Order) {
         list.remove(pfn, self.place(pfn, order));
@@ -251,19 +260,21 @@ impl Frames {
         list.pack(|pfn, place| self.set_word(pfn, order, place.0));
     }
 
-    /// Turns the list so that `first` comes first; the entries before it go to the end in their order.
+    /// Rotates the list so that `first` comes first; the entries before it go to the end in their
+    /// order.
     pub(crate) fn rotate_to_front(&mut self, list: &mut List, first: Pfn, order: Order) {
         list.rotate_to_front(self.place(first, order), |pfn, place| self.set_word(pfn, order, place.0));
     }
 
-    /// Asks for all that is kept of a frame: its tag and its word.
+    /// Prefetches all that is kept of a frame: its tag and its word.
     #[inline(always)]
     pub(crate) fn prefetch_frame(&self, pfn: u32) {
         prefetch(self.tags.as_ptr().wrapping_add(pfn as usize));
         prefetch(self.words.as_ptr().wrapping_add(pfn as usize));
     }
 
-    /// Asks for the slot of a single frame's buddy in `lists`, if that is free and would be taken from its list.
+    /// Prefetches the slot of a single frame's buddy in `lists`, if the buddy is free and would be
+    /// taken from its list.
     #[inline(always)]
     pub(crate) fn prefetch_buddys_slot(&self, pfn: u32, lists: &[List]) {
         let buddy = Pfn::new(pfn).buddy(Order::ZERO);
@@ -275,14 +286,15 @@ impl Frames {
         }
     }
 
-    /// Turns the list so that `last` comes last; the entries after it go to the front in their order.
+    /// Rotates the list so that `last` comes last; the entries after it go to the front in their
+    /// order.
     pub(crate) fn rotate_to_back(&mut self, list: &mut List, last: Pfn, order: Order) {
         if let Some(first) = list.after(self.place(last, order)) {
             self.rotate_to_front(list, first, order);
         }
     }
 
-    /// Singly linked stack of isolated free pages, threaded through the words: pushes `pfn`.
+    /// Pushes `pfn` on a stack of isolated free pages, linked through the words.
     #[inline(always)]
     pub(crate) fn stack_push(&mut self, top: &mut u32, pfn: Pfn) {
         self.words[pfn.index()] = *top;
@@ -303,8 +315,8 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
-    //! These pass through the `unsafe` block and need nothing else of the engine: continuous integration runs them
-    //! under Miri, too.
+    //! These tests pass through the `unsafe` block and need nothing else of the engine, so
+    //! continuous integration runs them under Miri too.
 
     use super::*;
 

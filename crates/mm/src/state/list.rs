@@ -1,66 +1,69 @@
-//! A list of blocks of one order: an array of their frame numbers, in which each block's frame keeps its place.
+//! A list of blocks of one order: an array of their frame numbers, and in each block's frame its
+//! position in that array.
 //!
-//! Blocks join at either end and leave from anywhere. One that leaves from the middle leaves a hole, and the others
-//! keep their places; when a third of the slots are holes the array is packed. It grows by an eighth when it is full, and
-//! shrinks when it has seven slots for four blocks. So a list takes four bytes a block in its frame, and four to seven
-//! beside it, where links both ways take eight in every frame; to leave touches no neighbour, and who walks a list sees
-//! far enough ahead to fetch what it will need. A run of holes says at both its ends how long it is: a walk steps over it
-//! at once.
+//! Blocks join at either end and leave from anywhere. A block that leaves from the middle leaves a
+//! hole, and the others keep their positions; once a third of the slots are holes the array is
+//! packed. It grows by an eighth when it is full, and shrinks when it has seven slots for four
+//! blocks. So a list takes four bytes for each block in its frame, and four to seven beside it,
+//! against eight in every frame for links both ways; a removal touches no neighbour, and a walk
+//! sees far enough ahead to prefetch. Both ends of a run of holes hold its length, so a walk steps
+//! over it at once.
 //!
-//! A removal pays for no more than two blocks that packing moves: a third of the slots have to become holes before the
-//! others move, and a ring just packed has nine slots for eight blocks, so that more than a third of them leave before it
-//! is too large.
+//! A removal pays for at most two blocks that packing moves: a third of the slots must become holes
+//! before the others move, and a freshly packed ring has nine slots for eight blocks, so more than
+//! a third of them leave before it is too large.
 
 use crate::types::Pfn;
 use alloc::vec::Vec;
 
 /// End of a stack threaded through frames ([`super::Frames::stack_push`]).
 pub(crate) const NIL: u32 = u32::MAX;
-/// In a slot: not a block but the first or last of so many holes.
+/// Marks a slot as the first or last of a run of holes; the low bits are the length of the run.
 const HOLES: u32 = 1 << 31;
 /// Frames are numbered below this, so that no frame looks like a hole.
 pub(crate) const MAX_FRAMES: u32 = HOLES;
-/// Holes that are left alone however few blocks there are.
+/// Holes that are tolerated however few blocks there are.
 const FEW: u32 = 64;
-/// Bytes for each block, [`FEW`] more counted, above which a ring is too large. One that has just grown stays below: a
-/// third of its slots were holes at most, and it is an eighth larger.
+/// Bytes for each block (and [`FEW`] more) above which a ring is too large. One that has just grown
+/// stays below: at most a third of its slots were holes, and it is an eighth larger.
 const MOST_BYTES: usize = 7;
-/// A ring grows by an eighth, or by so many slots.
+/// A ring grows by an eighth, and by at least these slots.
 const GROWTH: usize = 16;
 
-/// Where a block is in its list, as its frame keeps it. Places ascend from the first block to the last, around the end of
-/// the numbers.
+/// A block's position in its list, which its frame keeps. Positions ascend from the first block to
+/// the last, and wrap around at the end of u32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
-pub(crate) struct Place(pub(crate) u32);
+pub(crate) struct ListPos(pub(crate) u32);
 
-impl Place {
-    /// The place so many before this one.
+impl ListPos {
+    /// The position this many places before.
     #[inline(always)]
-    pub(crate) const fn before(self, places: u32) -> Place {
-        Place(self.0.wrapping_sub(places))
+    pub(crate) const fn before(self, places: u32) -> ListPos {
+        ListPos(self.0.wrapping_sub(places))
     }
 }
 
 /// A list of blocks of one order, by pfn.
 #[derive(Clone, Debug, Default)]
 pub struct List {
-    /// A ring of slots, or none yet. Those in use hold blocks and holes, with a block at either end.
+    /// A ring of slots, empty at first. Those in use hold blocks and holes, with a block at either
+    /// end.
     ring: Vec<u32>,
-    /// Which slot of the ring is the first in use.
+    /// Index in the ring of the first slot in use.
     head: u32,
-    /// The place of the first slot in use.
+    /// Position of the first slot in use.
     base: u32,
-    /// How many slots are in use.
+    /// Slots in use, with holes.
     used: u32,
-    /// How many of them are holes.
+    /// Holes among the slots in use.
     holes: u32,
 }
 
 impl List {
-    /// Bytes for each block, where all slots hold one.
+    /// Bytes for each block when every slot holds one.
     pub const BYTES_PER_BLOCK: usize = size_of::<u32>();
-    /// Bytes for each block at most, of a list that is not short.
+    /// Most bytes for each block, in a list that is not short.
     pub const MOST_BYTES_PER_BLOCK: usize = MOST_BYTES;
 
     /// A list without entries.
@@ -68,22 +71,22 @@ impl List {
         List { ring: Vec::new(), head: 0, base: 0, used: 0, holes: 0 }
     }
 
-    /// Whether there is no entry.
+    /// Whether the list has no entry.
     #[inline(always)]
     pub const fn is_empty(&self) -> bool {
         self.used == 0
     }
-    /// The first entry.
+    /// The first entry of the list.
     #[inline(always)]
     pub fn first(&self) -> Option<Pfn> {
         (self.used > 0).then(|| Pfn::new(self.slot(self.base)))
     }
-    /// The last entry.
+    /// The last entry of the list.
     #[inline(always)]
     pub fn last(&self) -> Option<Pfn> {
         (self.used > 0).then(|| Pfn::new(self.slot(self.end().wrapping_sub(1))))
     }
-    /// How many entries there are.
+    /// Entries in the list.
     pub fn len(&self) -> usize {
         (self.used - self.holes) as usize
     }
@@ -92,33 +95,33 @@ impl List {
         self.places().map(|(pfn, _)| pfn)
     }
 
-    /// The entries with their places, first to last.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (Pfn, Place)> + '_ {
-        let all = (0..self.used).map(|i| self.base.wrapping_add(i)).map(|place| (self.slot(place), Place(place)));
+    /// The entries with their positions, first to last.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Pfn, ListPos)> + '_ {
+        let all = (0..self.used).map(|i| self.base.wrapping_add(i)).map(|place| (self.slot(place), ListPos(place)));
         all.filter(|(slot, _)| *slot < HOLES).map(|(pfn, place)| (Pfn::new(pfn), place))
     }
 
-    /// The entry some slots after the first, if that is one: what will be taken soon, for fetching it ahead.
+    /// The entry some slots after the first, if that slot holds one, for prefetching.
     #[inline(always)]
     pub(crate) fn near_the_first(&self, slots: u32) -> Option<u32> {
         let slot = (slots < self.used).then(|| self.slot(self.base.wrapping_add(slots)));
         slot.filter(|slot| *slot < HOLES)
     }
 
-    /// The entry some slots before the last, if that is one.
+    /// The entry some slots before the last, if that slot holds one.
     #[inline(always)]
     pub(crate) fn near_the_last(&self, slots: u32) -> Option<u32> {
         let slot = (slots < self.used).then(|| self.slot(self.end().wrapping_sub(1 + slots)));
         slot.filter(|slot| *slot < HOLES)
     }
 
-    /// The slot of a place, to be fetched ahead; the place may be none of this list's.
+    /// The slot of a position, for prefetching; the position may not be one of this list.
     #[inline(always)]
-    pub(crate) fn slot_of(&self, place: Place) -> Option<&u32> {
+    pub(crate) fn slot_of(&self, place: ListPos) -> Option<&u32> {
         self.ring.get(self.index(place.0))
     }
 
-    /// One past the last place in use.
+    /// One past the last position in use.
     #[inline(always)]
     const fn end(&self) -> u32 {
         self.base.wrapping_add(self.used)
@@ -127,7 +130,7 @@ impl List {
     #[inline(always)]
     fn index(&self, place: u32) -> usize {
         let index = (self.head as usize).wrapping_add(place.wrapping_sub(self.base) as usize);
-        // Around the end of the ring.
+        // Wraps around the end of the ring.
         if index < self.ring.len() { index } else { index - self.ring.len() }
     }
 
@@ -150,7 +153,7 @@ impl List {
         }
     }
 
-    /// Takes a larger ring for one that is full; everything keeps its place.
+    /// Moves to a larger ring when this one is full; every block keeps its position.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -158,14 +161,15 @@ impl List {
         let more = (before / 8).max(GROWTH);
         self.ring.reserve_exact(more);
         self.ring.resize(before + more, 0);
-        // What came before the end of the ring still does.
+        // Slots before the end of the ring stay before it.
         if head > 0 {
             self.ring.copy_within(head..before, head + more);
             self.head += more as u32;
         }
     }
 
-    /// Takes as small a ring as one that has just grown, for a list without holes; everything keeps its place.
+    /// Shrinks the ring to the size that growing would give it. The list has no holes, and every
+    /// block keeps its position.
     fn shrink(&mut self) {
         debug_assert!(self.holes == 0);
         let slots = self.used as usize + (self.used as usize / 8).max(GROWTH);
@@ -177,20 +181,20 @@ impl List {
         }
     }
 
-    /// Puts a block first; its place is its frame's to keep.
+    /// Puts a block first and returns its position, which the frame must keep.
     #[inline(always)]
-    pub(super) fn push_front(&mut self, pfn: Pfn) -> Place {
+    pub(super) fn push_front(&mut self, pfn: Pfn) -> ListPos {
         self.make_room();
         self.head = if self.head == 0 { self.ring.len() as u32 } else { self.head } - 1;
         self.base = self.base.wrapping_sub(1);
         self.used += 1;
         self.set_slot(self.base, pfn.get());
-        Place(self.base)
+        ListPos(self.base)
     }
 
-    /// Puts blocks first, one after the other; the place of the first of them, which comes last. Each has the place before
-    /// the one of the block before it.
-    pub(super) fn push_front_row(&mut self, row: &[Pfn]) -> Place {
+    /// Puts blocks first, one after the other, and returns the position of the first of them, which
+    /// ends up behind the others. Each is one position before the previous.
+    pub(super) fn push_front_row(&mut self, row: &[Pfn]) -> ListPos {
         while self.ring.len() - (self.used as usize) < row.len() {
             self.grow();
         }
@@ -202,24 +206,24 @@ impl List {
         self.head = head as u32;
         self.base = self.base.wrapping_sub(row.len() as u32);
         self.used += row.len() as u32;
-        Place(before.wrapping_sub(1))
+        ListPos(before.wrapping_sub(1))
     }
 
-    /// Puts a block last; its place is its frame's to keep.
+    /// Puts a block last and returns its position, which the frame must keep.
     #[inline(always)]
-    pub(crate) fn push_back(&mut self, pfn: Pfn) -> Place {
+    pub(crate) fn push_back(&mut self, pfn: Pfn) -> ListPos {
         self.make_room();
         let place = self.end();
         self.used += 1;
         self.set_slot(place, pfn.get());
-        Place(place)
+        ListPos(place)
     }
 
-    /// Takes the first block out, of a list that has one.
+    /// Removes the first block of a list that has one.
     #[inline(always)]
     fn pop_front(&mut self) {
         self.advance(1);
-        // Holes that have come to an end of the list go.
+        // Drops holes that have become the start of the list.
         if self.used > 0
             && let Some(run) = self.slot(self.base).checked_sub(HOLES)
         {
@@ -228,7 +232,7 @@ impl List {
         }
     }
 
-    /// Lets so many slots go, the first in use.
+    /// Drops the first slots in use.
     #[inline(always)]
     fn advance(&mut self, slots: u32) {
         self.head = self.index(self.base.wrapping_add(slots)) as u32;
@@ -236,7 +240,7 @@ impl List {
         self.used -= slots;
     }
 
-    /// Takes the last block out, of a list that has one.
+    /// Removes the last block of a list that has one.
     #[inline(always)]
     fn pop_back(&mut self) {
         self.used -= 1;
@@ -248,9 +252,9 @@ impl List {
         }
     }
 
-    /// Takes a block out. Where it was in the middle it leaves a hole.
+    /// Removes a block. In the middle, it leaves a hole.
     #[inline(always)]
-    pub(super) fn remove(&mut self, pfn: Pfn, Place(at): Place) {
+    pub(super) fn remove(&mut self, pfn: Pfn, ListPos(at): ListPos) {
         assert!(self.slot(at) == pfn.get(), "{pfn} is not where its frame says");
         if at == self.base {
             self.pop_front();
@@ -261,8 +265,9 @@ impl List {
         }
     }
 
-    /// Takes blocks out that stand one before the other; the place of the first of them, which comes last.
-    pub(super) fn remove_row(&mut self, row: &[Pfn], Place(last): Place) {
+    /// Removes blocks that stand one before the other; `last` is the position of the first of them,
+    /// which is the rearmost.
+    pub(super) fn remove_row(&mut self, row: &[Pfn], ListPos(last): ListPos) {
         let pages = row.len() as u32;
         let first = last.wrapping_sub(pages - 1);
         let mut index = self.index(last);
@@ -293,7 +298,7 @@ impl List {
         }
     }
 
-    /// Makes a hole of a slot that is at neither end, and one run of it and the holes beside it.
+    /// Makes a hole of a slot that is at neither end, and joins it with the holes beside it.
     #[inline(always)]
     fn leave_hole(&mut self, at: u32) {
         let run = |slot: u32| slot.saturating_sub(HOLES);
@@ -307,20 +312,21 @@ impl List {
         self.holes += 1;
     }
 
-    /// Whether it is time to pack the slots.
+    /// Whether the slots should be packed.
     #[inline(always)]
     pub(super) fn is_sparse(&self) -> bool {
         self.holes > self.used / 3 + FEW || self.is_too_large()
     }
 
-    /// Whether the ring has too many slots for so few blocks.
+    /// Whether the ring has too many slots for its blocks.
     #[inline(always)]
     fn is_too_large(&self) -> bool {
         self.ring.len() * size_of::<u32>() > MOST_BYTES * (self.len() + FEW as usize)
     }
 
-    /// Closes all holes, and shrinks a ring that is too large. A block that moves is told its new place.
-    pub(super) fn pack(&mut self, mut moved: impl FnMut(Pfn, Place)) {
+    /// Closes all holes, and shrinks a ring that is too large. `moved` learns the new position of
+    /// each block that moves.
+    pub(super) fn pack(&mut self, mut moved: impl FnMut(Pfn, ListPos)) {
         let slots = self.ring.len();
         let after = |index: usize| if index + 1 == slots { 0 } else { index + 1 };
         let (mut from, mut to) = (self.head as usize, self.head as usize);
@@ -330,7 +336,7 @@ impl List {
             if slot < HOLES {
                 if from != to {
                     self.ring[to] = slot;
-                    moved(Pfn::new(slot), Place(end));
+                    moved(Pfn::new(slot), ListPos(end));
                 }
                 (to, end) = (after(to), end.wrapping_add(1));
             }
@@ -344,13 +350,13 @@ impl List {
     }
 
     /// The entry after the one at `place`.
-    pub(super) fn after(&self, Place(place): Place) -> Option<Pfn> {
+    pub(super) fn after(&self, ListPos(place): ListPos) -> Option<Pfn> {
         Walk { next: place.wrapping_add(1) }.next(self)
     }
 
-    /// Turns the list so that the block at `place` comes first; those before it go to the end in their order. What
-    /// moves, whichever is shorter, is told its new place.
-    pub(super) fn rotate_to_front(&mut self, Place(place): Place, mut moved: impl FnMut(Pfn, Place)) {
+    /// Rotates the list so that the block at `place` comes first; the blocks before it go to the
+    /// end in their order. Moves the shorter part, and `moved` learns its new positions.
+    pub(super) fn rotate_to_front(&mut self, ListPos(place): ListPos, mut moved: impl FnMut(Pfn, ListPos)) {
         let before = place.wrapping_sub(self.base);
         let pfn = self.slot(place);
         if before <= self.used / 2 {
@@ -360,7 +366,7 @@ impl List {
                 moved(first, self.push_back(first));
             }
         } else {
-            // The entries from `place` on go to the front, the last of them first.
+            // The entries from this one on go to the front, the last of them first.
             while self.slot(self.base) != pfn {
                 let last = Pfn::new(self.slot(self.end().wrapping_sub(1)));
                 self.pop_back();
@@ -369,14 +375,14 @@ impl List {
         }
     }
 
-    /// Damages a slot, for tests of those who look for damage.
+    /// Damages a slot, for tests of the checker.
     #[cfg(test)]
-    pub(crate) fn overwrite(&mut self, Place(place): Place, slot: u32) {
+    pub(crate) fn overwrite(&mut self, ListPos(place): ListPos, slot: u32) {
         self.set_slot(place, slot);
     }
 
-    /// Whether the slots are as they should be: no more than a list of this length may have, a block at either end, holes
-    /// counted, and each run of holes as long as both its ends say.
+    /// Checks the slots: no more than a list of this length may have, a block at either end, the
+    /// right count of holes, and the length of each run of holes at both its ends.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         if self.is_too_large() {
             return Err("more slots than a list of this length may have");
@@ -402,24 +408,24 @@ impl List {
     }
 }
 
-/// A walk through a list from one of its ends. The list must not change in between.
+/// A walk through a list from one of its ends. The list must not change meanwhile.
 pub(crate) struct Walk {
-    /// The place looked at next, forwards; one after it, backwards.
+    /// The next position, forwards; one after it, backwards.
     next: u32,
 }
 
 impl Walk {
-    /// From the first entry on: the first of [`Walk::next`].
+    /// Starts before the first entry, for [`Walk::next`].
     pub(crate) fn from_first(list: &List) -> Walk {
         Walk { next: list.base }
     }
 
-    /// From the last entry back: the first of [`Walk::previous`].
+    /// Starts after the last entry, for [`Walk::previous`].
     pub(crate) fn from_last(list: &List) -> Walk {
         Walk { next: list.end() }
     }
 
-    /// The next entry.
+    /// The next entry, forwards.
     #[inline(always)]
     pub(crate) fn next(&mut self, list: &List) -> Option<Pfn> {
         if self.next.wrapping_sub(list.base) >= list.used {

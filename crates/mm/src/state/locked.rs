@@ -1,4 +1,4 @@
-//! What may be touched while a zone's lock is held, and the accounts kept under it.
+//! A zone while its lock is held, and the counters kept under the lock.
 
 use super::frames::Frames;
 use super::pageblock::Pageblocks;
@@ -17,7 +17,7 @@ pub(crate) struct Locked<'a> {
 }
 
 impl Locked<'_> {
-    /// Counts the taking of the zone's lock.
+    /// Counts one acquisition of the zone's lock.
     #[inline(always)]
     pub(crate) fn count_lock(&mut self) {
         self.shared.work.any = true;
@@ -39,7 +39,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Counts pages that join (or leave) the free lists of one type, where every block counts on its own.
+    /// Counts pages that join or leave the free lists of one type, in kernels where every block
+    /// counts on its own.
     #[inline(always)]
     pub(crate) fn mod_free_pages_of(&mut self, t: MigrateType, delta: i64) {
         self.mod_free_pages(delta);
@@ -53,8 +54,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Counts pages that join (or leave) the free lists of one type one after the other: the counter may be folded on
-    /// the way.
+    /// Counts pages that join or leave the free lists of one type one by one: the counter may be
+    /// folded on the way.
     pub(crate) fn mod_free_pages_singly(&mut self, t: MigrateType, delta: i64) {
         let (pages, sign) = (delta.abs(), delta.signum());
         let period = self.zone.stat_threshold + 1;
@@ -71,7 +72,8 @@ impl Locked<'_> {
         self.mod_free_highatomic(t, delta);
     }
 
-    /// Counts pages that left the free lists during one hold of the lock, where they are counted together.
+    /// Counts pages that left the free lists during one hold of the lock, in kernels that count
+    /// them together.
     #[inline(always)]
     pub(crate) fn account_taken(&mut self, pages: u32) {
         if pages > 0 && self.shared.profile.buddy.free_lists == FreeLists::AsFreed {

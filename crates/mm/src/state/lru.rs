@@ -1,14 +1,15 @@
-//! The LRU lists: which pages are on them, in which order, and what is remembered of each page.
+//! The LRU lists: their pages, their order, and what is kept with each page.
 //!
-//! A node has an active and an inactive list each for anonymous pages and for those of files, and counts the pages that
-//! cannot be evicted. Up to 4.7 each zone has its own. New pages enter at the head, reclaim takes from the tail. A page
-//! carries two bytes of flags and counts, and its place in its list (four bytes); the list takes four to seven more.
-//! Source: kernel-behaviour §4.1.
+//! A node has an active and an inactive list each for anonymous and for file pages, and counts its
+//! unevictable pages. Up to 4.7 each zone has its own lists. New pages enter at the head, reclaim
+//! takes from the tail. A page carries two bytes of flags and counts, and its position in its list
+//! (four bytes); the list takes four to seven more. Source: kernel-behaviour §4.1.
 //!
-//! A machine whose memory cannot be reclaimed (only anonymous pages, no swap) may leave the order out: its pages are
-//! counted as inactive anonymous ones and nothing of this is touched. [`Lru::is_ordered`] tells.
+//! A machine whose memory cannot be reclaimed (only anonymous pages, no swap) may leave the order
+//! out ([`Lru::is_ordered`]): its pages are counted as inactive anonymous ones, and nothing of this
+//! is touched.
 
-use super::list::{List, Place};
+use super::list::{List, ListPos};
 use super::{FrameKind, Node, Stats, Table, Tag, Zone};
 use crate::prefetch::prefetch;
 use crate::types::{Backing, CpuId, LruList, LruvecId, NodeId, Order, Pfn, ZoneId};
@@ -16,41 +17,39 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::BitOr;
 
-/// What the LRU knows of a page, as the kernel's page flags of the same names.
+/// The LRU's flags of a page, named as the kernel's page flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PageFlags(u8);
 
 impl PageFlags {
-    /// A new anonymous page.
+    /// No flags: a new anonymous page.
     pub const ANON: PageFlags = PageFlags(0);
-    /// Of a file: the kernel's flag (swapbacked) says the opposite.
+    /// A file page; the kernel's flag (swapbacked) is the inverse.
     pub const FILE: PageFlags = PageFlags(1);
-    /// On an active list, or on its way there.
+    /// On an active list, or on the way there.
     pub const ACTIVE: PageFlags = PageFlags(2);
-    /// Used once since it was last looked at.
+    /// Used once since it was last scanned.
     pub const REFERENCED: PageFlags = PageFlags(4);
-    /// Was active before.
     pub const WORKINGSET: PageFlags = PageFlags(8);
-    /// Cannot be evicted.
     pub const UNEVICTABLE: PageFlags = PageFlags(16);
-    /// To be reclaimed as soon as it is written.
+    /// Reclaim it as soon as it is written.
     pub const RECLAIM: PageFlags = PageFlags(32);
-    /// Its owner has let it go, but a batch still holds it: it is freed with that.
+    /// Its owner has freed it, but a batch still holds it; it is freed with the batch.
     pub(crate) const RELEASED: PageFlags = PageFlags(64);
-    /// In a batch to be reclaimed soon, and has to be written before that.
+    /// In a batch for early reclaim, and must be written first.
     pub(crate) const WRITE_FIRST: PageFlags = PageFlags(128);
 
-    /// Whether all of `o` is set.
+    /// Whether all flags of `o` are set.
     #[inline(always)]
     pub const fn has(self, o: PageFlags) -> bool {
         self.0 & o.0 == o.0
     }
-    /// These flags less the others.
+    /// These flags without those of `o`.
     #[inline(always)]
     pub const fn without(self, o: PageFlags) -> PageFlags {
         PageFlags(self.0 & !o.0)
     }
-    /// Whether the page is of a file or anonymous.
+    /// Whether the page is a file's or anonymous.
     #[inline(always)]
     pub const fn backing(self) -> Backing {
         if self.has(PageFlags::FILE) { Backing::File } else { Backing::Anon }
@@ -73,7 +72,7 @@ impl BitOr for PageFlags {
     }
 }
 
-/// What is known of a page: its flags, and how many batches hold it.
+/// A page's flags, and the number of batches that hold it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Known(u16);
 
@@ -83,7 +82,7 @@ impl Known {
     pub(crate) const fn new(flags: PageFlags) -> Known {
         Known(flags.0 as u16)
     }
-    /// The same, held by one batch more.
+    /// The same, held by one more batch.
     #[inline(always)]
     pub(crate) const fn held(self) -> Known {
         Known(self.0 + (1 << 8))
@@ -98,40 +97,40 @@ impl Known {
     }
 }
 
-/// A counter of a node that CPUs keep parts of; the first are the sizes of the LRU lists.
+/// A per-node counter that is kept in per-CPU parts. The first are the sizes of the LRU lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum NodeStat {
-    /// Pages taken off the anonymous lists.
+    /// Pages isolated from the anonymous lists.
     IsolatedAnon = LruList::COUNT as u8,
-    /// Pages taken off the lists of files.
+    /// Pages isolated from the file lists.
     IsolatedFile,
-    /// Evicted anonymous pages that came back.
+    /// Evicted anonymous pages that were faulted back in.
     WorkingsetRefaultAnon,
-    /// Evicted pages of files that came back.
+    /// Evicted file pages that were read again.
     WorkingsetRefaultFile,
-    /// Of these, anonymous ones that came back soon enough to be active.
+    /// Of the anonymous refaults, those soon enough to activate the page.
     WorkingsetActivateAnon,
-    /// Of these, pages of files that came back soon enough to be active.
+    /// Of the file refaults, those soon enough to activate the page.
     WorkingsetActivateFile,
-    /// Of these, anonymous ones that had been active.
+    /// Of the anonymous refaults, those of pages that had been active.
     WorkingsetRestoreAnon,
-    /// Of these, pages of files that had been active.
+    /// Of the file refaults, those of pages that had been active.
     WorkingsetRestoreFile,
     /// Pages that reclaim wrote out.
     VmscanWrite,
-    /// Dirty pages that reclaim met and marked.
+    /// Dirty pages that reclaim met and marked for reclaim.
     VmscanImmediate,
-    /// Anonymous pages that were looked at and stayed; from 7.3 on.
+    /// Anonymous pages that were scanned and stayed; from 7.3 on.
     RotateAnon,
-    /// Pages of files that were looked at and stayed; from 7.3 on.
+    /// File pages that were scanned and stayed; from 7.3 on.
     RotateFile,
 }
 
 impl NodeStat {
-    /// How many there are, the lists' sizes included.
+    /// Number of counters, with the sizes of the lists.
     pub const COUNT: usize = NodeStat::RotateFile as usize + 1;
-    /// Those beside the lists' sizes.
+    /// The counters other than the sizes of the lists.
     pub const ALL: [NodeStat; NodeStat::COUNT - LruList::COUNT] = [
         NodeStat::IsolatedAnon,
         NodeStat::IsolatedFile,
@@ -197,50 +196,51 @@ impl NodeStat {
     }
 }
 
-/// How far the counters that costs are told by have been read.
+/// How far reclaim has read the counters that costs come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CostsRead {
-    /// Pages looked at that stayed.
+    /// Pages scanned that stayed.
     pub rotated: u64,
-    /// Pages written or read again.
+    /// Pages written, or read again.
     pub io: u64,
 }
 
-/// The LRU lists of a node, or of a zone where the kernel keeps them apart, and what reclaim remembers of them.
+/// The LRU lists of a node, or of a zone where the kernel keeps one set a zone, and reclaim's
+/// memory of them.
 #[derive(Clone, Debug)]
 pub struct Lruvec {
-    /// The node it is of, or its zone is.
+    /// The node of these lists, or of their zone.
     pub node: NodeId,
-    /// The zones whose pages it lists, lowest first.
+    /// The zones whose pages are listed, lowest first.
     pub(crate) zones: Vec<ZoneId>,
     pub(crate) lists: [List; 4],
-    /// The sizes of the lists and the other counters of the node.
+    /// The sizes of the lists, and the node's other counters.
     pub(crate) stats: Stats<{ NodeStat::COUNT }>,
-    /// Above this a CPU's part of a counter is folded in.
+    /// A CPU's part of a counter is folded in above this.
     pub(crate) stat_threshold: i64,
-    /// What reclaim from the anonymous lists and from those of files has cost lately, in pages.
+    /// Recent cost of reclaim from the anonymous and from the file lists, in pages.
     pub cost: [u64; 2],
-    /// How much of it has been read from counters, where it is.
+    /// The part of it that has been read from counters, where costs are read from them.
     pub costs_read: [CostsRead; 2],
-    /// Pages that were looked at lately, of the anonymous lists and of those of files, and of these the ones that were in
-    /// use: by their ratio the two are balanced up to 5.7.
+    /// Pages of the anonymous and of the file lists that were scanned recently. Up to 5.7 the share
+    /// of `recent_rotated` among them decides the balance of the two.
     pub recent_scanned: [u64; 2],
-    /// See [`Lruvec::recent_scanned`].
+    /// Those of [`Lruvec::recent_scanned`] that were in use.
     pub recent_rotated: [u64; 2],
-    /// The clock of evicted pages: it advances with each eviction and activation.
+    /// The clock of evicted pages, which each eviction and activation advances.
     pub nonresident_age: u64,
-    /// Activations by refault when reclaim last ended, anonymous and of files.
+    /// Activations by refault when reclaim last ended, anonymous and file.
     pub refaults: [u64; 2],
-    /// All dirty pages that were met are waiting to be written, a second time.
+    /// All dirty pages that were met are waiting to be written, for the second time.
     pub congested: bool,
-    /// Pages that nobody has queued for writing are at the end of the lists: kswapd may write.
+    /// Pages that nobody has queued for writing are at the tail of the lists, so kswapd may write.
     pub dirty: bool,
-    /// All pages that were met were being written.
+    /// All pages that were met were under writeback.
     pub writeback: bool,
 }
 
 impl Lruvec {
-    /// Without a page, for these zones of a node.
+    /// Empty lists for these zones of a node.
     pub(crate) fn new(node: NodeId, zones: Vec<ZoneId>, cpus: usize) -> Lruvec {
         Lruvec {
             node,
@@ -260,7 +260,7 @@ impl Lruvec {
         }
     }
 
-    /// The pages of a list in order, the newest first. Empty where the order is not kept.
+    /// The pages of a list, newest first. Empty if the order is not kept.
     pub fn list(&self, list: LruList) -> impl Iterator<Item = Pfn> + '_ {
         self.lists.get(list.index()).into_iter().flat_map(List::iter)
     }
@@ -269,7 +269,7 @@ impl Lruvec {
     pub fn size(&self, list: LruList) -> u64 {
         self.stats.get(list.index())
     }
-    /// A list's size, every CPU's part folded in.
+    /// A list's size, with every CPU's part folded in.
     pub fn size_exact(&self, list: LruList) -> i64 {
         self.stats.exact(list.index())
     }
@@ -278,11 +278,12 @@ impl Lruvec {
     pub fn stat(&self, item: NodeStat) -> u64 {
         self.stats.get(item as usize)
     }
-    /// A counter, every CPU's part folded in.
+    /// A counter, with every CPU's part folded in.
     pub fn stat_exact(&self, item: NodeStat) -> u64 {
         self.stats.exact(item as usize).max(0) as u64
     }
-    /// Adds pages that reclaim has written or marked. Up to 5.15 each counts as one, by a function of its own.
+    /// Adds pages that reclaim has written or marked. Up to 5.15 each counts as one, by a function
+    /// of its own.
     pub(crate) fn count_met(&mut self, item: NodeStat, cpu: CpuId, pages: u64, singly: bool) {
         if singly {
             self.stats.increment(item as usize, cpu, self.stat_threshold);
@@ -290,33 +291,32 @@ impl Lruvec {
             self.count(item, cpu, pages as i64);
         }
     }
-    /// Adds to a counter.
     #[inline(always)]
     pub(crate) fn count(&mut self, item: NodeStat, cpu: CpuId, delta: i64) {
         self.stats.add(item as usize, cpu, delta, self.stat_threshold);
     }
 }
 
-/// What pages wait for in a CPU's batches. They are drained in this order.
+/// A pagevec's operation on its pages. Batches are drained in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum BatchKind {
-    /// To be put on the LRU.
+    /// Add to the LRU.
     Add,
-    /// Written, and to be reclaimed next: to the tail of the inactive list.
+    /// Written, and next to be reclaimed: move to the tail of the inactive list.
     Rotate,
-    /// Of a file, and could not be dropped: to be reclaimed soon.
+    /// A file page that could not be dropped: reclaim it soon.
     DeactivateFile,
-    /// To the inactive list.
+    /// Move to the inactive list.
     Deactivate,
-    /// Anonymous and no longer needed: dropped as if of a file.
+    /// Anonymous and no longer needed: drop it like a file page.
     Lazyfree,
-    /// To the active list.
+    /// Move to the active list.
     Activate,
 }
 
 impl BatchKind {
-    /// In the order they are drained.
+    /// In the order of draining.
     pub const ALL: [BatchKind; 6] = [
         BatchKind::Add,
         BatchKind::Rotate,
@@ -327,10 +327,10 @@ impl BatchKind {
     ];
 }
 
-/// The most pages a batch holds in any generation.
+/// The largest batch of any generation.
 pub(crate) const BATCH_MAX: usize = 31;
 
-/// Pages on their way, each held once more by this.
+/// Pages on their way, each with a reference held by the batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LruBatch {
     pages: [Pfn; BATCH_MAX],
@@ -349,7 +349,7 @@ impl LruBatch {
     pub(crate) fn pages(&self) -> &[Pfn] {
         &self.pages[..usize::from(self.len)]
     }
-    /// Its pages; it is empty then.
+    /// Empties the batch and returns its pages.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> LruBatch {
         let taken = *self;
@@ -358,12 +358,10 @@ impl LruBatch {
     }
 }
 
-/// Room for swapped-out pages on all devices.
+/// Slots for swapped-out pages on all devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SwapSpace {
-    /// Pages in all.
     pub total: u64,
-    /// Pages free.
     pub free: u64,
 }
 
@@ -371,23 +369,23 @@ pub struct SwapSpace {
 #[derive(Clone)]
 pub struct Lru {
     ordered: bool,
-    /// Flags in the low byte, how many batches hold the page in the high one.
+    /// Flags in the low byte, the number of batches that hold the page in the high one.
     words: Vec<u16>,
     places: Vec<u32>,
     pub(crate) vecs: Table<LruvecId, Lruvec>,
     pub(crate) batches: Table<CpuId, [LruBatch; 6]>,
     pub(crate) swap: SwapSpace,
-    /// Pages that reclaim passes over wait here: kept for its room.
+    /// Pages that reclaim passes over wait here. Kept to reuse its allocation.
     pub(crate) aside: Vec<Pfn>,
 }
 
-// What is kept of a page in all.
+// The memory kept for a page in all.
 const _: () = assert!(super::Frames::BYTES_PER_FRAME + Lru::MOST_BYTES_PER_FRAME <= 18);
 
 impl Lru {
-    /// Bytes for each page on an LRU whose order is kept, beside [`super::Frames::BYTES_PER_FRAME`].
+    /// Bytes for each page on an LRU with order, beside [`super::Frames::BYTES_PER_FRAME`].
     pub const BYTES_PER_FRAME: usize = size_of::<u16>() + size_of::<u32>() + List::BYTES_PER_BLOCK;
-    /// The same at most: lists have holes, and rings that have just grown.
+    /// The most bytes for each: lists have holes, and rings that have just grown.
     pub const MOST_BYTES_PER_FRAME: usize = Lru::BYTES_PER_FRAME - List::BYTES_PER_BLOCK + List::MOST_BYTES_PER_BLOCK;
 
     pub(crate) fn new(ordered: bool, frames: usize, vecs: Table<LruvecId, Lruvec>, cpus: usize) -> Lru {
@@ -403,7 +401,7 @@ impl Lru {
         }
     }
 
-    /// All lists, node by node, and where they are of zones the lowest first.
+    /// All lists by node and, where each zone has its own, lowest zone first.
     pub fn vecs(&self) -> &[Lruvec] {
         &self.vecs
     }
@@ -411,7 +409,7 @@ impl Lru {
     /// A node's lists.
     ///
     /// # Panics
-    /// Where the kernel keeps those of its zones apart.
+    /// If the kernel keeps lists by zone.
     pub fn of_node(&self, node: NodeId) -> &Lruvec {
         let mut of_node = self.vecs.iter().filter(|vec| vec.node == node);
         let vec = of_node.next().expect("every node has lists");
@@ -419,31 +417,32 @@ impl Lru {
         vec
     }
 
-    /// Whether the order of the pages is kept, so that reclaim can find the oldest.
+    /// Whether the order of pages is kept, so that reclaim can find the oldest.
     #[inline(always)]
     pub fn is_ordered(&self) -> bool {
         self.ordered
     }
 
-    /// Whether nothing is kept of any page, as where the order is not.
+    /// Whether nothing is kept of any page, as when the order is not.
     pub(crate) fn is_unused(&self) -> bool {
         let no_list = self.vecs.iter().all(|vec| vec.lists.iter().all(List::is_empty));
         no_list && self.words.is_empty() && self.places.is_empty() && self.batches.is_empty()
     }
 
-    /// What is known of a user's page, where the order is kept.
+    /// A user page's flags, if the order is kept.
     #[inline(always)]
     pub fn flags(&self, pfn: Pfn) -> PageFlags {
         PageFlags(self.words.get(pfn.index()).map_or(0, |w| *w as u8))
     }
 
-    /// Whether the page's owner has let it go, and batches hold it still: nobody is to be asked about it.
+    /// Whether the page's owner has freed it, but batches still hold it. The owner must not be
+    /// asked about it.
     #[inline(always)]
     pub fn is_released(&self, pfn: Pfn) -> bool {
         self.flags(pfn).has(PageFlags::RELEASED)
     }
 
-    /// What is known of a page, where the order is kept.
+    /// Flags and holds of a page; the order must be kept.
     #[inline(always)]
     pub(crate) fn known(&self, pfn: Pfn) -> Known {
         Known(self.words[pfn.index()])
@@ -460,7 +459,7 @@ impl Lru {
         *word = *word & 0xff00 | u16::from(flags.0);
     }
 
-    /// Batches that hold the page: a page in two of them counts twice.
+    /// Batches that hold the page; a page in two of them counts twice.
     #[inline(always)]
     pub fn holds(&self, pfn: Pfn) -> u8 {
         self.words.get(pfn.index()).map_or(0, |w| (*w >> 8) as u8)
@@ -483,13 +482,13 @@ impl Lru {
         if self.ordered { self.batches[cpu][kind as usize].pages() } else { &[] }
     }
 
-    /// The place of a page in its list.
+    /// The position of a page in its list.
     #[inline(always)]
-    pub(crate) fn place(&self, pfn: Pfn) -> Place {
-        Place(self.places[pfn.index()])
+    pub(crate) fn place(&self, pfn: Pfn) -> ListPos {
+        ListPos(self.places[pfn.index()])
     }
 
-    /// Asks for what is kept of a page.
+    /// Prefetches what is kept of a page.
     #[inline(always)]
     pub(crate) fn prefetch(&self, pfn: u32) {
         prefetch(self.words.as_ptr().wrapping_add(pfn as usize));
@@ -516,7 +515,7 @@ impl Lru {
         }
     }
 
-    /// Takes pages out of their list that stand there one before the other, the last of them first.
+    /// Unlinks pages that stand one before the other in their list, the rearmost first.
     #[inline(always)]
     pub(crate) fn unlink_row(&mut self, lruvec: LruvecId, pages: &[Pfn], list: LruList) {
         let first = self.place(pages[0]);
@@ -541,13 +540,13 @@ impl Lru {
     }
 }
 
-/// The order of the page on the LRU whose frame has this tag, if it is one.
+/// The order of a page on the LRU, from its frame's tag; `None` for other frames.
 #[inline(always)]
 pub(crate) fn order_on_lru(tag: Tag) -> Option<Order> {
     (tag.kind() == FrameKind::Lru).then(|| tag.order())
 }
 
-/// Lists for each node, or each zone.
+/// One set of lists for each node, or each zone.
 pub(crate) fn new_lruvecs(nodes: &[Node], zones: &[Zone], cpus: usize, per_zone: bool) -> Table<LruvecId, Lruvec> {
     if per_zone {
         return zones.iter().map(|zone| Lruvec::new(zone.node, Vec::from([zone.id]), cpus)).collect();

@@ -1,11 +1,11 @@
-//! A zone's watermarks. How they are computed and used is in [`crate::watermark`].
+//! A zone's watermarks. [`crate::watermark`] computes and uses them.
 
 use crate::gfp::Wmark;
 
 /// The marks of a zone, in pages, without boost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Watermarks {
-    /// Below it only those with a right to reserves may allocate.
+    /// Below it only requests with a right to the reserves may allocate.
     pub min: u64,
     /// Below it kswapd is woken.
     pub low: u64,
@@ -16,7 +16,7 @@ pub struct Watermarks {
 }
 
 impl Watermarks {
-    /// The mark by its index.
+    /// The mark with this index.
     #[inline(always)]
     pub const fn get(&self, mark: Wmark) -> u64 {
         match mark {

@@ -1,4 +1,4 @@
-//! The machine's memory: all state of the engine, and what a host may look at.
+//! The machine's memory: all state of the engine, and a host's view of it.
 
 use super::{Frames, Locked, Lru, Lruvec, Node, Pageblocks, Shared, SwapSpace, Table, Zone};
 use crate::event::Trace;
@@ -23,34 +23,34 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The populated zones.
+    /// All populated zones of the machine.
     pub fn zones(&self) -> &[Zone] {
         &self.zones
     }
-    /// One zone.
+    /// The zone with this id.
     pub fn zone(&self, id: ZoneId) -> &Zone {
         &self.zones[id]
     }
-    /// The nodes.
+    /// All nodes of the machine.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
-    /// State of every frame.
+    /// The state of every frame.
     pub fn frames(&self) -> &Frames {
         &self.frames
     }
-    /// State of every pageblock.
+    /// The state of every pageblock.
     pub fn pageblocks(&self) -> &Pageblocks {
         &self.blocks
     }
-    /// The LRU.
+    /// The LRU of the machine.
     pub fn lru(&self) -> &Lru {
         &self.lru
     }
     /// Keeps the order of users' pages from now on.
     ///
     /// # Errors
-    /// If there are some already.
+    /// If there are user pages already.
     pub fn keep_lru_order(&mut self) -> Result<(), &'static str> {
         if self.zones.iter().any(|z| z.nr_lru() + z.nr_isolated > 0) {
             return Err("there are pages on the LRU already, and their order is not known");
@@ -61,59 +61,59 @@ impl Memory {
         self.lru.vecs.iter_mut().zip(thresholds).for_each(|(vec, threshold)| vec.stat_threshold = threshold);
         Ok(())
     }
-    /// What reclaim remembers of some lists, for a host that goes on from a state of another machine.
+    /// Reclaim's memory of some lists, for a host that continues from the state of another machine.
     pub fn lruvec_mut(&mut self, lruvec: LruvecId) -> &mut Lruvec {
         &mut self.lru.vecs[lruvec]
     }
-    /// The lists of a node that keeps one set of them.
+    /// The lists of a node that has one set of them.
     pub(crate) fn node_lruvec(&self, node: NodeId) -> LruvecId {
         debug_assert!(!self.shared.profile.lru.lists_per_zone);
         LruvecId::new(node.index())
     }
-    /// Says how much room for swapped-out pages there is. It decides whether anonymous pages can be reclaimed.
+    /// Sets the swap space, which decides whether anonymous pages can be reclaimed.
     pub fn set_swap(&mut self, swap: SwapSpace) {
         self.lru.swap = swap;
     }
-    /// How much room for swapped-out pages there is.
+    /// The swap space, as the host has set it.
     pub fn swap_space(&self) -> SwapSpace {
         self.lru.swap
     }
-    /// The kernel generation.
+    /// The rules of the kernel generation.
     pub fn profile(&self) -> &Profile {
         &self.shared.profile
     }
-    /// Event counters.
+    /// The event counters of `/proc/vmstat`.
     pub fn vmstat(&self) -> &Vmstat {
         &self.shared.vmstat
     }
-    /// Event counters, for what happens above the engine: page faults, huge page splits.
+    /// The event counters, for events above the engine: page faults, huge page splits.
     pub fn vmstat_mut(&mut self) -> &mut Vmstat {
         &mut self.shared.vmstat
     }
-    /// Tracepoints.
+    /// The tracepoints and their recording.
     pub fn trace(&mut self) -> &mut Trace {
         &mut self.shared.trace
     }
-    /// Number of CPUs.
+    /// Number of CPUs of the machine.
     pub fn nr_cpus(&self) -> usize {
         self.cpus
     }
-    /// The work done since last asked; the count starts anew.
+    /// The work done since the last call; the count then restarts.
     #[inline(always)]
     pub fn take_work(&mut self) -> Work {
         core::mem::take(&mut self.shared.work)
     }
-    /// Whether any work was done since last asked beyond hits in per-CPU lists.
+    /// Whether any work beyond hits in per-CPU lists was done since the last [`Memory::take_work`].
     #[inline(always)]
     pub fn has_work(&self) -> bool {
         debug_assert!(self.shared.work.any || self.shared.work == Work::default(), "uncharged: {:?}", self.shared.work);
         self.shared.work.any
     }
-    /// The daemons woken since last asked, in the order they were woken.
+    /// The daemons woken since the last call, in the order of their wakeups.
     pub fn take_wakes(&mut self) -> impl Iterator<Item = Daemon> {
         self.wakes.take()
     }
-    /// Whether any daemon has been woken since last asked.
+    /// Whether any daemon was woken since the last [`Memory::take_wakes`].
     #[inline(always)]
     pub fn has_wakes(&self) -> bool {
         !self.wakes.is_empty()
@@ -122,7 +122,7 @@ impl Memory {
     pub fn nr_free_pages(&self) -> u64 {
         self.zones.iter().map(Zone::nr_free_pages_exact).sum()
     }
-    /// The node a CPU belongs to.
+    /// The node of a CPU.
     pub fn node_of_cpu(&self, cpu: CpuId) -> NodeId {
         self.nodes.iter().find(|n| n.cpus.contains(&cpu)).map_or(NodeId::default(), |n| n.id)
     }

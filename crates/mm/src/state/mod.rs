@@ -1,7 +1,7 @@
-//! What there is: all state of the engine, and nothing of what happens to it.
+//! All state of the engine, and none of its mechanisms.
 //!
-//! [`Memory`] holds the nodes, the zones, every frame and pageblock, and what all of them share. Mechanisms (every
-//! other module) import from here; nothing here imports a mechanism.
+//! [`Memory`] holds the nodes, the zones, every frame and pageblock, and the state they share.
+//! Mechanisms (every other module) import from here; nothing here imports a mechanism.
 
 mod compaction;
 mod content;

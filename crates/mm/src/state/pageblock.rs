@@ -1,7 +1,7 @@
-//! Per-pageblock state: migratetype, compaction's skip hint, and the zone a block belongs to.
+//! Per-pageblock state: migratetype, compaction's skip hint, and the zone of a block.
 //!
-//! Types and hints are bitmaps, one bit a block, so that compaction can walk half a million blocks sixty-four at a time
-//! and faster still: [`walk`].
+//! Types and hints are bitmaps, one bit a block, so that compaction walks half a million blocks
+//! sixty-four at a time, and faster still ([`walk`]).
 
 mod walk;
 
@@ -22,10 +22,12 @@ const STRETCH_BLOCKS: usize = 64 * STRETCH;
 #[derive(Clone)]
 pub struct Pageblocks {
     types: [Vec<u64>; MigrateType::COUNT],
-    /// Blocks that are or were HIGHATOMIC: those alone may lie free beside a free buddy, because they did not merge.
+    /// Blocks that are or were HIGHATOMIC: only those may lie free beside a free buddy, because
+    /// they did not merge.
     ever_highatomic: Vec<u64>,
     skip: Vec<u64>,
-    /// How many hints are set in each stretch of `skip`, so that a walk can count those it passed without reading them.
+    /// The number of hints set in each stretch of `skip`, so that a walk can count those it passed
+    /// without reading them.
     skip_set: Vec<u16>,
     huge: Vec<u64>,
     free: Vec<u64>,
@@ -64,12 +66,12 @@ impl Pageblocks {
     pub fn len(&self) -> usize {
         self.zone.len()
     }
-    /// Whether there is none.
+    /// Whether the machine has no pageblock.
     pub fn is_empty(&self) -> bool {
         self.zone.is_empty()
     }
 
-    /// The block's migratetype.
+    /// The migratetype of the block.
     #[inline(always)]
     pub fn migratetype(&self, block: usize) -> MigrateType {
         if get(&self.types[MigrateType::Movable.index()], block) {
@@ -111,7 +113,7 @@ impl Pageblocks {
         put(&mut self.skip, block, value);
         self.sum_up(block >> 6, Changed::Skip);
     }
-    /// How many blocks of `[from, to)` have the skip hint set.
+    /// Blocks of `[from, to)` with the skip hint set.
     #[inline]
     pub(crate) fn count_skip(&self, from: usize, to: usize) -> u64 {
         let bits = |from: usize, to: usize| -> u64 {
@@ -145,8 +147,9 @@ impl Pageblocks {
         put(&mut self.huge, block, value);
         self.sum_up(block >> 6, Changed::Huge);
     }
-    /// Whether a free block of order 9 or 10 starts here. The second half of one of order 10 does not count: the
-    /// kernel knows a free block by its first frame, and looks no further back than the pageblock's.
+    /// Whether a free block of order 9 or 10 starts here. The second half of a block of order 10
+    /// does not count: the kernel knows a free block by its first frame, and looks no further back
+    /// than the pageblock's.
     #[inline(always)]
     pub fn is_free(&self, block: usize) -> bool {
         get(&self.free, block)
@@ -156,7 +159,7 @@ impl Pageblocks {
         put(&mut self.free, block, value);
         self.sum_up(block >> 6, Changed::Free);
     }
-    /// The zone the block belongs to; `None` in a hole.
+    /// The zone of the block; `None` in a hole.
     #[inline(always)]
     pub fn zone(&self, block: usize) -> Option<ZoneId> {
         match self.zone[block] {
@@ -167,7 +170,7 @@ impl Pageblocks {
     /// The zone of an allocated frame.
     ///
     /// # Panics
-    /// If the frame is in no zone: it cannot have been allocated.
+    /// If the frame is in no zone, and so cannot have been allocated.
     #[inline(always)]
     pub fn zone_of(&self, pfn: Pfn) -> ZoneId {
         let z = self.zone[pfn.pageblock()];
@@ -178,7 +181,7 @@ impl Pageblocks {
         self.zone[block] = zone.index() as u8;
     }
 
-    /// How many blocks of `[from, to)` are of type `t`.
+    /// Blocks of `[from, to)` of type `t`.
     pub fn count(&self, t: MigrateType, from: usize, to: usize) -> u64 {
         (from..to).filter(|&b| get(&self.types[t.index()], b)).count() as u64
     }

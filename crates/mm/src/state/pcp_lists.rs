@@ -1,4 +1,5 @@
-//! One CPU's lists of free blocks in one zone, as the allocator keeps them. How they are used is in `crate::pcp`.
+//! One CPU's lists of free blocks in one zone, as the allocator keeps them. `crate::pcp` has their
+//! use.
 
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn};
 use alloc::collections::VecDeque;
@@ -7,16 +8,17 @@ use alloc::collections::VecDeque;
 pub(crate) const NR_LISTS: usize = 14;
 pub(crate) const LOW_ORDER_LISTS: usize = 12;
 
-/// What moves in a CPU's lists whose size follows use; all zero elsewhere.
+/// The moving sizes of auto-tuned lists; all zero in other kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AutoTuning {
-    /// `high` is at least this: the CPU's share of the low watermark.
+    /// Lower bound of `high`: the CPU's share of the low watermark.
     pub high_min: u32,
-    /// And at most this.
+    /// Upper bound of `high`.
     pub high_max: u32,
-    /// Pages freed in a row; every allocation halves it. A give-back is this large.
+    /// Pages freed in a row, and the size of a give-back. Every allocation halves it.
     pub free_count: u32,
-    /// Refills of single pages in a row: the next is `batch << alloc_factor`. Every free halves it.
+    /// Refills of single pages in a row: the next brings `batch << alloc_factor`. Every free halves
+    /// it.
     pub alloc_factor: u8,
     /// The last block freed had an order from 1 to 3.
     pub prev_free_high_order: bool,
@@ -30,18 +32,19 @@ pub struct AutoTuning {
 pub struct PerCpuPages {
     /// Pages on all the lists.
     pub count: u32,
-    /// Blocks a refill brings (at order 0).
+    /// Blocks that a refill brings (at order 0).
     pub batch: u32,
-    /// A free that lifts `count` to this gives some back.
+    /// A free that raises `count` to this gives some back.
     pub high: u32,
-    /// How often frees in a row overflowed: the share given back is `batch << free_factor`.
+    /// Overflows by frees in a row: the next give-back is `batch << free_factor`.
     pub free_factor: u8,
-    /// What moves where sizes follow use.
+    /// The moving sizes of auto-tuned lists.
     pub tuning: AutoTuning,
     /// This CPU's part of the zone's free-page counter, not yet folded in.
     pub free_diff: i64,
-    /// The blocks by pfn, head first. Arrays, not links through the frames: a hit touches no frame but its tag, and a
-    /// drain sees far enough ahead to fetch what it will need. A list's memory grows to its largest size once.
+    /// The blocks by pfn, head first. Arrays instead of links through the frames: a hit touches no
+    /// frame but its tag, and a drain sees far enough ahead to prefetch. A list's array grows to
+    /// its largest size once.
     pub(crate) lists: [VecDeque<u32>; NR_LISTS],
 }
 
@@ -58,8 +61,8 @@ impl PerCpuPages {
         }
     }
 
-    /// The list with the kernel's index: type + 3 × order up to order 3, then huge pages, then movable huge pages.
-    /// Head first.
+    /// The list with the kernel's index: type + 3 × order up to order 3, then huge pages, then
+    /// movable huge pages. Head first.
     pub fn list(&self, pindex: usize) -> impl DoubleEndedIterator<Item = Pfn> + '_ {
         self.lists[pindex].iter().map(|&pfn| Pfn::new(pfn))
     }

@@ -1,4 +1,4 @@
-//! What every zone shares: the profile, the tunables, the counters and the trace.
+//! The state that all zones share: the profile, the tunables, the counters and the trace.
 
 use super::{SYSCTL_COUNT, Tunables};
 use crate::event::{Event, Listen, Trace};
@@ -11,9 +11,10 @@ use crate::work::Work;
 pub(crate) struct Shared {
     pub(crate) profile: Profile,
     pub(crate) tunables: Tunables,
-    /// As boot set them.
+    /// The values set at boot.
     pub(crate) at_boot: Tunables,
-    /// Whether something would have been decided otherwise without the setting, for each of [`crate::sysctl::SYSCTLS`].
+    /// For each of [`crate::sysctl::SYSCTLS`], whether some decision would have differed without
+    /// the setting.
     pub(crate) mattered: [bool; SYSCTL_COUNT],
     pub(crate) vmstat: Vmstat,
     pub(crate) trace: Trace,
@@ -21,7 +22,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Records an event if anybody wants its group.
+    /// Records an event if somebody listens to its group.
     #[inline(always)]
     pub(crate) fn emit(&mut self, what: Listen, event: impl FnOnce() -> Event) {
         if self.trace.listens_to(what) {
@@ -31,7 +32,7 @@ impl Shared {
 
     #[cold]
     fn record(&mut self, event: Event) {
-        // Make sure the next charge happens, so that this event gets a time.
+        // Makes sure that the next charge happens, so that this event gets a time.
         self.work.any = true;
         self.trace.push(event, self.work);
     }

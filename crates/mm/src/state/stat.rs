@@ -1,12 +1,13 @@
-//! A set of counters of which each CPU keeps a part to itself, so that counting takes no shared cache line.
+//! Counters of which each CPU keeps a part, so that counting takes no shared cache line.
 //!
-//! A part is folded into the total when it passes a threshold; whoever reads the total misses what is still in the
-//! parts. Reclaim decides by totals, so the parts have to be kept to decide as it does. Source: kernel-behaviour §1.6.
+//! A part is folded into the total when it passes a threshold; readers of the total miss what is
+//! still in the parts. Reclaim decides by totals, so the engine keeps the parts to decide alike.
+//! Source: kernel-behaviour §1.6.
 
 use super::Table;
 use crate::types::CpuId;
 
-/// `N` counters.
+/// A set of `N` counters.
 #[derive(Clone, Debug)]
 pub struct Stats<const N: usize> {
     totals: [i64; N],
@@ -31,14 +32,15 @@ impl<const N: usize> Stats<N> {
         }
     }
 
-    /// Adds one so often, or takes one away, through a CPU's part of a counter: as that many calls of [`Stats::add`].
+    /// Adds or subtracts one at a time through a CPU's part of a counter, as that many calls of
+    /// [`Stats::add`].
     #[inline]
     pub(crate) fn add_singly(&mut self, item: usize, cpu: CpuId, delta: i64, threshold: i64) {
         let (count, sign) = (delta.abs(), delta.signum());
         let part = &mut self.parts[cpu][item];
         debug_assert!(i64::from(part.unsigned_abs()) <= threshold);
         let period = threshold + 1;
-        // How many until this part is folded in for the first time.
+        // Calls until this part is folded in for the first time.
         let first = period - sign * i64::from(*part);
         if count < first {
             *part = (i64::from(*part) + delta) as i8;
@@ -49,14 +51,15 @@ impl<const N: usize> Stats<N> {
         }
     }
 
-    /// How often one can be taken away through a CPU's part before that is folded in: with the last of them it is.
+    /// The number of subtractions of one through a CPU's part, up to and with the one that folds it
+    /// in.
     #[inline]
     pub(crate) fn until_folded(&self, item: usize, cpu: CpuId, threshold: i64) -> u32 {
         (threshold + 1 + i64::from(self.parts[cpu][item])) as u32
     }
 
-    /// Adds one through a CPU's part of a counter as `inc_node_page_state` does: what is folded in is half the threshold
-    /// more than there is, so that the next time is longer off.
+    /// Adds one through a CPU's part of a counter as `inc_node_page_state` does: it folds in half
+    /// the threshold more than the part, so that the next fold is further off.
     pub(crate) fn increment(&mut self, item: usize, cpu: CpuId, threshold: i64) {
         let part = &mut self.parts[cpu][item];
         let sum = i64::from(*part) + 1;
@@ -68,34 +71,34 @@ impl<const N: usize> Stats<N> {
         }
     }
 
-    /// Adds to a counter whose parts nobody needs to know.
+    /// Adds to a counter whose parts are never read.
     #[inline(always)]
     pub(crate) fn add_to_total(&mut self, item: usize, delta: i64) {
         self.totals[item] += delta;
     }
 
-    /// The counter as it is read: without what CPUs still keep.
+    /// The counter as readers see it: without the parts that CPUs keep.
     #[inline(always)]
     pub(crate) fn get(&self, item: usize) -> u64 {
         self.totals[item].max(0) as u64
     }
 
-    /// The total, which can be less than nothing for what CPUs still keep.
+    /// The total, which can be negative because of the parts that CPUs keep.
     pub(crate) fn total(&self, item: usize) -> i64 {
         self.totals[item]
     }
 
-    /// The counter, every CPU's part folded in.
+    /// The counter, with every CPU's part folded in.
     pub(crate) fn exact(&self, item: usize) -> i64 {
         self.totals[item] + self.parts.iter().map(|p| i64::from(p[item])).sum::<i64>()
     }
 
-    /// The most that a CPU keeps of any counter, of either sign.
+    /// The largest part of any counter that a CPU keeps, of either sign.
     pub(crate) fn largest_part(&self) -> i64 {
         self.parts.iter().flatten().map(|part| i64::from(part.unsigned_abs())).max().unwrap_or(0)
     }
 
-    /// Folds a CPU's parts in.
+    /// Folds a CPU's parts into the totals.
     pub(crate) fn fold(&mut self, cpu: CpuId) {
         for (total, part) in self.totals.iter_mut().zip(&mut self.parts[cpu]) {
             *total += i64::from(core::mem::take(part));
@@ -110,7 +113,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn many_at_once_are_as_many_one_by_one(counts in proptest::collection::vec(-300i64..300, 1..20), threshold in 1i64..125) {
+        fn many_at_once_are_as_many_one_by_one(
+            counts in proptest::collection::vec(-300i64..300, 1..20),
+            threshold in 1i64..125,
+        ) {
             let cpu = CpuId::new(0);
             let (mut singly, mut at_once): (Stats<1>, Stats<1>) = (Stats::new(1), Stats::new(1));
             for count in counts {
@@ -120,7 +126,8 @@ mod tests {
                 for i in 1..=count.abs() {
                     singly.add(0, cpu, count.signum(), threshold);
                     let folded = singly.total(0) != before;
-                    prop_assert!(count > 0 || i > i64::from(until) || folded == (i == i64::from(until)), "{taken} taken");
+                    let is_due = i == i64::from(until);
+                    prop_assert!(count > 0 || i > i64::from(until) || folded == is_due, "{taken} taken");
                 }
                 at_once.add_singly(0, cpu, count, threshold);
                 prop_assert_eq!((singly.total(0), singly.exact(0)), (at_once.total(0), at_once.exact(0)));

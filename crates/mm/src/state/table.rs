@@ -1,4 +1,4 @@
-//! An array whose index is the id of what it holds: `zones[zone]`, `nodes[node]`, `pcps[cpu]`.
+//! An array indexed by the id of its elements: `zones[zone]`, `nodes[node]`, `pcps[cpu]`.
 
 use crate::types::{CpuId, LruvecId, NodeId, ZoneId};
 use alloc::vec::Vec;
@@ -7,9 +7,9 @@ use core::ops::{Deref, DerefMut, Index, IndexMut};
 
 /// An id that counts from 0.
 pub trait Id: Copy {
-    /// The id of a place in an array.
+    /// The id of the element at this index.
     fn at(place: usize) -> Self;
-    /// Its place.
+    /// The index of this id.
     fn place(self) -> usize;
 }
 
@@ -37,7 +37,7 @@ pub struct Table<I, T> {
 }
 
 impl<I: Id, T> Table<I, T> {
-    /// The ids, in order. The table may be changed meanwhile.
+    /// All ids, in order. The table may change meanwhile.
     #[inline(always)]
     pub fn ids(&self) -> impl Iterator<Item = I> + use<I, T> {
         (0..self.items.len()).map(I::at)

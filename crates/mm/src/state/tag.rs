@@ -1,13 +1,13 @@
-//! What a frame is, in one byte: its kind and the order of the block it heads.
+//! The state of a frame in one byte: its kind, and the order of the block it heads.
 
 use crate::types::{MAX_ORDER, MigrateType, Order};
 
-/// What a head frame is.
+/// The kind of a head frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
-    /// Not a head: inside a larger block, or a hole.
+    /// No head: inside a larger block, or a hole.
     Tail,
-    /// On a per-CPU list; the type is the one sampled when it got there.
+    /// On a per-CPU list, with the type sampled when it got there.
     Pcp(MigrateType),
     /// Allocated and not movable: kernel memory.
     Kernel,
@@ -40,16 +40,16 @@ const KIND_ISOLATED_FREE: u8 = 13;
 const KIND_RESERVED: u8 = 14;
 
 impl Tag {
-    /// Not a head.
+    /// Inside a larger block.
     pub const TAIL: Tag = Tag(0);
-    /// Of a pageblock: not whole, its frames have tags of their own.
+    /// As a block tag: the pageblock is not whole, and its frames have their own tags.
     pub const SPLIT: Tag = Tag(0);
-    /// Of a pageblock: the second half of an order-10 block.
+    /// As a block tag: the second half of an order-10 block.
     pub const SECOND_HALF: Tag = Tag(0x0f);
     /// One user page on the LRU, the commonest tag of all.
     pub const LRU_PAGE: Tag = Tag(KIND_LRU << 4);
 
-    /// One page of the kernel, or of a user's that is not on the LRU yet.
+    /// One kernel page, or a user page that is not on the LRU yet.
     pub(crate) const KERNEL_PAGE: Tag = Tag(KIND_KERNEL << 4);
 
     /// The tag of a head of `kind` and `order`.
@@ -69,7 +69,7 @@ impl Tag {
         Tag(k << 4 | order.get())
     }
 
-    /// The kind.
+    /// The kind of the head frame.
     #[inline]
     pub const fn kind(self) -> FrameKind {
         match self.0 >> 4 {
@@ -105,7 +105,7 @@ impl Tag {
     pub const fn buddy_type(self) -> MigrateType {
         MigrateType::from_index((self.0 >> 4 & 3) as usize)
     }
-    /// Whether this is allocated: somebody outside the allocator holds it.
+    /// Whether this is allocated: held by someone outside the allocator.
     #[inline(always)]
     pub const fn is_allocated(self) -> bool {
         matches!(self.0 >> 4, KIND_KERNEL | KIND_LRU | KIND_MOVABLE_OPS)
@@ -120,8 +120,9 @@ impl Tag {
     pub const fn is_allocated_of(self, order: Order) -> bool {
         self.is_allocated() && self.0 & 0x0f == order.get()
     }
-    /// How many pages of the block this frame heads count as movable when a pageblock changes hands: all of a folio on
-    /// the LRU, because the kernel asks a tail's head; of one with migration operations the head, which alone has them.
+    /// The pages of the block this frame heads that count as movable when a pageblock changes type:
+    /// all of a folio on the LRU, because the kernel looks up the head of a tail page; of a block
+    /// with migration operations only the head, which alone has them.
     #[inline(always)]
     pub const fn movable_pages(self) -> u32 {
         match self.0 >> 4 {
@@ -135,12 +136,12 @@ impl Tag {
     pub const fn is_huge(self) -> bool {
         self.is_allocated() && self.order().is_whole_pageblock()
     }
-    /// The byte as stored.
+    /// The tag as the stored byte.
     #[inline(always)]
     pub(crate) const fn raw(self) -> u8 {
         self.0
     }
-    /// The tag that is stored as this byte.
+    /// The tag of a stored byte.
     #[inline(always)]
     pub(crate) const fn from_raw(raw: u8) -> Tag {
         Tag(raw)

@@ -1,34 +1,31 @@
-//! The values of the sysctls. What may be written to them, and what follows, is in [`crate::sysctl`].
+//! The values of the sysctls. [`crate::sysctl`] has their ranges and the effects of a write.
 
 use crate::huge_page::HugeDefrag;
 use crate::types::PAGE_SIZE;
 
-/// The values in force.
+/// The current values of all sysctls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tunables {
-    /// `vm.min_free_kbytes`, kB.
     pub min_free_kbytes: u32,
     /// `vm.watermark_scale_factor`, in 1/10,000 of a zone.
     pub watermark_scale_factor: u32,
     /// `vm.watermark_boost_factor`, in 1/10,000 of the high mark.
     pub watermark_boost_factor: u32,
-    /// `vm.extfrag_threshold`: up to this fragmentation index, lack of memory is to blame.
+    /// `vm.extfrag_threshold`: up to this fragmentation index, a failure is put down to lack of
+    /// memory.
     pub extfrag_threshold: u32,
     /// `vm.compaction_proactiveness`, 0 (off) to 100.
     pub compaction_proactiveness: u32,
     /// `vm.defrag_mode`: keep pageblocks whole before anything else.
     pub defrag_mode: bool,
-    /// `vm.swappiness`: how readily anonymous pages are taken instead of those of files, 0 to 200.
+    /// `vm.swappiness`: the readiness to take anonymous pages rather than file pages, 0 to 200.
     pub swappiness: u32,
     /// `vm.compact_unevictable_allowed`: whether mlocked pages may be migrated.
     pub compact_unevictable_allowed: bool,
-    /// `vm.dirty_*`.
     pub dirty: Dirty,
     /// `thp.enabled`: 0 is always, 1 madvise, 2 never.
     pub thp_enabled: u32,
-    /// `thp.defrag`.
     pub thp_defrag: HugeDefrag,
-    /// `thp.khugepaged`.
     pub khugepaged: Khugepaged,
 }
 
@@ -51,13 +48,12 @@ impl Default for Tunables {
     }
 }
 
-/// How many there are.
 pub(crate) const SYSCTL_COUNT: usize = 24;
 
 /// A limit of dirty memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// Per cent of the memory that could be dirty, as long as no bytes are set.
+    /// Per cent of the memory that could be dirty, if no bytes are set.
     pub(crate) ratio: u32,
     pub(crate) bytes: u32,
 }
@@ -69,7 +65,7 @@ impl Limit {
     pub(crate) const fn ratio(self) -> u32 {
         if self.bytes == 0 { self.ratio } else { 0 }
     }
-    /// The limit in pages where so many could be dirty.
+    /// The limit in pages when `dirtyable` pages could be dirty.
     pub fn pages(self, dirtyable: u64) -> u64 {
         match self.bytes {
             0 => dirtyable * u64::from(self.ratio) / 100,
@@ -78,16 +74,16 @@ impl Limit {
     }
 }
 
-/// What is set of dirty pages.
+/// The settings for dirty pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dirty {
-    /// Above this they are written in the background.
+    /// Above this, pages are written back in the background.
     pub background: Limit,
-    /// So many there may be.
+    /// The most dirty pages allowed.
     pub limit: Limit,
-    /// How often it is looked for old ones; 0 for never.
+    /// The interval of checks for old dirty pages; 0 for no checks.
     pub writeback_centisecs: u32,
-    /// When they are old.
+    /// The age at which a dirty page is old.
     pub expire_centisecs: u32,
 }
 
@@ -102,22 +98,22 @@ impl Default for Dirty {
     }
 }
 
-/// What is set for khugepaged, by the names of its files.
+/// The settings for khugepaged, named as its files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Khugepaged {
-    /// How long it sleeps when there is no huge page.
+    /// Sleep after it failed to allocate a huge page.
     pub alloc_sleep_millisecs: u32,
-    /// Whether it reclaims and compacts for one: 0 or 1.
+    /// Whether it reclaims and compacts for a huge page: 0 or 1.
     pub defrag: u32,
-    /// Pages that may be missing in a range.
+    /// The most pages of a range that may be missing.
     pub max_ptes_none: u32,
-    /// Pages that others may have, too.
+    /// The most pages of a range that other processes may share.
     pub max_ptes_shared: u32,
-    /// Pages that may be in swap.
+    /// The most pages of a range that may be in swap.
     pub max_ptes_swap: u32,
-    /// Pages it looks at before it sleeps.
+    /// Pages it scans before it sleeps.
     pub pages_to_scan: u32,
-    /// How long it sleeps then.
+    /// Sleep after these pages.
     pub scan_sleep_millisecs: u32,
 }
 

@@ -1,52 +1,48 @@
-//! A zone: its free lists, marks, per-CPU lists, and what compaction remembers of it.
+//! A zone: its free lists, marks and per-CPU lists, and compaction's memory of it.
 
 use super::{List, LruList, PerCpuPages, Stats, Table, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, LruvecId, MigrateType, NR_ORDERS, NodeId, Order, Pfn, ZoneId, ZoneType};
 
-/// How many blocks a zone gave, and to whom (`numa_*`).
+/// The blocks a zone has given, by requester (`numa_*`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NumaCounts {
-    /// Blocks it gave.
     pub(crate) given: u64,
     /// Of these, to requests that preferred another node (`numa_miss`).
     pub miss: u64,
-    /// Blocks that requests which preferred this zone got of another node (`numa_foreign`).
+    /// Blocks of another node given to requests that preferred this zone (`numa_foreign`).
     pub foreign: u64,
-    /// Blocks it gave to those whose policy goes round the nodes and had come to this one (`numa_interleave`).
+    /// Blocks given to tasks whose policy interleaves nodes, when this one was due
+    /// (`numa_interleave`).
     pub interleave: u64,
-    /// Of the blocks it gave, to CPUs of other nodes (`numa_other`).
+    /// Of the blocks given, to CPUs of other nodes (`numa_other`).
     pub other: u64,
 }
 
 impl NumaCounts {
-    /// Blocks it gave to requests that preferred its node (`numa_hit`).
+    /// Blocks given to requests that preferred its node (`numa_hit`).
     pub const fn hit(&self) -> u64 {
         self.given - self.miss
     }
-    /// Blocks it gave to CPUs of its node (`numa_local`).
+    /// Blocks given to CPUs of its node (`numa_local`).
     pub const fn local(&self) -> u64 {
         self.given - self.other
     }
 }
 
-/// A populated zone.
+/// A populated zone of the machine.
 #[derive(Clone)]
 pub struct Zone {
-    /// Its index in the machine.
     pub id: ZoneId,
-    /// The node it belongs to.
     pub node: NodeId,
-    /// The LRU lists its pages are on.
+    /// The LRU lists of its pages.
     pub lruvec: LruvecId,
-    /// Which of the node's zones it is.
+    /// The place in the node's zone table.
     pub kind: ZoneType,
-    /// First frame.
     pub start: Pfn,
-    /// One past the last frame.
     pub end: Pfn,
-    /// One past the last pageblock all of whose frames exist: compaction does not visit those behind it.
+    /// One past the last pageblock all of whose frames exist. Compaction does not visit those
+    /// behind it.
     pub whole_end: Pfn,
-    /// Frames that exist.
     pub present: u64,
     /// Frames the allocator manages: present less reserved.
     pub managed: u64,
@@ -58,31 +54,32 @@ pub struct Zone {
     pub lowmem_reserve: [u64; ZoneType::COUNT],
     /// Pages in HIGHATOMIC pageblocks.
     pub nr_reserved_highatomic: u64,
-    /// Free pages on HIGHATOMIC lists, where the profile counts them.
+    /// Free pages on HIGHATOMIC lists, if the profile counts them.
     pub nr_free_highatomic: u64,
     /// A fallback boosted the marks and kswapd has not been woken for it yet.
     pub boosted_flag: bool,
     /// kswapd is reclaiming this zone.
     pub reclaim_active: bool,
-    /// Free pages were found below the high mark, and not above it since: per-CPU lists that follow use only shrink.
+    /// Free pages fell below the high mark and have not been above it since: auto-tuned per-CPU
+    /// lists only shrink.
     pub below_high: bool,
-    /// What compaction remembers between runs.
+    /// Compaction's memory between runs.
     pub compaction: ZoneCompaction,
-    /// How far a CPU's part of the free-page counter may run before it is folded in.
+    /// A CPU's part of the free-page counter is folded in above this.
     pub stat_threshold: i64,
-    /// Below this the free-page counter is read exactly; 0 when it never needs to be.
+    /// Below this the free-page counter is read exactly; 0 if it never needs to be.
     pub percpu_drift_mark: u64,
-    /// Pages reclaim has looked at since any page of the zone was freed, where the kernel counts them (up to 4.11).
+    /// Pages that reclaim has scanned since any page of the zone was freed, in kernels that count
+    /// them (up to 4.11).
     pub pages_scanned: u64,
     /// Users' pages isolated from the LRU.
     pub nr_isolated: u64,
     /// Pages on each LRU list.
     pub(crate) lru: Stats<{ LruList::COUNT }>,
-    /// For whom it gave blocks.
     pub(crate) numa: NumaCounts,
-    /// Pages that the zone has still to give before those that go round look at the next one.
+    /// Pages the zone may still give before the fair policy turns to the next one.
     pub(crate) alloc_batch: Stats<1>,
-    /// It has given them all.
+    /// The zone has given its share.
     pub(crate) fair_depleted: bool,
     pub(crate) free_pages: i64,
     pub(crate) nr_free: [u64; NR_ORDERS],
@@ -91,29 +88,31 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// Free pages as the kernel's counter shows them: exact to within the CPUs' unfolded parts.
+    /// Free pages as the kernel's counter shows them: exact but for the CPUs' unfolded parts.
     #[inline(always)]
     pub fn nr_free_pages(&self) -> u64 {
         self.free_pages.max(0) as u64
     }
 
-    /// Free pages, every CPU's part folded in.
+    /// Free pages, with every CPU's part folded in.
     pub fn nr_free_pages_exact(&self) -> u64 {
         let all = self.free_pages + self.pcps.iter().map(|p| p.free_diff).sum::<i64>();
         u64::try_from(all).expect("a zone never has fewer than no free pages")
     }
 
-    /// Pages on the LRU, of every list, exact. Where the order of the LRU is not kept all count as inactive anonymous.
+    /// Pages on all LRU lists, exact. If the order of the LRU is not kept, all count as inactive
+    /// anonymous.
     pub fn nr_lru(&self) -> u64 {
         LruList::ALL.iter().map(|list| self.nr_listed(*list)).sum()
     }
 
-    /// Pages it has still to give before those that go round look at the next zone, as the kernel's counter shows them.
+    /// Pages the zone may still give before the fair policy turns to the next one, as the kernel's
+    /// counter shows them.
     pub fn nr_alloc_batch(&self) -> u64 {
         self.alloc_batch.get(0)
     }
 
-    /// Pages on one LRU list as reclaim reads them: without what CPUs have not folded in.
+    /// Pages on one LRU list as reclaim reads them: without the parts that CPUs have not folded in.
     pub fn nr_listed_as_read(&self, list: LruList) -> u64 {
         self.lru.get(list.index())
     }
@@ -123,7 +122,7 @@ impl Zone {
         u64::try_from(self.lru.exact(list.index())).expect("a list never has fewer than no pages")
     }
 
-    /// How many blocks it gave, and to whom.
+    /// The blocks it has given, by requester.
     pub fn numa(&self) -> NumaCounts {
         self.numa
     }
@@ -166,14 +165,15 @@ impl Zone {
         self.start <= pfn && pfn < self.end
     }
 
-    /// Whether the kernel has something about the frame, be it that it is missing: it has of whole sections, of 128 MiB,
-    /// and what is missing here is missing at the zone's end.
+    /// Whether the kernel has a `struct page` for the frame, even one that says the frame is
+    /// missing: it has them for whole sections of 128 MiB, and frames missing here are at the end
+    /// of the zone.
     pub(crate) fn has_frame_at(&self, pfn: Pfn) -> bool {
         const SECTION: u32 = 1 << 15;
         pfn < self.end && pfn.get() < self.whole_end.get().next_multiple_of(SECTION)
     }
 
-    /// The last pageblock's first frame.
+    /// The first frame of the last pageblock.
     pub fn last_pageblock(&self) -> Pfn {
         self.end.minus(1).pageblock_start()
     }

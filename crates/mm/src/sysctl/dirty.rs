@@ -1,7 +1,7 @@
-//! How much of memory may be dirty, and for how long: `vm.dirty_*`.
+//! Limits on the amount and the age of dirty memory: `vm.dirty_*`.
 //!
-//! A limit is a part of the memory that could be dirty or a number of bytes: where one is set, the other reads 0. Writing back is a
-//! host's. Source: `mm/page-writeback.c` of 6.1.
+//! A limit is either a part of the memory that could be dirty or a number of bytes: setting one makes
+//! the other read 0. Writeback belongs to the host. Source: `mm/page-writeback.c` of 6.1.
 
 use super::{ALWAYS, Decides, NO_EFFECT, Setting, Sysctl};
 use crate::state::Limit;
@@ -22,17 +22,19 @@ macro_rules! dirty {
 
 dirty! {
     BACKGROUND_BYTES = "background_bytes", u32::MAX, |t| t.dirty.background.bytes, |t, n| t.dirty.background.bytes = n,
-        "dirty bytes above which they are written in the background; 0 where the ratio says";
-    BACKGROUND_RATIO = "background_ratio", 100, |t| t.dirty.background.ratio(), |t, n| t.dirty.background = Limit::of_ratio(n),
-        "per cent of the memory that could be dirty above which dirty pages are written in the background";
+        "dirty bytes above which pages are written in the background; 0 if the ratio applies";
+    BACKGROUND_RATIO = "background_ratio", 100,
+        |t| t.dirty.background.ratio(), |t, n| t.dirty.background = Limit::of_ratio(n),
+        "dirty per cent of the memory that could be dirty above which it is written in the background";
     BYTES = "bytes", u32::MAX, |t| t.dirty.limit.bytes, |t, n| t.dirty.limit.bytes = n,
-        "bytes that may be dirty; 0 where the ratio says";
+        "bytes that may be dirty; 0 if the ratio applies";
     EXPIRE = "expire_centisecs", u32::MAX, |t| t.dirty.expire_centisecs, |t, n| t.dirty.expire_centisecs = n,
-        "after how long what is dirty is written";
+        "age at which a dirty page is old";
     RATIO = "ratio", 100, |t| t.dirty.limit.ratio(), |t, n| t.dirty.limit = Limit::of_ratio(n),
-        "per cent of the memory that could be dirty that may be";
-    WRITEBACK = "writeback_centisecs", u32::MAX, |t| t.dirty.writeback_centisecs, |t, n| t.dirty.writeback_centisecs = n,
-        "how often it is looked for what has been dirty for long; 0 for never";
+        "per cent that may be dirty of the memory that could be";
+    WRITEBACK = "writeback_centisecs", u32::MAX,
+        |t| t.dirty.writeback_centisecs, |t, n| t.dirty.writeback_centisecs = n,
+        "interval between checks for old dirty pages; 0 for no checks";
 }
 
 #[cfg(test)]

@@ -1,19 +1,21 @@
-//! What administrators say of huge pages: `/sys/kernel/mm/transparent_hugepage`, by the names of its files.
+//! The administrator's settings for huge pages: `/sys/kernel/mm/transparent_hugepage`, by the names
+//! of its files.
 //!
-//! What a fault asks for by them: [`crate::huge_page`]. khugepaged is a host's. Source: kernel-behaviour §3.8, §6.
+//! A fault's requests follow from them ([`crate::huge_page`]). khugepaged belongs to the host.
+//! Source: kernel-behaviour §3.8, §6.
 
 use super::{ALWAYS, Decides, NO_EFFECT, Setting, Sysctl, Words};
 use crate::gfp::Gfp;
 use crate::huge_page::HugeDefrag;
 use crate::state::{Memory, Tunables};
 
-/// `enabled`: for whom there are huge pages.
+/// Values of `enabled`: the programs that get huge pages.
 const EVERYBODY: u32 = 0;
 const NOBODY: u32 = 2;
 
 pub(super) static ENABLED: Sysctl = Sysctl {
     name: "thp.enabled",
-    summary: "whose memory may be of huge pages",
+    summary: "programs whose memory may use huge pages",
     setting: Some(Setting {
         get: |t| t.thp_enabled,
         set: |t, n| t.thp_enabled = n,
@@ -28,7 +30,7 @@ pub(super) static ENABLED: Sysctl = Sysctl {
 
 pub(super) static DEFRAG: Sysctl = Sysctl {
     name: "thp.defrag",
-    summary: "how much a fault that wants a huge page may do for one",
+    summary: "effort that a fault may make for a huge page",
     setting: Some(Setting {
         get: |t| t.thp_defrag as u32,
         set: |t, n| t.thp_defrag = HugeDefrag::ALL[n as usize],
@@ -71,27 +73,27 @@ macro_rules! khugepaged {
 
 khugepaged! {
     KHUGEPAGED_ALLOC_SLEEP = "alloc_sleep_millisecs", alloc_sleep_millisecs, 0..u32::MAX, ALWAYS,
-        "how long khugepaged sleeps when there is no huge page";
+        "sleep of khugepaged after it failed to allocate a huge page";
     KHUGEPAGED_DEFRAG = "defrag", defrag, 0..1, ALWAYS, "whether khugepaged reclaims and compacts for a huge page";
     KHUGEPAGED_MAX_PTES_NONE = "max_ptes_none", max_ptes_none, 0..511, ALWAYS,
-        "pages that may be missing where khugepaged makes a huge page";
+        "missing pages of a range that khugepaged still collapses";
     KHUGEPAGED_MAX_PTES_SHARED = "max_ptes_shared", max_ptes_shared, 0..511, |p| p.faults.splits_shared_huge,
-        "pages that others may have, too, where khugepaged makes a huge page";
+        "shared pages of a range that khugepaged still collapses";
     KHUGEPAGED_MAX_PTES_SWAP = "max_ptes_swap", max_ptes_swap, 0..511, ALWAYS,
-        "pages that may be in swap where khugepaged makes a huge page";
+        "swapped-out pages of a range that khugepaged still collapses";
     KHUGEPAGED_PAGES_TO_SCAN = "pages_to_scan", pages_to_scan, 1..u32::MAX, ALWAYS,
-        "pages that khugepaged looks at before it sleeps";
+        "pages that khugepaged scans before it sleeps";
     KHUGEPAGED_SCAN_SLEEP = "scan_sleep_millisecs", scan_sleep_millisecs, 0..u32::MAX, ALWAYS,
-        "how long khugepaged sleeps";
+        "sleep of khugepaged between scans";
 }
 
 impl Memory {
-    /// Whether a program's memory may be of huge pages; `advised`: it has asked for them.
+    /// Whether a program's memory may use huge pages; `advised` if it has asked for them.
     pub fn wants_huge(&mut self, advised: bool) -> bool {
         self.shared.decide(&ENABLED, |enabled| enabled == EVERYBODY || enabled != NOBODY && advised)
     }
 
-    /// What a fault that wants a huge page asks for first, and then if that fails.
+    /// The first request of a fault that wants a huge page, and the one after that fails.
     pub fn huge_requests(&mut self, advised: bool) -> (Gfp, Option<Gfp>) {
         let requests = {
             let profile = &self.shared.profile;
@@ -100,7 +102,7 @@ impl Memory {
         self.shared.decide(&DEFRAG, |n| requests[n as usize])
     }
 
-    /// What khugepaged asks for.
+    /// The request of khugepaged for a huge page.
     pub fn khugepaged_request(&self) -> Gfp {
         if self.tunables().khugepaged.defrag == 1 { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT }
     }
@@ -109,8 +111,9 @@ impl Memory {
 /// Pages of a machine that is large enough for huge pages: 512 MiB.
 const LARGE_ENOUGH: u64 = 512 << 8;
 
-/// What boot sets, by the profile and the pages that are managed. On a small machine it clears all that is set of huge pages;
-/// whoever switches them on there finds that nothing may be done for one (§6.1).
+/// The values that boot sets, by the profile and the managed pages. On a small machine it clears
+/// all settings of huge pages; after they are switched on there, no request may make any effort
+/// (§6.1).
 pub(crate) fn at_boot(tunables: &mut Tunables, profile: &crate::rules::Profile, managed: u64) {
     tunables.thp_defrag = HugeDefrag::default_of(profile);
     if managed < LARGE_ENOUGH {

@@ -7,6 +7,7 @@
 use super::random::{NODE_PAGES, any_type, pages};
 use super::script::{Asked, Script};
 use super::{Recipe, Request};
+use kontig_mm::types::PAGEBLOCK_PAGES;
 
 /// The targeted traces.
 pub const TRACES: &[Recipe] = &[
@@ -427,8 +428,8 @@ fn merge_tail(s: &mut Script) {
     }
 }
 
-/// Pages of a pageblock.
-const BLOCK: usize = 512;
+/// [`PAGEBLOCK_PAGES`] as the length of a slice.
+const BLOCK: usize = PAGEBLOCK_PAGES as usize;
 
 /// Which of the pieces of a pageblock come free: about half of them. Of single pages one piece of 16 to 64 in a row, the
 /// rest here and there.

@@ -1,7 +1,7 @@
-//! What is said of the rules: every value can be said in a file, and every section is there.
+//! The descriptions of the rules: a file can state every value, and every section exists.
 
 use kontig_mm::rules::MECHANISMS;
-use kontig_mm::rules::rule::{Kind, Rule, Setting};
+use kontig_mm::rules::rule::{Kind, Rule};
 use std::path::Path;
 
 fn rules() -> impl Iterator<Item = &'static Rule> {
@@ -85,86 +85,4 @@ fn a_profile_is_of_the_kernel_it_starts_from_whatever_it_is_called() {
     for profile in kontig_profiles::all() {
         assert_eq!(profile.kernel, profile.name);
     }
-}
-
-/// What a rule's kernels, as they are written, say of one: whether they hold for it; none where they leave it open.
-///
-/// `5.8`: from 5.8 on. `by 7.2`: in 7.2 and, perhaps, before. `up to 5.8`, `5.9–5.14`: both ends included. `6.1.y`: in
-/// 6.1's stable releases, `5.10.y+` in those of 5.10 and of every later series. `not 7.2`, `gone by 7.2` (and since):
-/// whatever else is said. `6.15-posted`: of the profile of that name alone, `not 6.15-posted`: of any but that. `none`: of no
-/// kernel.
-fn holds(kernels: &str, name: &str) -> Option<bool> {
-    // 4.4-kcompactd is a 4.4.
-    let (major, minor) = name.split('-').next().and_then(|v| v.split_once('.')).expect("a version");
-    let of: (u32, u32) = (major.parse().expect("a number"), minor.parse().expect("a number"));
-    let version = |text: &str| -> (u32, u32) {
-        let (major, minor) = text.split_once('.').unwrap_or_else(|| panic!("'{kernels}' holds no version"));
-        (major.parse().expect("a number"), minor.parse().unwrap_or_else(|_| panic!("'{kernels}': '{text}'")))
-    };
-    let mut open = false;
-    let mut some = false;
-    for term in kernels.split(", ") {
-        if let Some(not) = term.strip_prefix("not ") {
-            if not == name || !not.contains('-') && version(not) == of {
-                return Some(false);
-            }
-        } else if term.contains('-') {
-            some |= term == name;
-        } else if term == "none" {
-            some = false;
-        } else if let Some(gone) = term.strip_prefix("gone by ") {
-            if version(gone) <= of {
-                return Some(false);
-            }
-        } else if let Some(by) = term.strip_prefix("by ") {
-            open = of < version(by);
-            some |= !open;
-        } else if let Some(last) = term.strip_prefix("up to ") {
-            some |= of <= version(last);
-        } else if let Some((first, last)) = term.split_once('–') {
-            some |= version(first) <= of && of <= version(last);
-        } else if let Some(first) = term.strip_suffix(".y+") {
-            some |= version(first) <= of;
-        } else if let Some(series) = term.strip_suffix(".y") {
-            some |= version(series) == of;
-        } else {
-            some |= version(term) <= of;
-        }
-    }
-    (some || !open).then_some(some)
-}
-
-#[test]
-fn kernels_are_read_as_they_are_written() {
-    let of = |kernels| ["5.9", "5.10", "6.1-posted", "7.2"].map(|kernel| holds(kernels, kernel));
-    let [yes, no] = [Some(true), Some(false)];
-    assert_eq!(of("5.10"), [no, yes, yes, yes]);
-    assert_eq!(of("by 6.1"), [None, None, yes, yes]);
-    assert_eq!(of("up to 5.10"), [yes, yes, no, no]);
-    assert_eq!(of("5.10–6.0"), [no, yes, no, no]);
-    assert_eq!(of("6.12, 5.10.y"), [no, yes, no, yes]);
-    assert_eq!(of("6.13, 5.10.y+, not 7.2"), [no, yes, yes, no]);
-    assert_eq!(of("by 5.10, gone by 6.1"), [None, yes, no, no]);
-    assert_eq!(of("6.1-posted"), [no, no, yes, no]);
-    assert_eq!(of("5.10, not 6.1-posted"), [no, yes, no, yes]);
-    assert_eq!(of("none"), [no; 4]);
-}
-
-#[test]
-fn profiles_do_what_their_kernels_are_said_to_do() {
-    let mut wrong = Vec::new();
-    for name in kontig_profiles::names() {
-        let profile = kontig_profiles::linux(name);
-        for (rule, setting) in profile.settings() {
-            let (kernels, does) = match setting {
-                Setting::Switch(on) => (rule.since, on),
-                Setting::Variant(variant) => (variant.since, true),
-                Setting::Number(_) => continue,
-            };
-            if !kernels.is_empty() && holds(kernels, name).is_some_and(|said| said != does) {
-                wrong.push(format!("{name}: {}.{} = {}: {kernels}", rule.mechanism, rule.name, setting.shown()));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

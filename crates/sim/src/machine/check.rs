@@ -9,7 +9,7 @@ use crate::state::object::TABLE_PAGES;
 use crate::state::process::address_space::{Entry, Mapping};
 use crate::state::swap::Slot;
 use kontig_mm::state::FrameKind;
-use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
+use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{Order, Pfn};
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ impl Machine {
                 if pages.clone().any(|page| m.entry(page) != Entry::None) {
                     return says("a huge page, and entries beside it");
                 }
-                self.check_frame(m, first, pfn, HUGE)?;
+                self.check_frame(m, first, pfn, HPAGE_PMD_ORDER)?;
                 *found.maps.entry(pfn).or_default() += 1;
             }
             if table.page().is_none() && (table.huge().is_some() || pages.clone().any(|p| m.entry(p) != Entry::None)) {

@@ -16,7 +16,7 @@ use crate::paging::swap_in::SwapIn;
 use crate::state::file::Flags;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::address_space::Entry;
-use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
+use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -69,7 +69,7 @@ impl Collapse {
     /// Of this range of a mapping, to a huge page of this node.
     pub(crate) fn new(k: &Kernel, range: Range, mapping: MappingId, node: NodeId) -> Collapse {
         let gfp = k.mem.khugepaged_request() | Gfp::THISNODE;
-        let stage = Stage::Allocate(Allocation::new(gfp, HUGE));
+        let stage = Stage::Allocate(Allocation::new(gfp, HPAGE_PMD_ORDER));
         Collapse { range, mapping, node, stage, is_held: false, next: range.page, reading: None }
     }
 
@@ -188,7 +188,7 @@ fn allocate(allocation: &mut Allocation, node: NodeId, k: &mut Kernel, c: &mut C
 
 /// The range cannot be collapsed after all.
 fn give_back(k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Over {
-    k.mem.free(c.cpu, pfn, HUGE);
+    k.mem.free(c.cpu, pfn, HPAGE_PMD_ORDER);
     k.charge(&mut c.now);
     Step::Done(true)
 }
@@ -208,8 +208,8 @@ impl Kernel {
         m.table_mut(first).set_huge(Some(huge));
         m.table_mut(first).set_accessed();
         let number = m.number(first);
-        self.mem.lru_add(c.cpu, huge, HUGE, PageFlags::ANON);
-        self.mem.set_owner(huge, HUGE, number);
+        self.mem.lru_add(c.cpu, huge, HPAGE_PMD_ORDER, PageFlags::ANON);
+        self.mem.set_owner(huge, HPAGE_PMD_ORDER, number);
         self.khugepaged.counts.pages_collapsed += 1;
         // What is missing is cleared.
         c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns((self.costs.copy_page + self.costs.unmap) * copied);

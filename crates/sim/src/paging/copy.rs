@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::state::file::Flags;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::address_space::Entry;
-use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
+use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{CpuId, Order, PageFlags, Pfn, VmEvent};
 
 impl Kernel {
@@ -118,7 +118,7 @@ impl Kernel {
         let m = self.pages.spaces.mapping(at.mapping);
         let table = m.table_mut(at.page);
         let Some(old) = table.huge().filter(|_| table.is_protected()) else {
-            self.mem.free(c.cpu, pfn, HUGE);
+            self.mem.free(c.cpu, pfn, HPAGE_PMD_ORDER);
             return;
         };
         table.set_huge(Some(pfn));
@@ -127,10 +127,10 @@ impl Kernel {
         let vmstat = self.mem.vmstat_mut();
         vmstat.add(VmEvent::Pgfault, 1);
         vmstat.add(VmEvent::ThpFaultAlloc, 1);
-        self.mem.lru_add(c.cpu, pfn, HUGE, PageFlags::ANON);
-        self.mem.set_owner(pfn, HUGE, number);
+        self.mem.lru_add(c.cpu, pfn, HPAGE_PMD_ORDER, PageFlags::ANON);
+        self.mem.set_owner(pfn, HPAGE_PMD_ORDER, number);
         if self.pages.mapcounts.drop_one(old) {
-            self.mem.free(c.cpu, old, HUGE);
+            self.mem.free(c.cpu, old, HPAGE_PMD_ORDER);
         }
         let copy = (self.costs.prepare_page + self.costs.copy_page) * u64::from(TABLE_PAGES);
         c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns(self.costs.fault_huge + copy);
@@ -151,11 +151,11 @@ impl Kernel {
     /// The kernel splits the mapping now and the page itself only under memory pressure, once a part of it is not mapped
     /// by anybody. Here the page is split with its mappings.
     pub(crate) fn split_huge(&mut self, cpu: CpuId, pfn: Pfn) {
-        let number = self.mem.frames().owner(pfn, HUGE);
+        let number = self.mem.frames().owner(pfn, HPAGE_PMD_ORDER);
         self.pages.split_huge(pfn, number);
         let vmstat = self.mem.vmstat_mut();
         vmstat.add(VmEvent::ThpSplitPmd, 1);
         vmstat.add(VmEvent::ThpSplitPage, 1);
-        self.mem.split_lru_page(cpu, pfn, HUGE);
+        self.mem.split_lru_page(cpu, pfn, HPAGE_PMD_ORDER);
     }
 }

@@ -20,7 +20,7 @@ use crate::paging::file_fault::FileFault;
 use crate::paging::oom::Blame;
 use crate::paging::swap_in::SwapIn;
 use crate::state::object::TABLE_PAGES;
-use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
+use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{
     AllocFailure, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent, Work,
 };
@@ -73,7 +73,7 @@ impl For {
     }
 
     pub(crate) fn order(self) -> Order {
-        if self.is_huge() { HUGE } else { Order::ZERO }
+        if self.is_huge() { HPAGE_PMD_ORDER } else { Order::ZERO }
     }
 }
 
@@ -206,7 +206,7 @@ impl Fault {
                 }
                 Blame::Asker => {
                     if let For::Table(Some(huge)) = what {
-                        k.mem.free(c.cpu, huge, HUGE);
+                        k.mem.free(c.cpu, huge, HPAGE_PMD_ORDER);
                     }
                     self.stage = Stage::Mapped(self.at.page);
                     Step::Working
@@ -378,7 +378,7 @@ impl Kernel {
     fn finish_huge(&mut self, c: &mut Context, at: At, huge: Pfn, table: Pfn) {
         let mapping = self.pages.spaces.mapping(at.mapping);
         if mapping.table(at.page).page().is_some() {
-            self.mem.free(c.cpu, huge, HUGE);
+            self.mem.free(c.cpu, huge, HPAGE_PMD_ORDER);
             self.mem.free(c.cpu, table, Order::ZERO);
         } else {
             mapping.table_mut(at.page).set_page(Some(table));
@@ -388,8 +388,8 @@ impl Kernel {
             let vmstat = self.mem.vmstat_mut();
             vmstat.add(VmEvent::Pgfault, 1);
             vmstat.add(VmEvent::ThpFaultAlloc, 1);
-            self.mem.lru_add(c.cpu, huge, HUGE, PageFlags::ANON);
-            self.mem.set_owner(huge, HUGE, number);
+            self.mem.lru_add(c.cpu, huge, HPAGE_PMD_ORDER, PageFlags::ANON);
+            self.mem.set_owner(huge, HPAGE_PMD_ORDER, number);
             let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
             c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns(self.costs.fault_huge + prepare);
             c.now += self.far_pages(c, huge, TABLE_PAGES);

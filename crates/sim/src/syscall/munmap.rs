@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::paging::hold_map::Hold;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::address_space::Entry;
-use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
+use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{Order, Pfn, Step};
 use kontig_program::{Op, Region, Value};
 use std::convert::Infallible;
@@ -157,7 +157,7 @@ fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Span, pfn: Pfn) {
     if part.pages == TABLE_PAGES {
         m.table_mut(part.first).set_huge(None);
         if k.pages.mapcounts.drop_one(pfn) {
-            k.mem.free(c.cpu, pfn, HUGE);
+            k.mem.free(c.cpu, pfn, HPAGE_PMD_ORDER);
         }
         c.now += ns(k.costs.unmap);
         k.charge(&mut c.now);

@@ -2,7 +2,7 @@
 
 use crate::support::disk::ssd;
 use crate::support::*;
-use kontig_mm::found::{Found, FoundMarks, Use};
+use kontig_mm::import::{ImportedBlock, ImportedMarks, Use};
 use kontig_mm::{MachineSpec, Memory, MigrateType, Order, PageFlags, Pfn, VmEvent};
 use kontig_program::Op;
 use kontig_sim::{CostModel, FoundIn, FoundPage, Machine, MachineFile};
@@ -23,7 +23,7 @@ fn pages() -> Vec<FoundPage> {
 fn memory(pages: &[FoundPage], lru: bool) -> Memory {
     let mut blocks = Vec::new();
     let mut at = 512;
-    let found = |pfn: u32, order: u8, used| Found { pfn: Pfn::new(pfn), order: Order::new(order), used };
+    let found = |pfn: u32, order: u8, used| ImportedBlock { pfn: Pfn::new(pfn), order: Order::new(order), used };
     for page in pages {
         let (pfn, order) = (page.pfn.get(), if page.huge { 9 } else { 0 });
         while at < pfn {
@@ -42,8 +42,8 @@ fn memory(pages: &[FoundPage], lru: bool) -> Memory {
     }
     let spec = MachineSpec { lru, ..spec(2, 64) };
     let boot = Memory::new(&spec, linux("6.12")).expect("a valid machine");
-    let marks = FoundMarks { marks: boot.zones().iter().next().expect("one zone").watermarks, boost: 0 };
-    Memory::as_found(&spec, linux("6.12"), &[MigrateType::Movable; 65], &[marks], blocks).expect("a valid machine")
+    let marks = ImportedMarks { marks: boot.zones().iter().next().expect("one zone").watermarks, boost: 0 };
+    Memory::import(&spec, linux("6.12"), &[MigrateType::Movable; 65], &[marks], blocks).expect("a valid machine")
 }
 
 fn adopted(lru: bool) -> Machine {

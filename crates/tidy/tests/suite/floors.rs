@@ -26,10 +26,9 @@ const FLOORS: [(&str, &[&[&str]]); 1] = [(
 )];
 
 /// Modules that use each other, or stand between such.
-const TIED: [(&str, &[&str]); 8] = [
+const TIED: [(&str, &[&str]); 7] = [
     ("bench", &["measure", "options", "streams", "table"]),
     ("cli", &["(root)", "args", "bench", "interrupt", "list", "live", "oracle", "profile", "reproduce"]),
-    ("profiles", &["(root)", "error", "file", "kernel"]),
     ("program", &["batch", "op", "outcome", "program"]),
     (
         "recorder",

@@ -5,7 +5,7 @@ use super::*;
 use crate::compact::{CompactControl, CompactRun};
 use crate::event::MigrateMode;
 use crate::gfp::{AllocFlags, Wmark};
-use crate::host::{MigrateOutcome, References};
+use crate::owner::{MigrateOutcome, References};
 use crate::request::Request;
 use crate::state::{LruList, SwapSpace};
 use crate::step::Step;

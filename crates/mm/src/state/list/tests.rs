@@ -2,7 +2,7 @@ use super::*;
 use alloc::collections::VecDeque;
 use proptest::prelude::*;
 
-/// What is done to a list.
+/// An operation on a list.
 #[derive(Clone, Debug)]
 enum Do {
     PushFront,
@@ -10,9 +10,9 @@ enum Do {
     PopFront,
     Remove(usize),
     Rotate(usize),
-    /// So many at once.
+    /// This many blocks at once.
     PushFrontRow(usize),
-    /// From one on, the one before it and so on, as far as they stand next to each other.
+    /// From this entry backwards, while the entries are neighbours.
     RemoveRow(usize, usize),
 }
 
@@ -36,7 +36,7 @@ proptest! {
         for what in all {
             let i = places.len();
             let pfn = Pfn::new(i as u32);
-            places.push(Place(0));
+            places.push(ListPos(0));
             let chosen = |n: usize| plain.get(n % plain.len().max(1)).copied();
             match what {
                 Do::PushFront => {
@@ -59,7 +59,7 @@ proptest! {
                     }
                 }
                 Do::PushFrontRow(pages) => {
-                    places.resize(i + pages, Place(0));
+                    places.resize(i + pages, ListPos(0));
                     let row: Vec<Pfn> = (i..i + pages).map(|pfn| Pfn::new(pfn as u32)).collect();
                     let first = list.push_front_row(&row);
                     for (n, pfn) in (0..).zip(&row) {
@@ -71,7 +71,8 @@ proptest! {
                     if let Some(first) = chosen(n) {
                         let at = plain.iter().position(|pfn| *pfn == first).expect("it has been chosen");
                         let before = |i: &u32| plain.get(at.wrapping_sub(*i as usize)).map(|pfn| Pfn::new(*pfn));
-                        let is_next = |i: &u32| before(i).is_some_and(|p| places[p.index()] == places[first as usize].before(*i));
+                        let expected = |i: &u32| places[first as usize].before(*i);
+                        let is_next = |i: &u32| before(i).is_some_and(|p| places[p.index()] == expected(i));
                         let row: Vec<Pfn> = (0..most as u32).take_while(is_next).filter_map(|i| before(&i)).collect();
                         list.remove_row(&row, places[first as usize]);
                         plain.retain(|p| !row.contains(&Pfn::new(*p)));
@@ -102,12 +103,12 @@ proptest! {
     }
 }
 
-/// A list, and what its frames keep.
+/// A list together with the positions that frames keep.
 #[derive(Default)]
 struct Kept {
     list: List,
-    places: Vec<Place>,
-    /// Places that packing has changed.
+    places: Vec<ListPos>,
+    /// Positions changed by packing.
     moved: usize,
 }
 
@@ -129,7 +130,7 @@ impl Kept {
         self.is_small();
     }
 
-    /// That the ring takes no more bytes than it may.
+    /// Checks that the ring takes no more bytes than it may.
     fn is_small(&self) {
         let bytes = self.list.ring.capacity() * size_of::<u32>();
         assert!(bytes <= MOST_BYTES * (self.list.len() + FEW as usize), "{bytes} bytes for {}", self.list.len());
@@ -161,7 +162,7 @@ fn a_ring_shrinks_with_its_list_however_that_is_emptied() {
 fn a_removal_moves_two_others_on_average_at_most() {
     let mut kept = many();
     let mut removed = 0;
-    // It shrinks to a tenth, grows again, and is as long as before for a while.
+    // The list shrinks to a tenth, grows again, and then stays as long as before for a while.
     for (length, rounds) in [(MANY / 10, 0), (MANY, 0), (MANY, 4 * MANY)] {
         while kept.list.len() < length {
             kept.push();
@@ -196,7 +197,7 @@ fn a_list_that_stays_as_long_soon_keeps_its_ring() {
             kept.remove(leaves);
             rings += usize::from(kept.list.ring.len() != before);
         }
-        // What is left of the middle's holes lets it grow by the half of its blocks and a few more.
+        // Holes left in the middle let the ring grow to half as many slots again, and a few more.
         assert!(rings <= 12, "{rings} rings for a list of {length}");
     }
 }

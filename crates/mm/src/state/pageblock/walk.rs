@@ -1,13 +1,14 @@
-//! Walks over pageblocks to the first that a scanner stops at.
+//! Walks over pageblocks to the first at which a scanner stops.
 //!
-//! Compaction walks over half a million blocks at a time and stops at a few. A summary says of every word of the bitmaps
-//! whether it has a block of a kind that is looked for: a walk over 1 TiB looks at 128 words of it and not at 8,192.
+//! Compaction walks over half a million blocks at a time and stops at a few. A summary says of
+//! every word of the bitmaps whether it has a block of each kind that scanners look for, so a walk
+//! over 1 TiB reads 128 words of it instead of 8,192.
 
 use super::Pageblocks;
 use crate::types::MigrateType;
 
-/// Which blocks a scanner stops at: those of the wanted types, less those with the skip hint set, huge, or starting
-/// a large free block.
+/// The blocks at which a scanner stops: those of the wanted types, without those that have the skip
+/// hint set, are huge, or start a large free block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockFilter {
     pub(crate) types: [bool; MigrateType::COUNT],
@@ -16,27 +17,28 @@ pub(crate) struct BlockFilter {
     pub(crate) pass_free: bool,
 }
 
-/// Of 64 words of the bitmaps, a bit each: whether the word has a block that ...
+/// A bit for each of 64 words of the bitmaps: whether the word has a block that ...
 #[derive(Clone, Copy, Default)]
 pub(super) struct Summary {
     /// ... is of the type.
     types: [u64; MigrateType::COUNT],
-    /// ... has no hint.
+    /// ... has no skip hint.
     unhinted: u64,
-    /// ... is not huge, ...
+    /// ... is not huge.
     small: u64,
-    /// ... and has a hint, ...
+    /// ... is not huge and has a hint.
     small_hinted: u64,
-    /// ... or has none and is of the type.
+    /// ... is not huge, has no hint and is of the type.
     small_unhinted: [u64; MigrateType::COUNT],
-    /// ... does not start a large free block, ...
+    /// ... does not start a large free block.
     unfree: u64,
-    /// ... and has no hint.
+    /// ... does not start a large free block and has no hint.
     unfree_unhinted: u64,
 }
 
 impl Summary {
-    /// The words in which a block may pass the filter. There need not be one: its parts can hold of different blocks.
+    /// The words in which a block may pass the filter. None need pass: the conditions may hold for
+    /// different blocks.
     #[inline(always)]
     fn may_pass(&self, f: &BlockFilter) -> u64 {
         let of_types = |words: &[u64; MigrateType::COUNT]| {
@@ -55,7 +57,7 @@ impl Summary {
     }
 }
 
-/// Which bitmap has changed.
+/// The bitmap that has changed.
 #[derive(Clone, Copy)]
 pub(super) enum Changed {
     Types,
@@ -66,7 +68,8 @@ pub(super) enum Changed {
 }
 
 impl Pageblocks {
-    /// Says anew what the summary says of word `w`, as far as it depends on the bitmap that has changed.
+    /// Brings the summary of word `w` up to date, as far as it depends on the bitmap that has
+    /// changed.
     #[inline(always)]
     pub(super) fn sum_up(&mut self, w: usize, changed: Changed) {
         let (hinted, huge, free) = (self.skip[w], self.huge[w], self.free[w]);
@@ -117,8 +120,9 @@ impl Pageblocks {
         m
     }
 
-    /// Walks blocks upwards from `from` to the first of `[from, to)` that passes the filter. Also returns the last
-    /// block before it whose skip hint is clear (or ignored) but which did not pass: seen, and found unsuitable.
+    /// Walks blocks upwards from `from` to the first of `[from, to)` that passes the filter. Also
+    /// returns the last block before it whose skip hint is clear (or ignored) but which did not
+    /// pass: visited, and found unsuitable.
     pub(crate) fn first(&self, from: usize, to: usize, f: &BlockFilter) -> (Option<usize>, Option<usize>) {
         let found = self.first_of(from, to, |s| s.may_pass(f), |w| self.word(w, f));
         let end = found.unwrap_or(to);
@@ -138,8 +142,9 @@ impl Pageblocks {
         self.last_of(from, to, |s| s.may_pass(f), |w| self.word(w, f))
     }
 
-    /// The first block of `[from, to)` that a reset of the hints has to sample for pages to move: one with the skip
-    /// hint set and not huge or, while none has been `found`, any that is not huge.
+    /// The first block of `[from, to)` that a reset of the hints must sample for pages to move: one
+    /// that is not huge and has the skip hint set or, until one has been `found`, any that is not
+    /// huge.
     pub(crate) fn first_to_sample(&self, from: usize, to: usize, found: bool) -> Option<usize> {
         if found {
             self.first_of(from, to, |s| s.small_hinted, |w| self.skip[w] & !self.huge[w])
@@ -148,7 +153,8 @@ impl Pageblocks {
         }
     }
 
-    /// The same downwards, for a block with free pages to move to: until one has been found, any movable one.
+    /// The same downwards, for a block with free pages to move to; until one has been found, any
+    /// movable block.
     pub(crate) fn last_to_sample(&self, from: usize, to: usize, found: bool) -> Option<usize> {
         let movable = MigrateType::Movable.index();
         if found {
@@ -158,7 +164,8 @@ impl Pageblocks {
         }
     }
 
-    /// The first block of `[from, to)` whose bit of `word` is set, going upwards. `words` are those it may be in.
+    /// The first block of `[from, to)` whose bit of `word` is set, going upwards. It can only be in
+    /// `words`.
     #[inline(always)]
     fn first_of(
         &self,
@@ -197,7 +204,8 @@ impl Pageblocks {
         None
     }
 
-    /// The first block of `[to, from]` whose bit of `word` is set, going downwards. `words` are those it may be in.
+    /// The first block of `[to, from]` whose bit of `word` is set, going downwards. It can only be
+    /// in `words`.
     #[inline(always)]
     fn last_of(
         &self,
@@ -242,7 +250,8 @@ impl Pageblocks {
 mod tests {
     use super::*;
 
-    /// Blocks of which long stretches have nothing to stop at, so that whole words of the summary are passed.
+    /// Pageblocks with long stretches that have nothing to stop at, so that whole words of the
+    /// summary are passed.
     fn blocks(n: usize) -> Pageblocks {
         let mut p = Pageblocks::new(n);
         for b in 0..n {

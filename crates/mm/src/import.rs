@@ -1,8 +1,9 @@
-//! A machine in the state in which a running host was found: each frame as its owner uses it.
+//! A machine in the state of a running host, imported from the host's snapshot.
 //!
-//! What a host does not show is made up by one rule each. Free blocks are listed by address, lowest first. Positions of
-//! the scanners, deferrals and skip hints are those of a machine that never compacted. Frames that nobody names belong
-//! to the firmware: never allocated, never freed. Watermarks are the host's own, as they were read.
+//! A rule each makes up for the facts that a host does not show. Free blocks are listed by address,
+//! lowest first. The scanners' positions, deferrals and skip hints are those of a machine that
+//! never compacted. Frames that the snapshot does not name belong to the firmware: never allocated,
+//! never freed. Watermarks are the host's own.
 
 use crate::boot::MachineSpec;
 use crate::rules::Profile;
@@ -11,62 +12,59 @@ use crate::types::{CpuId, MigrateType, Order, Pfn, ZoneId};
 use alloc::format;
 use alloc::string::String;
 
-/// What a block is used for.
+/// The use of an imported block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     /// On the free list of its pageblock's type.
     Free,
-    /// The kernel's own: it stays where it is.
+    /// Kernel memory, which stays where it is.
     Kernel,
-    /// A user's page, with the flags of the list it is on; the owner keeps its number with it.
+    /// A user's page, with the flags of its list and the owner's number.
     Lru(PageFlags, u32),
 }
 
-/// A block that was found.
+/// A block of the snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Found {
-    /// Its first frame.
+pub struct ImportedBlock {
     pub pfn: Pfn,
-    /// Its order.
     pub order: Order,
-    /// What it is used for.
     pub used: Use,
 }
 
-/// The marks of a zone that was found.
+/// The marks of an imported zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct FoundMarks {
-    /// Without boost.
+pub struct ImportedMarks {
     pub marks: Watermarks,
-    /// What is added to them.
     pub boost: u64,
 }
 
 impl Memory {
-    /// The machine: `types` are those of its pageblocks from frame 0 on, `marks` those of its zones in the order of the
-    /// specification, `blocks` what lies in the zones, by ascending address. On a machine that keeps the order of users'
-    /// pages, that order is the addresses', too.
+    /// The machine of a snapshot: `types` are the types of its pageblocks from frame 0 on, `marks`
+    /// the marks of its zones in the order of the specification, `blocks` the blocks of its zones
+    /// by ascending address. If the machine keeps the order of users' pages, it takes them by
+    /// address too.
     ///
     /// # Errors
-    /// If the specification is impossible, or the blocks are not in order, misaligned or outside the zones.
-    pub fn as_found(
+    /// If the specification is impossible, or the blocks are not in order, misaligned or outside
+    /// the zones.
+    pub fn import(
         spec: &MachineSpec,
         profile: Profile,
         types: &[MigrateType],
-        marks: &[FoundMarks],
-        blocks: impl IntoIterator<Item = Found>,
+        marks: &[ImportedMarks],
+        blocks: impl IntoIterator<Item = ImportedBlock>,
     ) -> Result<Memory, String> {
         let mut memory = Memory::empty(spec, profile)?;
-        for (zone, found) in memory.zones.iter_mut().zip(marks) {
-            zone.watermarks = found.marks;
-            zone.watermark_boost = found.boost;
+        for (zone, marks) in memory.zones.iter_mut().zip(marks) {
+            zone.watermarks = marks.marks;
+            zone.watermark_boost = marks.boost;
         }
         for (block, t) in types.iter().enumerate().take(memory.blocks.len()) {
             memory.blocks.set_migratetype(block, *t);
         }
         let mut filler = Filler { zone: 0, next: memory.zones[ZoneId::new(0)].start };
-        for found in blocks {
-            filler.put(&mut memory, found)?;
+        for block in blocks {
+            filler.put(&mut memory, block)?;
         }
         filler.reserve_rest(&mut memory);
         memory.lru_add_drain_all();
@@ -79,15 +77,15 @@ impl Memory {
     }
 }
 
-/// Where the frames that nobody has named yet begin.
+/// The first frame that the snapshot has not named yet.
 struct Filler {
     zone: usize,
     next: Pfn,
 }
 
 impl Filler {
-    fn put(&mut self, m: &mut Memory, found: Found) -> Result<(), String> {
-        let Found { pfn, order, used } = found;
+    fn put(&mut self, m: &mut Memory, block: ImportedBlock) -> Result<(), String> {
+        let ImportedBlock { pfn, order, used } = block;
         while self.zone < m.zones.len() && pfn >= m.zones[ZoneId::new(self.zone)].end {
             self.end_zone(m);
         }
@@ -156,27 +154,27 @@ mod tests {
         MachineSpec { cpus: 2, zones, thp: false, lru }
     }
 
-    fn found(pfn: u32, order: u8, used: Use) -> Found {
-        Found { pfn: Pfn::new(pfn), order: Order::new(order), used }
+    fn block(pfn: u32, order: u8, used: Use) -> ImportedBlock {
+        ImportedBlock { pfn: Pfn::new(pfn), order: Order::new(order), used }
     }
 
-    fn blocks() -> Vec<Found> {
+    fn blocks() -> Vec<ImportedBlock> {
         vec![
-            found(3, 0, Use::Kernel),
-            found(8, 3, Use::Free),
-            found(512, 9, Use::Lru(PageFlags::ANON, 7)),
-            found(1024, 10, Use::Free),
-            found(2049, 0, Use::Lru(PageFlags::ANON, 9)),
-            found(2050, 1, Use::Free),
-            found(3072, 9, Use::Kernel),
+            block(3, 0, Use::Kernel),
+            block(8, 3, Use::Free),
+            block(512, 9, Use::Lru(PageFlags::ANON, 7)),
+            block(1024, 10, Use::Free),
+            block(2049, 0, Use::Lru(PageFlags::ANON, 9)),
+            block(2050, 1, Use::Free),
+            block(3072, 9, Use::Kernel),
         ]
     }
 
     #[test]
-    fn every_frame_is_what_it_was_found_as_and_the_rest_is_the_firmwares() {
+    fn every_frame_is_what_it_wimport_as_and_the_rest_is_the_firmwares() {
         for lru in [false, true] {
-            let marks = [FoundMarks::default(); 2];
-            let m = Memory::as_found(&spec(lru), linux("6.12"), &[MigrateType::Movable; 8], &marks, blocks());
+            let marks = [ImportedMarks::default(); 2];
+            let m = Memory::import(&spec(lru), linux("6.12"), &[MigrateType::Movable; 8], &marks, blocks());
             let m = m.expect("it is possible");
             m.check().expect("it is consistent");
             let kind = |pfn| m.frames().tag(Pfn::new(pfn)).kind();
@@ -192,13 +190,13 @@ mod tests {
 
     #[test]
     fn blocks_that_cannot_be_are_refused() {
-        let refused = |block| {
-            let blocks = vec![found(8, 3, Use::Free), block];
-            Memory::as_found(&spec(false), linux("6.12"), &[], &[], blocks).err().expect("refused")
+        let refused = |wrong| {
+            let blocks = vec![block(8, 3, Use::Free), wrong];
+            Memory::import(&spec(false), linux("6.12"), &[], &[], blocks).err().expect("refused")
         };
         let overlaps = "is misaligned, or overlaps the one before it";
-        assert_eq!(refused(found(12, 0, Use::Kernel)), format!("the block of order 0 at 0xc {overlaps}"));
-        assert_eq!(refused(found(17, 1, Use::Free)), format!("the block of order 1 at 0x11 {overlaps}"));
-        assert_eq!(refused(found(4096, 0, Use::Free)), "the block of order 0 at 0x1000 is in no zone");
+        assert_eq!(refused(block(12, 0, Use::Kernel)), format!("the block of order 0 at 0xc {overlaps}"));
+        assert_eq!(refused(block(17, 1, Use::Free)), format!("the block of order 1 at 0x11 {overlaps}"));
+        assert_eq!(refused(block(4096, 0, Use::Free)), "the block of order 0 at 0x1000 is in no zone");
     }
 }

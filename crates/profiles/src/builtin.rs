@@ -1,0 +1,70 @@
+//! The profile files that come with Kontig.
+
+macro_rules! data {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../", $path)))),*]
+    };
+}
+
+/// The files, oldest kernel first; each is called after the name inside it.
+const FILES: &[(&str, &str)] = data![
+    "profiles/linux-4.4-kcompactd.toml",
+    "profiles/linux-4.6.toml",
+    "profiles/linux-4.20-rc3.toml",
+    "profiles/linux-5.6.toml",
+    "profiles/linux-5.9.toml",
+    "profiles/linux-5.10.toml",
+    "profiles/linux-6.1.toml",
+    "profiles/linux-6.12.toml",
+    "profiles/linux-6.14.toml",
+    "profiles/linux-6.15-posted.toml",
+    "profiles/linux-6.15.toml",
+    "profiles/linux-7.2.toml",
+    "profiles/linux-7.3.toml",
+];
+
+fn name_of(path: &'static str) -> &'static str {
+    path.trim_start_matches("profiles/linux-").trim_end_matches(".toml")
+}
+
+/// The names of all profiles, oldest kernel first.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(path, _)| name_of(path))
+}
+
+/// A profile's file: its path and its text.
+pub(crate) fn file_of(name: &str) -> Option<(&'static str, &'static str)> {
+    FILES.iter().find(|(path, _)| name_of(path) == name).copied()
+}
+
+/// Whether a text is that of a built-in file, whatever its file is called.
+pub(crate) fn is_built_in(text: &str) -> bool {
+    FILES.iter().any(|(_, built_in)| *built_in == text)
+}
+
+/// Whether a name is meant as a path.
+pub fn is_path(name: &str) -> bool {
+    name.ends_with(".toml") || name.contains('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_comes_along_under_the_name_inside_it() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles");
+        let files = std::fs::read_dir(folder).expect("the folder of profiles");
+        let mut there: Vec<String> = files
+            .map(|f| f.expect("an entry").file_name().into_string().expect("a name in UTF-8"))
+            .filter_map(|f| Some(f.strip_prefix("linux-")?.strip_suffix(".toml")?.to_string()))
+            .collect();
+        there.sort();
+        let mut known: Vec<&str> = names().collect();
+        known.sort_unstable();
+        assert_eq!(there, known);
+        for (name, profile) in names().zip(crate::all()) {
+            assert_eq!(profile.name, name);
+        }
+    }
+}
