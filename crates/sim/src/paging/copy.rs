@@ -4,7 +4,8 @@
 //! may write to it as it is. How the kernel knows that nobody else has the page differs by generation, and it may count
 //! the LRU's batches as somebody. Source: kernel-behaviour §4.7.
 
-use super::fault::{Fault, For};
+use super::fault::Fault;
+use super::purpose::Purpose;
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::id::At;
@@ -52,14 +53,14 @@ impl Kernel {
             self.charge(&mut c.now);
             return Ok(());
         }
-        let request = self.fault_request(c, For::Copy, at);
+        let request = self.fault_request(c, Purpose::Copy, at);
         match self.mem.alloc(request) {
             Ok(pfn) => {
                 self.finish_copy(c, at, pfn);
                 self.charge(&mut c.now);
                 Ok(())
             }
-            Err(_) => Err(Fault::start(self, c, For::Copy, at)),
+            Err(_) => Err(Fault::start(self, c, Purpose::Copy, at)),
         }
     }
 

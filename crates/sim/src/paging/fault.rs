@@ -12,12 +12,12 @@ use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::id::{At, Span};
 use crate::base::memory_bus::Written;
-use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::paging::allocation::Slow;
+use crate::paging::allocation::Allocation;
 use crate::paging::file_fault::FileFault;
-use crate::paging::oom::Blame;
+use crate::paging::purpose::Purpose;
 use crate::paging::swap_in::SwapIn;
 use crate::state::object::TABLE_PAGES;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
@@ -27,55 +27,6 @@ use kontig_mm::{
 
 /// The most pages that are faulted in at once.
 const RUN: usize = 64;
-
-/// What a fault allocates.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum For {
-    /// A page table, and the huge page that it is put by for, if there is one.
-    Table(Option<Pfn>),
-    /// A page that is then written to.
-    Small(Written),
-    /// A page for a copy of one that others have, too.
-    Copy,
-    /// The first attempt at a huge page: this node, lightly.
-    HugeLocal(Gfp),
-    /// The second: any node, with what administrators and the advice allow.
-    HugeAny(Gfp),
-    /// A huge page for a copy of one that others have, too: the same two attempts.
-    HugeCopyLocal(Gfp),
-    HugeCopyAny(Gfp),
-}
-
-impl For {
-    pub(crate) fn gfp(self) -> Gfp {
-        match self {
-            For::Table(_) => Gfp::KERNEL,
-            For::Small(_) | For::Copy => Gfp::HIGHUSER_MOVABLE,
-            For::HugeLocal(gfp) | For::HugeAny(gfp) | For::HugeCopyLocal(gfp) | For::HugeCopyAny(gfp) => gfp,
-        }
-    }
-
-    fn is_huge(self) -> bool {
-        matches!(self, For::HugeLocal(_) | For::HugeAny(_)) || self.is_huge_copy()
-    }
-
-    fn is_huge_copy(self) -> bool {
-        matches!(self, For::HugeCopyLocal(_) | For::HugeCopyAny(_))
-    }
-
-    /// The second attempt that follows this one, with these flags; none after a second.
-    fn second(self, gfp: Gfp) -> Option<For> {
-        match self {
-            For::HugeLocal(_) => Some(For::HugeAny(gfp)),
-            For::HugeCopyLocal(_) => Some(For::HugeCopyAny(gfp)),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn order(self) -> Order {
-        if self.is_huge() { HUGE } else { Order::ZERO }
-    }
-}
 
 /// What each of a run of faults takes.
 #[derive(Clone, Copy)]
@@ -97,7 +48,7 @@ pub(crate) struct Fault {
 
 #[derive(Clone)]
 enum Stage {
-    Allocating(For, Slow),
+    Allocating(Purpose, Allocation),
     /// The page is in swap.
     Swap(Box<SwapIn>),
     /// The page is of a file.
@@ -112,10 +63,9 @@ enum Stage {
 }
 
 impl Fault {
-    pub(crate) fn start(k: &mut Kernel, c: &mut Context, what: For, at: At) -> Fault {
+    pub(crate) fn start(k: &mut Kernel, c: &mut Context, purpose: Purpose, at: At) -> Fault {
         k.charge(&mut c.now);
-        let request = k.fault_request(c, what, at);
-        Fault { at, stage: Stage::Allocating(what, Slow::new(k, c, request)) }
+        Fault { at, stage: Stage::Allocating(purpose, Allocation::of_fault(k, c, purpose, at)) }
     }
 
     /// A fault on a page that is in swap.
@@ -148,73 +98,67 @@ impl Fault {
 
     /// A step of the allocation; when the page is in place, the next one to touch.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32, Wait>, SimError> {
-        let (what, slow) = match &mut self.stage {
-            Stage::Allocating(what, slow) => (*what, slow),
+        let brought_in = match &mut self.stage {
+            Stage::Allocating(purpose, allocation) => {
+                let purpose = *purpose;
+                return match done!(allocation.step(k, c), Ok) {
+                    Ok(pfn) => Ok(self.allocated(k, c, purpose, pfn)),
+                    Err(AllocFailure::Failed) if purpose.is_huge() => Ok(self.no_huge_page(k, c, purpose)),
+                    Err(AllocFailure::Failed) => {
+                        if let Purpose::Table(Some(huge)) = purpose {
+                            k.mem.free(c.cpu, huge, HUGE);
+                        }
+                        self.stage = Stage::Mapped(self.at.page);
+                        Ok(Step::Working)
+                    }
+                    Err(AllocFailure::OutOfMemory) => Err(self.no_memory()),
+                };
+            }
             Stage::Mapped(next) => return Ok(Step::Done(*next)),
             Stage::Clear { huge, table } => {
                 k.finish_huge(c, self.at, *huge, *table);
                 return Ok(Step::Done(self.at.page));
             }
-            Stage::Swap(_) | Stage::File(_) => {
-                let step = match &mut self.stage {
-                    Stage::Swap(swap_in) => swap_in.step(k, c),
-                    Stage::File(file) => file.step(k, c),
-                    _ => unreachable!("it was looked at"),
-                };
-                return Ok(match step {
-                    Step::Working => Step::Working,
-                    Step::Wait(wait) => Step::Wait(wait),
-                    Step::Done(Ok(())) => Step::Done(self.at.page),
-                    Step::Done(Err(AllocFailure::Failed)) => {
-                        self.stage = Stage::Mapped(self.at.page);
-                        Step::Working
-                    }
-                    Step::Done(Err(AllocFailure::OutOfMemory)) => return Err(self.no_memory()),
-                });
-            }
+            Stage::Swap(swap_in) => done!(swap_in.step(k, c), Ok),
+            Stage::File(file) => done!(file.step(k, c), Ok),
         };
-        Ok(match slow.step(k, c) {
-            Step::Working => Step::Working,
-            Step::Wait(wait) => Step::Wait(wait),
-            Step::Done(Ok(pfn)) => match what {
-                For::HugeLocal(_) | For::HugeAny(_) => self.go_on(k, c, Some(pfn)),
-                For::Table(Some(huge)) => {
-                    // A step of its own: whom the request has woken runs while the page is cleared.
-                    self.stage = Stage::Clear { huge, table: pfn };
-                    Step::Working
-                }
-                _ => Step::Done(k.finish_fault(c, what, self.at, pfn)),
-            },
-            Step::Done(Err(AllocFailure::Failed)) if what.is_huge() => {
-                if let Some(second) = k.second_request(self.at).and_then(|gfp| what.second(gfp)) {
-                    *self = Fault::start(k, c, second, self.at);
-                    Step::Working
-                } else if what.is_huge_copy() {
-                    k.huge_copy_failed(c, self.at);
-                    self.stage = Stage::Mapped(self.at.page);
-                    Step::Working
-                } else {
-                    k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
-                    // The table, and then a small page.
-                    self.go_on(k, c, None)
-                }
+        match brought_in {
+            Ok(()) => Ok(Step::Done(self.at.page)),
+            Err(AllocFailure::Failed) => {
+                self.stage = Stage::Mapped(self.at.page);
+                Ok(Step::Working)
             }
-            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
-                Blame::Another => {
-                    *self = Fault::start(k, c, what, self.at);
-                    Step::Wait(Wait::Time(JIFFY_NS))
-                }
-                Blame::Asker => {
-                    if let For::Table(Some(huge)) = what {
-                        k.mem.free(c.cpu, huge, HUGE);
-                    }
-                    self.stage = Stage::Mapped(self.at.page);
-                    Step::Working
-                }
-                Blame::Nobody => return Err(self.no_memory()),
-            },
-            Step::Done(Err(AllocFailure::Failed)) => return Err(self.no_memory()),
-        })
+            Err(AllocFailure::OutOfMemory) => Err(self.no_memory()),
+        }
+    }
+
+    /// Goes on with the page, huge page or page table that was allocated.
+    fn allocated(&mut self, k: &mut Kernel, c: &mut Context, purpose: Purpose, pfn: Pfn) -> Step<u32, Wait> {
+        match purpose {
+            Purpose::HugeLocal(_) | Purpose::HugeAny(_) => self.go_on(k, c, Some(pfn)),
+            Purpose::Table(Some(huge)) => {
+                // A step of its own: whom the request has woken runs while the page is cleared.
+                self.stage = Stage::Clear { huge, table: pfn };
+                Step::Working
+            }
+            _ => Step::Done(k.finish_fault(c, purpose, self.at, pfn)),
+        }
+    }
+
+    /// There is no huge page: a second attempt, or small pages.
+    fn no_huge_page(&mut self, k: &mut Kernel, c: &mut Context, purpose: Purpose) -> Step<u32, Wait> {
+        if let Some(second) = k.second_request(self.at).and_then(|gfp| purpose.second(gfp)) {
+            *self = Fault::start(k, c, second, self.at);
+            Step::Working
+        } else if purpose.is_huge_copy() {
+            k.huge_copy_failed(c, self.at);
+            self.stage = Stage::Mapped(self.at.page);
+            Step::Working
+        } else {
+            k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
+            // The table, and then a small page.
+            self.go_on(k, c, None)
+        }
     }
 
     /// Goes on with the page table.
@@ -250,18 +194,18 @@ impl Kernel {
 
     /// A page table, and with it the huge page that there is for the range.
     fn fault_table(&mut self, c: &mut Context, at: At, huge: Option<Pfn>) -> Result<(), Fault> {
-        let what = For::Table(huge);
-        let request = self.fault_request(c, what, at);
+        let purpose = Purpose::Table(huge);
+        let request = self.fault_request(c, purpose, at);
         match self.mem.alloc(request) {
             Ok(table) => {
                 c.now += ns(self.costs.kernel_alloc);
                 match huge {
                     Some(huge) => self.finish_huge(c, at, huge, table),
-                    None => _ = self.finish_fault(c, what, at, table),
+                    None => _ = self.finish_fault(c, purpose, at, table),
                 }
                 Ok(())
             }
-            Err(_) => Err(Fault::start(self, c, what, at)),
+            Err(_) => Err(Fault::start(self, c, purpose, at)),
         }
     }
 
@@ -275,10 +219,10 @@ impl Kernel {
     /// page to touch.
     #[inline(always)]
     pub(crate) fn fault_small(&mut self, c: &mut Context, at: At, written: Written, end: u32) -> Result<u32, Fault> {
-        let what = For::Small(written);
-        let request = self.request_at(c, at, what.gfp(), Order::ZERO);
+        let purpose = Purpose::Small(written);
+        let request = self.request_at(c, at, purpose.gfp(), Order::ZERO);
         let Ok((pfn, source)) = self.mem.alloc_from(request) else {
-            return Err(Fault::start(self, c, what, at));
+            return Err(Fault::start(self, c, purpose, at));
         };
         self.map_small(c.cpu, at, pfn);
         self.charge_small(c, written, pfn);
@@ -398,32 +342,36 @@ impl Kernel {
     }
 
     /// Whether another thread has filled the place that a page is for.
-    fn is_taken(&mut self, what: For, at: At) -> bool {
+    fn is_taken(&mut self, purpose: Purpose, at: At) -> bool {
         let m = self.pages.spaces.mapping(at.mapping);
         let table = m.table(at.page);
-        match what {
-            For::Table(_) => table.page().is_some(),
-            For::Small(_) => table.huge().is_some() || !m.is_none(at.page),
+        match purpose {
+            Purpose::Table(_) => table.page().is_some(),
+            Purpose::Small(_) => table.huge().is_some() || !m.is_none(at.page),
             // These look at what is there now.
-            For::Copy | For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopyLocal(_) | For::HugeCopyAny(_) => false,
+            Purpose::Copy
+            | Purpose::HugeLocal(_)
+            | Purpose::HugeAny(_)
+            | Purpose::HugeCopyLocal(_)
+            | Purpose::HugeCopyAny(_) => false,
         }
     }
 
     /// Puts a faulted page in place; the next page to touch. One whose place another thread has filled while memory was
     /// looked for is given back.
-    fn finish_fault(&mut self, c: &mut Context, what: For, at: At, pfn: Pfn) -> u32 {
+    fn finish_fault(&mut self, c: &mut Context, purpose: Purpose, at: At, pfn: Pfn) -> u32 {
         let mut next = at.page;
-        match what {
-            _ if self.is_taken(what, at) => self.mem.free(c.cpu, pfn, what.order()),
-            For::Table(_) => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
-            For::Small(written) => {
+        match purpose {
+            _ if self.is_taken(purpose, at) => self.mem.free(c.cpu, pfn, purpose.order()),
+            Purpose::Table(_) => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
+            Purpose::Small(written) => {
                 self.map_small(c.cpu, at, pfn);
                 self.charge_small(c, written, pfn);
                 next += 1;
             }
-            For::Copy => self.finish_copy(c, at, pfn),
-            For::HugeCopyLocal(_) | For::HugeCopyAny(_) => self.finish_huge_copy(c, at, pfn),
-            For::HugeLocal(_) | For::HugeAny(_) => unreachable!("it is mapped with its table"),
+            Purpose::Copy => self.finish_copy(c, at, pfn),
+            Purpose::HugeCopyLocal(_) | Purpose::HugeCopyAny(_) => self.finish_huge_copy(c, at, pfn),
+            Purpose::HugeLocal(_) | Purpose::HugeAny(_) => unreachable!("it is mapped with its table"),
         }
         self.charge(&mut c.now);
         next

@@ -4,7 +4,7 @@
 //! those that it makes inherit. A page of a mapping follows the policy that its place has (`mbind`), and else the thread's.
 //! Pages that are there already stay where they are. Source: `mm/mempolicy.c` of 5.10, 6.1 and 7.2.
 
-use super::fault::For;
+use super::purpose::Purpose;
 use crate::base::context::{Context, TaskPolicy};
 use crate::base::id::At;
 use crate::kernel::Kernel;
@@ -35,35 +35,37 @@ impl Kernel {
     }
 
     /// The request of a fault. A huge page's first is of the preferred node alone.
-    pub(crate) fn fault_request(&mut self, c: &mut Context, what: For, at: At) -> Request {
-        let (gfp, order) = (what.gfp(), what.order());
-        match what {
-            For::Table(_) => self.request(c, gfp, order),
-            For::HugeLocal(_) | For::HugeCopyLocal(_) => {
+    pub(crate) fn fault_request(&mut self, c: &mut Context, purpose: Purpose, at: At) -> Request {
+        let (gfp, order) = (purpose.gfp(), purpose.order());
+        match purpose {
+            Purpose::Table(_) => self.request(c, gfp, order),
+            Purpose::HugeLocal(_) | Purpose::HugeCopyLocal(_) => {
                 let node = self.policy_at(c, at).prefers(c.node, at.page >> order.get());
                 Request::new(c.cpu, node, gfp, order)
             }
-            For::Small(_) | For::Copy | For::HugeAny(_) | For::HugeCopyAny(_) => self.request_at(c, at, gfp, order),
+            Purpose::Small(_) | Purpose::Copy | Purpose::HugeAny(_) | Purpose::HugeCopyAny(_) => {
+                self.request_at(c, at, gfp, order)
+            }
         }
     }
 
     /// How a write to a huge page that others have, too, first asks for one of its own: as a first fault does.
-    pub(crate) fn first_huge_copy(&mut self, c: &Context, at: At) -> For {
+    pub(crate) fn first_huge_copy(&mut self, c: &Context, at: At) -> Purpose {
         let advised = self.pages.spaces.mapping(at.mapping).is_advised_huge();
         match self.first_huge_request(c, at, advised) {
-            For::HugeLocal(gfp) => For::HugeCopyLocal(gfp),
-            first => For::HugeCopyAny(first.gfp()),
+            Purpose::HugeLocal(gfp) => Purpose::HugeCopyLocal(gfp),
+            first => Purpose::HugeCopyAny(first.gfp()),
         }
     }
 
     /// How a fault first asks for a huge page.
-    pub(crate) fn first_huge_request(&mut self, c: &Context, at: At, advised: bool) -> For {
+    pub(crate) fn first_huge_request(&mut self, c: &Context, at: At, advised: bool) -> Purpose {
         let policy = self.policy_at(c, at);
         let (local, any) = self.mem.huge_requests(advised);
         if policy.asks_by_itself(policy.prefers(c.node, 0)) {
-            For::HugeLocal(local)
+            Purpose::HugeLocal(local)
         } else {
-            For::HugeAny(any.unwrap_or(local.without(Gfp::THISNODE)))
+            Purpose::HugeAny(any.unwrap_or(local.without(Gfp::THISNODE)))
         }
     }
 }

@@ -17,8 +17,8 @@ use kontig_program::Process;
 pub(crate) enum Blame {
     /// Another process, now or soon.
     Another,
-    /// Whoever asks: it is not to have the memory.
-    Asker,
+    /// The caller is the victim; its request fails.
+    Caller,
     /// There is nobody to kill.
     Nobody,
 }
@@ -30,7 +30,7 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn out_of_memory(&mut self, c: &Context, nodes: NodeSet) -> Blame {
         if c.process.is_some_and(|asker| self.family.is_killed(asker)) {
-            return Blame::Asker;
+            return Blame::Caller;
         }
         let alive = self.family.alive();
         if alive.iter().any(|process| self.family.is_oom_victim(*process)) {
@@ -58,6 +58,6 @@ impl Kernel {
             let what = format!("process {victim}, with {} pages, is killed for that", size.in_memory);
             self.failed = Some(SimError::OutOfMemory { what });
         }
-        if c.process == Some(victim) { Blame::Asker } else { Blame::Another }
+        if c.process == Some(victim) { Blame::Caller } else { Blame::Another }
     }
 }

@@ -69,7 +69,7 @@ impl SwapIn {
                         None => {
                             k.pages.files().counts.major_faults += 1;
                             let slots = k.swap_window(self.at, slot);
-                            let allocation = Allocation::new(Gfp::HIGHUSER_MOVABLE, Order::ZERO).at(self.at);
+                            let allocation = Allocation::at(Gfp::HIGHUSER_MOVABLE, Order::ZERO, self.at);
                             self.stage = Stage::Read { wanted: slot, slots, allocation };
                         }
                     }
