@@ -67,7 +67,7 @@ mod thread;
 pub use base::cost;
 pub use base::cost::{CostModel, Costs};
 pub use base::error::SimError;
-pub use base::id::{Place, TaskId, UserPage};
+pub use base::id::{PageLocation, TaskId, UserPage};
 pub use base::numa::NumaEntry;
 pub use device::{DiskEntry, Kind as DiskKind};
 pub use machine::machine_file;

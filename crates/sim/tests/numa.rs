@@ -6,7 +6,7 @@ use kontig_mm::state::NumaCounts;
 use kontig_mm::{HugeDefrag, MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};
 use kontig_program::{MemPolicy, Nodes, Op, Placement, Region};
 use kontig_sim::machine_file::SwapEntry;
-use kontig_sim::{CostModel, Machine, MachineFile, NumaEntry, Place, UserPage};
+use kontig_sim::{CostModel, Machine, MachineFile, NumaEntry, PageLocation, UserPage};
 use support::*;
 
 const BLOCKS: u32 = 32;
@@ -45,7 +45,7 @@ fn numa(m: &Machine, node: usize) -> NumaCounts {
 fn spread(m: &Machine, process: u32, r: Region) -> Vec<u32> {
     let mut of_node = vec![0; m.memory().nodes().len()];
     for page in r.first..r.first + r.pages {
-        if let Some(Place::Memory(pfn)) = m.place_of(UserPage { process, mapping: r.mapping, page }) {
+        if let Some(PageLocation::Memory(pfn)) = m.location_of(UserPage { process, mapping: r.mapping, page }) {
             of_node[m.memory().zone(m.memory().pageblocks().zone_of(pfn)).node.index()] += 1;
         }
     }

@@ -5,7 +5,7 @@ mod support;
 use kontig_mm::{LruList, MachineSpec, Memory, VmEvent};
 use kontig_program::{Op, Process, Region, Value};
 use kontig_sim::machine_file::SwapEntry;
-use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile, Place, UserPage};
+use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile, PageLocation, UserPage};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use std::collections::BTreeMap;
@@ -46,8 +46,9 @@ fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
             }
             let rss = p.m.rss(Process::new(0)).unwrap();
             let counts = p.m.file_counts();
-            let is_swapped =
-                |page| matches!(p.m.place_of(UserPage { process: 0, mapping: 0, page }), Some(Place::Swap(_)));
+            let is_swapped = |page| {
+                matches!(p.m.location_of(UserPage { process: 0, mapping: 0, page }), Some(PageLocation::Swap(_)))
+            };
             let has_place = (0..pages).filter(|page| is_swapped(*page)).count() as u64;
             assert!(has_place >= u64::from(pages) - rss, "{what}: what is not in memory is in swap");
             assert_eq!(all.total - p.m.memory().swap_space().free, has_place, "{what}");
@@ -152,7 +153,7 @@ proptest! {
             let mut of_place = BTreeMap::new();
             let mut of_contents = BTreeMap::new();
             for (at, has) in family.pages() {
-                let place = p.m.place_of(at);
+                let place = p.m.location_of(at);
                 if let Has::Contents(number) = has {
                     let place = place.expect("it is somewhere");
                     prop_assert_eq!(*of_contents.entry(number).or_insert(place), place, "{:?} is shared", at);

@@ -266,7 +266,7 @@ impl<'de> Visitor<'de> for OfCosts {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Costs, A::Error> {
         let mut costs = vec![None; Costs::COSTS];
         let mut bandwidths = vec![None; Costs::NAMES.len() - Costs::COSTS];
-        while let Some(Place(i)) = map.next_key()? {
+        while let Some(CostName(i)) = map.next_key()? {
             let is_double = match costs.get_mut(i) {
                 Some(cost) => cost.replace(map.next_value()?).is_some(),
                 None => bandwidths[i - Costs::COSTS].replace(map.next_value()?).is_some(),
@@ -279,27 +279,27 @@ impl<'de> Visitor<'de> for OfCosts {
     }
 }
 
-/// The place of a cost among the names.
-struct Place(usize);
+/// The number of a cost in [`Costs::NAMES`].
+struct CostName(usize);
 
-impl<'de> Deserialize<'de> for Place {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Place, D::Error> {
-        d.deserialize_identifier(OfPlace)
+impl<'de> Deserialize<'de> for CostName {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<CostName, D::Error> {
+        d.deserialize_identifier(NameOfCost)
     }
 }
 
-struct OfPlace;
+struct NameOfCost;
 
-impl Visitor<'_> for OfPlace {
-    type Value = Place;
+impl Visitor<'_> for NameOfCost {
+    type Value = CostName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a cost")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Place, E> {
-        let place = Costs::NAMES.iter().position(|known| *known == name);
-        place.map(Place).ok_or_else(|| E::unknown_field(name, Costs::NAMES))
+    fn visit_str<E: Error>(self, name: &str) -> Result<CostName, E> {
+        let number = Costs::NAMES.iter().position(|known| *known == name);
+        number.map(CostName).ok_or_else(|| E::unknown_field(name, Costs::NAMES))
     }
 }
 

@@ -47,7 +47,7 @@ pub struct UserPage {
 
 /// Where a process's page is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Place {
+pub enum PageLocation {
     /// In a frame, and nowhere else.
     Memory(Pfn),
     /// It has a place of this number in swap, and is perhaps in memory, too.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// How many entries have each frame and name each place in swap; whose kernel page a frame is.
 #[derive(Default)]
-struct Found {
+struct Census {
     maps: BTreeMap<Pfn, u32>,
     names: BTreeMap<u32, u32>,
     kernel: BTreeMap<Pfn, String>,
@@ -35,23 +35,23 @@ impl Machine {
     /// The first that does not hold, in words.
     pub fn check(&self) -> Result<(), String> {
         self.kernel.mem.check().map_err(|e| e.to_string())?;
-        let mut found = Found::default();
+        let mut census = Census::default();
         for mapping in self.kernel.pages.spaces.mappings() {
-            self.check_mapping(mapping, &mut found)?;
+            self.check_mapping(mapping, &mut census)?;
         }
         for pfn in self.kernel.pages.spaces.all_upper() {
-            self.check_kernel_page(pfn, "a process's own".into(), &mut found)?;
+            self.check_kernel_page(pfn, "a process's own".into(), &mut census)?;
         }
-        self.check_counts(&found)?;
-        self.check_swap(&found)
+        self.check_counts(&census)?;
+        self.check_swap(&census)
     }
 
-    fn check_mapping(&self, m: &Mapping, found: &mut Found) -> Result<(), String> {
+    fn check_mapping(&self, m: &Mapping, census: &mut Census) -> Result<(), String> {
         for first in (0..m.pages()).step_by(TABLE_PAGES as usize) {
             let table = m.table(first);
             let says = |what: &str| Err(format!("{what}: {m}, table of page {first}"));
             if let Some(pfn) = table.page() {
-                self.check_kernel_page(pfn, format!("the table of page {first} of {m}"), found)?;
+                self.check_kernel_page(pfn, format!("the table of page {first} of {m}"), census)?;
             }
             let pages = first..(first + TABLE_PAGES).min(m.pages());
             if let Some(pfn) = table.huge() {
@@ -62,7 +62,7 @@ impl Machine {
                     return says("a huge page, and entries beside it");
                 }
                 self.check_frame(m, first, pfn, HUGE)?;
-                *found.maps.entry(pfn).or_default() += 1;
+                *census.maps.entry(pfn).or_default() += 1;
             }
             if table.page().is_none() && (table.huge().is_some() || pages.clone().any(|p| m.entry(p) != Entry::None)) {
                 return says("pages without a page table");
@@ -70,10 +70,10 @@ impl Machine {
             for page in pages {
                 match m.entry(page) {
                     Entry::None | Entry::Zero => {}
-                    Entry::Swap(slot) => *found.names.entry(slot.get()).or_default() += 1,
+                    Entry::Swap(slot) => *census.names.entry(slot.get()).or_default() += 1,
                     Entry::Frame(pfn) => {
                         self.check_frame(m, page, pfn, Order::ZERO)?;
-                        *found.maps.entry(pfn).or_default() += 1;
+                        *census.maps.entry(pfn).or_default() += 1;
                     }
                 }
             }
@@ -107,24 +107,24 @@ impl Machine {
         Ok(())
     }
 
-    fn check_kernel_page(&self, pfn: Pfn, whose: String, found: &mut Found) -> Result<(), String> {
+    fn check_kernel_page(&self, pfn: Pfn, whose: String, census: &mut Census) -> Result<(), String> {
         let tag = self.kernel.mem.frames().tag(pfn);
         if tag.kind() != FrameKind::Kernel {
             return Err(format!("{pfn} is {whose}, but {:?}", tag.kind()));
         }
-        match found.kernel.insert(pfn, whose.clone()) {
+        match census.kernel.insert(pfn, whose.clone()) {
             None => Ok(()),
             Some(other) => Err(format!("{pfn} is {whose} and {other}")),
         }
     }
 
     /// As many entries map a frame as is kept of it.
-    fn check_counts(&self, found: &Found) -> Result<(), String> {
+    fn check_counts(&self, census: &Census) -> Result<(), String> {
         let pages = &self.kernel.pages;
         for zone in self.kernel.mem.zones() {
             for pfn in (zone.start.get()..zone.end.get()).map(Pfn::new) {
                 let kind = self.kernel.mem.frames().tag(pfn).kind();
-                let maps = found.maps.get(&pfn).copied().unwrap_or(0);
+                let maps = census.maps.get(&pfn).copied().unwrap_or(0);
                 // A page that was given back stays as long as a CPU's batch or compaction holds it.
                 let is_held = kind == FrameKind::IsolatedLru || self.kernel.mem.lru().holds(pfn) > 0;
                 if !matches!(kind, FrameKind::Lru | FrameKind::IsolatedLru) || maps == 0 && is_held {
@@ -151,12 +151,12 @@ impl Machine {
     }
 
     /// As many entries name a place in swap as is kept of it; the swap cache and its pages name each other.
-    fn check_swap(&self, found: &Found) -> Result<(), String> {
+    fn check_swap(&self, census: &Census) -> Result<(), String> {
         let Some(swap) = &self.kernel.pages.swap else {
-            return found.names.keys().next().map_or(Ok(()), |slot| Err(format!("place {slot} in swap, and no swap")));
+            return census.names.keys().next().map_or(Ok(()), |slot| Err(format!("place {slot} in swap, and no swap")));
         };
         for slot in (0..swap.area.slots()).map(Slot::new) {
-            let (names, kept) = (found.names.get(&slot.get()).copied().unwrap_or(0), swap.area.users(slot));
+            let (names, kept) = (census.names.get(&slot.get()).copied().unwrap_or(0), swap.area.users(slot));
             if names != kept {
                 return Err(format!(
                     "place {} in swap is named by {names} entries, and {kept} are kept of it",

@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
 use crate::sched::{Schedule, Then, Turn};
 use crate::task::process::Process;
-use crate::task::{Body, State, Task};
+use crate::task::{Body, Task, TaskState};
 use kontig_mm::{CpuId, Step};
 
 impl Machine {
@@ -29,7 +29,7 @@ impl Machine {
         self.deliver_wakes(self.now);
         loop {
             if let Some(id) = done
-                && self.tasks[id.index()].state == State::Done
+                && self.tasks[id.index()].state == TaskState::Done
             {
                 self.now = self.now.max(entered);
                 return Ok(Stop::ProgramDone);
@@ -67,7 +67,7 @@ impl Machine {
             }
         } else if let Some(task) = self.schedule.happen() {
             self.kernel.queues.leave(TaskId(task));
-            self.tasks[task as usize].state = State::TimedOut;
+            self.tasks[task as usize].state = TaskState::TimedOut;
             self.schedule.wake(task, due);
         }
         self.deliver_wakes(due);
@@ -97,7 +97,7 @@ impl Machine {
         let id = TaskId(turn.task);
         self.kernel.pages.cpu = cpu;
         let task = &mut self.tasks[id.index()];
-        let timed_out = task.state == State::TimedOut;
+        let timed_out = task.state == TaskState::TimedOut;
         let policy = TaskPolicy::default();
         let mut c =
             Context { cpu, node, now: turn.start, horizon, until, timed_out, policy, process: None, user_ns: 0 };
@@ -105,12 +105,12 @@ impl Machine {
         let step = *result.as_ref().unwrap_or(&Step::Done(()));
         let then;
         (task.state, then) = match step {
-            Step::Working => (State::Runnable, Then::GoOn),
-            Step::Wait(Wait::Compute(ns)) => (State::Runnable, Then::Compute(ns)),
-            Step::Wait(Wait::Wakeup | Wait::Time(_)) => (State::Resting, Then::Wait),
-            Step::Wait(Wait::Queue(_) | Wait::QueueAtMost(..)) => (State::Queued, Then::Wait),
-            Step::Wait(Wait::Io(_)) => (State::Queued, Then::WaitForIo),
-            Step::Done(()) => (State::Done, Then::Wait),
+            Step::Working => (TaskState::Runnable, Then::GoOn),
+            Step::Wait(Wait::Compute(ns)) => (TaskState::Runnable, Then::Compute(ns)),
+            Step::Wait(Wait::Wakeup | Wait::Time(_)) => (TaskState::Resting, Then::Wait),
+            Step::Wait(Wait::Queue(_) | Wait::QueueAtMost(..)) => (TaskState::Queued, Then::Wait),
+            Step::Wait(Wait::Io(_)) => (TaskState::Queued, Then::WaitForIo),
+            Step::Done(()) => (TaskState::Done, Then::Wait),
         };
         self.schedule.end(turn, c.now, c.user_ns, then);
         self.now = c.now;
@@ -183,21 +183,21 @@ impl Machine {
         let at = now + ns(costs.wakeup);
         let schedule = &mut self.schedule;
         let mut rouse = |task: &mut Task, id: TaskId, schedule: &mut Schedule| {
-            task.state = State::Runnable;
+            task.state = TaskState::Runnable;
             schedule.wake_not(id.0);
             timers.at(at, Event::Woken(id));
         };
         for daemon in mem.take_wakes() {
             let id = daemons.task_of(daemon);
             let task = &mut self.tasks[id.index()];
-            if task.state == State::Resting {
+            if task.state == TaskState::Resting {
                 queues.close(daemons.rest_of(daemon));
                 rouse(task, id, schedule);
             }
         }
         for id in family.kills.drain(..) {
             let task = &mut self.tasks[id.index()];
-            if matches!(task.state, State::Resting | State::Queued) && task.body.may_end() {
+            if matches!(task.state, TaskState::Resting | TaskState::Queued) && task.body.may_end() {
                 queues.leave(id);
                 rouse(task, id, schedule);
             } else {
@@ -207,7 +207,7 @@ impl Machine {
         for id in queues.take_woken() {
             // One that was killed, too, is awake already.
             let task = &mut self.tasks[id.index()];
-            if task.state == State::Queued {
+            if task.state == TaskState::Queued {
                 rouse(task, id, schedule);
             }
         }
@@ -282,7 +282,7 @@ mod tests {
             }));
             let thread = m.kernel.daemons.task_of(daemon);
             let task = &mut m.tasks[thread.index()];
-            (task.body, task.state) = (Body::Steps(Some(daemon), steps_of_daemon), State::Runnable);
+            (task.body, task.state) = (Body::Steps(Some(daemon), steps_of_daemon), TaskState::Runnable);
             m.kernel.queues.close(m.kernel.daemons.rest_of(daemon));
             m.schedule.wake(thread.0, m.now);
             let wait = m.kernel.wait_for(wait);
@@ -332,7 +332,7 @@ mod tests {
                 Step::Done(())
             })),
         );
-        let id = m.add(body, Affinity::Cpu(3), Nice::ZERO, 3, State::Resting);
+        let id = m.add(body, Affinity::Cpu(3), Nice::ZERO, 3, TaskState::Resting);
         m.schedule.wake_at(id.0, at);
     }
 

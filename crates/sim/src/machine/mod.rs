@@ -10,7 +10,7 @@ pub use found::{FoundIn, FoundPage};
 use crate::base::context::TaskPolicy;
 use crate::base::cost::{CostModel, ns};
 use crate::base::error::SimError;
-use crate::base::id::{Place, TaskId, UserPage};
+use crate::base::id::{PageLocation, TaskId, UserPage};
 use crate::base::numa::FarCosts;
 use crate::base::translate;
 use crate::kernel::Kernel;
@@ -23,7 +23,7 @@ use crate::state::process::family::OomKill;
 use crate::state::swap::Swap;
 use crate::state::swap::Swapping;
 use crate::task::process::Process;
-use crate::task::{Body, State, Task};
+use crate::task::{Body, Task, TaskState};
 use crate::thread::KernelThread;
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
@@ -80,7 +80,7 @@ impl Machine {
             };
             // They may run on all CPUs of their node; those of a node without any, anywhere.
             let affinity = if cpus.is_empty() { Affinity::Any } else { Affinity::Node(node) };
-            let mut rest = |body, i| machine.add(body, affinity, Nice::ZERO, from_last(i).index(), State::Resting);
+            let mut rest = |body, i| machine.add(body, affinity, Nice::ZERO, from_last(i).index(), TaskState::Resting);
             let kcompactd = rest(Body::Kcompactd(KcompactdThread::new(node, from_last(0))), 0);
             let kswapd = rest(Body::Kswapd(KswapdThread::new(node, from_last(1))), 1);
             // At boot kcompactd has a first look, and goes to sleep by itself.
@@ -95,7 +95,7 @@ impl Machine {
             let last = machine.schedule.cpus() - 1;
             // It gives way to all others.
             let khugepaged = Body::Khugepaged(KhugepagedThread::new());
-            let khugepaged = machine.add(khugepaged, Affinity::Any, Nice::MOST, last, State::Runnable);
+            let khugepaged = machine.add(khugepaged, Affinity::Any, Nice::MOST, last, TaskState::Runnable);
             machine.schedule.begin_new(khugepaged.0, 0);
         }
         machine
@@ -219,7 +219,7 @@ impl Machine {
     }
 
     /// Adds a task that waits.
-    pub(crate) fn add(&mut self, body: Body, affinity: Affinity, nice: Nice, cpu: usize, state: State) -> TaskId {
+    pub(crate) fn add(&mut self, body: Body, affinity: Affinity, nice: Nice, cpu: usize, state: TaskState) -> TaskId {
         let id = TaskId(self.schedule.add(affinity, nice, cpu));
         let task = Task { body, state };
         match self.tasks.get_mut(id.index()) {
@@ -231,7 +231,7 @@ impl Machine {
 
     /// Starts a task now, which its parent on `cpu` has made.
     pub(crate) fn start(&mut self, body: Body, affinity: Affinity, cpu: usize) -> TaskId {
-        let id = self.add(body, affinity, Nice::ZERO, cpu, State::Runnable);
+        let id = self.add(body, affinity, Nice::ZERO, cpu, TaskState::Runnable);
         self.schedule.begin_new(id.0, self.now);
         id
     }
@@ -289,8 +289,8 @@ impl Machine {
         self.kernel.pages.mapped_as(pfn, frames.owner(pfn, frames.tag(pfn).order()))
     }
     /// Where a process's page is; `None` if it is nowhere.
-    pub fn place_of(&self, page: UserPage) -> Option<Place> {
-        self.kernel.pages.place_of(page)
+    pub fn location_of(&self, page: UserPage) -> Option<PageLocation> {
+        self.kernel.pages.location_of(page)
     }
     /// The machine's memory, for tracing and for sysctls set from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {

@@ -2,7 +2,7 @@
 //!
 //! The engine asks with a frame's number ([`crate::state::object`]); whatever knows the answer is reached from here.
 
-use crate::base::id::{MappingId, Place, UserPage};
+use crate::base::id::{MappingId, PageLocation, UserPage};
 use crate::device::{Devices, Io};
 use crate::state::file::{Files, Flags, Frames, Waiters};
 use crate::state::mapcount::Mapcounts;
@@ -118,24 +118,24 @@ impl Pages {
 
     /// Whether something was asked for that needs memory or the time: see [`crate::kernel::Kernel::charge`].
     #[inline(always)]
-    pub(crate) fn has_errands(&self) -> bool {
+    pub(crate) fn has_deferred(&self) -> bool {
         self.devices.has_plugged()
             || self.flushers_wanted
             || self.splits > 0
             || self.files.as_ref().is_some_and(Files::has_gone)
-            || self.swap.as_ref().is_some_and(Swapping::has_errands)
+            || self.swap.as_ref().is_some_and(Swapping::has_deferred)
     }
 
     /// Where a process's page is.
-    pub(crate) fn place_of(&self, at: UserPage) -> Option<Place> {
+    pub(crate) fn location_of(&self, at: UserPage) -> Option<PageLocation> {
         let (entry, huge) = self.spaces.entry_of(at)?;
         match entry {
             Entry::Frame(pfn) if self.frames.flags(pfn).any(Flags::SWAP_CACHE) => {
-                Some(Place::Swap(self.frames.word(pfn)))
+                Some(PageLocation::Swap(self.frames.word(pfn)))
             }
-            Entry::Frame(pfn) => Some(Place::Memory(pfn)),
-            Entry::Swap(slot) => Some(Place::Swap(slot.get())),
-            Entry::Zero | Entry::None => huge.map(Place::Memory),
+            Entry::Frame(pfn) => Some(PageLocation::Memory(pfn)),
+            Entry::Swap(slot) => Some(PageLocation::Swap(slot.get())),
+            Entry::Zero | Entry::None => huge.map(PageLocation::Memory),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::base::numa::node_of;
 use crate::base::rw_lock::Mode;
 use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::paging::swap_in::SwapIn;
@@ -30,7 +31,7 @@ pub(crate) struct Range {
 
 /// What is in a range.
 #[derive(Clone, Copy, Default, Debug)]
-struct Found {
+struct Ptes {
     none: u32,
     swapped: u32,
     shared: u32,
@@ -172,14 +173,12 @@ fn allocate(allocation: &mut Allocation, node: NodeId, k: &mut Kernel, c: &mut C
     let own = std::mem::replace(&mut c.node, node);
     let step = allocation.step(k, c);
     c.node = own;
-    match step {
-        Step::Working => Break(Step::Working),
-        Step::Wait(wait) => Break(Step::Wait(wait)),
-        Step::Done(Ok(pfn)) => {
+    match done!(step, Break) {
+        Ok(pfn) => {
             k.mem.vmstat_mut().add(VmEvent::ThpCollapseAlloc, 1);
             Continue(Stage::SwapIn(pfn))
         }
-        Step::Done(Err(_)) => {
+        Err(_) => {
             k.mem.vmstat_mut().add(VmEvent::ThpCollapseAllocFailed, 1);
             Break(Step::Done(false))
         }
@@ -257,7 +256,7 @@ impl Kernel {
             c.now += ns(self.costs.scan_entry * u64::from(TABLE_PAGES));
         }
         let limits = self.mem.tunables().khugepaged;
-        let mut found = Found::default();
+        let mut ptes = Ptes::default();
         let mut of_node = vec![0u32; self.mem.nodes().len()];
         let exceeded = |k: &mut Kernel, event| {
             k.mem.vmstat_mut().add(event, u64::from(looks));
@@ -268,22 +267,22 @@ impl Kernel {
             let (young, writable) = (m.is_young(page), !m.is_protected(page));
             match m.entry(page) {
                 Entry::None | Entry::Zero => {
-                    found.none += 1;
-                    if found.none > limits.max_ptes_none {
+                    ptes.none += 1;
+                    if ptes.none > limits.max_ptes_none {
                         return exceeded(self, VmEvent::ThpScanExceedNonePte);
                     }
                 }
                 Entry::Swap(_) => {
-                    found.swapped += 1;
-                    if !looks || found.swapped > limits.max_ptes_swap {
+                    ptes.swapped += 1;
+                    if !looks || ptes.swapped > limits.max_ptes_swap {
                         return exceeded(self, VmEvent::ThpScanExceedSwapPte);
                     }
                 }
                 Entry::Frame(pfn) => {
-                    found.writable |= writable;
-                    found.used += u32::from(young);
-                    found.shared += u32::from(self.pages.mapcounts.more(pfn) > 0);
-                    if found.shared > limits.max_ptes_shared {
+                    ptes.writable |= writable;
+                    ptes.used += u32::from(young);
+                    ptes.shared += u32::from(self.pages.mapcounts.more(pfn) > 0);
+                    if ptes.shared > limits.max_ptes_shared {
                         return exceeded(self, VmEvent::ThpScanExceedSharePte);
                     }
                     let is_busy = self.pages.frames.flags(pfn).any(Flags::LOCKED | Flags::WRITEBACK);
@@ -294,8 +293,8 @@ impl Kernel {
                 }
             }
         }
-        let used_enough = found.used > 0 && (found.swapped == 0 || found.used >= TABLE_PAGES / 2);
-        if !found.writable || looks && !used_enough {
+        let used_enough = ptes.used > 0 && (ptes.swapped == 0 || ptes.used >= TABLE_PAGES / 2);
+        if !ptes.writable || looks && !used_enough {
             return None;
         }
         // The first of those with the most.

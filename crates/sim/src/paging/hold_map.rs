@@ -11,11 +11,11 @@ use crate::state::process::mmap_lock::FaultLock;
 pub(crate) struct Hold {
     process: ProcessId,
     mode: Mode,
-    state: State,
+    stage: Stage,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum Stage {
     Free,
     Waits,
     Held,
@@ -24,20 +24,20 @@ enum State {
 impl Hold {
     /// Not taken yet; [`Hold::take`] acquires it in this mode.
     pub(crate) fn new(process: ProcessId, mode: Mode) -> Hold {
-        Hold { process, mode, state: State::Free }
+        Hold { process, mode, stage: Stage::Free }
     }
 
     /// Takes it; what has to be waited for first.
     pub(crate) fn take(&mut self, k: &mut Kernel) -> Option<Wait> {
-        if self.state == State::Free {
+        if self.stage == Stage::Free {
             let Kernel { pages, queues, .. } = k;
             if let Err(queue) = pages.spaces.lock(self.process).map.take(self.mode, queues) {
-                self.state = State::Waits;
+                self.stage = Stage::Waits;
                 return Some(Wait::Queue(queue));
             }
         }
         // Who waited has it.
-        self.state = State::Held;
+        self.stage = Stage::Held;
         None
     }
 
@@ -52,8 +52,8 @@ impl Hold {
 
     /// Gives it back.
     pub(crate) fn give_back(&mut self, k: &mut Kernel) {
-        debug_assert!(self.state == State::Held);
-        self.state = State::Free;
+        debug_assert!(self.stage == Stage::Held);
+        self.stage = Stage::Free;
         k.unlock_map(self.process, self.mode);
     }
 }

@@ -72,7 +72,7 @@ impl Kernel {
         for slot in (first..first + pages).map(Slot::new) {
             let pfn = self.pages.swap().area.page(slot).expect("it is locked or being written, and stays");
             if write {
-                self.run_swap_errands();
+                self.run_deferred_swap();
                 self.pages.frames.clear(pfn, Flags::WRITEBACK);
                 self.pages.swap().writeback -= 1;
                 let node = node_of(&self.mem, pfn);

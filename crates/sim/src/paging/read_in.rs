@@ -3,7 +3,7 @@
 //! Pages go into the cache one after the other; those that lie together on the disk are asked for together, once the last
 //! of them is there. Reading ahead gives up where memory is short. A page without a block on the disk is nothing but zeros.
 
-use super::room::Room;
+use super::preload::Preload;
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::wait::Wait;
@@ -36,7 +36,7 @@ pub(crate) struct ReadIn {
 enum Stage {
     Next,
     Page(Allocation),
-    Node(Pfn, Room),
+    Node(Pfn, Preload),
 }
 
 impl ReadIn {
@@ -83,11 +83,11 @@ impl ReadIn {
                     Err(failure) => return self.give_up(k, c, failure),
                     Ok(pfn) => {
                         let missing = k.pages.files().missing(self.inode, self.pages.start);
-                        self.stage = Stage::Node(pfn, Room::of_nodes(missing, self.gfp));
+                        self.stage = Stage::Node(pfn, Preload::of_nodes(missing, self.gfp));
                     }
                 },
-                Stage::Node(pfn, room) => {
-                    if let Err(failure) = done!(room.step(k, c)) {
+                Stage::Node(pfn, preload) => {
+                    if let Err(failure) = done!(preload.step(k, c)) {
                         let pfn = *pfn;
                         k.mem.free(c.cpu, pfn, Order::ZERO);
                         return self.give_up(k, c, failure);
@@ -95,16 +95,16 @@ impl ReadIn {
                     let (pfn, index) = (*pfn, self.pages.start);
                     let files = k.pages.files();
                     if files.find(self.inode, index).is_some()
-                        || files.missing(self.inode, index) > room.objects().len()
+                        || files.missing(self.inode, index) > preload.objects().len()
                     {
                         // Somebody has been faster, or has made more necessary.
-                        room.give_back(k, c);
+                        preload.give_back(k, c);
                         k.mem.free(c.cpu, pfn, Order::ZERO);
                         k.charge(&mut c.now);
                         self.stage = Stage::Next;
                         continue;
                     }
-                    k.add_to_cache(c, self.inode, index, pfn, room);
+                    k.add_to_cache(c, self.inode, index, pfn, preload);
                     let mark = if self.mark == Some(index) { Flags::READAHEAD } else { Flags::FILE };
                     k.pages.frames.set(pfn, Flags::LOCKED | mark);
                     self.locked += 1;
@@ -154,8 +154,8 @@ impl ReadIn {
 
 impl Kernel {
     /// Puts a page into the page cache and on the LRU; if it was there before and went, as what it was.
-    pub(crate) fn add_to_cache(&mut self, c: &mut Context, inode: u32, index: u32, pfn: Pfn, room: &mut Room) {
-        let (number, shadow) = self.pages.files().add_page(inode, index, pfn, room.objects());
+    pub(crate) fn add_to_cache(&mut self, c: &mut Context, inode: u32, index: u32, pfn: Pfn, preload: &mut Preload) {
+        let (number, shadow) = self.pages.files().add_page(inode, index, pfn, preload.objects());
         self.pages.frames.reset(pfn, Flags::FILE);
         self.pages.mapcounts.unmapped(pfn);
         let flags = match shadow {
@@ -165,6 +165,6 @@ impl Kernel {
         self.mem.lru_add(c.cpu, pfn, Order::ZERO, flags);
         self.mem.set_owner(pfn, Order::ZERO, number);
         c.now += ns(self.costs.cache_page);
-        room.give_back(self, c);
+        preload.give_back(self, c);
     }
 }

@@ -58,7 +58,7 @@ impl Kernel {
     fn free_pages(&mut self, c: &mut Context, mut pages: &[Pfn], each_ns: u64) {
         while !pages.is_empty() {
             // An errand is not put off.
-            let most = if self.pages.has_errands() { 1 } else { pages.len() };
+            let most = if self.pages.has_deferred() { 1 } else { pages.len() };
             let count = self.mem.free_some(c.cpu, &pages[..most]);
             c.now += count as u64 * each_ns;
             self.charge(&mut c.now);

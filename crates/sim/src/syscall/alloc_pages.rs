@@ -5,6 +5,7 @@ use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::translate;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
@@ -26,12 +27,10 @@ impl AllocPages {
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         let order = self.order;
         let Some(allocation) = &mut self.allocation else { return Ok(Step::Done(Value::Block(None))) };
-        match allocation.step(k, c) {
-            Step::Working => Ok(Step::Working),
-            Step::Wait(wait) => Ok(Step::Wait(wait)),
-            Step::Done(Ok(pfn)) => Ok(Step::Done(block_ready(k, c, pfn, order))),
-            Step::Done(Err(AllocFailure::Failed)) => Ok(Step::Done(Value::Block(None))),
-            Step::Done(Err(AllocFailure::OutOfMemory)) => {
+        match done!(allocation.step(k, c), Ok) {
+            Ok(pfn) => Ok(Step::Done(block_ready(k, c, pfn, order))),
+            Err(AllocFailure::Failed) => Ok(Step::Done(Value::Block(None))),
+            Err(AllocFailure::OutOfMemory) => {
                 Err(SimError::OutOfMemory { what: format!("a driver's {order:?} allocation") })
             }
         }

@@ -8,7 +8,7 @@ use crate::base::id::ProcessId;
 use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::paging::room::Room;
+use crate::paging::preload::Preload;
 use crate::paging::xfs::Make;
 use crate::state::file::{Cache, OBJECTS};
 use kontig_mm::{AllocFailure, Step};
@@ -20,7 +20,7 @@ pub(crate) struct Open {
     process: ProcessId,
     inode: u32,
     /// The object being taken.
-    taking: Option<(Cache, Room)>,
+    taking: Option<(Cache, Preload)>,
     next: usize,
     /// What its file system makes, or reads.
     making: Option<Box<Make>>,
@@ -58,7 +58,7 @@ impl Open {
             }
         }
         loop {
-            let Some((cache, room)) = &mut self.taking else {
+            let Some((cache, preload)) = &mut self.taking else {
                 let cache = OBJECTS[self.next % OBJECTS.len()];
                 let is_there = cache != Cache::Open && k.pages.files().has(self.inode, cache);
                 if is_there {
@@ -68,27 +68,27 @@ impl Open {
                         Cache::Inode => k.pages.files().filesystem(self.inode).inodes(),
                         cache => cache,
                     };
-                    self.taking = Some((cache, Room::of(of, 1)));
+                    self.taking = Some((cache, Preload::new(of, 1)));
                 }
                 continue;
             };
-            if let Err(failure) = done!(room.step(k, c), Ok) {
+            if let Err(failure) = done!(preload.step(k, c), Ok) {
                 return self.no_memory(k, failure);
             }
             let cache = *cache;
             let files = k.pages.files();
             if cache == Cache::Open {
-                let object = room.objects().pop().expect("one was taken");
+                let object = preload.objects().pop().expect("one was taken");
                 let open = files.open(self.process, self.inode, object);
                 c.now += ns(k.costs.open);
                 k.charge(&mut c.now);
                 return Ok(Step::Done(Value::File(OpenFile::new(open))));
             }
-            let object = room.objects()[0];
+            let object = preload.objects()[0];
             if files.give(self.inode, cache, object) {
-                room.objects().clear();
+                preload.objects().clear();
             } else {
-                room.give_back(k, c);
+                preload.give_back(k, c);
             }
             self.taking = None;
             self.next += 1;

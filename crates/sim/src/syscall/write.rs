@@ -12,7 +12,7 @@ use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
-use crate::paging::room::Room;
+use crate::paging::preload::Preload;
 use crate::paging::xfs::Change;
 use crate::state::file::{Cache, Flags};
 use kontig_mm::{AllocFailure, Order, Pfn, Step};
@@ -39,8 +39,8 @@ enum Stage {
     Change(Box<Change>),
     Look,
     Page(Allocation),
-    Node(Pfn, Room),
-    Buffers(Room),
+    Node(Pfn, Preload),
+    Buffers(Preload),
 }
 
 impl Write {
@@ -100,7 +100,7 @@ impl Write {
                         match k.pages.files().slabs.take(Cache::BufferHead, c.cpu, c.node) {
                             Some(object) => k.pages.frames.set_buffers(pfn, object),
                             None => {
-                                self.stage = Stage::Buffers(Room::of(Cache::BufferHead, 1));
+                                self.stage = Stage::Buffers(Preload::new(Cache::BufferHead, 1));
                                 continue;
                             }
                         }
@@ -114,17 +114,17 @@ impl Write {
                     Ok(pfn) => {
                         let files = k.pages.files();
                         let (missing, gfp) = (files.missing(self.inode, self.next), files.page_gfp(self.inode));
-                        self.stage = Stage::Node(pfn, Room::of_nodes(missing, gfp));
+                        self.stage = Stage::Node(pfn, Preload::of_nodes(missing, gfp));
                     }
                 },
-                Stage::Node(pfn, room) => {
-                    let got = done!(room.step(k, c), Ok);
+                Stage::Node(pfn, preload) => {
+                    let got = done!(preload.step(k, c), Ok);
                     let (pfn, files) = (*pfn, k.pages.files());
                     let is_there = files.find(self.inode, self.next).is_some();
-                    if got.is_ok() && !is_there && files.missing(self.inode, self.next) <= room.objects().len() {
-                        k.add_to_cache(c, self.inode, self.next, pfn, room);
+                    if got.is_ok() && !is_there && files.missing(self.inode, self.next) <= preload.objects().len() {
+                        k.add_to_cache(c, self.inode, self.next, pfn, preload);
                     } else {
-                        room.give_back(k, c);
+                        preload.give_back(k, c);
                         k.mem.free(c.cpu, pfn, Order::ZERO);
                         k.charge(&mut c.now);
                     }
@@ -133,10 +133,10 @@ impl Write {
                         return self.no_memory(failure);
                     }
                 }
-                Stage::Buffers(room) => {
-                    let got = done!(room.step(k, c), Ok);
+                Stage::Buffers(preload) => {
+                    let got = done!(preload.step(k, c), Ok);
                     // The page may be another by now: it is looked at again, and its slab has room.
-                    room.give_back(k, c);
+                    preload.give_back(k, c);
                     self.stage = Stage::Look;
                     if let Err(failure) = got {
                         return self.no_memory(failure);

@@ -21,12 +21,12 @@ use std::convert::Infallible;
 #[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) body: Body,
-    pub(crate) state: State,
+    pub(crate) state: TaskState,
 }
 
 /// What a task does between two turns.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum State {
+pub(crate) enum TaskState {
     Runnable,
     /// Runnable, because the time it waited for has come before anybody woke it.
     TimedOut,

@@ -10,6 +10,7 @@
 use crate::base::context::Context;
 use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::collapse::{Collapse, Range, existing};
 use crate::state::object::TABLE_PAGES;
@@ -22,11 +23,11 @@ const MS: u64 = 1_000_000;
 pub(crate) struct KhugepagedThread {
     /// The range it looks at next; `None` before the first process.
     next: Option<Range>,
-    state: State,
+    stage: Stage,
 }
 
 #[derive(Clone)]
-enum State {
+enum Stage {
     Sleeping,
     Scanning(Round),
     Collapsing(Round, Box<Collapse>),
@@ -43,7 +44,7 @@ struct Round {
 
 impl KhugepagedThread {
     pub(crate) fn new() -> KhugepagedThread {
-        KhugepagedThread { next: None, state: State::Sleeping }
+        KhugepagedThread { next: None, stage: Stage::Sleeping }
     }
 
     /// A turn.
@@ -52,45 +53,40 @@ impl KhugepagedThread {
             if k.must_yield(c) {
                 return Step::Working;
             }
-            match std::mem::replace(&mut self.state, State::Sleeping) {
-                State::Sleeping => {
+            match &mut self.stage {
+                Stage::Sleeping => {
                     if let (true, Some(queue)) = (k.khugepaged.processes.is_empty(), k.khugepaged.queue) {
                         return Step::Wait(Wait::Queue(queue));
                     }
                     k.mem.lru_add_drain_all();
                     k.charge(&mut c.now);
-                    self.state = State::Scanning(Round::default());
+                    self.stage = Stage::Scanning(Round::default());
                 }
-                State::Scanning(round) => {
+                Stage::Scanning(round) => {
+                    let round = *round;
                     if let Some(wait) = self.scan(k, c, round) {
                         return Step::Wait(wait);
                     }
                 }
-                State::Collapsing(mut round, mut collapse) => match collapse.step(k, c) {
-                    Step::Working => {
-                        self.state = State::Collapsing(round, collapse);
-                        return Step::Working;
+                Stage::Collapsing(round, collapse) => {
+                    let had_huge_page = done!(collapse.step(k, c));
+                    let round = *round;
+                    if had_huge_page {
+                        self.stage = Stage::Scanning(round);
+                    } else if round.has_failed {
+                        return Step::Wait(self.sleep(k));
+                    } else {
+                        self.stage = Stage::Scanning(Round { has_failed: true, ..round });
+                        let ms = u64::from(k.mem.tunables().khugepaged.alloc_sleep_millisecs);
+                        return Step::Wait(Wait::Time(ms * MS));
                     }
-                    Step::Wait(wait) => {
-                        self.state = State::Collapsing(round, collapse);
-                        return Step::Wait(wait);
-                    }
-                    Step::Done(true) => self.state = State::Scanning(round),
-                    Step::Done(false) if round.has_failed => return Step::Wait(self.sleep(k)),
-                    Step::Done(false) => {
-                        round.has_failed = true;
-                        self.state = State::Scanning(round);
-                        return Step::Wait(Wait::Time(
-                            u64::from(k.mem.tunables().khugepaged.alloc_sleep_millisecs) * MS,
-                        ));
-                    }
-                },
+                }
             }
         }
     }
 
     fn sleep(&mut self, k: &Kernel) -> Wait {
-        self.state = State::Sleeping;
+        self.stage = Stage::Sleeping;
         Wait::Time(u64::from(k.mem.tunables().khugepaged.scan_sleep_millisecs) * MS)
     }
 
@@ -105,7 +101,7 @@ impl KhugepagedThread {
             return Some(self.sleep(k));
         };
         let range = self.next.unwrap_or(Range { process: first, region: 0, page: 0 });
-        self.state = State::Scanning(round);
+        self.stage = Stage::Scanning(round);
         let existing = existing(k, range).filter(|_| k.is_map_open(range.process, Mode::Read));
         let Some((range, mapping)) = existing else {
             self.next_process(k, round, range.process);
@@ -113,9 +109,9 @@ impl KhugepagedThread {
         };
         round.progress += TABLE_PAGES;
         self.next = Some(Range { page: range.page + TABLE_PAGES, ..range });
-        self.state = State::Scanning(round);
+        self.stage = Stage::Scanning(round);
         if let Some(node) = k.collapsible(c, mapping, range.page, true) {
-            self.state = State::Collapsing(round, Box::new(Collapse::new(k, range, mapping, node)));
+            self.stage = Stage::Collapsing(round, Box::new(Collapse::new(k, range, mapping, node)));
         }
         None
     }
@@ -127,6 +123,6 @@ impl KhugepagedThread {
         let next = k.khugepaged.processes.get(after.map_or(usize::MAX, |place| place + 1));
         self.next = next.map(|process| Range { process: *process, region: 0, page: 0 });
         k.khugepaged.counts.full_scans += u64::from(self.next.is_none());
-        self.state = State::Scanning(round);
+        self.stage = Stage::Scanning(round);
     }
 }

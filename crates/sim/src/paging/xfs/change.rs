@@ -6,7 +6,7 @@ use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::paging::room::Room;
+use crate::paging::preload::Preload;
 use crate::paging::xfs::GetBuffer;
 use crate::state::file::FileSystem;
 use crate::state::file::xfs::Item;
@@ -20,7 +20,7 @@ pub(crate) struct Change {
     item: Item,
     times: u8,
     /// The object being taken.
-    taking: Option<(Cache, Room)>,
+    taking: Option<(Cache, Preload)>,
 }
 
 impl Change {
@@ -31,12 +31,12 @@ impl Change {
     /// A step; done when the change is made.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         while self.times > 0 {
-            if let Some((cache, room)) = &mut self.taking {
-                if let Err(failure) = done!(room.step(k, c)) {
+            if let Some((cache, preload)) = &mut self.taking {
+                if let Err(failure) = done!(preload.step(k, c)) {
                     return Step::Done(Err(failure));
                 }
                 let cache = *cache;
-                let object = room.objects().pop().expect("one was taken");
+                let object = preload.objects().pop().expect("one was taken");
                 self.give(k, c, cache, object);
                 self.taking = None;
                 continue;
@@ -50,7 +50,7 @@ impl Change {
             if let Some(cache) = files.log_lacks(self.disk, self.item) {
                 match files.slabs.take(cache, c.cpu, c.node) {
                     Some(object) => self.give(k, c, cache, object),
-                    None => self.taking = Some((cache, Room::of(cache, 1))),
+                    None => self.taking = Some((cache, Preload::new(cache, 1))),
                 }
                 continue;
             }

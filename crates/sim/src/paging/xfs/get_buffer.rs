@@ -6,7 +6,7 @@ use crate::base::wait::done;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
-use crate::paging::room::Room;
+use crate::paging::preload::Preload;
 use crate::state::file::{Cache, Object};
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 
@@ -16,14 +16,14 @@ pub(crate) struct GetBuffer {
     disk: u8,
     chunk: u32,
     object: Option<Object>,
-    room: Option<Room>,
+    preload: Option<Preload>,
     page: Option<Allocation>,
     frames: Vec<Pfn>,
 }
 
 impl GetBuffer {
     pub(crate) fn new(disk: u8, chunk: u32) -> GetBuffer {
-        GetBuffer { disk, chunk, object: None, room: None, page: None, frames: Vec::new() }
+        GetBuffer { disk, chunk, object: None, preload: None, page: None, frames: Vec::new() }
     }
 
     /// A step; the buffer, once it is there and nobody reads or writes it.
@@ -42,18 +42,18 @@ impl GetBuffer {
                 self.give_back(k, c);
                 return Step::Done(Ok(number));
             }
-            if let Some(room) = &mut self.room {
-                match done!(room.step(k, c)) {
+            if let Some(preload) = &mut self.preload {
+                match done!(preload.step(k, c)) {
                     Err(failure) => return self.fail(k, c, failure),
-                    Ok(()) => self.object = room.objects().pop(),
+                    Ok(()) => self.object = preload.objects().pop(),
                 }
-                self.room = None;
+                self.preload = None;
                 continue;
             }
             if self.object.is_none() {
                 self.object = k.pages.files().slabs.take(Cache::XfsBuffer, c.cpu, c.node);
                 if self.object.is_none() {
-                    self.room = Some(Room::of(Cache::XfsBuffer, 1));
+                    self.preload = Some(Preload::new(Cache::XfsBuffer, 1));
                 }
                 continue;
             }
@@ -82,7 +82,7 @@ impl GetBuffer {
         c: &mut Context,
         failure: AllocFailure,
     ) -> Step<Result<u32, AllocFailure>, Wait> {
-        self.room = None;
+        self.preload = None;
         self.give_back(k, c);
         Step::Done(Err(failure))
     }

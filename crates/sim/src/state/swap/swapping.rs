@@ -29,7 +29,7 @@ impl Swapping {
 
     /// Whether the engine is to be told something.
     #[inline(always)]
-    pub(crate) fn has_errands(&self) -> bool {
+    pub(crate) fn has_deferred(&self) -> bool {
         self.changed || !self.begun.is_empty()
     }
 

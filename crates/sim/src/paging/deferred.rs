@@ -12,22 +12,22 @@ impl Kernel {
         if self.mem.has_work() {
             self.charge_work(now);
         }
-        if self.pages.has_errands() {
-            self.run_errands(now);
+        if self.pages.has_deferred() {
+            self.run_deferred(now);
         }
     }
 
     /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
     #[cold]
     #[inline(never)]
-    fn run_errands(&mut self, now: &mut u64) {
+    fn run_deferred(&mut self, now: &mut u64) {
         let Kernel { mem, pages, .. } = self;
         let cpu = pages.cpu;
         if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
             self.charge_work(now);
         }
         // Handed to the disk by who reclaims, page by page.
-        *now += ns(self.run_swap_errands() * self.costs.write_back);
+        *now += ns(self.run_deferred_swap() * self.costs.write_back);
         let splits = std::mem::take(&mut self.pages.splits);
         self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
         self.mem.vmstat_mut().add(VmEvent::ThpSplitPage, splits);
@@ -40,7 +40,7 @@ impl Kernel {
     }
 
     /// Tells the engine what has become of swap. How many pages are being written that were not before.
-    pub(crate) fn run_swap_errands(&mut self) -> u64 {
+    pub(crate) fn run_deferred_swap(&mut self) -> u64 {
         let Kernel { mem, pages, .. } = self;
         let Some(swap) = &mut pages.swap else { return 0 };
         mem.set_swap(swap.area.space());

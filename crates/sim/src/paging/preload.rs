@@ -13,7 +13,7 @@ use kontig_mm::{AllocFailure, Gfp, Order, Step};
 
 /// Objects that are being taken.
 #[derive(Clone)]
-pub(crate) struct Room {
+pub(crate) struct Preload {
     cache: Cache,
     /// What slabs are asked for with.
     gfp: Gfp,
@@ -31,15 +31,15 @@ struct Grow {
     allocation: Allocation,
 }
 
-impl Room {
+impl Preload {
     /// So many objects of a cache.
-    pub(crate) fn of(cache: Cache, wanted: usize) -> Room {
-        Room { cache, gfp: cache.gfp(), wanted, grow: None, got: Vec::with_capacity(wanted) }
+    pub(crate) fn new(cache: Cache, wanted: usize) -> Preload {
+        Preload { cache, gfp: cache.gfp(), wanted, grow: None, got: Vec::with_capacity(wanted) }
     }
 
     /// So many nodes of a file's tree, for a page that was asked for so.
-    pub(crate) fn of_nodes(wanted: usize, page: Gfp) -> Room {
-        Room { gfp: Cache::gfp_of_nodes(page), ..Room::of(Cache::Node, wanted) }
+    pub(crate) fn of_nodes(wanted: usize, page: Gfp) -> Preload {
+        Preload { gfp: Cache::gfp_of_nodes(page), ..Preload::new(Cache::Node, wanted) }
     }
 
     /// A step; done when all are there.
