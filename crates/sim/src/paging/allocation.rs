@@ -1,12 +1,15 @@
-//! An allocation of the kernel's own, which may take the slow path: a value with a step.
+//! An allocation that may take the slow path, as a value with a step.
 //!
-//! Where memory has run out it tries again once somebody has been killed. It fails if the asker itself is to go. Who may not
-//! enter a file system kills nobody, as others could free memory that it may not (`out_of_memory`). A kernel tries again at
-//! once, for ever; here it does after a tick, and has somebody killed after a second of it.
 //!
-//! A request of 7.2 that is not movable tries for ever, in defrag_mode, where no pageblock can be emptied: reclaim calls it progress
-//! that compaction could begin. So does any that finds nothing in 6.15 as it was posted. The kernel hangs there; the machine stops and
-//! says so.
+//! When memory runs out, it retries after a process has been killed, and fails if the caller itself
+//! is the victim. A request without `__GFP_FS` kills nobody, because others could free memory that
+//! it may not (`out_of_memory`). The kernel retries such a request at once and for ever; here it
+//! retries after a tick, and kills after a second of retries.
+//!
+//!
+//! In defrag_mode, an unmovable request on 7.2 loops for ever if no pageblock can be emptied:
+//! reclaim reports progress because compaction could begin. On 6.15 as posted, so does any request
+//! that finds nothing. The kernel hangs there; the machine stops with an error.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -20,17 +23,16 @@ use crate::paging::oom::Blame;
 use crate::paging::purpose::Purpose;
 use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step, Work};
 
-/// An allocation in progress.
 #[derive(Clone)]
 pub(crate) struct Allocation {
     wanted: Wanted,
-    /// Once the fast path has failed.
+    /// Set once the fast path has failed.
     slow: Option<Slow>,
     /// Ticks waited because a request without `__GFP_FS` kills nobody.
     spared: u32,
 }
 
-/// What is allocated, and for which place in a process if any, whose policy then decides the node.
+/// The block wanted and, for a page of a process, the place whose policy decides the node.
 #[derive(Clone, Copy)]
 enum Wanted {
     Block(Gfp, Order, Option<At>),
@@ -38,7 +40,7 @@ enum Wanted {
 }
 
 impl Wanted {
-    /// The request for it, by the policy of now.
+    /// The request, under the policy in force now.
     fn request(self, k: &mut Kernel, c: &mut Context) -> Request {
         match self {
             Wanted::Block(gfp, order, None) => k.request(c, gfp, order),
@@ -56,19 +58,19 @@ impl Allocation {
         Allocation { wanted: Wanted::Block(gfp, order, None), slow: None, spared: 0 }
     }
 
-    /// A page for this place in a process, which no fault waits for.
+    /// A page for this place in a process, allocated without a fault.
     pub(crate) fn at(gfp: Gfp, order: Order, at: At) -> Allocation {
         Allocation { wanted: Wanted::Block(gfp, order, Some(at)), slow: None, spared: 0 }
     }
 
-    /// The allocation of a fault that has tried the fast path itself.
+    /// The allocation of a fault that has already tried the fast path.
     pub(crate) fn of_fault(k: &mut Kernel, c: &mut Context, purpose: Purpose, at: At) -> Allocation {
         let wanted = Wanted::Fault(purpose, at);
         Allocation { wanted, slow: Some(Slow::new(k, c, wanted)), spared: 0 }
     }
 
-    /// A step; the block, or why there is none: [`AllocFailure::Failed`] also if the caller was killed. Afterwards the
-    /// same value allocates the next block.
+    /// Steps towards the block. The error is [`AllocFailure::Failed`] also if the caller was
+    /// killed. After `Done`, the same value allocates the next block.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let Some(slow) = &mut self.slow else {
             let request = self.wanted.request(k, c);
@@ -93,7 +95,8 @@ impl Allocation {
         Step::Done(got)
     }
 
-    /// Has a process killed and tries again after a tick, unless the caller is the victim or there is none.
+    /// Kills a process and retries after a tick, unless the caller is the victim or there is nobody
+    /// to kill.
     fn out_of_memory(
         &mut self,
         k: &mut Kernel,
@@ -118,22 +121,23 @@ impl Allocation {
     }
 }
 
-/// A request has no end if it has gone so many rounds, and they took so long. What others do in that time could have helped it, and a
-/// round of a real kernel takes ten times as long as a round is charged with here.
+/// A request counts as endless after this many rounds that took at least this long. In that time
+/// other tasks could have freed memory for it, and a round of a real kernel takes ten times as long
+/// as it is charged here.
 const ENDLESS_ROUNDS: u32 = 1_000_000;
 const ENDLESS_NS: u64 = 1_000_000_000;
 
-/// Rounds without any work that the engine counts take no time: it does not count the first zone of a walk, whatever comes of the walk. More of them
-/// than this in a row, of a request that may hope for ever, would stop the machine's clock. No recorded or published run has as many: their results are
-/// the same without it.
+/// The engine does not count the first zone of a walk, so a round that does nothing else takes no
+/// time. A request that retries for ever would then stop the machine's clock, so after this many
+/// such rounds in a row each one is charged. No recorded or published run has as many, so their
+/// results do not depend on it.
 const TIMELESS_ROUNDS: u32 = 1_000;
 
-/// A request on the slow path, and when it began.
 #[derive(Clone)]
 struct Slow {
     path: Box<AllocSlow>,
     began: u64,
-    /// The rounds it has gone, when the last of them ended, and how many before that in a row took no time.
+    /// Rounds so far, and when the last of them ended.
     rounds: (u32, u64),
     timeless: u32,
 }
@@ -152,7 +156,7 @@ impl Slow {
         self.path.request()
     }
 
-    /// A step. Where the request has no end the machine stops.
+    /// A step. An endless request stops the machine.
     fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let budget = k.budget(c);
         let step = self.path.step(&mut k.mem, &mut k.pages, budget);
@@ -160,7 +164,7 @@ impl Slow {
         if self.path.rounds() > self.rounds.0 {
             self.timeless = if c.now == self.rounds.1 { self.timeless + 1 } else { 0 };
             if self.timeless > TIMELESS_ROUNDS {
-                // Even a round in which there was nothing to reclaim has gone over the zones.
+                // Even a round with nothing to reclaim has walked the zones.
                 c.now += k.costs.work_ns(&Work { zones_tried: 1, ..Work::default() });
             }
             self.rounds = (self.path.rounds(), c.now);

@@ -1,7 +1,9 @@
-//! A range that becomes a huge page: the page is allocated, what is in swap is read, and all is copied there.
+//! Collapsing a range into a huge page: allocates it, swaps in what is missing and copies
+//! everything.
 //!
-//! `mmap_lock` is dropped during allocation and between reading and copying, so the range is checked again each time.
-//! Source: `collapse_huge_page` of 6.1.
+//!
+//! `mmap_lock` is dropped during allocation and between swap-in and copy, so the range is checked
+//! again each time. Source: `collapse_huge_page` of 6.1.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -21,7 +23,7 @@ use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};
 use std::ops::ControlFlow::{self, Break, Continue};
 
-/// A range of a process's memory, by the number of its mapping there.
+/// A 2 MiB range of a process, by the mapping's number there.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Range {
     pub(crate) process: u32,
@@ -29,7 +31,7 @@ pub(crate) struct Range {
     pub(crate) page: u32,
 }
 
-/// What is in a range.
+/// Counts of a range's page-table entries.
 #[derive(Clone, Copy, Default, Debug)]
 struct Ptes {
     none: u32,
@@ -39,42 +41,41 @@ struct Ptes {
     writable: bool,
 }
 
-/// A range that becomes a huge page.
+/// A collapse in progress.
 #[derive(Clone)]
 pub(crate) struct Collapse {
     range: Range,
     mapping: MappingId,
     node: NodeId,
     stage: Stage,
-    /// Whether the process's memory map is held, for the stage it is in.
+    /// Whether the process's memory map is held, in the mode of the current stage.
     is_held: bool,
-    /// Up to this page nothing is in swap.
+    /// No page before this one is in swap.
     next: u32,
-    /// What is being read.
     reading: Option<Box<SwapIn>>,
 }
 
 #[derive(Clone)]
 enum Stage {
     Allocate(Allocation),
-    /// The huge page is there, and what is in swap is read.
+    /// The huge page is allocated; pages in swap are read in.
     SwapIn(Pfn),
-    /// All is there.
+    /// Every page is in memory.
     Copy(Pfn),
 }
 
-/// What ends a turn: more to do, a wait, or the end, with whether there was a huge page for it.
+/// The end of a turn. `Done` says whether a huge page could be allocated.
 type Over = Step<bool, Wait>;
 
 impl Collapse {
-    /// Of this range of a mapping, to a huge page of this node.
+    /// Collapses this range of a mapping into a huge page of this node.
     pub(crate) fn new(k: &Kernel, range: Range, mapping: MappingId, node: NodeId) -> Collapse {
         let gfp = k.mem.khugepaged_request() | Gfp::THISNODE;
         let stage = Stage::Allocate(Allocation::new(gfp, HUGE));
         Collapse { range, mapping, node, stage, is_held: false, next: range.page, reading: None }
     }
 
-    /// A step; whether there was a huge page for it.
+    /// A step; done with whether a huge page could be allocated.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Over {
         loop {
             let next = match &mut self.stage {
@@ -95,7 +96,7 @@ impl Collapse {
         }
     }
 
-    /// Holds the process's memory map, which may have changed while it was not held.
+    /// Takes the process's memory map and checks that the range still exists.
     fn enter(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn, mode: Mode) -> ControlFlow<Over> {
         if self.is_held {
             return Continue(());
@@ -115,7 +116,7 @@ impl Collapse {
         self.is_held = false;
     }
 
-    /// Reads a page that is in swap, or finds the next one.
+    /// Reads a page in from swap, or finds the next one to read.
     fn swap_in(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn) -> ControlFlow<Over, Stage> {
         self.enter(k, c, pfn, Mode::Read)?;
         if let Some(swap_in) = &mut self.reading {
@@ -168,7 +169,7 @@ impl Collapse {
     }
 }
 
-/// A step towards the huge page, from the node.
+/// Allocates the huge page on the node.
 fn allocate(allocation: &mut Allocation, node: NodeId, k: &mut Kernel, c: &mut Context) -> ControlFlow<Over, Stage> {
     let own = std::mem::replace(&mut c.node, node);
     let step = allocation.step(k, c);
@@ -185,7 +186,7 @@ fn allocate(allocation: &mut Allocation, node: NodeId, k: &mut Kernel, c: &mut C
     }
 }
 
-/// The range cannot be collapsed after all.
+/// Gives up on the range and frees the huge page.
 fn give_back(k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Over {
     k.mem.free(c.cpu, pfn, HUGE);
     k.charge(&mut c.now);
@@ -193,7 +194,7 @@ fn give_back(k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Over {
 }
 
 impl Kernel {
-    /// Copies a range into a huge page and maps that in its place.
+    /// Copies a range into a huge page and maps it in place of the small pages.
     fn collapse(&mut self, c: &mut Context, mapping: MappingId, first: u32, huge: Pfn) {
         let mut copied = 0;
         for page in first..first + TABLE_PAGES {
@@ -210,15 +211,16 @@ impl Kernel {
         self.mem.lru_add(c.cpu, huge, HUGE, PageFlags::ANON);
         self.mem.set_owner(huge, HUGE, number);
         self.khugepaged.counts.pages_collapsed += 1;
-        // What is missing is cleared.
+        // Missing pages are cleared.
         c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns((self.costs.copy_page + self.costs.unmap) * copied);
         c.now += ns(self.costs.prepare_page * u64::from(TABLE_PAGES));
         self.charge(&mut c.now);
     }
 }
 
-/// The first range from this one on that is wholly in a mapping which may have huge pages. What a file holds stays as it is.
-/// (A kernel with `CONFIG_READ_ONLY_THP_FOR_FS` makes huge pages of programs that nobody writes to.)
+/// The first range from this one on that lies in an anonymous mapping which may have huge pages.
+/// File mappings are skipped. (A kernel with `CONFIG_READ_ONLY_THP_FOR_FS` collapses program text
+/// that nobody writes to.)
 pub(crate) fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
     if !k.family.is_alive(range.process) {
         return None;
@@ -240,7 +242,8 @@ pub(crate) fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, Mappi
 }
 
 impl Kernel {
-    /// Whether a range may become a huge page, and on which node. Only the first look asks whether it is used, and counts.
+    /// The node for a huge page, or `None` if the range must not be collapsed. Only the scan
+    /// (`looks`) requires recently used pages and counts the reasons.
     pub(crate) fn collapsible(
         &mut self,
         c: &mut Context,
@@ -297,7 +300,7 @@ impl Kernel {
         if !ptes.writable || looks && !used_enough {
             return None;
         }
-        // The first of those with the most.
+        // The lowest of the nodes with the most pages.
         let most = of_node.iter().copied().max()?;
         of_node.iter().position(|pages| *pages == most).map(NodeId::new)
     }

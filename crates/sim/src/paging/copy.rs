@@ -1,8 +1,9 @@
-//! Write faults on pages that may not be written to: a page of its own for the process that writes.
+//! Write faults on protected pages: the writing process gets a page of its own.
 //!
-//! Fork leaves all pages that it shares write-protected. Who writes to one first gets a copy; who is left with it alone
-//! may write to it as it is. How the kernel knows that nobody else has the page differs by generation, and it may count
-//! the LRU's batches as somebody. Source: kernel-behaviour §4.7.
+//!
+//! Fork write-protects every page that it shares. The first process to write to one gets a copy;
+//! the last one that maps it writes to it in place. Kernels differ in how they know that nobody
+//! else has the page, and may count the LRU's batches as users. Source: kernel-behaviour §4.7.
 
 use super::fault::Fault;
 use super::purpose::Purpose;
@@ -17,12 +18,13 @@ use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{CpuId, Order, PageFlags, Pfn, VmEvent};
 
 impl Kernel {
-    /// A process writes to a protected page. Whether it may, from now on, as the page is; otherwise it has to get one of
-    /// its own.
+    /// Whether a write to a protected page may reuse it, and unprotects it if so. Otherwise the
+    /// page must be copied.
     fn reuse(&mut self, c: &mut Context, at: At, pfn: Pfn) -> bool {
         let others = u64::from(self.pages.mapcounts.more(pfn));
         if self.mem.lru().is_ordered() && self.mem.lru().holds(pfn) > 0 {
-            // The batch of another CPU is not drained. One that counts for nothing but the two of them is.
+            // Only this CPU's batch is drained, and only while the page has fewer than three other
+            // references.
             let few = others + u64::from(self.mem.lru().holds(pfn)) < 3;
             if self.mem.profile().faults.copies_held_pages {
                 return false;
@@ -42,7 +44,8 @@ impl Kernel {
         true
     }
 
-    /// A write fault on a page that is there and protected. If it was quick, the page can be written to.
+    /// A write fault on a protected page. Afterwards the page can be written to, unless the
+    /// allocation takes the slow path.
     #[inline(always)]
     pub(crate) fn fault_protected(&mut self, c: &mut Context, at: At) -> Result<(), Fault> {
         if let Entry::Frame(pfn) = self.pages.spaces.mapping(at.mapping).entry(at.page)
@@ -64,7 +67,8 @@ impl Kernel {
         }
     }
 
-    /// The page for a copy is there, and is touched next. What was to be copied may have gone or moved while it was made.
+    /// Maps and fills the copy; the page is touched next. The original may have gone or moved
+    /// during the allocation.
     pub(crate) fn finish_copy(&mut self, c: &mut Context, at: At, pfn: Pfn) {
         let m = self.pages.spaces.mapping(at.mapping);
         let old = match m.entry(at.page) {
@@ -90,7 +94,8 @@ impl Kernel {
         c.now += fault_ns + self.far_pages(c, pfn, 1);
     }
 
-    /// A write fault on a huge page that is protected. If it was quick, the page has to be looked at again.
+    /// A write fault on a protected huge page. Unless the allocation takes the slow path, the
+    /// caller looks at the page again.
     pub(crate) fn fault_huge_protected(&mut self, c: &mut Context, at: At, pfn: Pfn) -> Result<(), Fault> {
         if self.pages.mapcounts.more(pfn) == 0 {
             self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_protected(false);
@@ -114,7 +119,7 @@ impl Kernel {
         }
     }
 
-    /// The huge page for a copy is there.
+    /// Maps and fills the copy of a huge page.
     pub(crate) fn finish_huge_copy(&mut self, c: &mut Context, at: At, pfn: Pfn) {
         let m = self.pages.spaces.mapping(at.mapping);
         let table = m.table_mut(at.page);
@@ -138,7 +143,7 @@ impl Kernel {
         c.now += self.far_pages(c, pfn, TABLE_PAGES);
     }
 
-    /// There is no huge page to copy a protected one to: the copies will be of small pages.
+    /// No huge page for a copy: splits the original, so that small pages are copied.
     pub(crate) fn huge_copy_failed(&mut self, c: &Context, at: At) {
         self.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
         let table = self.pages.spaces.mapping(at.mapping).table(at.page);
@@ -147,10 +152,11 @@ impl Kernel {
         }
     }
 
-    /// Splits a huge page, and has everybody who maps it map its small pages.
+    /// Splits a huge page, in every mapping of it.
     ///
-    /// The kernel splits the mapping now and the page itself only under memory pressure, once a part of it is not mapped
-    /// by anybody. Here the page is split with its mappings.
+    ///
+    /// The kernel splits only the mapping now, and the page itself under memory pressure once a
+    /// part of it is unmapped everywhere. Here the page is split together with its mappings.
     pub(crate) fn split_huge(&mut self, cpu: CpuId, pfn: Pfn) {
         let number = self.mem.frames().owner(pfn, HUGE);
         self.pages.split_huge(pfn, number);

@@ -1,4 +1,5 @@
-//! Work that an `Owner` callback cannot do itself because it needs `Memory` or the clock. It runs when work is charged.
+//! Work that an `Owner` callback cannot do itself because it needs `Memory` or the clock. It runs
+//! when work is charged.
 
 use crate::base::cost::ns;
 use crate::base::numa::node_of;
@@ -6,7 +7,8 @@ use crate::kernel::Kernel;
 use kontig_mm::VmEvent;
 
 impl Kernel {
-    /// Charges the engine's work since the last charge to `now`, and does what it has left to do.
+    /// Charges the engine's work since the last charge to `now`, and runs the work that callbacks
+    /// deferred.
     #[inline(always)]
     pub(crate) fn charge(&mut self, now: &mut u64) {
         if self.mem.has_work() {
@@ -17,7 +19,7 @@ impl Kernel {
         }
     }
 
-    /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
+    /// Frees slab objects, counts splits, submits plugged I/O and wakes flushers.
     #[cold]
     #[inline(never)]
     fn run_deferred(&mut self, now: &mut u64) {
@@ -26,7 +28,7 @@ impl Kernel {
         if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
             self.charge_work(now);
         }
-        // Handed to the disk by who reclaims, page by page.
+        // Reclaim submits swap pages one by one.
         *now += ns(self.run_deferred_swap() * self.costs.write_back);
         let splits = std::mem::take(&mut self.pages.splits);
         self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
@@ -39,7 +41,7 @@ impl Kernel {
         }
     }
 
-    /// Tells the engine what has become of swap. How many pages are being written that were not before.
+    /// Passes the state of swap to the engine; the number of pages whose writeback began since.
     pub(crate) fn run_deferred_swap(&mut self) -> u64 {
         let Kernel { mem, pages, .. } = self;
         let Some(swap) = &mut pages.swap else { return 0 };

@@ -1,11 +1,14 @@
-//! Page faults: a huge page where one is wanted, and the page table that is put by for its split; else a page table and a
-//! small page.
+//! Page faults: a huge page where one is wanted, with a page table deposited for its split;
+//! otherwise a page table and a small page.
 //!
-//! What the per-CPU lists serve is done at once. A fault whose allocation takes the slow path is a [`Fault`], a value
-//! with a step. A huge page is first tried on this node and lightly; then on any node, with what the advice allows;
-//! then the fault falls back to a small page. The page table is allocated after the huge page, which may be the last that the
-//! marks allow: it is this request, then, that wakes kswapd where a huge page's own does not.
-//! Source: `__do_huge_pmd_anonymous_page` of 5.10, 6.1, 6.12 and 7.2.
+//!
+//! A fault that the per-CPU lists can serve completes at once. A fault whose allocation takes the
+//! slow path becomes a [`Fault`], a value with a step. A huge page is first tried on the local node
+//! with little effort, then on any node with the effort that `madvise` and `defrag` allow; after
+//! that the fault falls back to a small page. The page table is allocated after the huge page,
+//! which may have taken the last pages above the watermark: then the table's request wakes kswapd
+//! where the huge page's did not. Source: `__do_huge_pmd_anonymous_page` of 5.10, 6.1, 6.12 and
+//! 7.2.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -25,17 +28,17 @@ use kontig_mm::{
     AllocFailure, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent, Work,
 };
 
-/// The most pages that are faulted in at once.
+/// The most pages faulted in at once.
 const RUN: usize = 64;
 
-/// What each of a run of faults takes.
+/// Costs of each fault in a run.
 #[derive(Clone, Copy)]
 struct EachFault {
-    /// All of it, ns.
+    /// Time of the whole fault, ns.
     fault_ns: u64,
-    /// Of that, the program's own time.
+    /// The program's share of it, ns.
     user_ns: u64,
-    /// Pages that the memory bus is given.
+    /// Pages written over the memory bus.
     written: u64,
 }
 
@@ -49,16 +52,14 @@ pub(crate) struct Fault {
 #[derive(Clone)]
 enum Stage {
     Allocating(Purpose, Allocation),
-    /// The page is in swap.
     Swap(Box<SwapIn>),
-    /// The page is of a file.
     File(Box<FileFault>),
-    /// A huge page and its table are there; the page is to be cleared.
+    /// The huge page and its table are allocated; the page must be cleared.
     Clear {
         huge: Pfn,
         table: Pfn,
     },
-    /// The page is there, or the process is to go without; the next one to touch.
+    /// The page is mapped, or the process was killed; the next page to touch.
     Mapped(u32),
 }
 
@@ -68,7 +69,7 @@ impl Fault {
         Fault { at, stage: Stage::Allocating(purpose, Allocation::of_fault(k, c, purpose, at)) }
     }
 
-    /// A fault on a page that is in swap.
+    /// A fault on a page in swap.
     pub(crate) fn swap(at: At, writes: bool) -> Fault {
         Fault { at, stage: Stage::Swap(Box::new(SwapIn::new(at, writes))) }
     }
@@ -78,12 +79,12 @@ impl Fault {
         Fault { at, stage: Stage::File(Box::new(FileFault::new(at))) }
     }
 
-    /// Whether nothing is lost if it is never gone on with.
+    /// Whether it can be dropped without losing anything.
     pub(crate) fn may_end(&self) -> bool {
         matches!(self.stage, Stage::Mapped(_))
     }
 
-    /// Whether what it waits for is a page that is being read.
+    /// Whether it waits for a page that is being read.
     pub(crate) fn waits_for_page(&self) -> bool {
         match &self.stage {
             Stage::Swap(swap_in) => swap_in.waits_for_page(),
@@ -96,7 +97,7 @@ impl Fault {
         SimError::OutOfMemory { what: format!("a fault on page {} of a process", self.at.page) }
     }
 
-    /// A step of the allocation; when the page is in place, the next one to touch.
+    /// A step; done with the next page to touch.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32, Wait>, SimError> {
         let brought_in = match &mut self.stage {
             Stage::Allocating(purpose, allocation) => {
@@ -132,12 +133,13 @@ impl Fault {
         }
     }
 
-    /// Goes on with the page, huge page or page table that was allocated.
+    /// Goes on with the allocated page, huge page or page table.
     fn allocated(&mut self, k: &mut Kernel, c: &mut Context, purpose: Purpose, pfn: Pfn) -> Step<u32, Wait> {
         match purpose {
             Purpose::HugeLocal(_) | Purpose::HugeAny(_) => self.go_on(k, c, Some(pfn)),
             Purpose::Table(Some(huge)) => {
-                // A step of its own: whom the request has woken runs while the page is cleared.
+                // A step of its own, so that tasks woken by the request run while the page is
+                // cleared.
                 self.stage = Stage::Clear { huge, table: pfn };
                 Step::Working
             }
@@ -145,7 +147,7 @@ impl Fault {
         }
     }
 
-    /// There is no huge page: a second attempt, or small pages.
+    /// Handles the lack of a huge page: a second attempt, or small pages.
     fn no_huge_page(&mut self, k: &mut Kernel, c: &mut Context, purpose: Purpose) -> Step<u32, Wait> {
         if let Some(second) = k.second_request(self.at).and_then(|gfp| purpose.second(gfp)) {
             *self = Fault::start(k, c, second, self.at);
@@ -156,12 +158,12 @@ impl Fault {
             Step::Working
         } else {
             k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
-            // The table, and then a small page.
+            // The table first, and then a small page.
             self.go_on(k, c, None)
         }
     }
 
-    /// Goes on with the page table.
+    /// Allocates the page table.
     fn go_on(&mut self, k: &mut Kernel, c: &mut Context, huge: Option<Pfn>) -> Step<u32, Wait> {
         match k.fault_table(c, self.at, huge) {
             Ok(()) => Step::Done(self.at.page),
@@ -174,8 +176,8 @@ impl Fault {
 }
 
 impl Kernel {
-    /// The first fault in a 2 MiB range: a huge page if one is wanted, and a page table. If it was quick, the page has to be
-    /// looked at again.
+    /// The first fault in a 2 MiB range: a huge page if one is wanted, and a page table. Unless the
+    /// allocation takes the slow path, the caller looks at the page again.
     pub(crate) fn fault_range(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
         let m = self.pages.spaces.mapping(at.mapping);
         let advised = m.is_advised_huge();
@@ -192,7 +194,7 @@ impl Kernel {
         }
     }
 
-    /// A page table, and with it the huge page that there is for the range.
+    /// Allocates a page table and maps it, with the huge page of the range if there is one.
     fn fault_table(&mut self, c: &mut Context, at: At, huge: Option<Pfn>) -> Result<(), Fault> {
         let purpose = Purpose::Table(huge);
         let request = self.fault_request(c, purpose, at);
@@ -209,14 +211,14 @@ impl Kernel {
         }
     }
 
-    /// What a fault asks for that got no huge page of its own node.
+    /// The flags of the second attempt at a huge page.
     fn second_request(&mut self, at: At) -> Option<Gfp> {
         let advised = self.pages.spaces.mapping(at.mapping).is_advised_huge();
         self.mem.huge_requests(advised).1
     }
 
-    /// A fault that takes a small page, and those that follow it up to `end` as far as they are as quick. The next
-    /// page to touch.
+    /// Faults in a small page and those after it, up to `end`, while they need no slow path. The
+    /// next page to touch.
     #[inline(always)]
     pub(crate) fn fault_small(&mut self, c: &mut Context, at: At, written: Written, end: u32) -> Result<u32, Fault> {
         let purpose = Purpose::Small(written);
@@ -250,12 +252,15 @@ impl Kernel {
         c.user_ns += user_ns;
     }
 
-    /// Faults in the pages that follow one that came from `source` by this request, one by one as [`Kernel::fault_small`]
-    /// would, while they are of the same page table, not there, and this CPU's list has pages, on a memory bus that keeps
-    /// up. The next page to touch.
+    /// Faults in the pages after one that came from `source` by this request, with the result of
+    /// calling [`Kernel::fault_small`] for each. It stops at the end of the page table, at a page
+    /// that is mapped, when this CPU's list is empty, or when the memory bus is saturated. The next
+    /// page to touch.
     ///
-    /// Nothing is charged on the way, so that no event would get its own time: while somebody listens to these
-    /// allocations there are no runs, and every page is a fault of its own, with the same result.
+    ///
+    /// Nothing is charged in between, so events would have no times of their own. While somebody
+    /// listens to these allocations there are no runs and every page faults by itself, with the
+    /// same result.
     #[inline(always)]
     fn fault_run(
         &mut self,
@@ -289,7 +294,7 @@ impl Kernel {
         page
     }
 
-    /// A read fault on a page that is not there: it is zeros. The next page to touch.
+    /// A read fault on a missing page maps the zero page. The next page to touch.
     pub(crate) fn fault_zero(&mut self, c: &mut Context, at: At) -> u32 {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
         self.pages.spaces.mapping(at.mapping).set_zero(at.page);
@@ -307,7 +312,7 @@ impl Kernel {
         self.mem.set_owner(pfn, Order::ZERO, mapping.number(at.page));
     }
 
-    /// Maps small pages that follow each other and were allocated one after the other, all of one zone.
+    /// Maps consecutive small pages, all of one zone, which were allocated one after the other.
     #[inline(always)]
     fn map_pages(&mut self, cpu: CpuId, at: At, pages: &[Pfn]) {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, pages.len() as u64);
@@ -318,7 +323,8 @@ impl Kernel {
         numbers.zip(pages).for_each(|(number, pfn)| self.mem.set_owner(*pfn, Order::ZERO, number));
     }
 
-    /// Clears and maps a huge page, whose table is put by; both are given back where another thread has filled the range.
+    /// Clears and maps a huge page and deposits its table; frees both if another thread has filled
+    /// the range meanwhile.
     fn finish_huge(&mut self, c: &mut Context, at: At, huge: Pfn, table: Pfn) {
         let mapping = self.pages.spaces.mapping(at.mapping);
         if mapping.table(at.page).page().is_some() {
@@ -341,14 +347,14 @@ impl Kernel {
         self.charge(&mut c.now);
     }
 
-    /// Whether another thread has filled the place that a page is for.
+    /// Whether another thread has already filled the place.
     fn is_taken(&mut self, purpose: Purpose, at: At) -> bool {
         let m = self.pages.spaces.mapping(at.mapping);
         let table = m.table(at.page);
         match purpose {
             Purpose::Table(_) => table.page().is_some(),
             Purpose::Small(_) => table.huge().is_some() || !m.is_none(at.page),
-            // These look at what is there now.
+            // These check the current entry themselves.
             Purpose::Copy
             | Purpose::HugeLocal(_)
             | Purpose::HugeAny(_)
@@ -357,8 +363,8 @@ impl Kernel {
         }
     }
 
-    /// Puts a faulted page in place; the next page to touch. One whose place another thread has filled while memory was
-    /// looked for is given back.
+    /// Maps a faulted page, or frees it if another thread has filled its place during the
+    /// allocation. The next page to touch.
     fn finish_fault(&mut self, c: &mut Context, purpose: Purpose, at: At, pfn: Pfn) -> u32 {
         let mut next = at.page;
         match purpose {

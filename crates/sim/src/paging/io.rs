@@ -1,4 +1,4 @@
-//! What devices are asked for and what they are through with; whoever waits for a page goes on then.
+//! Completion of I/O, and waits for pages under I/O.
 
 use crate::base::numa::node_of;
 use crate::base::wait::Wait;
@@ -9,27 +9,27 @@ use crate::state::swap::Slot;
 use kontig_mm::{CpuId, Pfn};
 
 impl Kernel {
-    /// To wait until the page is neither being read nor being written. Who waits looks again.
+    /// A wait until the page is neither being read nor written. The caller checks again afterwards.
     pub(crate) fn wait_for_page(&mut self, pfn: Pfn) -> Wait {
         self.pages.frames.set(pfn, Flags::WAITERS);
         Wait::Io(self.pages.waiters.of(pfn))
     }
 
-    /// Whoever waits for the page may go on.
+    /// Wakes the tasks that wait for the page.
     pub(crate) fn wake_waiters(&mut self, pfn: Pfn) {
         if self.pages.frames.clear(pfn, Flags::WAITERS) {
             self.queues.wake_all(self.pages.waiters.of(pfn));
         }
     }
 
-    /// Hands over what devices have been asked for.
+    /// Submits the plugged requests to the devices.
     #[cold]
     #[inline(never)]
     pub(crate) fn unplug(&mut self, now: u64) {
         self.pages.devices.unplug(now, &mut self.timers);
     }
 
-    /// A device may be through with something.
+    /// Handles a device's completions.
     pub(crate) fn io_done(&mut self, number: u8, now: u64) {
         let Kernel { pages, queues, .. } = self;
         let mut done = std::mem::take(&mut pages.io_done);
@@ -39,7 +39,7 @@ impl Kernel {
         self.pages.devices.look_again(&mut self.timers);
     }
 
-    /// A device is through with something.
+    /// Completes a request and wakes those that wait for its pages.
     pub(crate) fn end_io(&mut self, io: Io) {
         let counts = &mut self.pages.files().counts;
         match io.write {
@@ -67,7 +67,7 @@ impl Kernel {
         }
     }
 
-    /// Pages from this place in swap on have been read, or written.
+    /// Completes the I/O of pages in swap from slot `first` on.
     pub(crate) fn end_swap_io(&mut self, first: u32, pages: u32, write: bool, cpu: CpuId) {
         for slot in (first..first + pages).map(Slot::new) {
             let pfn = self.pages.swap().area.page(slot).expect("it is locked or being written, and stays");

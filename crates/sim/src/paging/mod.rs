@@ -1,4 +1,5 @@
-//! What the kernel does for whoever needs memory: steps that allocate, read, write and give back, and what they have in common.
+//! Steps that system calls and kernel threads share: allocating, faulting, reading, writing and
+//! freeing memory.
 
 pub(crate) mod allocation;
 pub(crate) mod collapse;

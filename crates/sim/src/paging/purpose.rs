@@ -1,23 +1,23 @@
-//! The purposes that a fault allocates memory for, and the flags and order of each.
+//! The purposes of a fault's allocations, with the flags and order of each.
 
 use crate::base::memory_bus::Written;
 use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{Gfp, Order, Pfn};
 
-/// What a fault allocates.
+/// The purpose of a fault's allocation.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Purpose {
-    /// A page table, and the huge page that it is put by for, if there is one.
+    /// A page table, deposited with the huge page if there is one.
     Table(Option<Pfn>),
-    /// A page that is then written to.
+    /// A page that the program then writes to.
     Small(Written),
-    /// A page for a copy of one that others have, too.
+    /// A page for a copy of a shared one.
     Copy,
-    /// The first attempt at a huge page: this node, lightly.
+    /// The first attempt at a huge page: the local node, with little effort.
     HugeLocal(Gfp),
-    /// The second: any node, with what administrators and the advice allow.
+    /// The second attempt: any node, with the effort that `madvise` and `defrag` allow.
     HugeAny(Gfp),
-    /// A huge page for a copy of one that others have, too: the same two attempts.
+    /// A huge page for a copy of a shared one, with the same two attempts.
     HugeCopyLocal(Gfp),
     HugeCopyAny(Gfp),
 }
@@ -42,7 +42,7 @@ impl Purpose {
         matches!(self, Purpose::HugeCopyLocal(_) | Purpose::HugeCopyAny(_))
     }
 
-    /// The second attempt that follows this one, with these flags; none after a second.
+    /// The attempt that follows this one, with these flags; `None` after the second.
     pub(crate) fn second(self, gfp: Gfp) -> Option<Purpose> {
         match self {
             Purpose::HugeLocal(_) => Some(Purpose::HugeAny(gfp)),

@@ -1,4 +1,4 @@
-//! A buffer of XFS that somebody needs: it is made, read if it was ever on the disk, and held.
+//! Getting a buffer of XFS: allocates it, reads it unless its chunk is new, and holds it.
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
@@ -10,7 +10,7 @@ use crate::paging::preload::Preload;
 use crate::state::file::{Cache, Object};
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 
-/// A buffer that is to be in memory, and held.
+/// A request for a buffer.
 #[derive(Clone)]
 pub(crate) struct GetBuffer {
     disk: u8,
@@ -26,7 +26,7 @@ impl GetBuffer {
         GetBuffer { disk, chunk, object: None, preload: None, page: None, frames: Vec::new() }
     }
 
-    /// A step; the buffer, once it is there and nobody reads or writes it.
+    /// A step; done with the held buffer, once no I/O is in progress on it.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<u32, AllocFailure>, Wait> {
         loop {
             let buffers = &mut k.pages.files().xfs(self.disk).buffers;
@@ -87,7 +87,7 @@ impl GetBuffer {
         Step::Done(Err(failure))
     }
 
-    /// Somebody has been faster, or there was no memory for all of it.
+    /// Frees what was allocated: another task added the buffer first, or memory ran short.
     fn give_back(&mut self, k: &mut Kernel, c: &mut Context) {
         if let Some(object) = self.object.take() {
             k.pages.files().slabs.free(&mut k.mem, c.cpu, Cache::XfsBuffer, object);
