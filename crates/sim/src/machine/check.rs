@@ -1,7 +1,8 @@
-//! What holds between processes, frames and swap whenever a machine stands still, looked for in all of it.
+//! Checks the invariants between processes, frames and swap over a whole machine at rest.
 //!
-//! The engine has its own walk ([`kontig_mm::Memory::check`]). This one begins where that ends: at every entry of every
-//! page table. It is slow and changes nothing; tests call it after whatever they have a machine do.
+//!
+//! The engine has a check of its own ([`kontig_mm::Memory::check`]). This one adds every entry of
+//! every page table. It is slow and changes nothing; tests run it after each scenario.
 
 use crate::machine::Machine;
 use crate::state::file::Flags;
@@ -13,7 +14,8 @@ use kontig_mm::types::PAGEBLOCK_ORDER as HUGE;
 use kontig_mm::{Order, Pfn};
 use std::collections::BTreeMap;
 
-/// How many entries have each frame and name each place in swap; whose kernel page a frame is.
+/// Counts gathered from all page tables: entries for each frame and each swap slot, and the owner
+/// of each kernel page.
 #[derive(Default)]
 struct Census {
     maps: BTreeMap<Pfn, u32>,
@@ -22,17 +24,20 @@ struct Census {
 }
 
 impl Machine {
-    /// Walks the whole machine.
+    /// Checks the whole machine.
     ///
-    /// - A page table's entry has a frame of the LRU, singly or as a huge page, with the number of its page if it is a process's: a process's own in a
-    ///   mapping of its own, some file's in a mapping of a file. Huge pages are processes' own.
-    /// - A frame is mapped by as many entries as is kept of it, and a place in swap is named by as many.
-    /// - A page that nobody maps is a file's, or of the swap cache, which has it at the place it names.
-    /// - A page table, and a process's other kernel pages, are one process's.
+    ///
+    /// - A page table entry names a frame on the LRU, as a small page or as part of a huge page: an
+    ///   anonymous page in an anonymous mapping, a file's page in a mapping of a file. An anonymous
+    ///   page's owner word is its number. Huge pages are anonymous.
+    /// - The map count of a frame, and the use count of a swap slot, equal the number of entries
+    ///   that name it.
+    /// - An unmapped page is a file's, or in the swap cache at the slot it names.
+    /// - A page table, and each other kernel page of a process, belongs to one process.
+    ///
     ///
     /// # Errors
-    ///
-    /// The first that does not hold, in words.
+    /// The first violation, in words.
     pub fn check(&self) -> Result<(), String> {
         self.kernel.mem.check().map_err(|e| e.to_string())?;
         let mut census = Census::default();
@@ -81,12 +86,12 @@ impl Machine {
         Ok(())
     }
 
-    /// The frame that a page of a mapping is in.
+    /// Checks the frame of one page of a mapping.
     fn check_frame(&self, m: &Mapping, page: u32, pfn: Pfn, order: Order) -> Result<(), String> {
         let frames = self.kernel.mem.frames();
         let tag = frames.tag(pfn);
         let says = |what: String| Err(format!("{what}: {pfn}, page {page} of {m}"));
-        // What is on its way to the LRU is in a batch of a CPU's.
+        // A page on its way to the LRU is in a CPU's batch.
         let is_on_its_way = tag.kind() == FrameKind::Kernel && self.kernel.mem.lru().holds(pfn) > 0;
         let is_user = is_on_its_way || matches!(tag.kind(), FrameKind::Lru | FrameKind::IsolatedLru);
         if !is_user || tag.order() != order {
@@ -118,14 +123,14 @@ impl Machine {
         }
     }
 
-    /// As many entries map a frame as is kept of it.
+    /// Map counts equal the entries that were found.
     fn check_counts(&self, census: &Census) -> Result<(), String> {
         let pages = &self.kernel.pages;
         for zone in self.kernel.mem.zones() {
             for pfn in (zone.start.get()..zone.end.get()).map(Pfn::new) {
                 let kind = self.kernel.mem.frames().tag(pfn).kind();
                 let maps = census.maps.get(&pfn).copied().unwrap_or(0);
-                // A page that was given back stays as long as a CPU's batch or compaction holds it.
+                // A freed page stays while a CPU's batch or compaction holds it.
                 let is_held = kind == FrameKind::IsolatedLru || self.kernel.mem.lru().holds(pfn) > 0;
                 if !matches!(kind, FrameKind::Lru | FrameKind::IsolatedLru) || maps == 0 && is_held {
                     continue;
@@ -150,7 +155,8 @@ impl Machine {
         Ok(())
     }
 
-    /// As many entries name a place in swap as is kept of it; the swap cache and its pages name each other.
+    /// Use counts of swap slots equal the entries found; the swap cache and its pages name each
+    /// other.
     fn check_swap(&self, census: &Census) -> Result<(), String> {
         let Some(swap) = &self.kernel.pages.swap else {
             return census.names.keys().next().map_or(Ok(()), |slot| Err(format!("place {slot} in swap, and no swap")));
