@@ -1,11 +1,14 @@
-//! Block devices: what is read and written, in which order, and when it is through.
+//! Block devices: the order and the completion times of I/O.
 //!
-//! A [`Bio`] asks for a run of blocks of a page each. It waits with others in the host's queue, where adjacent ones become
-//! one request and an elevator orders them ([`elevator`]), until the device takes it. What the device takes for it follows
-//! from the machine file ([`parameters`]): flash serves as many requests at once as its queue holds and moves their data
-//! over one link ([`flash`]); a disk has one head, which seeks, waits for the platter and transfers ([`platter`]).
 //!
-//! A device knows no pages and no tasks. It is told the time, and says when it wants to be told again.
+//! A [`Bio`] asks for a run of blocks, each of a page. It waits in the host's queue, where adjacent
+//! bios are merged into one request and an elevator orders the requests ([`elevator`]), until the
+//! device takes it. Service times follow from the machine file ([`parameters`]): flash serves as
+//! many requests at once as its queue holds and moves their data over one link ([`flash`]); a disk
+//! has one head, which seeks, waits for the platter and transfers ([`platter`]).
+//!
+//!
+//! A device knows no pages and no tasks. It is told the time, and says when to call it again.
 
 mod elevator;
 mod flash;
@@ -21,30 +24,29 @@ use elevator::{Elevator, RequestId};
 use flash::Flash;
 use platter::Platter;
 
-/// Something to read or write.
+/// A read or write of a run of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bio {
-    /// The first block.
     pub(crate) first: u32,
-    /// How many, at least one.
+    /// Number of blocks, at least one.
     pub(crate) blocks: u32,
-    /// Whether they are written.
     pub(crate) write: bool,
-    /// What whoever asks knows it by.
+    /// The submitter's name for it.
     pub(crate) tag: u32,
 }
 
-/// A block device with all that waits for it.
+/// A block device with its queue.
 #[derive(Clone)]
 pub(crate) struct Device {
     parameters: Parameters,
     waiting: Elevator,
-    /// Taken by the device and not yet through.
+    /// Requests that the device works on.
     taken: Vec<Taken>,
     mechanism: Mechanism,
-    /// Writes that wait or are taken, as requests.
+    /// Write requests, waiting or taken.
     writes: u32,
-    /// The latest time it was told: a task's turn may end a little after another's begins.
+    /// The latest time it was told. A task's turn may end a little after another's begins, so times
+    /// can go back.
     now: u64,
 }
 
@@ -58,14 +60,13 @@ enum Mechanism {
 #[derive(Clone, Copy)]
 struct Taken {
     request: RequestId,
-    /// When it is through; `None` while a disk's head is elsewhere.
+    /// Completion time; `None` while a disk's head is elsewhere.
     done: Option<u64>,
-    /// How often a disk has served another first.
+    /// How often the disk has served another request first.
     passed_over: u32,
 }
 
 impl Device {
-    /// An idle device.
     pub(crate) fn new(parameters: Parameters) -> Device {
         let mechanism = match parameters.kind {
             Kind::Nvme | Kind::Ssd => Mechanism::Flash(Flash::new(&parameters)),
@@ -81,18 +82,18 @@ impl Device {
         }
     }
 
-    /// Whether a place on it costs as much as any other: no seeks.
+    /// Whether it is flash, with no seeks.
     pub(crate) fn is_flash(&self) -> bool {
         matches!(self.mechanism, Mechanism::Flash(_))
     }
 
-    /// Whether whoever writes in the background may ask for more. Three quarters of the host's requests are for writes, the
-    /// rest is kept for readers (`dd_limit_depth`).
+    /// Whether background writers may submit more. Three quarters of the host's requests are for
+    /// writes; the rest is kept for readers (`dd_limit_depth`).
     pub(crate) fn takes_writes(&self) -> bool {
         self.writes < self.parameters.host_requests() * 3 / 4
     }
 
-    /// Asks for these at this time, all before the device takes the first: what is adjacent among them is merged.
+    /// Submits bios at one time; adjacent ones are merged before the device takes the first.
     pub(crate) fn submit(&mut self, now: u64, bios: impl IntoIterator<Item = Bio>) {
         self.now = self.now.max(now);
         let now = self.now;
@@ -104,12 +105,12 @@ impl Device {
         self.dispatch(now);
     }
 
-    /// When it has to be told the time again ([`Device::complete`]); `None` while it is idle.
+    /// The time of the next call to [`Device::complete`]; `None` while it is idle.
     pub(crate) fn next_completion(&self) -> Option<u64> {
         self.taken.iter().filter_map(|taken| taken.done).min()
     }
 
-    /// Hands over what is through by now, in the order it is, and goes on with what waits.
+    /// Returns the bios completed by now, in order, and starts waiting requests.
     pub(crate) fn complete(&mut self, now: u64, done: &mut Vec<Bio>) {
         while let Some(at) = self.next_completion().filter(|at| *at <= now) {
             let through = self.taken.iter().position(|taken| taken.done == Some(at)).expect("one is through then");
@@ -123,7 +124,7 @@ impl Device {
         }
     }
 
-    /// The device takes what it has room for.
+    /// Starts waiting requests while the device has room.
     fn dispatch(&mut self, now: u64) {
         while self.taken.len() < self.parameters.queue_depth as usize
             && let Some(id) = self.waiting.next(now)
@@ -142,7 +143,8 @@ impl Device {
         }
     }
 
-    /// The head goes where it is soonest; but to a request that has been passed over often enough before all others.
+    /// Moves the head to the request it reaches soonest, but first to one that has been passed over
+    /// too often.
     fn move_head(platter: &mut Platter, waiting: &Elevator, taken: &mut [Taken], now: u64) {
         let most = taken.len() as u32;
         let soonest = taken.iter().enumerate().min_by_key(|(_, taken)| {
@@ -156,7 +158,7 @@ impl Device {
     }
 }
 
-/// How many queues' worth of others a disk may serve before a request it has taken.
+/// How many full queues of other requests a disk may serve before a request it has taken.
 const PASSES: u32 = 4;
 
 #[cfg(test)]
