@@ -11,10 +11,9 @@ use crate::paging::allocation::Allocation;
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 use kontig_program::Value;
 
-/// An allocation.
 #[derive(Clone)]
 pub(crate) struct AllocPages {
-    /// None is an order of which there is no block: the allocation fails, as the kernel's does.
+    /// `None` for an order beyond the largest: the allocation fails, as the kernel's does.
     allocation: Option<Allocation>,
     order: Order,
 }
@@ -37,7 +36,7 @@ impl AllocPages {
     }
 }
 
-/// A driver has its block: what making its pages ready takes.
+/// Charges the preparation of the block's pages.
 fn block_ready(k: &Kernel, c: &mut Context, pfn: Pfn, order: Order) -> Value {
     c.now += ns(k.costs.prepare_page * u64::from(order.pages()));
     Value::Block(Some(translate::frame(pfn)))

@@ -1,5 +1,5 @@
-//! `open`. A file that is open has its inode, its dentry and itself in memory, as objects of slab caches; when nobody
-//! has it open any more the first two stay until they are shrunk.
+//! `open`. An open file has an inode, a dentry and a `struct file` in memory, as slab objects;
+//! after the last `close` the first two stay until they are shrunk.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -14,23 +14,23 @@ use crate::state::file::{Cache, OBJECTS};
 use kontig_mm::{AllocFailure, Step};
 use kontig_program::{FileName, OpenFile, Value};
 
-/// Opens a file.
 #[derive(Clone)]
 pub(crate) struct Open {
     process: ProcessId,
     inode: u32,
-    /// The object being taken.
+    /// The object being allocated.
     taking: Option<(Cache, Preload)>,
     next: usize,
-    /// What its file system makes, or reads.
+    /// Creation of the file, or the read of its inode, in its file system.
     making: Option<Box<Make>>,
 }
 
 impl Open {
-    /// Of the file of this name, which is made if it is not there and may be.
+    /// Opens the file of this name, and creates it first if it is missing and `create` is set.
+    ///
     ///
     /// # Errors
-    /// If it is not there, or there is no such disk.
+    /// If there is no such file or no such disk.
     pub(crate) fn new(k: &mut Kernel, process: ProcessId, name: FileName, create: bool) -> Result<Open, SimError> {
         let files = k.pages.files.as_mut().filter(|files| usize::from(name.disk()) < files.disks());
         let files = files.ok_or(SimError::NoSuchDisk { disk: name.disk() })?;
@@ -49,7 +49,7 @@ impl Open {
         Ok(Open { process, inode, taking: None, next: 1, making: making.map(Box::new) })
     }
 
-    /// Takes an inode and a dentry, where they are not in memory, and the open file's own object.
+    /// Allocates the inode and the dentry, unless they are in memory, and the open file's object.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         if let Some(making) = &mut self.making {
             match done!(making.step(k, c), Ok) {
@@ -95,7 +95,7 @@ impl Open {
         }
     }
 
-    /// One that was killed for want of memory ends.
+    /// Ends the call of a killed process.
     fn no_memory(&self, k: &mut Kernel, failure: AllocFailure) -> Result<Step<Value, Wait>, SimError> {
         match failure {
             AllocFailure::Failed => {
