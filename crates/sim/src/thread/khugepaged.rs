@@ -1,11 +1,15 @@
-//! khugepaged: makes huge pages of what processes have as small ones.
+//! khugepaged: collapses small pages into huge ones.
 //!
-//! It goes through the processes that may have huge pages, in the order in which they first could, and through their memory
-//! range by range; after `pages_to_scan` pages it sleeps. A range of which not too much is missing, in swap or shared, and
-//! something has been used, is collapsed: a huge page is allocated on the node that most of the range is on, what is in swap
-//! is read, and all is copied there ([`crate::paging::collapse`]). The process's memory map is held meanwhile as a fault holds it, and alone for the copy; the
-//! kernel's khugepaged waits for it, this one looks again after a tick. Without a huge page it sleeps for long, once, and then gives its round up.
-//! Machines that keep no order of their pages have none. Source: kernel-behaviour §6.2, `mm/khugepaged.c` of 6.1.
+//!
+//! It visits the processes that may have huge pages, in the order in which they were registered,
+//! range by range, and sleeps after `pages_to_scan` pages. A range is collapsed if not too much of
+//! it is missing, in swap or shared, and some of it was used: a huge page is allocated on the node
+//! that holds most of the range, pages in swap are read, and everything is copied
+//! ([`crate::paging::collapse`]). Meanwhile it holds the process's memory map for reading, and for
+//! writing during the copy. The kernel's khugepaged waits for that lock; this one retries after a
+//! tick. If no huge page can be allocated, it takes one long sleep, and the next failure ends its
+//! round. Machines without an LRU order have no khugepaged. Source: kernel-behaviour §6.2,
+//! `mm/khugepaged.c` of 6.1.
 
 use crate::base::context::Context;
 use crate::base::rw_lock::Mode;
@@ -21,7 +25,7 @@ const MS: u64 = 1_000_000;
 /// khugepaged as a task.
 #[derive(Clone)]
 pub(crate) struct KhugepagedThread {
-    /// The range it looks at next; `None` before the first process.
+    /// The next range to look at; `None` before the first process.
     next: Option<Range>,
     stage: Stage,
 }
@@ -33,12 +37,12 @@ enum Stage {
     Collapsing(Round, Box<Collapse>),
 }
 
-/// What it does between two sleeps.
+/// Progress between two sleeps.
 #[derive(Clone, Copy, Default)]
 struct Round {
     progress: u32,
     passes: u32,
-    /// There has been no huge page for it.
+    /// Whether a huge page could not be allocated.
     has_failed: bool,
 }
 
@@ -47,7 +51,6 @@ impl KhugepagedThread {
         KhugepagedThread { next: None, stage: Stage::Sleeping }
     }
 
-    /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
         loop {
             if k.must_yield(c) {
@@ -90,7 +93,7 @@ impl KhugepagedThread {
         Wait::Time(u64::from(k.mem.tunables().khugepaged.scan_sleep_millisecs) * MS)
     }
 
-    /// Looks at the next range. What it waits for if the round is over.
+    /// Looks at the next range. Returns a wait if the round is over.
     fn scan(&mut self, k: &mut Kernel, c: &mut Context, mut round: Round) -> Option<Wait> {
         if self.next.is_none() {
             round.passes += 1;
@@ -116,7 +119,7 @@ impl KhugepagedThread {
         None
     }
 
-    /// A process has no more, is gone, or is just being changed: the next one.
+    /// Goes on to the next process: this one has no more ranges, has ended, or is changing its map.
     fn next_process(&mut self, k: &mut Kernel, mut round: Round, process: u32) {
         round.progress += 1;
         let after = k.khugepaged.processes.iter().position(|other| *other == process);
