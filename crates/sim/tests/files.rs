@@ -125,7 +125,7 @@ fn one_who_waits_for_a_page_leaves_the_cpu_to_others() {
 fn a_file_that_is_not_there_or_not_open_is_named() {
     let mut p = Prompt::new(machine_with_disk(2, 4, "6.1"), 1);
     let no = p.call(0, Op::Open { name: FILE, create: false }).expect_err("it is not there");
-    assert_eq!(no.to_string(), "the workload opens file 1 of disk 0, which is not there: create it first");
+    assert_eq!(no.to_string(), "the workload opens file 1 of disk 0, which does not exist: create it first");
     let mut p = Prompt::new(machine_with_disk(2, 4, "6.1"), 1);
     let no = p.call(0, Op::Open { name: FileName::new(3, 1), create: true }).expect_err("there is no such disk");
     assert!(no.to_string().starts_with("the workload uses files on disk 3"), "{no}");

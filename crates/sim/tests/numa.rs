@@ -92,7 +92,7 @@ fn memory_is_where_the_process_or_the_mapping_wants_it() {
 fn a_policy_names_a_node_that_has_memory() {
     let mut p = Prompt::new(nodes(2, "6.1", "", None), 1);
     let said = p.call(0, Op::SetMempolicy(MemPolicy::Bind(Nodes::new([2, 5])))).expect_err("it has no such node");
-    assert!(said.to_string().starts_with("the workload wants memory of nodes that the machine has no memory on"));
+    assert!(said.to_string().starts_with("the workload binds memory to nodes that have none"));
 }
 
 #[test]
