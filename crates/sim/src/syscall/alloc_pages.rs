@@ -1,4 +1,4 @@
-//! A driver's `alloc_pages`.
+//! The `alloc_pages` operation of a driver.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;

@@ -25,7 +25,6 @@ use kontig_program::{Process, Program, Value};
 #[derive(Clone)]
 pub(crate) struct Fork {
     parent: ProcessId,
-    /// The calling thread.
     thread: u32,
     hold: Hold,
     /// The child's program, until it is handed over.

@@ -18,10 +18,16 @@ pub(crate) struct Mmap {
 
 #[derive(Clone, Copy)]
 enum What {
-    /// An anonymous mapping.
-    Anonymous { pages: u32 },
+    Anonymous {
+        pages: u32,
+    },
     /// Pages of an open file with this inode.
-    File { file: OpenFile, inode: u32, first: u32, pages: u32 },
+    File {
+        file: OpenFile,
+        inode: u32,
+        first: u32,
+        pages: u32,
+    },
 }
 
 impl Mmap {

@@ -17,7 +17,6 @@ use kontig_program::{Op, Program, Thread, Value};
 #[derive(Clone)]
 pub(crate) struct Spawn {
     process: ProcessId,
-    /// The calling thread.
     thread: u32,
     /// The thread's program, until it is handed over.
     program: Option<Box<dyn Program>>,
