@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a block: a page.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
+/// The kind of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {

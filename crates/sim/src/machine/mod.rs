@@ -243,6 +243,7 @@ impl Machine {
         id
     }
 
+    /// Starts a program now, on one CPU or where the scheduler puts it.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
         let number = self.kernel.pages.spaces.add_process();
         let body = Body::Process(Box::new(Process::new(number, program, self.now)));
@@ -285,6 +286,7 @@ impl Machine {
     pub fn now(&self) -> u64 {
         self.now
     }
+    /// The engine's memory of this machine.
     pub fn memory(&self) -> &Memory {
         &self.kernel.mem
     }
@@ -316,7 +318,7 @@ impl Machine {
     pub fn oom_kills(&self) -> &[OomKill] {
         &self.kernel.oom_kills
     }
-    /// Counters in `/sys/kernel/mm/transparent_hugepage/khugepaged`.
+    /// Counters of khugepaged, as in its directory in sysfs.
     pub fn khugepaged(&self) -> KhugepagedCounts {
         self.kernel.khugepaged.counts
     }
@@ -328,6 +330,7 @@ impl Machine {
     pub fn context_switches(&self) -> u64 {
         self.schedule.switches()
     }
+    /// The engine's work charged so far.
     pub fn work(&self) -> &Work {
         &self.kernel.work
     }
@@ -339,6 +342,7 @@ impl Machine {
     pub fn cpu_time(&self, id: TaskId) -> CpuTime {
         self.schedule.time_of(id.0, self.now)
     }
+    /// User, system, I/O wait and idle time of a CPU.
     pub fn cpu_use(&self, cpu: CpuId) -> CpuUse {
         self.schedule.use_of(cpu.index(), self.now)
     }

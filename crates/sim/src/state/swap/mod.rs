@@ -1,9 +1,11 @@
-//! Swap: places on a disk for anonymous pages, who uses them, and the pages of them that are in memory.
+//! The swap area: its slots, their users, and the swap cache.
 //!
-//! A slot is in use while page tables name it or the swap cache has a page for it. What was in it is forgotten with the last
-//! of both, the shadow too. The first slot is the area's header. Which slot is next is [`clusters`]' to say; what is read
-//! with a slot that is wanted, [`readahead`]'s. Source: `mm/swapfile.c`, `mm/swap_state.c` of 6.1. The kernel's per-CPU
-//! caches of 64 slots are left out: they take the slots in the order in which the clusters give them.
+//!
+//! A slot is in use while page table entries name it or the swap cache has a page for it. With the
+//! last of these its contents are dropped, its shadow included. The first slot is the area's
+//! header. [`clusters`] chooses the next slot, [`readahead`] the slots read with a wanted one.
+//! Source: `mm/swapfile.c`, `mm/swap_state.c` of 6.1. The kernel's per-CPU caches of 64 slots are
+//! left out: they take the slots in the clusters' order.
 
 mod clusters;
 pub(crate) mod readahead;
@@ -15,16 +17,14 @@ use crate::state::entry::Entry;
 use clusters::Clusters;
 use kontig_mm::{CpuId, Pfn, Shadow, SwapSpace};
 
-/// A place for a page.
+/// A slot in the swap area.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Slot(u32);
 
 impl Slot {
-    /// The slot with this number.
     pub(crate) const fn new(number: u32) -> Slot {
         Slot(number)
     }
-    /// The number.
     pub(crate) const fn get(self) -> u32 {
         self.0
     }
@@ -38,16 +38,16 @@ impl Slot {
 pub(crate) struct Swap {
     /// Its first block on the disk.
     first_block: u32,
-    /// How many page tables name each slot.
+    /// Number of page table entries that name each slot.
     users: Vec<u32>,
-    /// The page for each slot that is in memory, or the shadow of the one that was.
+    /// The page of each slot in memory, or the shadow of a reclaimed one.
     cache: Vec<Entry>,
     clusters: Clusters,
     used: u32,
 }
 
 impl Swap {
-    /// An empty area of so many blocks of a disk. Where seeks cost nothing each CPU has a cluster of its own.
+    /// An empty area of this many blocks. On flash each CPU fills a cluster of its own.
     pub(crate) fn new(first_block: u32, blocks: u32, is_flash: bool, cpus: usize) -> Swap {
         Swap {
             first_block,
@@ -58,12 +58,12 @@ impl Swap {
         }
     }
 
-    /// How many slots there are, with the header.
+    /// Number of slots, the header included.
     pub(crate) fn slots(&self) -> u32 {
         self.users.len() as u32
     }
 
-    /// How much room there is in all, and how much is left.
+    /// Total and free slots.
     pub(crate) fn space(&self) -> SwapSpace {
         let total = self.users.len() as u64 - 1;
         SwapSpace { total, free: total - u64::from(self.used) }
@@ -74,7 +74,7 @@ impl Swap {
         self.first_block + slot.0
     }
 
-    /// Takes a slot for a page that goes into the swap cache; `None` where all are in use.
+    /// Allocates a slot for a page that enters the swap cache; `None` if all are in use.
     pub(crate) fn add(&mut self, cpu: CpuId, pfn: Pfn) -> Option<Slot> {
         let slot = Slot(self.clusters.take(cpu)?);
         self.used += 1;
@@ -82,7 +82,8 @@ impl Swap {
         Some(slot)
     }
 
-    /// Brings a page into the swap cache for a slot that page tables name; the shadow that stood there.
+    /// Adds a page to the swap cache for a slot that page table entries name; the shadow it
+    /// replaces.
     pub(crate) fn bring(&mut self, slot: Slot, pfn: Pfn) -> Option<Shadow> {
         debug_assert!(self.users[slot.index()] > 0 && self.page(slot).is_none());
         std::mem::replace(&mut self.cache[slot.index()], Entry::of_page(pfn)).shadow()
@@ -93,42 +94,41 @@ impl Swap {
         self.cache[slot.index()].page()
     }
 
-    /// The swap cache's page has moved to another frame.
+    /// Records that a page of the swap cache has moved to another frame.
     pub(crate) fn moved(&mut self, slot: Slot, to: Pfn) {
         debug_assert!(self.page(slot).is_some());
         self.cache[slot.index()] = Entry::of_page(to);
     }
 
-    /// The page leaves the swap cache.
+    /// Removes a page from the swap cache.
     pub(crate) fn remove(&mut self, slot: Slot, shadow: Option<Shadow>) {
         debug_assert!(self.page(slot).is_some());
         self.cache[slot.index()] = Entry::of_shadow(shadow);
         self.free_unused(slot);
     }
 
-    /// A slot whose page is not in memory: what is remembered of the page.
+    /// The shadow of a slot whose page is not in memory.
     #[cfg(test)]
     pub(crate) fn shadow(&self, slot: Slot) -> Option<Shadow> {
         self.cache[slot.index()].shadow()
     }
 
-    /// One more page table names the slot.
+    /// Adds a page table entry that names the slot.
     pub(crate) fn name(&mut self, slot: Slot) {
         self.users[slot.index()] += 1;
     }
 
-    /// One page table less names the slot.
+    /// Drops a page table entry that named the slot.
     pub(crate) fn forget(&mut self, slot: Slot) {
         self.users[slot.index()] -= 1;
         self.free_unused(slot);
     }
 
-    /// How many page tables name it.
+    /// Number of page table entries that name it.
     pub(crate) fn users(&self, slot: Slot) -> u32 {
         self.users[slot.index()]
     }
 
-    /// Whether it is in use.
     pub(crate) fn is_used(&self, slot: Slot) -> bool {
         self.users(slot) > 0 || self.page(slot).is_some()
     }
