@@ -1,6 +1,5 @@
 //! The kernel shared by all tasks: memory, processes' pages, and the charge for work.
 //!
-//!
 //! The engine counts work; the cost model turns the counts into time. A task's clock advances by
 //! the time of its work and by its wait for zone locks that other CPUs hold.
 

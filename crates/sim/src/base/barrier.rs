@@ -1,7 +1,6 @@
 //! Barriers: tasks wait until a given number have arrived, and go on together
 //! (`pthread_barrier_wait`).
 //!
-//!
 //! Programs name a barrier by a number, and give its size at every arrival. It exists while a task
 //! waits at it, so that the number can be used again, with any size.
 

@@ -1,6 +1,5 @@
 //! The cost model: the time of each kind of work, in nanoseconds.
 //!
-//!
 //! There is one model for the whole machine, read from the machine file, where every cost stands
 //! with its source. It is linear in the engine's work counters, plus the costs of events above the
 //! engine: faults, unmapping, TLB shootdowns. Writing whole pages is charged by bandwidth

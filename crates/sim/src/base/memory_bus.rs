@@ -1,11 +1,9 @@
 //! The time to write memory: clearing, copying or filling pages.
 //!
-//!
 //! One thread writes at its CPU's bandwidth, all threads together at the memory's. The memory
 //! accepts writes in the order in which they begin: a write ends no earlier than its thread can
 //! have made it, and no earlier than the memory has accepted it and all before it. So a few threads
 //! write independently, and many share the bandwidth equally.
-//!
 //!
 //! There is one bus for all nodes; the extra cost of remote memory is in [`super::numa`]. Copies
 //! between a program and the page cache are not included: their costs were measured as a whole.

@@ -1,6 +1,5 @@
 //! NUMA distances, and the extra cost of remote memory.
 //!
-//!
 //! Distances are those of the firmware's table (SLIT), and order the nodes in a request's zonelist.
 //! Touching a word, or clearing or copying a page, takes longer on a remote node. The machine file
 //! gives the extra cost at distance 20; at other distances it is in proportion to the distance

@@ -1,10 +1,8 @@
 //! Wait queues: tasks in the order in which they began to wait.
 //!
-//!
 //! Any part of the kernel that has a queue's number can wake the first of its tasks or all of them.
 //! The wake is recorded here, ends the turn it happens in, and is delivered by the executor after
 //! that turn. A queue can also be a gate: while it is open, nobody waits in it.
-//!
 //!
 //! The tasks of all queues are linked by number, so joining, waking and leaving (after a timeout)
 //! take constant time, and allocate nothing once the machine has reached its size.

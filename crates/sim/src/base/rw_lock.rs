@@ -1,6 +1,5 @@
 //! A sleeping lock for readers and writers, such as `mmap_lock` (`struct rw_semaphore`).
 //!
-//!
 //! It is held by many readers or one writer. A task that finds others waiting waits behind them, so
 //! nobody starves. Release hands the lock to the first in the queue and, if that is a reader, to
 //! all readers up to the next writer: a task that is woken already holds it. A wait cannot be

@@ -1,7 +1,6 @@
 //! A sequence of numbered things. Each is in it at most once, joins at the end, and can leave from
 //! anywhere.
 //!
-//!
 //! The links are kept beside the things, by number, so that one thing can be in several sequences.
 
 const NIL: u32 = u32::MAX;

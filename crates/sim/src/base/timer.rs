@@ -1,6 +1,5 @@
 //! Timers: events at a given time, outside any task's turn.
 //!
-//!
 //! Events happen in the order of their times, then in the order in which they were added. A turn
 //! ends when the next one is due.
 

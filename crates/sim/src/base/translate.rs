@@ -41,7 +41,6 @@ pub(crate) fn order(order: program::Order) -> Option<Order> {
 /// A policy; `None` for the default, which is the process's or the kernel's. Nodes without memory
 /// are removed from a set.
 ///
-///
 /// # Errors
 /// If no node of it has memory.
 pub(crate) fn policy(
@@ -70,7 +69,6 @@ pub(crate) fn frame(pfn: Pfn) -> program::Frame {
 }
 
 /// The frame of a driver's block.
-///
 ///
 /// # Errors
 /// If the number is too large to be one of this machine's.

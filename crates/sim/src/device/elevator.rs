@@ -1,6 +1,5 @@
 //! The queue of a device: merges adjacent requests and chooses the next one.
 //!
-//!
 //! For a device with one queue the host orders requests by block (`mq-deadline`): batches of 16 in
 //! one direction, upwards from the end of the last one; reads before writes, unless writes have
 //! been passed over twice; and a read that has waited for half a second, or a write for five,

@@ -1,6 +1,5 @@
 //! Flash: serves as many requests at once as its queue holds, over one data link.
 //!
-//!
 //! A lone block takes the device's latency. Concurrent requests are limited by their share of the
 //! device: their data on the link and, for small ones, the rate given for single blocks.
 

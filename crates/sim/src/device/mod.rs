@@ -1,12 +1,10 @@
 //! Block devices: the order and the completion times of I/O.
 //!
-//!
 //! A [`Bio`] asks for a run of blocks, each of a page. It waits in the host's queue, where adjacent
 //! bios are merged into one request and an elevator orders the requests ([`elevator`]), until the
 //! device takes it. Service times follow from the machine file ([`parameters`]): flash serves as
 //! many requests at once as its queue holds and moves their data over one link ([`flash`]); a disk
 //! has one head, which seeks, waits for the platter and transfers ([`platter`]).
-//!
 //!
 //! A device knows no pages and no tasks. It is told the time, and says when to call it again.
 

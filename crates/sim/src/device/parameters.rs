@@ -96,7 +96,6 @@ const MEAN_OF_ROOT: f64 = 8.0 / 15.0;
 impl DiskEntry {
     /// Checks the entry and converts it.
     ///
-    ///
     /// # Errors
     /// The wrong key, and the reason.
     pub(crate) fn parameters(&self) -> Result<Parameters, Wrong> {

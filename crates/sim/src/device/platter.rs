@@ -1,7 +1,6 @@
 //! A hard disk: one head, which seeks by the square root of the distance, waits for the platter and
 //! transfers.
 //!
-//!
 //! A request that starts where the last one ended costs neither seek nor rotation: the drive reads
 //! ahead into its buffer, and writes from it. All tracks are as long as the bandwidth implies.
 

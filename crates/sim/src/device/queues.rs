@@ -1,6 +1,5 @@
 //! All devices of a machine, with the tasks that wait for them.
 //!
-//!
 //! Requests are collected while a task works (the kernel's plug) and submitted once the time of its
 //! work is known. The device then gives its next completion time, which becomes an event.
 

@@ -1,6 +1,5 @@
 //! Checks the invariants between processes, frames and swap over a whole machine at rest.
 //!
-//!
 //! The engine has a check of its own ([`kontig_mm::Memory::check`]). This one adds every entry of
 //! every page table. It is slow and changes nothing; tests run it after each scenario.
 
@@ -26,7 +25,6 @@ struct Census {
 impl Machine {
     /// Checks the whole machine.
     ///
-    ///
     /// - A page table entry names a frame on the LRU, as a small page or as part of a huge page: an
     ///   anonymous page in an anonymous mapping, a file's page in a mapping of a file. An anonymous
     ///   page's owner word is its number. Huge pages are anonymous.
@@ -34,7 +32,6 @@ impl Machine {
     ///   that name it.
     /// - An unmapped page is a file's, or in the swap cache at the slot it names.
     /// - A page table, and each other kernel page of a process, belongs to one process.
-    ///
     ///
     /// # Errors
     /// The first violation, in words.

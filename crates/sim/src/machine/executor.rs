@@ -1,6 +1,5 @@
 //! The executor: gives turns, charges them, and delivers wakes.
 //!
-//!
 //! Every CPU has a clock. The task on the CPU whose clock is furthest behind ([`Turn`]) runs until
 //! it passes the time of the next turn or event, must wait, or has woken another task. So virtual
 //! time alone decides the order of all engine operations.
@@ -20,7 +19,6 @@ use kontig_mm::{CpuId, Step};
 
 impl Machine {
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.
-    ///
     ///
     /// # Errors
     /// If a program asks for something the machine cannot give. The program is then done.

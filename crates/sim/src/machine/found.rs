@@ -1,6 +1,5 @@
 //! User pages present before anything runs, as imported from a snapshot of a real host.
 //!
-//!
 //! A snapshot knows neither their owners nor when they were last used. Anonymous pages belong to
 //! one idle process: they can be moved, swapped out and split, and go with the process if memory
 //! runs out. File pages are in the page cache, in files of 64 pages that stay open. Each inode
@@ -51,7 +50,6 @@ impl Program for Resting {
 impl Machine {
     /// Assigns the user pages of a snapshot to their owners. Call it after the disks are attached
     /// and before anything runs.
-    ///
     ///
     /// # Errors
     /// If the first disk has no room for the file pages, or there are more others than can be

@@ -95,7 +95,6 @@ impl MachineFile {
 
     /// The engine's description of the machine.
     ///
-    ///
     /// # Errors
     /// The wrong entry, and the reason.
     pub fn spec(&self) -> Result<MachineSpec, String> {
@@ -103,7 +102,6 @@ impl MachineFile {
     }
 
     /// Checks CPUs, zones, nodes, distances, disks and swap.
-    ///
     ///
     /// # Errors
     /// The first error, and where it is.

@@ -103,7 +103,6 @@ impl Machine {
     /// Sets the number of threads per core. The first half of each node's CPUs are then the first
     /// threads.
     ///
-    ///
     /// # Panics
     /// If a node's CPUs are no multiple of it.
     pub fn with_threads_per_core(mut self, threads: usize) -> Machine {
@@ -112,7 +111,6 @@ impl Machine {
     }
 
     /// Sets the distances and costs of remote memory from the machine file.
-    ///
     ///
     /// # Errors
     /// The invalid distance, and where it is.
@@ -126,7 +124,6 @@ impl Machine {
 
     /// Sets the memory policy of a spawned program that has not run yet, as `numactl` would.
     ///
-    ///
     /// # Errors
     /// If no node that the policy names has memory.
     pub fn set_mempolicy(&mut self, id: TaskId, policy: kontig_program::MemPolicy) -> Result<(), SimError> {
@@ -139,10 +136,8 @@ impl Machine {
 
     /// Attaches the disks and swap of the machine file, if it has any.
     ///
-    ///
     /// # Errors
     /// The first error, and where it is.
-    ///
     ///
     /// # Panics
     /// If the machine's memory keeps no LRU order.

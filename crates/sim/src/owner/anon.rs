@@ -1,6 +1,5 @@
 //! The engine's questions about anonymous pages.
 //!
-//!
 //! Reclaim first gives the page a slot in swap, which puts it into the swap cache; then every page
 //! table entry is replaced by the slot. The page is written to it, and is freed when that is done.
 //! While the disk's queue is full, reclaim writes nothing more and its caller waits. Source:

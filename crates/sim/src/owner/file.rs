@@ -1,6 +1,5 @@
 //! The engine's questions about pages of files, mapped or not.
 //!
-//!
 //! Reclaim asks whether a mapped page was used, and unmaps it before freeing it. The mappings of a
 //! file are kept with an object of no pages, as for anonymous memory.
 

@@ -1,6 +1,5 @@
 //! The state of all user pages, and the engine's questions about them.
 //!
-//!
 //! The engine passes the number kept with a frame ([`crate::state::object`]); everything that
 //! answers is reachable from here.
 

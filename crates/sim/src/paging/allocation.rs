@@ -1,11 +1,9 @@
 //! An allocation that may take the slow path, as a value with a step.
 //!
-//!
 //! When memory runs out, it retries after a process has been killed, and fails if the caller itself
 //! is the victim. A request without `__GFP_FS` kills nobody, because others could free memory that
 //! it may not (`out_of_memory`). The kernel retries such a request at once and for ever; here it
 //! retries after a tick, and kills after a second of retries.
-//!
 //!
 //! In defrag_mode, an unmovable request on 7.2 loops for ever if no pageblock can be emptied:
 //! reclaim reports progress because compaction could begin. On 6.15 as posted, so does any request

@@ -1,7 +1,6 @@
 //! Collapsing a range into a huge page: allocates it, swaps in what is missing and copies
 //! everything.
 //!
-//!
 //! `mmap_lock` is dropped during allocation and between swap-in and copy, so the range is checked
 //! again each time. Source: `collapse_huge_page` of 6.1.
 

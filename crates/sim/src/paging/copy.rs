@@ -1,6 +1,5 @@
 //! Write faults on protected pages: the writing process gets a page of its own.
 //!
-//!
 //! Fork write-protects every page that it shares. The first process to write to one gets a copy;
 //! the last one that maps it writes to it in place. Kernels differ in how they know that nobody
 //! else has the page, and may count the LRU's batches as users. Source: kernel-behaviour §4.7.
@@ -153,7 +152,6 @@ impl Kernel {
     }
 
     /// Splits a huge page, in every mapping of it.
-    ///
     ///
     /// The kernel splits only the mapping now, and the page itself under memory pressure once a
     /// part of it is unmapped everywhere. Here the page is split together with its mappings.

@@ -1,7 +1,6 @@
 //! Page faults: a huge page where one is wanted, with a page table deposited for its split;
 //! otherwise a page table and a small page.
 //!
-//!
 //! A fault that the per-CPU lists can serve completes at once. A fault whose allocation takes the
 //! slow path becomes a [`Fault`], a value with a step. A huge page is first tried on the local node
 //! with little effort, then on any node with the effort that `madvise` and `defrag` allow; after
@@ -256,7 +255,6 @@ impl Kernel {
     /// calling [`Kernel::fault_small`] for each. It stops at the end of the page table, at a page
     /// that is mapped, when this CPU's list is empty, or when the memory bus is saturated. The next
     /// page to touch.
-    ///
     ///
     /// Nothing is charged in between, so events would have no times of their own. While somebody
     /// listens to these allocations there are no runs and every page faults by itself, with the

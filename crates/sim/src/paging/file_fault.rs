@@ -1,6 +1,5 @@
 //! Faults on files mapped for reading.
 //!
-//!
 //! A fault on a page in memory also maps the pages around it that are in memory, 16 at most
 //! (fault-around). A missing page is read with the pages around it, unless that has missed too
 //! often. Source: `mm/filemap.c` (`filemap_fault`, `filemap_map_pages`), `mm/memory.c`

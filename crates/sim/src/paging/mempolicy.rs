@@ -1,6 +1,5 @@
 //! Memory policies: the node of a request, by the task's policy or the mapping's.
 //!
-//!
 //! Memory that the kernel allocates for a thread, pages of files included, follows the thread's
 //! policy (`set_mempolicy`), which its children inherit. A page of a mapping follows the policy set
 //! for its range (`mbind`), else the thread's. Pages already in memory stay where they are. Source:

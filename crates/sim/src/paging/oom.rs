@@ -1,6 +1,5 @@
 //! The OOM killer: ends the largest process when nothing more can be reclaimed.
 //!
-//!
 //! The victim is the process with the most pages in memory, in swap and in page tables
 //! (`oom_badness`); of equals, the younger one. Nobody else is killed until it has gone. It ends
 //! itself at its next turn; the kernel's reaper, which frees its memory even where it cannot run,

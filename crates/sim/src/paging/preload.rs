@@ -1,6 +1,5 @@
 //! Slab objects allocated before they are needed, since growing a cache may take the slow path.
 //!
-//!
 //! If the cache's slabs could be smaller, a slab of the usual order is first tried with little
 //! effort; then one of the smallest order is allocated with the cache's flags. Source:
 //! `allocate_slab` in `mm/slub.c`.

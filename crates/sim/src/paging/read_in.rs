@@ -1,7 +1,6 @@
 //! Reading pages of a file: each is allocated, put into the page cache locked, and requested from
 //! the device.
 //!
-//!
 //! Pages enter the cache one after the other; those adjacent on the disk are requested together,
 //! once the last of them is in the cache. Readahead gives up where memory is short. A page without
 //! a block on the disk is zeros.

@@ -1,6 +1,5 @@
 //! A fault on a page in swap: reads it with its neighbours, waits for it and maps it.
 //!
-//!
 //! Source: `mm/memory.c` (`do_swap_page`), `mm/swap_state.c` of 6.1.
 
 use crate::base::context::Context;

@@ -1,6 +1,5 @@
 //! Translates the engine's waits ([`kontig_mm::Wait`]) into this machine's.
 //!
-//!
 //! A sleeping daemon is an open gate, and a full queue is waited for at its device.
 
 use crate::base::wait::Wait;

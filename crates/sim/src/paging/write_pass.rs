@@ -1,6 +1,5 @@
 //! Writeback: submits a file's dirty pages in the order of their offsets.
 //!
-//!
 //! A page becomes dirty when it is written to. Its block on the disk is reserved then and chosen at
 //! writeback, so that pages written together lie together (ext4's delayed allocation). A page
 //! written to again during writeback becomes dirty again. Source: `fs/fs-writeback.c`,
@@ -42,7 +41,6 @@ pub(crate) struct Pass {
 
 impl Kernel {
     /// Marks a page of a file dirty after a write to it.
-    ///
     ///
     /// # Errors
     /// If its disk has no block left for it.

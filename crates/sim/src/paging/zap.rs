@@ -1,6 +1,5 @@
 //! Removal of page table entries: frees the page or swap slot that nothing names any more.
 //!
-//!
 //! An unmapped page is freed, with its swap slot if no entry names that. A page under I/O stays
 //! until reclaim finds it. Source: `mm/memory.c` (`zap_pte_range`), `mm/swapfile.c`
 //! (`free_swap_and_cache`).

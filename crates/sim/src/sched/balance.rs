@@ -1,7 +1,6 @@
 //! Load balancing: an idle CPU pulls a waiting task from another CPU and, at intervals, so does one
 //! with less load than others (`newidle_balance`, `load_balance`).
 //!
-//!
 //! A CPU looks for tasks when it falls idle and at every tick while it is idle: first on the CPUs
 //! of its own node, then on the others. A busy CPU compares itself with the busiest CPU of its node
 //! every 16 ms times the number of CPUs in the node, one CPU after the other; nodes are compared
@@ -10,7 +9,6 @@
 //! failed for that reason, twice as much: so of three tasks on two CPUs, each in turn has a CPU to
 //! itself. Of several tasks the one that has waited longest moves; of several equally busy CPUs,
 //! the next in the round gives one away.
-//!
 //!
 //! A running task is never moved. Two threads of a core count as fast as two cores, so nothing
 //! moves only because the sibling thread is busy.

@@ -1,6 +1,5 @@
 //! An array of keys with the least one at hand; a change takes O(log n).
 //!
-//!
 //! A tournament tree: every inner node has the lesser key of its two children, and the leaves are
 //! the array.
 

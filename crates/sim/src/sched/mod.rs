@@ -1,16 +1,13 @@
 //! The scheduler: the task, CPU and time of the next turn.
 //!
-//!
 //! Every CPU has a clock, a running task and waiting tasks (`cpu`), ordered by virtual runtime
 //! (`fair`). The next turn is that of the CPU whose clock is furthest behind; ties go to the lower
 //! task number. A task runs turn after turn until its slice is over and others wait, a woken task
 //! preempts it, or it must wait itself. `place` chooses the CPU of a woken or new task; `balance`
 //! moves waiting tasks to CPUs with less load; `topology` knows which CPUs are close to each other.
 //!
-//!
 //! A task that computes needs nothing of the kernel: its next turn is when it has finished or its
 //! slice is over, however many turns other CPUs have meanwhile.
-//!
 //!
 //! A tree of the CPUs' next turns and one of the sleepers' wake times ([`MinTree`]) make a turn
 //! cost O(log CPUs with tasks + log tasks).

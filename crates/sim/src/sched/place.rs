@@ -1,6 +1,5 @@
 //! Placement of woken and new tasks (`select_task_rq_fair`).
 //!
-//!
 //! A woken task goes back to its CPU if that is idle, for its warm cache; else to an idle core,
 //! else to an idle CPU of the same node, else to its own CPU all the same. A new task goes to the
 //! node with the most idle CPUs, of equals the parent's, and there to an idle core, an idle CPU, or

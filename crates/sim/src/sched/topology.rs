@@ -1,6 +1,5 @@
 //! CPUs, their nodes and cores, and the CPUs that a task may run on.
 //!
-//!
 //! A node's CPUs share its last-level cache. With two threads per core, the first half of a node's
 //! CPUs are the first threads of its cores and the second half the second ones, as firmware numbers
 //! them.

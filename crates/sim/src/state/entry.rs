@@ -1,6 +1,5 @@
 //! An entry of a cache: a page, the shadow of a reclaimed page, or nothing.
 //!
-//!
 //! The page cache and the swap cache keep one such word for every page they could hold, so it is
 //! packed like the kernel's entries: a page is its frame number; a shadow is the eviction clock of
 //! its LRU lists, their number and one more bit.

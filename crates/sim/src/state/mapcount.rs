@@ -1,6 +1,5 @@
 //! Map counts of frames, where they can differ from one.
 //!
-//!
 //! Without forks and without swap, every page of a process has exactly one page table entry and
 //! nothing is kept. Otherwise two bytes per frame give the number of further entries, or say that
 //! there is none, as for a page only in the swap cache. The host's memory is used only for frames

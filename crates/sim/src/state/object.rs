@@ -1,12 +1,10 @@
 //! Objects: the owners of pages, and the numbers by which a frame names its object and page.
 //!
-//!
 //! The engine keeps one number with a user page and never interprets it. Its meaning is defined
 //! here alone. An object is an anonymous family (a mapping and all copies of it that forks have
 //! made) or the contents of a file. It has a range of numbers, in whole page tables, one for each
 //! page; a huge page has the number of its first page. The range of a removed object is reused; the
 //! smallest one that is large enough is taken first.
-//!
 //!
 //! An object lists the mappings that may map its pages, like the kernel's `anon_vma` and `i_mmap`:
 //! a search for all page table entries of a frame visits each of them.

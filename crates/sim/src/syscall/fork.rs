@@ -1,6 +1,5 @@
 //! `fork`: a child with a copy of every mapping, sharing all pages until either process writes.
 //!
-//!
 //! The child's own kernel pages are allocated first. Then every page table is copied, which takes a
 //! page each and leaves all entries write-protected in both processes.
 

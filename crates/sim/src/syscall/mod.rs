@@ -1,6 +1,5 @@
 //! System calls and driver operations, each a value with a step in a file of its own.
 //!
-//!
 //! A step runs until the operation is done, another task's turn has come, or it has woken a kernel
 //! thread.
 
@@ -85,7 +84,6 @@ pub(crate) enum Begun {
 
 impl Syscall {
     /// Begins an operation of a process.
-    ///
     ///
     /// # Errors
     /// If it uses memory that the process does not have.
@@ -187,7 +185,6 @@ impl Syscall {
     }
 
     /// A step; done with the operation's result.
-    ///
     ///
     /// # Errors
     /// If the machine cannot go on with it.

@@ -1,6 +1,5 @@
 //! `munmap` of part or all of a mapping; a page table left empty is freed with its pages.
 //!
-//!
 //! A part can be used again, as if newly mapped. Unmapping everything at once removes the mapping.
 //! Faulting threads wait for the memory map until it is gone or, by the profile's rule, until the
 //! pages are freed.

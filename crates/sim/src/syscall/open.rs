@@ -28,7 +28,6 @@ pub(crate) struct Open {
 impl Open {
     /// Opens the file of this name, and creates it first if it is missing and `create` is set.
     ///
-    ///
     /// # Errors
     /// If there is no such file or no such disk.
     pub(crate) fn new(k: &mut Kernel, process: ProcessId, name: FileName, create: bool) -> Result<Open, SimError> {

@@ -1,6 +1,5 @@
 //! `pread` of an open file, page by page from the page cache.
 //!
-//!
 //! A missing page is read with a readahead window; a page with the readahead mark starts the read
 //! of the next window while this one is used up. Each page read is marked accessed. Source:
 //! `filemap_read` of 6.1.

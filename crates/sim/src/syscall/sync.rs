@@ -1,6 +1,5 @@
 //! `fsync` of a file, and `sync` of all: writes dirty pages and waits for them.
 //!
-//!
 //! Each page is written once and waited for once, however many are dirtied meanwhile. Afterwards
 //! XFS forces its log. ext4's journal, and the flush of the disk's own cache, are left out.
 

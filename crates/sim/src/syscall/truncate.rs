@@ -1,7 +1,6 @@
 //! Removal of file pages: `ftruncate`, `unlink`, the last `close` of a file without a name, and
 //! `vm.drop_caches`.
 //!
-//!
 //! Truncation waits for pages under I/O and drops dirty ones unwritten. `drop_caches` leaves these
 //! pages alone, and mapped ones.
 
@@ -33,7 +32,6 @@ impl Truncate {
     }
 
     /// Removes the name. `None` if the file is still open and stays until it is closed.
-    ///
     ///
     /// # Errors
     /// If there is no such file.

@@ -1,7 +1,6 @@
 //! `pwrite` to an open file, by whole pages: each is added to the page cache if missing, and
 //! becomes dirty.
 //!
-//!
 //! A dirty page of ext4 has a buffer head, a slab object, until it is clean and reclaimed. A task
 //! that dirties more than the disk can write is throttled. Source: `generic_perform_write`,
 //! `balance_dirty_pages_ratelimited` of 6.1.

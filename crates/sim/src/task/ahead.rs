@@ -1,6 +1,5 @@
 //! Prefetches, into the host's cache, what later operations of a batch will touch.
 //!
-//!
 //! A process that touches memory at random reaches one page table entry and one frame for every
 //! page, and on a large machine neither is in the cache. A batch shows the operations to come: the
 //! entry is prefetched first, and a few operations later the frame it names. This affects only the

@@ -1,6 +1,5 @@
 //! A disk's flusher: writes dirty pages of its files in the background.
 //!
-//!
 //! It writes everything when asked to (`sync`, or reclaim that met dirty pages), whatever is dirty
 //! while the background limit is exceeded, and pages dirty for 30 seconds
 //! (`vm.dirty_expire_centisecs`), which it looks for every 5 (`vm.dirty_writeback_centisecs`).

@@ -1,6 +1,5 @@
 //! khugepaged: collapses small pages into huge ones.
 //!
-//!
 //! It visits the processes that may have huge pages, in the order in which they were registered,
 //! range by range, and sleeps after `pages_to_scan` pages. A range is collapsed if not too much of
 //! it is missing, in swap or shared, and some of it was used: a huge page is allocated on the node

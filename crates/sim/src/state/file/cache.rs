@@ -1,6 +1,5 @@
 //! The page cache: the pages of files in memory.
 //!
-//!
 //! A page is found by its file and index. The engine keeps the page's place in the cache's trees
 //! with its frame, so that the file and index are found from the frame. A page is locked while it
 //! is read, and tasks that need it wait.

@@ -1,6 +1,5 @@
 //! Dirty page limits, and the throttling of writers.
 //!
-//!
 //! The limits are shares of the dirtyable memory, which is what is free above the reserves plus the
 //! pages of files; or they are given in bytes (`vm.dirty_*`). Above a tenth the flusher writes in
 //! the background; half-way to a fifth writers are throttled, so that together they dirty as much

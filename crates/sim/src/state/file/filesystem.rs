@@ -1,6 +1,5 @@
 //! The file systems of disks, and their effects on memory.
 //!
-//!
 //! ext4 keeps a buffer head with every page written to. XFS of 4.20 keeps none if a block is a
 //! page, but has a log and buffers of its own for metadata ([`super::xfs`]). The equivalents of
 //! ext4 are left out. Source: `fs/ext4`, `fs/xfs` (`xfs_aops.c` of 4.18 on: no buffer heads).

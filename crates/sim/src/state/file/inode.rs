@@ -1,6 +1,5 @@
 //! Inodes: where files lie on disk, what of them is in memory, and their users.
 //!
-//!
 //! A file that is not open stays known while its dentry and its inode are in memory. Both are on a
 //! list of their node, from which shrinkers take the one longest unused first: the dentry, and then
 //! the inode, once it has no page left (before 5.16: together with its clean pages).

@@ -1,12 +1,10 @@
 //! Files: their blocks on disks, and their pages in memory.
 //!
-//!
 //! A file has blocks on its disk ([`space`]) and, while it is known, an inode and a dentry in
 //! memory, which are slab objects ([`slab`], [`inode`]). Its pages are in the page cache
 //! ([`cache`]), whose trees ([`tree`]) keep a shadow in place of a reclaimed page. Pages are read
 //! in with those after them ([`readahead`]), and reclaimed ([`reclaim`]). Pages written to are
 //! dirty ([`dirty`]) until they are written back ([`writeback`]).
-//!
 //!
 //! Pages are single ones (no large folios), as in ext4 up to 6.15. The machine file names the file
 //! system of a disk ([`filesystem`]). Metadata I/O is simulated for XFS ([`xfs`]), not for ext4.

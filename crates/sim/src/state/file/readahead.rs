@@ -1,6 +1,5 @@
 //! The kernel's on-demand readahead.
 //!
-//!
 //! A read that misses at the start of the file or right behind the last one is taken for a stream.
 //! Its window begins small, and one of its pages is marked: when that is read, the next window is
 //! requested, twice as long or more, up to `read_ahead_kb`. So a stream finds its pages in the

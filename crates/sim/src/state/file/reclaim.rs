@@ -1,7 +1,6 @@
 //! Shrinkers for the caches of files: shadow-only tree nodes, dentries and inodes of unused files,
 //! and XFS's buffers.
 //!
-//!
 //! A dentry used since it was last passed gets another round. An inode follows its dentry: since
 //! 5.16 once neither a page nor a tree node of it is left, so that its pages are not dropped with
 //! it; before, with its clean pages. Source: Linux 4.20, `mm/workingset.c`, `fs/super.c`,

@@ -1,10 +1,8 @@
 //! Slab caches: kernel objects that share pages.
 //!
-//!
 //! A slab is a block of pages cut into objects of one kind. Its pages become free only when all its
 //! objects are, which is rare when lifetimes mix: that makes slabs hard to reclaim. Each CPU fills
 //! one slab at a time; then it takes its node's first slab with free objects, or a new one.
-//!
 //!
 //! Which of a slab's objects is used makes no difference to pages, so an object is identified by
 //! its slab. SLUB's rule gives the size of a slab from the object's size and the number of CPUs; if

@@ -1,6 +1,5 @@
 //! Block allocation of files, in runs as long as possible.
 //!
-//!
 //! Blocks are allocated at writeback (ext4's delayed allocation), so that data appended bit by bit
 //! still lies together: behind the file's last block if that is free, else in the first free run
 //! after it that is long enough, else in the longest run found.

@@ -1,11 +1,9 @@
 //! The page cache's trees: a file's pages and shadows, in nodes of 64.
 //!
-//!
 //! A node is a slab object of `radix_tree_node`, and so are the nodes above it, one for each 64 of
 //! them. A file of one page needs none: its inode holds the page. A page's number, which the engine
 //! keeps with its frame, is its place in its node; the node leads to the file and the index.
 //! Shadow-only nodes are listed, the oldest first, because they can be freed ([`super::reclaim`]).
-//!
 //!
 //! Each node marks which of its pages are dirty and which are under writeback, and each tree which
 //! of its nodes have any, so that these are found without a scan of the file (the marks of the

@@ -1,6 +1,5 @@
 //! Bookkeeping of dirty pages: the files each flusher has to write, and reserved blocks.
 //!
-//!
 //! A page's block on the disk is reserved when it becomes dirty and chosen at writeback, so that
 //! pages written together lie together (ext4's delayed allocation).
 
@@ -23,7 +22,6 @@ impl Files {
 
     /// Records that a clean page has become dirty, perhaps during its writeback. Returns the
     /// flusher to wake, if it may be idle.
-    ///
     ///
     /// # Errors
     /// If its disk has no block left for it.

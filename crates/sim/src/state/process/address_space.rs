@@ -1,6 +1,5 @@
 //! Address spaces: the mappings of processes, and the frames of their pages.
 //!
-//!
 //! A page table gives the frame of a page ([`super::page_table`]). The way back, from frame to
 //! page, is the number that the engine keeps with a frame ([`crate::state::object`]). Page tables
 //! themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.

@@ -1,6 +1,5 @@
 //! Relations of processes: parents, children, zombies, and waits for them.
 //!
-//!
 //! A process that has ended stays a zombie until its parent waits for it or has ended itself. It
 //! ends with the last of its threads ([`super::threads`]).
 

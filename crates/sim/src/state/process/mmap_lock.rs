@@ -1,7 +1,6 @@
 //! The lock of a memory map (`mmap_lock`): mapping and unmapping hold it for writing, faults for
 //! reading.
 //!
-//!
 //! A quick fault begins and ends while no other task has a turn, so it only checks that the lock is
 //! open. One that takes time holds it, except while it waits for a page to be read. By the
 //! profile's rule it holds its mapping's lock instead; if the mapping is being unmapped, it waits

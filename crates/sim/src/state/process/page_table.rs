@@ -1,12 +1,10 @@
 //! The page table entries of a mapping: the frame of each page.
 //!
-//!
 //! Pages mapped in one go have consecutive frames. A table of which that holds is stored as a base
 //! and a bit per page. When compaction moves a page, the table gets an entry for each page mapped
 //! at that time or, when another page is mapped, for every page. So a process that was filled and
 //! then had holes punched takes an eighth of a byte per page, and four bytes more for each page
 //! left in the tables that compaction has touched.
-//!
 //!
 //! The flags of entries are kept as marks. They exist for mappings that were forked, and on
 //! machines that reclaim: half a byte per page.

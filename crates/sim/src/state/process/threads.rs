@@ -1,6 +1,5 @@
 //! The threads of a process: tasks that share memory, files and children.
 //!
-//!
 //! The first thread's number is 0. A finished thread stays until it is joined, which returns its
 //! program. A process ends with the last of its threads: `exit` in one, or a kill, makes all others
 //! end as soon as they can.

@@ -1,6 +1,5 @@
 //! Allocation of swap slots, in runs of 256, so that pages swapped out together lie together.
 //!
-//!
 //! On flash each CPU fills a cluster that was free, slot by slot; free clusters are used in the
 //! order in which they became free. On a disk all CPUs share one run: 256 slots at a time, from the
 //! first place with 256 free ones in a row. If no cluster is free, the next free slot after the

@@ -1,6 +1,5 @@
 //! The swap area: its slots, their users, and the swap cache.
 //!
-//!
 //! A slot is in use while page table entries name it or the swap cache has a page for it. With the
 //! last of these its contents are dropped, its shadow included. The first slot is the area's
 //! header. [`clusters`] chooses the next slot, [`readahead`] the slots read with a wanted one.

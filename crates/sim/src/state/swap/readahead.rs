@@ -1,6 +1,5 @@
 //! Swap readahead: the window grows while its pages are used, and shrinks when they are not.
 //!
-//!
 //! It is the power of two above the hits of the last window plus two, and at least half of the last
 //! one. On a disk it is a run of slots around the wanted one, on flash the pages around it in the
 //! process's memory. Source: `mm/swap_state.c` of 6.1; `vm.page-cluster` is 3.

@@ -1,6 +1,5 @@
 //! XFS's buffers: pages of metadata, and the shrinker that frees them.
 //!
-//!
 //! Inodes of 512 bytes are allocated 32 at a time, for one directory; a directory has a block for
 //! each 128 of its entries. A buffer with either consists of single, unmovable pages. A user holds
 //! it. An unused one is on its node's list, from which the shrinker frees it once it has passed it

@@ -1,6 +1,5 @@
 //! XFS's log: changes gather in memory, are logged together, and are written in place later.
 //!
-//!
 //! An item is an inode or a buffer. The changes of all transactions gather (the CIL) until they
 //! fill an eighth of the log, are 30 seconds old, or are forced. Then they become a checkpoint,
 //! which is written to the log in consecutive pieces of 32 KiB. After that their vectors are freed,

@@ -1,6 +1,5 @@
 //! XFS: its metadata in memory, most of it unmovable and of mixed lifetimes.
 //!
-//!
 //! An inode that was ever changed has a log item while it is in memory. A change is formatted into
 //! a log vector, an object of `kmalloc-512`, which lives until its checkpoint is in the log
 //! ([`log`]). Inodes lie on the disk in clusters, directory entries in blocks; to be read or
@@ -8,10 +7,8 @@
 //! them. Logged items are written in place when log space runs short; by then the buffer may be
 //! gone, and is read again.
 //!
-//!
 //! So pages for metadata are allocated all the time and freed in another order. That leaves holes
 //! in unmovable pageblocks, which movable pages then fill.
-//!
 //!
 //! Logged changes: creation of a file, its first write within a tick (the timestamps), its
 //! writeback (length and first extents), and the first read since it was written (`relatime`). Left
