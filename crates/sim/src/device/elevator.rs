@@ -5,7 +5,8 @@
 //! been passed over twice; and a read that has waited for half a second, or a write for five,
 //! starts a new batch. NVMe takes requests in order of arrival.
 
-use super::{Bio, Kind};
+use super::bio::Bio;
+use super::parameters::Kind;
 use std::collections::VecDeque;
 
 /// The largest merged request: 1,280 KiB (`BLK_DEF_MAX_SECTORS`).

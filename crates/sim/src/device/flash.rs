@@ -3,7 +3,7 @@
 //! A lone block takes the device's latency. Concurrent requests are limited by their share of the
 //! device: their data on the link and, for small ones, the rate given for single blocks.
 
-use super::Parameters;
+use super::parameters::Parameters;
 
 #[derive(Clone)]
 pub(super) struct Flash {

@@ -4,7 +4,7 @@
 //! A request that starts where the last one ended costs neither seek nor rotation: the drive reads
 //! ahead into its buffer, and writes from it. All tracks are as long as the bandwidth implies.
 
-use super::Parameters;
+use super::parameters::Parameters;
 
 #[derive(Clone)]
 pub(super) struct Platter {

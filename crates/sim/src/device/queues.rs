@@ -3,7 +3,9 @@
 //! Requests are collected while a task works (the kernel's plug) and submitted once the time of its
 //! work is known. The device then gives its next completion time, which becomes an event.
 
-use super::{Bio, Device, Parameters};
+use super::bio::Bio;
+use super::block_device::Device;
+use super::parameters::Parameters;
 use crate::base::queue::{QueueId, Queues};
 use crate::base::slots::Slots;
 use crate::base::timer::{Event, Timers};

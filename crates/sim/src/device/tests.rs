@@ -1,5 +1,7 @@
 //! Every device performs as its machine file says, within two per cent.
 
+use super::bio::Bio;
+use super::block_device::Device;
 use super::*;
 
 fn entry(kind: Kind) -> DiskEntry {

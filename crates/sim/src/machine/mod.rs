@@ -2,10 +2,8 @@
 
 mod check;
 mod executor;
-mod found;
+pub(crate) mod found;
 pub mod machine_file;
-
-pub use found::{FoundIn, FoundPage};
 
 use crate::base::context::TaskPolicy;
 use crate::base::cost::{CostModel, ns};

@@ -53,4 +53,17 @@ impl Kernel {
         }
         pages_begun
     }
+
+    /// Submits the plugged requests to the devices.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn unplug(&mut self, now: u64) {
+        self.pages.devices.unplug(now, &mut self.timers);
+    }
+
+    /// Makes all flushers write every dirty page.
+    pub(crate) fn wake_flushers(&mut self) {
+        let Kernel { pages, queues, .. } = self;
+        pages.files().want_all_written(queues);
+    }
 }

@@ -1,34 +1,13 @@
-//! Completion of I/O, and waits for pages under I/O.
+//! Completion of I/O on files, buffers, logs and swap.
 
 use crate::base::numa::node_of;
-use crate::base::wait::Wait;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
 use crate::state::file::Flags;
 use crate::state::swap::Slot;
-use kontig_mm::{CpuId, Pfn};
+use kontig_mm::CpuId;
 
 impl Kernel {
-    /// A wait until the page is neither being read nor written. The caller checks again afterwards.
-    pub(crate) fn wait_for_page(&mut self, pfn: Pfn) -> Wait {
-        self.pages.frames.set(pfn, Flags::WAITERS);
-        Wait::Io(self.pages.waiters.of(pfn))
-    }
-
-    /// Wakes the tasks that wait for the page.
-    pub(crate) fn wake_waiters(&mut self, pfn: Pfn) {
-        if self.pages.frames.clear(pfn, Flags::WAITERS) {
-            self.queues.wake_all(self.pages.waiters.of(pfn));
-        }
-    }
-
-    /// Submits the plugged requests to the devices.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn unplug(&mut self, now: u64) {
-        self.pages.devices.unplug(now, &mut self.timers);
-    }
-
     /// Handles a device's completions.
     pub(crate) fn io_done(&mut self, number: u8, now: u64) {
         let Kernel { pages, queues, .. } = self;

@@ -14,6 +14,7 @@ mod mempolicy;
 mod numa;
 mod oom;
 pub(crate) mod preload;
+mod protected_fault;
 mod purpose;
 pub(crate) mod read_in;
 pub(crate) mod swap_in;

@@ -1,10 +1,11 @@
-//! Translates the engine's waits ([`kontig_mm::Wait`]) into this machine's.
+//! Waits for pages under I/O, and the engine's waits ([`kontig_mm::Wait`]) as this machine's.
 //!
 //! A sleeping daemon is an open gate, and a full queue is waited for at its device.
 
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use kontig_mm::{Daemon, Step};
+use crate::state::file::Flags;
+use kontig_mm::{Daemon, Pfn, Step};
 
 impl Kernel {
     /// The machine's wait for one of the engine's. From the first wait for writeback on, the node's
@@ -34,6 +35,19 @@ impl Kernel {
         match (self.pages.full.take(), step) {
             (Some(disk), Step::Working) => Step::Wait(Wait::Io(self.pages.devices.room(disk))),
             (_, step) => step,
+        }
+    }
+
+    /// A wait until the page is neither being read nor written. The caller checks again afterwards.
+    pub(crate) fn wait_for_page(&mut self, pfn: Pfn) -> Wait {
+        self.pages.frames.set(pfn, Flags::WAITERS);
+        Wait::Io(self.pages.waiters.of(pfn))
+    }
+
+    /// Wakes the tasks that wait for the page.
+    pub(crate) fn wake_waiters(&mut self, pfn: Pfn) {
+        if self.pages.frames.clear(pfn, Flags::WAITERS) {
+            self.queues.wake_all(self.pages.waiters.of(pfn));
         }
     }
 }

@@ -132,12 +132,6 @@ impl Kernel {
         pages
     }
 
-    /// Makes all flushers write every dirty page.
-    pub(crate) fn wake_flushers(&mut self) {
-        let Kernel { pages, queues, .. } = self;
-        pages.files().want_all_written(queues);
-    }
-
     /// Completes a page's writeback.
     pub(crate) fn end_writeback(&mut self, inode: u32, pfn: Pfn, cpu: CpuId) {
         let number = self.mem.frames().owner(pfn, Order::ZERO);

@@ -1,7 +1,7 @@
 //! The swap area with its I/O in progress, and changes that the engine must still be told.
 
+use super::area::{Slot, Swap};
 use super::readahead::Window;
-use super::{Slot, Swap};
 use kontig_mm::{Pfn, Shadow};
 
 /// The swap area of a machine, with its I/O in progress.
