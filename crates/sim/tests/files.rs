@@ -1,4 +1,4 @@
-//! Files: what is read comes from the disk once, then from memory, as far as there is memory.
+//! Files: a page read from the disk once then comes from memory, while there is enough.
 
 mod support;
 
@@ -42,7 +42,7 @@ fn a_cpu_with_nothing_else_to_do_waits_for_io_with_its_task() {
 fn a_stream_larger_than_memory_keeps_free_memory_between_min_and_high() {
     for profile in ["5.10", "6.1", "7.2"] {
         let mut m = machine_with_disk(2, 32, profile);
-        // A boost for a pageblock that changed hands would have kswapd free more for once.
+        // Without the boost for a pageblock that changes hands, which would make kswapd free more.
         m.memory_mut().sysctl_write("vm.watermark_boost_factor", "0").expect("all of them have it");
         let pages = 2 * 32 * 512;
         assert!(m.lay_file(FILE, pages));
